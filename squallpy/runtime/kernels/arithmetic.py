@@ -1,0 +1,98 @@
+"""Ring arithmetic on single elements, in registers: 128-bit integers and double-doubles.
+
+Sums of doubles are exact while they fit 106 bits, so ordinary data leaves no residue when it is deleted in any order.
+A non-finite double is absorbing: once ±∞ or NaN was added to an element, that element stays non-finite (∞ − ∞ = NaN)
+until its key leaves the pool by other means; keeping such values apart would take words that every sum would pay for.
+
+Source: Joldes, Muller, Popescu, *Tight and rigorous error bounds for basic building blocks of double-word arithmetic*
+(2017), algorithms 6 and 12; Dekker (1971) for the product's error without fused multiply-add.
+"""
+
+from math import isfinite
+
+from numba import njit
+
+from squallpy.runtime.kernels.machine import below, multiply_high, shift_right
+
+_SPLIT = 134217729.0  # 2²⁷ + 1
+
+
+@njit
+def exact_add(a_lo: int, a_hi: int, b_lo: int, b_hi: int) -> tuple[int, int]:
+    """a + b mod 2¹²⁸."""
+    lo = a_lo + b_lo
+    return lo, a_hi + b_hi + below(lo, a_lo)
+
+
+@njit
+def exact_multiply(a_lo: int, a_hi: int, b_lo: int, b_hi: int) -> tuple[int, int]:
+    """a · b mod 2¹²⁸."""
+    return a_lo * b_lo, multiply_high(a_lo, b_lo) + a_lo * b_hi + a_hi * b_lo
+
+
+@njit
+def exact_negate(lo: int, hi: int) -> tuple[int, int]:
+    """−a mod 2¹²⁸."""
+    return -lo, ~hi + (1 if lo == 0 else 0)
+
+
+@njit
+def sign(word: int) -> int:
+    """The upper word of a sign-extended one."""
+    return -shift_right(word, 63)
+
+
+@njit
+def two_sum(a: float, b: float) -> tuple[float, float]:
+    """a + b rounded, and the rounding error."""
+    s = a + b
+    t = s - a
+    return s, (a - (s - t)) + (b - t)
+
+
+@njit
+def quick_two_sum(a: float, b: float) -> tuple[float, float]:
+    """As `two_sum`, where |a| ≥ |b|."""
+    s = a + b
+    return s, b - (s - a)
+
+
+@njit
+def two_product(a: float, b: float) -> tuple[float, float]:
+    """a · b rounded, and the rounding error (0 where splitting overflows)."""
+    p = a * b
+    t = _SPLIT * a
+    a_hi = t - (t - a)
+    a_lo = a - a_hi
+    t = _SPLIT * b
+    b_hi = t - (t - b)
+    b_lo = b - b_hi
+    e = ((a_hi * b_hi - p) + a_hi * b_lo + a_lo * b_hi) + a_lo * b_lo
+    return p, (e if isfinite(e) else 0.0)
+
+
+@njit
+def real_add(a: float, a_low: float, b: float, b_low: float) -> tuple[float, float]:
+    """a + b as double-doubles; relative error below 2⁻¹⁰⁴, none if the sum fits."""
+    s, s_low = two_sum(a, b)
+    if not isfinite(s):
+        return s, 0.0
+    t, t_low = two_sum(a_low, b_low)
+    v, v_low = quick_two_sum(s, s_low + t)
+    return quick_two_sum(v, t_low + v_low)
+
+
+@njit
+def real_multiply(a: float, a_low: float, b: float, b_low: float) -> tuple[float, float]:
+    """a · b as double-doubles; relative error below 2⁻¹⁰¹."""
+    p, p_low = two_product(a, b)
+    if not isfinite(p):
+        return p, 0.0
+    return quick_two_sum(p, p_low + (a * b_low + a_low * b))
+
+
+@njit
+def real_of(word: int) -> tuple[float, float]:
+    """An integer as a double-double, exactly."""
+    hi = float(word >> 32) * 4294967296.0  # both halves are exact, so their sum's error is too
+    return two_sum(hi, float(word & 0xFFFFFFFF))

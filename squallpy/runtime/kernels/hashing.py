@@ -1,0 +1,48 @@
+"""Hashes: of key rows (for the indexes here) and of contents (for routing tuples to partitions).
+
+Both mix by the folded 64×64→128-bit product, as wyhash does. The two differ in their constants on purpose: the keys that
+reach one partition agree in their routing hash and must still spread over that partition's index.
+
+Source: Wang Yi, *wyhash* (public domain), for the mixing and the reading of short strings.
+"""
+
+from numba import njit
+
+from squallpy.runtime.kernels.machine import load, load8, load32, multiply_high
+
+_A, _B, _C, _D = 0x2D358DCCAA6C78A5, 0x0BB67AE8584CAA73, 0x4B33A62ED433D4A3, 0x4D5A2DA51DE1AA47
+
+
+@njit
+def mix(a: int, b: int) -> int:
+    """The two halves of a·b (unsigned, 128 bits), folded."""
+    return multiply_high(a, b) ^ (a * b)
+
+
+@njit
+def hash_row(row: int, width: int) -> int:
+    """Hash of `width` words at address `row`."""
+    h = _A
+    for i in range(width):
+        h = mix(h ^ load(row, i), _C ^ i)
+    return h * _D
+
+
+@njit
+def hash_bytes(start: int, length: int) -> int:
+    """Hash of `length` bytes at address `start`, a function of nothing else."""
+    h = mix(length ^ _B, _A)
+    at, left = start, length
+    while left > 16:
+        h = mix(load(at, 0) ^ _C, load(at, 1) ^ h)
+        at += 16
+        left -= 16
+    if left >= 8:
+        a, b = load(at, 0), load(at + left - 8, 0)
+    elif left >= 4:
+        a, b = load32(at, 0), load32(at + left - 4, 0)
+    elif left > 0:
+        a, b = (load8(at, 0) << 16) | (load8(at, left >> 1) << 8) | load8(at, left - 1), 0
+    else:
+        a, b = 0, 0
+    return mix(mix(a ^ _D, b ^ h), _B)

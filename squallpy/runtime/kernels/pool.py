@@ -1,0 +1,149 @@
+"""Pools: what a view is kept in. Key rows of int64 → payload rows of ring words.
+
+    pool = Pool(2, Payload((Ring.COUNT,)), slices=((0,),))
+    pool.upsert([[7, 1], [7, 2], [7, 1]], [[1], [1], [-1]])     →   {(7, 2): 1}
+    pool.probe([[7, 2], [7, 1]])                                →   slots [0, -1]
+    pool.slice(0, [[7]])                                        →   rows [0], slots [0]
+    pool.keys[slots], pool.words[slots]                         →   their contents
+
+One set of compiled kernels serves every pool: arity, lanes and slices are data to them.
+
+Source: record pools of `dbtoaster-batch-ivm` §5.2.1.
+"""
+
+from typing import cast
+
+import numpy as np
+
+from squallpy.base.rings import Payload
+from squallpy.runtime.kernels import layout
+from squallpy.runtime.kernels.area import CONSTANTS, Area
+from squallpy.runtime.kernels.index import carry_over
+from squallpy.runtime.kernels.records import clear_records, probe_records, relink_records, upsert_records
+from squallpy.runtime.kernels.slices import slice_records
+from squallpy.runtime.kernels.storage import HEAP, Storage, Words
+
+_INDEX, _KEYS, _WORDS, _SLICE = 0, 1, 2, 3  # regions; each slice has four: index, groups, arena, where
+_BIRTH = 512  # words of a region at first: a page
+
+
+class Pool:
+    """A map from keys, rows of `key_width` int64, to elements of `payload`'s ring; zero elements are not kept.
+
+    Slots number the records 0 … len − 1 without holes, in an order that depends on the calls alone; they hold until the
+    next `upsert` or `clear`. Arguments are C-contiguous int64 matrices. `slices` are key columns to look up by.
+    """
+
+    def __init__(
+        self,
+        key_width: int,
+        payload: Payload,
+        slices: tuple[tuple[int, ...], ...] = (),
+        storage: Storage = HEAP,
+        name: str = "pool",
+    ) -> None:
+        assert payload.width > 0, "a payload has at least one lane"
+        assert all(0 <= column < key_width for columns in slices for column in columns), "a slice is by key columns"
+        self.key_width, self.payload, self.slices = key_width, payload, slices
+        regions = {"index": _BIRTH, "keys": _BIRTH, "words": _BIRTH}
+        bounds: list[int] = []
+        for s, columns in enumerate(slices):
+            regions |= {f"{part}{s}": _BIRTH for part in ("index", "groups", "arena", "where")}
+            bounds += [len(columns), *columns, *[0] * (key_width - len(columns))]
+        rings = [int(ring) for ring in payload.rings]
+        start = layout.RINGS + len(rings)
+        places = start + len(bounds)
+        fixed = [key_width, payload.width, len(rings), len(slices), places, start, places + 2 * len(regions)]
+        assert CONSTANTS + len(fixed) == layout.RINGS
+        self._area = Area(
+            storage,
+            name,
+            regions,
+            scalars=1 + layout.STATE * len(slices),
+            constants=[*fixed, *rings, *bounds],
+            scratch=layout.CHUNK + key_width,
+        )
+
+    def upsert(self, keys: Words, words: Words) -> None:
+        """Add a payload to each key, in order; a key whose payload becomes zero leaves."""
+        frame = self._area.current()
+        done = upsert_records(frame, keys, words, 0)
+        while done != len(keys):
+            assert done >= 0, f"keys {keys.shape} and words {words.shape} do not fit {self!r}"
+            self._grow()
+            done = upsert_records(frame, keys, words, done)
+
+    def probe(self, keys: Words) -> Words:
+        """The slot of each key, −1 where there is none."""
+        assert keys.shape[1] == self.key_width
+        return cast(Words, probe_records(self._area.current(), keys))
+
+    def slice(self, index: int, bound: Words) -> tuple[Words, Words]:
+        """All pairs (row of `bound`, slot) that agree on the columns of slice `index`; rows ascend, then slots."""
+        assert bound.shape[1] == len(self.slices[index])
+        return cast(tuple[Words, Words], slice_records(self._area.current(), index, bound))
+
+    def scan(self) -> Words:
+        """All slots."""
+        return np.arange(len(self))
+
+    def rows(self) -> tuple[Words, Words]:
+        """Contents as (keys, words), without a copy: valid until the next `upsert` or `clear`."""
+        return self.keys, self.words
+
+    @property
+    def keys(self) -> Words:
+        """Keys by slot, a view."""
+        self._area.current()
+        return self._area.array(_KEYS)[: len(self) * self.key_width].reshape(len(self), self.key_width)
+
+    @property
+    def words(self) -> Words:
+        """Payloads by slot, a view."""
+        self._area.current()
+        return self._area.array(_WORDS)[: len(self) * self.payload.width].reshape(len(self), self.payload.width)
+
+    def clear(self) -> None:
+        """Drop all records, keeping the memory; costs in proportion to what was held."""
+        clear_records(self._area.current())
+
+    def relink(self) -> None:
+        """Make the slices anew, as compact as if the present records had been inserted into an empty pool."""
+        relink_records(self._area.current())
+
+    def __len__(self) -> int:
+        return self._area.head[layout.COUNT]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory spoken for; pages of it that were never touched cost nothing yet."""
+        return self._area.nbytes
+
+    def __repr__(self) -> str:
+        rings = ", ".join(ring.name for ring in self.payload.rings)
+        return f"Pool({self.key_width} → {rings}; {len(self)} records)"
+
+    def _grow(self) -> None:
+        """Double whatever stands in the way of one more record."""
+        area, count = self._area, len(self)
+        assert count < 2**31 - 1, "a pool holds fewer than 2³¹ records"
+        if count * 8 >= area.words(_INDEX) * 5:
+            self._grow_index(_INDEX)
+        for region, width in ((_KEYS, self.key_width), (_WORDS, self.payload.width)):
+            if (count + 1) * width > area.words(region):
+                area.grow(region, 2 * area.words(region))
+        for s, columns in enumerate(self.slices):
+            first, state = _SLICE + 4 * s, layout.SLICE_STATE + layout.STATE * s
+            if area.head[state + layout.LIVE] * 8 >= area.words(first) * 5:
+                self._grow_index(first)
+            for region, needed in (
+                (first + 1, (area.head[state + layout.TOP] + 1) * (layout.GROUP_KEY + len(columns))),
+                (first + 2, area.head[state + layout.ARENA_TOP] + 2 * (count + 1)),
+                (first + 3, count + 1),
+            ):
+                if needed > area.words(region):
+                    area.grow(region, max(needed, 2 * area.words(region)))
+
+    def _grow_index(self, region: int) -> None:
+        old, new = self._area.replace(region, 2 * self._area.words(region))
+        carry_over(old.address, old.words, new.address, new.words)

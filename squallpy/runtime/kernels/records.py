@@ -1,0 +1,191 @@
+"""The records of a pool: find, add, drop.
+
+Records are dense: dropping one moves the last into its place, so a scan is a run of memory and nothing needs a free
+list. Rows are taken in chunks, whose cache lines are asked for together: on pools larger than the cache the waits
+overlap, which makes an upsert several times as fast.
+"""
+
+import numpy as np
+from numba import njit
+
+from squallpy.runtime.kernels import layout as at
+from squallpy.runtime.kernels.area import HEAD
+from squallpy.runtime.kernels.arithmetic import exact_add, real_add
+from squallpy.runtime.kernels.hashing import hash_row
+from squallpy.runtime.kernels.index import LOW, full, home, remove, seek, seek_number, wipe
+from squallpy.runtime.kernels.machine import as_float, as_word, load, prefetch, store
+from squallpy.runtime.kernels.slices import has_room, link, renumber, unlink, unlink_all
+
+_F = "int64[::1]"
+_ROWS = "Array(int64, 2, 'C', readonly=True)"
+
+
+@njit
+def _add(frame, target, source):
+    """Add the payload at `source` to the one at `target`, lane by lane; is anything left?"""
+    left, i = np.int64(0), 0
+    for lane in range(frame[at.LANES]):
+        ring = frame[at.RINGS + lane]
+        if ring == 0:
+            n = load(target, i) + load(source, i)
+            store(target, i, n)
+            left |= n
+            i += 1
+            continue
+        if ring == 1:
+            lo, hi = exact_add(load(target, i), load(target, i + 1), load(source, i), load(source, i + 1))
+            left |= lo | hi
+        else:
+            x, y = real_add(
+                as_float(load(target, i)),
+                as_float(load(target, i + 1)),
+                as_float(load(source, i)),
+                as_float(load(source, i + 1)),
+            )
+            lo, hi = as_word(x), as_word(y)
+            if x != 0.0 or y != 0.0:
+                left = 1 if left == 0 else left
+        store(target, i, lo)
+        store(target, i + 1, hi)
+        i += 2
+    return left != 0
+
+
+@njit
+def _is_zero(frame, source):
+    """Is the payload at `source` zero in every lane (−0.0 included)?"""
+    i = 0
+    for lane in range(frame[at.LANES]):
+        ring = frame[at.RINGS + lane]
+        if ring == 0:
+            if load(source, i) != 0:
+                return False
+            i += 1
+            continue
+        a, b = load(source, i), load(source, i + 1)
+        if ring == 2:  # all but the sign
+            a, b = a << 1, b << 1
+        if a | b != 0:
+            return False
+        i += 2
+    return True
+
+
+@njit
+def _copy(target, source, words):
+    for i in range(words):
+        store(target, i, load(source, i))
+
+
+@njit
+def _drop(frame, position, record, count):
+    """Take a record, whose entry is at `position`, out of a pool of `count`."""
+    places, wide, broad = frame[at.PLACES], 8 * frame[at.KEY], 8 * frame[at.PAYLOAD]
+    table, size, keys, words = frame[places], frame[places + 1], frame[places + at.KEYS], frame[places + at.WORDS]
+    remove(table, size, position)
+    unlink(frame, record)
+    last = count - 1
+    if record != last:
+        other = seek_number(table, size, hash_row(keys + last * wide, frame[at.KEY]), last)
+        store(table, other, (load(table, other) & ~LOW) | (record + 1))
+        _copy(keys + record * wide, keys + last * wide, frame[at.KEY])
+        _copy(words + record * broad, words + last * broad, frame[at.PAYLOAD])
+        renumber(frame, last, record)
+
+
+@njit
+def _ask(frame, base, row, rows):
+    """Hash `rows` keys from `row` on into the scratch and ask for the cache lines their records are in."""
+    places, key, payload = frame[at.PLACES], frame[at.KEY], frame[at.PAYLOAD]
+    table, size, keys, words = frame[places], frame[places + 1], frame[places + at.KEYS], frame[places + at.WORDS]
+    scratch = frame[at.SCRATCH]
+    for j in range(rows):
+        h = hash_row(base + (row + j) * 8 * key, key)
+        frame[scratch + j] = h
+        prefetch(table + 8 * home(h, size))
+    for j in range(rows):
+        entry = load(table, home(frame[scratch + j], size))
+        if entry != 0:
+            record = (entry & LOW) - 1
+            prefetch(keys + record * 8 * key)
+            prefetch(words + record * 8 * payload)
+
+
+@njit(f"int64({_F}, {_ROWS}, {_ROWS}, int64)", cache=True, nogil=True)
+def upsert_records(frame, rows, payloads, start):
+    """Add rows `start` and after. Returns the first row for which there was no room, or their number; −1: bad shapes."""
+    n, key, payload = rows.shape[0], frame[at.KEY], frame[at.PAYLOAD]
+    if rows.shape[1] != key or payloads.shape[1] != payload or payloads.shape[0] != n:
+        return -1
+    head, places, scratch = frame[HEAD], frame[at.PLACES], frame[at.SCRATCH]
+    table, size, keys, words = frame[places], frame[places + 1], frame[places + at.KEYS], frame[places + at.WORDS]
+    wide, broad = 8 * key, 8 * payload
+    base, given = np.int64(rows.ctypes.data), np.int64(payloads.ctypes.data)
+    count = load(head, at.COUNT)
+    room = min(frame[places + at.KEYS + 1] // key if key > 0 else 1, frame[places + at.WORDS + 1] // payload)
+    for chunk in range(start, n, at.CHUNK):
+        here = min(at.CHUNK, n - chunk)
+        _ask(frame, base, chunk, here)
+        for j in range(here):
+            row = base + (chunk + j) * wide
+            source = given + (chunk + j) * broad
+            h = frame[scratch + j]
+            position = seek(table, size, h, row, key, keys, wide)
+            entry = load(table, position)
+            if entry != 0:
+                record = (entry & LOW) - 1
+                if not _add(frame, words + record * broad, source):
+                    _drop(frame, position, record, count)
+                    count -= 1
+            elif not _is_zero(frame, source):
+                if count >= room or full(count, size) or not has_room(frame, count):
+                    store(head, at.COUNT, count)
+                    return chunk + j
+                store(table, position, (h & ~LOW) | (count + 1))
+                _copy(keys + count * wide, row, key)
+                _copy(words + count * broad, source, payload)
+                link(frame, count, row)
+                count += 1
+    store(head, at.COUNT, count)
+    return n
+
+
+@njit(f"int64[::1]({_F}, {_ROWS})", cache=True, nogil=True)
+def probe_records(frame, rows):
+    """The record of each key, −1 where there is none."""
+    n, key, places, scratch = rows.shape[0], frame[at.KEY], frame[at.PLACES], frame[at.SCRATCH]
+    table, size, keys = frame[places], frame[places + 1], frame[places + at.KEYS]
+    base, wide = np.int64(rows.ctypes.data), 8 * key
+    found = np.empty(n, np.int64)
+    for chunk in range(0, n, at.CHUNK):
+        here = min(at.CHUNK, n - chunk)
+        _ask(frame, base, chunk, here)
+        for j in range(here):
+            position = seek(table, size, frame[scratch + j], base + (chunk + j) * wide, key, keys, wide)
+            found[chunk + j] = (load(table, position) & LOW) - 1
+    return found
+
+
+@njit(f"void({_F})", cache=True, nogil=True)
+def clear_records(frame):
+    """Drop all records, at a cost in proportion to their number."""
+    head, places, key = frame[HEAD], frame[at.PLACES], frame[at.KEY]
+    table, size, keys = frame[places], frame[places + 1], frame[places + at.KEYS]
+    count = load(head, at.COUNT)
+    if count * 8 > size:
+        for i in range(size):
+            store(table, i, 0)
+    else:
+        for record in range(count):
+            wipe(table, size, hash_row(keys + record * 8 * key, key))
+    unlink_all(frame)
+    store(head, at.COUNT, 0)
+
+
+@njit(f"void({_F})", cache=True, nogil=True)
+def relink_records(frame):
+    """Make the slices anew from the records in order; there is room."""
+    unlink_all(frame)
+    keys, wide = frame[frame[at.PLACES] + at.KEYS], 8 * frame[at.KEY]
+    for record in range(load(frame[HEAD], at.COUNT)):
+        link(frame, record, keys + record * wide)

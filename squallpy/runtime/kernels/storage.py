@@ -1,0 +1,109 @@
+"""Regions: growable stretches of int64 words, and where they live.
+
+    region = HEAP.region("orders.keys.0", 1024)
+    region.address, region.words        →  140…, 1024   (all zero)
+    region.grow(4096)                   →  same contents, zeros after them, perhaps elsewhere
+
+The heap keeps each region in a private anonymous mapping and grows it with `mremap`: the kernel moves page tables, not
+bytes, so doubling a gigabyte is as quick as doubling a page. `state/storage.py` keeps them in shared files instead.
+"""
+
+import mmap
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+Words = npt.NDArray[np.int64]
+
+_HUGE = 4 << 20  # from here on ask for huge pages: random access then misses the cache but not the TLB as well
+
+
+class Region(Protocol):
+    """A stretch of zero-initialised int64 words at a fixed address until it grows."""
+
+    address: int
+    words: int
+
+    def array(self) -> Words:
+        """All words, as a view that keeps this memory alive even if the region grows or moves."""
+
+    def grow(self, words: int) -> None:
+        """Extend to `words` words, keeping the contents."""
+
+
+class Storage(Protocol):
+    """Where regions live, by name."""
+
+    shared: bool  # may another process change what a region of ours looks like?
+
+    def region(self, name: str, words: int) -> Region:
+        """Open the region of that name, making it (zeroed) if there is none."""
+
+    def drop(self, name: str) -> None:
+        """Forget the region of that name; views of it stay readable."""
+
+
+def address_of(memory: mmap.mmap) -> int:
+    """Where a mapping starts."""
+    return int(np.frombuffer(memory, np.int64).ctypes.data)
+
+
+def advise_huge(memory: mmap.mmap) -> None:
+    """Ask for huge pages under a large mapping, where the system offers them."""
+    if len(memory) >= _HUGE and hasattr(mmap, "MADV_HUGEPAGE"):
+        try:
+            memory.madvise(mmap.MADV_HUGEPAGE)
+        except OSError:  # a kernel built without them
+            pass
+
+
+class _HeapRegion:
+    def __init__(self, words: int) -> None:
+        self._map(words)
+
+    def _map(self, words: int) -> None:
+        size = -(-max(words, 1) * 8 // mmap.PAGESIZE) * mmap.PAGESIZE
+        self._memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        self._settle()
+
+    def _settle(self) -> None:
+        advise_huge(self._memory)
+        self.words = len(self._memory) // 8
+        self.address = address_of(self._memory)
+
+    def array(self) -> Words:
+        return np.frombuffer(self._memory, np.int64)
+
+    def grow(self, words: int) -> None:
+        if words <= self.words:
+            return
+        size = -(-words * 8 // mmap.PAGESIZE) * mmap.PAGESIZE
+        try:
+            self._memory.resize(size)
+            self._settle()
+        except (BufferError, SystemError, ValueError):  # someone holds a view, or a system without mremap
+            old = self.array()
+            self._map(words)
+            np.copyto(self.array()[: len(old)], old)
+
+
+class _Heap:
+    """This process's own memory."""
+
+    shared = False
+
+    def region(self, name: str, words: int) -> Region:
+        return _HeapRegion(words)
+
+    def drop(self, name: str) -> None:
+        pass
+
+    def __repr__(self) -> str:
+        return "HEAP"
+
+    def __reduce__(self) -> str:
+        return "HEAP"
+
+
+HEAP = _Heap()
