@@ -2,7 +2,8 @@
 
     machine · hashing · arithmetic · index     what kernels are made of
     storage · area                             memory: growable regions, and whole data structures in them
-    pool (layout, records, slices)             views;   lanes   columns of payloads;   dictionary   strings ↔ integers
+    pool (layout, records, slices) · lanes     views, and columns of their payloads
+    strings · dictionary · routing             strings ↔ integers; content hashes
 
 Kernels are compiled when their module is first imported and then come from numba's cache (`__pycache__` beside the
 source, else the user's cache folder, else `NUMBA_CACHE_DIR`), so import these modules only where rows are about to flow.

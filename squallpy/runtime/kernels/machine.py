@@ -59,7 +59,7 @@ def store(typing: Any, address: Any, index: Any, word: Any) -> tuple[Any, Callab
     """Set the int64 word number `index` at `address`."""
 
     def emit(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        builder.store(args[2], _at(builder, _I64, args[0], args[1]), align=8)
+        builder.store(args[2], _at(builder, _I64, args[0], args[1]), align=1)
         return context.get_dummy_value()
 
     return types.void(_int, _int, _int), emit

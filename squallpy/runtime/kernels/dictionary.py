@@ -1,0 +1,183 @@
+"""Dictionaries: strings ↔ dense integers, so that string columns can be key columns.
+
+    names = Dictionary()
+    names.intern(pa.array(["a", "b", None, "a"]))   →  [0, 1, -1, 0]
+    names.lookup(pa.array(["b", "c"]))              →  [1, -1]
+    names.strings(np.array([1, -1]))                →  ["b", None]
+
+Exact: two strings get one number only if their bytes are equal, which is compared; a hash collision costs a comparison
+and can never give a wrong answer. Numbers are given in order of first appearance and never change.
+"""
+
+from typing import cast
+
+import numpy as np
+import pyarrow as pa
+from numba import njit
+
+from squallpy.runtime.kernels.area import HEAD, Area
+from squallpy.runtime.kernels.hashing import hash_bytes
+from squallpy.runtime.kernels.index import HIGH, LOW, carry_over, full, home
+from squallpy.runtime.kernels.machine import load, load8, prefetch, store, store8
+from squallpy.runtime.kernels.storage import HEAP, Storage, Words
+from squallpy.runtime.kernels.strings import ROWS, StringColumn, plain, string_at
+
+_BIRTH = 512
+_INDEX, _ENDS, _BYTES = 0, 1, 2  # regions: hash index; where each string ends; their bytes one after the other
+_COUNT, _NEEDED = 1, 2  # scalars in the head: strings held; bytes that the next string needs if it found no room
+_F, _CHUNK = "int64[::1]", 32
+
+
+class Dictionary:
+    """An append-only interning table for the strings of a store."""
+
+    def __init__(self, storage: Storage = HEAP, name: str = "dictionary") -> None:
+        regions = {"index": _BIRTH, "ends": _BIRTH, "bytes": _BIRTH}
+        self._area = Area(storage, name, regions, scalars=2, scratch=_CHUNK)
+
+    def intern(self, array: pa.Array | pa.ChunkedArray) -> Words:
+        """The number of each string, new ones being added; −1 for NULL."""
+        return self._numbers(array, add=True)
+
+    def lookup(self, array: pa.Array | pa.ChunkedArray) -> Words:
+        """The number of each string, −1 for NULL and for those never seen."""
+        return self._numbers(array, add=False)
+
+    def strings(self, ids: Words) -> pa.Array:
+        """The strings of these numbers, NULL for −1 (string, or large_string beyond 2 GiB)."""
+        ids = np.ascontiguousarray(ids, np.int64)
+        assert len(ids) == 0 or (ids.min() >= -1 and ids.max() < len(self)), "numbers that were never given"
+        frame = self._area.current()
+        offsets = _offsets(frame, ids)
+        data = np.empty(offsets[-1], np.uint8)
+        _spell(frame, ids, offsets, data)
+        wide = offsets[-1] >= 2**31
+        known = ids >= 0
+        valid = None if known.all() else pa.array(known).buffers()[1]
+        ends = pa.py_buffer(offsets if wide else offsets.astype(np.int32))
+        kind = pa.large_string() if wide else pa.string()
+        return pa.Array.from_buffers(kind, len(ids), [valid, ends, pa.py_buffer(data)])
+
+    def __len__(self) -> int:
+        return self._area.head[_COUNT]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory spoken for; pages of it that were never touched cost nothing yet."""
+        return self._area.nbytes
+
+    def _numbers(self, array: pa.Array | pa.ChunkedArray, add: bool) -> Words:
+        if isinstance(array, pa.Array) and pa.types.is_dictionary(array.type):
+            if len(array.dictionary) <= 2 * len(array):  # NB: else a slice of a large encoded column would intern it all
+                codes = np.asarray(array.indices.fill_null(-1)).astype(np.int64)
+                return cast(Words, np.append(self._numbers(array.dictionary, add), -1)[codes])
+        column = StringColumn(plain(array))
+        out = np.empty(len(column.array), np.int64)
+        done = _intern(self._area.current(), column.source, out, 0, add)
+        while done < len(out):
+            self._grow()
+            done = _intern(self._area.current(), column.source, out, done, add)
+        return out
+
+    def _grow(self) -> None:
+        area, count = self._area, len(self)
+        assert count < 2**31 - 1, "a dictionary holds fewer than 2³¹ strings"
+        if count * 8 >= area.words(_INDEX) * 5:
+            old, new = area.replace(_INDEX, 2 * area.words(_INDEX))
+            carry_over(old.address, old.words, new.address, new.words)
+        if count + 1 >= area.words(_ENDS):
+            area.grow(_ENDS, 2 * area.words(_ENDS))
+        needed = -(-area.head[_NEEDED] // 8)
+        if needed > area.words(_BYTES):
+            area.grow(_BYTES, max(needed, 2 * area.words(_BYTES)))
+
+
+@njit
+def _equal(a, b, length):
+    while length >= 8:
+        if load(a, 0) != load(b, 0):
+            return False
+        a, b, length = a + 8, b + 8, length - 8
+    for i in range(length):
+        if load8(a, i) != load8(b, i):
+            return False
+    return True
+
+
+@njit
+def _copy(target, source, length):
+    while length >= 8:
+        store(target, 0, load(source, 0))
+        target, source, length = target + 8, source + 8, length - 8
+    for i in range(length):
+        store8(target, i, load8(source, i))
+
+
+@njit(f"int64({_F}, {_F}, {_F}, int64, boolean)", cache=True, nogil=True)
+def _intern(frame, source, out, first, add):
+    """Numbers of rows `first` and after. Returns the first row for which there was no room, or their number."""
+    head, table, size, ends, end_words = frame[HEAD], frame[1], frame[2], frame[3], frame[4]
+    data, capacity = frame[5], 8 * frame[6]
+    n, count, scratch = source[ROWS], load(head, _COUNT), 7
+    for chunk in range(first, n, _CHUNK):
+        here = min(_CHUNK, n - chunk)
+        for j in range(here):
+            start, length = string_at(source, chunk + j)
+            h = hash_bytes(start, length) if length >= 0 else np.int64(0)
+            frame[scratch + j] = h
+            prefetch(table + 8 * home(h, size))
+        for j in range(here):
+            entry = load(table, home(frame[scratch + j], size))
+            if entry != 0:
+                prefetch(data + load(ends, (entry & LOW) - 1))
+        for j in range(here):
+            start, length = string_at(source, chunk + j)
+            if length < 0:
+                out[chunk + j] = -1
+                continue
+            h = frame[scratch + j]
+            at = home(h, size)
+            entry = load(table, at)
+            while entry != 0:
+                number = (entry & LOW) - 1
+                if (entry ^ h) & HIGH == 0:
+                    begin = load(ends, number)
+                    if load(ends, number + 1) - begin == length and _equal(data + begin, start, length):
+                        break
+                at += 1
+                if at == size:
+                    at = 0
+                entry = load(table, at)
+            if entry == 0 and add:
+                begin = load(ends, count)
+                if full(count, size) or count + 1 >= end_words or begin + length > capacity:
+                    store(head, _COUNT, count)
+                    store(head, _NEEDED, begin + length)
+                    return chunk + j
+                _copy(data + begin, start, length)
+                store(ends, count + 1, begin + length)
+                count += 1
+                entry = (h & HIGH) | count
+                store(table, at, entry)
+            out[chunk + j] = (entry & LOW) - 1
+    store(head, _COUNT, count)
+    return n
+
+
+@njit(f"int64[::1]({_F}, {_F})", cache=True, nogil=True)
+def _offsets(frame, ids):
+    offsets, end = np.empty(len(ids) + 1, np.int64), np.int64(0)
+    for i in range(len(ids)):
+        offsets[i] = end
+        if ids[i] >= 0:
+            end += load(frame[3], ids[i] + 1) - load(frame[3], ids[i])
+    offsets[len(ids)] = end
+    return offsets
+
+
+@njit(f"void({_F}, {_F}, {_F}, uint8[::1])", cache=True, nogil=True)
+def _spell(frame, ids, offsets, data):
+    target = np.int64(data.ctypes.data)
+    for i in range(len(ids)):
+        if ids[i] >= 0:
+            _copy(target + offsets[i], frame[5] + load(frame[3], ids[i]), offsets[i + 1] - offsets[i])

@@ -1,0 +1,57 @@
+"""Content hashes, by which tuples are routed to partitions.
+
+    hash_columns([int64 array, string array])   →  one int64 per row
+
+A pure function of the values, the same on every host and in every process; of strings it hashes the bytes, never an id
+that some dictionary gave them. Column order matters. NULL strings hash alike; of integer columns the caller has masked
+NULLs in some fixed way.
+"""
+
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from numba import njit
+
+from squallpy.runtime.kernels.hashing import hash_bytes, mix
+from squallpy.runtime.kernels.storage import Words
+from squallpy.runtime.kernels.strings import ROWS, StringColumn, plain, string_at
+
+_NULL, _SEED, _STEP = 0x9B97F4A7C15F39D, 0x589965CC75374CC3, 0x1D8E4E27C47D124F
+
+
+def hash_strings(array: pa.Array | pa.ChunkedArray) -> Words:
+    """64-bit hash of each string's bytes; one fixed value for NULL."""
+    if pa.types.is_dictionary(array.type) and isinstance(array, pa.Array):
+        codes = np.asarray(array.indices.fill_null(-1)).astype(np.int64)
+        return cast(Words, np.append(hash_strings(array.dictionary), _NULL)[codes])
+    column = StringColumn(plain(array))
+    return cast(Words, _hash_strings(column.source))
+
+
+def hash_columns(columns: Sequence[npt.NDArray[np.int64] | pa.Array | pa.ChunkedArray]) -> Words:
+    """One hash per row over all columns: int64 arrays (numpy) or string arrays (Arrow)."""
+    assert columns, "nothing to hash: a tuple without routing columns goes to one partition"
+    hashes = np.full(len(columns[0]), _SEED, np.int64)
+    for column in columns:
+        words = column if isinstance(column, np.ndarray) else hash_strings(column)
+        assert len(words) == len(hashes)
+        _fold(hashes, np.ascontiguousarray(words))
+    return hashes
+
+
+@njit("int64[::1](int64[::1])", cache=True, nogil=True)
+def _hash_strings(source):
+    out = np.empty(source[ROWS], np.int64)
+    for row in range(len(out)):
+        start, length = string_at(source, row)
+        out[row] = hash_bytes(start, length) if length >= 0 else _NULL
+    return out
+
+
+@njit("void(int64[::1], Array(int64, 1, 'C', readonly=True))", cache=True, nogil=True)
+def _fold(hashes, words):
+    for row in range(len(hashes)):
+        hashes[row] = mix(hashes[row] ^ words[row], _STEP) ^ (hashes[row] << 1)
