@@ -10,39 +10,38 @@ Source: Joldes, Muller, Popescu, *Tight and rigorous error bounds for basic buil
 
 from math import isfinite
 
-from numba import njit
-
+from squallpy.runtime.kernels.compiled import inlined
 from squallpy.runtime.kernels.machine import below, multiply_high, shift_right
 
 _SPLIT = 134217729.0  # 2²⁷ + 1
 
 
-@njit
+@inlined
 def exact_add(a_lo: int, a_hi: int, b_lo: int, b_hi: int) -> tuple[int, int]:
     """a + b mod 2¹²⁸."""
     lo = a_lo + b_lo
     return lo, a_hi + b_hi + below(lo, a_lo)
 
 
-@njit
+@inlined
 def exact_multiply(a_lo: int, a_hi: int, b_lo: int, b_hi: int) -> tuple[int, int]:
     """a · b mod 2¹²⁸."""
     return a_lo * b_lo, multiply_high(a_lo, b_lo) + a_lo * b_hi + a_hi * b_lo
 
 
-@njit
+@inlined
 def exact_negate(lo: int, hi: int) -> tuple[int, int]:
     """−a mod 2¹²⁸."""
     return -lo, ~hi + (1 if lo == 0 else 0)
 
 
-@njit
+@inlined
 def sign(word: int) -> int:
     """The upper word of a sign-extended one."""
     return -shift_right(word, 63)
 
 
-@njit
+@inlined
 def two_sum(a: float, b: float) -> tuple[float, float]:
     """a + b rounded, and the rounding error."""
     s = a + b
@@ -50,14 +49,14 @@ def two_sum(a: float, b: float) -> tuple[float, float]:
     return s, (a - (s - t)) + (b - t)
 
 
-@njit
+@inlined
 def quick_two_sum(a: float, b: float) -> tuple[float, float]:
     """As `two_sum`, where |a| ≥ |b|."""
     s = a + b
     return s, b - (s - a)
 
 
-@njit
+@inlined
 def two_product(a: float, b: float) -> tuple[float, float]:
     """a · b rounded, and the rounding error (0 where splitting overflows)."""
     p = a * b
@@ -71,7 +70,7 @@ def two_product(a: float, b: float) -> tuple[float, float]:
     return p, (e if isfinite(e) else 0.0)
 
 
-@njit
+@inlined
 def real_add(a: float, a_low: float, b: float, b_low: float) -> tuple[float, float]:
     """a + b as double-doubles; relative error below 2⁻¹⁰⁴, none if the sum fits."""
     s, s_low = two_sum(a, b)
@@ -82,7 +81,7 @@ def real_add(a: float, a_low: float, b: float, b_low: float) -> tuple[float, flo
     return quick_two_sum(v, t_low + v_low)
 
 
-@njit
+@inlined
 def real_multiply(a: float, a_low: float, b: float, b_low: float) -> tuple[float, float]:
     """a · b as double-doubles; relative error below 2⁻¹⁰¹."""
     p, p_low = two_product(a, b)
@@ -91,7 +90,7 @@ def real_multiply(a: float, a_low: float, b: float, b_low: float) -> tuple[float
     return quick_two_sum(p, p_low + (a * b_low + a_low * b))
 
 
-@njit
+@inlined
 def real_of(word: int) -> tuple[float, float]:
     """An integer as a double-double, exactly."""
     hi = float(word >> 32) * 4294967296.0  # both halves are exact, so their sum's error is too

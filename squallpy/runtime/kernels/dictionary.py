@@ -12,10 +12,11 @@ and can never give a wrong answer. Numbers are given in order of first appearanc
 from typing import cast
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-from numba import njit
 
 from squallpy.runtime.kernels.area import HEAD, Area
+from squallpy.runtime.kernels.compiled import VECTOR, inlined, kernel
 from squallpy.runtime.kernels.hashing import hash_bytes
 from squallpy.runtime.kernels.index import HIGH, LOW, carry_over, full, home
 from squallpy.runtime.kernels.machine import load, load8, prefetch, store, store8
@@ -25,7 +26,7 @@ from squallpy.runtime.kernels.strings import ROWS, StringColumn, plain, string_a
 _BIRTH = 512
 _INDEX, _ENDS, _BYTES = 0, 1, 2  # regions: hash index; where each string ends; their bytes one after the other
 _COUNT, _NEEDED = 1, 2  # scalars in the head: strings held; bytes that the next string needs if it found no room
-_F, _CHUNK = "int64[::1]", 32
+_CHUNK = 32
 
 
 class Dictionary:
@@ -92,8 +93,8 @@ class Dictionary:
             area.grow(_BYTES, max(needed, 2 * area.words(_BYTES)))
 
 
-@njit
-def _equal(a, b, length):
+@inlined
+def _equal(a: int, b: int, length: int) -> bool:
     while length >= 8:
         if load(a, 0) != load(b, 0):
             return False
@@ -104,8 +105,8 @@ def _equal(a, b, length):
     return True
 
 
-@njit
-def _copy(target, source, length):
+@inlined
+def _copy(target: int, source: int, length: int) -> None:
     while length >= 8:
         store(target, 0, load(source, 0))
         target, source, length = target + 8, source + 8, length - 8
@@ -113,8 +114,8 @@ def _copy(target, source, length):
         store8(target, i, load8(source, i))
 
 
-@njit(f"int64({_F}, {_F}, {_F}, int64, boolean)", cache=True, nogil=True)
-def _intern(frame, source, out, first, add):
+@kernel(f"int64({VECTOR}, {VECTOR}, {VECTOR}, int64, boolean)")
+def _intern(frame: Words, source: Words, out: Words, first: int, add: bool) -> int:
     """Numbers of rows `first` and after. Returns the first row for which there was no room, or their number."""
     head, table, size, ends, end_words = frame[HEAD], frame[1], frame[2], frame[3], frame[4]
     data, capacity = frame[5], 8 * frame[6]
@@ -164,8 +165,8 @@ def _intern(frame, source, out, first, add):
     return n
 
 
-@njit(f"int64[::1]({_F}, {_F})", cache=True, nogil=True)
-def _offsets(frame, ids):
+@kernel(f"{VECTOR}({VECTOR}, {VECTOR})")
+def _offsets(frame: Words, ids: Words) -> Words:
     offsets, end = np.empty(len(ids) + 1, np.int64), np.int64(0)
     for i in range(len(ids)):
         offsets[i] = end
@@ -175,8 +176,8 @@ def _offsets(frame, ids):
     return offsets
 
 
-@njit(f"void({_F}, {_F}, {_F}, uint8[::1])", cache=True, nogil=True)
-def _spell(frame, ids, offsets, data):
+@kernel(f"void({VECTOR}, {VECTOR}, {VECTOR}, uint8[::1])")
+def _spell(frame: Words, ids: Words, offsets: Words, data: npt.NDArray[np.uint8]) -> None:
     target = np.int64(data.ctypes.data)
     for i in range(len(ids)):
         if ids[i] >= 0:

@@ -6,20 +6,19 @@ reach one partition agree in their routing hash and must still spread over that 
 Source: Wang Yi, *wyhash* (public domain), for the mixing and the reading of short strings.
 """
 
-from numba import njit
-
+from squallpy.runtime.kernels.compiled import inlined
 from squallpy.runtime.kernels.machine import load, load8, load32, multiply_high
 
 _A, _B, _C, _D = 0x2D358DCCAA6C78A5, 0x0BB67AE8584CAA73, 0x4B33A62ED433D4A3, 0x4D5A2DA51DE1AA47
 
 
-@njit
+@inlined
 def mix(a: int, b: int) -> int:
     """The two halves of a·b (unsigned, 128 bits), folded."""
     return multiply_high(a, b) ^ (a * b)
 
 
-@njit
+@inlined
 def hash_row(row: int, width: int) -> int:
     """Hash of `width` words at address `row`."""
     h = _A
@@ -28,7 +27,7 @@ def hash_row(row: int, width: int) -> int:
     return h * _D
 
 
-@njit
+@inlined
 def hash_bytes(start: int, length: int) -> int:
     """Hash of `length` bytes at address `start`, a function of nothing else."""
     h = mix(length ^ _B, _A)

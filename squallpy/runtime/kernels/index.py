@@ -6,26 +6,25 @@ An entry's home is its hash scaled to the table, so the table is ordered by hash
 sequential pass that never looks at a key, and deletion (backward shift) needs no tombstones. Numbers stay below 2³¹.
 """
 
-from numba import njit
-
+from squallpy.runtime.kernels.compiled import inlined, kernel
 from squallpy.runtime.kernels.machine import load, multiply_high, store
 
 LOW, HIGH = 0xFFFFFFFF, -0x100000000
 
 
-@njit
+@inlined
 def home(entry: int, size: int) -> int:
     """Where in a table of `size` an entry (or its hash) would like to stand."""
     return multiply_high(entry & HIGH, size)
 
 
-@njit
+@inlined
 def full(count: int, size: int) -> bool:
     """Too many entries for one more? (Load at most 5/8.)"""
     return count * 8 >= size * 5
 
 
-@njit
+@inlined
 def same(a: int, b: int, width: int) -> bool:
     """Are the `width` words at two addresses equal?"""
     for i in range(width):
@@ -34,7 +33,7 @@ def same(a: int, b: int, width: int) -> bool:
     return True
 
 
-@njit
+@inlined
 def seek(table: int, size: int, h: int, key: int, width: int, rows: int, stride: int) -> int:
     """Position of the entry whose row (`width` words at `rows + number * stride`) equals `key`, or of the empty entry
     where it belongs."""
@@ -50,7 +49,7 @@ def seek(table: int, size: int, h: int, key: int, width: int, rows: int, stride:
             at = 0
 
 
-@njit
+@inlined
 def seek_number(table: int, size: int, h: int, number: int) -> int:
     """Position of the entry of `number`, which is there."""
     at = home(h, size)
@@ -61,7 +60,7 @@ def seek_number(table: int, size: int, h: int, number: int) -> int:
     return at
 
 
-@njit
+@inlined
 def remove(table: int, size: int, at: int) -> None:
     """Empty the entry at a position, moving later ones of its cluster back."""
     hole = at
@@ -79,7 +78,7 @@ def remove(table: int, size: int, at: int) -> None:
     store(table, hole, 0)
 
 
-@njit
+@inlined
 def wipe(table: int, size: int, h: int) -> None:
     """Empty the cluster from the home of `h` on; for each hash in the table, this empties the table."""
     at = home(h, size)
@@ -90,7 +89,7 @@ def wipe(table: int, size: int, h: int) -> None:
             at = 0
 
 
-@njit("void(int64, int64, int64, int64)", cache=True, nogil=True)
+@kernel("void(int64, int64, int64, int64)")
 def carry_over(old: int, old_size: int, new: int, new_size: int) -> None:
     """Put the entries of one table into an empty one."""
     for i in range(old_size):

@@ -11,11 +11,12 @@ EXACT or REAL source only goes into its own.
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from numba import njit
 
 from squallpy.base.rings import Ring
 from squallpy.runtime.kernels.arithmetic import exact_multiply, exact_negate, real_multiply, real_of, sign
-from squallpy.runtime.kernels.machine import as_float, as_word, load as load_word, store
+from squallpy.runtime.kernels.compiled import GIVEN_MATRIX, GIVEN_VECTOR, MATRIX, kernel
+from squallpy.runtime.kernels.machine import as_float, as_word, store
+from squallpy.runtime.kernels.machine import load as load_word
 from squallpy.runtime.kernels.storage import Words
 
 _WORD = (1 << 64) - 1
@@ -110,7 +111,6 @@ def negate(out: Words, offset: int, ring: Ring) -> None:
 
 _ALL: Words = np.empty(0, np.int64)
 _TIMES = 8
-_GIVEN, _PICKED = (f"Array(int64, {d}, 'C', readonly=True)" for d in (2, 1))
 
 
 def _kind(out: Ring, source: Ring) -> int:
@@ -126,8 +126,8 @@ def _check(
     assert len(out) == (len(source) if rows is None else len(rows))
 
 
-@njit(f"void(int64[:, ::1], int64, {_GIVEN}, {_PICKED}, int64, int64)", cache=True, nogil=True)
-def _combine(out, to, source, rows, offset, kind):
+@kernel(f"void({MATRIX}, int64, {GIVEN_MATRIX}, {GIVEN_VECTOR}, int64, int64)")
+def _combine(out: Words, to: int, source: Words, rows: Words, offset: int, kind: int) -> None:
     """kind: ring of both lanes 0–2, or of out's where the source's is COUNT 3–5; + 8 to multiply."""
     n, times, kind = out.shape[0], kind >= 8, kind & 7
     width, given, here = 8 * source.shape[1], np.int64(source.ctypes.data), np.int64(out.ctypes.data)
@@ -159,8 +159,8 @@ def _combine(out, to, source, rows, offset, kind):
 
 
 
-@njit("void(int64[:, ::1], int64, int64)", cache=True, nogil=True)
-def _negate(out, at, ring):
+@kernel(f"void({MATRIX}, int64, int64)")
+def _negate(out: Words, at: int, ring: int) -> None:
     for i in range(out.shape[0]):
         if ring == 0:
             out[i, at] = -out[i, at]

@@ -9,134 +9,107 @@ one of these functions says so.
 """
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-_I8, _I16, _I32, _I64, _I128 = (ir.IntType(bits) for bits in (8, 16, 32, 64, 128))
-_int, _float = types.int64, types.float64
+_I8, _I32, _I64, _I128 = (ir.IntType(bits) for bits in (8, 32, 64, 128))
+_int, _float, _void = types.int64, types.float64, types.void
+
+Emit = Callable[..., Any]  # (builder, *argument values) → result value
 
 
-def _at(builder: ir.IRBuilder, unit: ir.Type, address: ir.Value, index: ir.Value) -> ir.Value:
+def _operation(signature: Any) -> Callable[[Emit], Callable[..., Any]]:
+    """Make an operation of the function that emits it."""
+
+    def declare(emit: Emit) -> Callable[..., Any]:
+        def generate(context: Any, builder: Any, _: Any, values: Any) -> Any:
+            result = emit(builder, *values)
+            return context.get_dummy_value() if signature.return_type == _void else result
+
+        @wraps(emit)  # also its parameters, as numba sees them: the typing context takes the builder's place
+        def typed(context: Any, *given: Any) -> Any:
+            return signature, generate
+
+        made: Callable[..., Any] = intrinsic(typed)
+        return made
+
+    return declare
+
+
+def _element(builder: Any, unit: Any, address: Any, index: Any) -> Any:
     """Pointer to element `index` of an array of `unit` at `address`."""
     return builder.gep(builder.inttoptr(address, unit.as_pointer()), [index])
 
 
-@intrinsic
-def load(typing: Any, address: Any, index: Any) -> tuple[Any, Callable[..., Any]]:
-    """The int64 word number `index` at `address` (which need not be aligned)."""
-
-    def emit(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        return builder.load(_at(builder, _I64, *args), align=1)
-
-    return _int(_int, _int), emit
+@_operation(_int(_int, _int))
+def load(builder: Any, address: Any, index: Any) -> Any:
+    """The int64 word number `index` at `address`, which need not be aligned."""
+    return builder.load(_element(builder, _I64, address, index), align=1)
 
 
-@intrinsic
-def load32(typing: Any, address: Any, index: Any) -> tuple[Any, Callable[..., Any]]:
+@_operation(_int(_int, _int))
+def load32(builder: Any, address: Any, index: Any) -> Any:
     """The 32-bit word number `index` at `address`, zero-extended."""
-
-    def emit(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        return builder.zext(builder.load(_at(builder, _I32, *args), align=1), _I64)
-
-    return _int(_int, _int), emit
+    return builder.zext(builder.load(_element(builder, _I32, address, index), align=1), _I64)
 
 
-@intrinsic
-def load8(typing: Any, address: Any, index: Any) -> tuple[Any, Callable[..., Any]]:
+@_operation(_int(_int, _int))
+def load8(builder: Any, address: Any, index: Any) -> Any:
     """The byte number `index` at `address`, zero-extended."""
-
-    def emit(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        return builder.zext(builder.load(_at(builder, _I8, *args)), _I64)
-
-    return _int(_int, _int), emit
+    return builder.zext(builder.load(_element(builder, _I8, address, index)), _I64)
 
 
-@intrinsic
-def store(typing: Any, address: Any, index: Any, word: Any) -> tuple[Any, Callable[..., Any]]:
-    """Set the int64 word number `index` at `address`."""
-
-    def emit(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        builder.store(args[2], _at(builder, _I64, args[0], args[1]), align=1)
-        return context.get_dummy_value()
-
-    return types.void(_int, _int, _int), emit
+@_operation(_void(_int, _int, _int))
+def store(builder: Any, address: Any, index: Any, word: Any) -> Any:
+    """Set the int64 word number `index` at `address`, which need not be aligned."""
+    builder.store(word, _element(builder, _I64, address, index), align=1)
 
 
-@intrinsic
-def store8(typing: Any, address: Any, index: Any, byte: Any) -> tuple[Any, Callable[..., Any]]:
+@_operation(_void(_int, _int, _int))
+def store8(builder: Any, address: Any, index: Any, byte: Any) -> Any:
     """Set the byte number `index` at `address` to the low eight bits of `byte`."""
-
-    def emit(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        builder.store(builder.trunc(args[2], _I8), _at(builder, _I8, args[0], args[1]))
-        return context.get_dummy_value()
-
-    return types.void(_int, _int, _int), emit
+    builder.store(builder.trunc(byte, _I8), _element(builder, _I8, address, index))
 
 
-@intrinsic
-def prefetch(typing: Any, address: Any) -> tuple[Any, Callable[..., Any]]:
+@_operation(_void(_int))
+def prefetch(builder: Any, address: Any) -> Any:
     """Ask for the cache line at `address`; harmless whatever the address."""
-
-    def emit(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        pointer = builder.inttoptr(args[0], _I8.as_pointer())
-        kind = ir.FunctionType(ir.VoidType(), [_I8.as_pointer(), _I32, _I32, _I32])
-        name = "llvm.prefetch.p0"
-        function = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
-        builder.call(function, [pointer, _I32(0), _I32(3), _I32(1)])
-        return context.get_dummy_value()
-
-    return types.void(_int), emit
+    pointer, name = _I8.as_pointer(), "llvm.prefetch.p0"
+    kind = ir.FunctionType(ir.VoidType(), [pointer, _I32, _I32, _I32])
+    function = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+    builder.call(function, [builder.inttoptr(address, pointer), _I32(0), _I32(3), _I32(1)])
 
 
-@intrinsic
-def shift_right(typing: Any, word: Any, bits: Any) -> tuple[Any, Callable[..., Any]]:
+@_operation(_int(_int, _int))
+def shift_right(builder: Any, word: Any, bits: Any) -> Any:
     """Logical shift: zeros come in at the top."""
-
-    def emit(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        return builder.lshr(*args)
-
-    return _int(_int, _int), emit
+    return builder.lshr(word, bits)
 
 
-@intrinsic
-def below(typing: Any, a: Any, b: Any) -> tuple[Any, Callable[..., Any]]:
+@_operation(_int(_int, _int))
+def below(builder: Any, a: Any, b: Any) -> Any:
     """1 if a < b as unsigned words, else 0: the carry of `a = x + b`."""
-
-    def emit(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        return builder.zext(builder.icmp_unsigned("<", *args), _I64)
-
-    return _int(_int, _int), emit
+    return builder.zext(builder.icmp_unsigned("<", a, b), _I64)
 
 
-@intrinsic
-def multiply_high(typing: Any, a: Any, b: Any) -> tuple[Any, Callable[..., Any]]:
+@_operation(_int(_int, _int))
+def multiply_high(builder: Any, a: Any, b: Any) -> Any:
     """The upper 64 bits of the unsigned 128-bit product."""
-
-    def emit(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        product = builder.mul(builder.zext(args[0], _I128), builder.zext(args[1], _I128))
-        return builder.trunc(builder.lshr(product, _I128(64)), _I64)
-
-    return _int(_int, _int), emit
+    product = builder.mul(builder.zext(a, _I128), builder.zext(b, _I128))
+    return builder.trunc(builder.lshr(product, _I128(64)), _I64)
 
 
-@intrinsic
-def as_float(typing: Any, word: Any) -> tuple[Any, Callable[..., Any]]:
+@_operation(_float(_int))
+def as_float(builder: Any, word: Any) -> Any:
     """The float64 with these bits."""
-
-    def emit(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        return builder.bitcast(args[0], ir.DoubleType())
-
-    return _float(_int), emit
+    return builder.bitcast(word, ir.DoubleType())
 
 
-@intrinsic
-def as_word(typing: Any, number: Any) -> tuple[Any, Callable[..., Any]]:
+@_operation(_int(_float))
+def as_word(builder: Any, number: Any) -> Any:
     """The bits of this float64."""
-
-    def emit(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        return builder.bitcast(args[0], _I64)
-
-    return _int(_float), emit
+    return builder.bitcast(number, _I64)

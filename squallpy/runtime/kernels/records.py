@@ -6,22 +6,20 @@ overlap, which makes an upsert several times as fast.
 """
 
 import numpy as np
-from numba import njit
 
 from squallpy.runtime.kernels import layout as at
 from squallpy.runtime.kernels.area import HEAD
 from squallpy.runtime.kernels.arithmetic import exact_add, real_add
+from squallpy.runtime.kernels.compiled import GIVEN_MATRIX, VECTOR, inlined, kernel
 from squallpy.runtime.kernels.hashing import hash_row
 from squallpy.runtime.kernels.index import LOW, full, home, remove, seek, seek_number, wipe
 from squallpy.runtime.kernels.machine import as_float, as_word, load, prefetch, store
 from squallpy.runtime.kernels.slices import has_room, link, renumber, unlink, unlink_all
-
-_F = "int64[::1]"
-_ROWS = "Array(int64, 2, 'C', readonly=True)"
+from squallpy.runtime.kernels.storage import Words
 
 
-@njit
-def _add(frame, target, source):
+@inlined
+def _add(frame: Words, target: int, source: int) -> bool:
     """Add the payload at `source` to the one at `target`, lane by lane; is anything left?"""
     left, i = np.int64(0), 0
     for lane in range(frame[at.LANES]):
@@ -51,8 +49,8 @@ def _add(frame, target, source):
     return left != 0
 
 
-@njit
-def _is_zero(frame, source):
+@inlined
+def _is_zero(frame: Words, source: int) -> bool:
     """Is the payload at `source` zero in every lane (−0.0 included)?"""
     i = 0
     for lane in range(frame[at.LANES]):
@@ -71,14 +69,14 @@ def _is_zero(frame, source):
     return True
 
 
-@njit
-def _copy(target, source, words):
+@inlined
+def _copy(target: int, source: int, words: int) -> None:
     for i in range(words):
         store(target, i, load(source, i))
 
 
-@njit
-def _drop(frame, position, record, count):
+@inlined
+def _drop(frame: Words, position: int, record: int, count: int) -> None:
     """Take a record, whose entry is at `position`, out of a pool of `count`."""
     places, wide, broad = frame[at.PLACES], 8 * frame[at.KEY], 8 * frame[at.PAYLOAD]
     table, size, keys, words = frame[places], frame[places + 1], frame[places + at.KEYS], frame[places + at.WORDS]
@@ -93,8 +91,8 @@ def _drop(frame, position, record, count):
         renumber(frame, last, record)
 
 
-@njit
-def _ask(frame, base, row, rows):
+@inlined
+def _ask(frame: Words, base: int, row: int, rows: int) -> None:
     """Hash `rows` keys from `row` on into the scratch and ask for the cache lines their records are in."""
     places, key, payload = frame[at.PLACES], frame[at.KEY], frame[at.PAYLOAD]
     table, size, keys, words = frame[places], frame[places + 1], frame[places + at.KEYS], frame[places + at.WORDS]
@@ -111,8 +109,8 @@ def _ask(frame, base, row, rows):
             prefetch(words + record * 8 * payload)
 
 
-@njit(f"int64({_F}, {_ROWS}, {_ROWS}, int64)", cache=True, nogil=True)
-def upsert_records(frame, rows, payloads, start):
+@kernel(f"int64({VECTOR}, {GIVEN_MATRIX}, {GIVEN_MATRIX}, int64)")
+def upsert_records(frame: Words, rows: Words, payloads: Words, start: int) -> int:
     """Add rows `start` and after. Returns the first row for which there was no room, or their number; −1: bad shapes."""
     n, key, payload = rows.shape[0], frame[at.KEY], frame[at.PAYLOAD]
     if rows.shape[1] != key or payloads.shape[1] != payload or payloads.shape[0] != n:
@@ -150,8 +148,8 @@ def upsert_records(frame, rows, payloads, start):
     return n
 
 
-@njit(f"int64[::1]({_F}, {_ROWS})", cache=True, nogil=True)
-def probe_records(frame, rows):
+@kernel(f"{VECTOR}({VECTOR}, {GIVEN_MATRIX})")
+def probe_records(frame: Words, rows: Words) -> Words:
     """The record of each key, −1 where there is none."""
     n, key, places, scratch = rows.shape[0], frame[at.KEY], frame[at.PLACES], frame[at.SCRATCH]
     table, size, keys = frame[places], frame[places + 1], frame[places + at.KEYS]
@@ -166,8 +164,8 @@ def probe_records(frame, rows):
     return found
 
 
-@njit(f"void({_F})", cache=True, nogil=True)
-def clear_records(frame):
+@kernel(f"void({VECTOR})")
+def clear_records(frame: Words) -> None:
     """Drop all records, at a cost in proportion to their number."""
     head, places, key = frame[HEAD], frame[at.PLACES], frame[at.KEY]
     table, size, keys = frame[places], frame[places + 1], frame[places + at.KEYS]
@@ -182,8 +180,8 @@ def clear_records(frame):
     store(head, at.COUNT, 0)
 
 
-@njit(f"void({_F})", cache=True, nogil=True)
-def relink_records(frame):
+@kernel(f"void({VECTOR})")
+def relink_records(frame: Words) -> None:
     """Make the slices anew from the records in order; there is room."""
     unlink_all(frame)
     keys, wide = frame[frame[at.PLACES] + at.KEYS], 8 * frame[at.KEY]

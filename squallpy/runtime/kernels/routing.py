@@ -13,8 +13,8 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from numba import njit
 
+from squallpy.runtime.kernels.compiled import GIVEN_VECTOR, VECTOR, kernel
 from squallpy.runtime.kernels.hashing import hash_bytes, mix
 from squallpy.runtime.kernels.storage import Words
 from squallpy.runtime.kernels.strings import ROWS, StringColumn, plain, string_at
@@ -42,8 +42,8 @@ def hash_columns(columns: Sequence[npt.NDArray[np.int64] | pa.Array | pa.Chunked
     return hashes
 
 
-@njit("int64[::1](int64[::1])", cache=True, nogil=True)
-def _hash_strings(source):
+@kernel(f"{VECTOR}({VECTOR})")
+def _hash_strings(source: Words) -> Words:
     out = np.empty(source[ROWS], np.int64)
     for row in range(len(out)):
         start, length = string_at(source, row)
@@ -51,7 +51,7 @@ def _hash_strings(source):
     return out
 
 
-@njit("void(int64[::1], Array(int64, 1, 'C', readonly=True))", cache=True, nogil=True)
-def _fold(hashes, words):
+@kernel(f"void({VECTOR}, {GIVEN_VECTOR})")
+def _fold(hashes: Words, words: Words) -> None:
     for row in range(len(hashes)):
         hashes[row] = mix(hashes[row] ^ words[row], _STEP) ^ (hashes[row] << 1)

@@ -10,48 +10,46 @@ Source: the multi-indexed record pools of `dbtoaster-batch-ivm` §5.2.1.
 """
 
 import numpy as np
-from numba import njit
 
 from squallpy.runtime.kernels import layout as at
 from squallpy.runtime.kernels.area import HEAD
+from squallpy.runtime.kernels.compiled import GIVEN_MATRIX, VECTOR, inlined, kernel
 from squallpy.runtime.kernels.hashing import hash_row
 from squallpy.runtime.kernels.index import LOW, full, home, remove, seek, seek_number, wipe
 from squallpy.runtime.kernels.machine import load, prefetch, shift_right, store
-
-_F = "int64[::1]"
-_ROWS = "Array(int64, 2, 'C', readonly=True)"
+from squallpy.runtime.kernels.storage import Words
 
 
-@njit
-def _state(frame, s):
+@inlined
+def _state(frame: Words, s: int) -> int:
     return frame[HEAD] + 8 * (at.SLICE_STATE + s * at.STATE)
 
 
-@njit
-def _place(frame, s):
+@inlined
+def _place(frame: Words, s: int) -> int:
     return frame[at.PLACES] + at.SLICE + s * at.SLICE_STRIDE
 
 
-@njit
-def _group(frame, s, number):
+@inlined
+def _group(frame: Words, s: int, number: int) -> int:
     """Address of a group."""
     return frame[_place(frame, s) + at.GROUPS] + 8 * number * _group_words(frame, s)
 
 
-@njit
-def _group_words(frame, s):
+@inlined
+def _group_words(frame: Words, s: int) -> int:
     return at.GROUP_KEY + frame[frame[at.BOUNDS] + s * (frame[at.KEY] + 1)]
 
 
-@njit
-def _seek_group(frame, s, h, bound, width):
+@inlined
+def _seek_group(frame: Words, s: int, h: int, bound: int, width: int) -> int:
     place, size = _place(frame, s), at.GROUP_KEY + width
     groups = frame[place + at.GROUPS] + 8 * at.GROUP_KEY
     return seek(frame[place], frame[place + 1], h, bound, width, groups, 8 * size)
 
 
-@njit
-def _allocate(state, arena, size_class):
+@inlined
+def _allocate(state: int, arena: int, size_class: int) -> int:
     block = load(state, at.ARENA_FREE + size_class)
     if block != 0:
         store(state, at.ARENA_FREE + size_class, load(arena, block - 1))
@@ -61,14 +59,14 @@ def _allocate(state, arena, size_class):
     return top
 
 
-@njit
-def _release(state, arena, start, size_class):
+@inlined
+def _release(state: int, arena: int, start: int, size_class: int) -> None:
     store(arena, start, load(state, at.ARENA_FREE + size_class))
     store(state, at.ARENA_FREE + size_class, start + 1)
 
 
-@njit
-def has_room(frame, count):
+@inlined
+def has_room(frame: Words, count: int) -> bool:
     """Can one more record be linked whatever its key, in a pool of `count`?"""
     for s in range(frame[at.SLICES]):
         place, state = _place(frame, s), _state(frame, s)
@@ -82,8 +80,8 @@ def has_room(frame, count):
     return True
 
 
-@njit
-def link(frame, record, key):
+@inlined
+def link(frame: Words, record: int, key: int) -> None:
     """Enter a record, whose key is at `key`, in all slices; there is room."""
     bound = frame.ctypes.data + 8 * (frame[at.SCRATCH] + at.CHUNK)
     bound = np.int64(bound)
@@ -129,8 +127,8 @@ def link(frame, record, key):
         store(frame[place + at.WHERE], record, (number << 32) | length)
 
 
-@njit
-def unlink(frame, record):
+@inlined
+def unlink(frame: Words, record: int) -> None:
     """Take a record out of all slices."""
     for s in range(frame[at.SLICES]):
         place, state = _place(frame, s), _state(frame, s)
@@ -155,8 +153,8 @@ def unlink(frame, record):
             store(state, at.LIVE, load(state, at.LIVE) - 1)
 
 
-@njit
-def renumber(frame, old, new):
+@inlined
+def renumber(frame: Words, old: int, new: int) -> None:
     """A record's number changes from `old` to `new`, which no other has."""
     for s in range(frame[at.SLICES]):
         place = _place(frame, s)
@@ -168,8 +166,8 @@ def renumber(frame, old, new):
             store(group, at.DISORDER, 1)
 
 
-@njit
-def unlink_all(frame):
+@inlined
+def unlink_all(frame: Words) -> None:
     """Empty all slices, at a cost in proportion to what they hold."""
     for s in range(frame[at.SLICES]):
         place, state = _place(frame, s), _state(frame, s)
@@ -185,8 +183,8 @@ def unlink_all(frame):
             store(state, i, 0)
 
 
-@njit
-def _sort(arena, start, length, where, number):
+@inlined
+def _sort(arena: int, start: int, length: int, where: int, number: int) -> None:
     """Make a posting ascend (Shell's sort: nearly sorted postings, the usual ones, take one easy pass)."""
     gap = 1
     while gap * 9 < length * 4:
@@ -203,8 +201,8 @@ def _sort(arena, start, length, where, number):
         store(where, load(arena, start + i), (number << 32) | i)
 
 
-@njit(f"Tuple((int64[::1], int64[::1]))({_F}, int64, {_ROWS})", cache=True, nogil=True)
-def slice_records(frame, s, bound):
+@kernel(f"Tuple(({VECTOR}, {VECTOR}))({VECTOR}, int64, {GIVEN_MATRIX})")
+def slice_records(frame: Words, s: int, bound: Words) -> tuple[Words, Words]:
     """All (row of `bound`, record) that agree on the columns of slice `s`, ascending."""
     place, width, n = _place(frame, s), bound.shape[1], bound.shape[0]
     table, size, base, wide = frame[place], frame[place + 1], np.int64(bound.ctypes.data), 8 * width

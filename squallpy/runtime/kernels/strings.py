@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
+from squallpy.runtime.kernels.compiled import inlined
 from squallpy.runtime.kernels.machine import load, load8, load32
 from squallpy.runtime.kernels.storage import Words
 
@@ -60,8 +60,8 @@ def plain(array: pa.Array | pa.ChunkedArray) -> StringArray:
     return array
 
 
-@njit
-def string_at(source, row):
+@inlined
+def string_at(source: Words, row: int) -> tuple[int, int]:
     """(address, bytes) of a row; length −1 for NULL."""
     i = source[FIRST] + row
     if source[VALID] != 0 and (load8(source[VALID], i >> 3) >> (i & 7)) & 1 == 0:
