@@ -59,6 +59,18 @@ class Dictionary:
         kind = pa.large_string() if wide else pa.string()
         return pa.Array.from_buffers(kind, len(ids), [valid, ends, pa.py_buffer(data)])
 
+    def contents(self) -> tuple[Words, npt.NDArray[np.uint8]]:
+        """All strings in order, as (where each ends, their bytes): views."""
+        self._area.current()
+        ends = self._area.array(_ENDS)[: len(self) + 1]
+        return ends, self._area.array(_BYTES).view(np.uint8)[: ends[-1]]
+
+    def refill(self, ends: Words, data: bytes) -> None:
+        """Take over the contents of another dictionary, numbers included; this one is empty."""
+        assert len(self) == 0
+        buffers = [None, pa.py_buffer(ends), pa.py_buffer(data)]
+        self.intern(pa.Array.from_buffers(pa.large_binary(), len(ends) - 1, buffers))
+
     def __len__(self) -> int:
         return self._area.head[_COUNT]
 

@@ -1,0 +1,132 @@
+"""Durable folders: the few file operations that state partitions need, on local disks and on any Arrow file system.
+
+    folder = open_durable("s3://bucket/checkpoint/state/3")      or a plain path, or file:///…
+    folder.write("snapshot/17", [b"…"])                          whole or not at all
+    folder.append("log/18-ab", [b"…"])                           local disks only: see `appends`
+
+What is written survives the death of any process; surviving a power cut is left to the file system.
+"""
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import IO, Any, Protocol, cast
+
+import pyarrow.fs as pafs
+
+
+class Durable(Protocol):
+    """A folder; names within it may have one `/`."""
+
+    appends: bool  # can files be appended to?
+
+    def read(self, name: str) -> bytes | None: ...
+
+    def open(self, name: str) -> IO[bytes]: ...
+
+    def create(self, name: str, fill: Callable[[IO[bytes]], None]) -> None:
+        """Make a file with what `fill` writes; it appears when complete."""
+
+    def append(self, name: str, parts: Iterable[bytes]) -> None: ...
+
+    def list(self, folder: str) -> list[str]:
+        """Names of the complete files in a folder, sorted."""
+
+    def delete(self, name: str) -> None: ...
+
+
+def open_durable(place: str) -> Durable:
+    """The folder at a path or URI."""
+    if "://" not in place:
+        return LocalDurable(Path(place))
+    files, path = pafs.FileSystem.from_uri(place)
+    return LocalDurable(Path(path)) if isinstance(files, pafs.LocalFileSystem) else ArrowDurable(files, path)
+
+
+class LocalDurable:
+    """A folder of this host (or a mounted one)."""
+
+    appends = True
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def read(self, name: str) -> bytes | None:
+        try:
+            return (self._root / name).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def open(self, name: str) -> IO[bytes]:
+        return (self._root / name).open("rb")
+
+    def create(self, name: str, fill: Callable[[IO[bytes]], None]) -> None:
+        path = self._root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_name(f".{path.name}.{os.getpid()}")
+        with draft.open("wb") as sink:
+            fill(sink)
+        draft.replace(path)
+
+    def append(self, name: str, parts: Iterable[bytes]) -> None:
+        path = self._root / name
+        try:
+            file = path.open("ab", buffering=0)
+        except FileNotFoundError:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = path.open("ab", buffering=0)
+        with file:
+            for part in parts:
+                rest = memoryview(part)
+                while rest:
+                    rest = rest[file.write(rest) :]
+
+    def list(self, folder: str) -> list[str]:
+        try:
+            return sorted(name for name in os.listdir(self._root / folder) if not name.startswith("."))
+        except FileNotFoundError:
+            return []
+
+    def delete(self, name: str) -> None:
+        (self._root / name).unlink(missing_ok=True)
+
+
+class ArrowDurable:
+    """A folder of any Arrow file system."""
+
+    appends = False
+
+    def __init__(self, files: Any, root: str) -> None:
+        self._files, self._root = files, root.rstrip("/")
+
+    def read(self, name: str) -> bytes | None:
+        try:
+            with self.open(name) as source:
+                return source.read()
+        except FileNotFoundError:
+            return None
+
+    def open(self, name: str) -> IO[bytes]:
+        return cast(IO[bytes], self._files.open_input_file(f"{self._root}/{name}"))
+
+    def create(self, name: str, fill: Callable[[IO[bytes]], None]) -> None:
+        path = f"{self._root}/{name}"
+        parent, _, last = path.rpartition("/")
+        self._files.create_dir(parent, recursive=True)
+        draft = f"{parent}/.{last}.{os.getpid()}"
+        with self._files.open_output_stream(draft) as sink:
+            fill(sink)
+        self._files.move(draft, path)
+
+    def append(self, name: str, parts: Iterable[bytes]) -> None:
+        raise AssertionError("this file system does not append")
+
+    def list(self, folder: str) -> list[str]:
+        found = self._files.get_file_info(pafs.FileSelector(f"{self._root}/{folder}", allow_not_found=True))
+        return sorted(info.base_name for info in found if info.is_file and not info.base_name.startswith("."))
+
+    def delete(self, name: str) -> None:
+        try:
+            self._files.delete_file(f"{self._root}/{name}")
+        except FileNotFoundError:
+            pass

@@ -1,0 +1,92 @@
+"""The journal of a partition: the input messages of each batch since the last snapshot, in order.
+
+    journal.append(17, [b"…", b"…"])     →  log/00000000000000000012-3f…   one segment per writer, where files can grow
+    list(journal.read(after=16))         →  [(17, [b"…", b"…"])]
+
+A record is a frame with a checksum, so a torn one, left by a writer that was killed, is no record. Segments have one
+writer each and may overlap (a batch retried on another host): the first record of a batch counts.
+"""
+
+import struct
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import IO
+
+from squallpy.runtime.state.durable import Durable
+
+_FRAME = struct.Struct("<4sIqq")  # magic, checksum of the body, batch, bytes of the body
+_MAGIC = b"SQJ1"
+
+
+class Journal:
+    """The segments under `log/` of a durable folder."""
+
+    def __init__(self, durable: Durable) -> None:
+        self._durable = durable
+
+    def append(self, segment: str, batch: int, messages: Sequence[bytes]) -> int:
+        """Add a record to a segment, or as one where files cannot grow; returns its bytes."""
+        lengths = struct.pack(f"<q{len(messages)}q", len(messages), *map(len, messages))
+        size, check = len(lengths), zlib.crc32(lengths)
+        for message in messages:
+            size, check = size + len(message), zlib.crc32(message, check)
+        parts = [_FRAME.pack(_MAGIC, check, batch, size) + lengths, *messages]
+        if size <= 1 << 16:
+            parts = [b"".join(parts)]
+        if self._durable.appends:
+            self._durable.append(f"log/{segment}", parts)
+        else:
+            self._durable.create(f"log/{batch:020}-{segment}", lambda sink: sink.writelines(parts))
+        return _FRAME.size + size
+
+    def read(self, after: int) -> Iterator[tuple[int, list[bytes]]]:
+        """The records of batches `after + 1`, `after + 2`, … as far as they go."""
+        found: dict[int, tuple[str, int]] = {}
+        for name in self._durable.list("log"):
+            with self._durable.open(f"log/{name}") as source:
+                for batch, at, _ in _frames(source):
+                    found.setdefault(batch, (name, at))
+        while (place := found.get(after + 1)) is not None:
+            with self._durable.open(f"log/{place[0]}") as source:
+                source.seek(place[1])
+                body = _body(source)
+            if body is None:
+                return
+            after += 1
+            yield after, _messages(body)
+
+    def drop(self, upto: int) -> None:
+        """Forget the segments that hold nothing after batch `upto`."""
+        for name in self._durable.list("log"):
+            with self._durable.open(f"log/{name}") as source:
+                spent = all(batch <= upto for batch, _, _ in _frames(source))
+            if spent:
+                self._durable.delete(f"log/{name}")
+
+
+def _frames(source: IO[bytes]) -> Iterator[tuple[int, int, int]]:
+    """(batch, position, bytes of the body) of each complete frame of a segment, the bodies unread."""
+    end = source.seek(0, 2)
+    at = 0
+    while at + _FRAME.size <= end:
+        source.seek(at)
+        magic, _, batch, size = _FRAME.unpack(source.read(_FRAME.size))
+        if magic != _MAGIC or at + _FRAME.size + size > end:
+            return
+        yield batch, at, size
+        at += _FRAME.size + size
+
+
+def _body(source: IO[bytes]) -> bytes | None:
+    _, check, _, size = _FRAME.unpack(source.read(_FRAME.size))
+    body = source.read(size)
+    return body if zlib.crc32(body) == check else None
+
+
+def _messages(body: bytes) -> list[bytes]:
+    (count,) = struct.unpack_from("<q", body)
+    at, messages = 8 + 8 * count, []
+    for length in struct.unpack_from(f"<{count}q", body, 8):
+        messages.append(body[at : at + length])
+        at += length
+    return messages

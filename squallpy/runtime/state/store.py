@@ -1,0 +1,126 @@
+"""Stores: all the state that one partition of a query holds: named pools, and one dictionary for their strings.
+
+    layout = StoreLayout((PoolLayout("q", 1, Payload((Ring.EXACT,))), PoolLayout("orders", 2, …, slices=((1,),))))
+    store = Store(layout)                       on the heap;  Store(layout, Mapped(path))  in files
+    store["orders"].upsert(…)
+    store.snapshot(file);  Store(layout).restore(file)      same contents, in the same slots, under the same numbers
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+
+from squallpy.base.rings import Payload
+from squallpy.runtime.kernels.dictionary import Dictionary
+from squallpy.runtime.kernels.pool import Pool
+from squallpy.runtime.kernels.storage import HEAP, Storage, Words
+
+_FORMAT = 1
+_CHUNK = 1 << 18  # rows restored at a time
+
+
+@dataclass(frozen=True, slots=True)
+class PoolLayout:
+    """What a pool is made of; see `Pool`."""
+
+    name: str
+    key_width: int
+    payload: Payload
+    slices: tuple[tuple[int, ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        assert "/" not in self.name and self.name not in ("", "dictionary"), f"{self.name!r} cannot name a pool's files"
+
+
+@dataclass(frozen=True, slots=True)
+class StoreLayout:
+    """What a store is made of: pools by distinct names."""
+
+    pools: tuple[PoolLayout, ...]
+
+    def __post_init__(self) -> None:
+        assert len({pool.name for pool in self.pools}) == len(self.pools), "two pools of one name"
+
+
+class Store(Mapping[str, Pool]):
+    """Pools by name, and `dictionary`; with shared storage, whatever another process left there."""
+
+    def __init__(self, layout: StoreLayout, storage: Storage = HEAP) -> None:
+        self.layout = layout
+        self.dictionary = Dictionary(storage)
+        self._pools = {
+            pool.name: Pool(pool.key_width, pool.payload, pool.slices, storage, f"pool.{pool.name}")
+            for pool in layout.pools
+        }
+
+    def __getitem__(self, name: str) -> Pool:
+        return self._pools[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._pools)
+
+    def __len__(self) -> int:
+        return len(self._pools)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory spoken for, indexes and room to grow included."""
+        return self.dictionary.nbytes + sum(pool.nbytes for pool in self.values())
+
+    @property
+    def live_nbytes(self) -> int:
+        """Size of the contents alone: what a snapshot holds before compression."""
+        rows = sum(len(pool) * (pool.key_width + pool.payload.width) * 8 for pool in self.values())
+        return rows + sum(part.nbytes for part in self.dictionary.contents())
+
+    def snapshot(self, sink: IO[bytes]) -> None:
+        """Write the contents, compressed."""
+        names = self.dictionary.contents()
+        head = {
+            "format": _FORMAT,
+            "dictionary": [len(part) for part in names],
+            "pools": [[name, len(pool), pool.key_width, pool.payload.width] for name, pool in self.items()],
+        }
+        with pa.CompressedOutputStream(sink, "zstd") as out:
+            line = json.dumps(head).encode()
+            out.write(len(line).to_bytes(8, "little") + line)
+            for part in (*names, *(part for pool in self.values() for part in pool.rows())):
+                if part.size:
+                    out.write(pa.py_buffer(part))
+
+    def restore(self, source: IO[bytes]) -> None:
+        """Read a snapshot of a store of the same layout into this one, which is empty."""
+        assert not len(self.dictionary) and not any(len(pool) for pool in self.values()), "restored into a store in use"
+        with pa.CompressedInputStream(source, "zstd") as data:
+            head = json.loads(_read(data, int.from_bytes(_read(data, 8), "little")))
+            ours = [[name, pool.key_width, pool.payload.width] for name, pool in self.items()]
+            theirs = [[name, key, payload] for name, _, key, payload in head["pools"]]
+            assert head["format"] == _FORMAT and ours == theirs, "a snapshot of another layout"
+            ends, count = head["dictionary"]
+            self.dictionary.refill(_words(data, ends), _read(data, count))
+            for name, rows, _, _ in head["pools"]:
+                self._refill(self[name], rows, data)
+
+    def _refill(self, pool: Pool, rows: int, data: Any) -> None:
+        keys = _words(data, rows * pool.key_width).reshape(rows, pool.key_width)
+        for start in range(0, rows, _CHUNK):
+            part = keys[start : start + _CHUNK]
+            pool.upsert(part, _words(data, len(part) * pool.payload.width).reshape(len(part), pool.payload.width))
+
+
+def _read(data: Any, size: int) -> bytes:
+    parts = []
+    while size:
+        part = data.read(size)
+        assert part, "a snapshot ends early"
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+def _words(data: Any, count: int) -> Words:
+    return np.frombuffer(_read(data, count * 8), np.int64)
