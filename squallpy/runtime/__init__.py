@@ -1,1 +1,1 @@
-"""Components → rows: `kernels/` (compiled loops over columns), `state/` (partitions that survive), and who drives them."""
+"""Components → rows: `kernels/` (compiled loops over columns), `state/` (what survives), and what drives them."""

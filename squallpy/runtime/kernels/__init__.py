@@ -6,5 +6,5 @@
     strings · dictionary · routing             strings ↔ integers; content hashes
 
 Kernels are compiled when their module is first imported and then come from numba's cache (`__pycache__` beside the
-source, else the user's cache folder, else `NUMBA_CACHE_DIR`), so import these modules only where rows are about to flow.
+source, else the user's cache folder; `NUMBA_CACHE_DIR` overrides), so import them only where rows are about to flow.
 """

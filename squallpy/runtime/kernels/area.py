@@ -1,11 +1,11 @@
 """Areas: one data structure in memory, as a head and growable regions, and the frame by which kernels find them.
 
-    head   (mapped, shared)   generation | scalars of the structure (count, …)  | words, edition of each region
-    frame  (this process)     address of head | constants (widths, …)           | address, words of each region | scratch
+    head   (mapped, shared)   generation | scalars of the structure (count, …) | words, edition of each region
+    frame  (this process)     address of head | constants (widths, …) | address, words of each region | scratch
 
-All that changes lives in the head, so a second process that maps the same regions goes on where the first stopped; when
-a region grew or was replaced there, the generation in the head differs from ours and the frame is made anew. All zero is
-the empty structure.
+All that changes lives in the head, so a second process that maps the same regions goes on where the first stopped; if
+a region grew or was replaced there, the generation in the head differs from ours and the frame is made anew. All zero
+is the empty structure.
 """
 
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ class Area:
         self.frame[CONSTANTS : self._places] = constants
         head = storage.region(f"{name}.head", self._sizes + 2 * len(regions))
         self.frame[HEAD] = head.address
-        self.head = memoryview(head.array()).cast("B").cast("q")
+        self.head = memoryview(head.array().data).cast("B").cast("q")
         self._regions: list[Region] = []
         self._editions: list[int] = []
         for r, (region, words) in enumerate(regions.items()):

@@ -4,8 +4,9 @@ NB: numba's cache notices a change of a kernel's own file, not of what it inline
 """
 
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
+import numpy as np
 from numba import njit
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -13,6 +14,18 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 VECTOR, MATRIX = "int64[::1]", "int64[:, ::1]"
 GIVEN_VECTOR = "Array(int64, 1, 'C', readonly=True)"  # given: never written, hence perhaps read-only as Arrow memory is
 GIVEN_MATRIX = "Array(int64, 2, 'C', readonly=True)"
+
+
+class Vector(Protocol):
+    """Words as kernels see them: what a numpy array gives out as scalars are plain integers there."""
+
+    @property
+    def ctypes(self) -> Any: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, at: Any, /) -> int: ...
+    def __setitem__(self, at: Any, value: Any, /) -> None: ...
 
 
 def kernel(signature: str) -> Callable[[_Function], _Function]:
@@ -23,3 +36,9 @@ def kernel(signature: str) -> Callable[[_Function], _Function]:
 def inlined(function: _Function) -> _Function:
     """A part of kernels."""
     return cast(_Function, njit(function))
+
+
+@inlined
+def address(array: Vector) -> int:
+    """Where an array's memory starts."""
+    return np.int64(array.ctypes.data)  # type: ignore[return-value]  # NB: unsigned and signed would make a float

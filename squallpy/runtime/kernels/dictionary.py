@@ -9,14 +9,12 @@ Exact: two strings get one number only if their bytes are equal, which is compar
 and can never give a wrong answer. Numbers are given in order of first appearance and never change.
 """
 
-from typing import cast
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from squallpy.runtime.kernels.area import HEAD, Area
-from squallpy.runtime.kernels.compiled import VECTOR, inlined, kernel
+from squallpy.runtime.kernels.compiled import VECTOR, Vector, address, inlined, kernel
 from squallpy.runtime.kernels.hashing import hash_bytes
 from squallpy.runtime.kernels.index import HIGH, LOW, carry_over, full, home
 from squallpy.runtime.kernels.machine import load, load8, prefetch, store, store8
@@ -80,10 +78,9 @@ class Dictionary:
         return self._area.nbytes
 
     def _numbers(self, array: pa.Array | pa.ChunkedArray, add: bool) -> Words:
-        if isinstance(array, pa.Array) and pa.types.is_dictionary(array.type):
-            if len(array.dictionary) <= 2 * len(array):  # NB: else a slice of a large encoded column would intern it all
-                codes = np.asarray(array.indices.fill_null(-1)).astype(np.int64)
-                return cast(Words, np.append(self._numbers(array.dictionary, add), -1)[codes])
+        if isinstance(array, pa.DictionaryArray) and len(array.dictionary) <= 2 * len(array):  # else a slice of much
+            codes = np.asarray(array.indices.fill_null(-1)).astype(np.int64)
+            return np.append(self._numbers(array.dictionary, add), -1)[codes]
         column = StringColumn(plain(array))
         out = np.empty(len(column.array), np.int64)
         done = _intern(self._area.current(), column.source, out, 0, add)
@@ -111,7 +108,7 @@ def _equal(a: int, b: int, length: int) -> bool:
         if load(a, 0) != load(b, 0):
             return False
         a, b, length = a + 8, b + 8, length - 8
-    for i in range(length):
+    for i in range(length):  # noqa: SIM110
         if load8(a, i) != load8(b, i):
             return False
     return True
@@ -127,7 +124,7 @@ def _copy(target: int, source: int, length: int) -> None:
 
 
 @kernel(f"int64({VECTOR}, {VECTOR}, {VECTOR}, int64, boolean)")
-def _intern(frame: Words, source: Words, out: Words, first: int, add: bool) -> int:
+def _intern(frame: Vector, source: Vector, out: Vector, first: int, add: bool) -> int:
     """Numbers of rows `first` and after. Returns the first row for which there was no room, or their number."""
     head, table, size, ends, end_words = frame[HEAD], frame[1], frame[2], frame[3], frame[4]
     data, capacity = frame[5], 8 * frame[6]
@@ -136,7 +133,7 @@ def _intern(frame: Words, source: Words, out: Words, first: int, add: bool) -> i
         here = min(_CHUNK, n - chunk)
         for j in range(here):
             start, length = string_at(source, chunk + j)
-            h = hash_bytes(start, length) if length >= 0 else np.int64(0)
+            h = hash_bytes(start, length) if length >= 0 else 0
             frame[scratch + j] = h
             prefetch(table + 8 * home(h, size))
         for j in range(here):
@@ -178,8 +175,8 @@ def _intern(frame: Words, source: Words, out: Words, first: int, add: bool) -> i
 
 
 @kernel(f"{VECTOR}({VECTOR}, {VECTOR})")
-def _offsets(frame: Words, ids: Words) -> Words:
-    offsets, end = np.empty(len(ids) + 1, np.int64), np.int64(0)
+def _offsets(frame: Vector, ids: Vector) -> Words:
+    offsets, end = np.empty(len(ids) + 1, np.int64), 0
     for i in range(len(ids)):
         offsets[i] = end
         if ids[i] >= 0:
@@ -189,8 +186,8 @@ def _offsets(frame: Words, ids: Words) -> Words:
 
 
 @kernel(f"void({VECTOR}, {VECTOR}, {VECTOR}, uint8[::1])")
-def _spell(frame: Words, ids: Words, offsets: Words, data: npt.NDArray[np.uint8]) -> None:
-    target = np.int64(data.ctypes.data)
+def _spell(frame: Vector, ids: Vector, offsets: Vector, data: Vector) -> None:
+    target = address(data)
     for i in range(len(ids)):
         if ids[i] >= 0:
             _copy(target + offsets[i], frame[5] + load(frame[3], ids[i]), offsets[i + 1] - offsets[i])

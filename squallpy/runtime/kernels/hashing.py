@@ -1,7 +1,7 @@
 """Hashes: of key rows (for the indexes here) and of contents (for routing tuples to partitions).
 
-Both mix by the folded 64×64→128-bit product, as wyhash does. The two differ in their constants on purpose: the keys that
-reach one partition agree in their routing hash and must still spread over that partition's index.
+Both mix by the folded 64×64→128-bit product, as wyhash does. They differ in their constants on purpose: the keys that
+reach one partition agree in some bits of their routing hash and must still spread over that partition's index.
 
 Source: Wang Yi, *wyhash* (public domain), for the mixing and the reading of short strings.
 """

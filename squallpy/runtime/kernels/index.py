@@ -27,7 +27,7 @@ def full(count: int, size: int) -> bool:
 @inlined
 def same(a: int, b: int, width: int) -> bool:
     """Are the `width` words at two addresses equal?"""
-    for i in range(width):
+    for i in range(width):  # noqa: SIM110
         if load(a, i) != load(b, i):
             return False
     return True

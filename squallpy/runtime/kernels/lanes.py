@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from squallpy.base.rings import Ring
 from squallpy.runtime.kernels.arithmetic import exact_multiply, exact_negate, real_multiply, real_of, sign
-from squallpy.runtime.kernels.compiled import GIVEN_MATRIX, GIVEN_VECTOR, MATRIX, kernel
+from squallpy.runtime.kernels.compiled import GIVEN_MATRIX, GIVEN_VECTOR, MATRIX, Vector, address, kernel
 from squallpy.runtime.kernels.machine import as_float, as_word, store
 from squallpy.runtime.kernels.machine import load as load_word
 from squallpy.runtime.kernels.storage import Words
@@ -127,10 +127,10 @@ def _check(
 
 
 @kernel(f"void({MATRIX}, int64, {GIVEN_MATRIX}, {GIVEN_VECTOR}, int64, int64)")
-def _combine(out: Words, to: int, source: Words, rows: Words, offset: int, kind: int) -> None:
+def _combine(out: Vector, to: int, source: Vector, rows: Vector, offset: int, kind: int) -> None:
     """kind: ring of both lanes 0–2, or of out's where the source's is COUNT 3–5; + 8 to multiply."""
     n, times, kind = out.shape[0], kind >= 8, kind & 7
-    width, given, here = 8 * source.shape[1], np.int64(source.ctypes.data), np.int64(out.ctypes.data)
+    width, given, here = 8 * source.shape[1], address(source), address(out)
     picked = rows.shape[0] == n
     for i in range(n):
         row = rows[i] if picked else i
@@ -160,7 +160,7 @@ def _combine(out: Words, to: int, source: Words, rows: Words, offset: int, kind:
 
 
 @kernel(f"void({MATRIX}, int64, int64)")
-def _negate(out: Words, at: int, ring: int) -> None:
+def _negate(out: Vector, at: int, ring: int) -> None:
     for i in range(out.shape[0]):
         if ring == 0:
             out[i, at] = -out[i, at]

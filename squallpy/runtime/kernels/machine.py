@@ -22,10 +22,10 @@ _int, _float, _void = types.int64, types.float64, types.void
 Emit = Callable[..., Any]  # (builder, *argument values) → result value
 
 
-def _operation(signature: Any) -> Callable[[Emit], Callable[..., Any]]:
+def _operation(signature: Any) -> Callable[[Emit], Callable[..., int]]:
     """Make an operation of the function that emits it."""
 
-    def declare(emit: Emit) -> Callable[..., Any]:
+    def declare(emit: Emit) -> Callable[..., int]:
         def generate(context: Any, builder: Any, _: Any, values: Any) -> Any:
             result = emit(builder, *values)
             return context.get_dummy_value() if signature.return_type == _void else result
@@ -34,7 +34,7 @@ def _operation(signature: Any) -> Callable[[Emit], Callable[..., Any]]:
         def typed(context: Any, *given: Any) -> Any:
             return signature, generate
 
-        made: Callable[..., Any] = intrinsic(typed)
+        made: Callable[..., int] = intrinsic(typed)  # or float, which takes int for an answer
         return made
 
     return declare

@@ -11,15 +11,13 @@ One set of compiled kernels serves every pool: arity, lanes and slices are data 
 Source: record pools of `dbtoaster-batch-ivm` §5.2.1.
 """
 
-from typing import cast
-
 import numpy as np
 
 from squallpy.base.rings import Payload
 from squallpy.runtime.kernels import layout
 from squallpy.runtime.kernels.area import CONSTANTS, Area
 from squallpy.runtime.kernels.index import carry_over
-from squallpy.runtime.kernels.records import clear_records, probe_records, relink_records, upsert_records
+from squallpy.runtime.kernels.records import clear_records, probe_records, upsert_records
 from squallpy.runtime.kernels.slices import slice_records
 from squallpy.runtime.kernels.storage import HEAP, Storage, Words
 
@@ -76,12 +74,12 @@ class Pool:
     def probe(self, keys: Words) -> Words:
         """The slot of each key, −1 where there is none."""
         assert keys.shape[1] == self.key_width
-        return cast(Words, probe_records(self._area.current(), keys))
+        return probe_records(self._area.current(), keys)
 
     def slice(self, index: int, bound: Words) -> tuple[Words, Words]:
         """All pairs (row of `bound`, slot) that agree on the columns of slice `index`; rows ascend, then slots."""
         assert bound.shape[1] == len(self.slices[index])
-        return cast(tuple[Words, Words], slice_records(self._area.current(), index, bound))
+        return slice_records(self._area.current(), index, bound)
 
     def scan(self) -> Words:
         """All slots."""
@@ -106,10 +104,6 @@ class Pool:
     def clear(self) -> None:
         """Drop all records, keeping the memory; costs in proportion to what was held."""
         clear_records(self._area.current())
-
-    def relink(self) -> None:
-        """Make the slices anew, as compact as if the present records had been inserted into an empty pool."""
-        relink_records(self._area.current())
 
     def __len__(self) -> int:
         return self._area.head[layout.COUNT]

@@ -10,7 +10,7 @@ import numpy as np
 from squallpy.runtime.kernels import layout as at
 from squallpy.runtime.kernels.area import HEAD
 from squallpy.runtime.kernels.arithmetic import exact_add, real_add
-from squallpy.runtime.kernels.compiled import GIVEN_MATRIX, VECTOR, inlined, kernel
+from squallpy.runtime.kernels.compiled import GIVEN_MATRIX, VECTOR, Vector, address, inlined, kernel
 from squallpy.runtime.kernels.hashing import hash_row
 from squallpy.runtime.kernels.index import LOW, full, home, remove, seek, seek_number, wipe
 from squallpy.runtime.kernels.machine import as_float, as_word, load, prefetch, store
@@ -19,9 +19,9 @@ from squallpy.runtime.kernels.storage import Words
 
 
 @inlined
-def _add(frame: Words, target: int, source: int) -> bool:
+def _add(frame: Vector, target: int, source: int) -> bool:
     """Add the payload at `source` to the one at `target`, lane by lane; is anything left?"""
-    left, i = np.int64(0), 0
+    left, i = 0, 0
     for lane in range(frame[at.LANES]):
         ring = frame[at.RINGS + lane]
         if ring == 0:
@@ -50,7 +50,7 @@ def _add(frame: Words, target: int, source: int) -> bool:
 
 
 @inlined
-def _is_zero(frame: Words, source: int) -> bool:
+def _is_zero(frame: Vector, source: int) -> bool:
     """Is the payload at `source` zero in every lane (−0.0 included)?"""
     i = 0
     for lane in range(frame[at.LANES]):
@@ -76,7 +76,7 @@ def _copy(target: int, source: int, words: int) -> None:
 
 
 @inlined
-def _drop(frame: Words, position: int, record: int, count: int) -> None:
+def _drop(frame: Vector, position: int, record: int, count: int) -> None:
     """Take a record, whose entry is at `position`, out of a pool of `count`."""
     places, wide, broad = frame[at.PLACES], 8 * frame[at.KEY], 8 * frame[at.PAYLOAD]
     table, size, keys, words = frame[places], frame[places + 1], frame[places + at.KEYS], frame[places + at.WORDS]
@@ -92,7 +92,7 @@ def _drop(frame: Words, position: int, record: int, count: int) -> None:
 
 
 @inlined
-def _ask(frame: Words, base: int, row: int, rows: int) -> None:
+def _ask(frame: Vector, base: int, row: int, rows: int) -> None:
     """Hash `rows` keys from `row` on into the scratch and ask for the cache lines their records are in."""
     places, key, payload = frame[at.PLACES], frame[at.KEY], frame[at.PAYLOAD]
     table, size, keys, words = frame[places], frame[places + 1], frame[places + at.KEYS], frame[places + at.WORDS]
@@ -110,15 +110,15 @@ def _ask(frame: Words, base: int, row: int, rows: int) -> None:
 
 
 @kernel(f"int64({VECTOR}, {GIVEN_MATRIX}, {GIVEN_MATRIX}, int64)")
-def upsert_records(frame: Words, rows: Words, payloads: Words, start: int) -> int:
-    """Add rows `start` and after. Returns the first row for which there was no room, or their number; −1: bad shapes."""
+def upsert_records(frame: Vector, rows: Vector, payloads: Vector, start: int) -> int:
+    """Add rows `start` and after. Returns the first row that found no room, or the number of rows; −1: bad shapes."""
     n, key, payload = rows.shape[0], frame[at.KEY], frame[at.PAYLOAD]
     if rows.shape[1] != key or payloads.shape[1] != payload or payloads.shape[0] != n:
         return -1
     head, places, scratch = frame[HEAD], frame[at.PLACES], frame[at.SCRATCH]
     table, size, keys, words = frame[places], frame[places + 1], frame[places + at.KEYS], frame[places + at.WORDS]
     wide, broad = 8 * key, 8 * payload
-    base, given = np.int64(rows.ctypes.data), np.int64(payloads.ctypes.data)
+    base, given = address(rows), address(payloads)
     count = load(head, at.COUNT)
     room = min(frame[places + at.KEYS + 1] // key if key > 0 else 1, frame[places + at.WORDS + 1] // payload)
     for chunk in range(start, n, at.CHUNK):
@@ -149,11 +149,11 @@ def upsert_records(frame: Words, rows: Words, payloads: Words, start: int) -> in
 
 
 @kernel(f"{VECTOR}({VECTOR}, {GIVEN_MATRIX})")
-def probe_records(frame: Words, rows: Words) -> Words:
+def probe_records(frame: Vector, rows: Vector) -> Words:
     """The record of each key, −1 where there is none."""
     n, key, places, scratch = rows.shape[0], frame[at.KEY], frame[at.PLACES], frame[at.SCRATCH]
     table, size, keys = frame[places], frame[places + 1], frame[places + at.KEYS]
-    base, wide = np.int64(rows.ctypes.data), 8 * key
+    base, wide = address(rows), 8 * key
     found = np.empty(n, np.int64)
     for chunk in range(0, n, at.CHUNK):
         here = min(at.CHUNK, n - chunk)
@@ -165,7 +165,7 @@ def probe_records(frame: Words, rows: Words) -> Words:
 
 
 @kernel(f"void({VECTOR})")
-def clear_records(frame: Words) -> None:
+def clear_records(frame: Vector) -> None:
     """Drop all records, at a cost in proportion to their number."""
     head, places, key = frame[HEAD], frame[at.PLACES], frame[at.KEY]
     table, size, keys = frame[places], frame[places + 1], frame[places + at.KEYS]
@@ -178,12 +178,3 @@ def clear_records(frame: Words) -> None:
             wipe(table, size, hash_row(keys + record * 8 * key, key))
     unlink_all(frame)
     store(head, at.COUNT, 0)
-
-
-@kernel(f"void({VECTOR})")
-def relink_records(frame: Words) -> None:
-    """Make the slices anew from the records in order; there is room."""
-    unlink_all(frame)
-    keys, wide = frame[frame[at.PLACES] + at.KEYS], 8 * frame[at.KEY]
-    for record in range(load(frame[HEAD], at.COUNT)):
-        link(frame, record, keys + record * wide)

@@ -8,13 +8,12 @@ NULLs in some fixed way.
 """
 
 from collections.abc import Sequence
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from squallpy.runtime.kernels.compiled import GIVEN_VECTOR, VECTOR, kernel
+from squallpy.runtime.kernels.compiled import GIVEN_VECTOR, VECTOR, Vector, kernel
 from squallpy.runtime.kernels.hashing import hash_bytes, mix
 from squallpy.runtime.kernels.storage import Words
 from squallpy.runtime.kernels.strings import ROWS, StringColumn, plain, string_at
@@ -24,11 +23,11 @@ _NULL, _SEED, _STEP = 0x9B97F4A7C15F39D, 0x589965CC75374CC3, 0x1D8E4E27C47D124F
 
 def hash_strings(array: pa.Array | pa.ChunkedArray) -> Words:
     """64-bit hash of each string's bytes; one fixed value for NULL."""
-    if pa.types.is_dictionary(array.type) and isinstance(array, pa.Array):
+    if isinstance(array, pa.DictionaryArray):
         codes = np.asarray(array.indices.fill_null(-1)).astype(np.int64)
-        return cast(Words, np.append(hash_strings(array.dictionary), _NULL)[codes])
+        return np.append(hash_strings(array.dictionary), _NULL)[codes]
     column = StringColumn(plain(array))
-    return cast(Words, _hash_strings(column.source))
+    return _hash_strings(column.source)
 
 
 def hash_columns(columns: Sequence[npt.NDArray[np.int64] | pa.Array | pa.ChunkedArray]) -> Words:
@@ -43,7 +42,7 @@ def hash_columns(columns: Sequence[npt.NDArray[np.int64] | pa.Array | pa.Chunked
 
 
 @kernel(f"{VECTOR}({VECTOR})")
-def _hash_strings(source: Words) -> Words:
+def _hash_strings(source: Vector) -> Words:
     out = np.empty(source[ROWS], np.int64)
     for row in range(len(out)):
         start, length = string_at(source, row)
@@ -52,6 +51,6 @@ def _hash_strings(source: Words) -> Words:
 
 
 @kernel(f"void({VECTOR}, {GIVEN_VECTOR})")
-def _fold(hashes: Words, words: Words) -> None:
+def _fold(hashes: Vector, words: Vector) -> None:
     for row in range(len(hashes)):
         hashes[row] = mix(hashes[row] ^ words[row], _STEP) ^ (hashes[row] << 1)

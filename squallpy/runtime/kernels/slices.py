@@ -13,7 +13,7 @@ import numpy as np
 
 from squallpy.runtime.kernels import layout as at
 from squallpy.runtime.kernels.area import HEAD
-from squallpy.runtime.kernels.compiled import GIVEN_MATRIX, VECTOR, inlined, kernel
+from squallpy.runtime.kernels.compiled import GIVEN_MATRIX, VECTOR, Vector, address, inlined, kernel
 from squallpy.runtime.kernels.hashing import hash_row
 from squallpy.runtime.kernels.index import LOW, full, home, remove, seek, seek_number, wipe
 from squallpy.runtime.kernels.machine import load, prefetch, shift_right, store
@@ -21,28 +21,28 @@ from squallpy.runtime.kernels.storage import Words
 
 
 @inlined
-def _state(frame: Words, s: int) -> int:
+def _state(frame: Vector, s: int) -> int:
     return frame[HEAD] + 8 * (at.SLICE_STATE + s * at.STATE)
 
 
 @inlined
-def _place(frame: Words, s: int) -> int:
+def _place(frame: Vector, s: int) -> int:
     return frame[at.PLACES] + at.SLICE + s * at.SLICE_STRIDE
 
 
 @inlined
-def _group(frame: Words, s: int, number: int) -> int:
+def _group(frame: Vector, s: int, number: int) -> int:
     """Address of a group."""
     return frame[_place(frame, s) + at.GROUPS] + 8 * number * _group_words(frame, s)
 
 
 @inlined
-def _group_words(frame: Words, s: int) -> int:
+def _group_words(frame: Vector, s: int) -> int:
     return at.GROUP_KEY + frame[frame[at.BOUNDS] + s * (frame[at.KEY] + 1)]
 
 
 @inlined
-def _seek_group(frame: Words, s: int, h: int, bound: int, width: int) -> int:
+def _seek_group(frame: Vector, s: int, h: int, bound: int, width: int) -> int:
     place, size = _place(frame, s), at.GROUP_KEY + width
     groups = frame[place + at.GROUPS] + 8 * at.GROUP_KEY
     return seek(frame[place], frame[place + 1], h, bound, width, groups, 8 * size)
@@ -66,7 +66,7 @@ def _release(state: int, arena: int, start: int, size_class: int) -> None:
 
 
 @inlined
-def has_room(frame: Words, count: int) -> bool:
+def has_room(frame: Vector, count: int) -> bool:
     """Can one more record be linked whatever its key, in a pool of `count`?"""
     for s in range(frame[at.SLICES]):
         place, state = _place(frame, s), _state(frame, s)
@@ -81,10 +81,9 @@ def has_room(frame: Words, count: int) -> bool:
 
 
 @inlined
-def link(frame: Words, record: int, key: int) -> None:
+def link(frame: Vector, record: int, key: int) -> None:
     """Enter a record, whose key is at `key`, in all slices; there is room."""
-    bound = frame.ctypes.data + 8 * (frame[at.SCRATCH] + at.CHUNK)
-    bound = np.int64(bound)
+    bound = address(frame) + 8 * (frame[at.SCRATCH] + at.CHUNK)
     for s in range(frame[at.SLICES]):
         place, state = _place(frame, s), _state(frame, s)
         columns = frame[at.BOUNDS] + s * (frame[at.KEY] + 1)
@@ -128,7 +127,7 @@ def link(frame: Words, record: int, key: int) -> None:
 
 
 @inlined
-def unlink(frame: Words, record: int) -> None:
+def unlink(frame: Vector, record: int) -> None:
     """Take a record out of all slices."""
     for s in range(frame[at.SLICES]):
         place, state = _place(frame, s), _state(frame, s)
@@ -154,7 +153,7 @@ def unlink(frame: Words, record: int) -> None:
 
 
 @inlined
-def renumber(frame: Words, old: int, new: int) -> None:
+def renumber(frame: Vector, old: int, new: int) -> None:
     """A record's number changes from `old` to `new`, which no other has."""
     for s in range(frame[at.SLICES]):
         place = _place(frame, s)
@@ -167,7 +166,7 @@ def renumber(frame: Words, old: int, new: int) -> None:
 
 
 @inlined
-def unlink_all(frame: Words) -> None:
+def unlink_all(frame: Vector) -> None:
     """Empty all slices, at a cost in proportion to what they hold."""
     for s in range(frame[at.SLICES]):
         place, state = _place(frame, s), _state(frame, s)
@@ -202,10 +201,10 @@ def _sort(arena: int, start: int, length: int, where: int, number: int) -> None:
 
 
 @kernel(f"Tuple(({VECTOR}, {VECTOR}))({VECTOR}, int64, {GIVEN_MATRIX})")
-def slice_records(frame: Words, s: int, bound: Words) -> tuple[Words, Words]:
+def slice_records(frame: Vector, s: int, bound: Vector) -> tuple[Words, Words]:
     """All (row of `bound`, record) that agree on the columns of slice `s`, ascending."""
     place, width, n = _place(frame, s), bound.shape[1], bound.shape[0]
-    table, size, base, wide = frame[place], frame[place + 1], np.int64(bound.ctypes.data), 8 * width
+    table, size, base, wide = frame[place], frame[place + 1], address(bound), 8 * width
     arena, where = frame[place + at.ARENA], frame[place + at.WHERE]
     found = np.empty(n, np.int64)
     for row in range(n):

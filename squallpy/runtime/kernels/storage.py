@@ -9,6 +9,7 @@ bytes, so doubling a gigabyte is as quick as doubling a page. `state/storage.py`
 """
 
 import mmap
+from contextlib import suppress
 from typing import Protocol
 
 import numpy as np
@@ -52,10 +53,8 @@ def address_of(memory: mmap.mmap) -> int:
 def advise_huge(memory: mmap.mmap) -> None:
     """Ask for huge pages under a large mapping, where the system offers them."""
     if len(memory) >= _HUGE and hasattr(mmap, "MADV_HUGEPAGE"):
-        try:
+        with suppress(OSError):  # a system built without them
             memory.madvise(mmap.MADV_HUGEPAGE)
-        except OSError:  # a kernel built without them
-            pass
 
 
 class _HeapRegion:

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from squallpy.runtime.kernels.compiled import inlined
+from squallpy.runtime.kernels.compiled import Vector, inlined
 from squallpy.runtime.kernels.machine import load, load8, load32
 from squallpy.runtime.kernels.storage import Words
 
-StringArray = pa.Array  # of type string, large_string, binary or large_binary
 _EMPTY = pa.py_buffer(b"\0" * 16)
 
 # What `StringColumn.source` holds.
@@ -23,9 +22,9 @@ OFFSETS, BYTES, VALID, FIRST, WIDE, ROWS = range(6)
 
 @dataclass(slots=True)
 class StringColumn:
-    """A string array and, in `source`, what kernels need of it."""
+    """An array of (large) strings or binaries and, in `source`, what kernels need of it."""
 
-    array: StringArray
+    array: pa.Array
     source: Words = field(init=False)
 
     def __post_init__(self) -> None:
@@ -46,7 +45,7 @@ class StringColumn:
         )
 
 
-def plain(array: pa.Array | pa.ChunkedArray) -> StringArray:
+def plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     """One contiguous array of a type that kernels read: chunks joined, views and dictionaries spelled out."""
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
@@ -61,11 +60,11 @@ def plain(array: pa.Array | pa.ChunkedArray) -> StringArray:
 
 
 @inlined
-def string_at(source: Words, row: int) -> tuple[int, int]:
+def string_at(source: Vector, row: int) -> tuple[int, int]:
     """(address, bytes) of a row; length −1 for NULL."""
     i = source[FIRST] + row
     if source[VALID] != 0 and (load8(source[VALID], i >> 3) >> (i & 7)) & 1 == 0:
-        return np.int64(0), np.int64(-1)
+        return 0, -1
     if source[WIDE] != 0:
         start, end = load(source[OFFSETS], i), load(source[OFFSETS], i + 1)
     else:

@@ -1,1 +1,6 @@
-"""State that survives: where pools live (`storage`), all pools of a query (`store`), partitions on disk (`partition`)."""
+"""State that survives kills, retries and moves.
+
+    storage     where pools live: the heap, or files that processes share
+    store       all pools of a query, and their dictionary
+    partition   exactly-once batches on a store;   head · journal · durable   what it keeps where
+"""

@@ -9,6 +9,7 @@ What is written survives the death of any process; surviving a power cut is left
 
 import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Protocol, cast
 
@@ -24,7 +25,7 @@ class Durable(Protocol):
 
     def open(self, name: str) -> IO[bytes]: ...
 
-    def create(self, name: str, fill: Callable[[IO[bytes]], None]) -> None:
+    def create(self, name: str, fill: Callable[[IO[bytes]], object]) -> None:
         """Make a file with what `fill` writes; it appears when complete."""
 
     def append(self, name: str, parts: Iterable[bytes]) -> None: ...
@@ -35,12 +36,14 @@ class Durable(Protocol):
     def delete(self, name: str) -> None: ...
 
 
-def open_durable(place: str) -> Durable:
-    """The folder at a path or URI."""
+def open_durable(place: str, writer: str) -> Durable:
+    """The folder at a path or URI, for a writer of this name: it names drafts, so that one kill leaves one at most."""
     if "://" not in place:
-        return LocalDurable(Path(place))
+        return LocalDurable(Path(place), writer)
     files, path = pafs.FileSystem.from_uri(place)
-    return LocalDurable(Path(path)) if isinstance(files, pafs.LocalFileSystem) else ArrowDurable(files, path)
+    if isinstance(files, pafs.LocalFileSystem):
+        return LocalDurable(Path(path), writer)
+    return ArrowDurable(files, path, writer)
 
 
 class LocalDurable:
@@ -48,8 +51,8 @@ class LocalDurable:
 
     appends = True
 
-    def __init__(self, root: Path) -> None:
-        self._root = root
+    def __init__(self, root: Path, writer: str) -> None:
+        self._root, self._draft = root, f".draft-{writer}"
 
     def read(self, name: str) -> bytes | None:
         try:
@@ -60,10 +63,10 @@ class LocalDurable:
     def open(self, name: str) -> IO[bytes]:
         return (self._root / name).open("rb")
 
-    def create(self, name: str, fill: Callable[[IO[bytes]], None]) -> None:
+    def create(self, name: str, fill: Callable[[IO[bytes]], object]) -> None:
         path = self._root / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_name(f".{path.name}.{os.getpid()}")
+        draft = path.with_name(self._draft)
         with draft.open("wb") as sink:
             fill(sink)
         draft.replace(path)
@@ -96,8 +99,8 @@ class ArrowDurable:
 
     appends = False
 
-    def __init__(self, files: Any, root: str) -> None:
-        self._files, self._root = files, root.rstrip("/")
+    def __init__(self, files: Any, root: str, writer: str) -> None:
+        self._files, self._root, self._draft = files, root.rstrip("/"), f".draft-{writer}"
 
     def read(self, name: str) -> bytes | None:
         try:
@@ -109,11 +112,11 @@ class ArrowDurable:
     def open(self, name: str) -> IO[bytes]:
         return cast(IO[bytes], self._files.open_input_file(f"{self._root}/{name}"))
 
-    def create(self, name: str, fill: Callable[[IO[bytes]], None]) -> None:
+    def create(self, name: str, fill: Callable[[IO[bytes]], object]) -> None:
         path = f"{self._root}/{name}"
-        parent, _, last = path.rpartition("/")
+        parent = path.rpartition("/")[0]
         self._files.create_dir(parent, recursive=True)
-        draft = f"{parent}/.{last}.{os.getpid()}"
+        draft = f"{parent}/{self._draft}"
         with self._files.open_output_stream(draft) as sink:
             fill(sink)
         self._files.move(draft, path)
@@ -126,7 +129,5 @@ class ArrowDurable:
         return sorted(info.base_name for info in found if info.is_file and not info.base_name.startswith("."))
 
     def delete(self, name: str) -> None:
-        try:
+        with suppress(FileNotFoundError):
             self._files.delete_file(f"{self._root}/{name}")
-        except FileNotFoundError:
-            pass

@@ -36,24 +36,30 @@ class Journal:
         if self._durable.appends:
             self._durable.append(f"log/{segment}", parts)
         else:
-            self._durable.create(f"log/{batch:020}-{segment}", lambda sink: sink.writelines(parts))
+            self._durable.create(f"log/{batch:020}-{segment}", lambda sink: [sink.write(part) for part in parts])
         return _FRAME.size + size
 
     def read(self, after: int) -> Iterator[tuple[int, list[bytes]]]:
         """The records of batches `after + 1`, `after + 2`, … as far as they go."""
-        found: dict[int, tuple[str, int]] = {}
+        found: dict[int, list[tuple[str, int]]] = {}
         for name in self._durable.list("log"):
             with self._durable.open(f"log/{name}") as source:
                 for batch, at, _ in _frames(source):
-                    found.setdefault(batch, (name, at))
-        while (place := found.get(after + 1)) is not None:
-            with self._durable.open(f"log/{place[0]}") as source:
-                source.seek(place[1])
-                body = _body(source)
-            if body is None:
-                return
+                    found.setdefault(batch, []).append((name, at))
+        while (messages := self._record(found.get(after + 1, []))) is not None:
             after += 1
-            yield after, _messages(body)
+            yield after, messages
+
+    def _record(self, places: list[tuple[str, int]]) -> list[bytes] | None:
+        """The first of these records that is whole."""
+        for name, at in places:
+            with self._durable.open(f"log/{name}") as source:
+                source.seek(at)
+                _, check, _, size = _FRAME.unpack(source.read(_FRAME.size))
+                body = source.read(size)
+            if zlib.crc32(body) == check:
+                return _messages(body)
+        return None
 
     def drop(self, upto: int) -> None:
         """Forget the segments that hold nothing after batch `upto`."""
@@ -75,12 +81,6 @@ def _frames(source: IO[bytes]) -> Iterator[tuple[int, int, int]]:
             return
         yield batch, at, size
         at += _FRAME.size + size
-
-
-def _body(source: IO[bytes]) -> bytes | None:
-    _, check, _, size = _FRAME.unpack(source.read(_FRAME.size))
-    body = source.read(size)
-    return body if zlib.crc32(body) == check else None
 
 
 def _messages(body: bytes) -> list[bytes]:

@@ -19,7 +19,8 @@ from squallpy.runtime.kernels.storage import HEAP, Region, Storage, Words
 __all__ = ["HEAP", "Mapped", "Region", "Storage"]
 
 _C: Any = ctypes.CDLL(None, use_errno=True)
-_C.mmap.restype, _C.mmap.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_int64]
+_C.mmap.restype = ctypes.c_void_p
+_C.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_int64]
 _C.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 _FAILED = ctypes.c_void_p(-1).value
 _SPARE = 1 << 20  # bytes that growth leaves free in the file system
@@ -48,7 +49,8 @@ class _Mapping:
         finally:
             os.close(file)
         self.address: int = address
-        self.__array_interface__ = {"version": 3, "typestr": "<i8", "shape": (self.size // 8,), "data": (address, False)}
+        shape = (self.size // 8,)
+        self.__array_interface__ = {"version": 3, "typestr": "<i8", "shape": shape, "data": (address, False)}
 
     def __del__(self, unmap: Any = _C.munmap) -> None:
         if hasattr(self, "address"):

@@ -89,8 +89,7 @@ class Store(Mapping[str, Pool]):
             line = json.dumps(head).encode()
             out.write(len(line).to_bytes(8, "little") + line)
             for part in (*names, *(part for pool in self.values() for part in pool.rows())):
-                if part.size:
-                    out.write(pa.py_buffer(part))
+                out.write(np.ascontiguousarray(part).data.cast("B") if len(part) else b"")
 
     def restore(self, source: IO[bytes]) -> None:
         """Read a snapshot of a store of the same layout into this one, which is empty."""

@@ -1,0 +1,72 @@
+"""The head of a state partition: which batch its local pools are at, and whether they can be believed.
+
+One small record in one file, rewritten by one system call, so that a process killed at any moment leaves the old record
+or the new one. Local pools live as long as the host is up; after a reboot the head counts for nothing.
+"""
+
+import os
+import struct
+import uuid
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+_RECORD = struct.Struct("<4sq?qq36s36s36s")  # magic, batch, dirty, edition, logged, segment, identity, boot
+_MAGIC = b"SQH1"
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """batch: last applied, −1 before the first; edition: directory of the pool files; logged: bytes since snapshot."""
+
+    batch: int
+    dirty: bool
+    edition: int
+    logged: int
+    segment: str
+    identity: str
+    boot: str
+
+    @classmethod
+    def read(cls, path: Path) -> "Head | None":
+        """The head in a file, None if there is none to speak of."""
+        try:
+            record = path.read_bytes()
+        except FileNotFoundError:
+            return None
+        if len(record) != _RECORD.size:
+            return None
+        magic, batch, dirty, edition, logged, segment, identity, boot = _RECORD.unpack(record)
+        if magic != _MAGIC:
+            return None
+        return cls(batch, dirty, edition, logged, segment.decode(), identity.decode(), boot.decode())
+
+    def write(self, path: Path) -> "Head":
+        """Put this head in the file."""
+        texts = (text.encode() for text in (self.segment, self.identity, self.boot))
+        record = _RECORD.pack(_MAGIC, self.batch, self.dirty, self.edition, self.logged, *texts)
+        file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+        try:
+            os.pwrite(file, record, 0)
+        finally:
+            os.close(file)
+        return self
+
+    def but(self, **changes: object) -> "Head":
+        """This head with some fields changed."""
+        return replace(self, **changes)  # type: ignore[arg-type]
+
+
+@cache
+def boot() -> str:
+    """Names this host since it was started: 36 characters."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:  # not Linux: the host and, as near as can be had, its start
+        started = os.stat("/var/run").st_ctime_ns if os.path.exists("/var/run") else 0
+        return str(uuid.uuid5(uuid.NAMESPACE_OID, f"{uuid.getnode()} {started}"))
+
+
+def fresh_name() -> str:
+    """A name that no one else has: 36 characters."""
+    return str(uuid.uuid4())
