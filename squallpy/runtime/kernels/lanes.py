@@ -148,10 +148,9 @@ def _combine(out: Vector, to: int, source: Vector, rows: Vector, offset: int, ki
             store(o, 0, lo)
             store(o, 1, hi)
         else:
+            x, y = real_of(load_word(a, 0))
             if kind == 2:
                 x, y = as_float(load_word(a, 0)), as_float(load_word(a, 1))
-            else:
-                x, y = real_of(load_word(a, 0))
             if times:
                 x, y = real_multiply(as_float(load_word(o, 0)), as_float(load_word(o, 1)), x, y)
             store(o, 0, as_word(x))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from squallpy.base.rings import Payload
@@ -88,8 +89,10 @@ class Store(Mapping[str, Pool]):
         with pa.CompressedOutputStream(sink, "zstd") as out:
             line = json.dumps(head).encode()
             out.write(len(line).to_bytes(8, "little") + line)
-            for part in (*names, *(part for pool in self.values() for part in pool.rows())):
-                out.write(np.ascontiguousarray(part).data.cast("B") if len(part) else b"")
+            parts: list[npt.NDArray[Any]] = [*names, *(part for pool in self.values() for part in pool.rows())]
+            for part in parts:
+                if part.size:
+                    out.write(pa.py_buffer(part))
 
     def restore(self, source: IO[bytes]) -> None:
         """Read a snapshot of a store of the same layout into this one, which is empty."""

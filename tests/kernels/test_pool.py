@@ -1,0 +1,178 @@
+"""Pools against a dictionary of Python numbers."""
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from squallpy.base.rings import Payload, Ring
+from squallpy.runtime.kernels.lanes import integers, pack
+from squallpy.runtime.kernels.pool import Pool
+
+DOMAIN = (-1, 0, 1, 2**40)
+VALUES = {
+    Ring.COUNT: st.integers(-3, 3) | st.sampled_from([2**63 - 1, -(2**63)]),
+    Ring.EXACT: st.integers(-3, 3) | st.integers(-(2**127), 2**127 - 1),
+    Ring.REAL: st.integers(-3, 3).map(lambda n: n / 4),
+}
+MODULUS = {Ring.COUNT: 2**64, Ring.EXACT: 2**128}
+
+
+@st.composite
+def histories(draw: st.DrawFn):
+    """(key width, rings, slices, batches), a batch being a list of (key, payload) or None to clear."""
+    width = draw(st.integers(0, 4))
+    rings = tuple(draw(st.lists(st.sampled_from(Ring), min_size=1, max_size=3)))
+    columns = st.lists(st.integers(0, width - 1), unique=True, min_size=1).map(tuple) if width else st.nothing()
+    slices = tuple(draw(st.lists(columns, max_size=2))) if width else ()
+    row = st.tuples(st.tuples(*[st.sampled_from(DOMAIN)] * width), st.tuples(*[VALUES[ring] for ring in rings]))
+    batches = draw(st.lists(st.none() | st.lists(row, max_size=12), min_size=1, max_size=6))
+    undo = [batch and [(key, tuple(-value for value in values)) for key, values in batch] for batch in batches]
+    return width, rings, slices, batches + draw(st.sampled_from([[], undo]))
+
+
+def matrix(rows, width):
+    return np.array(rows, np.int64).reshape(len(rows), width)
+
+
+def payloads(rows, rings):
+    parts = [
+        pack(np.array([row[lane] for row in rows], np.float64 if ring is Ring.REAL else object), ring)
+        for lane, ring in enumerate(rings)
+    ]
+    return np.ascontiguousarray(np.concatenate(parts, axis=1))
+
+
+def contents(pool):
+    """What a pool holds, as a dictionary of exact numbers."""
+    keys, words = pool.rows()
+    columns = []
+    for ring, offset in zip(pool.payload.rings, pool.payload.offsets, strict=True):
+        lane = np.ascontiguousarray(words[:, offset : offset + ring.words])
+        if ring is Ring.COUNT:
+            columns.append([n % 2**64 for n in lane[:, 0].tolist()])
+        elif ring is Ring.EXACT:
+            columns.append([n % 2**128 for n in integers(lane)])
+        else:
+            columns.append([Fraction(hi) + Fraction(lo) for hi, lo in lane.view(np.float64).tolist()])
+    return dict(zip(map(tuple, keys.tolist()), zip(*columns, strict=True), strict=True))
+
+
+def add(model, batch, rings):
+    for key, values in batch:
+        old = model.get(key, (0,) * len(rings))
+        new = tuple(
+            Fraction(a) + Fraction(b) if ring is Ring.REAL else (a + b) % MODULUS[ring]
+            for a, b, ring in zip(old, values, rings, strict=True)
+        )
+        if any(new):
+            model[key] = new
+        else:
+            model.pop(key, None)
+
+
+@settings(max_examples=200, deadline=None)
+@given(histories())
+def property_pool_equals_dictionary(history):
+    width, rings, slices, batches = history
+    pool, model = Pool(width, Payload(rings), slices), {}
+    for batch in batches:
+        if batch is None:
+            pool.clear()
+            model.clear()
+        else:
+            pool.upsert(matrix([key for key, _ in batch], width), payloads([values for _, values in batch], rings))
+            add(model, batch, rings)
+        assert len(pool) == len(model)
+        assert contents(pool) == model
+        check_lookups(pool)
+
+
+def check_lookups(pool):
+    """Probes and slices agree with the pool's own rows."""
+    keys = [tuple(key) for key in pool.keys.tolist()]
+    assert pool.scan().tolist() == list(range(len(keys)))
+    wanted = list(product(DOMAIN, repeat=pool.key_width))[:64]
+    slots = pool.probe(matrix(wanted, pool.key_width)).tolist()
+    assert slots == [keys.index(key) if key in keys else -1 for key in wanted]
+    for index, columns in enumerate(pool.slices):
+        bound = list(product(DOMAIN, repeat=len(columns)))[:64]
+        rows, slots = pool.slice(index, matrix(bound, len(columns)))
+        assert list(zip(rows.tolist(), slots.tolist(), strict=True)) == [
+            (row, slot)
+            for row, values in enumerate(bound)
+            for slot, key in enumerate(keys)
+            if tuple(key[column] for column in columns) == values
+        ]
+
+
+def property_growth_keeps_everything():
+    """Hundreds of thousands of keys in and out, against numpy, with a slice of few large and many small groups."""
+    random = np.random.default_rng(1)
+    pool = Pool(2, Payload((Ring.COUNT,)), ((0,), (1,)))
+    keys = np.stack([random.integers(0, 7, 200_000), random.integers(0, 50_000, 200_000)], axis=1)
+    for start in range(0, len(keys), 9_999):
+        part = keys[start : start + 9_999]
+        pool.upsert(part, np.ones((len(part), 1), np.int64))
+    distinct, counts = np.unique(keys, axis=0, return_counts=True)
+    assert len(pool) == len(distinct)
+    slots = pool.probe(distinct)
+    assert np.array_equal(pool.keys[slots], distinct) and np.array_equal(pool.words[slots, 0], counts)
+
+    gone = random.permutation(len(distinct))[: len(distinct) * 9 // 10]
+    pool.upsert(distinct[gone], -counts[gone].reshape(-1, 1))
+    left = np.delete(distinct, gone, axis=0)
+    assert len(pool) == len(left) and (pool.probe(distinct[gone]) == -1).all() and (pool.probe(left) >= 0).all()
+    for index in (0, 1):
+        bound = np.unique(left[:, index]).reshape(-1, 1)
+        rows, slots = pool.slice(index, bound)
+        assert len(slots) == len(left) == len(np.unique(slots))
+        assert np.array_equal(pool.keys[slots, index], bound[rows, 0])
+        assert np.array_equal(np.lexsort((slots, rows)), np.arange(len(rows)))
+
+    pool.clear()
+    assert len(pool) == 0 and (pool.probe(left) == -1).all() and len(pool.slice(0, bound)[0]) == 0
+    pool.upsert(left, np.ones((len(left), 1), np.int64))
+    assert np.array_equal(pool.keys, left)
+
+
+def property_same_calls_same_slots():
+    random = np.random.default_rng(2)
+    batches = [random.integers(0, 500, (300, 1)) for _ in range(20)]
+    signs = [random.integers(-1, 2, (300, 1)) for _ in batches]
+    pools = [Pool(1, Payload((Ring.COUNT,)), ((0,),)) for _ in range(2)]
+    for pool in pools:
+        for keys, words in zip(batches, signs, strict=True):
+            pool.upsert(keys, words)
+    assert np.array_equal(pools[0].keys, pools[1].keys) and np.array_equal(pools[0].words, pools[1].words)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.floats(-1e12, 1e12).map(lambda x: round(x, 2)), max_size=60), st.randoms(use_true_random=False))
+def property_real_leaves_no_residue(values, random):
+    pool = Pool(0, Payload((Ring.REAL,)))
+    words = pack(np.array(values, np.float64), Ring.REAL)
+    pool.upsert(np.empty((len(values), 0), np.int64), words)
+    order = list(range(len(values)))
+    random.shuffle(order)
+    pool.upsert(np.empty((len(values), 0), np.int64), pack(-np.array(values, np.float64)[order], Ring.REAL))
+    assert len(pool) == 0
+
+
+def oracle_infinity_absorbs_but_is_not_lost():
+    pool, none = Pool(0, Payload((Ring.REAL,))), np.empty((1, 0), np.int64)
+    pool.upsert(none, pack(np.array([1.0]), Ring.REAL))
+    pool.upsert(none, pack(np.array([np.inf]), Ring.REAL))
+    assert pool.words.view(np.float64).tolist() == [[np.inf, 0.0]]
+
+
+def oracle_views_survive_growth():
+    """Contents handed out before the pool grew stay readable."""
+    pool = Pool(1, Payload((Ring.COUNT,)))
+    pool.upsert(np.array([[5]]), np.array([[1]]))
+    keys, words = pool.rows()
+    pool.upsert(np.arange(100_000).reshape(-1, 1), np.ones((100_000, 1), np.int64))
+    assert keys.tolist() == [[5]] and words.tolist() in ([[1]], [[2]])
+    assert pool.words[0, 0] == 2
