@@ -81,7 +81,7 @@ class StatePartition:
             return self._advance(head, messages)
 
     def store(self) -> Store:
-        """The store as of the last applied batch; do not change it."""
+        """The store as of the last batch applied on this host; not to be changed."""
         with self._locked():
             identity, head = self._identity(), Head.read(self._local / "HEAD")
             if head is None or head.dirty or head.boot != boot() or head.identity != identity:

@@ -6,6 +6,7 @@
     store.snapshot(file);  Store(layout).restore(file)      same contents, in the same slots, under the same numbers
 """
 
+import io
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -86,7 +87,7 @@ class Store(Mapping[str, Pool]):
             "dictionary": [len(part) for part in names],
             "pools": [[name, len(pool), pool.key_width, pool.payload.width] for name, pool in self.items()],
         }
-        with pa.CompressedOutputStream(sink, "zstd") as out:
+        with pa.CompressedOutputStream(_Unclosed(sink), "zstd") as out:
             line = json.dumps(head).encode()
             out.write(len(line).to_bytes(8, "little") + line)
             parts: list[npt.NDArray[Any]] = [*names, *(part for pool in self.values() for part in pool.rows())]
@@ -112,6 +113,19 @@ class Store(Mapping[str, Pool]):
         for start in range(0, rows, _CHUNK):
             part = keys[start : start + _CHUNK]
             pool.upsert(part, _words(data, len(part) * pool.payload.width).reshape(len(part), pool.payload.width))
+
+
+class _Unclosed(io.RawIOBase):
+    """A file that Arrow may close without closing the one below."""
+
+    def __init__(self, below: IO[bytes]) -> None:
+        self._below = below
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        return self._below.write(data)
 
 
 def _read(data: Any, size: int) -> bytes:

@@ -1,0 +1,258 @@
+"""Partitions under kills, retries and moves: every answer equals that of an undisturbed run."""
+
+import os
+import random
+import shutil
+import signal
+import struct
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pytest
+
+from squallpy.base.rings import Payload, Ring
+from squallpy.runtime.state import partition as partitions
+from squallpy.runtime.state.durable import ArrowDurable
+from squallpy.runtime.state.partition import ForeignState, StatePartition
+from squallpy.runtime.state.store import PoolLayout, Store, StoreLayout
+
+LAYOUT = StoreLayout(
+    (PoolLayout("sums", 1, Payload((Ring.REAL, Ring.COUNT))), PoolLayout("rows", 2, Payload((Ring.COUNT,)), ((0,),)))
+)
+BATCHES = 24
+POINTS = [
+    "before dirty",
+    "before log",
+    "before run",
+    "before output",
+    "before clean",
+    "after clean",
+    "inside snapshot",
+    "after snapshot",
+    "before drop",
+    "before drop of snapshots",
+    "before rebuild",
+    "inside rebuild",
+    "after replay",
+]
+
+
+def batch_messages(batch):
+    """Two messages: inserts, and deletes of half of what the batch before inserted."""
+
+    def rows(of, step):
+        generator = np.random.default_rng(of)
+        return np.stack([generator.integers(0, 9, 40), generator.integers(0, 400, 40)], axis=1)[::step]
+
+    gone = rows(batch - 1, 2) if batch else np.empty((0, 2), np.int64)
+    return [b"+" + rows(batch, 1).tobytes(), b"-" + gone.tobytes()]
+
+
+def run(store, messages):
+    """Maintain sums of thirds by name, in an order that shows in the last bits; answer with all that was touched."""
+    answer = []
+    for message in messages:
+        keys = np.frombuffer(message[1:], np.int64).reshape(-1, 2)
+        sign = 1 if message[:1] == b"+" else -1
+        store["rows"].upsert(keys, np.full((len(keys), 1), sign))
+        names = store.dictionary.intern(pa.array([f"n{key}" for key in keys[:, 0].tolist()], pa.string()))
+        words = np.stack([(sign * keys[:, 1] / 3).view(np.int64), np.zeros(len(keys), np.int64), keys[:, 0]], axis=1)
+        store["sums"].upsert(names.reshape(-1, 1), words)
+        found = store["rows"].slice(0, np.unique(keys[:, :1], axis=0))
+        answer += [part.tobytes() for part in (*found, *store["sums"].rows())]
+    return b"".join(answer)
+
+
+@pytest.fixture(scope="module")
+def undisturbed():
+    """The output of every batch, and the state at the end."""
+    store = Store(LAYOUT)
+    return [run(store, batch_messages(batch)) for batch in range(BATCHES)], picture(store)
+
+
+def picture(store):
+    strings = store.dictionary.strings(np.arange(len(store.dictionary))).to_pylist()
+    return [[part.tolist() for part in pool.rows()] for pool in store.values()], strings
+
+
+def make(root: Path, host="a", **options):
+    options = {"snapshot_every": 3000, "fingerprint": "plan 1", **options}
+    return StatePartition(root / host, str(root / "durable"), LAYOUT, run, **options)
+
+
+def killing(point, hit):
+    """A fault that kills this process the `hit`-th time it comes to a point."""
+    left = [hit]
+
+    def fault(here):
+        if here == point:
+            left[0] -= 1
+            if left[0] == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    return fault
+
+
+def child(root, start, **options):
+    """A forked worker that applies batches from `start` on; (process, pipe of length-prefixed outputs)."""
+    read, write = os.pipe()
+    process = os.fork()
+    if process == 0:
+        try:
+            os.close(read)
+            partition = make(root, **options)
+            for batch in range(start, BATCHES):
+                output = partition.apply(batch, batch_messages(batch))
+                os.write(write, struct.pack("<q", len(output)) + output)
+        finally:
+            os._exit(0)
+    os.close(write)
+    return process, open(read, "rb")
+
+
+def outputs(pipe):
+    """The complete outputs in a pipe that nobody writes to any more."""
+    with pipe:
+        data = pipe.read()
+    at, found = 0, []
+    while at + 8 <= len(data):
+        (size,) = struct.unpack_from("<q", data, at)
+        if at + 8 + size <= len(data):
+            found.append(data[at + 8 : at + 8 + size])
+        at += 8 + size
+    return found
+
+
+def finish(root, answers, undisturbed, **options):
+    """Ask for the rest, everything twice, as retries do; compare everything."""
+    partition = make(root, **options)
+    for batch in range(len(answers), BATCHES):
+        answers.append(partition.apply(batch, batch_messages(batch)))
+        assert partition.apply(batch, []) == answers[batch]
+    assert answers == undisturbed[0]
+    assert picture(partition.store()) == undisturbed[1]
+
+
+def oracle_partition_equals_plain_store(tmp_path, undisturbed):
+    finish(tmp_path, [], undisturbed)
+    assert len(list((tmp_path / "durable" / "snapshot").iterdir())) == 1
+    assert len(list((tmp_path / "durable" / "log").iterdir())) <= 1
+
+
+@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("hit", [1, 3])
+def fault_killed_at_every_point(tmp_path, undisturbed, point, hit):
+    rebuilding = point in ("before rebuild", "inside rebuild", "after replay")
+    answers = []
+    if rebuilding:  # there must be something to rebuild
+        process, pipe = child(tmp_path, 0, fault=killing("before clean", 9))
+        answers = outputs(pipe)
+        assert os.waitpid(process, 0)[1] == signal.SIGKILL and len(answers) == 8
+        hit = 1
+    process, pipe = child(tmp_path, len(answers), fault=killing(point, hit))
+    answers += outputs(pipe)
+    assert os.waitpid(process, 0)[1] == signal.SIGKILL, "the point was not reached"
+    finish(tmp_path, answers, undisturbed)
+
+
+def fault_killed_at_random_moments(tmp_path, undisturbed):
+    chance, answers, kills = random.Random(5), [], 0
+    for _ in range(60):
+        process, pipe = child(tmp_path, len(answers), host=chance.choice("aab"))
+        time.sleep(chance.uniform(0, 0.012))
+        os.kill(process, signal.SIGKILL)
+        kills += os.waitpid(process, 0)[1] == signal.SIGKILL
+        answers += outputs(pipe)
+        assert answers == undisturbed[0][: len(answers)]
+        if len(answers) == BATCHES:
+            break
+    assert kills
+    finish(tmp_path, answers, undisturbed)
+
+
+@pytest.mark.parametrize("lost", [1, 20, 500])
+def fault_torn_log_record(tmp_path, undisturbed, lost):
+    """Killed inside the write of a log record: the record does not count and the batch is asked for again."""
+    process, pipe = child(tmp_path, 0, fault=killing("before run", 6), snapshot_every=1 << 20)
+    answers = outputs(pipe)
+    os.waitpid(process, 0)
+    (segment,) = (tmp_path / "durable" / "log").iterdir()
+    os.truncate(segment, segment.stat().st_size - lost)
+    finish(tmp_path, answers, undisturbed, snapshot_every=1 << 20)
+
+
+def fault_moves_between_hosts(tmp_path, undisturbed):
+    """A partition that wakes elsewhere, or comes back to stale files, or finds none, rebuilds itself."""
+    there = {host: make(tmp_path, host) for host in "ab"}
+    for batch in range(BATCHES):
+        host = "aabbba"[batch % 6]
+        if batch == 10:
+            shutil.rmtree(tmp_path / "a")
+            there["a"] = make(tmp_path, "a")
+        assert there[host].apply(batch, batch_messages(batch)) == undisturbed[0][batch]
+        other = there["b" if host == "a" else "a"]
+        if batch % 4 == 1:  # a speculative copy of the task
+            assert other.apply(batch, batch_messages(batch)) == undisturbed[0][batch]
+    assert picture(there[host].store()) == undisturbed[1]
+
+
+def fault_after_a_reboot_local_files_count_for_nothing(tmp_path, undisturbed, monkeypatch):
+    partition = make(tmp_path)
+    answers = [partition.apply(batch, batch_messages(batch)) for batch in range(5)]
+    for file in (tmp_path / "a").glob("state.*/pool*"):
+        file.write_bytes(b"\xff" * file.stat().st_size)
+    monkeypatch.setattr(partitions, "boot", lambda: "x" * 36)
+    finish(tmp_path, answers, undisturbed)
+
+
+def fault_run_that_raises_leaves_no_trace(tmp_path, undisturbed):
+    partition = make(tmp_path)
+    partition.apply(0, batch_messages(0))
+
+    def broken(store, messages):
+        run(store, messages[:1])
+        raise ValueError("no such luck")
+
+    unlucky = StatePartition(tmp_path / "a", str(tmp_path / "durable"), LAYOUT, broken, "plan 1")
+    with pytest.raises(ValueError, match="luck"):
+        unlucky.apply(1, batch_messages(1))
+    finish(tmp_path, [undisturbed[0][0]], undisturbed)
+
+
+def oracle_batches_cannot_be_skipped(tmp_path):
+    partition = make(tmp_path)
+    partition.apply(0, batch_messages(0))
+    with pytest.raises(AssertionError, match="batch 2 asked of a partition at batch 0"):
+        partition.apply(2, batch_messages(2))
+    partition.apply(1, batch_messages(1))
+
+
+def oracle_foreign_state_is_refused(tmp_path):
+    make(tmp_path).apply(0, batch_messages(0))
+    with pytest.raises(ForeignState, match="belongs to plan 1, not to plan 2"):
+        make(tmp_path, fingerprint="plan 2").apply(1, batch_messages(1))
+
+
+def oracle_new_checkpoint_forgets_local_files(tmp_path, undisturbed):
+    """The same local directory under a checkpoint that was wiped: a new life."""
+    partition = make(tmp_path)
+    partition.apply(0, batch_messages(3))
+    shutil.rmtree(tmp_path / "durable")
+    finish(tmp_path, [], undisturbed)
+
+
+def differential_any_arrow_filesystem(tmp_path, undisturbed, monkeypatch):
+    """Where files cannot be appended to, every record is a file."""
+
+    def arrow(place, writer):
+        return ArrowDurable(pafs.LocalFileSystem(), place, writer)
+
+    monkeypatch.setattr(partitions, "open_durable", arrow)
+    process, pipe = child(tmp_path, 0, fault=killing("before clean", 11))
+    answers = outputs(pipe)
+    assert os.waitpid(process, 0)[1] == signal.SIGKILL
+    finish(tmp_path, answers, undisturbed, host="b")
+    assert len(list((tmp_path / "durable" / "snapshot").iterdir())) == 1

@@ -1,0 +1,94 @@
+"""Stores in files that processes share, and snapshots."""
+
+import io
+import os
+import pickle
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from squallpy.base.rings import Payload, Ring
+from squallpy.runtime.state.storage import Mapped
+from squallpy.runtime.state.store import PoolLayout, Store, StoreLayout
+
+LAYOUT = StoreLayout(
+    (
+        PoolLayout("total", 0, Payload((Ring.EXACT, Ring.REAL))),
+        PoolLayout("orders", 2, Payload((Ring.COUNT,)), slices=((0,), (1,))),
+    )
+)
+
+
+def fill(store, start, count):
+    """Some thousand rows into every part of a store, and every third out again."""
+    names = store.dictionary.intern(pa.array([f"name {n % 1000}" for n in range(start, start + count)]))
+    keys = np.stack([names, np.arange(start, start + count)], axis=1)
+    ones = np.ones((count, 1), np.int64)
+    store["orders"].upsert(keys, ones)
+    store["orders"].upsert(np.ascontiguousarray(keys[::3]), -np.ascontiguousarray(ones[::3]))
+    store["total"].upsert(np.empty((1, 0), np.int64), np.array([[start, count, 0, 0]]))
+
+
+def picture(store):
+    """All that can be seen of a store."""
+    every = np.arange(1000).reshape(-1, 1)
+    pools = [[part.tolist() for part in pool.rows()] for pool in store.values()]
+    slices = [[part.tolist() for part in store["orders"].slice(index, every)] for index in (0, 1)]
+    return pools, slices, store.dictionary.strings(np.arange(len(store.dictionary))).to_pylist()
+
+
+def in_child(action):
+    """Run an action in a forked process."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            action()
+            status = 0
+        finally:
+            os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def differential_processes_take_turns(tmp_path):
+    """A process with old mappings sees what another did, growth included, and goes on."""
+    ours, alone = Store(LAYOUT, Mapped(tmp_path)), Store(LAYOUT)
+    for turn in range(6):
+        start, count = turn * 10_000, 100 * 4**turn % 9_000
+        fill(alone, start, count)
+        if turn % 2:
+            in_child(lambda start=start, count=count: fill(Store(LAYOUT, Mapped(tmp_path)), start, count))
+        else:
+            fill(ours, start, count)
+        assert picture(ours) == picture(alone)
+    assert picture(Store(LAYOUT, Mapped(tmp_path))) == picture(alone)
+
+
+def oracle_old_views_of_mapped_pools_stay_readable(tmp_path):
+    pool = Store(LAYOUT, Mapped(tmp_path))["orders"]
+    pool.upsert(np.array([[1, 2]]), np.array([[3]]))
+    keys, words = pool.rows()
+    pool.upsert(np.arange(200_000).reshape(-1, 2), np.ones((100_000, 1), np.int64))
+    assert keys.tolist() == [[1, 2]] and words.tolist() == [[3]]
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.integers(0, 3000), max_size=4))
+def property_snapshot_restores_what_can_be_seen(counts):
+    store = Store(LAYOUT)
+    for turn, count in enumerate(counts):
+        fill(store, 500 * turn, count)
+    file = io.BytesIO()
+    store.snapshot(file)
+    again = Store(LAYOUT)
+    again.restore(io.BytesIO(file.getvalue()))
+    assert picture(again) == picture(store)
+    fill(store, 7, 1000)
+    fill(again, 7, 1000)
+    assert picture(again) == picture(store)
+
+
+def oracle_layouts_can_be_pickled():
+    assert pickle.loads(pickle.dumps(LAYOUT)) == LAYOUT
