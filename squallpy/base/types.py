@@ -1,0 +1,99 @@
+"""SQL types and how their values are held in columns.
+
+| type            | held as                                             |
+|-----------------|-----------------------------------------------------|
+| BOOLEAN         | bool                                                |
+| INT, BIGINT     | int64                                               |
+| DECIMAL(p, s)   | int64 scaled by 10^s (Python ints where that is too small) |
+| DOUBLE          | float64                                             |
+| VARCHAR         | Arrow string                                        |
+| DATE            | int64 days since 1970-01-01                         |
+| TIMESTAMP       | int64 microseconds since 1970-01-01, no time zone   |
+| INTERVAL        | only as a literal: (months, days, microseconds)     |
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Kind(Enum):
+    BOOLEAN = "BOOLEAN"
+    INT = "INT"
+    BIGINT = "BIGINT"
+    DECIMAL = "DECIMAL"
+    DOUBLE = "DOUBLE"
+    VARCHAR = "VARCHAR"
+    DATE = "DATE"
+    TIMESTAMP = "TIMESTAMP"
+    INTERVAL = "INTERVAL"
+    NULL = "NULL"  # the type of a bare NULL; coerces to any other
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A SQL type; precision and scale only for DECIMAL."""
+
+    kind: Kind
+    precision: int = 0
+    scale: int = 0
+
+    def __post_init__(self) -> None:
+        if self.kind is Kind.DECIMAL:
+            assert 0 <= self.scale <= self.precision <= 38, (self.precision, self.scale)
+
+    def __str__(self) -> str:
+        return f"DECIMAL({self.precision},{self.scale})" if self.kind is Kind.DECIMAL else self.kind.value
+
+    @property
+    def is_integer(self) -> bool:
+        return self.kind in (Kind.INT, Kind.BIGINT)
+
+    @property
+    def is_exact(self) -> bool:
+        """Integers and decimals: their sums are exact."""
+        return self.is_integer or self.kind is Kind.DECIMAL
+
+    @property
+    def is_numeric(self) -> bool:
+        return self.is_exact or self.kind is Kind.DOUBLE
+
+    @property
+    def is_temporal(self) -> bool:
+        return self.kind in (Kind.DATE, Kind.TIMESTAMP)
+
+
+BOOLEAN, INT, BIGINT = Type(Kind.BOOLEAN), Type(Kind.INT), Type(Kind.BIGINT)
+DOUBLE, VARCHAR, DATE, TIMESTAMP = Type(Kind.DOUBLE), Type(Kind.VARCHAR), Type(Kind.DATE), Type(Kind.TIMESTAMP)
+INTERVAL, NULL = Type(Kind.INTERVAL), Type(Kind.NULL)
+
+
+def decimal(precision: int, scale: int) -> Type:
+    """DECIMAL with the precision capped at 38 digits."""
+    return Type(Kind.DECIMAL, min(38, max(precision, scale, 1)), scale)
+
+
+def as_decimal(type: Type) -> Type:
+    """The smallest DECIMAL that holds every value of an exact type."""
+    return {Kind.INT: decimal(10, 0), Kind.BIGINT: decimal(19, 0)}.get(type.kind, type)
+
+
+def common(left: Type, right: Type) -> Type | None:
+    """The type both sides are cast to before they are compared or unioned; None if there is none.
+
+    INT, DECIMAL(4,2)  →  DECIMAL(12,2)        DATE, TIMESTAMP  →  TIMESTAMP        BIGINT, DOUBLE  →  DOUBLE
+    """
+    if left == right or right.kind is Kind.NULL:
+        return left
+    if left.kind is Kind.NULL:
+        return right
+    if left.is_integer and right.is_integer:
+        return BIGINT
+    if left.is_exact and right.is_exact:
+        a, b = as_decimal(left), as_decimal(right)
+        scale = max(a.scale, b.scale)
+        return decimal(max(a.precision - a.scale, b.precision - b.scale) + scale, scale)
+    if left.is_numeric and right.is_numeric:
+        return DOUBLE
+    if left.is_temporal and right.is_temporal:
+        return TIMESTAMP
+    return None

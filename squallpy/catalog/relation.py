@@ -1,0 +1,42 @@
+"""Relations: streams and static tables as declared by CREATE STREAM and CREATE TABLE."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from squallpy.base.errors import Span
+from squallpy.base.types import Type
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One column of a relation. `nullable` is False only where NOT NULL or PRIMARY KEY says so."""
+
+    name: str
+    type: Type
+    nullable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A named source of rows. `stream` relations change; others are loaded once, before the first batch.
+
+    `format` is parquet or csv; `options` as written (keys in lower case), `path` among them; `op` names the operation
+    column of a change stream and is not one of `fields`.
+    """
+
+    name: str
+    fields: tuple[Field, ...]
+    stream: bool
+    format: str
+    options: Mapping[str, str] = field(default_factory=dict, hash=False)
+    primary_key: tuple[str, ...] = ()
+    timestamp: str | None = None
+    delay_micros: int = 0
+    span: Span | None = None
+
+    @property
+    def op(self) -> str | None:
+        return self.options.get("op")
+
+    def field(self, name: str) -> Field | None:
+        return next((f for f in self.fields if f.name.lower() == name.lower()), None)

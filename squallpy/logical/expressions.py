@@ -1,0 +1,186 @@
+"""Typed scalar expressions. Every node knows its type and whether it may be NULL; constructors refuse nonsense.
+
+A literal holds the *physical* value of its type (`base/types.py`): DECIMAL scaled, DATE in days, TIMESTAMP in µs.
+Columns are ids; names are for people.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
+from typing import Any
+
+from squallpy.base.types import BOOLEAN, Kind, Type
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A reference to column `id`, unique in the plan."""
+
+    id: int
+    name: str
+    type: Type
+    nullable: bool = True
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant; `value` None is NULL."""
+
+    value: Any
+    type: Type
+
+    @property
+    def nullable(self) -> bool:
+        return self.value is None
+
+    def __str__(self) -> str:
+        return show_literal(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An operator or function applied to arguments; the names are the keys of `functions.FUNCTIONS`."""
+
+    name: str
+    args: tuple["Expr", ...]
+    type: Type
+    nullable: bool
+
+    def __str__(self) -> str:
+        return show_call(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """CAST(arg AS type); a text that does not parse, or a number too large, is an error at run time."""
+
+    arg: "Expr"
+    type: Type
+
+    @property
+    def nullable(self) -> bool:
+        return self.arg.nullable
+
+    def __str__(self) -> str:
+        return f"CAST({self.arg} AS {self.type})"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """CASE WHEN condition THEN value … ELSE otherwise END; all values and `otherwise` have type `type`."""
+
+    whens: tuple[tuple["Expr", "Expr"], ...]
+    otherwise: "Expr"
+    type: Type
+
+    def __post_init__(self) -> None:
+        assert all(c.type is BOOLEAN or c.type == BOOLEAN for c, _ in self.whens)
+        assert all(v.type == self.type for _, v in self.whens) and self.otherwise.type == self.type
+
+    @property
+    def nullable(self) -> bool:
+        return self.otherwise.nullable or any(v.nullable for _, v in self.whens)
+
+    def __str__(self) -> str:
+        arms = " ".join(f"WHEN {c} THEN {v}" for c, v in self.whens)
+        return f"CASE {arms} ELSE {self.otherwise} END"
+
+
+Expr = Column | Literal | Call | Cast | Case
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    match expr:
+        case Call(_, args):
+            return args
+        case Cast(arg):
+            return (arg,)
+        case Case(whens, otherwise):
+            return (*(e for when in whens for e in when), otherwise)
+    return ()
+
+
+def rebuild(expr: Expr, new: tuple[Expr, ...]) -> Expr:
+    """`expr` over other children; the same object when none changed."""
+    if all(a is b for a, b in zip(children(expr), new, strict=True)):
+        return expr
+    match expr:
+        case Call():
+            return replace(expr, args=new)
+        case Cast():
+            return replace(expr, arg=new[0])
+        case Case():
+            return replace(expr, whens=tuple(zip(new[:-1:2], new[1:-1:2], strict=True)), otherwise=new[-1])
+    return expr
+
+
+def transform(expr: Expr, rule: Callable[[Expr], Expr | None]) -> Expr:
+    """Bottom-up rewriting with one rule; None leaves a node as it is."""
+    node = rebuild(expr, tuple(transform(child, rule) for child in children(expr)))
+    changed = rule(node)
+    return node if changed is None else changed
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """The expression and everything below it, top down."""
+    yield expr
+    for child in children(expr):
+        yield from walk(child)
+
+
+def columns(expr: Expr) -> frozenset[Column]:
+    """The columns that an expression reads."""
+    return frozenset(e for e in walk(expr) if isinstance(e, Column))
+
+
+def substitute(expr: Expr, mapping: dict[int, Expr]) -> Expr:
+    """Columns replaced by id."""
+    return transform(expr, lambda e: mapping.get(e.id) if isinstance(e, Column) else None)
+
+
+EPOCH = date(1970, 1, 1)
+
+
+def show_literal(literal: Literal) -> str:
+    """As SQL would write it."""
+    value = literal.value
+    if value is None:
+        return "NULL"
+    match literal.type.kind:
+        case Kind.VARCHAR:
+            return "'" + str(value).replace("'", "''") + "'"
+        case Kind.DATE:
+            return f"DATE '{EPOCH + timedelta(days=value)}'"
+        case Kind.TIMESTAMP:
+            return f"TIMESTAMP '{datetime(1970, 1, 1) + timedelta(microseconds=value)}'"
+        case Kind.DECIMAL if literal.type.scale:
+            digits = str(abs(value)).rjust(literal.type.scale + 1, "0")
+            return ("-" if value < 0 else "") + digits[: -literal.type.scale] + "." + digits[-literal.type.scale :]
+        case Kind.BOOLEAN:
+            return str(value).upper()
+    return str(value)
+
+
+INFIX = {"+", "-", "*", "/", "%", "||", "=", "<>", "<", "<=", ">", ">=", "and", "or", "like"}
+
+
+def show_call(call: Call) -> str:
+    args = [f"({a})" if isinstance(a, Call) and a.name in INFIX else str(a) for a in call.args]
+    match call.name:
+        case "not":
+            return f"NOT {args[0]}"
+        case "negate":
+            return f"-{args[0]}"
+        case "is_null":
+            return f"{args[0]} IS NULL"
+        case "in":
+            return f"{args[0]} IN ({', '.join(args[1:])})"
+        case "and" | "or":
+            plain = [f"({a})" if isinstance(a, Call) and a.name in ("and", "or") else str(a) for a in call.args]
+            return f" {call.name.upper()} ".join(plain)
+        case name if name in INFIX:
+            return f" {name.upper()} ".join(args)
+    return f"{call.name.upper()}({', '.join(str(a) for a in call.args)})"

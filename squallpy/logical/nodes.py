@@ -1,0 +1,181 @@
+"""Relational nodes of the logical plan: frozen, matched with `match`, their output columns derived.
+
+    Limit(Sort(Project(Filter(Aggregate(Filter(Join(Scan, Scan)))))))
+"""
+
+from dataclasses import dataclass
+from itertools import chain
+
+from squallpy.base.types import BOOLEAN
+from squallpy.catalog.relation import Relation
+from squallpy.logical.expressions import Column, Expr, columns
+
+
+class Node:
+    """A relational operator; `output` is its columns in order."""
+
+    __slots__ = ()
+
+    @property
+    def output(self) -> tuple[Column, ...]:
+        raise NotImplementedError
+
+    @property
+    def inputs(self) -> tuple["Node", ...]:
+        return ()
+
+
+def check(expr: Expr, *inputs: Node) -> None:
+    known = {c.id for node in inputs for c in node.output}
+    missing = [c for c in columns(expr) if c.id not in known]
+    assert not missing, f"{expr} reads {missing}, which no input has"
+
+
+@dataclass(frozen=True, slots=True)
+class Scan(Node):
+    """A stream or table under an alias; `columns` are its fields in order, with fresh ids for each scan."""
+
+    relation: Relation
+    alias: str
+    columns: tuple[Column, ...]
+
+    @property
+    def output(self) -> tuple[Column, ...]:
+        return self.columns
+
+
+@dataclass(frozen=True, slots=True)
+class Filter(Node):
+    """Rows for which the predicate is TRUE."""
+
+    child: Node
+    predicate: Expr
+
+    def __post_init__(self) -> None:
+        assert self.predicate.type == BOOLEAN
+        check(self.predicate, self.child)
+
+    @property
+    def output(self) -> tuple[Column, ...]:
+        return self.child.output
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.child,)
+
+
+@dataclass(frozen=True, slots=True)
+class Project(Node):
+    """Computed columns, each with the column that names it."""
+
+    child: Node
+    items: tuple[tuple[Column, Expr], ...]
+
+    def __post_init__(self) -> None:
+        for _, expr in self.items:
+            check(expr, self.child)
+
+    @property
+    def output(self) -> tuple[Column, ...]:
+        return tuple(column for column, _ in self.items)
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.child,)
+
+
+@dataclass(frozen=True, slots=True)
+class Join(Node):
+    """Inner join; `on` None is the cross product."""
+
+    left: Node
+    right: Node
+    on: Expr | None = None
+
+    def __post_init__(self) -> None:
+        if self.on is not None:
+            assert self.on.type == BOOLEAN
+            check(self.on, self.left, self.right)
+
+    @property
+    def output(self) -> tuple[Column, ...]:
+        return (*self.left.output, *self.right.output)
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.left, self.right)
+
+
+@dataclass(frozen=True, slots=True)
+class Agg:
+    """SUM(arg), COUNT(arg), COUNT(*) (arg None) or AVG(arg); SUM over no non-NULL value is NULL."""
+
+    function: str  # "sum" | "count" | "avg"
+    arg: Expr | None
+
+    def __str__(self) -> str:
+        return f"{self.function.upper()}({'*' if self.arg is None else self.arg})"
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate(Node):
+    """GROUP BY `keys` with `aggs`; no keys: exactly one row, also over nothing. No aggs: DISTINCT."""
+
+    child: Node
+    keys: tuple[tuple[Column, Expr], ...]
+    aggs: tuple[tuple[Column, Agg], ...]
+
+    def __post_init__(self) -> None:
+        for expr in chain((e for _, e in self.keys), (a.arg for _, a in self.aggs if a.arg is not None)):
+            check(expr, self.child)
+
+    @property
+    def output(self) -> tuple[Column, ...]:
+        return tuple(column for column, _ in (*self.keys, *self.aggs))
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.child,)
+
+
+@dataclass(frozen=True, slots=True)
+class Sort(Node):
+    """ORDER BY, for what is printed: (expression, descending, nulls first)."""
+
+    child: Node
+    keys: tuple[tuple[Expr, bool, bool], ...]
+
+    @property
+    def output(self) -> tuple[Column, ...]:
+        return self.child.output
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.child,)
+
+
+@dataclass(frozen=True, slots=True)
+class Limit(Node):
+    """LIMIT and OFFSET, for what is printed."""
+
+    child: Node
+    count: int | None
+    offset: int = 0
+
+    @property
+    def output(self) -> tuple[Column, ...]:
+        return self.child.output
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.child,)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One continuous query of a script: its plan, the column names as printed, its text, and its number from 1."""
+
+    plan: Node
+    names: tuple[str, ...]
+    text: str
+    number: int = 1
