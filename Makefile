@@ -1,0 +1,33 @@
+# Each target is one line that also works by hand. `make setup` needs Python >= 3.11 and finds or installs Java >= 17.
+BIN := .venv/bin
+STAMP := .venv/installed
+
+.PHONY: help setup demo check test plans bench clean
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(STAMP)  ## Java, .venv and everything in it; quick when nothing changed
+	@tools/java.sh
+
+$(STAMP): pyproject.toml tools/setup.sh
+	tools/setup.sh
+
+demo: setup  ## a small stream, its query and its fresh answer
+	PATH="$(CURDIR)/$(BIN):$$PATH" examples/demo.sh
+
+check: setup  ## ruff, mypy and the import contracts
+	$(BIN)/ruff check && $(BIN)/ruff format --check && $(BIN)/mypy && $(BIN)/lint-imports
+
+test: setup  ## every test
+	$(BIN)/python -m pytest
+
+plans: setup  ## rewrite the golden plans; review them as a diff
+	$(BIN)/python -m squallpy.testing.goldens
+
+bench: setup  ## throughput against peers in the same run: a table and a plot
+	$(BIN)/python -m bench.run
+
+clean:  ## all that can be made again, compiled kernels included
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis spark-warehouse artifacts metastore_db derby.log
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
