@@ -35,8 +35,8 @@ STATE: Final = 40
 # A group: the records that agree on a slice's columns, as a posting of record numbers in the arena.
 START: Final = 0  # where the posting begins
 LENGTH: Final = 1
-CLASS: Final = 2  # it has room for 2 ** CLASS
-DISORDER: Final = 3  # 1 if the posting is perhaps not ascending
-GROUP_KEY: Final = 4  # the columns' values, from here
+SHAPE: Final = 2  # its size class (there is room for 2 ** class), plus DISORDER if it is perhaps not ascending
+GROUP_KEY: Final = 3  # the columns' values, from here
+DISORDER: Final = 64
 
 CHUNK: Final = 32  # rows whose cache lines are asked for together

@@ -14,7 +14,7 @@ from squallpy.runtime.kernels.compiled import GIVEN_MATRIX, VECTOR, Vector, addr
 from squallpy.runtime.kernels.hashing import hash_row
 from squallpy.runtime.kernels.index import LOW, full, home, remove, seek, seek_number, wipe
 from squallpy.runtime.kernels.machine import as_float, as_word, load, prefetch, store
-from squallpy.runtime.kernels.slices import has_room, link, renumber, unlink, unlink_all
+from squallpy.runtime.kernels.slices import ask_link, ask_unlink, has_room, link, renumber, unlink, unlink_all
 from squallpy.runtime.kernels.storage import Words
 
 
@@ -109,6 +109,28 @@ def _ask(frame: Vector, base: int, row: int, rows: int) -> None:
             prefetch(words + record * 8 * payload)
 
 
+@inlined
+def _ask_slices(frame: Vector, base: int, given: int, row: int, rows: int, count: int) -> None:
+    """Ask for the cache lines by which records that probably come, go or move will be linked and unlinked."""
+    places, wide, broad = frame[at.PLACES], 8 * frame[at.KEY], 8 * frame[at.PAYLOAD]
+    for depth in range(3):
+        last = count
+        for j in range(rows):
+            entry = load(frame[places], home(frame[frame[at.SCRATCH] + j], frame[places + 1]))
+            if entry == 0:
+                ask_link(frame, base + (row + j) * wide, depth)
+            else:
+                record = (entry & LOW) - 1
+                if load(frame[places + at.WORDS] + record * broad, 0) + load(given + (row + j) * broad, 0) == 0:
+                    ask_unlink(frame, record, depth)
+                    last -= 1  # which will move into the gap
+                    if last >= 0:
+                        ask_unlink(frame, last, depth)
+                        if depth == 0:
+                            h = hash_row(frame[places + at.KEYS] + last * wide, frame[at.KEY])
+                            prefetch(frame[places] + 8 * home(h, frame[places + 1]))
+
+
 @kernel(f"int64({VECTOR}, {GIVEN_MATRIX}, {GIVEN_MATRIX}, int64)")
 def upsert_records(frame: Vector, rows: Vector, payloads: Vector, start: int) -> int:
     """Add rows `start` and after. Returns the first row that found no room, or the number of rows; −1: bad shapes."""
@@ -124,6 +146,8 @@ def upsert_records(frame: Vector, rows: Vector, payloads: Vector, start: int) ->
     for chunk in range(start, n, at.CHUNK):
         here = min(at.CHUNK, n - chunk)
         _ask(frame, base, chunk, here)
+        if frame[at.SLICES] > 0:
+            _ask_slices(frame, base, given, chunk, here, count)
         for j in range(here):
             row = base + (chunk + j) * wide
             source = given + (chunk + j) * broad

@@ -49,6 +49,51 @@ def _seek_group(frame: Vector, s: int, h: int, bound: int, width: int) -> int:
 
 
 @inlined
+def _bound(frame: Vector, s: int, key: int) -> tuple[int, int]:
+    """The columns of slice `s` in the key at `key`: (address in the scratch, how many)."""
+    bound, columns = address(frame) + 8 * (frame[at.SCRATCH] + at.CHUNK), frame[at.BOUNDS] + s * (frame[at.KEY] + 1)
+    width = frame[columns]
+    for c in range(width):
+        store(bound, c, load(key, frame[columns + 1 + c]))
+    return bound, width
+
+
+@inlined
+def ask_link(frame: Vector, key: int, depth: int) -> None:
+    """Ask for the cache lines that linking a key will need: of the index, then the group, then the posting's end."""
+    for s in range(frame[at.SLICES]):
+        place = _place(frame, s)
+        bound, width = _bound(frame, s, key)
+        position = frame[place] + 8 * home(hash_row(bound, width), frame[place + 1])
+        if depth == 0:
+            prefetch(position)
+            continue
+        entry = load(position, 0)
+        if entry != 0:
+            group = _group(frame, s, (entry & LOW) - 1)
+            line = group
+            if depth == 2:
+                line = frame[place + at.ARENA] + 8 * (load(group, at.START) + load(group, at.LENGTH))
+            prefetch(line)
+
+
+@inlined
+def ask_unlink(frame: Vector, record: int, depth: int) -> None:
+    """Ask for the cache lines that unlinking a record will need: of its place, then the group, then the posting."""
+    for s in range(frame[at.SLICES]):
+        place = _place(frame, s)
+        if depth == 0:
+            prefetch(frame[place + at.WHERE] + 8 * record)
+            continue
+        spot = load(frame[place + at.WHERE], record)
+        group = _group(frame, s, shift_right(spot, 32))
+        line = group
+        if depth == 2:
+            line = frame[place + at.ARENA] + 8 * (load(group, at.START) + (spot & LOW))
+        prefetch(line)
+
+
+@inlined
 def _allocate(state: int, arena: int, size_class: int) -> int:
     block = load(state, at.ARENA_FREE + size_class)
     if block != 0:
@@ -83,13 +128,9 @@ def has_room(frame: Vector, count: int) -> bool:
 @inlined
 def link(frame: Vector, record: int, key: int) -> None:
     """Enter a record, whose key is at `key`, in all slices; there is room."""
-    bound = address(frame) + 8 * (frame[at.SCRATCH] + at.CHUNK)
     for s in range(frame[at.SLICES]):
         place, state = _place(frame, s), _state(frame, s)
-        columns = frame[at.BOUNDS] + s * (frame[at.KEY] + 1)
-        width = frame[columns]
-        for c in range(width):
-            store(bound, c, load(key, frame[columns + 1 + c]))
+        bound, width = _bound(frame, s, key)
         h = hash_row(bound, width)
         position = _seek_group(frame, s, h, bound, width)
         entry, arena = load(frame[place], position), frame[place + at.ARENA]
@@ -101,10 +142,9 @@ def link(frame: Vector, record: int, key: int) -> None:
                 number = load(state, at.TOP)
                 store(state, at.TOP, number + 1)
             group = _group(frame, s, number)
-            store(group, at.START, _allocate(state, arena, 0))
+            store(group, at.START, _allocate(state, arena, 1))
             store(group, at.LENGTH, 0)
-            store(group, at.CLASS, 0)
-            store(group, at.DISORDER, 0)
+            store(group, at.SHAPE, 1)
             for c in range(width):
                 store(group, at.GROUP_KEY + c, load(bound, c))
             store(frame[place], position, (h & ~LOW) | (number + 1))
@@ -112,14 +152,15 @@ def link(frame: Vector, record: int, key: int) -> None:
         else:
             number = (entry & LOW) - 1
             group = _group(frame, s, number)
-        start, length, size_class = load(group, at.START), load(group, at.LENGTH), load(group, at.CLASS)
+        start, length, shape = load(group, at.START), load(group, at.LENGTH), load(group, at.SHAPE)
+        size_class = shape & (at.DISORDER - 1)
         if length == 1 << size_class:
             wider = _allocate(state, arena, size_class + 1)
             for i in range(length):
                 store(arena, wider + i, load(arena, start + i))
             _release(state, arena, start, size_class)
             store(group, at.START, wider)
-            store(group, at.CLASS, size_class + 1)
+            store(group, at.SHAPE, shape + 1)
             start = wider
         store(arena, start + length, record)
         store(group, at.LENGTH, length + 1)
@@ -141,9 +182,9 @@ def unlink(frame: Vector, record: int) -> None:
             moved = load(arena, start + last)
             store(arena, start + position, moved)
             store(where, moved, spot)
-            store(group, at.DISORDER, 1)
+            store(group, at.SHAPE, load(group, at.SHAPE) | at.DISORDER)
         elif last == 0:
-            _release(state, arena, start, load(group, at.CLASS))
+            _release(state, arena, start, load(group, at.SHAPE) & (at.DISORDER - 1))
             width = _group_words(frame, s) - at.GROUP_KEY
             h = hash_row(group + 8 * at.GROUP_KEY, width)
             remove(frame[place], frame[place + 1], seek_number(frame[place], frame[place + 1], h, number))
@@ -162,7 +203,7 @@ def renumber(frame: Vector, old: int, new: int) -> None:
         store(frame[place + at.ARENA], load(group, at.START) + (spot & LOW), new)
         store(frame[place + at.WHERE], new, spot)
         if load(group, at.LENGTH) > 1:
-            store(group, at.DISORDER, 1)
+            store(group, at.SHAPE, load(group, at.SHAPE) | at.DISORDER)
 
 
 @inlined
@@ -213,7 +254,11 @@ def slice_records(frame: Vector, s: int, bound: Vector) -> tuple[Words, Words]:
     for row in range(n):
         h = found[row]
         if row + at.CHUNK < n:
-            prefetch(table + 8 * (home(found[row + at.CHUNK], size)))
+            prefetch(table + 8 * home(found[row + at.CHUNK], size))
+        if row + at.CHUNK // 2 < n:
+            ahead = load(table, home(found[row + at.CHUNK // 2], size))
+            if ahead != 0:
+                prefetch(_group(frame, s, (ahead & LOW) - 1))
         entry = load(table, _seek_group(frame, s, h, base + row * wide, width))
         if entry == 0:
             found[row] = 0
@@ -221,14 +266,16 @@ def slice_records(frame: Vector, s: int, bound: Vector) -> tuple[Words, Words]:
         number = (entry & LOW) - 1
         group = _group(frame, s, number)
         length = load(group, at.LENGTH)
-        if load(group, at.DISORDER) != 0:
+        if load(group, at.SHAPE) & at.DISORDER != 0:
             _sort(arena, load(group, at.START), length, where, number)
-            store(group, at.DISORDER, 0)
+            store(group, at.SHAPE, load(group, at.SHAPE) & ~at.DISORDER)
         found[row] = group
         total += length
     rows, records, i = np.empty(total, np.int64), np.empty(total, np.int64), 0
     for row in range(n):
         group = found[row]
+        if row + at.CHUNK < n and found[row + at.CHUNK] != 0:
+            prefetch(arena + 8 * load(found[row + at.CHUNK], at.START))
         if group != 0:
             start, length = load(group, at.START), load(group, at.LENGTH)
             for j in range(start, start + length):
