@@ -1,0 +1,1 @@
+"""Logical plan → trigger program. `relational/` is recursive incremental view maintenance."""

@@ -1,0 +1,123 @@
+"""The ring calculus: queries over generalised multiset relations (`dbtoaster-batch-ivm` §3.1, App. A).
+
+    SELECT b, SUM(c) FROM r, s WHERE r.b = s.b AND a > 3 GROUP BY b
+    →  Sum_[b](R(a, b) ⋈ S(b, c) ⋈ (a > 3) ⋈ ⟨1, c⟩)
+
+An expression maps each tuple of its variables to a payload. Variables are `Column`s; two atoms join on the variables
+that they share. Payloads live in a product of rings, so a value term is a vector ⟨…⟩ with a *lane* for each
+aggregate, each lane a product of scalar factors (none: 1). A NULL factor counts as 0, a BOOLEAN one as 0 or 1.
+"""
+
+from dataclasses import dataclass
+from typing import Union
+
+from squallpy.base.rings import Ring
+from squallpy.base.types import Kind
+from squallpy.catalog.relation import Relation
+from squallpy.logical.expressions import Column, Expr, columns
+
+Lane = tuple[Expr, ...]  # a product of factors
+
+
+@dataclass(frozen=True, slots=True)
+class Rel:
+    """R(x, y): a relation with a variable for each field that the query reads; other fields are projected away.
+
+    `delta` marks ΔR, the batch of changes instead of the contents.
+    """
+
+    relation: Relation
+    fields: tuple[tuple[str, Column], ...]
+    delta: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Cmp:
+    """(predicate): payload 1 where the predicate is TRUE, else 0."""
+
+    predicate: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """(variable := value): binds a variable to a computed value."""
+
+    variable: Column
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """⟨v₁, …, vₖ⟩: a payload in the product ring, one lane per aggregate."""
+
+    lanes: tuple[Lane, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Prod:
+    """Natural join; multiplies payloads. Bindings flow from left to right."""
+
+    terms: tuple["Term", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plus:
+    """Bag union; adds payloads."""
+
+    terms: tuple["Term", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """Sum_[keys](term): projection onto `keys` that adds up payloads."""
+
+    keys: tuple[Column, ...]
+    term: "Term"
+
+
+Term = Union[Rel, Cmp, Assign, Values, Prod, Plus, Sum]
+Factor = Union[Rel, Cmp, Assign]
+
+ZERO, ONE = Plus(()), Prod(())
+
+
+def variables(term: Term) -> frozenset[Column]:
+    """Every variable that a term mentions."""
+    match term:
+        case Rel(_, fields):
+            return frozenset(v for _, v in fields)
+        case Cmp(predicate):
+            return columns(predicate)
+        case Assign(variable, value):
+            return columns(value) | {variable}
+        case Values(lanes):
+            return frozenset(v for lane in lanes for factor in lane for v in columns(factor))
+        case Prod(terms) | Plus(terms):
+            return frozenset().union(*(variables(t) for t in terms))
+        case Sum(keys, inner):
+            return frozenset(keys) | variables(inner)
+
+
+def relations(term: Term) -> frozenset[str]:
+    """Names of the relations (not the deltas) that a term reads."""
+    match term:
+        case Rel(relation, _, delta):
+            return frozenset() if delta else frozenset((relation.name,))
+        case Prod(terms) | Plus(terms):
+            return frozenset().union(*(relations(t) for t in terms))
+        case Sum(_, inner):
+            return relations(inner)
+    return frozenset()
+
+
+def ring(lane: Lane) -> Ring:
+    """The smallest ring that holds the sums of a lane: ⟨⟩ → COUNT, ⟨price⟩ → EXACT, ⟨ratio⟩ → REAL."""
+    kinds = {factor.type.kind for factor in lane}
+    if Kind.DOUBLE in kinds:
+        return Ring.REAL
+    return Ring.COUNT if kinds <= {Kind.BOOLEAN} else Ring.EXACT
+
+
+def scale(lane: Lane) -> int:
+    """Decimal digits after the point in the sums of a lane."""
+    return sum(factor.type.scale for factor in lane)

@@ -1,0 +1,142 @@
+"""The registry of materialised views: views that are equal up to the names of their variables are one view.
+
+A view is asked for with the lanes that a statement reads; lanes (and the fields they need) that a known view lacks are
+added to it, so that all aggregates over one join share one pool: its payload is their product ring.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import chain, count, groupby, permutations, product
+
+from squallpy.logical.expressions import Column, columns, substitute
+from squallpy.maintain.program import View
+from squallpy.maintain.relational.calculus import Assign, Cmp, Factor, Lane, Rel
+from squallpy.maintain.relational.units import Unit, prune
+
+
+@dataclass(frozen=True, slots=True)
+class _Spelling:
+    """A unit in canonical variables: its text, its atoms in canonical order, and the renaming (by variable id)."""
+
+    text: str
+    atoms: tuple[Rel, ...]
+    renaming: dict[int, Column]
+
+
+@dataclass(slots=True)
+class _Entry:
+    """A view in the making. `own` leads from canonical variables (by id) to those of the view."""
+
+    name: str
+    keys: tuple[Column, ...]
+    atoms: list[Rel]
+    rest: tuple[Factor, ...]
+    own: dict[int, Column]
+    lanes: list[Lane] = field(default_factory=list)
+    spelled: list[str] = field(default_factory=list)
+
+    @property
+    def view(self) -> View:
+        return View(self.name, self.keys, (*self.atoms, *self.rest), tuple(self.lanes))
+
+
+@dataclass(slots=True)
+class Registry:
+    """Views in the order in which they were first asked for; `prefix` begins their names."""
+
+    prefix: str
+    entries: dict[str, _Entry] = field(default_factory=dict)
+    fresh: Iterator[int] = field(default_factory=lambda: count(1_000_000))
+
+    def request(self, unit: Unit) -> tuple[str, tuple[Column, ...], tuple[int, ...]]:
+        """The view of a unit: its name, the unit's variables in the order of its keys, and its lanes for the unit's."""
+        spelling = _canonical(unit)
+        entry = self.entries.get(spelling.text) or self._enter(unit, spelling)
+        theirs = {spelling.renaming[v.id].id: v for v in unit.keys}
+        canonical = {v.id: number for number, v in entry.own.items()}
+        ordered = tuple(theirs[canonical[key.id]] for key in entry.keys)
+        return entry.name, ordered, tuple(self._lane(entry, spelling, lane) for lane in unit.lanes)
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        return tuple(entry.view for entry in self.entries.values())
+
+    def _enter(self, unit: Unit, spelling: _Spelling) -> _Entry:
+        core = prune(unit.body, unit.keys, ())
+        kept = {atom.fields for atom in core if isinstance(atom, Rel)}
+        skeleton = {v for fields in kept for _, v in fields}
+        atoms = [replace(a, fields=tuple(pair for pair in a.fields if pair[1] in skeleton)) for a in spelling.atoms]
+        rest = tuple(f for f in core if not isinstance(f, Rel))
+        bound = (v for f in (*atoms, *rest) for v in _binds(f))
+        own = {spelling.renaming[v.id].id: v for v in bound}
+        entry = self.entries[spelling.text] = _Entry(self._name(unit), unit.keys, atoms, rest, own)
+        return entry
+
+    def _lane(self, entry: _Entry, spelling: _Spelling, lane: Lane) -> int:
+        renamed = tuple(substitute(f, dict(spelling.renaming)) for f in lane)
+        text = " · ".join(sorted(map(repr, renamed)))
+        if text not in entry.spelled:
+            for number, (mine, theirs) in enumerate(zip(entry.atoms, spelling.atoms, strict=True)):
+                for name, v in theirs.fields:
+                    canonical = spelling.renaming[v.id]
+                    if canonical.id not in entry.own and any(v in columns(f) for f in lane):
+                        entry.own[canonical.id] = new = replace(v, id=next(self.fresh))
+                        mine = entry.atoms[number] = replace(mine, fields=(*mine.fields, (name, new)))
+            entry.spelled.append(text)
+            entry.lanes.append(tuple(substitute(f, dict(entry.own)) for f in renamed))
+        return entry.spelled.index(text)
+
+    def _name(self, unit: Unit) -> str:
+        names = [f.relation.name.upper() for f in unit.body if isinstance(f, Rel)]
+        base = self.prefix + ("" if all(len(n) == 1 for n in names) else "_").join(names)
+        taken = {entry.name for entry in self.entries.values()}
+        return next(n for n in chain((base,), (f"{base}_{i}" for i in count(2))) if n not in taken)
+
+
+def _binds(factor: Factor) -> tuple[Column, ...]:
+    match factor:
+        case Rel(_, fields):
+            return tuple(v for _, v in fields)
+        case Assign(variable):
+            return (variable,)
+    return ()
+
+
+def _canonical(unit: Unit) -> _Spelling:
+    """The least spelling over all orders of atoms of the same relation: it does not depend on variable names."""
+    core = prune(unit.body, unit.keys, ())
+    pairs = zip((f for f in core if isinstance(f, Rel)), (f for f in unit.body if isinstance(f, Rel)), strict=True)
+    by_name = sorted(pairs, key=lambda pair: (pair[0].relation.name, pair[0].delta))
+    runs = groupby(by_name, key=lambda pair: pair[0].relation.name)
+    orders = product(*(list(permutations(run)) for _, run in runs))
+    spellings = (_spell(unit, core, [pair for run in order for pair in run]) for order in orders)
+    return min(spellings, key=lambda s: s.text)
+
+
+def _spell(unit: Unit, core: tuple[Factor, ...], atoms: list[tuple[Rel, Rel]]) -> _Spelling:
+    renaming: dict[int, Column] = {}
+
+    def number(v: Column, id: int) -> None:
+        renaming.setdefault(v.id, Column(id, f"x{id}", v.type, v.nullable))
+
+    lines = []
+    for skeleton, _ in atoms:
+        fields = sorted(skeleton.fields, key=lambda pair: pair[0])
+        for _, v in fields:
+            number(v, len(renaming))
+        names = ", ".join(f"{name} {renaming[v.id].id}" for name, v in fields)
+        lines.append(f"{'Δ' if skeleton.delta else ''}{skeleton.relation.name}({names})")
+    pending = [f for f in core if isinstance(f, Assign)]
+    while pending:
+        ready = [f for f in pending if all(c.id in renaming for c in columns(f.value))]
+        text, chosen = min(((repr(substitute(f.value, dict(renaming))), f) for f in ready), key=lambda pair: pair[0])
+        number(chosen.variable, len(renaming))
+        lines.append(f"{renaming[chosen.variable.id].id} := {text}")
+        pending.remove(chosen)
+    lines += sorted(repr(substitute(f.predicate, dict(renaming))) for f in core if isinstance(f, Cmp))
+    lines.append(str(sorted(renaming[v.id].id for v in unit.keys)))
+    for position, (_, full) in enumerate(atoms):  # fields that only lanes read are named by where they stand
+        names = [f.name for f in full.relation.fields]
+        for name, v in full.fields:
+            number(v, -1 - position * 10_000 - names.index(name))
+    return _Spelling("\n".join(lines), tuple(full for _, full in atoms), renaming)

@@ -1,0 +1,149 @@
+"""Programs as people read them, in the notation of `dbtoaster-batch-ivm`.
+
+    ON UPDATE R BY ΔR
+      ΔR(b)      := Sum_[b](R(a, b))
+      Q(b)       += Sum_[b](ΔR(b) ⋈ M_ST(b))
+"""
+
+from collections.abc import Iterable, Sequence
+from textwrap import indent
+
+from squallpy.logical.expressions import Call, Column, Expr, Literal, transform
+from squallpy.maintain.program import Measure, Program, Ref, Statement, Trigger, View
+from squallpy.maintain.relational.calculus import Assign, Cmp, Factor, Lane, Rel, Values, variables
+
+
+class Names:
+    """A readable name for each variable of a scope; a name taken by another variable gets a number."""
+
+    def __init__(self, scope: Iterable[Column]) -> None:
+        self._names: dict[int, str] = {}
+        taken: set[str] = set()
+        for v in scope:
+            if v.id not in self._names:
+                candidates = [v.name, *(f"{v.name}_{i}" for i in range(2, 1000))]
+                self._names[v.id] = next(n for n in candidates if n.lower() not in taken)
+                taken.add(self._names[v.id].lower())
+
+    def __call__(self, v: Column) -> str:
+        return self._names.get(v.id, v.name)
+
+    def expr(self, expr: Expr) -> str:
+        named = transform(expr, lambda e: Column(e.id, self(e), e.type, e.nullable) if isinstance(e, Column) else None)
+        return str(named)
+
+    def list(self, many: Iterable[Column]) -> str:
+        return ", ".join(map(self, many))
+
+
+def lane_text(lane: Lane, names: Names) -> str:
+    return "·".join(_factor(f, names) for f in lane) or "1"
+
+
+def _factor(factor: Expr, names: Names) -> str:
+    match factor:
+        case Call("not", (Call("is_null", (arg,)),)):
+            return f"[{names.expr(arg)} IS NOT NULL]"
+        case _ if factor.type.kind.value == "BOOLEAN":
+            return f"[{names.expr(factor)}]"
+        case Column() | Literal():
+            return names.expr(factor)
+    return f"({names.expr(factor)})"
+
+
+def definition(view: View) -> str:
+    """Sum_[keys](body ⋈ ⟨lanes⟩)."""
+    names = Names(_scope(view.keys, view.body))
+    return _sum(view.keys, [*(_term(f, names) for f in view.body), *_values(view.lanes, names)], names)
+
+
+def head(view: View) -> str:
+    """Name and keys."""
+    return f"{view.name}({Names(_scope(view.keys, view.body)).list(view.keys)})"
+
+
+def _scope(keys: Iterable[Column], body: Iterable[Factor]) -> list[Column]:
+    return [*keys, *(v for f in body for v in sorted(variables(f), key=lambda v: v.id))]
+
+
+def _values(lanes: Sequence[Lane], names: Names) -> list[str]:
+    return [f"⟨{', '.join(lane_text(lane, names) for lane in lanes)}⟩"] if any(lanes) else []
+
+
+def _term(factor: Factor, names: Names) -> str:
+    match factor:
+        case Rel(relation, fields, delta):
+            return f"{'Δ' if delta else ''}{relation.name.upper()}({names.list(v for _, v in fields)})"
+        case Cmp(predicate):
+            return f"({names.expr(predicate)})"
+        case Assign(variable, value):
+            return f"({names(variable)} := {names.expr(value)})"
+    raise AssertionError(factor)
+
+
+def _sum(keys: Sequence[Column], terms: list[str], names: Names) -> str:
+    return f"Sum_[{names.list(keys)}]({' ⋈ '.join(terms)})"
+
+
+def _ref(ref: Ref, names: Names, wide: bool) -> str:
+    picks = f"⟨{', '.join(f'{ref.name}.{p}' for p in ref.picks)}⟩" if wide and len(set(ref.picks)) > 1 else ""
+    return f"{ref.name}({names.list(ref.variables)}){picks}"
+
+
+def statement_text(statement: Statement) -> str:
+    """target(keys) += Sum_[keys](…)."""
+    scope = [*statement.keys, *(v for ref in statement.refs for v in ref.variables)]
+    names = Names([*scope, *(v for f in statement.filters for v in variables(f)), *variables(Values(statement.lanes))])
+    terms = [_ref(ref, names, wide=False) for ref in statement.refs]
+    terms += [_term(f, names) for f in statement.filters] + _values(statement.lanes, names)
+    return f"{statement.target}({names.list(statement.keys)}) += {_sum(statement.keys, terms, names)}"
+
+
+def trigger_text(trigger: Trigger) -> str:
+    name = trigger.relation.name.upper()
+    verb = "ON UPDATE" if trigger.relation.stream else "ON LOAD"
+    lines = [f"{head(d)} := {definition(d)}" for d in trigger.deltas]
+    lines += [statement_text(s) for s in trigger.statements]
+    return f"{verb} {name} BY Δ{name}\n" + indent("\n".join(_align(lines)), "  ")
+
+
+def _align(lines: list[str]) -> list[str]:
+    """Line up := and +=."""
+    parts = [line.partition(" := " if " := Sum" in line.split(" += ")[0] else " += ") for line in lines]
+    width = max(len(left) for left, _, _ in parts)
+    return [f"{left.ljust(width)}{middle}{right}" for left, middle, right in parts]
+
+
+def views_text(program: Program) -> str:
+    lines = [f"{head(v)} := {definition(v)}" for v in program.views]
+    return "VIEWS\n" + indent("\n".join(_align(lines)), "  ")
+
+
+def measure_text(measure: Measure, view: View) -> str:
+    def sum_of(terms: tuple[tuple[int, int], ...]) -> str:
+        return " + ".join(f"{view.name}.{n}" if c == 1 else f"{c}·{view.name}.{n}" for c, n in terms) or "0"
+
+    value, seen = sum_of(measure.value), sum_of(measure.present)
+    match measure.function:
+        case "count":
+            return f"{measure.column.name} := {value}"
+        case "avg":
+            return f"{measure.column.name} := ({value}) / ({seen})"
+    return f"{measure.column.name} := {value} IF {seen} <> 0"
+
+
+def program_text(program: Program) -> str:
+    """Views, triggers and the result, as `squall explain triggers` prints them."""
+    finish, result = program.finish, program.result
+    names = Names(_scope(result.keys, result.body))
+    lines = [measure_text(m, result) for m in finish.measures]
+    lines += [f"HAVING {names.expr(finish.having)}"] if finish.having is not None else []
+    lines += ["SELECT " + ", ".join(f"{names.expr(e)} AS {name}" for name, e in finish.items)]
+    if finish.order:
+        lines.append("ORDER BY " + ", ".join(names.expr(e) + (" DESC" if down else "") for e, down, _ in finish.order))
+    if finish.limit is not None:
+        lines.append(f"LIMIT {finish.limit}" + (f" OFFSET {finish.offset}" if finish.offset else ""))
+    parts = [views_text(program), *map(trigger_text, program.triggers), "RESULT\n" + indent("\n".join(lines), "  ")]
+    return "\n\n".join(parts) + "\n"
+
+

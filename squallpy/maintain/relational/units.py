@@ -1,0 +1,132 @@
+"""Units: the pieces of a monomial that are materialised, each on its own.
+
+    ΔS(b,c) ⋈ R(a,b) ⋈ T(c,d) ⋈ (a > 3)    →    ΔS(b,c) | R(a,b) ⋈ (a > 3) | T(c,d)
+
+Each delta atom is a unit (its batch is pre-aggregated); the other atoms fall apart into components connected by
+variables that the deltas do not bind (`dbtoaster-batch-ivm` §2.2 and its footnote 2).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from squallpy.logical.expressions import Column, columns
+from squallpy.maintain.relational.calculus import Assign, Cmp, Factor, Lane, Rel, Values, variables
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Factors to be materialised together, the variables that others need, and one lane for each target lane."""
+
+    body: tuple[Factor, ...]
+    keys: tuple[Column, ...]
+    lanes: tuple[Lane, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A monomial as units (deltas first), and what only the statement can evaluate."""
+
+    units: tuple[Unit, ...]
+    filters: tuple[Factor, ...]
+    lanes: tuple[Lane, ...]
+
+
+def split(factors: Sequence[Factor], values: Values, keys: Iterable[Column]) -> Split:
+    """Cut a monomial into units; predicates and scalar factors go into the units that bind all they read."""
+    atoms = [f for f in factors if isinstance(f, Rel)]
+    rest = [f for f in factors if not isinstance(f, Rel)]
+    groups = _components([_attach(atom, rest) for atom in atoms])
+    bodies = [(*group, *(f for f in rest if f not in group and _covers(group, f))) for group in groups]
+    filters = tuple(f for f in rest if not any(f in body for body in bodies))
+    scopes = [_bound(body) for body in bodies]
+
+    picked: list[list[Lane]] = [[] for _ in bodies]
+    residual: list[Lane] = []
+    for lane in values.lanes:
+        left = list(lane)
+        for scope, chosen in zip(scopes, picked, strict=True):
+            mine = [f for f in left if columns(f) <= scope]
+            left = [f for f in left if f not in mine]
+            chosen.append(tuple(mine))
+        residual.append(tuple(left))
+
+    outside = frozenset(keys) | variables(Values(tuple(residual))) | frozenset().union(*map(variables, filters))
+    units = []
+    for i, body in enumerate(bodies):
+        wanted = outside.union(*(scope for j, scope in enumerate(scopes) if j != i))
+        unit_keys = tuple(v for v in _in_order(body) if v in wanted)
+        units.append(Unit(prune(body, unit_keys, picked[i]), unit_keys, tuple(picked[i])))
+    return Split(tuple(units), filters, tuple(residual))
+
+
+def prune(body: tuple[Factor, ...], keys: Iterable[Column], lanes: Iterable[Lane]) -> tuple[Factor, ...]:
+    """Drop assignments and fields that nothing reads: Sum_[b](R(a, b)) → Sum_[b](R(b))."""
+    wanted = frozenset(keys) | variables(Values(tuple(lanes)))
+    while True:
+        kept = tuple(
+            f
+            for f in body
+            if not isinstance(f, Assign) or f.variable in wanted or any(f.variable in variables(g) for g in body if g is not f)
+        )
+        if kept == body:
+            break
+        body = kept
+    pruned: list[Factor] = []
+    for f in body:
+        if isinstance(f, Rel):
+            used = wanted.union(*(variables(g) for g in body if g is not f))
+            f = replace(f, fields=tuple((name, v) for name, v in f.fields if v in used))
+        pruned.append(f)
+    return tuple(pruned)
+
+
+def _attach(atom: Rel, rest: Sequence[Factor]) -> tuple[Factor, ...]:
+    """The atom with the assignments that it can compute alone, in an order in which they can be evaluated."""
+    body: list[Factor] = [atom]
+    while more := [f for f in rest if isinstance(f, Assign) and f not in body and columns(f.value) <= _bound(body)]:
+        body += [f for f in more if columns(f.value)]
+        if not any(columns(f.value) for f in more):
+            break
+    return tuple(body)
+
+
+def _components(groups: list[tuple[Factor, ...]]) -> list[tuple[Factor, ...]]:
+    """Deltas each alone, first; then the connected components of the other atoms."""
+    deltas = [g for g in groups if _is_delta(g)]
+    given = frozenset().union(*(_bound(g) for g in deltas))
+    components: list[tuple[Factor, ...]] = []
+    for group in (g for g in groups if not _is_delta(g)):
+        near = [c for c in components if (_bound(c) & _bound(group)) - given]
+        components = [c for c in components if c not in near]
+        components.append(tuple(f for c in (*near, group) for f in c))
+    return deltas + components
+
+
+def _is_delta(body: tuple[Factor, ...]) -> bool:
+    return isinstance(body[0], Rel) and body[0].delta
+
+
+def _bound(body: Iterable[Factor]) -> frozenset[Column]:
+    """The variables that a body binds."""
+    return frozenset(_in_order(body))
+
+
+def _in_order(body: Iterable[Factor]) -> tuple[Column, ...]:
+    found: dict[Column, None] = {}
+    for f in body:
+        match f:
+            case Rel(_, fields):
+                found |= dict.fromkeys(v for _, v in fields)
+            case Assign(variable):
+                found[variable] = None
+    return tuple(found)
+
+
+def _covers(body: tuple[Factor, ...], factor: Factor) -> bool:
+    """Whether `body` binds all that a predicate or assignment reads. A predicate may go into several units: 1·1 = 1."""
+    match factor:
+        case Cmp(predicate):
+            return columns(predicate) <= _bound(body)
+        case Assign(variable, value):
+            return variable not in _bound(body) and bool(columns(value)) and columns(value) <= _bound(body)
+    return False
