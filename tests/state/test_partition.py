@@ -132,7 +132,8 @@ def finish(root, answers, undisturbed, **options):
     for batch in range(len(answers), BATCHES):
         answers.append(partition.apply(batch, batch_messages(batch)))
         assert partition.apply(batch, []) == answers[batch]
-    assert partition.apply(BATCHES - 1, batch_messages(BATCHES - 1)) == answers[-1]  # perhaps all answers came from another host
+    # All answers may have come from another host: then this one catches up here.
+    assert partition.apply(BATCHES - 1, batch_messages(BATCHES - 1)) == answers[-1]
     assert answers == undisturbed[0]
     assert picture(partition.store()) == undisturbed[1]
 
@@ -159,12 +160,13 @@ def fault_killed_at_every_point(tmp_path, undisturbed, point, hit):
     finish(tmp_path, answers, undisturbed)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(6))
 def fault_killed_at_random_moments(tmp_path, undisturbed, seed):
-    chance, answers = random.Random(seed), []
+    chance, answers, patience = random.Random(seed), [], 0.004
     while len(answers) < BATCHES:
+        patience *= 1.2  # else a slow machine never gets anywhere
         process, pipe = child(tmp_path, len(answers), host=chance.choice("aab"))
-        time.sleep(chance.uniform(0, 0.008))
+        time.sleep(chance.uniform(0, patience))
         os.kill(process, signal.SIGKILL)
         os.waitpid(process, 0)
         answers += outputs(pipe)

@@ -157,7 +157,6 @@ def _combine(out: Vector, to: int, source: Vector, rows: Vector, offset: int, ki
             store(o, 1, as_word(y))
 
 
-
 @kernel(f"void({MATRIX}, int64, int64)")
 def _negate(out: Vector, at: int, ring: int) -> None:
     for i in range(out.shape[0]):

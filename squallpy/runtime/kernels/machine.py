@@ -78,9 +78,9 @@ def store8(builder: Any, address: Any, index: Any, byte: Any) -> Any:
 @_operation(_void(_int))
 def prefetch(builder: Any, address: Any) -> Any:
     """Ask for the cache line at `address`; harmless whatever the address."""
-    pointer, name = _I8.as_pointer(), "llvm.prefetch.p0"
+    pointer = _I8.as_pointer()
     kind = ir.FunctionType(ir.VoidType(), [pointer, _I32, _I32, _I32])
-    function = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+    function = builder.module.declare_intrinsic("llvm.prefetch", (pointer,), kind)
     builder.call(function, [builder.inttoptr(address, pointer), _I32(0), _I32(3), _I32(1)])
 
 

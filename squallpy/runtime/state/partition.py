@@ -29,7 +29,7 @@ from squallpy.runtime.state.store import Store, StoreLayout
 Run = Callable[[Store, list[bytes]], bytes]
 
 
-class ForeignState(Exception):  # noqa: N818
+class ForeignState(Exception):
     """The durable folder holds the state of something else: another plan, schema, partition count or version."""
 
     def __init__(self, place: str, expected: str, found: str) -> None:
