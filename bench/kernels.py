@@ -76,8 +76,17 @@ def pools(keys: int) -> None:
     report("  delete", lambda: sliced.upsert(rows, minus), keys, times=1)
 
     one, payload = np.array([[3]]), np.array([[1, 0, 1]])
-    report("call: upsert of one row", lambda: [small.upsert(one, payload) for _ in range(10_000)], 10_000, "µs")
-    report("call: probe of one row", lambda: [small.probe(one) for _ in range(10_000)], 10_000, "µs")
+
+    def upserts() -> None:
+        for _ in range(10_000):
+            small.upsert(one, payload)
+
+    def probes() -> None:
+        for _ in range(10_000):
+            small.probe(one)
+
+    report("call: upsert of one row", upserts, 10_000, "µs")
+    report("call: probe of one row", probes, 10_000, "µs")
 
 
 def strings() -> None:
