@@ -1,0 +1,106 @@
+"""CAST between types. Decimals round half away from zero; fractions are cut off on the way to integers, as in Spark."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from squallpy.base.errors import SquallError
+from squallpy.base.types import DOUBLE, Kind, Type
+from squallpy.runtime.evaluate.dates import DAY
+from squallpy.runtime.evaluate.numbers import LIMIT, digits_bound, largest
+from squallpy.runtime.evaluate.vector import Vec, arrow_type, from_arrow, full, to_arrow
+
+
+def cast(vec: Vec, source: Type, target: Type, rows: int) -> Vec:
+    """Values of type `source` as values of type `target`; raises SQ5002 for what does not fit or parse."""
+    if source == target:
+        return vec
+    match source.kind, target.kind:
+        case Kind.NULL, _:
+            return full(Vec("" if target.kind is Kind.VARCHAR else 0, False), target, rows)
+        case _, Kind.VARCHAR:
+            return _to_text(vec, source, rows)
+        case Kind.VARCHAR, _:
+            return _from_text(vec, target, rows)
+        case (Kind.INT | Kind.BIGINT | Kind.DECIMAL), Kind.DOUBLE:
+            return Vec(np.true_divide(np.asarray(vec.values, dtype=None), 10**source.scale).astype(np.float64), vec.valid)
+        case Kind.DOUBLE, (Kind.INT | Kind.BIGINT | Kind.DECIMAL):
+            return _from_double(vec, target)
+        case Kind.BOOLEAN, _ if target.is_numeric:
+            ones = np.asarray(vec.values, np.int64) * 10**target.scale
+            return Vec(ones.astype(np.float64) if target.kind is Kind.DOUBLE else ones, vec.valid)
+        case _, Kind.BOOLEAN if source.is_numeric:
+            return Vec(np.not_equal(vec.values, 0), vec.valid)
+        case Kind.DATE, Kind.TIMESTAMP:
+            return Vec(np.multiply(vec.values, DAY), vec.valid)
+        case Kind.TIMESTAMP, Kind.DATE:
+            return Vec(np.floor_divide(vec.values, DAY), vec.valid)
+    if source.is_exact and target.is_exact:
+        return _checked(Vec(_rescale(vec.values, source, target), vec.valid), source, target)
+    raise SquallError("SQ2005", f"cannot cast {source} to {target}")
+
+
+def _rescale(values: Any, source: Type, target: Type) -> Any:
+    step = target.scale - source.scale
+    if step == 0:
+        return values
+    factor = 10 ** abs(step)
+    if step > 0:
+        if digits_bound(source) * factor >= LIMIT and largest(values) * factor >= LIMIT:
+            values = values.astype(object) if np.ndim(values) else int(values)
+        return values * factor
+    half = 0 if target.is_integer else factor // 2
+    return np.sign(values) * ((np.abs(values) + half) // factor)
+
+
+def _checked(vec: Vec, source: Type, target: Type) -> Vec:
+    bound = digits_bound(target)
+    if digits_bound(source) * 10 ** max(0, target.scale - source.scale) > bound * (10 ** max(0, source.scale - target.scale)):
+        seen = vec.values if vec.valid is None or np.ndim(vec.values) == 0 else np.where(vec.valid, vec.values, 0)
+        if largest(seen) >= bound:
+            raise SquallError("SQ5002", f"a value does not fit {target}")
+    return vec
+
+
+def _from_double(vec: Vec, target: Type) -> Vec:
+    with np.errstate(all="ignore"):
+        scaled = np.asarray(vec.values, np.float64) * 10.0**target.scale
+        rounded = np.trunc(scaled) if target.is_integer else np.trunc(scaled + np.copysign(0.5, scaled))
+    valid = np.ones(np.shape(rounded), bool) if vec.valid is None else vec.valid
+    if np.any(valid & ~(np.abs(rounded) < float(digits_bound(target)))):
+        raise SquallError("SQ5002", f"a DOUBLE does not fit {target}")
+    rounded = np.where(np.isfinite(rounded), rounded, 0.0)
+    if np.any(np.abs(rounded) >= float(LIMIT)):
+        return Vec(np.frompyfunc(int, 1, 1)(rounded), vec.valid)
+    return Vec(rounded.astype(np.int64), vec.valid)
+
+
+def _to_text(vec: Vec, source: Type, rows: int) -> Vec:
+    array = to_arrow(vec, source, rows)
+    if source.kind is Kind.DOUBLE:
+        text = pc.cast(array, pa.string())
+        bare = pc.match_substring_regex(text, r"^-?\d+$")
+        text = pc.if_else(bare, pc.binary_join_element_wise(text, ".0", ""), text)
+    elif source.kind is Kind.TIMESTAMP:
+        text = pc.replace_substring_regex(pc.cast(array, pa.string()), r"\.?0+$", "")
+        whole = pc.cast(pc.cast(array, pa.timestamp("s"), safe=False), pa.string())
+        text = pc.if_else(pc.equal(pc.utf8_length(text), 0), text, pc.if_else(pc.match_substring(text, "."), text, whole))
+    else:
+        text = pc.cast(array, pa.string())
+    return Vec(text, None if vec.valid is None else full(vec, source, rows).valid)
+
+
+def _from_text(vec: Vec, target: Type, rows: int) -> Vec:
+    values, valid = full(vec, Type(Kind.VARCHAR), rows)
+    array = values if valid is None else pc.if_else(pa.array(valid), values, pa.scalar(None, pa.string()))
+    array = pc.utf8_trim_whitespace(array)
+    kind = arrow_type(DOUBLE) if target.kind is Kind.DOUBLE else pa.int64() if target.is_integer else arrow_type(target)
+    try:
+        parsed = pc.cast(array, kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise SquallError("SQ5002", f"a text does not parse as {target}: {error}") from None
+    if isinstance(parsed, pa.ChunkedArray):
+        parsed = parsed.combine_chunks()
+    return from_arrow(parsed, target)

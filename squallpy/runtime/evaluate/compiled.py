@@ -1,0 +1,160 @@
+"""Expressions → functions from frames to vectors.
+
+    compiled(call("*", price, call("-", one, discount)))(frame)   →   Vec([…], valid)
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from squallpy.base.errors import SquallError
+from squallpy.base.types import Kind
+from squallpy.logical.expressions import Call, Case, Cast, Column, Expr, Literal
+from squallpy.runtime.evaluate import dates, logic, numbers, texts
+from squallpy.runtime.evaluate.casts import cast
+from squallpy.runtime.evaluate.vector import Frame, Vec, both
+
+Function = Callable[[Frame], Vec]
+
+COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
+
+
+def compiled(expr: Expr) -> Function:
+    """The function that evaluates `expr`; literals stay scalars."""
+    match expr:
+        case Column(id):
+            return lambda frame: frame[id]
+        case Literal(value):
+            constant = Vec(value if value is not None else _filler(expr), None if value is not None else False)
+            return lambda frame: constant
+        case Cast(arg, target):
+            inner, source = compiled(arg), arg.type
+            return lambda frame: cast(inner(frame), source, target, frame.rows)
+        case Case(whens, otherwise, type):
+            arms = [(compiled(c), compiled(v)) for c, v in whens]
+            last = compiled(otherwise)
+            return lambda frame: logic.case([(c(frame), v(frame)) for c, v in arms], last(frame), type, frame.rows)
+        case Call():
+            return _call(expr)
+    raise AssertionError(expr)
+
+
+def _filler(literal: Literal) -> Any:
+    return "" if literal.type.kind in (Kind.VARCHAR, Kind.NULL) else False if literal.type.kind is Kind.BOOLEAN else 0
+
+
+def _call(call: Call) -> Function:
+    name, args = call.name, [compiled(a) for a in call.args]
+    kind = call.args[0].type
+    match name:
+        case "and":
+            return lambda frame: logic.conjunction([a(frame) for a in args])
+        case "or":
+            return lambda frame: logic.disjunction([a(frame) for a in args])
+        case "not":
+            return _unary(args[0], np.logical_not)
+        case "is_null":
+            return lambda frame: logic.is_null(args[0](frame), frame.rows)
+        case "in":
+            listed = [a.value for a in call.args[1:] if isinstance(a, Literal) and a.value is not None]
+            assert all(isinstance(a, Literal) for a in call.args[1:])
+            has_null = len(listed) < len(call.args) - 1
+            return lambda frame: logic.member(args[0](frame), listed, has_null, kind)
+        case "+" | "-" | "*":
+            return _binary(args, _arithmetic(call))
+        case "/":
+            return _binary(args, numbers.divide)
+        case "%":
+            return _binary(args, numbers.remainder)
+        case "negate":
+            return _unary(args[0], np.negative)
+        case "abs":
+            return _unary(args[0], np.abs)
+        case _ if name in COMPARISONS and kind.kind is Kind.VARCHAR:
+            return _binary(args, lambda a, b: Vec(_mask(texts.compare(name, a.values, b.values)), both(a.valid, b.valid)))
+        case _ if name in COMPARISONS:
+            return _binary(args, numbers.compare(name, kind.kind is Kind.DOUBLE))
+        case "like":
+            pattern = texts.like_pattern(_constant(call, 1), _constant(call, 2) if len(args) > 2 else None)
+            return _text(args[0], lambda x: _mask(pc.match_like(x, pattern)))
+        case "||":
+            return lambda frame: _concat([a(frame) for a in args])
+        case "substring":
+            start, length = _constant(call, 1), _constant(call, 2) if len(args) > 2 else None
+            return _text(args[0], lambda x: texts.substring(x, start, length))
+        case "upper":
+            return _text(args[0], pc.utf8_upper)
+        case "lower":
+            return _text(args[0], pc.utf8_lower)
+        case "trim":
+            return _text(args[0], lambda x: pc.utf8_trim(x, " "))
+        case "length":
+            return _text(args[0], lambda x: np.asarray(pc.fill_null(pc.utf8_length(x), 0)).astype(np.int64))
+        case _ if name.startswith("extract_"):
+            part = name.removeprefix("extract_")
+            return _unary(args[0], lambda x: dates.extract(part, x, kind))
+        case "add_months":
+            return _binary(args, lambda a, b: Vec(dates.add_months(a.values, b.values, kind), both(a.valid, b.valid)))
+        case "add_days" | "add_micros":
+            return _binary(args, lambda a, b: Vec(np.add(a.values, b.values), both(a.valid, b.valid)))
+        case "days_between":
+            return _binary(args, lambda a, b: Vec(np.subtract(a.values, b.values), both(a.valid, b.valid)))
+    raise AssertionError(f"no evaluation for {name}")
+
+
+def _arithmetic(call: Call) -> Callable[[Vec, Vec], Vec]:
+    operate: Any = {"+": np.add, "-": np.subtract, "*": np.multiply}[call.name]
+    if call.type.kind is Kind.DOUBLE:
+        return numbers.real(operate)
+    bound: Callable[[int, int], int] = (lambda x, y: x * y) if call.name == "*" else (lambda x, y: x + y)
+    return numbers.exact(operate, bound, (call.args[0].type, call.args[1].type), call.type)
+
+
+def _constant(call: Call, position: int) -> Any:
+    match call.args[position]:
+        case Literal(value) if value is not None:
+            return value
+        case Cast(Literal(value)) if value is not None:
+            return value
+    raise SquallError("SQ3001", f"{call.name.upper()} with a computed argument {position + 1} is not supported yet")
+
+
+def _unary(arg: Function, operate: Callable[[Any], Any]) -> Function:
+    def run(frame: Frame) -> Vec:
+        vec = arg(frame)
+        return Vec(operate(vec.values), vec.valid)
+
+    return run
+
+
+def _binary(args: list[Function], operate: Callable[[Vec, Vec], Vec]) -> Function:
+    left, right = args
+    return lambda frame: operate(left(frame), right(frame))
+
+
+def _text(arg: Function, operate: Callable[[Any], Any]) -> Function:
+    def run(frame: Frame) -> Vec:
+        vec = arg(frame)
+        if isinstance(vec.values, str):
+            return Vec(_single(operate(pa.array([vec.values]))), vec.valid)
+        return Vec(operate(vec.values), vec.valid)
+
+    return run
+
+
+def _single(result: Any) -> Any:
+    return result[0].as_py() if isinstance(result, pa.Array) else result[0]
+
+
+def _mask(result: Any) -> Any:
+    """An Arrow boolean array (or scalar) as numpy; NULLs, whose validity is kept apart, as FALSE."""
+    if isinstance(result, pa.Scalar):
+        return bool(result.as_py())
+    return np.asarray(pc.fill_null(result, False))
+
+
+def _concat(parts: list[Vec]) -> Vec:
+    return Vec(texts.concat([p.values for p in parts]), both(*(p.valid for p in parts)))

@@ -1,0 +1,97 @@
+"""Arithmetic. Integers and scaled decimals are int64 while that is safe, Python integers where it is not: exact always."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from squallpy.base.errors import SquallError
+from squallpy.base.types import Kind, Type
+from squallpy.runtime.evaluate.vector import Vec, both
+
+LIMIT = 2**63
+
+
+def largest(values: Any) -> int:
+    """The greatest magnitude among exact values."""
+    if np.ndim(values) == 0:
+        return abs(int(values))
+    return max(int(values.max()), -int(values.min())) if len(values) else 0
+
+
+def _widen(values: Any) -> Any:
+    return values.astype(object) if np.ndim(values) else int(values)
+
+
+def digits_bound(type: Type) -> int:
+    """The greatest magnitude that a value of an exact type can have."""
+    return {Kind.INT: 2**31, Kind.BIGINT: LIMIT}.get(type.kind, 10**type.precision)
+
+
+def exact(operate: Callable[[Any, Any], Any], bound: Callable[[int, int], int], types: tuple[Type, Type], result: Type) -> Callable[[Vec, Vec], Vec]:
+    """`operate` on exact numbers, in int64 where `bound` of the operands' magnitudes allows it."""
+    safe = bound(digits_bound(types[0]), digits_bound(types[1])) < LIMIT
+
+    def run(a: Vec, b: Vec) -> Vec:
+        x, y = a.values, b.values
+        if not safe and bound(largest(x), largest(y)) >= LIMIT:
+            values = operate(_widen(x), _widen(y))
+            if largest(values) < LIMIT:
+                values = values.astype(np.int64) if np.ndim(values) else values
+            elif result.kind is not Kind.DECIMAL:
+                raise SquallError("SQ5001", f"a value does not fit {result}", hint="CAST to DECIMAL(38,0) first")
+            elif largest(values) >= 10**38:
+                raise SquallError("SQ5001", "a value does not fit 38 digits")
+            return Vec(values, both(a.valid, b.valid))
+        return Vec(operate(x, y), both(a.valid, b.valid))
+
+    return run
+
+
+def real(operate: Callable[[Any, Any], Any]) -> Callable[[Vec, Vec], Vec]:
+    """`operate` on doubles, by IEEE rules."""
+
+    def run(a: Vec, b: Vec) -> Vec:
+        with np.errstate(all="ignore"):
+            return Vec(operate(np.float64(a.values) if np.ndim(a.values) == 0 else a.values, b.values), both(a.valid, b.valid))
+
+    return run
+
+
+def divide(a: Vec, b: Vec) -> Vec:
+    """Quotient of doubles; NULL where the divisor is 0."""
+    with np.errstate(all="ignore"):
+        zero = np.equal(b.values, 0)
+        return Vec(np.true_divide(a.values, b.values), both(a.valid, b.valid, ~zero))
+
+
+def remainder(a: Vec, b: Vec) -> Vec:
+    """Remainder with the sign of the dividend; NULL where the divisor is 0."""
+    zero = np.equal(b.values, 0)
+    with np.errstate(all="ignore"):
+        divisor = np.where(zero, 1, b.values)
+        if np.asarray(a.values).dtype == object or divisor.dtype == object:
+            values = np.frompyfunc(lambda x, y: int(abs(x) % abs(y)) * (1 if x >= 0 else -1), 2, 1)(a.values, divisor)
+        else:
+            values = np.fmod(a.values, divisor)
+        return Vec(values, both(a.valid, b.valid, ~zero))
+
+
+def compare(name: str, double: bool) -> Callable[[Vec, Vec], Vec]:
+    """Comparison of numbers, dates and booleans; NaN equals itself and is greater than all else, as in Spark."""
+    operate: Any = {"=": np.equal, "<>": np.not_equal, "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}[name]
+
+    def run(a: Vec, b: Vec) -> Vec:
+        x, y = a.values, b.values
+        if double:
+            odd = np.isnan(x) | np.isnan(y)
+            if np.any(odd):  # order NaN above infinity
+                rank_x = np.where(np.isnan(x), 2, np.where(np.isposinf(x), 1, 0))
+                rank_y = np.where(np.isnan(y), 2, np.where(np.isposinf(y), 1, 0))
+                return Vec(np.where(odd, operate(rank_x, rank_y), operate(x, y)), both(a.valid, b.valid))
+        result = operate(x, y)
+        if getattr(result, "dtype", None) == object:
+            result = result.astype(bool)
+        return Vec(result, both(a.valid, b.valid))
+
+    return run

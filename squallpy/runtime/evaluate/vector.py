@@ -1,0 +1,139 @@
+"""Vectors and frames: columns of values with validity.
+
+A vector's values are a numpy array in the physical form of its type (`base/types.py`), an Arrow string array for
+VARCHAR, or one Python scalar that stands for every row. `valid` is None (no NULL), or a boolean array or scalar. What
+stands at an invalid place is arbitrary.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from squallpy.base.types import Kind, Type
+
+
+class Vec(NamedTuple):
+    """Values and validity."""
+
+    values: Any
+    valid: Any = None
+
+
+class Frame:
+    """Rows as a vector for each column id; `load` makes a column when it is first read."""
+
+    def __init__(self, rows: int, columns: dict[int, Vec], load: Callable[[int], Vec] | None = None) -> None:
+        self.rows, self._columns, self._load = rows, columns, load
+
+    def __getitem__(self, id: int) -> Vec:
+        found = self._columns.get(id)
+        if found is None:
+            assert self._load is not None, f"no column {id}"
+            found = self._columns[id] = self._load(id)
+        return found
+
+
+def both(*valids: Any) -> Any:
+    """Where all are valid."""
+    out = None
+    for valid in valids:
+        if valid is not None:
+            out = valid if out is None else out & valid
+    return out
+
+
+def from_arrow(array: pa.Array, type: Type) -> Vec:
+    """An Arrow array in a relation's type (`sources`) as a vector."""
+    valid = None if array.null_count == 0 else np.asarray(array.is_valid())
+    match type.kind:
+        case Kind.VARCHAR:
+            return Vec(array.dictionary_decode() if isinstance(array, pa.DictionaryArray) else array, valid)
+        case Kind.DECIMAL:
+            words = np.frombuffer(array.buffers()[1], np.int64)[2 * array.offset : 2 * (array.offset + len(array))]
+            low, high = words[0::2], words[1::2]
+            if type.precision > 18 and not np.array_equal(high, low >> 63):
+                exact = [0 if v is None else int(v.scaleb(type.scale)) for v in array.to_pylist()]
+                return Vec(np.array(exact, object), valid)
+            return Vec(np.ascontiguousarray(low), valid)
+        case Kind.BOOLEAN:
+            return Vec(np.asarray(array.fill_null(False) if valid is not None else array), valid)
+        case Kind.DATE:
+            return Vec(_buffer(array, np.int32).astype(np.int64), valid)
+        case Kind.DOUBLE:
+            return Vec(_buffer(array, np.float64), valid)
+    return Vec(_buffer(array, np.int64), valid)
+
+
+def _buffer(array: pa.Array, dtype: Any) -> Any:
+    return np.frombuffer(array.buffers()[1], dtype)[array.offset : array.offset + len(array)] if len(array) else np.empty(0, dtype)
+
+
+def arrow_type(type: Type) -> pa.DataType:
+    """The Arrow type in which values of a SQL type enter and leave."""
+    match type.kind:
+        case Kind.BOOLEAN:
+            return pa.bool_()
+        case Kind.INT:
+            return pa.int32()
+        case Kind.BIGINT:
+            return pa.int64()
+        case Kind.DECIMAL:
+            return pa.decimal128(type.precision, type.scale)
+        case Kind.DOUBLE:
+            return pa.float64()
+        case Kind.DATE:
+            return pa.date32()
+        case Kind.TIMESTAMP:
+            return pa.timestamp("us")
+    return pa.string()
+
+
+def to_arrow(vec: Vec, type: Type, rows: int) -> pa.Array:
+    """A vector as an Arrow array of `rows` rows."""
+    values, valid = full(vec, type, rows)
+    nulls = None if valid is None else ~valid
+    kind = arrow_type(type)
+    match type.kind:
+        case Kind.VARCHAR:
+            if nulls is None:
+                return values.cast(kind)
+            return pa.compute.if_else(pa.array(valid), values, pa.scalar(None, values.type)).cast(kind)
+        case Kind.DECIMAL:
+            from squallpy.runtime.kernels.lanes import pack, to_decimal128
+            from squallpy.base.rings import Ring
+
+            return to_decimal128(pack(values, Ring.EXACT), type.precision, type.scale, nulls)
+        case Kind.INT | Kind.DATE:
+            return pa.array(np.asarray(values, np.int64).astype(np.int32), pa.int32(), mask=nulls).cast(kind)
+        case Kind.NULL:
+            return pa.nulls(rows, kind)
+    return pa.array(values, mask=nulls).cast(kind)
+
+
+def full(vec: Vec, type: Type, rows: int) -> Vec:
+    """A vector with an array for values, and for validity if there is a NULL."""
+    values, valid = vec
+    if valid is not None and np.ndim(valid) == 0:
+        valid = None if valid else np.zeros(rows, bool)
+    if type.kind in (Kind.VARCHAR, Kind.NULL):
+        if isinstance(values, pa.Array | pa.ChunkedArray):
+            return Vec(values, valid)
+        return Vec(pa.array([values], pa.string()).take(pa.array(np.zeros(rows, np.int64))), valid)
+    if np.ndim(values) == 0:
+        dtype = {Kind.BOOLEAN: bool, Kind.DOUBLE: np.float64}.get(type.kind, np.int64)
+        big = type.kind is Kind.DECIMAL and abs(int(values or 0)) >= 2**63
+        values = np.full(rows, values or 0, object if big else dtype)
+    return Vec(values, valid)
+
+
+def take(vec: Vec, chosen: Any) -> Vec:
+    """Rows by position or by boolean mask."""
+    values, valid = vec
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        index = pa.array(chosen)
+        values = values.filter(index) if chosen.dtype == bool else values.take(index)
+    elif np.ndim(values):
+        values = values[chosen]
+    return Vec(values, valid[chosen] if np.ndim(valid) else valid)
