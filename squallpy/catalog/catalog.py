@@ -1,0 +1,43 @@
+"""Names → relations and views of a script; names are case-insensitive."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from squallpy.base.errors import Span, SquallError, nearest
+from squallpy.catalog.relation import Relation
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A named query; `query` is what the frontend parsed, opaque here, bound anew wherever the view is used."""
+
+    name: str
+    columns: tuple[str, ...]
+    query: Any
+    span: Span | None = None
+
+
+@dataclass(slots=True)
+class Catalog:
+    """What a script has declared so far."""
+
+    entries: dict[str, Relation | View] = field(default_factory=dict)
+
+    def add(self, entry: Relation | View) -> None:
+        """Declare a relation or view; SQ2007 if the name is taken."""
+        if entry.name.lower() in self.entries:
+            other = self.entries[entry.name.lower()]
+            where = f" at {other.span}" if other.span else ""
+            raise SquallError("SQ2007", f'"{entry.name}" is already declared{where}', entry.span)
+        self.entries[entry.name.lower()] = entry
+
+    def find(self, name: str) -> Relation | View:
+        """The entry of a name; SQ2001 if there is none."""
+        if name.lower() not in self.entries:
+            known = [entry.name for entry in self.entries.values()]
+            raise SquallError("SQ2001", f'unknown table "{name}"', hint=nearest(name, known))
+        return self.entries[name.lower()]
+
+    @property
+    def relations(self) -> dict[str, Relation]:
+        return {entry.name: entry for entry in self.entries.values() if isinstance(entry, Relation)}

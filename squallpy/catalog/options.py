@@ -1,0 +1,41 @@
+"""What `USING format OPTIONS (...)` may say."""
+
+from collections.abc import Mapping
+
+from squallpy.base.errors import SquallError, nearest
+
+FORMATS = ("csv", "parquet")
+
+OPTIONS: dict[str, str] = {
+    "path": "file, folder or glob, local or any Arrow filesystem",
+    "header": "csv: the first line names the columns (true or false)",
+    "delimiter": "csv: what separates fields",
+    "sep": "csv: the same as delimiter",
+    "quote": "csv: the quote character",
+    "escape": "csv: the escape character",
+    "null": "csv: the text that means NULL",
+    "op": "the column of a change stream that says + (insert) or - (delete)",
+    "on_error": "what to do with a row that cannot be read: fail or skip",
+}
+CHOICES: dict[str, tuple[str, ...]] = {"header": ("true", "false"), "on_error": ("fail", "skip")}
+
+
+def check_format(name: str) -> str:
+    """The format in lower case; SQ7002 if it is not one of FORMATS."""
+    if name.lower() not in FORMATS:
+        raise SquallError("SQ7002", f'unknown format "{name}"', hint=nearest(name, FORMATS))
+    return name.lower()
+
+
+def check_option(key: str, value: str, given: Mapping[str, str]) -> tuple[str, str]:
+    """Key and value as they are kept, `sep` as `delimiter`; SQ7002 if the key is unknown, given before, or the value not
+    a choice."""
+    if key.lower() not in OPTIONS:
+        raise SquallError("SQ7002", f'unknown option "{key}"', hint=nearest(key, OPTIONS))
+    kept = "delimiter" if key.lower() == "sep" else key.lower()
+    if kept in given:
+        raise SquallError("SQ7002", f'option "{key}" is given twice')
+    choices = CHOICES.get(kept)
+    if choices and value.lower() not in choices:
+        raise SquallError("SQ7002", f'option "{key}" cannot be "{value}"', hint=f"one of {', '.join(choices)}")
+    return kept, value.lower() if choices else value

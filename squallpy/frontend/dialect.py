@@ -1,0 +1,37 @@
+"""Spark's SQL as sqlglot parses it, with every function call left as it was written.
+
+sqlglot's own dialects turn functions into what they mean elsewhere (`YEAR(x)` → `Year(TsOrDsToDate(x))`), which drops
+arguments that it does not know. Ours keeps name, arguments and place: `Anonymous(this="YEAR", expressions=[x])`.
+"""
+
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.parsers.spark import SparkParser
+from sqlglot.tokens import TokenType
+
+KEPT = ("CAST", "TRY_CAST", "EXTRACT", "TRIM")
+
+
+class Squall(Spark):
+    """Registered with sqlglot as "squall" on import."""
+
+    class Parser(SparkParser):
+        STRICT_CAST = True
+        FUNCTIONS = {}  # noqa: RUF012 - sqlglot's own way
+        FUNCTION_PARSERS = {  # noqa: RUF012
+            **{name: SparkParser.FUNCTION_PARSERS[name] for name in KEPT},
+            "SUBSTRING": lambda self: self._parse_from_for(),
+            "SUBSTR": lambda self: self._parse_from_for(),
+        }
+        NO_PAREN_FUNCTION_PARSERS = {  # noqa: RUF012
+            "CASE": SparkParser.NO_PAREN_FUNCTION_PARSERS["CASE"]
+        }
+
+        def _parse_from_for(self) -> exp.Expr:
+            """SUBSTRING(x FROM a FOR b) as SUBSTRING(x, a, b); the parser of sqlglot would take both at once."""
+            args = self._parse_csv(self._parse_bitwise)
+            if len(args) == 1 and self._match(TokenType.FROM):
+                args.append(self._parse_bitwise())
+                if self._match(TokenType.FOR):
+                    args.append(self._parse_bitwise())
+            return self.expression(exp.Anonymous(this="SUBSTRING", expressions=args))

@@ -1,0 +1,96 @@
+"""The text of a script → its statements."""
+
+from typing import TYPE_CHECKING, Any
+
+from squallpy.base.errors import SquallError
+from squallpy.frontend.declare import declare, name_of, token_span
+from squallpy.frontend.grammars import load_grammar
+from squallpy.frontend.select import SelectText, parse_select
+from squallpy.frontend.statements import CreateView, Select, Statement
+from squallpy.frontend.text import ScriptText
+from squallpy.frontend.unsupported import STATEMENTS
+
+if TYPE_CHECKING:
+    from lark import Lark, Token, Tree, UnexpectedInput
+
+TERMINALS = {
+    "NAME": "a name", "QUOTED": "", "STRING": "a string", "INTEGER": "a number", "SIGNED_NUMBER": "a number",
+    "BOOLEAN": "true or false", "QUERY": "SELECT", "$END": "the end of the script",
+}  # fmt: skip
+
+
+def parse_script(text: str, file: str) -> list[Statement]:
+    """The statements of a script in order; raises SquallError (SQ1001 syntax, SQ3001 not supported, …) at the first mistake.
+
+    CREATE STREAM r (a INT) USING csv OPTIONS (path 'r'); SELECT a FROM r;   →   [CreateRelation, Select]
+    """
+    from lark import UnexpectedInput
+
+    script = ScriptText(text, file)
+    parser = load_grammar("script")
+    try:
+        tree = parser.parse(text)
+    except UnexpectedInput as error:
+        raise syntax_error(script, parser, error) from None
+    return [statement(script, child) for child in tree.children]
+
+
+def statement(script: ScriptText, tree: "Tree[Any]") -> Statement:
+    match tree.data:
+        case "create_relation":
+            return declare(script, tree)
+        case "create_view":
+            return create_view(script, tree)
+    return Select(query(script, tree))
+
+
+def create_view(script: ScriptText, tree: "Tree[Any]") -> CreateView:
+    name, columns, body = tree.children
+    names = tuple(name_of(n) for n in columns.children) if columns else ()
+    if len({n.lower() for n in names}) < len(names):
+        raise SquallError("SQ2007", "a column is named twice", token_span(script, columns.children[0].children[0]))
+    return CreateView(name_of(name), names, query(script, body), token_span(script, name.children[0]))
+
+
+def query(script: ScriptText, tree: "Tree[Any]") -> SelectText:
+    token: Token = tree.children[0]
+    assert token.start_pos is not None
+    return parse_select(script, token.start_pos, token.start_pos + len(token.rstrip()))
+
+
+def syntax_error(script: ScriptText, parser: "Lark", error: "UnexpectedInput") -> SquallError:
+    """What was found and what would have been right, at the offending word."""
+    from lark import UnexpectedCharacters, UnexpectedToken
+
+    expected: set[str] = set()
+    start = len(script.text.rstrip())
+    if isinstance(error, UnexpectedCharacters):
+        expected, start = set(error.allowed or ()), error.pos_in_stream or 0
+    elif isinstance(error, UnexpectedToken):
+        expected = set(error.accepts or error.expected)
+        start = error.pos_in_stream if error.token.type != "$END" and error.pos_in_stream is not None else start
+    word = word_at(script.text, start)
+    span = script.span(start, start + max(1, len(word)))
+    if word.upper() in STATEMENTS and "QUERY" in expected:
+        return SquallError("SQ3001", f"{word.upper()} is not supported", span, STATEMENTS[word.upper()])
+    if word[:1] in ("'", '"', "`"):
+        return SquallError("SQ1001", f"a {word[:1]} that is not closed, or not expected here", span)
+    found = f'unexpected "{word}"' if word else "the script ends too early"
+    wanted = sorted({w for name in expected if (w := spoken(parser, name))})
+    return SquallError("SQ1001", found, span, f"expected {' or '.join(wanted)}" if wanted else "")
+
+
+def spoken(parser: "Lark", terminal: str) -> str:
+    """A terminal as people call it."""
+    if terminal in TERMINALS:
+        return TERMINALS[terminal]
+    known = {t.name: t.pattern for t in parser.terminals}
+    return known[terminal].value.upper() if terminal in known and known[terminal].type == "str" else ""
+
+
+def word_at(text: str, start: int) -> str:
+    """The word, number or single character at an offset; empty at the end of the text."""
+    end = start
+    while end < len(text) and (text[end].isalnum() or text[end] == "_"):
+        end += 1
+    return text[start : max(end, start + 1)]

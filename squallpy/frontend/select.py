@@ -1,0 +1,114 @@
+"""The text of one query → sqlglot's AST, with places in the script."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from squallpy.base.errors import Span, SquallError
+from squallpy.frontend.text import ScriptText
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+
+@dataclass(frozen=True)
+class SelectText:
+    """A query of a script: its AST, and the way from nodes of the AST back to the text."""
+
+    script: ScriptText
+    start: int
+    end: int
+    ast: "exp.Expr"
+
+    @property
+    def text(self) -> str:
+        return self.script.text[self.start : self.end]
+
+    @cached_property
+    def tokens(self) -> list[Any]:
+        return tokenize(self.text)
+
+    def span(self, node: "exp.Expr") -> Span:
+        """The place of a node: its own, else from its first descendant to its last, else its nearest ancestor's."""
+        own = place(node)
+        while own is None and node.parent is not None:
+            node = node.parent
+            own = place(node)
+        start, end = own or (0, 1)
+        return self.script.span(self.start + start, self.start + end)
+
+    def keyword(self, node: "exp.Expr", word: str) -> Span:
+        """The place of the keyword that introduces a node: the last one up to the node's end; the node if there is none."""
+        inside = place(node) or place(node.parent) if node.parent else place(node)
+        limit = inside[1] if inside else len(self.text)
+        same = [t for t in self.tokens if t.text.upper().split()[:1] == [word.upper()]]
+        before = [t for t in same if t.start < limit] or same
+        if not before:
+            return self.span(node)
+        token = before[-1]
+        return self.script.span(self.start + token.start, self.start + token.end + 1)
+
+    def words(self, node: "exp.Expr") -> str:
+        """A node as SQL text, as a column without a name is called."""
+        return node.sql(dialect="squall", comments=False)
+
+
+def place(node: "exp.Expr | None") -> tuple[int, int] | None:
+    """Offsets in the query, end exclusive, of a node and what is below it."""
+    if node is None:
+        return None
+    marks = [n.meta for n in node.walk() if n._meta and "start" in n._meta]
+    if not marks:
+        return None
+    return min(m["start"] for m in marks), max(m["end"] for m in marks) + 1
+
+
+def tokenize(text: str) -> list[Any]:
+    from squallpy.frontend.dialect import Squall
+
+    return Squall().tokenize(text)
+
+
+def parse_select(script: ScriptText, start: int, end: int) -> SelectText:
+    """Parse script[start:end]; raises SQ1001 where sqlglot cannot go on, SQ3001 for what is no query."""
+    from sqlglot.errors import ParseError, TokenError
+
+    from squallpy.frontend.dialect import Squall
+
+    text = script.text[start:end]
+    try:
+        trees = [tree for tree in Squall().parse(text) if tree is not None]
+    except TokenError as error:
+        at = error.start if error.start is not None else 0
+        raise SquallError("SQ1001", "a string, name or number that does not end", script.span(start + at)) from None
+    except ParseError as error:
+        raise parse_error(script, start, error) from None
+    except RecursionError:
+        raise SquallError("SQ1001", "this query is nested too deeply", script.span(start)) from None
+    assert len(trees) == 1, "one query has no semicolon"
+    return SelectText(script, start, end, trees[0])
+
+
+def parse_error(script: ScriptText, start: int, error: Any) -> SquallError:
+    """sqlglot's message in our form, at the token it could not take."""
+    first = error.errors[0]
+    word, lead = first.get("highlight") or "", first.get("start_context") or ""
+    text = script.text[start:]
+    # NB: sqlglot gives the line and the column of the token's last character, both from 1
+    lines = text.split("\n")[: first["line"] - 1]
+    last = sum(len(line) + 1 for line in lines) + first["col"]
+    begin = max(0, last - max(1, len(word)))
+    if not text[begin:last] == word:
+        begin = text.find(lead + word) + len(lead)
+    span = script.span(start + begin, start + begin + max(1, len(word)))
+    return SquallError("SQ1001", f'unexpected "{word}"' if word else "syntax error", span, spoken(first["description"] or ""))
+
+
+def spoken(description: str) -> str:
+    """sqlglot's description as a hint."""
+    text = description.strip().rstrip(".")
+    if text.startswith("Invalid expression / Unexpected token"):
+        return ""
+    if text.startswith("Required keyword"):
+        return "expected an expression before it"
+    return text[:1].lower() + text[1:]

@@ -1,0 +1,32 @@
+"""The text of a script and places in it."""
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+
+from squallpy.base.errors import Span
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptText:
+    """A script with its file's name; offsets in characters become spans with line, column and the line's text."""
+
+    text: str
+    file: str
+    starts: tuple[int, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        breaks = (i + 1 for i, character in enumerate(self.text) if character == "\n")
+        object.__setattr__(self, "starts", (0, *breaks))
+
+    def span(self, start: int, end: int | None = None) -> Span:
+        """The span of text[start:end], cut at the end of its first line; one character where `end` is missing."""
+        start = min(start, len(self.text))
+        line = bisect_right(self.starts, start) - 1
+        column = start - self.starts[line]
+        content = self.text[self.starts[line] :].split("\n", 1)[0].rstrip("\r")
+        length = min((end or start + 1) - start, len(content) - column)
+        return Span(self.file, line + 1, column + 1, max(1, length), content)
+
+    def offset(self, line: int, column: int) -> int:
+        """The offset of a 1-based line and column."""
+        return self.starts[line - 1] + column - 1

@@ -1,0 +1,38 @@
+"""Names of SQL types as users write them, in declarations and in CAST."""
+
+from collections.abc import Sequence
+
+from squallpy.base.errors import SquallError, nearest
+from squallpy.base.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP, VARCHAR, Type, decimal
+
+TYPE_NAMES: dict[str, Type] = {
+    "BOOLEAN": BOOLEAN, "BOOL": BOOLEAN,
+    "TINYINT": INT, "SMALLINT": INT, "INT": INT, "INTEGER": INT,
+    "BIGINT": BIGINT, "LONG": BIGINT,
+    "FLOAT": DOUBLE, "REAL": DOUBLE, "DOUBLE": DOUBLE,
+    "VARCHAR": VARCHAR, "STRING": VARCHAR, "TEXT": VARCHAR, "CHAR": VARCHAR,
+    "DATE": DATE,
+    "TIMESTAMP": TIMESTAMP, "TIMESTAMP_NTZ": TIMESTAMP,
+}  # fmt: skip
+DECIMALS = ("DECIMAL", "NUMERIC", "DEC")
+WITH_LENGTH = ("VARCHAR", "CHAR")
+
+
+def named_type(name: str, parameters: Sequence[int] = ()) -> Type:
+    """The type of a name and its parameters.
+
+    NUMERIC  →  DECIMAL(10,0)        CHAR(3)  →  VARCHAR        REAL  →  DOUBLE
+
+    Raises SQ2008 for unknown names, SQ2005 for parameters that make no sense.
+    """
+    upper = name.upper()
+    if upper in DECIMALS:
+        precision, scale = (*parameters, 0)[:2] if parameters else (10, 0)
+        if not (0 <= scale <= precision and 1 <= precision <= 38):
+            raise SquallError("SQ2005", f"DECIMAL({precision},{scale}) needs 1 <= precision <= 38 and 0 <= scale <= precision")
+        return decimal(precision, scale)
+    if upper not in TYPE_NAMES:
+        raise SquallError("SQ2008", f'unknown type "{name}"', hint=nearest(name, (*TYPE_NAMES, *DECIMALS)))
+    if parameters and (upper not in WITH_LENGTH or len(parameters) > 1):
+        raise SquallError("SQ2005", f"{upper} takes {'one length' if upper in WITH_LENGTH else 'no parameters'}")
+    return TYPE_NAMES[upper]
