@@ -11,6 +11,8 @@ from squallpy.catalog.relation import Relation
 from squallpy.logical.expressions import Column, Expr
 from squallpy.maintain.relational.calculus import Factor, Lane, Rel
 
+RESULT = "Q"  # the name of the view that the query asks for
+
 
 @dataclass(frozen=True, slots=True)
 class View:

@@ -13,10 +13,9 @@ from squallpy.base.types import BOOLEAN
 from squallpy.catalog.relation import Relation
 from squallpy.logical.expressions import Call, Cast, Column, Expr, columns, substitute
 from squallpy.logical.nodes import Agg, Aggregate, Filter, Join, Limit, Node, Project, Query, Scan, Sort
-from squallpy.maintain.program import Finish, Measure, View
+from squallpy.maintain.program import RESULT, Finish, Measure, View
 from squallpy.maintain.relational.calculus import Assign, Cmp, Factor, Lane, Rel
 from squallpy.maintain.relational.linear import Polynomial, linear, not_null, present
-from squallpy.maintain.relational.materialise import RESULT
 from squallpy.maintain.relational.units import prune
 
 

@@ -13,8 +13,6 @@ from squallpy.maintain.relational.delta import delta, monomials
 from squallpy.maintain.relational.registry import Registry
 from squallpy.maintain.relational.units import split
 
-RESULT = "Q"
-
 
 def materialise(result: View, finish: Finish, relations: tuple[Relation, ...]) -> Program:
     """The trigger program that keeps `result` fresh; static relations only have triggers that load them."""
@@ -23,7 +21,7 @@ def materialise(result: View, finish: Finish, relations: tuple[Relation, ...]) -
     while True:  # until no statement asks for a view or a lane that is not there yet
         for view in views.values():
             for relation in _changing(view, relations):
-                _statements(view, relation, registry, Registry("Δ"))
+                _statements(view, relation, registry, Registry("Δ", "′"))
         found = {result.name: result} | {v.name: v for v in registry.views}
         if found == views:
             break
@@ -31,7 +29,7 @@ def materialise(result: View, finish: Finish, relations: tuple[Relation, ...]) -
 
     triggers = []
     for relation in sorted(relations, key=lambda r: r.stream):  # static tables are loaded before the first changes
-        deltas = Registry("Δ")
+        deltas = Registry("Δ", "′")
         statements = [
             statement
             for view in sorted(views.values(), key=lambda v: -v.degree)

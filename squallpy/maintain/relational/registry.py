@@ -42,9 +42,10 @@ class _Entry:
 
 @dataclass(slots=True)
 class Registry:
-    """Views in the order in which they were first asked for; `prefix` begins their names."""
+    """Views in the order in which they were first asked for; `prefix` begins their names, `mark` numbers those alike."""
 
     prefix: str
+    mark: str = "_"
     entries: dict[str, _Entry] = field(default_factory=dict)
     fresh: Iterator[int] = field(default_factory=lambda: count(1_000_000))
 
@@ -90,7 +91,7 @@ class Registry:
         names = [f.relation.name.upper() for f in unit.body if isinstance(f, Rel)]
         base = self.prefix + ("" if all(len(n) == 1 for n in names) else "_").join(names)
         taken = {entry.name for entry in self.entries.values()}
-        return next(n for n in chain((base,), (f"{base}_{i}" for i in count(2))) if n not in taken)
+        return next(n for n in chain((base,), (f"{base}{self.mark}{i}" for i in count(2))) if n not in taken)
 
 
 def _binds(factor: Factor) -> tuple[Column, ...]:

@@ -1,0 +1,134 @@
+"""Trigger program → physical plan: access paths, pools with their slices, and the routing of deltas.
+
+Routing: one join variable x is chosen; relations whose atoms all carry x in one field are partitioned on it, the others
+are replicated. Joins are multilinear, so partition p's triggers see its share of the former and all of the latter, and
+the partial results add up: one exchange, one block of statements on every node, whatever the query.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from squallpy.base.rings import Payload
+from squallpy.catalog.relation import Relation
+from squallpy.logical.expressions import Column, columns
+from squallpy.maintain.program import Program, Ref, Statement, View
+from squallpy.maintain.relational.calculus import Assign, Cmp, Factor, Rel, ring, variables
+from squallpy.physical.plan import Feed, Let, Lookup, Plan, PoolPlan, Route, Step, Update, Where
+
+
+def place(program: Program, partitions: int, sizes: Mapping[str, int]) -> Plan:
+    """The physical plan. `sizes` (rows by relation, 0 if unknown) decides what is partitioned."""
+    routes = choose_routes(program, sizes)
+    if partitions == 1 or all(route.fields is None for route in routes.values()):
+        routes, partitions = {r.name: Route(None) for r in program.relations}, 1
+    slices: dict[str, list[tuple[int, ...]]] = {}
+    feeds, updates, deltas = [], [], []
+    for trigger in program.triggers:
+        route = routes[trigger.relation.name]
+        feeds.append(Feed(trigger.relation, _fields(trigger.deltas, route), trigger.deltas, route))
+        updates.append(tuple(_access(s, program, slices) for s in trigger.statements))
+        deltas += [_pool(d, d.name) for d in trigger.deltas]
+    pools = tuple(_pool(v, v.name, tuple(slices.get(v.name, ()))) for v in program.views[1:])
+    deltas = [replace(d, slices=tuple(slices.get(d.name, ()))) for d in deltas]
+    return Plan(program, tuple(feeds), tuple(updates), pools, tuple(deltas), _pool(program.result, "Q"), partitions)
+
+
+def _pool(view: View, name: str, slices: tuple[tuple[int, ...], ...] = ()) -> PoolPlan:
+    return PoolPlan(name, view.keys, Payload(tuple(ring(lane) for lane in view.lanes)), slices)
+
+
+def _fields(deltas: tuple[View, ...], route: Route) -> tuple[str, ...]:
+    """The fields of a relation that its deltas, or its routing, read."""
+    names = {name for d in deltas for atom in d.atoms for name, _ in atom.fields}
+    names |= {c.name for c in route.fields or ()}
+    relation = deltas[0].atoms[0].relation
+    return tuple(f.name for f in relation.fields if f.name in names)
+
+
+def _access(statement: Statement, program: Program, slices: dict[str, list[tuple[int, ...]]]) -> Update:
+    """Order the lookups of a statement: probes before slices before scans, filters as soon as they can be evaluated."""
+    first, *others = statement.refs
+    bound: set[Column] = set(first.variables)
+    filters: list[Factor] = list(statement.filters)
+    steps: list[Step] = []
+
+    def ready() -> None:
+        for f in list(filters):
+            match f:
+                case Cmp(predicate) if columns(predicate) <= bound:
+                    steps.append(Where(predicate))
+                    filters.remove(f)
+                case Assign(variable, value) if columns(value) <= bound:
+                    known = variable in bound
+                    steps.append(Let(variable, value))
+                    bound.add(variable)
+                    filters.remove(f)
+                    assert not known, f"{variable} is bound twice"
+
+    ready()
+    while others:
+        ref = min(others, key=lambda r: (len([v for v in r.variables if v not in bound]) > 0, not (bound & set(r.variables))))
+        others.remove(ref)
+        steps.append(_lookup(ref, bound, slices))
+        bound |= set(ref.variables)
+        ready()
+    assert not filters, f"{filters} cannot be evaluated"
+    keys, lanes = statement.keys, statement.lanes
+    live = set(keys) | {v for lane in lanes for factor in lane for v in columns(factor)}
+    for i in reversed(range(len(steps))):
+        step = steps[i]
+        match step:
+            case Lookup():
+                steps[i] = replace(step, live=frozenset(v.id for v in live))
+                live |= {v for _, v in step.bound}
+            case Where(predicate):
+                live |= columns(predicate)
+            case Let(_, value):
+                live |= columns(value)
+    return Update(statement.target, first.name, first.variables, first.picks, tuple(steps), keys, lanes)
+
+
+def _lookup(ref: Ref, bound: set[Column], slices: dict[str, list[tuple[int, ...]]]) -> Lookup:
+    given = tuple((i, v) for i, v in enumerate(ref.variables) if v in bound)
+    new = tuple((i, v) for i, v in enumerate(ref.variables) if v not in bound)
+    if not new:
+        return Lookup(ref.name, "probe", -1, given, (), ref.picks, frozenset())
+    if not given:
+        return Lookup(ref.name, "scan", -1, (), new, ref.picks, frozenset())
+    known = slices.setdefault(ref.name, [])
+    positions = tuple(i for i, _ in given)
+    if positions not in known:
+        known.append(positions)
+    return Lookup(ref.name, "slice", known.index(positions), given, new, ref.picks, frozenset())
+
+
+def choose_routes(program: Program, sizes: Mapping[str, int]) -> dict[str, Route]:
+    """The variable that partitions most tuples decides; without any, the largest relation is spread by its contents."""
+    atoms = [f for f in program.result.body if isinstance(f, Rel)]
+    best: dict[str, Route] = {}
+    for x in sorted({v for a in atoms for v in variables(a)}, key=lambda v: v.id):
+        routes = {name: _route(name, x, atoms) for name in {a.relation.name for a in atoms}}
+        if _weight(routes, sizes) > _weight(best, sizes):
+            best = routes
+    if not best:
+        best = {a.relation.name: Route(None) for a in atoms}
+        single = [a for a in atoms if sum(b.relation.name == a.relation.name for b in atoms) == 1]
+        if single:  # no variable at all: spread one relation by row contents; an update's old and new row may part
+            largest = max(single, key=lambda a: (sizes.get(a.relation.name, 0), a.relation.name))
+            best[largest.relation.name] = Route(())
+    return best
+
+
+def _route(name: str, x: Column, atoms: list[Rel]) -> Route:
+    fields = [next((f for f, v in a.fields if v == x), None) for a in atoms if a.relation.name == name]
+    if None in fields or len(set(fields)) != 1:
+        return Route(None)
+    relation = next(a.relation for a in atoms if a.relation.name == name)
+    declared = relation.field(fields[0] or "")
+    assert declared is not None
+    return Route((Column(x.id, declared.name, declared.type, declared.nullable),))
+
+
+def _weight(routes: dict[str, Route], sizes: Mapping[str, int]) -> tuple[int, int]:
+    split = [name for name, route in routes.items() if route.fields is not None]
+    return (sum(sizes.get(name, 0) for name in split), len(split))

@@ -1,0 +1,106 @@
+"""The physical plan: feeds (source → pre-aggregated deltas), pools (views) and statements as lookup steps.
+
+A plan is plain data: both executors run the same one, `local` in one partition, `spark` in several.
+"""
+
+from dataclasses import dataclass
+
+from squallpy.base.rings import Payload
+from squallpy.catalog.relation import Relation
+from squallpy.logical.expressions import Column, Expr
+from squallpy.maintain.program import Finish, Program, View
+
+
+@dataclass(frozen=True, slots=True)
+class PoolPlan:
+    """A view as a pool: its key variables, payload and the slices that statements use."""
+
+    name: str
+    keys: tuple[Column, ...]
+    payload: Payload
+    slices: tuple[tuple[int, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """One join step: find the records of `source` that agree with bound variables, bind the others.
+
+    `how` is probe (all keys bound), slice (some; `index` says which) or scan (none). `bound` and `binds` pair key
+    positions with variables. `live` are the variables that later steps read.
+    """
+
+    source: str
+    how: str
+    index: int
+    bound: tuple[tuple[int, Column], ...]
+    binds: tuple[tuple[int, Column], ...]
+    picks: tuple[int, ...]
+    live: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Keep the rows for which a predicate is TRUE."""
+
+    predicate: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    """Bind a computed variable."""
+
+    variable: Column
+    value: Expr
+
+
+Step = Lookup | Where | Let
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """A statement as steps: start from the rows of `delta`, take the steps, multiply payloads, add to `target`."""
+
+    target: str
+    delta: str
+    variables: tuple[Column, ...]
+    picks: tuple[int, ...]
+    steps: tuple[Step, ...]
+    keys: tuple[Column, ...]
+    lanes: tuple[tuple[Expr, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where a relation's tuples go: to the partition of `fields`' hash; to every partition if `fields` is None."""
+
+    fields: tuple[Column, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """A source component: the fields read, and the deltas that a batch of them is pre-aggregated to (§3.3)."""
+
+    relation: Relation
+    fields: tuple[str, ...]
+    deltas: tuple[View, ...]
+    route: Route
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything an executor needs. `feeds` and `updates` go together by relation, in the order of application."""
+
+    program: Program
+    feeds: tuple[Feed, ...]
+    updates: tuple[tuple[Update, ...], ...]
+    pools: tuple[PoolPlan, ...]
+    deltas: tuple[PoolPlan, ...]
+    result: PoolPlan
+    partitions: int
+
+    @property
+    def finish(self) -> Finish:
+        return self.program.finish
+
+    def delta(self, name: str) -> PoolPlan:
+        return next(d for d in self.deltas if d.name == name)

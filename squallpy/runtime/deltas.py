@@ -1,0 +1,116 @@
+"""Deltas on the move: pre-aggregated changes as key columns and payload words, and how they travel between stages.
+
+Keys are one int64 matrix (n, K). A NULL key is `NULL`; doubles are bit patterns (0.0 for −0.0, one NaN); a VARCHAR is a
+number of some dictionary, −1 for NULL, and travels as text, since each partition numbers its own strings.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from squallpy.base.errors import SquallError
+from squallpy.base.types import Kind, Type
+from squallpy.logical.expressions import Column
+from squallpy.runtime.evaluate.vector import Vec, full
+from squallpy.runtime.kernels.dictionary import Dictionary
+from squallpy.runtime.kernels.storage import Words
+
+NULL = -(2**63)
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """Rows of one delta: keys (n, K) under a dictionary, payload words (n, W)."""
+
+    name: str
+    keys: Words
+    words: Words
+
+
+def encode(vec: Vec, type: Type, rows: int, dictionary: Dictionary) -> Words:
+    """A vector as a key column."""
+    values, valid = full(vec, type, rows)
+    if type.kind is Kind.VARCHAR:
+        if valid is not None:
+            values = pa.compute.if_else(pa.array(valid), values, pa.scalar(None, values.type))
+        return dictionary.intern(values)
+    if type.kind is Kind.DOUBLE:
+        keys: Any = np.where(np.isnan(values), np.nan, values + 0.0).view(np.int64)
+    elif values.dtype == object:
+        raise SquallError("SQ5003", f"a {type} of more than 18 digits cannot be grouped or joined on yet")
+    else:
+        keys = values.astype(np.int64, copy=False)
+        if type.kind is Kind.BIGINT and len(keys) and keys.min() == NULL:
+            raise SquallError("SQ5003", f"{NULL} cannot be grouped or joined on: it stands for NULL")
+    return keys if valid is None else np.where(valid, keys, NULL)
+
+
+def decode(keys: Words, column: Column, dictionary: Dictionary) -> Vec:
+    """A key column as a vector."""
+    kind = column.type.kind
+    if kind is Kind.VARCHAR:
+        return Vec(dictionary.strings(keys), keys >= 0 if column.nullable else None)
+    valid = keys != NULL if column.nullable else None
+    if kind is Kind.DOUBLE:
+        return Vec(np.ascontiguousarray(keys).view(np.float64), valid)
+    return Vec(keys != 0 if kind is Kind.BOOLEAN else keys, valid)
+
+
+def pack_deltas(deltas: Sequence[tuple[Delta, tuple[Column, ...]]], dictionary: Dictionary, head: dict[str, Any]) -> bytes:
+    """One message: an Arrow stream with a batch for each delta, behind a head of plain facts."""
+    sink = pa.BufferOutputStream()
+    line = json.dumps(head).encode()
+    sink.write(len(line).to_bytes(4, "little") + line)
+    for delta, columns in deltas:
+        arrays = [_fixed(delta.keys), _fixed(delta.words)]
+        names = ["keys", "words"]
+        for i, column in enumerate(columns):
+            if column.type.kind is Kind.VARCHAR:
+                arrays.append(dictionary.strings(np.ascontiguousarray(delta.keys[:, i])))
+                names.append(str(i))
+        batch = pa.record_batch(arrays, names=names)
+        batch = batch.replace_schema_metadata({"name": delta.name, "rows": str(len(delta.keys))})
+        with pa.ipc.new_stream(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+    return sink.getvalue().to_pybytes()
+
+
+def unpack_deltas(message: bytes, dictionary: Dictionary) -> tuple[dict[str, Any], list[Delta]]:
+    """The head and the deltas of a message, strings numbered by `dictionary`."""
+    size = int.from_bytes(message[:4], "little")
+    head = json.loads(message[4 : 4 + size])
+    source = pa.BufferReader(pa.py_buffer(message).slice(4 + size))
+    deltas = []
+    while source.tell() < source.size():
+        with pa.ipc.open_stream(source) as reader:
+            batch = reader.read_next_batch()
+            for _ in reader:
+                raise AssertionError("one batch a delta")
+        rows = len(batch)
+        keys, words = _matrix(batch.column(0), rows), _matrix(batch.column(1), rows)
+        texts = [name for name in batch.schema.names if name.isdigit()]
+        if texts:
+            keys = keys.copy()
+            for name in texts:
+                keys[:, int(name)] = dictionary.intern(batch.column(batch.schema.get_field_index(name)))
+        deltas.append(Delta(batch.schema.metadata[b"name"].decode(), keys, words))
+    return head, deltas
+
+
+def _fixed(matrix: Words) -> pa.Array:
+    rows, width = matrix.shape
+    if width == 0:
+        return pa.nulls(rows)
+    kind = pa.binary(8 * width)
+    return pa.Array.from_buffers(kind, rows, [None, pa.py_buffer(np.ascontiguousarray(matrix))])
+
+
+def _matrix(array: pa.Array, rows: int) -> Words:
+    if array.type == pa.null():
+        return np.empty((rows, 0), np.int64)
+    width = array.type.byte_width // 8
+    return np.frombuffer(array.buffers()[1], np.int64)[: rows * width].reshape(rows, width)

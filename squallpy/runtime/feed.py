@@ -1,0 +1,204 @@
+"""Feeds: a batch of a relation's tuples → filtered, projected, pre-aggregated deltas (`dbtoaster-batch-ivm` §3.3).
+
+    lineitem rows  →  ΔLINEITEM(l_orderkey)⟨n, revenue⟩   of those that were shipped after the date
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from squallpy.base.rings import Payload, Ring
+from squallpy.base.types import Kind, Type
+from squallpy.logical.expressions import Column, columns
+from squallpy.maintain.program import View
+from squallpy.maintain.relational.calculus import Assign, Cmp, Lane, ring
+from squallpy.physical.plan import Feed
+from squallpy.runtime.deltas import Delta, encode
+from squallpy.runtime.evaluate.compiled import Function, compiled
+from squallpy.runtime.evaluate.logic import is_true
+from squallpy.runtime.evaluate.numbers import LIMIT, largest
+from squallpy.runtime.evaluate.vector import Frame, Vec, from_arrow, full, take
+from squallpy.runtime.kernels.dictionary import Dictionary
+from squallpy.runtime.kernels.lanes import pack
+from squallpy.runtime.kernels.pool import Pool
+from squallpy.runtime.kernels.routing import hash_columns
+from squallpy.runtime.kernels.storage import Words
+
+MULT = "__mult"
+
+
+class Feeder:
+    """A feed made runnable. Not shared between threads: it reuses its scratch pools."""
+
+    def __init__(self, feed: Feed, partitions: int) -> None:
+        self.feed = feed
+        self._partitions = partitions if feed.route.fields is not None else 1
+        self._groups = [_Grouping(delta, self._partitions > 1) for delta in feed.deltas]
+
+    def __call__(self, table: pa.RecordBatch, dictionary: Dictionary) -> list[tuple[int | None, Delta]]:
+        """The deltas of a batch, each with its partition (None: every partition); strings numbered by `dictionary`."""
+        mult = _multiplicities(table)
+        target = self._targets(table) if self._partitions > 1 else None
+        out: list[tuple[int | None, Delta]] = []
+        for grouping in self._groups:
+            keys, words = grouping(table, mult, target, dictionary)
+            if target is None:
+                out.append((0 if self.feed.route.fields is not None else None, Delta(grouping.name, keys, words)))
+                continue
+            for partition in range(self._partitions):
+                mine = keys[:, 0] == partition
+                if mine.any():
+                    part = Delta(grouping.name, np.ascontiguousarray(keys[mine, 1:]), words[mine])
+                    out.append((partition, part))
+        return [(p, d) for p, d in out if len(d.keys)]
+
+    def _targets(self, table: pa.RecordBatch) -> Words:
+        """The partition of each tuple: a pure function of its contents, so that a retried batch routes alike."""
+        fields = self.feed.route.fields or ()
+        named = {f.name: f for f in self.feed.relation.fields}
+        names = [f.name for f in fields] or list(self.feed.fields)
+        hashed: list[Any] = []
+        for name in names:
+            vec = from_arrow(table.column(name), named[name].type)
+            if named[name].type.kind is Kind.VARCHAR:
+                hashed.append(vec.values)
+            else:
+                hashed.append(encode(vec, named[name].type, len(table), _NO_STRINGS))
+        return hash_columns(hashed).view(np.uint64) % np.uint64(self._partitions)
+
+
+_NO_STRINGS = Dictionary()
+
+
+def _multiplicities(table: pa.RecordBatch) -> Words | None:
+    at = table.schema.get_field_index(MULT)
+    return None if at < 0 else np.asarray(table.column(at), np.int64)
+
+
+class _Grouping:
+    """One delta: evaluates its predicates, keys and lanes, and adds up equal keys in a scratch pool."""
+
+    def __init__(self, delta: View, routed: bool) -> None:
+        (atom,) = delta.atoms
+        self.name, self._keys, self._lanes = delta.name, delta.keys, delta.lanes
+        self._fields = {v.id: (name, atom.relation.field(name).type) for name, v in atom.fields}  # type: ignore[union-attr]
+        steps = [f for f in delta.body if isinstance(f, Assign | Cmp)]
+        assigned = {f.variable.id for f in steps if isinstance(f, Assign)}
+        early = [f for f in steps if isinstance(f, Cmp) and not any(c.id in assigned for c in columns(f.predicate))]
+        self._steps: list[tuple[Column | None, Function]] = [
+            (f.variable, compiled(f.value)) if isinstance(f, Assign) else (None, compiled(f.predicate))
+            for f in (*early, *_ordered([f for f in steps if f not in early]))
+        ]
+        self._payload = Payload(tuple(ring(lane) for lane in delta.lanes))
+        self._factors = [_product(lane) for lane in delta.lanes]
+        self._routed = routed
+        self._scratch = Pool(len(delta.keys) + routed, self._payload)
+
+    def __call__(self, table: pa.RecordBatch, mult: Words | None, target: Words | None, names: Dictionary) -> tuple[Words, Words]:
+        rows = len(table)
+        chosen: Any = None
+
+        def load(id: int) -> Vec:
+            name, type = self._fields[id]
+            vec = from_arrow(table.column(table.schema.get_field_index(name)), type)
+            return vec if chosen is None else take(vec, chosen)
+
+        frame = Frame(rows, {}, load)
+        mask: Any = None
+        at = 0
+        while at < len(self._steps) and self._steps[at][0] is None:  # predicates over fields, before anything is copied
+            test = is_true(self._steps[at][1](frame))
+            mask = test if mask is None else np.logical_and(mask, test)
+            at += 1
+        if mask is not None and not np.all(mask):
+            chosen = np.flatnonzero(np.broadcast_to(mask, rows))
+            rows = len(chosen)
+            frame = Frame(rows, {}, load)
+            mult = None if mult is None else mult[chosen]
+            target = None if target is None else target[chosen]
+        for variable, function in self._steps[at:]:
+            if variable is not None:
+                frame._columns[variable.id] = function(frame)
+                continue
+            kept = np.flatnonzero(np.broadcast_to(is_true(function(frame)), rows))
+            if len(kept) < rows:
+                chosen = kept if chosen is None else chosen[kept]
+                rows = len(kept)
+                frame = Frame(rows, {id: take(vec, kept) for id, vec in frame._columns.items()}, load)
+                mult = None if mult is None else mult[kept]
+                target = None if target is None else target[kept]
+        keys = np.empty((rows, len(self._keys) + self._routed), np.int64)
+        if target is not None:
+            keys[:, 0] = target
+        for i, key in enumerate(self._keys, self._routed):
+            keys[:, i] = encode(frame[key.id], key.type, rows, names)
+        words = np.empty((rows, self._payload.width), np.int64)
+        for product, at, kind in zip(self._factors, self._payload.offsets, self._payload.rings, strict=True):
+            _fill(words, at, kind, product(frame), mult)
+        self._scratch.clear()
+        self._scratch.upsert(keys, words)
+        grouped, sums = self._scratch.rows()
+        return grouped.copy(), sums.copy()
+
+
+def _ordered(steps: list[Assign | Cmp]) -> list[Assign | Cmp]:
+    """Assignments before what reads them."""
+    done: list[Assign | Cmp] = []
+    left = list(steps)
+    names = {f.variable.id for f in steps if isinstance(f, Assign)}
+    while left:
+        known = {f.variable.id for f in done if isinstance(f, Assign)}
+        waiting = names - known
+        free = [f for f in left if not any(c.id in waiting for c in columns(f.value if isinstance(f, Assign) else f.predicate))]
+        assert free, "assignments in a circle"
+        done += free
+        left = [f for f in left if f not in free]
+    return done
+
+
+def _product(lane: Lane) -> Callable[[Frame], Any]:
+    """The product of a lane's factors, NULL counting as 0; None stands for 1."""
+    functions = [(compiled(f), f.type) for f in lane]
+
+    def run(frame: Frame) -> Any:
+        values = [number(f(frame), type, frame.rows) for f, type in functions]
+        return reduce(multiply, values) if values else None
+
+    return run
+
+
+def number(vec: Vec, type: Type, rows: int) -> Any:
+    """A factor as plain numbers: NULL is 0, TRUE is 1."""
+    values, valid = full(vec, type, rows)
+    if values.dtype == bool:
+        return (values if valid is None else values & valid).astype(np.int64)
+    return values if valid is None else np.where(valid, values, 0)
+
+
+def multiply(a: Any, b: Any) -> Any:
+    if a.dtype.kind == b.dtype.kind == "i" and largest(a) * largest(b) >= LIMIT:
+        return a.astype(object) * b
+    return a * b
+
+
+def _fill(words: Words, at: int, ring: Ring, values: Any, mult: Words | None) -> None:
+    """Write a lane: values (None: 1) times multiplicities (None: 1)."""
+    if values is None:
+        values = 1 if mult is None else mult
+    elif mult is not None:
+        values = multiply(values, mult)
+    if getattr(values, "dtype", None) == object:
+        words[:, at : at + ring.words] = pack(values, ring)
+    elif ring is Ring.REAL:
+        words[:, at] = np.asarray(values, np.float64).view(np.int64)
+        words[:, at + 1] = 0
+    else:
+        words[:, at] = values
+        if ring is Ring.EXACT:
+            words[:, at + 1] = np.right_shift(values, 63)
+
+

@@ -1,0 +1,206 @@
+"""Triggers at work: the statements of a plan over the pools of one partition.
+
+    ΔO(ck, ok) ⋈ M_C(ck) ⋈ M_L(ok)    →    rows of ΔO, probe M_C, probe M_L, multiply payloads, add to Q
+"""
+
+from typing import Any
+
+import numpy as np
+
+from squallpy.base.rings import Payload, Ring
+from squallpy.base.types import Type
+from squallpy.logical.expressions import Column
+from squallpy.maintain.program import RESULT
+from squallpy.physical.plan import Let, Lookup, Plan, Update, Where
+from squallpy.runtime.deltas import Delta, decode, encode
+from squallpy.runtime.evaluate.compiled import Function, compiled
+from squallpy.runtime.evaluate.logic import is_true
+from squallpy.runtime.evaluate.vector import Frame, Vec, full
+from squallpy.runtime.feed import number
+from squallpy.runtime.kernels.dictionary import Dictionary
+from squallpy.runtime.kernels.lanes import load, multiply, pack
+from squallpy.runtime.kernels.pool import Pool
+from squallpy.runtime.kernels.storage import Words
+from squallpy.runtime.state.store import PoolLayout, Store, StoreLayout
+
+CHUNK = 1 << 17  # rows of a delta joined at a time: what a step makes of them has to fit in memory
+
+
+def store_layout(plan: Plan) -> StoreLayout:
+    """The pools that a partition of the plan keeps."""
+    return StoreLayout(tuple(PoolLayout(p.name, len(p.keys), p.payload, p.slices) for p in plan.pools))
+
+
+class Machine:
+    """The trigger program of one partition. Deterministic: all its memory is in the store."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        payloads = {p.name: p.payload for p in (*plan.pools, *plan.deltas, plan.result)}
+        self._triggers = [[_Statement(update, payloads) for update in updates] for updates in plan.updates]
+        self._result = Pool(len(plan.result.keys), plan.result.payload)
+        indexed = {step.source for updates in plan.updates for u in updates for step in u.steps if isinstance(step, Lookup)}
+        self._indexed = {d.name: Pool(len(d.keys), d.payload, d.slices) for d in plan.deltas if d.name in indexed}
+
+    def apply(self, store: Store, deltas: list[Delta]) -> Delta:
+        """Apply one batch, relation by relation; returns the change of the result."""
+        self._result.clear()
+        given: dict[str, list[Delta]] = {}
+        for delta in deltas:
+            given.setdefault(delta.name, []).append(delta)
+        for feed, statements in zip(self._plan.feeds, self._triggers, strict=True):
+            mine = {d.name: _merged(given[d.name]) for d in feed.deltas if d.name in given}
+            pools: dict[str, Pool] = dict(store)
+            for name, delta in mine.items():
+                if name in self._indexed:
+                    self._indexed[name].clear()
+                    self._indexed[name].upsert(delta.keys, delta.words)
+            pools |= self._indexed | {RESULT: self._result}
+            for statement in statements:
+                if statement.delta in mine:
+                    statement.run(mine[statement.delta], pools, store.dictionary)
+            for name in mine:
+                if name in self._indexed:
+                    self._indexed[name].clear()
+        keys, words = self._result.rows()
+        return Delta(RESULT, keys, words)
+
+
+def _merged(parts: list[Delta]) -> Delta:
+    if len(parts) == 1:
+        return parts[0]
+    return Delta(parts[0].name, np.concatenate([p.keys for p in parts]), np.concatenate([p.words for p in parts]))
+
+
+class _Rows:
+    """The rows of a statement under way: key columns by variable, and where the payload factors of each row are."""
+
+    def __init__(self, rows: int, columns: dict[int, Words], sources: list[tuple[Words, Words | None]]) -> None:
+        self.rows, self.columns, self.sources = rows, columns, sources
+
+    def pick(self, chosen: Words, live: frozenset[int] | None = None) -> "_Rows":
+        columns = {id: c[chosen] for id, c in self.columns.items() if live is None or id in live}
+        sources = [(w, chosen if at is None else at[chosen]) for w, at in self.sources]
+        return _Rows(len(chosen), columns, sources)
+
+
+class _Statement:
+    """An update made runnable."""
+
+    def __init__(self, update: Update, payloads: dict[str, Payload]) -> None:
+        self.delta = update.delta
+        self._update = update
+        self._types = {v.id: v for v in _variables(update)}
+        self._functions: list[Function | None] = [
+            compiled(s.predicate) if isinstance(s, Where) else compiled(s.value) if isinstance(s, Let) else None for s in update.steps
+        ]
+        self._payload = payloads[update.target]
+        lookups = [s for s in update.steps if isinstance(s, Lookup)]
+        names = [update.delta, *(s.source for s in lookups)]
+        self._factors = [_places(payloads[n], picks) for n, picks in zip(names, (update.picks, *(s.picks for s in lookups)), strict=True)]
+        self._lanes = [[(compiled(f), f.type) for f in lane] for lane in update.lanes]
+        self._key_ids = [k.id for k in update.keys]
+        own = _places(self._payload, tuple(range(len(self._payload.rings))))
+        same = [v.id for v in update.variables] == self._key_ids and self._factors[0] == own
+        self._plain = same and not update.steps and not any(update.lanes)
+
+    def run(self, delta: Delta, pools: dict[str, Pool], dictionary: Dictionary) -> None:
+        """Evaluate the statement for a delta and add the outcome to its target."""
+        target = pools[self._update.target]
+        if self._plain:
+            target.upsert(np.ascontiguousarray(delta.keys), np.ascontiguousarray(delta.words))
+            return
+        for start in range(0, len(delta.keys), CHUNK):
+            keys, words = delta.keys[start : start + CHUNK], np.ascontiguousarray(delta.words[start : start + CHUNK])
+            columns = {v.id: np.ascontiguousarray(keys[:, i]) for i, v in enumerate(self._update.variables)}
+            rows = self._join(_Rows(len(keys), columns, [(words, None)]), pools, dictionary)
+            if rows is not None:
+                target.upsert(self._keys(rows), self._words(rows, dictionary))
+
+    def _join(self, rows: _Rows, pools: dict[str, Pool], dictionary: Dictionary) -> _Rows | None:
+        """Take the steps; None when no row is left."""
+        for step, function in zip(self._update.steps, self._functions, strict=True):
+            match step:
+                case Lookup():
+                    rows = _look_up(step, rows, pools[step.source])
+                case Where():
+                    assert function is not None
+                    kept = np.flatnonzero(np.broadcast_to(is_true(function(self._frame(rows, dictionary))), rows.rows))
+                    rows = rows if len(kept) == rows.rows else rows.pick(kept)
+                case Let(variable):
+                    assert function is not None
+                    value = function(self._frame(rows, dictionary))
+                    rows.columns[variable.id] = encode(value, variable.type, rows.rows, dictionary)
+            if rows.rows == 0:
+                return None
+        return rows
+
+    def _frame(self, rows: _Rows, dictionary: Dictionary) -> Frame:
+        return Frame(rows.rows, {}, lambda id: decode(rows.columns[id], self._types[id], dictionary))
+
+    def _keys(self, rows: _Rows) -> Words:
+        keys = np.empty((rows.rows, len(self._key_ids)), np.int64)
+        for i, id in enumerate(self._key_ids):
+            keys[:, i] = rows.columns[id]
+        return keys
+
+    def _words(self, rows: _Rows, dictionary: Dictionary) -> Words:
+        """The payload of each row: the product of the picked lanes and of what only the statement could evaluate."""
+        words = np.empty((rows.rows, self._payload.width), np.int64)
+        frame = self._frame(rows, dictionary)
+        for lane, (offset, ring) in enumerate(zip(self._payload.offsets, self._payload.rings, strict=True)):
+            for n, ((source, at), factors) in enumerate(zip(rows.sources, self._factors, strict=True)):
+                (load if n == 0 else multiply)(words, offset, ring, source, at, *factors[lane])
+            for function, type in self._lanes[lane]:
+                factor, own = _scalar(function(frame), type, rows.rows)
+                multiply(words, offset, ring, factor, None, 0, own)
+        return words
+
+
+def _look_up(step: Lookup, rows: _Rows, pool: Pool) -> _Rows:
+    given = np.empty((rows.rows, len(step.bound)), np.int64)
+    for i, (_, v) in enumerate(step.bound):
+        given[:, i] = rows.columns[v.id]
+    match step.how:
+        case "probe":
+            slots = pool.probe(given)
+            found: Any = np.flatnonzero(slots >= 0)
+            if len(found) == rows.rows:
+                return _Rows(rows.rows, rows.columns, [*rows.sources, (pool.words, slots)])
+            slots = slots[found]
+        case "slice":
+            found, slots = pool.slice(step.index, given)
+        case _:
+            found = np.repeat(np.arange(rows.rows), len(pool))
+            slots = np.tile(pool.scan(), rows.rows)
+    out = rows.pick(found, step.live)
+    keys = pool.keys
+    for position, v in step.binds:
+        if v.id in step.live:
+            out.columns[v.id] = keys[slots, position]
+    out.sources.append((pool.words, slots))
+    return out
+
+
+def _scalar(vec: Vec, type: Type, rows: int) -> tuple[Words, Ring]:
+    values = number(full(vec, type, rows), type, rows)
+    ring = Ring.REAL if values.dtype.kind == "f" else Ring.EXACT if values.dtype == object or type.is_exact else Ring.COUNT
+    return pack(values, ring), ring
+
+
+def _places(payload: Payload, picks: tuple[int, ...]) -> list[tuple[int, Ring]]:
+    """Offset and ring of the lane of a source that goes into each lane of the target."""
+    return [(payload.offsets[p], payload.rings[p]) for p in picks]
+
+
+def _variables(update: Update) -> list[Column]:
+    found = list(update.variables)
+    for step in update.steps:
+        match step:
+            case Lookup(_, _, _, _, binds):
+                found += [v for _, v in binds]
+            case Let(variable):
+                found.append(variable)
+    return found
+
+
