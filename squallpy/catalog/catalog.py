@@ -1,5 +1,6 @@
 """Names → relations and views of a script; names are case-insensitive."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,10 +32,10 @@ class Catalog:
             raise SquallError("SQ2007", f'"{entry.name}" is already declared{where}', entry.span)
         self.entries[entry.name.lower()] = entry
 
-    def find(self, name: str) -> Relation | View:
-        """The entry of a name; SQ2001 if there is none."""
+    def find(self, name: str, others: Iterable[str] = ()) -> Relation | View:
+        """The entry of a name; SQ2001 if there is none. `others` are names to suggest besides."""
         if name.lower() not in self.entries:
-            known = [entry.name for entry in self.entries.values()]
+            known = [*(entry.name for entry in self.entries.values()), *others]
             raise SquallError("SQ2001", f'unknown table "{name}"', hint=nearest(name, known))
         return self.entries[name.lower()]
 

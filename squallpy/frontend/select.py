@@ -37,6 +37,12 @@ class SelectText:
         start, end = own or (0, 1)
         return self.script.span(self.start + start, self.start + end)
 
+    def own(self, node: "exp.Expr") -> Span:
+        """The place of the token that a node was made at, without what is below it."""
+        if "start" not in node.meta:
+            return self.span(node)
+        return self.script.span(self.start + node.meta["start"], self.start + node.meta["end"] + 1)
+
     def keyword(self, node: "exp.Expr", word: str) -> Span:
         """The place of the keyword that introduces a node: the last one up to the node's end; the node if there is none."""
         inside = place(node) or place(node.parent) if node.parent else place(node)

@@ -1,0 +1,88 @@
+"""AST → logical plan: names resolved, types derived, casts added, anything unknown refused at its place.
+
+    compile_script("CREATE STREAM r (a INT) USING csv OPTIONS (path 'r.csv'); SELECT a FROM r;", "q.sql", infer)
+      →  Script(relations={"r": …}, queries=(Query(Project(Scan)),))
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from squallpy.base.errors import SquallError
+from squallpy.catalog.catalog import Catalog, View
+from squallpy.catalog.relation import Field, Relation
+from squallpy.logical.nodes import Query
+
+if TYPE_CHECKING:
+    from squallpy.frontend.select import SelectText
+
+Infer = Callable[[Relation], tuple[Field, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A compiled script: its relations by name, and its queries in order."""
+
+    relations: dict[str, Relation]
+    queries: tuple[Query, ...]
+
+
+def compile_script(text: str, file: str, infer: Infer) -> Script:
+    """Parse and bind a script.
+
+    `infer` gives the fields of a relation declared without columns, the op column left out. Raises SquallError at the first
+    mistake, with its place in `file`.
+    """
+    from squallpy.frontend.script import parse_script
+    from squallpy.frontend.statements import CreateRelation, CreateView
+
+    catalog, queries = Catalog(), list[Query]()
+    for statement in parse_script(text, file):
+        match statement:
+            case CreateRelation(relation):
+                catalog.add(complete(relation, infer))
+            case CreateView(name, columns, query, span):
+                view = View(name, columns, query, span)
+                check_view(catalog, view)
+                catalog.add(view)
+            case _:
+                queries.append(bind_top(catalog, statement.query, len(queries) + 1))
+    return Script(catalog.relations, tuple(queries))
+
+
+def complete(relation: Relation, infer: Infer) -> Relation:
+    """The relation with its fields, asked for where the script lists none."""
+    from squallpy.frontend.declare import check_timestamp
+
+    if relation.fields:
+        return relation
+    try:
+        fields = infer(relation)
+        if relation.timestamp:
+            check_timestamp(relation.timestamp, fields, relation.span)
+    except SquallError as error:
+        raise error.at(relation.span) from None
+    return replace(relation, fields=fields)
+
+
+def check_view(catalog: Catalog, view: View) -> None:
+    """Bind a view once, so that its mistakes are reported even if no query uses it."""
+    from squallpy.logical.bind.context import Context
+    from squallpy.logical.bind.sources import bind_view
+
+    try:
+        bind_view(Context(catalog, view.query), view)
+    except RecursionError:
+        raise SquallError("SQ3001", "a view nested this deeply is not supported", view.span) from None
+
+
+def bind_top(catalog: Catalog, query: "SelectText", number: int) -> Query:
+    """A query of the script."""
+    from squallpy.logical.bind.block import bind_query
+    from squallpy.logical.bind.context import Context
+
+    try:
+        plan = bind_query(Context(catalog, query), query.ast)
+    except RecursionError:
+        raise SquallError("SQ3001", "a query nested this deeply is not supported", query.span(query.ast)) from None
+    return Query(plan, tuple(column.name for column in plan.output), query.text, number)

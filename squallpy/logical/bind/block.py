@@ -1,0 +1,211 @@
+"""One query block → Limit(Sort(Project(Filter(Aggregate(Filter(joins))))))."""
+
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from squallpy.base.errors import SquallError
+from squallpy.frontend.unsupported import Unsupported
+from squallpy.logical.bind.aggregation import Aggregation, is_aggregate, replace_known
+from squallpy.logical.bind.context import Common, Context
+from squallpy.logical.bind.ordering import Ordering, bind_limit, bind_order, ordinal, place_sort
+from squallpy.logical.bind.scalar import Scalars
+from squallpy.logical.bind.scope import Scope
+from squallpy.logical.bind.sources import bind_from, bind_nested, has_aggregate
+from squallpy.logical.expressions import Column, Expr, columns
+from squallpy.logical.nodes import Aggregate, Filter, Node
+
+SELECT_PARTS = ("with_", "expressions", "distinct", "from_", "joins", "where", "group", "having", "order", "limit", "offset")
+
+
+def bind_query(ctx: Context, node: exp.Expr, *, nested: bool = False) -> Node:
+    """The plan of a query; `nested` ones may not sort or limit."""
+    while isinstance(node, exp.Subquery | exp.Paren):
+        ctx.only(node, "this")
+        node = node.this
+    if not isinstance(node, exp.Select):
+        raise ctx.refuse(node)
+    ctx.only(node, *SELECT_PARTS)
+    if nested:
+        refuse_order(ctx, node)
+    return Block(with_queries(ctx, node), node).bind()
+
+
+def refuse_order(ctx: Context, node: exp.Select) -> None:
+    for part, word in (("limit", "LIMIT"), ("offset", "OFFSET"), ("order", "ORDER")):
+        found = node.args.get(part)
+        if found is not None:
+            name = "ORDER BY" if word == "ORDER" else word
+            hint = "order the outer query" if word == "ORDER" else ""
+            raise ctx.refuse(found, Unsupported(f"{name} in a view or subquery", word, hint))
+
+
+def with_queries(ctx: Context, node: exp.Select) -> Context:
+    """The context in which the queries of WITH can be named; each is checked even where it is not used."""
+    clause = node.args.get("with_")
+    if clause is None:
+        return ctx
+    ctx.only(clause, "expressions")
+    fresh: set[str] = set()
+    for cte in clause.expressions:
+        ctx.only(cte, "this", "alias")
+        name, names = cte.alias, tuple(c.name for c in cte.args["alias"].args.get("columns") or ())
+        if name.lower() in fresh:
+            raise ctx.error("SQ2007", f'"{name}" is named twice in WITH', cte.args["alias"])
+        fresh.add(name.lower())
+        bind_nested(ctx.rehearsal(), cte.this)
+        ctx = replace(ctx, ctes={**ctx.ctes, name.lower(): Common(cte.this, names, ctx)})
+    return ctx
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One column of the select list: its name, its expression, and where it was written."""
+
+    name: str
+    expr: Expr
+    node: exp.Expr
+
+
+@dataclass(slots=True)
+class Block:
+    """A SELECT while it is bound."""
+
+    ctx: Context
+    select: exp.Select
+    scope: Scope = field(default_factory=Scope)
+    keys: dict[Expr, Column] = field(default_factory=dict)
+
+    def bind(self) -> Node:
+        ctx, select = self.ctx, self.select
+        plan, self.scope = bind_from(ctx, select)
+        where = select.args.get("where")
+        if where is not None:
+            plan = Filter(plan, Scalars(ctx, self.scope, "WHERE").condition(where.this))
+        aggregation = Aggregation(ctx)
+        items = self.items(Scalars(ctx, self.scope, "SELECT", aggregation))
+        self.group(items)
+        having = self.having(items, aggregation)
+        order = bind_order(select.args.get("order"), items, self.seeing(items, aggregation, "ORDER BY"))
+        group = select.args.get("group")
+        if group is not None or having is not None or aggregation.aggs:
+            plan = self.aggregate(plan, aggregation)
+            items = [replace(i, expr=self.grouped(i.expr, i.node)) for i in items]
+            order = [replace(o, expr=self.grouped(o.expr, o.node)) for o in order]
+            if having is not None:
+                plan = Filter(plan, self.grouped(having, select.args["having"].this))
+        if select.args.get("distinct") is not None:
+            plan, items, order = self.distinct(plan, items, order)
+        outputs = tuple((ctx.column(i.name, i.expr.type, i.expr.nullable), i.expr) for i in items)
+        plan = place_sort(plan, outputs, order)
+        return bind_limit(ctx, select, plan)
+
+    def items(self, scalars: Scalars) -> list[Item]:
+        """The select list with * written out."""
+        found: list[Item] = []
+        for node in self.select.expressions:
+            star = node if isinstance(node, exp.Star) else node.this if isinstance(node, exp.Column) else None
+            if isinstance(star, exp.Star):
+                self.ctx.only(star)
+                table = node.args.get("table") if star is not node else None
+                source = self.scope.source(self.ctx, table.name, table) if table else None
+                found += [Item(c.name, c, node) for c in (source.columns if source else self.scope.star())]
+            else:
+                found.append(self.item(node, scalars))
+        if not found:
+            raise self.ctx.error("SQ1001", "SELECT selects nothing", self.select)
+        return found
+
+    def item(self, node: exp.Expr, scalars: Scalars) -> Item:
+        if isinstance(node, exp.Alias):
+            self.ctx.only(node, "this", "alias")
+            return Item(node.alias, scalars.bind(node.this), node.this)
+        name = node.name if isinstance(node, exp.Column) else self.ctx.query.words(node)
+        return Item(name, scalars.bind(node), node)
+
+    def seeing(self, items: list[Item], aggregation: Aggregation | None, clause: str) -> Scalars:
+        """Expressions of a clause that sees the names of the select list."""
+        aliases: dict[str, list[Expr]] = {}
+        for item in items:
+            aliases.setdefault(item.name.lower(), []).append(item.expr)
+        return Scalars(self.ctx, self.scope, clause, aggregation, aliases)
+
+    def group(self, items: list[Item]) -> None:
+        """GROUP BY: expressions, positions, or names of the select list where no column is called so."""
+        clause = self.select.args.get("group")
+        if clause is None:
+            return
+        self.ctx.only(clause, "expressions")
+        scalars = replace(self.seeing(items, None, "GROUP BY"), columns_first=True)
+        for node in clause.expressions:
+            expr = ordinal(self.ctx, node, items, "GROUP BY")
+            if expr is None:
+                expr = scalars.bind(node)
+            aggregated = next((i for i in items if i.expr == expr and contains_aggregate(i.node)), None)
+            if aggregated is not None:
+                raise self.ctx.error("SQ2009", "GROUP BY cannot name an aggregate", node)
+            if expr not in self.keys:
+                name = expr.name if isinstance(expr, Column) else next((i.name for i in items if i.expr == expr), str(expr))
+                self.keys[expr] = self.ctx.column(name, expr.type, expr.nullable)
+
+    def having(self, items: list[Item], aggregation: Aggregation) -> Expr | None:
+        clause = self.select.args.get("having")
+        if clause is None:
+            return None
+        scalars = replace(self.seeing(items, aggregation, "HAVING"), keys=frozenset(self.keys))
+        return scalars.condition(clause.this)
+
+    def aggregate(self, plan: Node, aggregation: Aggregation) -> Node:
+        if has_aggregate(plan):
+            group = self.select.args.get("group")
+            node = group or next((n for n in self.select.walk() if is_aggregate(n)), self.select)
+            raise self.ctx.refuse(node, Unsupported("an aggregate of an aggregate"))
+        return Aggregate(plan, tuple((c, e) for e, c in self.keys.items()), tuple((c, a) for a, c in aggregation.aggs.items()))
+
+    def grouped(self, expr: Expr, node: exp.Expr) -> Expr:
+        """The expression over the columns of the Aggregate; SQ2006 if it needs one that is not grouped."""
+        result = replace_known(expr, self.keys)
+        inputs = {c.id for source in self.scope.sources for c in source.columns}
+        stray = {c.id: c for c in columns(result) if c.id in inputs}
+        if stray:
+            place = next((n for n in outside_aggregates(node) if self.stands_for(n, stray)), node)
+            name = min(stray.values(), key=lambda c: c.id).name
+            hint = "add it to GROUP BY or put it into an aggregate"
+            raise self.ctx.error("SQ2006", f'"{name}" is not in GROUP BY', place, hint)
+        return result
+
+    def stands_for(self, node: exp.Expr, stray: dict[int, Column]) -> bool:
+        if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
+            return False
+        try:
+            return self.scope.resolve(self.ctx, node).id in stray
+        except SquallError:
+            return False
+
+    def distinct(self, plan: Node, items: list[Item], order: list[Ordering]) -> tuple[Node, list[Item], list[Ordering]]:
+        """SELECT DISTINCT: an Aggregate without aggregates; nothing to do where every group differs anyway."""
+        clause = self.select.args["distinct"]
+        self.ctx.only(clause)
+        if isinstance(plan, Aggregate) and {c for c, _ in plan.keys} <= {i.expr for i in items}:
+            return plan, items, order
+        if has_aggregate(plan):
+            raise self.ctx.refuse(clause, Unsupported("DISTINCT over GROUP BY", "DISTINCT"))
+        keys: dict[Expr, Column] = {}
+        for item in items:
+            if item.expr not in keys:
+                keys[item.expr] = self.ctx.column(item.name, item.expr.type, item.expr.nullable)
+        for key in order:
+            left = columns(replace_known(key.expr, keys)) - set(keys.values())
+            if left:
+                raise self.ctx.error("SQ2006", "ORDER BY of SELECT DISTINCT must be in the select list", key.node)
+        plan = Aggregate(plan, tuple((c, e) for e, c in keys.items()), ())
+        items = [replace(item, expr=keys[item.expr]) for item in items]
+        return plan, items, [replace(key, expr=replace_known(key.expr, keys)) for key in order]
+
+
+def outside_aggregates(node: exp.Expr) -> list[exp.Expr]:
+    return list(node.walk(prune=is_aggregate))
+
+
+def contains_aggregate(node: exp.Expr) -> bool:
+    return any(is_aggregate(n) for n in node.walk())

@@ -1,0 +1,122 @@
+"""Functions that are called by name."""
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from squallpy.base.errors import Span, SquallError, nearest
+from squallpy.base.types import DATE, INT, NULL
+from squallpy.frontend.unsupported import AGGREGATES
+from squallpy.logical.bind import temporal
+from squallpy.logical.bind.aggregation import NAMES
+from squallpy.logical.bind.scalar import Scalars
+from squallpy.logical.coerce import cast
+from squallpy.logical.expressions import Expr, Literal
+from squallpy.logical.functions import call, case
+
+Builder = Callable[..., Expr]
+
+
+def direct(name: str) -> Builder:
+    """A function that is one of FUNCTIONS."""
+    return lambda *args: call(name, *args)
+
+
+def concat(first: Expr, *rest: Expr) -> Expr:
+    """CONCAT(a, b, c)  →  (a || b) || c"""
+    for part in rest:
+        first = call("||", first, part)
+    return first
+
+
+def coalesce(*args: Expr) -> Expr:
+    """COALESCE(a, b)  →  CASE WHEN NOT a IS NULL THEN a ELSE b END"""
+    *tested, last = args
+    return case([(call("not", call("is_null", arg)), arg) for arg in tested], last) if tested else last
+
+
+def null_if(value: Expr, other: Expr) -> Expr:
+    return case([(call("=", value, other), Literal(None, NULL))], value)
+
+
+def if_else(condition: Expr, yes: Expr, no: Expr) -> Expr:
+    return case([(condition, yes)], no)
+
+
+def left(text: Expr, length: Expr) -> Expr:
+    return call("substring", text, Literal(1, INT), length)
+
+
+def date_add(day: Expr, days: Expr) -> Expr:
+    return temporal.add_days(day, days)
+
+
+def date_sub(day: Expr, days: Expr) -> Expr:
+    return temporal.add_days(day, temporal.negate(days))
+
+
+# name → (least arguments, most, builder)
+NAMED: dict[str, tuple[int, int | None, Builder]] = {
+    **{
+        name: (1, 1, direct(f"extract_{part}"))
+        for part in ("year", "quarter", "month", "day", "hour", "minute", "second")
+        for name in (part.upper(), *(["DAYOFMONTH"] if part == "day" else []))
+    },
+    **{name: (1, 1, direct("upper")) for name in ("UPPER", "UCASE")},
+    **{name: (1, 1, direct("lower")) for name in ("LOWER", "LCASE")},
+    **{name: (1, 1, direct("length")) for name in ("LENGTH", "LEN", "CHAR_LENGTH", "CHARACTER_LENGTH")},
+    **{name: (2, 2, coalesce) for name in ("IFNULL", "NVL")},
+    **{name: (3, 3, if_else) for name in ("IF", "IFF")},
+    "ABS": (1, 1, direct("abs")),
+    "MOD": (2, 2, direct("%")),
+    "SUBSTRING": (2, 3, direct("substring")),
+    "LEFT": (2, 2, left),
+    "CONCAT": (1, None, concat),
+    "COALESCE": (1, None, coalesce),
+    "NULLIF": (2, 2, null_if),
+    "DATE": (1, 1, lambda value: cast(value, DATE)),
+    "ADD_MONTHS": (2, 2, direct("add_months")),
+    "DATE_ADD": (2, 2, date_add),
+    "DATE_SUB": (2, 2, date_sub),
+    "DATEDIFF": (2, 2, direct("days_between")),
+}
+
+
+def function(s: Scalars, node: exp.Anonymous) -> Expr:
+    """A call by name: an aggregate, one of NAMED, or refused."""
+    name = node.name.upper()
+    if name in NAMES:
+        return aggregate(s, name, node)
+    if name in AGGREGATES:
+        raise SquallError("SQ3001", f"{name} is not supported yet", head(s, node), "aggregates: COUNT, SUM, AVG")
+    if name not in NAMED:
+        known = (*NAMED, *NAMES, "CAST", "EXTRACT", "TRIM")
+        raise SquallError("SQ2004", f'unknown function "{node.name}"', head(s, node), nearest(name, known))
+    least, most, build = NAMED[name]
+    count = len(node.expressions)
+    if count < least or (most is not None and count > most):
+        wanted = f"{least} or more" if most is None else " to ".join(map(str, sorted({least, most})))
+        raise SquallError("SQ2005", f"{name} takes {wanted} arguments, not {count}", head(s, node))
+    if name == "NULLIF":
+        return build(*s.comparands(node.expressions))
+    return build(*(s.bind(arg) for arg in node.expressions))
+
+
+def aggregate(s: Scalars, name: str, node: exp.Anonymous) -> Expr:
+    if s.aggregation is None:
+        hint = "use HAVING" if s.clause == "WHERE" else ""
+        raise SquallError("SQ2009", f"{name} is an aggregate and cannot stand in {s.clause}", head(s, node), hint)
+    if len(node.expressions) != 1:
+        raise SquallError("SQ2005", f"{name} takes one argument, not {len(node.expressions)}", head(s, node))
+    arg = node.expressions[0]
+    if isinstance(arg, exp.Distinct):
+        raise SquallError("SQ3001", f"{name}(DISTINCT …) is not supported yet", head(s, node))
+    if isinstance(arg, exp.Star) and name == "COUNT":
+        s.ctx.only(arg)
+        return s.aggregation.column("count", None)
+    return s.aggregation.column(name.lower(), s.inner().bind(arg))
+
+
+def head(s: Scalars, node: exp.Anonymous) -> Span:
+    """The place of the function's name."""
+    return s.ctx.query.own(node)

@@ -1,0 +1,68 @@
+"""What every part of the binder shares: the query's text, the catalog, fresh column ids, and how to refuse."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+from sqlglot import exp
+
+from squallpy.base.errors import Span, SquallError
+from squallpy.base.types import Type
+from squallpy.catalog.catalog import Catalog
+from squallpy.frontend.select import SelectText
+from squallpy.frontend.unsupported import CLAUSES, NODES, Unsupported
+from squallpy.logical.expressions import Column
+
+
+@dataclass(frozen=True, slots=True)
+class Common:
+    """A WITH query: its AST, the names of its columns if given, and the WITH queries that it may use itself."""
+
+    query: exp.Expr
+    columns: tuple[str, ...]
+    context: "Context"
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """One query text being bound; views and WITH queries are bound with contexts of their own but the same ids."""
+
+    catalog: Catalog
+    query: SelectText
+    ids: Iterator[int] = field(default_factory=lambda: count(1))
+    ctes: Mapping[str, Common] = field(default_factory=dict)
+
+    def column(self, name: str, type: Type, nullable: bool) -> Column:
+        """A new column."""
+        return Column(next(self.ids), name, type, nullable)
+
+    def inside(self, query: SelectText) -> "Context":
+        """The context of a view's text."""
+        return Context(self.catalog, query, self.ids)
+
+    def rehearsal(self) -> "Context":
+        """The same, with ids of its own, to check a query that is bound again where it is used."""
+        return replace(self, ids=count(1))
+
+    def span(self, node: exp.Expr) -> Span:
+        return self.query.span(node)
+
+    def error(self, code: str, message: str, node: exp.Expr, hint: str = "") -> SquallError:
+        return SquallError(code, message, self.span(node), hint)
+
+    def refuse(self, node: exp.Expr, construct: Unsupported | None = None) -> SquallError:
+        """SQ3001 for a construct, by default the one of the node's class, at its keyword or the node."""
+        what = construct or NODES.get(type(node).__name__) or Unsupported(f"{type(node).__name__.upper()} here")
+        span = self.query.keyword(node, what.keyword) if what.keyword else self.span(node)
+        return SquallError("SQ3001", f"{what.name} is not supported yet", span, what.hint)
+
+    def only(self, node: exp.Expr, *handled: str) -> None:
+        """Refuse a node that says more than the arguments handled: nothing is silently dropped."""
+        for key, value in node.args.items():
+            if key in handled or value is None or value is False or value == [] or value == "":
+                continue
+            kind = type(node).__name__
+            known = CLAUSES.get(f"{kind}.{key}") or CLAUSES.get(key)
+            construct = known or Unsupported(f"{key.strip('_').replace('_', ' ').upper()} of {kind.upper()}")
+            parts = value if isinstance(value, list) else [value]
+            raise self.refuse(next((p for p in parts if isinstance(p, exp.Expr)), node), construct)

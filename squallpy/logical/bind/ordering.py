@@ -1,0 +1,96 @@
+"""ORDER BY, LIMIT and OFFSET: for what is printed."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from sqlglot import exp
+
+from squallpy.base.types import Kind
+from squallpy.frontend.unsupported import Unsupported
+from squallpy.logical.bind.aggregation import replace_known
+from squallpy.logical.bind.context import Context
+from squallpy.logical.bind.scalar import Scalars
+from squallpy.logical.expressions import Column, Expr, columns
+from squallpy.logical.nodes import Limit, Node, Project, Sort
+
+
+class Selected(Protocol):
+    """An item of the select list."""
+
+    @property
+    def expr(self) -> Expr: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ordering:
+    """One key of ORDER BY and where it was written."""
+
+    expr: Expr
+    descending: bool
+    nulls_first: bool
+    node: exp.Expr
+
+
+def ordinal(ctx: Context, node: exp.Expr, items: list[Selected], clause: str) -> Expr | None:
+    """The item that a bare whole number names; None for anything else."""
+    if not isinstance(node, exp.Literal) or node.is_string or not node.name.isdigit():
+        return None
+    position = int(node.name)
+    if not 1 <= position <= len(items):
+        raise ctx.error("SQ2006", f"{clause} {position}: the select list has {len(items)} columns", node)
+    return items[position - 1].expr
+
+
+def bind_order(clause: exp.Order | None, items: list[Selected], scalars: Scalars) -> list[Ordering]:
+    """The keys of ORDER BY; as in Spark, NULLs come first when ascending and last when descending."""
+    if clause is None:
+        return []
+    ctx = scalars.ctx
+    ctx.only(clause, "expressions")
+    keys = []
+    for key in clause.expressions:
+        ctx.only(key, "this", "desc", "nulls_first")
+        expr = ordinal(ctx, key.this, items, "ORDER BY")
+        expr = scalars.bind(key.this) if expr is None else expr
+        if expr.type.kind is Kind.INTERVAL:
+            raise ctx.error("SQ2005", "an INTERVAL has no order", key.this)
+        keys.append(Ordering(expr, bool(key.args.get("desc")), bool(key.args.get("nulls_first")), key.this))
+    return keys
+
+
+def place_sort(plan: Node, outputs: tuple[tuple[Column, Expr], ...], order: list[Ordering]) -> Node:
+    """Project with the Sort above it, or below where a key is not selected.
+
+    SELECT a ORDER BY a  →  Sort(Project)        SELECT a ORDER BY b  →  Project(Sort)
+    """
+    if not order:
+        return Project(plan, outputs)
+    names = {expr: column for column, expr in reversed(outputs)}
+    above = [replace_known(key.expr, names) for key in order]
+    known = {column for column, _ in outputs}
+    if all(columns(expr) <= known for expr in above):
+        keys = tuple((e, key.descending, key.nulls_first) for e, key in zip(above, order, strict=True))
+        return Sort(Project(plan, outputs), keys)
+    return Project(Sort(plan, tuple((key.expr, key.descending, key.nulls_first) for key in order)), outputs)
+
+
+def bind_limit(ctx: Context, select: exp.Select, plan: Node) -> Node:
+    """LIMIT and OFFSET, whole numbers both."""
+    limit, offset = select.args.get("limit"), select.args.get("offset")
+    if limit is None and offset is None:
+        return plan
+    count = None
+    if limit is not None:
+        if not isinstance(limit, exp.Limit):
+            raise ctx.refuse(limit, Unsupported("FETCH", "FETCH", "use LIMIT"))
+        ctx.only(limit, "expression")
+        count = whole(ctx, limit.expression, "LIMIT")
+    if offset is not None:
+        ctx.only(offset, "expression")
+    return Limit(plan, count, whole(ctx, offset.expression, "OFFSET") if offset is not None else 0)
+
+
+def whole(ctx: Context, node: exp.Expr, clause: str) -> int:
+    if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit():
+        return int(node.name)
+    raise ctx.error("SQ2005", f"{clause} needs a whole number", node)

@@ -1,0 +1,279 @@
+"""Scalar expressions of the AST → typed expressions. One handler per class of node; any other is refused by name."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sqlglot import exp
+
+from squallpy.base.errors import SquallError
+from squallpy.base.types import BOOLEAN, NULL, VARCHAR, Kind, Type
+from squallpy.frontend.typenames import named_type
+from squallpy.logical.bind import temporal
+from squallpy.logical.bind.aggregation import Aggregation
+from squallpy.logical.bind.context import Context
+from squallpy.logical.bind.scope import Scope
+from squallpy.logical.coerce import cast, convert, number_literal
+from squallpy.logical.expressions import Expr, Literal
+from squallpy.logical.functions import call, case, conjunction
+
+
+@dataclass(frozen=True, slots=True)
+class Scalars:
+    """Binds the expressions of one clause.
+
+    `clause` is what messages call it; `aggregation` is None where aggregates make no sense; `aliases` are the select
+    list's names, seen before columns unless the column is one of `keys`, or only after them if `columns_first`.
+    """
+
+    ctx: Context
+    scope: Scope
+    clause: str
+    aggregation: Aggregation | None = None
+    aliases: Mapping[str, list[Expr]] = field(default_factory=dict)
+    keys: frozenset[Expr] = frozenset()
+    columns_first: bool = False
+
+    def bind(self, node: exp.Expr) -> Expr:
+        """The typed expression of a node; every error points at the node or below it."""
+        if type(node) not in HANDLERS:
+            raise self.ctx.refuse(node)
+        handler, arguments = HANDLERS[type(node)]
+        self.ctx.only(node, *arguments)
+        try:
+            return handler(self, node)
+        except SquallError as error:
+            raise error.at(self.ctx.span(node)) from None
+
+    def condition(self, node: exp.Expr) -> Expr:
+        """A predicate: anything that is BOOLEAN, or NULL."""
+        bound = self.bind(node)
+        if bound.type.kind is Kind.NULL:
+            return Literal(None, BOOLEAN)
+        if bound.type != BOOLEAN:
+            raise self.ctx.error("SQ2005", f"{self.clause} needs a condition, this is {bound.type}", node)
+        return bound
+
+    def inner(self) -> "Scalars":
+        """The same for the arguments of an aggregate: columns only, no further aggregates."""
+        return replace(self, clause="an aggregate", aggregation=None, aliases={})
+
+    def comparands(self, nodes: list[exp.Expr]) -> list[Expr]:
+        """Expressions to be compared; text constants beside a DATE or TIMESTAMP are read as such."""
+        bound = [self.bind(node) for node in nodes]
+        moment = next((e.type for e in bound if e.type.is_temporal), None)
+        if moment is None:
+            return bound
+        return [self.as_moment(e, moment, node) for e, node in zip(bound, nodes, strict=True)]
+
+    def as_moment(self, expr: Expr, moment: Type, node: exp.Expr) -> Expr:
+        if not (isinstance(expr, Literal) and expr.type == VARCHAR):
+            return expr
+        try:
+            return Literal(convert(expr.value, VARCHAR, moment), moment)
+        except SquallError as error:
+            raise error.at(self.ctx.span(node)) from None
+
+
+Handler = Callable[[Scalars, Any], Expr]
+HANDLERS: dict[type[exp.Expr], tuple[Handler, tuple[str, ...]]] = {}
+
+
+def handles(*kinds: type[exp.Expr], args: str) -> Callable[[Handler], Handler]:
+    """Register the handler of classes of nodes, with the arguments of theirs that it reads."""
+
+    def register(handler: Handler) -> Handler:
+        for kind in kinds:
+            HANDLERS[kind] = (handler, tuple(args.split()))
+        return handler
+
+    return register
+
+
+@handles(exp.Paren, args="this")
+def parenthesis(s: Scalars, node: exp.Paren) -> Expr:
+    return s.bind(node.this)
+
+
+@handles(exp.Column, args="this table")
+def column(s: Scalars, node: exp.Column) -> Expr:
+    """A column, or the name of an item of the select list where the clause sees those."""
+    named = [] if node.args.get("table") else s.aliases.get(node.name.lower(), [])
+    if named:
+        found = s.scope.find(node.name)
+        wins = bool(found) if s.columns_first else len(found) == 1 and found[0] in s.keys
+        if not wins:
+            if any(other != named[0] for other in named):
+                raise s.ctx.error("SQ2002", f'"{node.name}" names several items of SELECT', node)
+            return named[0]
+    return s.scope.resolve(s.ctx, node)
+
+
+@handles(exp.Literal, args="this is_string")
+def literal(s: Scalars, node: exp.Literal) -> Expr:
+    return Literal(node.name, VARCHAR) if node.is_string else number_literal(node.name)
+
+
+@handles(exp.Null, args="")
+def null(s: Scalars, node: exp.Null) -> Expr:
+    return Literal(None, NULL)
+
+
+@handles(exp.Boolean, args="this")
+def boolean(s: Scalars, node: exp.Boolean) -> Expr:
+    return Literal(bool(node.this), BOOLEAN)
+
+
+@handles(exp.Interval, args="this unit fraction_in_string")
+def interval(s: Scalars, node: exp.Interval) -> Expr:
+    return temporal.interval(s.ctx, node)
+
+
+OPERATORS = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
+
+
+@handles(*OPERATORS, args="this expression typed safe")
+def arithmetic(s: Scalars, node: exp.Binary) -> Expr:
+    # NB: sqlglot's `typed` and `safe` of a division say what the dialect is, not what the user wrote
+    op, left, right = OPERATORS[type(node)], s.bind(node.this), s.bind(node.expression)
+    if temporal.involves_time(left, right):
+        return temporal.arithmetic(op, left, right)
+    return call(op, left, right)
+
+
+@handles(exp.Neg, args="this")
+def negative(s: Scalars, node: exp.Neg) -> Expr:
+    return temporal.negate(s.bind(node.this))
+
+
+@handles(exp.DPipe, args="this expression safe")
+def concatenation(s: Scalars, node: exp.DPipe) -> Expr:
+    return call("||", s.bind(node.this), s.bind(node.expression))
+
+
+COMPARISONS = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
+
+
+@handles(*COMPARISONS, args="this expression")
+def comparison(s: Scalars, node: exp.Binary) -> Expr:
+    return call(COMPARISONS[type(node)], *s.comparands([node.this, node.expression]))
+
+
+@handles(exp.And, exp.Or, args="this expression")
+def connective(s: Scalars, node: exp.Connector) -> Expr:
+    """AND and OR, flat: a chain of any length is one call."""
+    kind, parts, spine = type(node), [], node
+    while type(spine) is kind:
+        parts.append(spine.expression)
+        spine = spine.this
+    conditions = [replace(s, clause=kind.__name__.upper()).condition(part) for part in [spine, *reversed(parts)]]
+    return conjunction(conditions) if kind is exp.And else call("or", *conditions)
+
+
+@handles(exp.Not, args="this")
+def negation(s: Scalars, node: exp.Not) -> Expr:
+    return call("not", replace(s, clause="NOT").condition(node.this))
+
+
+@handles(exp.Between, args="this low high")
+def between(s: Scalars, node: exp.Between) -> Expr:
+    value, low, high = s.comparands([node.this, node.args["low"], node.args["high"]])
+    return call("and", call(">=", value, low), call("<=", value, high))
+
+
+@handles(exp.In, args="this expressions")
+def membership(s: Scalars, node: exp.In) -> Expr:
+    """x IN (…): one call over constants; otherwise a disjunction of equalities."""
+    value, *options = s.comparands([node.this, *node.expressions])
+    if all(isinstance(option, Literal) for option in options):
+        return call("in", value, *options)
+    tests = [call("=", value, option) for option in options]
+    return tests[0] if len(tests) == 1 else call("or", *tests)
+
+
+@handles(exp.Like, exp.ILike, args="this expression negate")
+def like(s: Scalars, node: exp.Like | exp.ILike) -> Expr:
+    return matches(s, node, None)
+
+
+@handles(exp.Escape, args="this expression")
+def escape(s: Scalars, node: exp.Escape) -> Expr:
+    if not isinstance(node.this, exp.Like | exp.ILike):
+        raise s.ctx.refuse(node)
+    s.ctx.only(node.this, "this", "expression", "negate")
+    character = s.bind(node.expression)
+    if not isinstance(character, Literal) or len(str(character.value)) != 1:
+        raise s.ctx.error("SQ2005", "ESCAPE needs one character", node.expression)
+    return matches(s, node.this, character)
+
+
+def matches(s: Scalars, node: exp.Like | exp.ILike, character: Literal | None) -> Expr:
+    """LIKE; as in Spark a backslash escapes unless ESCAPE says otherwise. ILIKE compares in lower case."""
+    value, pattern = s.bind(node.this), s.bind(node.expression)
+    if character is None and isinstance(pattern, Literal) and "\\" in str(pattern.value):
+        character = Literal("\\", VARCHAR)
+    if isinstance(node, exp.ILike):
+        value = call("lower", value)
+        pattern = Literal(pattern.value.lower(), VARCHAR) if isinstance(pattern, Literal) and pattern.value else pattern
+    test = call("like", value, pattern, *([character] if character else []))
+    return call("not", test) if node.args.get("negate") else test
+
+
+@handles(exp.Is, args="this expression")
+def truth(s: Scalars, node: exp.Is) -> Expr:
+    """x IS NULL; x IS TRUE and x IS FALSE, which are never NULL."""
+    if isinstance(node.expression, exp.Null):
+        return call("is_null", s.bind(node.this))
+    if not isinstance(node.expression, exp.Boolean):
+        raise s.ctx.refuse(node)
+    value = replace(s, clause="IS TRUE").condition(node.this)
+    test = value if node.expression.this else call("not", value)
+    return call("and", test, call("not", call("is_null", value)))
+
+
+@handles(exp.Cast, args="this to")
+def conversion(s: Scalars, node: exp.Cast) -> Expr:
+    target = node.args["to"]
+    s.ctx.only(target, "this", "expressions", "nested")
+    parameters = [int(p.name) for p in target.expressions]
+    name = "TIMESTAMP" if target.this.value.startswith("TIMESTAMP") else target.this.value
+    return cast(s.bind(node.this), named_type(name, parameters))
+
+
+@handles(exp.Case, args="this ifs default")
+def cases(s: Scalars, node: exp.Case) -> Expr:
+    """CASE WHEN condition …, and CASE x WHEN value … as comparisons with x."""
+    whens = []
+    for branch in node.args["ifs"]:
+        s.ctx.only(branch, "this", "true")
+        if node.this is not None:
+            condition: Expr = call("=", *s.comparands([node.this, branch.this]))
+        else:
+            condition = replace(s, clause="WHEN").condition(branch.this)
+        whens.append((condition, s.bind(branch.args["true"])))
+    default = node.args.get("default")
+    return case(whens, s.bind(default) if default is not None else Literal(None, NULL))
+
+
+@handles(exp.Extract, args="this expression")
+def extraction(s: Scalars, node: exp.Extract) -> Expr:
+    part = node.this.name.upper()
+    name = f"extract_{part.lower().removesuffix('s')}"
+    if name.removeprefix("extract_") not in ("year", "quarter", "month", "day", "hour", "minute", "second"):
+        raise SquallError("SQ3001", f"EXTRACT({part} FROM …) is not supported yet")
+    return call(name, s.bind(node.expression))
+
+
+@handles(exp.Trim, args="this position expression")
+def trimming(s: Scalars, node: exp.Trim) -> Expr:
+    if node.args.get("expression") is not None or node.args.get("position") not in (None, "BOTH"):
+        raise SquallError("SQ3001", "TRIM of anything but spaces at both ends is not supported yet")
+    return call("trim", s.bind(node.this))
+
+
+
+@handles(exp.Anonymous, args="this expressions")
+def named(s: Scalars, node: exp.Anonymous) -> Expr:
+    from squallpy.logical.bind.calls import function  # it binds arguments in turn
+
+    return function(s, node)

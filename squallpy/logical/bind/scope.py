@@ -1,0 +1,67 @@
+"""The columns that a query block can name."""
+
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from squallpy.base.errors import nearest
+from squallpy.logical.bind.context import Context
+from squallpy.logical.expressions import Column
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A table, view or subquery in FROM: its alias and its columns."""
+
+    alias: str
+    columns: tuple[Column, ...]
+
+    def named(self, name: str) -> list[Column]:
+        return [c for c in self.columns if c.name.lower() == name.lower()]
+
+
+@dataclass(slots=True)
+class Scope:
+    """The sources of FROM in order; `merged` are the columns joined with USING, which need no qualifier."""
+
+    sources: list[Source] = field(default_factory=list)
+    merged: dict[str, Column] = field(default_factory=dict)
+    hidden: set[int] = field(default_factory=set)  # the right sides of USING, which * leaves out
+
+    def add(self, ctx: Context, source: Source, node: exp.Expr) -> None:
+        """One more source; SQ2007 if its alias is taken."""
+        if source.alias and any(s.alias.lower() == source.alias.lower() for s in self.sources):
+            raise ctx.error("SQ2007", f'"{source.alias}" is named twice in FROM', node, "give one of them an alias")
+        self.sources.append(source)
+
+    def source(self, ctx: Context, name: str, node: exp.Expr) -> Source:
+        """The source of an alias; SQ2001 if there is none."""
+        for source in self.sources:
+            if source.alias.lower() == name.lower():
+                return source
+        hint = nearest(name, [s.alias for s in self.sources if s.alias])
+        raise ctx.error("SQ2001", f'unknown table "{name}" in FROM', node, hint)
+
+    def find(self, name: str) -> list[Column]:
+        """The columns of an unqualified name."""
+        if name.lower() in self.merged:
+            return [self.merged[name.lower()]]
+        return [column for source in self.sources for column in source.named(name)]
+
+    def resolve(self, ctx: Context, node: exp.Column) -> Column:
+        """The column that a reference means; SQ2001, SQ2002 or SQ2003 if it means none or several."""
+        name, table = node.name, node.args.get("table")
+        source = self.source(ctx, table.name, table) if table else None
+        found = source.named(name) if source else self.find(name)
+        if len(found) == 1:
+            return found[0]
+        if found:
+            owners = [s.alias for s in self.sources if s.named(name)]
+            hint = f"write {' or '.join(f'{o}.{name}' for o in owners)}" if len(owners) > 1 and not source else ""
+            raise ctx.error("SQ2002", f'ambiguous column "{name}"', node.this, hint)
+        known = [c.name for s in ([source] if source else self.sources) for c in s.columns]
+        raise ctx.error("SQ2003", f'unknown column "{name}"', node.this, nearest(name, known))
+
+    def star(self) -> list[Column]:
+        """The columns of *."""
+        return [c for source in self.sources for c in source.columns if c.id not in self.hidden]

@@ -1,0 +1,260 @@
+"""Every scalar operator and function: its arguments, its type, and what it is for.
+
+`call(name, *args)` is how binder and rewrite rules build a Call: it checks and casts the arguments and derives type and
+nullability, so that a Call always fits its arguments.
+
+    call("+", a INT, 0.5)  →  Call("+", (CAST(a AS DECIMAL(12,1)), 0.5), DECIMAL(13,1))
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from squallpy.base.errors import SquallError, nearest
+from squallpy.base.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP, VARCHAR, Kind, Type, as_decimal, decimal
+from squallpy.logical.coerce import coerce, exactly, unify
+from squallpy.logical.expressions import Call, Case, Expr, Literal
+
+Args = tuple[Expr, ...]
+Rule = Callable[[str, Args], tuple[Args, Type]]  # name, arguments → arguments as needed, type of the result
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A scalar function: how many arguments (most None: any number), its type rule, and a line for the manual.
+
+    `nulls`: "any" NULL where an argument is, "never", or "always" possibly NULL.
+    """
+
+    least: int
+    most: int | None
+    rule: Rule
+    doc: str
+    nulls: str = "any"
+
+
+def mismatch(name: str, args: Args, hint: str = "") -> SquallError:
+    types = ", ".join(str(arg.type) for arg in args)
+    return SquallError("SQ2005", f"{name.upper()} does not take ({types})", hint=hint)
+
+
+def plain(args: Args) -> Args:
+    """NULL literals take the type of the first argument that has one."""
+    typed = next((arg.type for arg in args if arg.type.kind is not Kind.NULL), BIGINT)
+    return tuple(coerce(arg, typed) if arg.type.kind is Kind.NULL else arg for arg in args)
+
+
+def smallest(arg: Expr) -> Type:
+    """The DECIMAL of an exact argument; an integer literal only needs its digits."""
+    if isinstance(arg, Literal) and arg.type.is_integer and arg.value is not None:
+        return decimal(len(str(abs(arg.value))), 0)
+    return as_decimal(arg.type)
+
+
+def to_decimals(args: Args) -> Args:
+    return tuple(coerce(arg, smallest(arg)) for arg in args)
+
+
+def numbers(name: str, args: Args) -> Args:
+    """Two numbers, DOUBLE both or exact both."""
+    args = plain(args)
+    if not all(arg.type.is_numeric for arg in args):
+        hint = "CAST the text to a number" if any(arg.type == VARCHAR for arg in args) else ""
+        raise mismatch(name, args, hint)
+    return tuple(coerce(arg, DOUBLE) for arg in args) if any(arg.type == DOUBLE for arg in args) else args
+
+
+def additive(name: str, args: Args) -> tuple[Args, Type]:
+    args = numbers(name, args)
+    if args[0].type == DOUBLE:
+        return args, DOUBLE
+    if all(arg.type.is_integer for arg in args):
+        return args, BIGINT
+    args = to_decimals(args)
+    scale = max(arg.type.scale for arg in args)
+    digits = max(arg.type.precision - arg.type.scale for arg in args)
+    args = tuple(rescale(arg, scale) for arg in args)
+    return args, decimal(digits + scale + 1, scale)
+
+
+def rescale(arg: Expr, scale: int) -> Expr:
+    return coerce(arg, decimal(arg.type.precision - arg.type.scale + scale, scale))
+
+
+def times(name: str, args: Args) -> tuple[Args, Type]:
+    args = numbers(name, args)
+    if args[0].type == DOUBLE:
+        return args, DOUBLE
+    if all(arg.type.is_integer for arg in args):
+        return args, BIGINT
+    args = to_decimals(args)
+    scale = sum(arg.type.scale for arg in args)
+    if scale > 38:
+        types = " * ".join(str(arg.type) for arg in args)
+        raise SquallError("SQ2005", f"{types} has more than 38 decimals", hint="CAST a factor to DOUBLE or a smaller scale")
+    return args, decimal(sum(arg.type.precision for arg in args), scale)
+
+
+def quotient(name: str, args: Args) -> tuple[Args, Type]:
+    return tuple(coerce(arg, DOUBLE) for arg in numbers(name, args)), DOUBLE
+
+
+def remainder(name: str, args: Args) -> tuple[Args, Type]:
+    args = numbers(name, args)
+    if args[0].type == DOUBLE:
+        raise mismatch(name, args, "% is for exact numbers")
+    if all(arg.type.is_integer for arg in args):
+        return args, BIGINT
+    args = to_decimals(args)
+    scale = max(arg.type.scale for arg in args)
+    digits = max(arg.type.precision - arg.type.scale for arg in args)
+    return tuple(rescale(arg, scale) for arg in args), decimal(digits + scale, scale)
+
+
+def same(name: str, args: Args) -> tuple[Args, Type]:
+    args = plain(args)
+    if not args[0].type.is_numeric:
+        raise mismatch(name, args)
+    return args, args[0].type
+
+
+def comparable(name: str, args: Args) -> tuple[Args, Type]:
+    target = unify([arg.type for arg in args])
+    if target is None or target.kind is Kind.INTERVAL:
+        raise SquallError("SQ2005", f"cannot compare {' with '.join(str(a.type) for a in args[:2])}", hint="CAST one side")
+    if target.kind is Kind.NULL:
+        target = BIGINT
+    if target.kind is Kind.DECIMAL:  # a literal with fewer digits than its type would make the other side wider
+        target = unify([smallest(arg) for arg in args if arg.type.kind is not Kind.NULL]) or target
+    return tuple(coerce(arg, target) for arg in args), BOOLEAN
+
+
+def booleans(name: str, args: Args) -> tuple[Args, Type]:
+    args = tuple(coerce(arg, BOOLEAN) if arg.type.kind is Kind.NULL else arg for arg in args)
+    if not all(arg.type == BOOLEAN for arg in args):
+        raise mismatch(name, tuple(arg for arg in args if arg.type != BOOLEAN), "write a comparison")
+    return args, BOOLEAN
+
+
+def anything(name: str, args: Args) -> tuple[Args, Type]:
+    return args, BOOLEAN
+
+
+def takes(result: Type, *accepted: tuple[Kind, ...]) -> Rule:
+    """A rule for fixed argument kinds; the last one repeats. NULL literals take the first kind."""
+
+    def rule(name: str, args: Args) -> tuple[Args, Type]:
+        checked = []
+        for i, arg in enumerate(args):
+            kinds = accepted[min(i, len(accepted) - 1)]
+            if arg.type.kind is Kind.NULL:
+                arg = coerce(arg, Type(kinds[0]))
+            if arg.type.kind not in kinds:
+                raise mismatch(name, args, "CAST it to VARCHAR" if kinds == TEXT else "")
+            checked.append(arg)
+        return tuple(checked), result
+
+    return rule
+
+
+TEXT, WHOLE = (Kind.VARCHAR,), (Kind.INT, Kind.BIGINT)
+DAYS, TIMES, MOMENTS = (Kind.DATE,), (Kind.TIMESTAMP,), (Kind.DATE, Kind.TIMESTAMP)
+
+
+def months(name: str, args: Args) -> tuple[Args, Type]:
+    return takes(args[0].type, MOMENTS, WHOLE)(name, args)
+
+
+def alike(name: str, args: Args) -> tuple[Args, Type]:
+    if not all(isinstance(arg, Literal) for arg in args[1:]):
+        raise SquallError("SQ3001", "LIKE with a pattern that is not a constant is not supported yet")
+    return takes(BOOLEAN, TEXT)(name, args)
+
+
+def listed(name: str, args: Args) -> tuple[Args, Type]:
+    assert all(isinstance(arg, Literal) for arg in args[1:])
+    return comparable(name, args)
+
+
+FUNCTIONS: dict[str, Function] = {
+    "+": Function(2, 2, additive, "sum; INT and BIGINT give BIGINT, DECIMAL one digit more"),
+    "-": Function(2, 2, additive, "difference"),
+    "*": Function(2, 2, times, "product; DECIMAL precisions and scales add up, at most 38 digits"),
+    "/": Function(2, 2, quotient, "quotient, always DOUBLE; NULL where the divisor is 0", "divisor"),
+    "%": Function(2, 2, remainder, "remainder with the sign of the dividend; NULL where the divisor is 0", "divisor"),
+    "negate": Function(1, 1, same, "-x"),
+    "abs": Function(1, 1, same, "absolute value"),
+    "=": Function(2, 2, comparable, "equal; both sides are cast to their common type"),
+    "<>": Function(2, 2, comparable, "not equal"),
+    "<": Function(2, 2, comparable, "less; VARCHAR by code points"),
+    "<=": Function(2, 2, comparable, "less or equal"),
+    ">": Function(2, 2, comparable, "greater"),
+    ">=": Function(2, 2, comparable, "greater or equal"),
+    "and": Function(2, None, booleans, "three-valued AND of any number of conditions"),
+    "or": Function(2, None, booleans, "three-valued OR of any number of conditions"),
+    "not": Function(1, 1, booleans, "three-valued NOT"),
+    "is_null": Function(1, 1, anything, "TRUE or FALSE, never NULL", "never"),
+    "in": Function(2, None, listed, "x IN (constants); NULL where nothing matches and one is NULL"),
+    "like": Function(2, 3, alike, "x LIKE pattern [ESCAPE e]; the escape is given wherever the pattern has one"),
+    "||": Function(2, 2, takes(VARCHAR, TEXT), "concatenation; NULL where one side is"),
+    "substring": Function(2, 3, takes(VARCHAR, TEXT, WHOLE), "SUBSTRING(x, start from 1 or from the end if negative [, length])"),
+    "upper": Function(1, 1, takes(VARCHAR, TEXT), "upper case"),
+    "lower": Function(1, 1, takes(VARCHAR, TEXT), "lower case"),
+    "trim": Function(1, 1, takes(VARCHAR, TEXT), "without spaces at both ends"),
+    "length": Function(1, 1, takes(INT, TEXT), "number of characters"),
+    **{
+        f"extract_{part}": Function(1, 1, takes(INT, MOMENTS), f"the {part} of a DATE or TIMESTAMP")
+        for part in ("year", "quarter", "month", "day")
+    },
+    **{
+        f"extract_{part}": Function(1, 1, takes(INT, TIMES), f"the {part} of a TIMESTAMP, whole")
+        for part in ("hour", "minute", "second")
+    },
+    "add_months": Function(2, 2, months, "months later; the day is cut to the month's last"),
+    "add_days": Function(2, 2, takes(DATE, DAYS, WHOLE), "days later"),
+    "add_micros": Function(2, 2, takes(TIMESTAMP, TIMES, WHOLE), "microseconds later"),
+    "days_between": Function(2, 2, takes(INT, DAYS), "first date minus second, in days"),
+}  # fmt: skip
+
+
+def call(name: str, *args: Expr) -> Call:
+    """The Call of a function over arguments; raises SQ2004 for an unknown name, SQ2005 for arguments that do not fit."""
+    function = FUNCTIONS.get(name)
+    if function is None:
+        raise SquallError("SQ2004", f'unknown function "{name}"', hint=nearest(name, FUNCTIONS))
+    if len(args) < function.least or (function.most is not None and len(args) > function.most):
+        counts = sorted({function.least, function.most or function.least})
+        wanted = " to ".join(map(str, counts)) + ("" if function.most else " or more")
+        raise SquallError("SQ2005", f"{name.upper()} takes {wanted} arguments, not {len(args)}")
+    fitted, type = function.rule(name, args)
+    return Call(name, fitted, type, nullable(function, fitted))
+
+
+def nullable(function: Function, args: Args) -> bool:
+    if function.nulls == "never":
+        return False
+    if function.nulls == "divisor":
+        divisor = args[1]
+        return args[0].nullable or not (isinstance(divisor, Literal) and bool(divisor.value))
+    return any(arg.nullable for arg in args)
+
+
+def conjunction(conditions: list[Expr]) -> Expr:
+    """AND of one or more conditions, flat."""
+    flat = [part for c in conditions for part in (c.args if isinstance(c, Call) and c.name == "and" else (c,))]
+    return flat[0] if len(flat) == 1 else call("and", *flat)
+
+
+def case(whens: list[tuple[Expr, Expr]], otherwise: Expr) -> Case:
+    """CASE with its values cast to their common type; SQ2005 if they have none."""
+    values = [value for _, value in whens] + [otherwise]
+    target = unify([value.type for value in values])
+    if target is None:
+        types = ", ".join(dict.fromkeys(str(value.type) for value in values))
+        raise SquallError("SQ2005", f"the branches of a CASE have no common type: {types}")
+    if target.kind is Kind.NULL:
+        target = VARCHAR
+    conditions = [booleans("when", (condition,))[0][0] for condition, _ in whens]
+    fitted = tuple((c, exactly(v, target)) for c, (_, v) in zip(conditions, whens, strict=True))
+    return Case(fitted, exactly(otherwise, target), target)
+
+
