@@ -3,6 +3,7 @@
 Each batch brings the change ΔQ of the view; the result answers with the printed rows that went and that came.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,7 @@ from squallpy.runtime.evaluate.numbers import LIMIT, largest
 from squallpy.runtime.evaluate.vector import Frame, Vec, arrow_type, to_arrow
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.lanes import unpack
+from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.storage import Words
 from squallpy.runtime.state.store import PoolLayout, Store, StoreLayout
 
@@ -44,19 +46,28 @@ class Result:
     def __init__(self, plan: Plan) -> None:
         self._finish, self._pool = plan.finish, plan.result
         self._printer = _Printer(plan.finish, plan.result)
+        self._scratch = Pool(len(plan.result.keys), plan.result.payload)
         self.schema = self._printer.schema
 
-    def apply(self, store: Store, change: Delta, first: bool) -> Changes:
-        """Add a change to the view. `first`: nothing has been printed before this batch."""
+    def apply(self, store: Store, changes: Sequence[Delta], first: bool, wanted: bool = True) -> Changes | None:
+        """Add changes, one from each partition, to the view; the printed rows that went and came, if `wanted`.
+
+        `first`: nothing has been printed before this batch.
+        """
         pool = store[RESULT]
-        keys = change.keys
-        if self._finish.single and first and not len(keys):
-            keys = np.empty((1, 0), np.int64)
-            change = Delta(change.name, keys, np.zeros((1, self._pool.payload.width), np.int64))
+        self._scratch.clear()
+        for change in changes:  # a group may have changed in several partitions
+            self._scratch.upsert(change.keys, change.words)
+        keys, words = self._scratch.rows()
+        if self._finish.single and not len(keys):
+            keys, words = np.empty((1, 0), np.int64), np.zeros((1, self._pool.payload.width), np.int64)
+        if not wanted:
+            pool.upsert(keys, words)
+            return None
         before = _payloads(pool.words, pool.probe(keys))
         top = self._finish.limit is not None or self._finish.offset
         shown = self.final(store) if top and not first else None
-        pool.upsert(keys, np.ascontiguousarray(change.words))
+        pool.upsert(keys, words)
         if top:
             now = self.final(store)
             return _difference(now.slice(0, 0) if shown is None else shown, now)

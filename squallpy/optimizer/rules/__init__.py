@@ -1,0 +1,1 @@
+"""Rules: pure functions from a node to a new node, or None where they do not apply."""

@@ -1,0 +1,117 @@
+"""The optimizer as a value that can be printed: stages in order, each run until nothing changes."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from squallpy.logical.expressions import Expr, transform
+from squallpy.logical.nodes import Aggregate, Filter, Join, Limit, Node, Project, Query, Sort
+from squallpy.optimizer.rules import booleans, filters
+
+NodeRule = Callable[[Node], Node | None]
+ExprRule = Callable[[Expr], Expr | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Rules that are applied together, bottom-up, to a fixed point. `why` says why the stage stands where it stands."""
+
+    name: str
+    why: str
+    nodes: tuple[NodeRule, ...] = ()
+    exprs: tuple[ExprRule, ...] = ()
+
+
+STAGES = (
+    Stage(
+        "normalise predicates",
+        "first, so that conjuncts hidden in OR and NOT are seen by what follows",
+        exprs=(
+            booleans.fold_constant_in_and,
+            booleans.fold_constant_in_or,
+            booleans.fold_not,
+            booleans.factor_conjunct_out_of_or,
+        ),
+    ),
+    Stage(
+        "restrict inputs",
+        "before filters move: afterwards an OR over two inputs is a join condition",
+        nodes=(filters.merge_filters, filters.push_filter_below_project, filters.restrict_inputs_of_or),
+    ),
+    Stage(
+        "push filters",
+        "last, when all conjuncts are known: smaller deltas and smaller views",
+        nodes=(
+            filters.drop_true_filter,
+            filters.merge_filters,
+            filters.push_filter_below_project,
+            filters.push_filter_below_join,
+        ),
+    ),
+)
+
+
+def optimise(query: Query, stages: tuple[Stage, ...] = STAGES) -> Query:
+    """The query with all stages applied; its output columns stay what they were."""
+    plan = query.plan
+    for _, plan in trace(query.plan, stages):
+        pass
+    return query if plan is query.plan else replace(query, plan=plan)
+
+
+def trace(plan: Node, stages: tuple[Stage, ...] = STAGES) -> Iterator[tuple[str, Node]]:
+    """Each rule that changed something, with the plan after it (EXPLAIN TRACE)."""
+    for stage in stages:
+        changed = True
+        while changed:
+            changed = False
+            for rule in stage.nodes:
+                after = rewrite(plan, rule)
+                if after is not plan:
+                    _same_output(plan, after, rule.__name__)
+                    plan, changed = after, True
+                    yield rule.__name__, plan
+            for expr_rule in stage.exprs:
+                after = rewrite_exprs(plan, expr_rule)
+                if after is not plan:
+                    _same_output(plan, after, expr_rule.__name__)
+                    plan, changed = after, True
+                    yield expr_rule.__name__, plan
+
+
+def _same_output(before: Node, after: Node, rule: str) -> None:
+    for a, b in zip(before.output, after.output, strict=True):
+        assert a == b, f"rule {rule} changed {a.name}: {a.type} → {b.name}: {b.type}"
+
+
+def rewrite(node: Node, rule: NodeRule) -> Node:
+    """One pass of a rule, bottom-up; an unchanged tree keeps its identity."""
+    node = with_inputs(node, tuple(rewrite(child, rule) for child in node.inputs))
+    return rule(node) or node
+
+
+def rewrite_exprs(node: Node, rule: ExprRule) -> Node:
+    """One pass of an expression rule over all predicates of a plan."""
+    node = with_inputs(node, tuple(rewrite_exprs(child, rule) for child in node.inputs))
+    match node:
+        case Filter(_, predicate):
+            new = transform(predicate, rule)
+            return node if new is predicate else replace(node, predicate=new)
+        case Join(_, _, on) if on is not None:
+            new = transform(on, rule)
+            return node if new is on else replace(node, on=new)
+    return node
+
+
+def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
+    """The node over other inputs; itself if they are the same objects."""
+    if all(a is b for a, b in zip(node.inputs, inputs, strict=True)):
+        return node
+    match node:
+        case Join():
+            return replace(node, left=inputs[0], right=inputs[1])
+        case Filter() | Project() | Aggregate() | Sort() | Limit():
+            return replace(node, child=inputs[0])
+    raise AssertionError(f"{type(node).__name__} has no inputs")
+
+
+__all__ = ["STAGES", "Stage", "optimise", "rewrite", "trace"]

@@ -1,0 +1,96 @@
+"""The local executor: the plan in this process, in one partition. Durable only if it has a checkpoint."""
+
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+
+import pyarrow as pa
+
+from squallpy.physical.plan import Plan
+from squallpy.runtime.pipeline import Input, Node, Publisher, Sender, Stats, unpack_changes
+from squallpy.runtime.result import Changes, Result, result_layout
+from squallpy.runtime.state.partition import StatePartition
+from squallpy.runtime.state.store import Store, StoreLayout
+from squallpy.runtime.triggers import Machine, store_layout
+
+OnBatch = Callable[[int, Changes | None, Stats], bool]  # batch, printed changes, statistics → go on?
+
+
+class LocalExecutor:
+    """Runs a plan of one partition over its input, batch by batch, from batch 0."""
+
+    def __init__(self, plan: Plan, input: Input, wanted: bool = True) -> None:
+        assert plan.partitions == 1
+        self._input, self._wanted = input, wanted
+        self._sender, self._machine, self._result = Sender(plan, input), Machine(plan), Result(plan)
+        self._store = Store(StoreLayout((*store_layout(plan).pools, *result_layout(plan).pools)))
+        self.schema = self._result.schema
+        self.next = 0
+
+    def step(self) -> tuple[Changes | None, Stats]:
+        """Apply the next batch."""
+        deltas, stats = self._sender.deltas(self.next, 0, 1, self._store.dictionary)
+        read = perf_counter()
+        change = self._machine.apply(self._store, [delta for _, delta in deltas])
+        changes = self._result.apply(self._store, [change], self.next == 0, self._wanted)
+        stats |= {"trigger_seconds": perf_counter() - read, "state_bytes": self._store.nbytes}
+        self.next += 1
+        return changes, stats
+
+    def run(self, on_batch: OnBatch) -> None:
+        """Apply all batches, or until `on_batch` says stop."""
+        while self.next < self._input.replay.batches:
+            if not on_batch(self.next, *self.step()):
+                return
+
+    def final(self) -> pa.Table:
+        """The printed result as of the last batch."""
+        return self._result.final(self._store)
+
+
+class DurableLocalExecutor:
+    """The same with its state in a checkpoint: started again over it, it goes on where it was."""
+
+    def __init__(
+        self, plan: Plan, input: Input, checkpoint: Path, local: Path, fingerprint: str, snapshot_bytes: int, wanted: bool = True
+    ) -> None:
+        assert plan.partitions == 1
+        self._input = input
+        self._sender, self._publisher = Sender(plan, input), Publisher(plan, wanted)
+        self.schema = self._publisher.result.schema
+
+        def partition(name: str, layout: StoreLayout, run: Callable[[Store, list[bytes]], bytes]) -> StatePartition:
+            return StatePartition(local / name, f"{checkpoint}/{name}", layout, run, fingerprint, snapshot_every=snapshot_bytes)
+
+        self._node = partition("partition-0", store_layout(plan), Node(plan).run)
+        self._result = partition("result", result_layout(plan), self._publisher.run)
+        self._progress = checkpoint / "batch"
+        self.next = int(self._progress.read_text()) if self._progress.exists() else 0
+
+    def step(self) -> tuple[Changes | None, Stats]:
+        """Apply the next batch, once: a batch that an earlier run applied gives the output that it had then."""
+        started = perf_counter()
+        messages = [message for _, message in self._sender.messages(self.next, 0, 1)]
+        output = self._node.apply(self.next, messages)
+        printed = self._result.apply(self.next, [b"first" if self.next == 0 else b"", output])
+        changes, stats = unpack_changes(printed)
+        stats |= {"trigger_seconds": perf_counter() - started}
+        return changes, stats
+
+    def commit(self) -> None:
+        """The batch has reached its sink."""
+        self.next += 1
+        temporary = self._progress.with_suffix(".new")
+        temporary.write_text(str(self.next))
+        temporary.replace(self._progress)
+
+    def run(self, on_batch: OnBatch) -> None:
+        while self.next < self._input.replay.batches:
+            batch = self.next
+            go_on = on_batch(batch, *self.step())
+            self.commit()
+            if not go_on:
+                return
+
+    def final(self) -> pa.Table:
+        return self._publisher.result.final(self._result.store())
