@@ -1,0 +1,75 @@
+"""Engine settings: `--set k=v`, listed by `squall options`."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from squallpy.base.errors import SquallError, nearest
+
+
+def setting(default: Any, meaning: str, least: int | None = None) -> Any:
+    return field(default=default, metadata={"meaning": meaning, "least": least})
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What can be tuned; the defaults suit a laptop."""
+
+    partitions: int = setting(2, "state partitions on Spark, each with its own pools", 1)
+    splits: int = setting(2, "Spark tasks that read one micro-batch", 1)
+    batch_rows: int = setting(10_000, "tuples per micro-batch over all streams, unless --batch-rows says otherwise", 1)
+    snapshot_mb: int = setting(64, "size of a partition's log, in MB, at which its state is written out whole", 1)
+    local_dir: str = setting("", "folder for mapped state; shared memory if empty")
+    optimizer: bool = setting(True, "rewrite the logical plan; off shows what the rules are worth")
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One setting as `squall options` lists it."""
+
+    name: str
+    type: str
+    default: str
+    meaning: str
+
+
+def listed() -> list[Option]:
+    """All settings in order."""
+    return [Option(f.name, f.type.__name__ if isinstance(f.type, type) else str(f.type), _show(f.default), f.metadata["meaning"]) for f in fields(Settings)]
+
+
+def parse(assignments: Iterable[str], settings: Settings | None = None) -> Settings:
+    """Settings with `name=value` assignments applied; SQ7001 for an unknown name, SQ7003 for a value that does not fit."""
+    settings = settings or Settings()
+    known = {f.name: f for f in fields(Settings)}
+    for assignment in assignments:
+        name, equals, text = assignment.partition("=")
+        name = name.strip()
+        if name not in known:
+            raise SquallError("SQ7001", f'unknown setting "{name}"', hint=nearest(name, known))
+        if not equals:
+            raise SquallError("SQ7003", f'--set {name} needs a value', hint=f"--set {name}={_show(known[name].default)}")
+        settings = replace(settings, **{name: _value(name, text.strip(), known[name].default, known[name].metadata["least"])})
+    return settings
+
+
+def _value(name: str, text: str, default: Any, least: int | None) -> Any:
+    if isinstance(default, bool):
+        if text.lower() in ("true", "on", "1", "yes"):
+            return True
+        if text.lower() in ("false", "off", "0", "no"):
+            return False
+        raise SquallError("SQ7003", f'{name} is on or off, not "{text}"')
+    if isinstance(default, int):
+        try:
+            value = int(text)
+        except ValueError:
+            raise SquallError("SQ7003", f'{name} is a whole number, not "{text}"') from None
+        if least is not None and value < least:
+            raise SquallError("SQ7003", f"{name} is at least {least}, not {value}")
+        return value
+    return text
+
+
+def _show(value: Any) -> str:
+    return ("on" if value else "off") if isinstance(value, bool) else str(value)

@@ -1,0 +1,87 @@
+"""Physical plans as people read them: `squall explain physical` and `squall explain stages`."""
+
+from squallpy.base.rings import Payload
+from squallpy.maintain.relational.show import Names
+from squallpy.physical.plan import Feed, Let, Lookup, Plan, PoolPlan, Route, Update, Where
+
+
+def plan_text(plan: Plan) -> str:
+    """Components: feeds with their routes, pools with their layouts, statements as lookup steps."""
+    lines = [f"PARTITIONS {plan.partitions}", ""]
+    for feed, updates in zip(plan.feeds, plan.updates, strict=True):
+        kind = "stream" if feed.relation.stream else "table"
+        lines.append(f"FEED {kind} {feed.relation.name}({', '.join(feed.fields)}) → {route_text(feed.route)}")
+        for delta in feed.deltas:
+            lines.append(f"  {delta.name}({Names(delta.keys).list(delta.keys)}) {payload_text(plan.delta(delta.name).payload)}")
+        lines += [f"    {update_text(update)}" for update in updates]
+        lines.append("")
+    lines.append("POOLS")
+    lines += [f"  {pool_text(pool)}" for pool in plan.pools]
+    lines.append("RESULT on the driver")
+    lines.append(f"  {pool_text(plan.result)}")
+    return "\n".join(lines) + "\n"
+
+
+def route_text(route: Route) -> str:
+    match route.fields:
+        case None:
+            return "every partition"
+        case ():
+            return "partition by row"
+    return f"partition by {', '.join(c.name for c in route.fields)}"
+
+
+def payload_text(payload: Payload) -> str:
+    return f"⟨{', '.join(ring.name for ring in payload.rings)}⟩"
+
+
+def pool_text(pool: PoolPlan) -> str:
+    names = Names(pool.keys)
+    slices = "".join(f" slice({', '.join(names(pool.keys[i]) for i in s)})" for s in pool.slices)
+    return f"{pool.name}({names.list(pool.keys)}) {payload_text(pool.payload)}{slices}"
+
+
+def update_text(update: Update) -> str:
+    """Δ → probe V → slice W → add to target, with what one tuple of the delta costs."""
+    names = Names([*update.variables, *(v for s in update.steps if isinstance(s, Lookup) for _, v in s.binds)])
+    steps = []
+    for step in update.steps:
+        match step:
+            case Lookup(source, how, _, bound):
+                steps.append(f"{how} {source}({names.list(v for _, v in bound)})")
+            case Where(predicate):
+                steps.append(f"where {names.expr(predicate)}")
+            case Let(variable, value):
+                steps.append(f"let {names(variable)} := {names.expr(value)}")
+    steps.append(f"add to {update.target}({names.list(update.keys)})")
+    return f"{update.delta} → " + " → ".join(steps) + f"    [{cost(update)}]"
+
+
+def cost(update: Update) -> str:
+    """What one tuple of the delta costs: a probe O(1), a slice as many records as it finds, a scan all of a view."""
+    hows = [step.how for step in update.steps if isinstance(step, Lookup)]
+    if "scan" in hows:
+        return "O(n)"
+    return "O(slice)" if "slice" in hows else "O(1)"
+
+
+def stages_text(plan: Plan) -> str:
+    """The jobs and stages of one micro-batch on Spark."""
+    exchanged = [_sent(feed) for feed in plan.feeds]
+    statements = sum(len(updates) for updates in plan.updates)
+    return "\n".join(
+        [
+            "JOB 1 of 1 per batch, 2 stages",
+            f"  STAGE 1  feed: read, filter, pre-aggregate {', '.join(f.relation.name for f in plan.feeds)}",
+            *(f"    EXCHANGE  {line}" for line in exchanged),
+            f"  STAGE 2  apply: {statements} statements in one block on {plan.partitions} partitions",
+            f"    GATHER    ΔQ({', '.join(c.name for c in plan.result.keys)}) → driver",
+            "  DRIVER   add ΔQ to Q, print what changed",
+            "",
+        ]
+    )
+
+
+def _sent(feed: Feed) -> str:
+    deltas = ", ".join(f"{d.name}({', '.join(c.name for c in d.keys)})" for d in feed.deltas)
+    return f"{deltas} → {route_text(feed.route)}"
