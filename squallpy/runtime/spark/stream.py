@@ -1,0 +1,193 @@
+"""The micro-batch loop: Structured Streaming keeps the offsets, `foreachBatch` runs one Spark job per batch.
+
+    run(session, StreamJob(batches=10, splits=2, partitions=2, feed, apply, checkpoint), on_batch)   →  9
+
+Spark's `rate-micro-batch` source is the clock: it ticks once per batch, and the batch's number in the checkpoint is
+the offset, of which everything else is a pure function. (A Python source says the same with two more processes, a
+second Python hop and 0.01 s more per batch.) A batch is committed when `on_batch` has returned, and is run again after
+a crash before that.
+"""
+
+import json
+import pickle
+import threading
+import uuid
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from time import perf_counter
+from typing import Any
+from urllib.parse import urlsplit
+
+from pyspark import cloudpickle
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from squallpy.runtime.spark.tasks import OUTPUT, ROW, Apply, ApplyStage, Feed, FeedStage, Shipment
+
+_LOOK = 0.5  # seconds between looks at whether Spark's loop still runs
+
+
+@dataclass(frozen=True, slots=True)
+class StreamJob:
+    """A bounded replay: micro-batches 0 … batches−1, each of `splits` tasks that read and `partitions` that apply.
+
+    `feed` and `apply` are pickled once; what they keep on themselves stays in a worker from batch to batch, but is
+    lost with it, and no partition is tied to one worker. A SquallError raised by either ends the run as itself.
+    """
+
+    batches: int
+    splits: int
+    partitions: int
+    feed: Feed
+    apply: Apply
+    checkpoint: str
+
+    def __post_init__(self) -> None:
+        assert self.batches >= 0 and self.splits > 0 and self.partitions > 0
+
+
+@dataclass(frozen=True, slots=True)
+class BatchTimes:
+    """Seconds that a batch took, and where."""
+
+    batch: int
+    job: float
+    """The Spark job, from its planning to its rows on the driver."""
+    feed: float
+    """The slowest split."""
+    apply: float
+    """The slowest partition."""
+    between: float
+    """From the end of the batch before to the start of this: Spark's commit and next offset. 0 for the first."""
+    spark: dict[str, Any]
+    """Spark's own progress report of the batch before, `durationMs` among it; empty for the first."""
+
+    @property
+    def fixed(self) -> float:
+        """What the batch would have cost without anything in it."""
+        return self.job - self.feed - self.apply + self.between
+
+    def metrics(self) -> dict[str, Any]:
+        """As a plain dictionary, for `--metrics`."""
+        return asdict(self) | {"fixed": self.fixed}
+
+
+OnBatch = Callable[[int, list[bytes], BatchTimes], bool]
+"""(batch, outputs by partition, times) → whether to go on. Called again for a batch that was not committed."""
+
+
+def run(session: SparkSession, job: StreamJob, on_batch: OnBatch, stop: threading.Event | None = None) -> int:
+    """Runs the job from where its checkpoint stands; returns the last batch done, −1 if none ever was.
+
+    Ends after the last batch, or after the one in work when `on_batch` returns False, `stop` is set or Ctrl-C is
+    pressed (then with KeyboardInterrupt; a second one does not wait). Raises what `on_batch` raised and any SquallError
+    of `feed` and `apply`; that batch is not committed, and comes again in the next run.
+    """
+    loop = _Loop(session, job, on_batch, stop or threading.Event())
+    query = loop.start()
+    try:
+        try:
+            loop.wait(query)
+        except KeyboardInterrupt:
+            loop.stop.set()
+            loop.wait(query)
+            raise
+    finally:
+        query.stop()
+        loop.shipment.packed.destroy()
+    if loop.error:
+        raise loop.error
+    return loop.last
+
+
+class _Loop:
+    """What the callback and the caller's thread share. Only the callback's thread writes, until `ended`."""
+
+    def __init__(self, session: SparkSession, job: StreamJob, on_batch: OnBatch, stop: threading.Event) -> None:
+        self.session, self.job, self.on_batch, self.stop = session, job, on_batch, stop
+        packed = session.sparkContext.broadcast(cloudpickle.dumps((job.feed, job.apply)))
+        self.shipment = Shipment(uuid.uuid4().hex, packed)
+        self.ended = threading.Event()
+        self.error: BaseException | None = None
+        self.last = -1
+        self._until: float | None = None  # when the batch before was done
+        self._query: StreamingQuery | None = None
+
+    def start(self) -> StreamingQuery:
+        """Starts Spark's loop at the first batch that the checkpoint does not call committed."""
+        clock = (
+            self.session.readStream.format("rate-micro-batch")
+            .option("rowsPerBatch", self.job.splits)
+            .option("numPartitions", self.job.splits)
+            .load()
+        )
+        _write_plainly(self.session, self.job.checkpoint)
+        writer = clock.select("value").writeStream.foreachBatch(self._tick)
+        self._query = writer.option("checkpointLocation", self.job.checkpoint).start()
+        return self._query
+
+    def wait(self, query: StreamingQuery) -> None:
+        """Until the callback has ended the run, or Spark has without it."""
+        while not self.ended.wait(_LOOK):
+            if not query.isActive and not self.ended.is_set():
+                self.error = query.exception() or RuntimeError("Spark ended the stream by itself")
+                return
+
+    def _tick(self, clock: DataFrame, batch: int) -> None:
+        self.last = max(self.last, min(batch, self.job.batches) - 1)
+        try:
+            done = batch >= self.job.batches or self.stop.is_set()
+            if not done:
+                self._run(clock, batch)
+                return
+        except BaseException as error:
+            self.error = error
+        self.ended.set()
+        # NB: returning would commit a batch that was not run. And what is raised must be short: Spark looks through
+        # its text with a regular expression that overflows the stack on a long one.
+        raise _End from None
+
+    def _run(self, clock: DataFrame, batch: int) -> None:
+        start = perf_counter()
+        stages = FeedStage(self.shipment, batch, self.job.partitions), ApplyStage(self.shipment, batch)
+        sent = clock.mapInArrow(stages[0], ROW).repartitionById(self.job.partitions, "target")
+        rows = sorted(sent.mapInArrow(stages[1], OUTPUT).collect(), key=lambda row: row.partition)
+        for row in rows:
+            if row.failed:
+                raise pickle.loads(row.payload)
+        assert [row.partition for row in rows] == list(range(self.job.partitions))
+        end = perf_counter()
+        times = BatchTimes(
+            batch,
+            job=end - start,
+            feed=max(row.feed for row in rows),
+            apply=max(row.apply for row in rows),
+            between=start - self._until if self._until else 0.0,
+            spark=self._progress(),
+        )
+        if not self.on_batch(batch, [bytes(row.payload) for row in rows], times):
+            self.stop.set()
+        self._until, self.last = perf_counter(), batch
+
+    def _progress(self) -> dict[str, Any]:
+        # NB: Spark's own text; PySpark's object for it takes ten times as long to build
+        progress = self._query and self._query._jsq.lastProgress()  # type: ignore[attr-defined]
+        return dict(json.loads(progress.json())) if progress else {}
+
+
+class _End(Exception):
+    """Tells Spark's loop to end without a commit."""
+
+
+def _write_plainly(session: SparkSession, checkpoint: str) -> None:
+    """Lets Spark write a local checkpoint through java.io: four processes fewer per file, 0.08 s fewer per batch.
+
+    Its choice for local paths runs `readlink` and `chmod` for each file. Both rename, so both are atomic. Elsewhere
+    (HDFS, object stores) Spark's choice stands.
+    """
+    key = "spark.sql.streaming.checkpointFileManagerClass"
+    if urlsplit(checkpoint).scheme in ("", "file"):
+        package = "org.apache.spark.sql.execution.streaming.checkpointing"
+        session.conf.set(key, f"{package}.FileSystemBasedCheckpointFileManager")
+    else:
+        session.conf.unset(key)
