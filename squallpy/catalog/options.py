@@ -28,8 +28,10 @@ def check_format(name: str) -> str:
 
 
 def check_option(key: str, value: str, given: Mapping[str, str]) -> tuple[str, str]:
-    """Key and value as they are kept, `sep` as `delimiter`; SQ7002 if the key is unknown, given before, or the value not
-    a choice."""
+    """Key and value as they are kept, `sep` as `delimiter`.
+
+    Raises SQ7002 if the key is unknown or given before, or the value is not one of its choices.
+    """
     if key.lower() not in OPTIONS:
         raise SquallError("SQ7002", f'unknown option "{key}"', hint=nearest(key, OPTIONS))
     kept = "delimiter" if key.lower() == "sep" else key.lower()

@@ -3,19 +3,20 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from squallpy.base.errors import Span, SquallError, nearest
 from squallpy.base.types import Kind
 from squallpy.catalog.options import check_format, check_option
 from squallpy.catalog.relation import Field, Relation
+from squallpy.frontend.grammars import Parsed
 from squallpy.frontend.statements import CreateRelation
 from squallpy.frontend.strings import unquote
 from squallpy.frontend.text import ScriptText
 from squallpy.frontend.typenames import named_type
 
 if TYPE_CHECKING:
-    from lark import Token, Tree
+    from lark import Token
 
 MICROS = {"MS": 1_000, "MILLISECOND": 1_000, "SEC": 1_000_000, "S": 1_000_000, "SECOND": 1_000_000,
           "MIN": 60_000_000, "MINUTE": 60_000_000, "H": 3_600_000_000, "HOUR": 3_600_000_000,
@@ -27,7 +28,7 @@ def token_span(script: ScriptText, token: "Token") -> Span:
     return script.span(token.start_pos, token.end_pos)
 
 
-def name_of(tree: "Tree[Any]") -> str:
+def name_of(tree: Parsed) -> str:
     """The name in a `name` node, without backquotes."""
     return str(tree.children[0]).strip("`")
 
@@ -40,7 +41,7 @@ class Columns:
     key: list[tuple[str, Span]] = field(default_factory=list)
 
 
-def declare(script: ScriptText, tree: "Tree[Any]") -> CreateRelation:
+def declare(script: ScriptText, tree: Parsed) -> CreateRelation:
     """The statement of a `create_relation` tree; raises SQ2007, SQ2003, SQ7002 and others at their tokens."""
     kind, name, columns, source, options, timestamp = tree.children
     name_span = token_span(script, name.children[0])
@@ -71,7 +72,7 @@ def at(span: Span) -> Iterator[None]:
         raise error.at(span) from None
 
 
-def read_columns(script: ScriptText, tree: "Tree[Any]") -> Columns:
+def read_columns(script: ScriptText, tree: Parsed) -> Columns:
     read = Columns()
     for item in tree.children:
         span = token_span(script, next(iter(item.scan_values(lambda _: True))))
@@ -87,7 +88,7 @@ def read_columns(script: ScriptText, tree: "Tree[Any]") -> Columns:
     return read
 
 
-def read_column(script: ScriptText, tree: "Tree[Any]", span: Span, read: Columns) -> None:
+def read_column(script: ScriptText, tree: Parsed, span: Span, read: Columns) -> None:
     name, type_tree, *constraints = tree.children
     if any(f.name.lower() == name_of(name).lower() for f in read.fields):
         raise SquallError("SQ2007", f'column "{name_of(name)}" is declared twice', span)
@@ -114,7 +115,7 @@ def mark_keys(read: Columns) -> tuple[Field, ...]:
     return tuple(Field(f.name, f.type, f.nullable and f.name.lower() not in keys) for f in read.fields)
 
 
-def read_options(script: ScriptText, tree: "Tree[Any]") -> dict[str, str]:
+def read_options(script: ScriptText, tree: Parsed) -> dict[str, str]:
     kept: dict[str, str] = {}
     for option in tree.children:
         key, value_tree = option.children
@@ -126,7 +127,7 @@ def read_options(script: ScriptText, tree: "Tree[Any]") -> dict[str, str]:
     return kept
 
 
-def read_timestamp(script: ScriptText, tree: "Tree[Any]", fields: tuple[Field, ...]) -> tuple[str, int]:
+def read_timestamp(script: ScriptText, tree: Parsed, fields: tuple[Field, ...]) -> tuple[str, int]:
     """Event time: the column, checked where columns are declared, and the delay in µs."""
     name, delay = tree.children
     span = token_span(script, name.children[0])

@@ -7,7 +7,7 @@ arguments that it does not know. Ours keeps name, arguments and place: `Anonymou
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.parsers.spark import SparkParser
-from sqlglot.tokens import TokenType
+from sqlglot.tokenizer_core import TokenType
 
 KEPT = ("CAST", "TRY_CAST", "EXTRACT", "TRIM")
 
@@ -29,7 +29,7 @@ class Squall(Spark):
 
         def _parse_from_for(self) -> exp.Expr:
             """SUBSTRING(x FROM a FOR b) as SUBSTRING(x, a, b); the parser of sqlglot would take both at once."""
-            args = self._parse_csv(self._parse_bitwise)
+            args: list[exp.Expr | None] = [*self._parse_csv(self._parse_bitwise)]
             if len(args) == 1 and self._match(TokenType.FROM):
                 args.append(self._parse_bitwise())
                 if self._match(TokenType.FOR):

@@ -2,10 +2,12 @@
 
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lark import Lark
+
+Parsed = Any  # a lark Tree: its children are trees or tokens, as its rule says
 
 PACKAGE = Path(__file__).resolve().parent.parent
 

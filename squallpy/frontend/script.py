@@ -1,17 +1,17 @@
 """The text of a script → its statements."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from squallpy.base.errors import SquallError
 from squallpy.frontend.declare import declare, name_of, token_span
-from squallpy.frontend.grammars import load_grammar
+from squallpy.frontend.grammars import Parsed, load_grammar
 from squallpy.frontend.select import SelectText, parse_select
 from squallpy.frontend.statements import CreateView, Select, Statement
 from squallpy.frontend.text import ScriptText
 from squallpy.frontend.unsupported import STATEMENTS
 
 if TYPE_CHECKING:
-    from lark import Lark, Token, Tree, UnexpectedInput
+    from lark import Lark, Token, UnexpectedInput
 
 TERMINALS = {
     "NAME": "a name", "QUOTED": "", "STRING": "a string", "INTEGER": "a number", "SIGNED_NUMBER": "a number",
@@ -20,7 +20,7 @@ TERMINALS = {
 
 
 def parse_script(text: str, file: str) -> list[Statement]:
-    """The statements of a script in order; raises SquallError (SQ1001 syntax, SQ3001 not supported, …) at the first mistake.
+    """The statements of a script in order; raises SquallError (SQ1001, SQ3001, …) at the first mistake.
 
     CREATE STREAM r (a INT) USING csv OPTIONS (path 'r'); SELECT a FROM r;   →   [CreateRelation, Select]
     """
@@ -29,13 +29,13 @@ def parse_script(text: str, file: str) -> list[Statement]:
     script = ScriptText(text, file)
     parser = load_grammar("script")
     try:
-        tree = parser.parse(text)
+        tree: Parsed = parser.parse(text)
     except UnexpectedInput as error:
         raise syntax_error(script, parser, error) from None
     return [statement(script, child) for child in tree.children]
 
 
-def statement(script: ScriptText, tree: "Tree[Any]") -> Statement:
+def statement(script: ScriptText, tree: Parsed) -> Statement:
     match tree.data:
         case "create_relation":
             return declare(script, tree)
@@ -44,7 +44,7 @@ def statement(script: ScriptText, tree: "Tree[Any]") -> Statement:
     return Select(query(script, tree))
 
 
-def create_view(script: ScriptText, tree: "Tree[Any]") -> CreateView:
+def create_view(script: ScriptText, tree: Parsed) -> CreateView:
     name, columns, body = tree.children
     names = tuple(name_of(n) for n in columns.children) if columns else ()
     if len({n.lower() for n in names}) < len(names):
@@ -52,7 +52,7 @@ def create_view(script: ScriptText, tree: "Tree[Any]") -> CreateView:
     return CreateView(name_of(name), names, query(script, body), token_span(script, name.children[0]))
 
 
-def query(script: ScriptText, tree: "Tree[Any]") -> SelectText:
+def query(script: ScriptText, tree: Parsed) -> SelectText:
     token: Token = tree.children[0]
     assert token.start_pos is not None
     return parse_select(script, token.start_pos, token.start_pos + len(token.rstrip()))

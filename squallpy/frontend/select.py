@@ -44,14 +44,16 @@ class SelectText:
         return self.script.span(self.start + node.meta["start"], self.start + node.meta["end"] + 1)
 
     def keyword(self, node: "exp.Expr", word: str) -> Span:
-        """The place of the keyword that introduces a node: the last one up to the node's end; the node if there is none."""
-        inside = place(node) or place(node.parent) if node.parent else place(node)
-        limit = inside[1] if inside else len(self.text)
-        same = [t for t in self.tokens if t.text.upper().split()[:1] == [word.upper()]]
-        before = [t for t in same if t.start < limit] or same
-        if not before:
+        """The place of a node's keyword: just before the node, else the last one up to its end, else the node."""
+        start, end = place(node) or place(node.parent) or (0, len(self.text))
+        if word == "/*+":
+            return self.script.span(self.start + self.text.find(word), self.start + self.text.find(word) + 3)
+        lead = [t for t in self.tokens if t.start < start][-3:]
+        same = [t for t in self.tokens if t.text.upper().split()[:1] == [word]]
+        near, within = [t for t in lead if t in same], [t for t in same if t.start < end]
+        if not same:
             return self.span(node)
-        token = before[-1]
+        token = (near or within or same[:1])[-1]
         return self.script.span(self.start + token.start, self.start + token.end + 1)
 
     def words(self, node: "exp.Expr") -> str:
@@ -92,7 +94,21 @@ def parse_select(script: ScriptText, start: int, end: int) -> SelectText:
     except RecursionError:
         raise SquallError("SQ1001", "this query is nested too deeply", script.span(start)) from None
     assert len(trees) == 1, "one query has no semicolon"
-    return SelectText(script, start, end, trees[0])
+    query = SelectText(script, start, end, trees[0])
+    refuse_stray_commas(query)
+    return query
+
+
+CLOSING = ("FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", ")", ",")
+
+
+def refuse_stray_commas(query: SelectText) -> None:
+    """SQ1001 for a comma that nothing follows: sqlglot forgives `SELECT a, FROM r`, Spark does not."""
+    following = [*(t.text.upper().split()[0] if t.text.strip() else "" for t in query.tokens[1:]), ")"]
+    for token, word in zip(query.tokens, following, strict=True):
+        if token.text == "," and token.token_type.name == "COMMA" and word in CLOSING:
+            span = query.script.span(query.start + token.start)
+            raise SquallError("SQ1001", "a comma that nothing follows", span, "take it away")
 
 
 def parse_error(script: ScriptText, start: int, error: Any) -> SquallError:
@@ -104,10 +120,11 @@ def parse_error(script: ScriptText, start: int, error: Any) -> SquallError:
     lines = text.split("\n")[: first["line"] - 1]
     last = sum(len(line) + 1 for line in lines) + first["col"]
     begin = max(0, last - max(1, len(word)))
-    if not text[begin:last] == word:
+    if text[begin:last] != word:
         begin = text.find(lead + word) + len(lead)
     span = script.span(start + begin, start + begin + max(1, len(word)))
-    return SquallError("SQ1001", f'unexpected "{word}"' if word else "syntax error", span, spoken(first["description"] or ""))
+    message = f'unexpected "{word}"' if word else "syntax error"
+    return SquallError("SQ1001", message, span, spoken(first["description"] or ""))
 
 
 def spoken(description: str) -> str:

@@ -29,7 +29,8 @@ def named_type(name: str, parameters: Sequence[int] = ()) -> Type:
     if upper in DECIMALS:
         precision, scale = (*parameters, 0)[:2] if parameters else (10, 0)
         if not (0 <= scale <= precision and 1 <= precision <= 38):
-            raise SquallError("SQ2005", f"DECIMAL({precision},{scale}) needs 1 <= precision <= 38 and 0 <= scale <= precision")
+            limits = "needs 1 <= precision <= 38 and 0 <= scale <= precision"
+            raise SquallError("SQ2005", f"DECIMAL({precision},{scale}) {limits}")
         return decimal(precision, scale)
     if upper not in TYPE_NAMES:
         raise SquallError("SQ2008", f'unknown type "{name}"', hint=nearest(name, (*TYPE_NAMES, *DECIMALS)))

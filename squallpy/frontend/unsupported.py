@@ -14,15 +14,15 @@ class Unsupported:
 
 SCRIPT_HINT = "a script has CREATE STREAM, CREATE TABLE, CREATE VIEW and SELECT"
 
-STATEMENTS: dict[str, str] = {
-    word: SCRIPT_HINT
-    for word in ("ALTER", "ANALYZE", "CACHE", "CALL", "COMMENT", "COPY", "DELETE", "DESC", "DESCRIBE", "DROP", "EXPLAIN",
-                 "FROM", "GRANT", "INSERT", "LOAD", "MERGE", "REFRESH", "SET", "SHOW", "TRUNCATE", "UPDATE", "USE", "VALUES")
-}  # fmt: skip
+STATEMENTS: dict[str, str] = dict.fromkeys(
+    ("ALTER", "ANALYZE", "CACHE", "CALL", "COMMENT", "COPY", "DELETE", "DESC", "DESCRIBE", "DROP", "EXPLAIN", "FROM",
+     "GRANT", "INSERT", "LOAD", "MERGE", "REFRESH", "SET", "SHOW", "TRUNCATE", "UPDATE", "USE", "VALUES"),
+    SCRIPT_HINT,
+)  # fmt: skip
 
 # arguments of sqlglot's nodes that mean something we do not do: (node, argument) or argument alone
 CLAUSES: dict[str, Unsupported] = {
-    "Select.hint": Unsupported("a query hint"),
+    "Select.hint": Unsupported("a query hint", "/*+"),
     "Select.into": Unsupported("SELECT INTO", "INTO"),
     "Select.kind": Unsupported("SELECT AS STRUCT or VALUE", "AS"),
     "Select.operation_modifiers": Unsupported("this modifier of SELECT", "SELECT"),
@@ -30,7 +30,7 @@ CLAUSES: dict[str, Unsupported] = {
     "match": Unsupported("MATCH_RECOGNIZE", "MATCH_RECOGNIZE"),
     "laterals": Unsupported("LATERAL VIEW", "LATERAL"),
     "connect": Unsupported("CONNECT BY", "CONNECT"),
-    "pivots": Unsupported("PIVOT and UNPIVOT"),
+    "pivots": Unsupported("PIVOT or UNPIVOT", "PIVOT"),
     "prewhere": Unsupported("PREWHERE", "PREWHERE"),
     "qualify": Unsupported("QUALIFY", "QUALIFY"),
     "windows": Unsupported("a WINDOW clause", "WINDOW"),
@@ -89,8 +89,8 @@ NODES: dict[str, Unsupported] = {
     "Intersect": Unsupported("INTERSECT", "INTERSECT"),
     "Except": Unsupported("EXCEPT", "EXCEPT"),
     "Exists": Unsupported("EXISTS", "EXISTS"),
-    "Select": Unsupported("a subquery in an expression"),
-    "Subquery": Unsupported("a subquery in an expression"),
+    "Select": Unsupported("a subquery in an expression", "SELECT"),
+    "Subquery": Unsupported("a subquery in an expression", "SELECT"),
     "Any": Unsupported("ANY (…)", "ANY"),
     "All": Unsupported("ALL (…)", "ALL"),
     "Window": Unsupported("a window function (OVER)", "OVER"),
@@ -98,7 +98,7 @@ NODES: dict[str, Unsupported] = {
     "WithinGroup": Unsupported("WITHIN GROUP", "WITHIN"),
     "IgnoreNulls": Unsupported("IGNORE NULLS", "IGNORE"),
     "RespectNulls": Unsupported("RESPECT NULLS", "RESPECT"),
-    "TryCast": Unsupported("TRY_CAST", "", "use CAST"),
+    "TryCast": Unsupported("TRY_CAST", "TRY_CAST", "use CAST"),
     "Lateral": Unsupported("LATERAL", "LATERAL"),
     "Unnest": Unsupported("UNNEST", "UNNEST"),
     "Values": Unsupported("VALUES", "VALUES"),
@@ -114,8 +114,15 @@ NODES: dict[str, Unsupported] = {
     "BitwiseNot": Unsupported("~", "~"),
     "Collate": Unsupported("COLLATE", "COLLATE"),
     "AtTimeZone": Unsupported("AT TIME ZONE", "AT"),
-    "CurrentDate": Unsupported("CURRENT_DATE", "", "write DATE '…': an answer must not change by itself"),
-    "CurrentTimestamp": Unsupported("CURRENT_TIMESTAMP", "", "write TIMESTAMP '…': an answer must not change by itself"),
+    "CurrentDate": Unsupported("CURRENT_DATE", "CURRENT_DATE", "write DATE '…'"),
+    "CurrentTimestamp": Unsupported("CURRENT_TIMESTAMP", "CURRENT_TIMESTAMP", "write TIMESTAMP '…'"),
+    "Rollup": Unsupported("ROLLUP", "ROLLUP"),
+    "Cube": Unsupported("CUBE", "CUBE"),
+    "GroupingSets": Unsupported("GROUPING SETS", "GROUPING"),
+    "Table": Unsupported("a table in parentheses"),
+    "Var": Unsupported("ALL here", "ALL"),
+    "Alias": Unsupported("a name inside an expression", "AS"),
+    "Star": Unsupported("* inside an expression"),
     "Lambda": Unsupported("a lambda"),
     "Bracket": Unsupported("x[i]"),
     "Dot": Unsupported("a field of a struct"),
@@ -128,7 +135,8 @@ NODES: dict[str, Unsupported] = {
 
 # functions that are known but not maintained yet
 AGGREGATES: tuple[str, ...] = (
-    "MIN", "MAX", "STDDEV", "STDDEV_POP", "STDDEV_SAMP", "VARIANCE", "VAR_POP", "VAR_SAMP", "CORR", "COVAR_POP", "COVAR_SAMP",
-    "COLLECT_LIST", "COLLECT_SET", "ARRAY_AGG", "FIRST", "LAST", "ANY_VALUE", "MEDIAN", "PERCENTILE", "MODE", "COUNT_IF",
-    "BOOL_AND", "BOOL_OR", "EVERY", "SOME", "APPROX_COUNT_DISTINCT", "STRING_AGG", "LISTAGG", "MIN_BY", "MAX_BY",
+    "MIN", "MAX", "STDDEV", "STDDEV_POP", "STDDEV_SAMP", "VARIANCE", "VAR_POP", "VAR_SAMP", "CORR", "COVAR_POP",
+    "COVAR_SAMP", "COLLECT_LIST", "COLLECT_SET", "ARRAY_AGG", "FIRST", "LAST", "ANY_VALUE", "MEDIAN", "PERCENTILE",
+    "MODE", "COUNT_IF", "BOOL_AND", "BOOL_OR", "EVERY", "SOME", "APPROX_COUNT_DISTINCT", "STRING_AGG", "LISTAGG",
+    "MIN_BY", "MAX_BY",
 )  # fmt: skip

@@ -32,7 +32,7 @@ def number_literal(text: str) -> Literal:
     value, scale = int((whole or "0") + fraction), len(fraction)
     digits = max(len(str(value)), scale)
     if digits > CONTEXT_DIGITS:
-        raise SquallError("SQ2005", f"{text} has more than {CONTEXT_DIGITS} digits", hint="write it as a DOUBLE, with e0")
+        raise SquallError("SQ2005", f"{text} has more than {CONTEXT_DIGITS} digits", hint="write a DOUBLE, with e0")
     if "." in text or value >= 2**63:
         return Literal(value, decimal(digits, scale))
     return Literal(value, INT if value < 2**31 else BIGINT)
@@ -66,9 +66,9 @@ def exactly(expr: Expr, target: Type) -> Expr:
 def cast(expr: Expr, target: Type) -> Expr:
     """CAST(expr AS target) as written by a user; raises SQ2005 where no such cast exists."""
     source = expr.type
-    if source.kind is not Kind.NULL and source != target and target.kind not in CASTS.get(source.kind, frozenset()):
-        if not (source.kind is target.kind is Kind.DECIMAL):
-            raise SquallError("SQ2005", f"cannot cast {source} to {target}")
+    possible = source == target or source.kind is Kind.NULL or target.kind in CASTS.get(source.kind, frozenset())
+    if not possible:
+        raise SquallError("SQ2005", f"cannot cast {source} to {target}")
     if isinstance(expr, Literal):
         return Literal(convert(expr.value, source, target), target)
     return expr if source == target else Cast(expr, target)

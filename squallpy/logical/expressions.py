@@ -176,6 +176,8 @@ def show_call(call: Call) -> str:
             return f"-{args[0]}"
         case "is_null":
             return f"{args[0]} IS NULL"
+        case "like" if len(args) == 3:
+            return f"{args[0]} LIKE {args[1]} ESCAPE {args[2]}"
         case "in":
             return f"{args[0]} IN ({', '.join(args[1:])})"
         case "and" | "or":

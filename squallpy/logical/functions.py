@@ -90,7 +90,7 @@ def times(name: str, args: Args) -> tuple[Args, Type]:
     scale = sum(arg.type.scale for arg in args)
     if scale > 38:
         types = " * ".join(str(arg.type) for arg in args)
-        raise SquallError("SQ2005", f"{types} has more than 38 decimals", hint="CAST a factor to DOUBLE or a smaller scale")
+        raise SquallError("SQ2005", f"{types} has more than 38 decimals", hint="CAST a factor to DOUBLE")
     return args, decimal(sum(arg.type.precision for arg in args), scale)
 
 
@@ -120,7 +120,8 @@ def same(name: str, args: Args) -> tuple[Args, Type]:
 def comparable(name: str, args: Args) -> tuple[Args, Type]:
     target = unify([arg.type for arg in args])
     if target is None or target.kind is Kind.INTERVAL:
-        raise SquallError("SQ2005", f"cannot compare {' with '.join(str(a.type) for a in args[:2])}", hint="CAST one side")
+        types = " with ".join(dict.fromkeys(str(arg.type) for arg in args))
+        raise SquallError("SQ2005", f"cannot compare {types}", hint="CAST one side")
     if target.kind is Kind.NULL:
         target = BIGINT
     if target.kind is Kind.DECIMAL:  # a literal with fewer digits than its type would make the other side wider
@@ -196,7 +197,7 @@ FUNCTIONS: dict[str, Function] = {
     "in": Function(2, None, listed, "x IN (constants); NULL where nothing matches and one is NULL"),
     "like": Function(2, 3, alike, "x LIKE pattern [ESCAPE e]; the escape is given wherever the pattern has one"),
     "||": Function(2, 2, takes(VARCHAR, TEXT), "concatenation; NULL where one side is"),
-    "substring": Function(2, 3, takes(VARCHAR, TEXT, WHOLE), "SUBSTRING(x, start from 1 or from the end if negative [, length])"),
+    "substring": Function(2, 3, takes(VARCHAR, TEXT, WHOLE), "part from a position, counted from the end if negative"),
     "upper": Function(1, 1, takes(VARCHAR, TEXT), "upper case"),
     "lower": Function(1, 1, takes(VARCHAR, TEXT), "lower case"),
     "trim": Function(1, 1, takes(VARCHAR, TEXT), "without spaces at both ends"),
@@ -217,7 +218,7 @@ FUNCTIONS: dict[str, Function] = {
 
 
 def call(name: str, *args: Expr) -> Call:
-    """The Call of a function over arguments; raises SQ2004 for an unknown name, SQ2005 for arguments that do not fit."""
+    """The Call of a function; raises SQ2004 for an unknown name, SQ2005 for arguments that do not fit."""
     function = FUNCTIONS.get(name)
     if function is None:
         raise SquallError("SQ2004", f'unknown function "{name}"', hint=nearest(name, FUNCTIONS))

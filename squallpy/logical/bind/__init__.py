@@ -30,8 +30,8 @@ class Script:
 def compile_script(text: str, file: str, infer: Infer) -> Script:
     """Parse and bind a script.
 
-    `infer` gives the fields of a relation declared without columns, the op column left out. Raises SquallError at the first
-    mistake, with its place in `file`.
+    `infer` gives the fields of a relation declared without columns, the op column left out. Raises SquallError at
+    the first mistake, with its place in `file`.
     """
     from squallpy.frontend.script import parse_script
     from squallpy.frontend.statements import CreateRelation, CreateView

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from squallpy.base.errors import SquallError
+from squallpy.base.types import VARCHAR, Kind
 from squallpy.frontend.unsupported import Unsupported
 from squallpy.logical.bind.aggregation import Aggregation, is_aggregate, replace_known
 from squallpy.logical.bind.context import Common, Context
@@ -12,10 +13,12 @@ from squallpy.logical.bind.ordering import Ordering, bind_limit, bind_order, ord
 from squallpy.logical.bind.scalar import Scalars
 from squallpy.logical.bind.scope import Scope
 from squallpy.logical.bind.sources import bind_from, bind_nested, has_aggregate
-from squallpy.logical.expressions import Column, Expr, columns
+from squallpy.logical.expressions import Column, Expr, Literal, columns
 from squallpy.logical.nodes import Aggregate, Filter, Node
 
-SELECT_PARTS = ("with_", "expressions", "distinct", "from_", "joins", "where", "group", "having", "order", "limit", "offset")
+SELECT_PARTS = (
+    "with_", "expressions", "distinct", "from_", "joins", "where", "group", "having", "order", "limit", "offset",
+)  # fmt: skip
 
 
 def bind_query(ctx: Context, node: exp.Expr, *, nested: bool = False) -> Node:
@@ -75,6 +78,7 @@ class Block:
     select: exp.Select
     scope: Scope = field(default_factory=Scope)
     keys: dict[Expr, Column] = field(default_factory=dict)
+    grouping: bool = False
 
     def bind(self) -> Node:
         ctx, select = self.ctx, self.select
@@ -88,7 +92,8 @@ class Block:
         having = self.having(items, aggregation)
         order = bind_order(select.args.get("order"), items, self.seeing(items, aggregation, "ORDER BY"))
         group = select.args.get("group")
-        if group is not None or having is not None or aggregation.aggs:
+        self.grouping = group is not None or having is not None or bool(aggregation.aggs)
+        if self.grouping:
             plan = self.aggregate(plan, aggregation)
             items = [replace(i, expr=self.grouped(i.expr, i.node)) for i in items]
             order = [replace(o, expr=self.grouped(o.expr, o.node)) for o in order]
@@ -96,7 +101,7 @@ class Block:
                 plan = Filter(plan, self.grouped(having, select.args["having"].this))
         if select.args.get("distinct") is not None:
             plan, items, order = self.distinct(plan, items, order)
-        outputs = tuple((ctx.column(i.name, i.expr.type, i.expr.nullable), i.expr) for i in items)
+        outputs = tuple(self.output(item) for item in items)
         plan = place_sort(plan, outputs, order)
         return bind_limit(ctx, select, plan)
 
@@ -123,6 +128,13 @@ class Block:
         name = node.name if isinstance(node, exp.Column) else self.ctx.query.words(node)
         return Item(name, scalars.bind(node), node)
 
+    def output(self, item: Item) -> tuple[Column, Expr]:
+        """The column of an item; a bare NULL is a VARCHAR, an INTERVAL no column at all (SQ2005)."""
+        if item.expr.type.kind is Kind.INTERVAL:
+            raise self.ctx.error("SQ2005", "an INTERVAL cannot be selected", item.node, "add it to a DATE or TIMESTAMP")
+        expr = Literal(None, VARCHAR) if item.expr.type.kind is Kind.NULL else item.expr
+        return self.ctx.column(item.name, expr.type, expr.nullable), expr
+
     def seeing(self, items: list[Item], aggregation: Aggregation | None, clause: str) -> Scalars:
         """Expressions of a clause that sees the names of the select list."""
         aliases: dict[str, list[Expr]] = {}
@@ -145,7 +157,8 @@ class Block:
             if aggregated is not None:
                 raise self.ctx.error("SQ2009", "GROUP BY cannot name an aggregate", node)
             if expr not in self.keys:
-                name = expr.name if isinstance(expr, Column) else next((i.name for i in items if i.expr == expr), str(expr))
+                selected = next((i.name for i in items if i.expr == expr), str(expr))
+                name = expr.name if isinstance(expr, Column) else selected
                 self.keys[expr] = self.ctx.column(name, expr.type, expr.nullable)
 
     def having(self, items: list[Item], aggregation: Aggregation) -> Expr | None:
@@ -160,7 +173,8 @@ class Block:
             group = self.select.args.get("group")
             node = group or next((n for n in self.select.walk() if is_aggregate(n)), self.select)
             raise self.ctx.refuse(node, Unsupported("an aggregate of an aggregate"))
-        return Aggregate(plan, tuple((c, e) for e, c in self.keys.items()), tuple((c, a) for a, c in aggregation.aggs.items()))
+        keys = tuple((column, expr) for expr, column in self.keys.items())
+        return Aggregate(plan, keys, tuple((column, agg) for agg, column in aggregation.aggs.items()))
 
     def grouped(self, expr: Expr, node: exp.Expr) -> Expr:
         """The expression over the columns of the Aggregate; SQ2006 if it needs one that is not grouped."""
@@ -186,7 +200,8 @@ class Block:
         """SELECT DISTINCT: an Aggregate without aggregates; nothing to do where every group differs anyway."""
         clause = self.select.args["distinct"]
         self.ctx.only(clause)
-        if isinstance(plan, Aggregate) and {c for c, _ in plan.keys} <= {i.expr for i in items}:
+        grouped = plan.child if isinstance(plan, Filter) else plan
+        if self.grouping and isinstance(grouped, Aggregate) and {c for c, _ in grouped.keys} <= {i.expr for i in items}:
             return plan, items, order
         if has_aggregate(plan):
             raise self.ctx.refuse(clause, Unsupported("DISTINCT over GROUP BY", "DISTINCT"))

@@ -1,10 +1,12 @@
 """ORDER BY, LIMIT and OFFSET: for what is printed."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from sqlglot import exp
 
+from squallpy.base.errors import SquallError
 from squallpy.base.types import Kind
 from squallpy.frontend.unsupported import Unsupported
 from squallpy.logical.bind.aggregation import replace_known
@@ -31,7 +33,7 @@ class Ordering:
     node: exp.Expr
 
 
-def ordinal(ctx: Context, node: exp.Expr, items: list[Selected], clause: str) -> Expr | None:
+def ordinal(ctx: Context, node: exp.Expr, items: Sequence[Selected], clause: str) -> Expr | None:
     """The item that a bare whole number names; None for anything else."""
     if not isinstance(node, exp.Literal) or node.is_string or not node.name.isdigit():
         return None
@@ -41,7 +43,7 @@ def ordinal(ctx: Context, node: exp.Expr, items: list[Selected], clause: str) ->
     return items[position - 1].expr
 
 
-def bind_order(clause: exp.Order | None, items: list[Selected], scalars: Scalars) -> list[Ordering]:
+def bind_order(clause: exp.Order | None, items: Sequence[Selected], scalars: Scalars) -> list[Ordering]:
     """The keys of ORDER BY; as in Spark, NULLs come first when ascending and last when descending."""
     if clause is None:
         return []
@@ -93,4 +95,4 @@ def bind_limit(ctx: Context, select: exp.Select, plan: Node) -> Node:
 def whole(ctx: Context, node: exp.Expr, clause: str) -> int:
     if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit():
         return int(node.name)
-    raise ctx.error("SQ2005", f"{clause} needs a whole number", node)
+    raise SquallError("SQ2005", f"{clause} needs a whole number", ctx.query.keyword(node, clause))

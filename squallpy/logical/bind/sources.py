@@ -40,7 +40,8 @@ def bind_join(ctx: Context, join: exp.Join, left: Node, scope: Scope) -> Node:
     right = bind_source(ctx, join.this, right_scope)
     for side in (left, right):
         if has_aggregate(side):
-            raise ctx.refuse(join.this, Unsupported("a join with an aggregate, here a view or subquery with GROUP BY or DISTINCT"))
+            what = "a join with an aggregate (a view or subquery with GROUP BY or DISTINCT)"
+            raise ctx.refuse(join.this, Unsupported(what))
     conditions = using(ctx, join, scope, right_scope.sources[0])
     scope.add(ctx, right_scope.sources[0], join.this)
     on = join.args.get("on")
@@ -136,7 +137,7 @@ def bind_nested(ctx: Context, node: exp.Expr) -> Node:
 
 
 def rename(plan: Node, names: tuple[str, ...]) -> Node:
-    """The plan with other column names, as `AS t(a, b)` and `CREATE VIEW v(a, b)` give; SQ2005 if there are more or fewer."""
+    """The plan with other column names, as `AS t(a, b)` and `CREATE VIEW v(a, b)` give; SQ2005 if not as many."""
     if not names:
         return plan
     if len(names) != len(plan.output):

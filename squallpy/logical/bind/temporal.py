@@ -76,7 +76,8 @@ def arithmetic(op: str, left: Expr, right: Expr) -> Expr:
         return add_days(left, right if sign > 0 else negate(right))
     if op == "-" and left.type == right.type == DATE:
         return call("days_between", left, right)
-    raise SquallError("SQ2005", f"{left.type} {op} {right.type} means nothing", hint="add an INTERVAL, or days to a DATE")
+    hint = "add an INTERVAL, or days to a DATE"
+    raise SquallError("SQ2005", f"{left.type} {op} {right.type} means nothing", hint=hint)
 
 
 def shift(moment: Expr, by: tuple[int, ...]) -> Expr:
