@@ -102,7 +102,7 @@ def read_column(script: ScriptText, tree: Parsed, span: Span, read: Columns) -> 
             if read.key:
                 raise SquallError("SQ2007", "PRIMARY KEY is given twice", span)
             read.key = [(name_of(name), span)]
-    read.fields.append(Field(name_of(name), type, nullable=not constraints))
+    read.fields.append(Field(name_of(name), type, nullable=all(c.data == "may_be_null" for c in constraints)))
 
 
 def mark_keys(read: Columns) -> tuple[Field, ...]:

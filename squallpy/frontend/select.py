@@ -90,7 +90,7 @@ def parse_select(script: ScriptText, start: int, end: int) -> SelectText:
         at = error.start if error.start is not None else 0
         raise SquallError("SQ1001", "a string, name or number that does not end", script.span(start + at)) from None
     except ParseError as error:
-        raise parse_error(script, start, error) from None
+        raise parse_error(script, start, end, error) from None
     except RecursionError:
         raise SquallError("SQ1001", "this query is nested too deeply", script.span(start)) from None
     assert len(trees) == 1, "one query has no semicolon"
@@ -111,7 +111,7 @@ def refuse_stray_commas(query: SelectText) -> None:
             raise SquallError("SQ1001", "a comma that nothing follows", span, "take it away")
 
 
-def parse_error(script: ScriptText, start: int, error: Any) -> SquallError:
+def parse_error(script: ScriptText, start: int, end: int, error: Any) -> SquallError:
     """sqlglot's message in our form, at the token it could not take."""
     first = error.errors[0]
     word, lead = first.get("highlight") or "", first.get("start_context") or ""
@@ -123,13 +123,15 @@ def parse_error(script: ScriptText, start: int, error: Any) -> SquallError:
     if text[begin:last] != word:
         begin = text.find(lead + word) + len(lead)
     span = script.span(start + begin, start + begin + max(1, len(word)))
+    if last >= len(text[: end - start].rstrip()) and first["description"].startswith(("Req", "Exp")):
+        return SquallError("SQ1001", "the query ends too early", span)
     message = f'unexpected "{word}"' if word else "syntax error"
     return SquallError("SQ1001", message, span, spoken(first["description"] or ""))
 
 
 def spoken(description: str) -> str:
     """sqlglot's description as a hint."""
-    text = description.strip().rstrip(".")
+    text = description.partition(" but got")[0].strip().rstrip(".")
     if text.startswith("Invalid expression / Unexpected token"):
         return ""
     if text.startswith("Required keyword"):

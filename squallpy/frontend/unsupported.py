@@ -123,6 +123,7 @@ NODES: dict[str, Unsupported] = {
     "Var": Unsupported("ALL here", "ALL"),
     "Alias": Unsupported("a name inside an expression", "AS"),
     "Star": Unsupported("* inside an expression"),
+    "Concat": Unsupported("a string after a string", "", "use ||"),
     "Lambda": Unsupported("a lambda"),
     "Bracket": Unsupported("x[i]"),
     "Dot": Unsupported("a field of a struct"),

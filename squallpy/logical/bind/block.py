@@ -148,6 +148,8 @@ class Block:
         if clause is None:
             return
         self.ctx.only(clause, "expressions")
+        if not clause.expressions:
+            raise SquallError("SQ1001", "GROUP BY names no columns", self.ctx.query.keyword(clause, "GROUP"))
         scalars = replace(self.seeing(items, None, "GROUP BY"), columns_first=True)
         for node in clause.expressions:
             expr = ordinal(self.ctx, node, items, "GROUP BY")

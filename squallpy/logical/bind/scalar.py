@@ -98,6 +98,8 @@ def parenthesis(s: Scalars, node: exp.Paren) -> Expr:
 @handles(exp.Column, args="this table")
 def column(s: Scalars, node: exp.Column) -> Expr:
     """A column, or the name of an item of the select list where the clause sees those."""
+    if isinstance(node.this, exp.Star):
+        raise s.ctx.refuse(node.this)
     named = [] if node.args.get("table") else s.aliases.get(node.name.lower(), [])
     if named:
         found = s.scope.find(node.name)
@@ -235,6 +237,8 @@ def truth(s: Scalars, node: exp.Is) -> Expr:
 def conversion(s: Scalars, node: exp.Cast) -> Expr:
     target = node.args["to"]
     s.ctx.only(target, "this", "expressions", "nested")
+    if not all(isinstance(p, exp.DataTypeParam) and p.name.isdigit() for p in target.expressions):
+        raise SquallError("SQ2008", f"{target.sql()} is not a type we have")
     parameters = [int(p.name) for p in target.expressions]
     name = "TIMESTAMP" if target.this.value.startswith("TIMESTAMP") else target.this.value
     return cast(s.bind(node.this), named_type(name, parameters))

@@ -32,7 +32,9 @@ def bind_from(ctx: Context, select: exp.Select) -> tuple[Node, Scope]:
 
 def bind_join(ctx: Context, join: exp.Join, left: Node, scope: Scope) -> Node:
     """One more source joined to what is there: comma, CROSS, or INNER with ON or USING."""
-    for word in (join.method, join.side, join.kind):
+    # NB: LEFT SEMI is called a SEMI join, LEFT OUTER a LEFT join
+    words = (join.method, join.kind, join.side) if join.kind in ("SEMI", "ANTI") else (join.method, join.side, join.kind)
+    for word in words:
         if word and word not in ("INNER", "CROSS"):
             raise ctx.refuse(join, JOINS.get(word) or Unsupported(f"{word} JOIN", word))
     ctx.only(join, "this", "kind", "on", "using")
