@@ -4,10 +4,15 @@
 """
 
 import hashlib
-from collections.abc import Iterator
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Protocol
 
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
@@ -24,6 +29,14 @@ from squallpy.physical.place import place
 from squallpy.physical.plan import Plan
 from squallpy.physical.show import plan_text, stages_text
 
+if TYPE_CHECKING:  # what rows flow through is loaded when they do: EXPLAIN starts at once
+    import pyarrow as pa
+
+    from squallpy.runtime.pipeline import Input
+    from squallpy.runtime.result import Changes
+    from squallpy.runtime.sinks.sink import Sink
+    from squallpy.runtime.state.place import Place
+
 STAGES = ("logical", "optimized", "calculus", "triggers", "physical", "stages")
 
 
@@ -36,6 +49,27 @@ class Compiled:
     lowered: Lowered
     program: Program
     plan: Plan
+
+
+class Executor(Protocol):
+    """Runs a plan: every batch to `on_batch` until that says stop; then the result as of the last."""
+
+    schema: "pa.Schema"
+
+    def run(self, on_batch: "Callable[[int, Changes | None, dict[str, Any]], bool]") -> None: ...
+
+    def final(self) -> "pa.Table": ...
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How a script is run. `changes`: each batch's printed changes are wanted, not only the final result."""
+
+    backend: str = "spark"
+    master: str = "local[2]"
+    batch_rows: int | None = None
+    changes: bool = False
+    checkpoint: Path | None = None
 
 
 class Session:
@@ -81,6 +115,62 @@ class Session:
                 return stages_text(compiled.plan)
         raise AssertionError(stage)
 
+    def run(self, options: RunOptions, sink: "Sink", stop: threading.Event | None = None) -> None:
+        """Run each query of the script over its input and tell `sink`.
+
+        With `stop` set, the run ends after the batch in work; with a checkpoint, the next run goes on there.
+        """
+        for query in self._queries():
+            self._run(query, options, sink, stop or threading.Event())
+
+    def _run(self, query: Query, options: RunOptions, sink: "Sink", stop: threading.Event) -> None:
+        from squallpy.runtime.pipeline import Input
+        from squallpy.runtime.sources import open_source
+        from squallpy.runtime.sources.replay import Replay
+
+        sources = {name: open_source(r, self.path.parent) for name, r in self.script.relations.items()}
+        sizes = {name: source.rows for name, source in sources.items()}
+        compiled = self.compile(query, self.settings.partitions if options.backend == "spark" else 1, sizes)
+        relations, batch_rows = compiled.program.relations, options.batch_rows or self.settings.batch_rows
+        replay = Replay({r.name: sizes[r.name] for r in relations if r.stream}, batch_rows)
+        input = Input({r.name: sources[r.name] for r in relations}, replay)
+        with self._place(query, options, fingerprint(compiled, batch_rows)) as place:
+            executor = self._executor(compiled.plan, input, place, options)
+            sink.begin(query, executor.schema, replay.batches)
+            progress = Progress(sink, stop)
+            executor.run(progress.batch)
+            sink.final(executor.final())
+            sink.finish(progress.summary())
+
+    @contextmanager
+    def _place(self, query: Query, options: RunOptions, made_for: str) -> Iterator["Place | None"]:
+        """Where the query's state is; None for a local run that nobody wants to resume."""
+        from squallpy.runtime.state.place import open_place, temporary_place
+
+        snapshot, local = self.settings.snapshot_mb << 20, self.settings.local_dir
+        if options.checkpoint:
+            folder = options.checkpoint / f"query-{query.number}" if len(self.script.queries) > 1 else options.checkpoint
+            place = open_place(folder, local, made_for, snapshot)
+            yield place
+            place.forget_local()  # NB: only after a clean end; what a crash leaves is taken up again
+        elif options.backend == "spark":
+            with temporary_place(local, made_for, snapshot) as place:
+                yield place
+        else:
+            yield None
+
+    def _executor(self, plan: Plan, input: "Input", place: "Place | None", options: RunOptions) -> "Executor":
+        if options.backend == "spark":
+            from squallpy.runtime.spark.executor import SparkExecutor
+
+            assert place is not None
+            return SparkExecutor(plan, input, place, options.master, self.settings.splits, wanted=options.changes)
+        from squallpy.runtime.local import DurableLocalExecutor, LocalExecutor
+
+        if place is not None:
+            return DurableLocalExecutor(plan, input, place, wanted=options.changes)
+        return LocalExecutor(plan, input, wanted=options.changes)
+
     def _queries(self) -> Iterator[Query]:
         if not self.script.queries:
             raise SquallError("SQ1002", f"{self.path}: the script has no SELECT", hint="add one; it is kept fresh")
@@ -109,3 +199,28 @@ def fingerprint(compiled: Compiled, batch_rows: int) -> str:
     relations = [(r.name, r.fields, r.format, sorted(r.options.items())) for r in compiled.program.relations]
     text = repr((program_text(compiled.program), plan_text(compiled.plan), relations, batch_rows))
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+class Progress:
+    """Counts batches on their way to the sink."""
+
+    def __init__(self, sink: "Sink", stop: threading.Event) -> None:
+        self._sink, self._stop = sink, stop
+        self._start = self._last = perf_counter()
+        self._totals = {"batches": 0, "tuples": 0, "skipped": 0}
+
+    def batch(self, number: int, changes: "Changes | None", stats: dict[str, Any]) -> bool:
+        """Pass a batch on; whether to go on after it."""
+        now = perf_counter()
+        seconds, self._last = now - self._last, now
+        self._totals["batches"] += 1
+        for name in ("tuples", "skipped"):
+            self._totals[name] += stats.get(name, 0)
+        deletes, inserts = (changes.deletes, changes.inserts) if changes else (None, None)
+        rows = len(changes.deletes) + len(changes.inserts) if changes else 0
+        more = {"seconds": seconds, "rows": rows, "total_tuples": self._totals["tuples"]}
+        self._sink.batch(number, deletes, inserts, stats | more)
+        return not self._stop.is_set()
+
+    def summary(self) -> dict[str, Any]:
+        return self._totals | {"seconds": perf_counter() - self._start, "stopped": self._stop.is_set()}

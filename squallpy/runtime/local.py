@@ -9,7 +9,7 @@ import pyarrow as pa
 from squallpy.physical.plan import Plan
 from squallpy.runtime.pipeline import Input, Node, Publisher, Sender, Stats, unpack_changes
 from squallpy.runtime.result import Changes, Result, result_layout
-from squallpy.runtime.state.partition import StatePartition
+from squallpy.runtime.state.place import Place
 from squallpy.runtime.state.store import Store, StoreLayout
 from squallpy.runtime.triggers import Machine, store_layout
 
@@ -51,20 +51,14 @@ class LocalExecutor:
 class DurableLocalExecutor:
     """The same with its state in a checkpoint: started again over it, it goes on where it was."""
 
-    def __init__(
-        self, plan: Plan, input: Input, checkpoint: Path, local: Path, fingerprint: str, snapshot_bytes: int, wanted: bool = True
-    ) -> None:
+    def __init__(self, plan: Plan, input: Input, place: Place, wanted: bool = True) -> None:
         assert plan.partitions == 1
         self._input = input
         self._sender, self._publisher = Sender(plan, input), Publisher(plan, wanted)
         self.schema = self._publisher.result.schema
-
-        def partition(name: str, layout: StoreLayout, run: Callable[[Store, list[bytes]], bytes]) -> StatePartition:
-            return StatePartition(local / name, f"{checkpoint}/{name}", layout, run, fingerprint, snapshot_every=snapshot_bytes)
-
-        self._node = partition("partition-0", store_layout(plan), Node(plan).run)
-        self._result = partition("result", result_layout(plan), self._publisher.run)
-        self._progress = checkpoint / "batch"
+        self._node = place.partition("partition-0", store_layout(plan), Node(plan).run)
+        self._result = place.partition("result", result_layout(plan), self._publisher.run)
+        self._progress = Path(place.durable) / "batch"
         self.next = int(self._progress.read_text()) if self._progress.exists() else 0
 
     def step(self) -> tuple[Changes | None, Stats]:

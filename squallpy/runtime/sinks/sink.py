@@ -1,0 +1,51 @@
+"""What a run tells the world: a protocol that files, metrics and the terminal implement."""
+
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from squallpy.logical.nodes import Query
+
+
+class Sink(Protocol):
+    """Calls come in this order: begin, (batch)*, final, finish; for each query of a script in turn."""
+
+    def begin(self, query: Query, schema: pa.Schema, batches: int) -> None:
+        """A query starts; its printed columns, and how many batches there will be."""
+
+    def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None, stats: dict[str, Any]) -> None:
+        """A batch is done: the printed rows that went and came (None in a run that only wants the final result).
+
+        `stats`: tuples (read), skipped (rows left out), rows (printed changes), seconds (of the whole batch),
+        total_tuples, state_bytes, and seconds by stage. NB: after a crash the same batch may come again, with the same
+        rows.
+        """
+
+    def final(self, table: pa.Table) -> None:
+        """The printed result as of the last batch, in order."""
+
+    def finish(self, summary: dict[str, Any]) -> None:
+        """A query has ended: batches, tuples, skipped, seconds, stopped (before the last batch)."""
+
+
+class Sinks:
+    """Several sinks as one."""
+
+    def __init__(self, *sinks: Sink) -> None:
+        self._sinks = sinks
+
+    def begin(self, query: Query, schema: pa.Schema, batches: int) -> None:
+        for sink in self._sinks:
+            sink.begin(query, schema, batches)
+
+    def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None, stats: dict[str, Any]) -> None:
+        for sink in self._sinks:
+            sink.batch(number, deletes, inserts, stats)
+
+    def final(self, table: pa.Table) -> None:
+        for sink in self._sinks:
+            sink.final(table)
+
+    def finish(self, summary: dict[str, Any]) -> None:
+        for sink in self._sinks:
+            sink.finish(summary)

@@ -1,0 +1,102 @@
+"""The Spark executor: the same plan, its partitions on workers, the result on the driver.
+
+    feed stage   Sender.messages      read, pre-aggregate, route          (any worker)
+    apply stage  Node on partition p  triggers over mapped state           (any worker; the state is in shared files)
+    driver       Publisher            merge ΔQ into Q, print what changed
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from time import perf_counter
+from typing import Any
+
+import pyarrow as pa
+
+from squallpy.physical.plan import Plan
+from squallpy.runtime.pipeline import Input, Node, Publisher, Sender, Stats, unpack_changes
+from squallpy.runtime.result import Changes, result_layout
+from squallpy.runtime.spark.cluster import start
+from squallpy.runtime.spark.stream import BatchTimes, StreamJob, run
+from squallpy.runtime.state.partition import StatePartition
+from squallpy.runtime.state.place import Place
+from squallpy.runtime.triggers import store_layout
+
+OnBatch = Callable[[int, Changes | None, Stats], bool]
+
+
+class Feed:
+    """Stage 1 of a plan. Pickled without its sender, which a worker makes once and keeps."""
+
+    def __init__(self, plan: Plan, input: Input, splits: int) -> None:
+        self._plan, self._input, self._splits = plan, input, splits
+        self._sender: Sender | None = None
+
+    def __call__(self, batch: int, split: int) -> Iterable[tuple[int, bytes]]:
+        if self._sender is None:
+            self._sender = Sender(self._plan, self._input)
+        return self._sender.messages(batch, split, self._splits)
+
+
+class Apply:
+    """Stage 2 of a plan. Pickled without its partitions, which a worker opens as they come to it."""
+
+    def __init__(self, plan: Plan, place: Place) -> None:
+        self._plan, self._place = plan, place
+        self._partitions: dict[int, StatePartition] = {}
+
+    def __call__(self, batch: int, partition: int, messages: list[bytes]) -> bytes:
+        if partition not in self._partitions:
+            run = Node(self._plan).run
+            self._partitions[partition] = self._place.partition(f"partition-{partition}", store_layout(self._plan), run)
+        return self._partitions[partition].apply(batch, messages)
+
+
+class SparkExecutor:
+    """Runs a plan over its input on Spark, from where the checkpoint stands."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        input: Input,
+        place: Place,
+        master: str,
+        splits: int,
+        spark_settings: Mapping[str, str] | None = None,
+        wanted: bool = True,
+    ) -> None:
+        self._plan, self._input, self._place = plan, input, place
+        self._master, self._splits, self._settings = master, splits, spark_settings
+        self._publisher = Publisher(plan, wanted)
+        self._result = place.partition("result", result_layout(plan), self._publisher.run)
+        self.schema = self._publisher.result.schema
+
+    def run(self, on_batch: OnBatch, stop: threading.Event | None = None) -> None:
+        """Apply all batches that the checkpoint does not call done, or until `on_batch` says stop."""
+        job = StreamJob(
+            self._input.replay.batches, self._splits, self._plan.partitions,
+            Feed(self._plan, self._input, self._splits), Apply(self._plan, self._place), f"{self._place.durable}/spark",
+        )  # fmt: skip
+
+        def publish(batch: int, outputs: list[bytes], times: BatchTimes) -> bool:
+            start = perf_counter()
+            printed = self._result.apply(batch, [b"first" if batch == 0 else b"", *outputs])
+            changes, stats = unpack_changes(printed)
+            return on_batch(batch, changes, stats | _stages(times, perf_counter() - start))
+
+        with start(self._master, self._settings) as cluster:
+            run(cluster.session, job, publish, stop)
+
+    def final(self) -> pa.Table:
+        """The printed result as of the last batch."""
+        return self._publisher.result.final(self._result.store())
+
+
+def _stages(times: BatchTimes, publish: float) -> dict[str, Any]:
+    """The seconds of a batch by stage, for `--metrics`."""
+    return {
+        "job_seconds": times.job, "feed_seconds": times.feed, "apply_seconds": times.apply,
+        "between_seconds": times.between, "publish_seconds": publish, "fixed_seconds": times.fixed,
+    }  # fmt: skip
+
+
+__all__ = ["Apply", "Feed", "SparkExecutor"]

@@ -1,0 +1,67 @@
+"""Where a query's state is: a durable folder (the checkpoint) and a local one of mapped files, for all its partitions."""
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from squallpy.base.errors import SquallError
+from squallpy.runtime.state.partition import StatePartition
+from squallpy.runtime.state.store import Store, StoreLayout
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Both folders, and what a partition there must have been made for."""
+
+    local: str
+    durable: str
+    fingerprint: str
+    snapshot_bytes: int
+
+    def partition(self, name: str, layout: StoreLayout, run: Callable[[Store, list[bytes]], bytes]) -> StatePartition:
+        """The named partition of the query."""
+        return StatePartition(
+            Path(self.local) / name, f"{self.durable}/{name}", layout, run, self.fingerprint, snapshot_every=self.snapshot_bytes
+        )
+
+    def forget_local(self) -> None:
+        """Drop the mapped files; what is durable stays."""
+        shutil.rmtree(self.local, ignore_errors=True)
+
+
+def open_place(checkpoint: Path, local_dir: str, fingerprint: str, snapshot_bytes: int) -> Place:
+    """The place of a query with a checkpoint; SQ6001 if the checkpoint is of another query."""
+    checkpoint.mkdir(parents=True, exist_ok=True)
+    made_for = checkpoint / "fingerprint"
+    if not made_for.exists():
+        if any(checkpoint.iterdir()):
+            raise SquallError("SQ6002", f"{checkpoint} is not empty and not a checkpoint", hint="choose a new folder")
+        made_for.write_text(fingerprint)
+    elif made_for.read_text() != fingerprint:
+        raise SquallError(
+            "SQ6001", f"the checkpoint {checkpoint} is of another query, or of other settings", hint="give each query its own folder"
+        )
+    name = hashlib.sha256(str(checkpoint.resolve()).encode()).hexdigest()[:16]
+    return Place(str(_fast(local_dir) / f"squallpy-{name}"), str(checkpoint.resolve()), fingerprint, snapshot_bytes)
+
+
+@contextmanager
+def temporary_place(local_dir: str, fingerprint: str, snapshot_bytes: int) -> Iterator[Place]:
+    """A place for a run that nobody will resume, removed after it."""
+    with tempfile.TemporaryDirectory(prefix="squallpy-", dir=_fast(local_dir)) as room:
+        (Path(room) / "durable").mkdir()
+        yield Place(f"{room}/local", f"{room}/durable", fingerprint, snapshot_bytes)
+
+
+def _fast(local_dir: str) -> Path:
+    """The folder for mapped files: the given one, else shared memory, else the system's temporary folder."""
+    if local_dir:
+        Path(local_dir).mkdir(parents=True, exist_ok=True)
+        return Path(local_dir)
+    shared = Path("/dev/shm")
+    return shared if shared.is_dir() and os.access(shared, os.W_OK) else Path(tempfile.gettempdir())
