@@ -100,8 +100,8 @@ class _Statement:
         self._factors = [_places(payloads[n], picks) for n, picks in zip(names, (update.picks, *(s.picks for s in lookups)), strict=True)]
         self._lanes = [[(compiled(f), f.type) for f in lane] for lane in update.lanes]
         self._key_ids = [k.id for k in update.keys]
-        own = _places(self._payload, tuple(range(len(self._payload.rings))))
-        same = [v.id for v in update.variables] == self._key_ids and self._factors[0] == own
+        whole = payloads[update.delta] == self._payload and update.picks == tuple(range(len(self._payload.rings)))
+        same = [v.id for v in update.variables] == self._key_ids and whole
         self._plain = same and not update.steps and not any(update.lanes)
 
     def run(self, delta: Delta, pools: dict[str, Pool], dictionary: Dictionary) -> None:
