@@ -50,10 +50,6 @@ def smallest(arg: Expr) -> Type:
     return as_decimal(arg.type)
 
 
-def to_decimals(args: Args) -> Args:
-    return tuple(coerce(arg, smallest(arg)) for arg in args)
-
-
 def numbers(name: str, args: Args) -> Args:
     """Two numbers, DOUBLE both or exact both."""
     args = plain(args)
@@ -69,15 +65,17 @@ def additive(name: str, args: Args) -> tuple[Args, Type]:
         return args, DOUBLE
     if all(arg.type.is_integer for arg in args):
         return args, BIGINT
-    args = to_decimals(args)
-    scale = max(arg.type.scale for arg in args)
-    digits = max(arg.type.precision - arg.type.scale for arg in args)
-    args = tuple(rescale(arg, scale) for arg in args)
+    args, digits, scale = aligned(args)
     return args, decimal(digits + scale + 1, scale)
 
 
-def rescale(arg: Expr, scale: int) -> Expr:
-    return coerce(arg, decimal(arg.type.precision - arg.type.scale + scale, scale))
+def aligned(args: Args) -> tuple[Args, int, int]:
+    """Exact arguments as DECIMALs of one scale; the most digits before the point; the scale."""
+    types = [smallest(arg) for arg in args]
+    scale = max(type.scale for type in types)
+    digits = [type.precision - type.scale for type in types]
+    cast = tuple(coerce(arg, decimal(n + scale, scale)) for arg, n in zip(args, digits, strict=True))
+    return cast, max(digits), scale
 
 
 def times(name: str, args: Args) -> tuple[Args, Type]:
@@ -86,7 +84,7 @@ def times(name: str, args: Args) -> tuple[Args, Type]:
         return args, DOUBLE
     if all(arg.type.is_integer for arg in args):
         return args, BIGINT
-    args = to_decimals(args)
+    args = tuple(coerce(arg, smallest(arg)) for arg in args)
     scale = sum(arg.type.scale for arg in args)
     if scale > 38:
         types = " * ".join(str(arg.type) for arg in args)
@@ -104,10 +102,8 @@ def remainder(name: str, args: Args) -> tuple[Args, Type]:
         raise mismatch(name, args, "% is for exact numbers")
     if all(arg.type.is_integer for arg in args):
         return args, BIGINT
-    args = to_decimals(args)
-    scale = max(arg.type.scale for arg in args)
-    digits = max(arg.type.precision - arg.type.scale for arg in args)
-    return tuple(rescale(arg, scale) for arg in args), decimal(digits + scale, scale)
+    args, digits, scale = aligned(args)
+    return args, decimal(digits + scale, scale)
 
 
 def same(name: str, args: Args) -> tuple[Args, Type]:

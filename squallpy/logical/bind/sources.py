@@ -26,24 +26,24 @@ def bind_from(ctx: Context, select: exp.Select) -> tuple[Node, Scope]:
     scope = Scope()
     plan = bind_source(ctx, start.this, scope)
     for join in select.args.get("joins") or []:
-        plan = bind_join(ctx, join, plan, scope)
+        plan = bind_join(ctx, join, plan, scope, start.this)
     return plan, scope
 
 
-def bind_join(ctx: Context, join: exp.Join, left: Node, scope: Scope) -> Node:
-    """One more source joined to what is there: comma, CROSS, or INNER with ON or USING."""
+def bind_join(ctx: Context, join: exp.Join, left: Node, scope: Scope, first: exp.Expr) -> Node:
+    """One more source joined to what is there: comma, CROSS, or INNER with ON or USING; `first` stands after FROM."""
     # NB: LEFT SEMI is called a SEMI join, LEFT OUTER a LEFT join
-    words = (join.method, join.kind, join.side) if join.kind in ("SEMI", "ANTI") else (join.method, join.side, join.kind)
-    for word in words:
+    by_kind = join.kind in ("SEMI", "ANTI")
+    for word in (join.method, *((join.kind, join.side) if by_kind else (join.side, join.kind))):
         if word and word not in ("INNER", "CROSS"):
             raise ctx.refuse(join, JOINS.get(word) or Unsupported(f"{word} JOIN", word))
     ctx.only(join, "this", "kind", "on", "using")
     right_scope = Scope()
     right = bind_source(ctx, join.this, right_scope)
-    for side in (left, right):
+    for side, node in ((left, first), (right, join.this)):
         if has_aggregate(side):
             what = "a join with an aggregate (a view or subquery with GROUP BY or DISTINCT)"
-            raise ctx.refuse(join.this, Unsupported(what))
+            raise ctx.refuse(node, Unsupported(what, "SELECT" if isinstance(node, exp.Subquery) else ""))
     conditions = using(ctx, join, scope, right_scope.sources[0])
     scope.add(ctx, right_scope.sources[0], join.this)
     on = join.args.get("on")

@@ -1,0 +1,114 @@
+"""Every mistake has a code and points at its token."""
+
+import pytest
+
+from squallpy.base.errors import SquallError
+from squallpy.logical.bind import compile_script
+
+DECLARATIONS = (
+    "CREATE STREAM r (a INT, b DECIMAL(10,2), s VARCHAR, d DATE, t TIMESTAMP, f BOOLEAN) USING csv OPTIONS (path 'r'); "
+    "CREATE STREAM u (a INT, v VARCHAR) USING csv OPTIONS (path 'u');\n"
+)
+
+# sql → code, column, part of the message; the text of each query starts in line 2
+ERRORS = {
+    "SELECT a FROM rr": ("SQ2001", 15, 'unknown table "rr", did you mean "r"?'),
+    "SELECT x.a FROM r": ("SQ2001", 8, 'unknown table "x" in FROM'),
+    "SELECT a FROM r, u": ("SQ2002", 8, 'ambiguous column "a", write r.a or u.a'),
+    "SELECT price FROM (SELECT a AS prices FROM r)": ("SQ2003", 8, 'unknown column "price", did you mean "prices"?'),
+    "SELECT lenght(s) FROM r": ("SQ2004", 8, 'unknown function "lenght", did you mean "LENGTH"?'),
+    "SELECT a + s FROM r": ("SQ2005", 8, "+ does not take (INT, VARCHAR)"),
+    "SELECT a FROM r WHERE s = 3": ("SQ2005", 23, "cannot compare VARCHAR with INT"),
+    "SELECT a FROM r WHERE d >= '1994-13-01'": ("SQ2005", 28, "'1994-13-01' is not a valid DATE"),
+    "SELECT a FROM r WHERE a": ("SQ2005", 23, "WHERE needs a condition, this is INT"),
+    "SELECT SUM(s) FROM r": ("SQ2005", 8, "SUM does not take VARCHAR"),
+    "SELECT UPPER(s, s) FROM r": ("SQ2005", 8, "UPPER takes 1 arguments, not 2"),
+    "SELECT CAST(d AS INT) FROM r": ("SQ2005", 13, "cannot cast DATE to INT"),
+    "SELECT INTERVAL '1' DAY FROM r": ("SQ2005", 17, "an INTERVAL cannot be selected"),
+    "SELECT s, a + 1, COUNT(*) FROM r GROUP BY s": ("SQ2006", 11, '"a" is not in GROUP BY'),
+    "SELECT s FROM r GROUP BY 3": ("SQ2006", 26, "GROUP BY 3: the select list has 1 columns"),
+    "SELECT DISTINCT a FROM r ORDER BY s": ("SQ2006", 35, "ORDER BY of SELECT DISTINCT must be in the select list"),
+    "SELECT r.a FROM r, r": ("SQ2007", 20, '"r" is named twice in FROM'),
+    "CREATE VIEW r AS SELECT a FROM u": ("SQ2007", 13, '"r" is already declared at q.sql:1:15'),
+    "SELECT CAST(a AS UUID) FROM r": ("SQ2008", 13, 'unknown type "UUID"'),
+    "SELECT a FROM r WHERE SUM(a) > 1": ("SQ2009", 23, "SUM is an aggregate and cannot stand in WHERE, use HAVING"),
+    "SELECT SUM(1 + SUM(a)) FROM r": ("SQ2009", 16, "SUM is an aggregate and cannot stand in an aggregate"),
+    "CREATE VIEW w AS SELECT q FROM r": ("SQ2003", 25, 'unknown column "q"'),
+    "WITH w AS (SELECT q FROM r) SELECT a FROM r": ("SQ2003", 19, 'unknown column "q"'),
+}
+
+# sql → column of the construct and its name
+UNSUPPORTED = {
+    "SELECT COUNT(DISTINCT a) FROM r": (8, "COUNT(DISTINCT …)"),
+    "SELECT MIN(a) FROM r": (8, "MIN"),
+    "SELECT SUM(a) OVER (PARTITION BY s) FROM r": (15, "a window function (OVER)"),
+    "SELECT SUM(a) FILTER (WHERE f) FROM r": (15, "an aggregate with FILTER"),
+    "SELECT r.a FROM r LEFT JOIN u ON r.a = u.a": (19, "LEFT JOIN"),
+    "SELECT r.a FROM r FULL OUTER JOIN u ON r.a = u.a": (19, "FULL JOIN"),
+    "SELECT r.a FROM r LEFT SEMI JOIN u ON r.a = u.a": (24, "SEMI JOIN"),
+    "SELECT r.a FROM r NATURAL JOIN u": (19, "NATURAL JOIN"),
+    "SELECT a FROM r WHERE EXISTS (SELECT 1 FROM u)": (23, "EXISTS"),
+    "SELECT a FROM r WHERE a IN (SELECT a FROM u)": (25, "IN (SELECT …)"),
+    "SELECT a FROM r WHERE a > (SELECT SUM(a) FROM u)": (28, "a subquery in an expression"),
+    "SELECT a FROM r UNION ALL SELECT a FROM u": (17, "UNION"),
+    "SELECT a FROM r EXCEPT SELECT a FROM u": (17, "EXCEPT"),
+    "SELECT a FROM r QUALIFY ROW_NUMBER() OVER (ORDER BY a) = 1": (17, "QUALIFY"),
+    "SELECT a FROM r TABLESAMPLE (10 PERCENT)": (17, "TABLESAMPLE"),
+    "SELECT /*+ BROADCAST(r) */ a FROM r": (8, "a query hint"),
+    "SELECT s FROM r GROUP BY ROLLUP(s)": (26, "ROLLUP"),
+    "SELECT s FROM r GROUP BY GROUPING SETS ((s))": (26, "GROUPING SETS"),
+    "SELECT s FROM r GROUP BY ALL": (26, "GROUP BY ALL"),
+    "SELECT s FROM r LATERAL VIEW EXPLODE(s) t AS y": (17, "LATERAL VIEW"),
+    "SELECT a FROM r, LATERAL (SELECT 1) x": (18, "LATERAL"),
+    "SELECT a FROM r PIVOT (SUM(a) FOR s IN ('x'))": (17, "PIVOT or UNPIVOT"),
+    "SELECT a FROM r FOR UPDATE": (17, "FOR UPDATE"),
+    "SELECT a FROM r SORT BY a": (17, "SORT BY"),
+    "SELECT * EXCEPT (a) FROM r": (10, "* EXCEPT"),
+    "SELECT 1": (1, "SELECT without FROM"),
+    "SELECT a FROM db.r": (15, "a schema before a table's name"),
+    "SELECT a FROM VALUES (1) AS t(a)": (15, "VALUES"),
+    "SELECT a FROM range(3)": (15, "a table function"),
+    "SELECT a FROM r WHERE a <=> 1": (25, "<=>"),
+    "SELECT a FROM r WHERE s RLIKE 'x'": (25, "RLIKE"),
+    "SELECT a FROM r WHERE a BETWEEN SYMMETRIC 1 AND 2": (33, "BETWEEN SYMMETRIC"),
+    "SELECT TRY_CAST(s AS INT) FROM r": (8, "TRY_CAST"),
+    "SELECT CURRENT_DATE FROM r": (8, "CURRENT_DATE"),
+    "SELECT a DIV 2 FROM r": (10, "DIV"),
+    "SELECT a FROM (SELECT a FROM r LIMIT 3) t": (32, "LIMIT in a view or subquery"),
+    "CREATE VIEW w AS SELECT a FROM r ORDER BY a": (34, "ORDER BY in a view or subquery"),
+    "SELECT SUM(c) FROM (SELECT COUNT(*) AS c FROM r GROUP BY a) q": (8, "an aggregate of an aggregate"),
+    "SELECT u.a FROM u, (SELECT DISTINCT a FROM r) q": (21, "a join with an aggregate"),
+    "WITH RECURSIVE w AS (SELECT a FROM r) SELECT a FROM w": (6, "WITH RECURSIVE"),
+}
+
+
+def mistake(sql: str) -> SquallError:
+    with pytest.raises(SquallError) as caught:
+        compile_script(DECLARATIONS + sql, "q.sql", lambda _: ())
+    return caught.value
+
+
+@pytest.mark.parametrize("sql", ERRORS)
+def test_mistakes(sql: str) -> None:
+    code, column, message = ERRORS[sql]
+    assert str(mistake(sql)).startswith(f"{code} q.sql:2:{column}: {message}")
+
+
+@pytest.mark.parametrize("sql", UNSUPPORTED)
+def test_refused_by_name(sql: str) -> None:
+    column, name = UNSUPPORTED[sql]
+    error = mistake(sql)
+    assert str(error).startswith(f"SQ3001 q.sql:2:{column}: {name}")
+    assert error.message.endswith("is not supported yet")
+
+
+def test_the_caret_stands_under_the_token() -> None:
+    assert mistake("SELECT a,\n\tpric FROM r").caret() == "    \tpric FROM r\n    \t^^^^"
+
+
+def test_errors_of_inference_point_at_the_relation() -> None:
+    def missing(relation: object) -> tuple[()]:
+        raise SquallError("SQ4001", "no such file")
+
+    with pytest.raises(SquallError, match=r"SQ4001 q\.sql:1:15: no such file"):
+        compile_script("CREATE STREAM w USING csv OPTIONS (path 'w')", "q.sql", missing)
