@@ -253,5 +253,3 @@ def case(whens: list[tuple[Expr, Expr]], otherwise: Expr) -> Case:
     conditions = [booleans("when", (condition,))[0][0] for condition, _ in whens]
     fitted = tuple((c, exactly(v, target)) for c, (_, v) in zip(conditions, whens, strict=True))
     return Case(fitted, exactly(otherwise, target), target)
-
-

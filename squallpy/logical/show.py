@@ -1,8 +1,8 @@
 """A plan as text: one operator a line, inputs indented.
 
-    Project o_orderkey, revenue := SUM(l_extendedprice)
-      Aggregate by o_orderkey: SUM(l_extendedprice)
-        Scan orders
+Project o_orderkey, revenue := SUM(l_extendedprice)
+  Aggregate by o_orderkey: SUM(l_extendedprice)
+    Scan orders
 """
 
 from squallpy.logical.expressions import Column, Expr

@@ -1,7 +1,7 @@
 """AST → logical plan: names resolved, types derived, casts added, anything unknown refused at its place.
 
-    compile_script("CREATE STREAM r (a INT) USING csv OPTIONS (path 'r.csv'); SELECT a FROM r;", "q.sql", infer)
-      →  Script(relations={"r": …}, queries=(Query(Project(Scan)),))
+compile_script("CREATE STREAM r (a INT) USING csv OPTIONS (path 'r.csv'); SELECT a FROM r;", "q.sql", infer)
+  →  Script(relations={"r": …}, queries=(Query(Project(Scan)),))
 """
 
 from collections.abc import Callable

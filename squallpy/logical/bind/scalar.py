@@ -275,7 +275,6 @@ def trimming(s: Scalars, node: exp.Trim) -> Expr:
     return call("trim", s.bind(node.this))
 
 
-
 @handles(exp.Anonymous, args="this expressions")
 def named(s: Scalars, node: exp.Anonymous) -> Expr:
     from squallpy.logical.bind.calls import function  # it binds arguments in turn
