@@ -13,6 +13,9 @@ from squallpy.maintain.program import Measure, Program, Ref, Statement, Trigger,
 from squallpy.maintain.relational.calculus import Assign, Cmp, Factor, Lane, Rel, Values, variables
 
 
+WIDTH = 112  # of a printed line
+
+
 class Names:
     """A readable name for each variable of a scope; a name taken by another variable gets a number."""
 
@@ -108,10 +111,27 @@ def trigger_text(trigger: Trigger) -> str:
 
 
 def _align(lines: list[str]) -> list[str]:
-    """Line up := and +=."""
-    parts = [line.partition(" := " if " := Sum" in line.split(" += ")[0] else " += ") for line in lines]
+    """Line up := and += where that fits the page; fold what is longer."""
+    parts = [line.partition(" := Sum" if " := Sum" in line.split(" += ")[0] else " += Sum") for line in lines]
     width = max(len(left) for left, _, _ in parts)
-    return [f"{left.ljust(width)}{middle}{right}" for left, middle, right in parts]
+    short = all(width + len(middle) + len(right) <= WIDTH for _, middle, right in parts)
+    return [left.ljust(width) + middle + right if short else fold(left + middle + right) for left, middle, right in parts]
+
+
+def fold(line: str) -> str:
+    """A long formula over several lines, broken before a ⋈ or after the sign."""
+    if len(line) <= WIDTH:
+        return line
+    sign = " := " if " := Sum" in line.split(" += ")[0] else " += "
+    left, _, right = line.partition(sign)
+    lines = [left + sign.rstrip()]
+    for i, term in enumerate(right.split(" ⋈ ")):
+        term = term if i == 0 else f"⋈ {term}"
+        if i and len(lines[-1]) + 1 + len(term) <= WIDTH:
+            lines[-1] += f" {term}"
+        else:
+            lines.append(f"{'    ' if i == 0 else '      '}{term}")
+    return "\n".join(lines)
 
 
 def views_text(program: Program) -> str:
