@@ -32,9 +32,15 @@ class Squall(Spark):
 
         def _parse_from_for(self) -> exp.Expr:
             """SUBSTRING(x FROM a FOR b) as SUBSTRING(x, a, b); the parser of sqlglot would take both at once."""
-            args: list[exp.Expr | None] = [*self._parse_csv(self._parse_bitwise)]
+            args = self._parse_csv(self._parse_bitwise)
             if len(args) == 1 and self._match(TokenType.FROM):
-                args.append(self._parse_bitwise())
+                args.append(self._parse_required())
                 if self._match(TokenType.FOR):
-                    args.append(self._parse_bitwise())
+                    args.append(self._parse_required())
             return self.expression(exp.Anonymous(this="SUBSTRING", expressions=args))
+
+        def _parse_required(self) -> exp.Expr:
+            found = self._parse_bitwise()
+            if found is None:
+                self.raise_error("Expected an expression")
+            return found or exp.Null()

@@ -58,6 +58,7 @@ ERRORS = {
     "SELECT 'a FROM r": "SQ1001 q.sql:1:8: a ' that is not closed",
     "SELECT a FROM r WHERE": "SQ1001 q.sql:1:17: the query ends too early",
     "SELECT a b c FROM r": 'SQ1001 q.sql:1:12: unexpected "c"',
+    "SELECT SUBSTRING(s FROM FOR 3) FROM r": 'SQ1001 q.sql:1:25: unexpected "FOR", expected an expression',
     "DROP TABLE x": "SQ3001 q.sql:1:1: DROP is not supported",
     "CREATE STREAM z USING orc OPTIONS (path 'x')": 'SQ7002 q.sql:1:23: unknown format "orc", known: csv, parquet',
     "CREATE STREAM z USING csv OPTIONS (pth 'x')": 'SQ7002 q.sql:1:36: unknown option "pth", did you mean "path"?',
