@@ -7,6 +7,7 @@ Spark's own talk goes to a file (`cluster.log`) unless it is asked for: stdout c
 """
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -115,7 +116,7 @@ def start(master: str = "local[2]", settings: Mapping[str, str] | None = None, v
     SQ8002 if Spark does not start.
     """
     if "PYSPARK_GATEWAY_PORT" in os.environ:
-        gateway, process, room, log = launch_gateway(), None, None, None
+        gateway, process, room, log = _launch(None, None), None, None, None
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         conf = SparkConf(_jvm=gateway.jvm)
         for key, value in settings_for(None, {}).items():
@@ -133,7 +134,7 @@ def start(master: str = "local[2]", settings: Mapping[str, str] | None = None, v
         log = None if verbose else Path(room.name) / "spark.log"
         with _opened(log) as out:
             try:
-                gateway = launch_gateway(conf, {"stdout": out, "stderr": out})
+                gateway = _launch(conf, out)
             except Exception as error:
                 raise _no_start(error, log) from error
         process = gateway.proc
@@ -180,6 +181,10 @@ def with_attempts(master: str) -> str:
     return master
 
 
+def _launch(conf: SparkConf | None, out: Any) -> Any:
+    return launch_gateway(conf, {"stdout": out, "stderr": out})  # type: ignore[no-untyped-call]
+
+
 @contextmanager
 def _opened(log: Path | None) -> Iterator[Any]:
     if log is None:
@@ -203,11 +208,13 @@ def _sigint_untouched() -> Iterator[None]:
 
 
 def _no_start(error: Exception, log: Path | None) -> SquallError:
-    said = log.read_text(errors="replace").strip().splitlines() if log and log.exists() else []
-    # the line that names the cause, if there is one, is worth more than the last
-    causes = [line for line in said if "Exception" in line or "Error" in line or "rror:" in line]
-    last = (causes or said or [str(error).strip() or type(error).__name__])[0].strip()
-    return SquallError("SQ8002", f"Spark did not start: {last}", hint="squall doctor looks for the cause")
+    """The one line that names the cause: the JVM's first word if it never answered, else the Java exception's."""
+    said = log.read_text(errors="replace").splitlines() if log and log.exists() else []
+    java = [line.removeprefix(": ") for line in str(error).splitlines() if line.startswith(": ")]
+    talk = [line for line in said if line.strip() and not line.startswith(("WARNING", "Picked up", "\t"))]
+    cause = (java or talk or [str(error) or type(error).__name__])[0].removeprefix('Exception in thread "main" ')
+    cause = re.sub(r"^[\w.$]+(Exception|Error): ", "", cause).strip().rstrip(".")
+    return SquallError("SQ8002", f"Spark did not start: {cause}", hint="squall doctor looks for the cause")
 
 
 def _forget_gateway() -> None:

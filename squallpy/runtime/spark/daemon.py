@@ -5,7 +5,7 @@ runs a full `gc.collect()` after every task, which with Arrow, pandas and numba 
 task itself; frozen objects are not looked at, and stay shared between the workers.
 
 NB: nothing here may print to stdout, on which the daemon tells Spark its socket, nor leave a thread running, which a
-fork would lose.
+fork would lose (the allocator's own, of Arrow, survives forks by itself).
 """
 
 import gc
@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute
 import pyspark.sql.pandas.serializers
 import pyspark.sql.pandas.types
-import pyspark.worker
+import pyspark.worker  # noqa: F401
 from pyspark.daemon import manager
 
 import squallpy.runtime.spark.tasks  # noqa: F401

@@ -1,8 +1,8 @@
 """The Spark executor: the same plan, its partitions on workers, the result on the driver.
 
-    feed stage   Sender.messages      read, pre-aggregate, route          (any worker)
-    apply stage  Node on partition p  triggers over mapped state           (any worker; the state is in shared files)
-    driver       Publisher            merge ΔQ into Q, print what changed
+feed stage   Sender.messages      read, pre-aggregate, route          (any worker)
+apply stage  Node on partition p  triggers over mapped state           (any worker; the state is in shared files)
+driver       Publisher            merge ΔQ into Q, print what changed
 """
 
 import threading

@@ -68,7 +68,7 @@ def inspect(executable: Path) -> Java | None:
 
 def _ask(executable: Path) -> Java | None:
     # NB: half a second; but a wrapper such as that of a version manager has no release file beside it
-    command = [executable, "-XshowSettings:properties", "-version"]
+    command = [str(executable), "-XshowSettings:properties", "-version"]
     try:
         said = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False).stderr
     except (OSError, subprocess.TimeoutExpired):
@@ -85,5 +85,5 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[Path]:
     if found := shutil.which("java", path=environment.get("PATH", os.defpath)):
         yield Path(found)
     for pattern in _USUAL:
-        for home in sorted(Path("/").glob(pattern.lstrip("/")), reverse=True):
-            yield home / "bin" / "java"
+        for place in sorted(Path("/").glob(pattern.lstrip("/")), reverse=True):
+            yield place / "bin" / "java"

@@ -105,7 +105,7 @@ class _Loop:
 
     def __init__(self, session: SparkSession, job: StreamJob, on_batch: OnBatch, stop: threading.Event) -> None:
         self.session, self.job, self.on_batch, self.stop = session, job, on_batch, stop
-        packed = session.sparkContext.broadcast(cloudpickle.dumps((job.feed, job.apply)))
+        packed = session.sparkContext.broadcast(cloudpickle.dumps((job.feed, job.apply)))  # type: ignore[no-untyped-call]
         self.shipment = Shipment(uuid.uuid4().hex, packed)
         self.ended = threading.Event()
         self.error: BaseException | None = None
@@ -171,7 +171,7 @@ class _Loop:
 
     def _progress(self) -> dict[str, Any]:
         # NB: Spark's own text; PySpark's object for it takes ten times as long to build
-        progress = self._query and self._query._jsq.lastProgress()  # type: ignore[attr-defined]
+        progress = self._query and self._query._jsq.lastProgress()
         return dict(json.loads(progress.json())) if progress else {}
 
 

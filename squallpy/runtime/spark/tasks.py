@@ -8,7 +8,7 @@ that a batch that is tried again is the same batch.
 """
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from time import perf_counter
@@ -147,7 +147,7 @@ def _sorted_out(rows: Iterator[pa.RecordBatch]) -> tuple[list[bytes], list[Note]
     return [payload for order, payload in arrived if order >= 0], notes
 
 
-def _rows(rows: list[tuple[object, ...]] | list[tuple[int, int, bytes]], schema: pa.Schema) -> pa.RecordBatch:
+def _rows(rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> pa.RecordBatch:
     columns = zip(*rows, strict=True)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -1,0 +1,20 @@
+"""What all tests share: one Spark session, started by the first test that asks for it."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("default", deadline=None)
+settings.register_profile("thorough", deadline=None, max_examples=1000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[object]:
+    """A running `squallpy.runtime.spark.cluster.Cluster` on two cores."""
+    from squallpy.runtime.spark.cluster import start
+
+    with start("local[2]") as running:
+        yield running

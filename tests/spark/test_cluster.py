@@ -1,0 +1,59 @@
+"""Settings of the session, and a session that cannot start."""
+
+import subprocess
+import sys
+
+import pytest
+
+from squallpy.runtime.spark.cluster import settings_for, with_attempts
+
+
+@pytest.mark.parametrize(
+    ("master", "made"),
+    [
+        ("local", "local[1,4]"),
+        ("local[2]", "local[2,4]"),
+        ("local[*]", "local[*,4]"),
+        ("local[2,1]", "local[2,1]"),
+        ("local-cluster[2,1,1024]", "local-cluster[2,1,1024]"),
+        ("spark://host:7077", "spark://host:7077"),
+        ("yarn", "yarn"),
+    ],
+)
+def test_local_masters_retry_tasks_too(master, made):
+    assert with_attempts(master) == made
+
+
+def test_the_users_settings_win():
+    settings = settings_for("local[2]", {"spark.driver.memory": "5g", "spark.driver.extraJavaOptions": "-Dx=y"})
+    assert settings["spark.driver.memory"] == "5g"
+    assert settings["spark.driver.extraJavaOptions"].endswith(" -Dx=y")
+    assert "log4j2" in settings["spark.driver.extraJavaOptions"]
+
+
+def test_a_cluster_keeps_its_own_hosts_and_paths():
+    settings = settings_for("spark://host:7077", {})
+    assert not {"spark.driver.host", "spark.executorEnv.PYTHONPATH"} & set(settings)
+    assert not {"spark.master", "spark.driver.extraJavaOptions"} & set(settings_for(None, {}))
+
+
+@pytest.mark.spark
+def test_the_session_is_quiet_and_says_what_it_is(cluster, capfd):
+    assert cluster.session.sparkContext.master == "local[2,4]"
+    assert cluster.session.range(3).count() == 3
+    assert cluster.log is not None and cluster.log.exists()
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("setting", "cause"),
+    [("{'spark.driver.memory': 'much'}", "much"), ("{'spark.master': 'moon'}", "Master must either be yarn")],
+)
+def test_a_session_that_cannot_start_says_why(setting, cause):
+    program = f"from squallpy.runtime.spark.cluster import start; start('local[2]', {setting})"
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert said.stdout == ""
+    told = said.stderr.splitlines()[-1]
+    assert "SQ8002 Spark did not start: " in told and cause in told

@@ -1,0 +1,45 @@
+"""Which Java is chosen, without running any."""
+
+import pytest
+
+from squallpy.base.errors import SquallError
+from squallpy.runtime.spark import java
+from squallpy.runtime.spark.java import Java, find_java
+
+
+@pytest.fixture
+def install(tmp_path, monkeypatch):
+    """Makes Javas of given versions; the usual places are empty."""
+    monkeypatch.setattr(java, "_USUAL", ())
+
+    def make(name: str, version: str, with_note: bool = True) -> str:
+        home = tmp_path / name
+        (home / "bin").mkdir(parents=True)
+        if with_note:
+            (home / "release").write_text(f'IMPLEMENTOR="Us"\nJAVA_VERSION="{version}"\n')
+        says = f"echo '    java.home = {home}\n    java.version = {version}' >&2"
+        (home / "bin" / "java").write_text(f"#!/bin/sh\n{says}\n")
+        (home / "bin" / "java").chmod(0o755)
+        return str(home)
+
+    return make
+
+
+@pytest.mark.parametrize("with_note", [True, False])
+def test_the_first_that_fits_wins(install, with_note):
+    old, fit = install("old", "1.8.0_402", with_note), install("fit", "21.0.4", with_note)
+    assert str(find_java({"JAVA_HOME": fit, "PATH": f"{old}/bin"}).home) == fit
+    assert str(find_java({"JAVA_HOME": old, "PATH": f"{fit}/bin"}).home) == fit
+    assert find_java({"PATH": f"{fit}/bin"}) == Java(find_java({"JAVA_HOME": fit}).home, "21.0.4")
+
+
+def test_what_is_missing_is_said(install, tmp_path):
+    with pytest.raises(SquallError, match=r"^SQ8001 Spark needs Java 17 or newer, found none"):
+        find_java({"PATH": str(tmp_path)})
+    with pytest.raises(SquallError, match=r"found only Java 11\.0\.2 in .*old, install one"):
+        find_java({"JAVA_HOME": install("old", "11.0.2"), "PATH": ""})
+
+
+@pytest.mark.parametrize(("version", "major"), [("17", 17), ("17.0.15", 17), ("1.8.0_402", 8), ("25-ea", 25)])
+def test_major_version(version, major):
+    assert Java(None, version).major == major

@@ -1,0 +1,164 @@
+"""The micro-batch loop: every batch once and in order, whatever dies in between."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from pyspark import cloudpickle
+from tests.spark import wordcount
+from tests.spark.wordcount import PARTITIONS, SPLITS, Fault, counted, expected, job, words
+
+from squallpy.base.errors import SquallError
+from squallpy.runtime.spark.stream import run
+
+pytestmark = pytest.mark.spark
+cloudpickle.register_pickle_by_value(wordcount)  # workers need not find the tests
+
+
+class Seen:
+    """Remembers what came, and may interfere."""
+
+    def __init__(self, react=lambda batch: True):
+        self.batches, self.outputs, self.times, self.react = [], {}, [], react
+
+    def __call__(self, batch, outputs, times):
+        self.batches.append(batch)
+        self.outputs[batch] = [json.loads(output) for output in outputs]
+        self.times.append(times)
+        return self.react(batch)
+
+
+def test_every_batch_comes_once_and_in_order(cluster, tmp_path):
+    seen = Seen()
+    assert run(cluster.session, job(tmp_path, 5), seen) == 4
+    assert seen.batches == [0, 1, 2, 3, 4]
+    assert counted(tmp_path) == expected(5)
+    for batch, outputs in seen.outputs.items():
+        assert len(outputs) == PARTITIONS
+        assert outputs[2] == []  # applied, though nothing came
+        sent = [word for split in range(SPLITS) for word in words(batch, split)]
+        assert outputs[0] == [word for word in sent if wordcount.WORDS.index(word) % 2 == 0]  # in order
+    metrics = seen.times[-1].metrics()
+    assert metrics["batch"] == 4 and metrics["job"] > metrics["feed"] + metrics["apply"]
+    assert metrics["spark"]["batchId"] == 3 and metrics["spark"]["durationMs"]
+
+
+def test_a_finished_job_has_nothing_more_to_do_until_it_grows(cluster, tmp_path):
+    run(cluster.session, job(tmp_path, 2), Seen())
+    again, grown = Seen(), Seen()
+    assert run(cluster.session, job(tmp_path, 2), again) == 1
+    assert again.batches == []
+    assert run(cluster.session, job(tmp_path, 3), grown) == 2
+    assert grown.batches == [2] and counted(tmp_path) == expected(3)
+    assert run(cluster.session, job(tmp_path / "empty", 0), Seen()) == -1
+
+
+@pytest.mark.parametrize("how", ["event", "answer", "interrupt"])
+def test_stops_after_the_batch_in_work_and_goes_on_from_there(cluster, tmp_path, how):
+    stop = threading.Event()
+
+    def react(batch):
+        if batch != 1:
+            return True
+        if how == "event":
+            stop.set()
+        if how == "interrupt":
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.2)
+        return how != "answer"
+
+    first, second = Seen(react), Seen()
+    if how == "interrupt":
+        with pytest.raises(KeyboardInterrupt):
+            run(cluster.session, job(tmp_path, 4), first, stop)
+    else:
+        assert run(cluster.session, job(tmp_path, 4), first, stop) == 1
+    assert first.batches == [0, 1]
+    assert run(cluster.session, job(tmp_path, 4), second) == 3
+    assert second.batches == [2, 3] and counted(tmp_path) == expected(4)
+
+
+@pytest.mark.parametrize("mistake", [{"wrong_feed": 2}, {"wrong_apply": 2}])
+def test_a_mistake_of_the_users_in_a_worker_is_told_as_itself(cluster, tmp_path, mistake):
+    seen, again = Seen(), Seen()
+    with pytest.raises(SquallError) as error:
+        run(cluster.session, job(tmp_path, 4, **mistake), seen)
+    assert str(error.value) in ("SQ4001 batch 2 is not CSV, look at it", "SQ5001 overflow")
+    assert seen.batches == [0, 1]
+    assert run(cluster.session, job(tmp_path, 4), again) == 3  # the user has mended it
+    assert again.batches == [2, 3] and counted(tmp_path) == expected(4)
+
+
+def test_what_the_caller_raises_reaches_the_caller(cluster, tmp_path):
+    def react(batch):
+        if batch == 1 and not (tmp_path / "mended").exists():
+            raise OSError("disk full")
+        return True
+
+    with pytest.raises(OSError, match="disk full"):
+        run(cluster.session, job(tmp_path, 3), Seen(react))
+    (tmp_path / "mended").touch()
+    again = Seen(react)
+    run(cluster.session, job(tmp_path, 3), again)
+    assert again.batches == [1, 2]  # comes again, since nobody said that it was done
+    assert again.outputs[1][0] and counted(tmp_path) == expected(3)
+
+
+def test_a_bug_in_a_worker_is_told_with_its_traceback(cluster, tmp_path):
+    broken = job(tmp_path, 2)
+    (tmp_path / "state-1.json").write_text(json.dumps({"batch": 7, "counts": {}, "output": []}))
+    with pytest.raises(Exception, match="partition 1 at 7 got batch 0"):
+        run(cluster.session, broken, Seen())
+
+
+@pytest.mark.parametrize("place", ["feed-2-1-0", "apply-2-1", "applied-2-0", "applied-2-2"])
+def fault_worker_killed(cluster, tmp_path, place):
+    Fault(str(tmp_path)).plan(place)
+    seen = Seen()
+    assert run(cluster.session, job(tmp_path, 4), seen) == 3
+    assert not (tmp_path / place).exists(), "nothing was killed"
+    assert seen.batches == [0, 1, 2, 3] and counted(tmp_path) == expected(4)
+
+
+@pytest.mark.slow
+def fault_driver_killed(tmp_path):
+    """Killed twice, once in the middle of a batch; nothing is left running, and the answer is the undisturbed one."""
+    token, done = f"squall-{os.getpid()}-{time.time_ns()}", Counter()
+    for last in (2, 4, None):
+        with _driver(tmp_path, 7, token) as driver:
+            for line in driver.stdout:
+                done[int(line)] += 1
+                if last is not None and int(line) >= last:
+                    driver.kill()
+            assert driver.wait() == (0 if last is None else -signal.SIGKILL)
+        _wait_until_gone(token)
+    assert set(done) == set(range(7)) and max(done.values()) <= 2
+    assert counted(tmp_path) == expected(7)
+
+
+def _driver(room: Path, batches: int, token: str) -> subprocess.Popen:
+    command = [sys.executable, str(Path(__file__).parent / "wordcount.py"), str(room), str(batches)]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "SQUALL_TEST": token}
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+
+
+def _wait_until_gone(token: str) -> None:
+    """Until no process has `token` in its environment: neither the JVM, nor Python's daemon and workers."""
+    deadline = time.monotonic() + 20
+    while left := [path.parent.name for path in Path("/proc").glob("[0-9]*/environ") if token in _read(path)]:
+        assert time.monotonic() < deadline, f"still running: {left}"
+        time.sleep(0.1)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""
