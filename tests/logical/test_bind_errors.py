@@ -33,6 +33,7 @@ ERRORS = {
     "SELECT CAST(a AS UUID) FROM r": ("SQ2008", 13, 'unknown type "UUID"'),
     "SELECT a FROM r WHERE SUM(a) > 1": ("SQ2009", 23, "SUM is an aggregate and cannot stand in WHERE, use HAVING"),
     "SELECT SUM(1 + SUM(a)) FROM r": ("SQ2009", 16, "SUM is an aggregate and cannot stand in an aggregate"),
+    "SELECT SUM(a) AS n FROM r GROUP BY n > 1": ("SQ2009", 36, "GROUP BY cannot name an aggregate"),
     "CREATE VIEW w AS SELECT q FROM r": ("SQ2003", 25, 'unknown column "q"'),
     "WITH w AS (SELECT q FROM r) SELECT a FROM r": ("SQ2003", 19, 'unknown column "q"'),
 }

@@ -88,7 +88,7 @@ class Block:
             plan = Filter(plan, Scalars(ctx, self.scope, "WHERE").condition(where.this))
         aggregation = Aggregation(ctx)
         items = self.items(Scalars(ctx, self.scope, "SELECT", aggregation))
-        self.group(items)
+        self.group(items, aggregation)
         having = self.having(items, aggregation)
         order = bind_order(select.args.get("order"), items, self.seeing(items, aggregation, "ORDER BY"))
         group = select.args.get("group")
@@ -142,7 +142,7 @@ class Block:
             aliases.setdefault(item.name.lower(), []).append(item.expr)
         return Scalars(self.ctx, self.scope, clause, aggregation, aliases)
 
-    def group(self, items: list[Item]) -> None:
+    def group(self, items: list[Item], aggregation: Aggregation) -> None:
         """GROUP BY: expressions, positions, or names of the select list where no column is called so."""
         clause = self.select.args.get("group")
         if clause is None:
@@ -155,8 +155,7 @@ class Block:
             expr = ordinal(self.ctx, node, items, "GROUP BY")
             if expr is None:
                 expr = scalars.bind(node)
-            aggregated = next((i for i in items if i.expr == expr and contains_aggregate(i.node)), None)
-            if aggregated is not None:
+            if columns(expr) & set(aggregation.aggs.values()):
                 raise self.ctx.error("SQ2009", "GROUP BY cannot name an aggregate", node)
             if expr not in self.keys:
                 selected = next((i.name for i in items if i.expr == expr), str(expr))
@@ -222,7 +221,3 @@ class Block:
 
 def outside_aggregates(node: exp.Expr) -> list[exp.Expr]:
     return list(node.walk(prune=is_aggregate))
-
-
-def contains_aggregate(node: exp.Expr) -> bool:
-    return any(is_aggregate(n) for n in node.walk())
