@@ -31,6 +31,7 @@ ERRORS = {
     "SELECT r.a FROM r, r": ("SQ2007", 20, '"r" is named twice in FROM'),
     "CREATE VIEW r AS SELECT a FROM u": ("SQ2007", 13, '"r" is already declared at q.sql:1:15'),
     "SELECT CAST(a AS UUID) FROM r": ("SQ2008", 13, 'unknown type "UUID"'),
+    "SELECT CAST(s AS INTERVAL MONTH) FROM r": ("SQ2008", 13, "INTERVAL MONTH is not a type we have"),
     "SELECT a FROM r WHERE SUM(a) > 1": ("SQ2009", 23, "SUM is an aggregate and cannot stand in WHERE, use HAVING"),
     "SELECT SUM(1 + SUM(a)) FROM r": ("SQ2009", 16, "SUM is an aggregate and cannot stand in an aggregate"),
     "SELECT SUM(a) AS n FROM r GROUP BY n > 1": ("SQ2009", 36, "GROUP BY cannot name an aggregate"),

@@ -237,7 +237,8 @@ def truth(s: Scalars, node: exp.Is) -> Expr:
 def conversion(s: Scalars, node: exp.Cast) -> Expr:
     target = node.args["to"]
     s.ctx.only(target, "this", "expressions", "nested")
-    if not all(isinstance(p, exp.DataTypeParam) and p.name.isdigit() for p in target.expressions):
+    plain = isinstance(target.this, exp.DType)
+    if not plain or not all(isinstance(p, exp.DataTypeParam) and p.name.isdigit() for p in target.expressions):
         raise SquallError("SQ2008", f"{target.sql()} is not a type we have")
     parameters = [int(p.name) for p in target.expressions]
     name = "TIMESTAMP" if target.this.value.startswith("TIMESTAMP") else target.this.value
