@@ -1,10 +1,9 @@
 """The whole engine on one screen: from the text of a script to rows, and EXPLAIN, which stops on the way.
 
-    text → Script → Query → optimised Query → calculus → trigger program → plan → executor → sink
+text → Script → Query → optimised Query → calculus → trigger program → plan → executor → sink
 """
 
 import hashlib
-import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -149,7 +148,9 @@ class Session:
 
         snapshot, local = self.settings.snapshot_mb << 20, self.settings.local_dir
         if options.checkpoint:
-            folder = options.checkpoint / f"query-{query.number}" if len(self.script.queries) > 1 else options.checkpoint
+            folder = (
+                options.checkpoint / f"query-{query.number}" if len(self.script.queries) > 1 else options.checkpoint
+            )
             place = open_place(folder, local, made_for, snapshot)
             yield place
             place.forget_local()  # NB: only after a clean end; what a crash leaves is taken up again

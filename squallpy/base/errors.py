@@ -1,6 +1,6 @@
 """Errors for users: a code, a place and a next step. An assertion, by contrast, means a bug of ours.
 
-    SQ2003 q.sql:2:8: unknown column "pric", did you mean "price"?
+SQ2003 q.sql:2:8: unknown column "pric", did you mean "price"?
 """
 
 import difflib

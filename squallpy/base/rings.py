@@ -17,7 +17,9 @@ class Ring(IntEnum):
     """The scalar rings, with the number of int64 words each takes in a payload row."""
 
     COUNT = 0  # ℤ mod 2⁶⁴ in one word: multiplicities and counts
-    EXACT = 1  # ℤ mod 2¹²⁸ in two words (lo, hi): sums of integers and of scaled decimals; wraps, hence exact under deletes
+    EXACT = (
+        1  # ℤ mod 2¹²⁸ in two words (lo, hi): sums of integers and of scaled decimals; wraps, hence exact under deletes
+    )
     REAL = 2  # double-double in two words (float64 bit patterns of hi, lo): compensated sums of DOUBLE
 
     @property

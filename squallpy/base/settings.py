@@ -35,11 +35,19 @@ class Option:
 
 def listed() -> list[Option]:
     """All settings in order."""
-    return [Option(f.name, f.type.__name__ if isinstance(f.type, type) else str(f.type), _show(f.default), f.metadata["meaning"]) for f in fields(Settings)]
+    return [
+        Option(
+            f.name,
+            f.type.__name__ if isinstance(f.type, type) else str(f.type),
+            _show(f.default),
+            f.metadata["meaning"],
+        )
+        for f in fields(Settings)
+    ]
 
 
 def parse(assignments: Iterable[str], settings: Settings | None = None) -> Settings:
-    """Settings with `name=value` assignments applied; SQ7001 for an unknown name, SQ7003 for a value that does not fit."""
+    """Settings with `name=value` assignments applied; SQ7001 for an unknown name, SQ7003 for an unfit value."""
     settings = settings or Settings()
     known = {f.name: f for f in fields(Settings)}
     for assignment in assignments:
@@ -48,8 +56,12 @@ def parse(assignments: Iterable[str], settings: Settings | None = None) -> Setti
         if name not in known:
             raise SquallError("SQ7001", f'unknown setting "{name}"', hint=nearest(name, known))
         if not equals:
-            raise SquallError("SQ7003", f'--set {name} needs a value', hint=f"--set {name}={_show(known[name].default)}")
-        settings = replace(settings, **{name: _value(name, text.strip(), known[name].default, known[name].metadata["least"])})
+            raise SquallError(
+                "SQ7003", f"--set {name} needs a value", hint=f"--set {name}={_show(known[name].default)}"
+            )
+        settings = replace(
+            settings, **{name: _value(name, text.strip(), known[name].default, known[name].metadata["least"])}
+        )
     return settings
 
 

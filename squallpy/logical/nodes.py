@@ -1,6 +1,6 @@
 """Relational nodes of the logical plan: frozen, matched with `match`, their output columns derived.
 
-    Limit(Sort(Project(Filter(Aggregate(Filter(Join(Scan, Scan)))))))
+Limit(Sort(Project(Filter(Aggregate(Filter(Join(Scan, Scan)))))))
 """
 
 from dataclasses import dataclass

@@ -53,8 +53,8 @@ STAGES = (
 def optimise(query: Query, stages: tuple[Stage, ...] = STAGES) -> Query:
     """The query with all stages applied; its output columns stay what they were."""
     plan = query.plan
-    for _, plan in trace(query.plan, stages):
-        pass
+    for _, changed in trace(query.plan, stages):
+        plan = changed
     return query if plan is query.plan else replace(query, plan=plan)
 
 

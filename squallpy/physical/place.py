@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from squallpy.base.rings import Payload
-from squallpy.catalog.relation import Relation
 from squallpy.logical.expressions import Column, columns
 from squallpy.maintain.program import Program, Ref, Statement, View
 from squallpy.maintain.relational.calculus import Assign, Cmp, Factor, Rel, ring, variables
@@ -67,7 +66,9 @@ def _access(statement: Statement, program: Program, slices: dict[str, list[tuple
 
     ready()
     while others:
-        ref = min(others, key=lambda r: (len([v for v in r.variables if v not in bound]) > 0, not (bound & set(r.variables))))
+        ref = min(
+            others, key=lambda r: (len([v for v in r.variables if v not in bound]) > 0, not (bound & set(r.variables)))
+        )
         others.remove(ref)
         steps.append(_lookup(ref, bound, slices))
         bound |= set(ref.variables)

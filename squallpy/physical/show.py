@@ -12,7 +12,9 @@ def plan_text(plan: Plan) -> str:
         kind = "stream" if feed.relation.stream else "table"
         lines.append(f"FEED {kind} {feed.relation.name}({', '.join(feed.fields)}) → {route_text(feed.route)}")
         for delta in feed.deltas:
-            lines.append(f"  {delta.name}({Names(delta.keys).list(delta.keys)}) {payload_text(plan.delta(delta.name).payload)}")
+            lines.append(
+                f"  {delta.name}({Names(delta.keys).list(delta.keys)}) {payload_text(plan.delta(delta.name).payload)}"
+            )
         lines += [f"    {update_text(update)}" for update in updates]
         lines.append("")
     lines.append("POOLS")

@@ -60,7 +60,9 @@ def decode(keys: Words, column: Column, dictionary: Dictionary) -> Vec:
     return Vec(keys != 0 if kind is Kind.BOOLEAN else keys, valid)
 
 
-def pack_deltas(deltas: Sequence[tuple[Delta, tuple[Column, ...]]], dictionary: Dictionary, head: dict[str, Any]) -> bytes:
+def pack_deltas(
+    deltas: Sequence[tuple[Delta, tuple[Column, ...]]], dictionary: Dictionary, head: dict[str, Any]
+) -> bytes:
     """One message: an Arrow stream with a batch for each delta, behind a head of plain facts."""
     sink = pa.BufferOutputStream()
     line = json.dumps(head).encode()
@@ -76,7 +78,7 @@ def pack_deltas(deltas: Sequence[tuple[Delta, tuple[Column, ...]]], dictionary: 
         batch = batch.replace_schema_metadata({"name": delta.name, "rows": str(len(delta.keys))})
         with pa.ipc.new_stream(sink, batch.schema) as writer:
             writer.write_batch(batch)
-    return sink.getvalue().to_pybytes()
+    return bytes(sink.getvalue())
 
 
 def unpack_deltas(message: bytes, dictionary: Dictionary) -> tuple[dict[str, Any], list[Delta]]:

@@ -1,10 +1,9 @@
 """Feeds: a batch of a relation's tuples → filtered, projected, pre-aggregated deltas (`dbtoaster-batch-ivm` §3.3).
 
-    lineitem rows  →  ΔLINEITEM(l_orderkey)⟨n, revenue⟩   of those that were shipped after the date
+lineitem rows  →  ΔLINEITEM(l_orderkey)⟨n, revenue⟩   of those that were shipped after the date
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -68,7 +67,7 @@ class Feeder:
                 hashed.append(vec.values)
             else:
                 hashed.append(encode(vec, named[name].type, len(table), _NO_STRINGS))
-        return hash_columns(hashed).view(np.uint64) % np.uint64(self._partitions)
+        return (hash_columns(hashed).view(np.uint64) % np.uint64(self._partitions)).astype(np.int64)
 
 
 _NO_STRINGS = Dictionary()
@@ -98,7 +97,9 @@ class _Grouping:
         self._routed = routed
         self._scratch = Pool(len(delta.keys) + routed, self._payload)
 
-    def __call__(self, table: pa.RecordBatch, mult: Words | None, target: Words | None, names: Dictionary) -> tuple[Words, Words]:
+    def __call__(
+        self, table: pa.RecordBatch, mult: Words | None, target: Words | None, names: Dictionary
+    ) -> tuple[Words, Words]:
         rows = len(table)
         chosen: Any = None
 
@@ -153,7 +154,11 @@ def _ordered(steps: list[Assign | Cmp]) -> list[Assign | Cmp]:
     while left:
         known = {f.variable.id for f in done if isinstance(f, Assign)}
         waiting = names - known
-        free = [f for f in left if not any(c.id in waiting for c in columns(f.value if isinstance(f, Assign) else f.predicate))]
+        free = [
+            f
+            for f in left
+            if not any(c.id in waiting for c in columns(f.value if isinstance(f, Assign) else f.predicate))
+        ]
         assert free, "assignments in a circle"
         done += free
         left = [f for f in left if f not in free]
@@ -191,7 +196,7 @@ def _fill(words: Words, at: int, ring: Ring, values: Any, mult: Words | None) ->
         values = 1 if mult is None else mult
     elif mult is not None:
         values = multiply(values, mult)
-    if getattr(values, "dtype", None) == object:
+    if np.asarray(values).dtype.kind == "O":
         words[:, at : at + ring.words] = pack(values, ring)
     elif ring is Ring.REAL:
         words[:, at] = np.asarray(values, np.float64).view(np.int64)
@@ -200,5 +205,3 @@ def _fill(words: Words, at: int, ring: Ring, values: Any, mult: Words | None) ->
         words[:, at] = values
         if ring is Ring.EXACT:
             words[:, at + 1] = np.right_shift(values, 63)
-
-

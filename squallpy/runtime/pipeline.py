@@ -1,8 +1,8 @@
 """One micro-batch, end to end, as three pure pieces that both executors share.
 
-    Sender     a share of the batch's source rows  →  one message for each partition
-    Node       messages, state of a partition      →  one message with the change of the result
-    Publisher  the partitions' messages, result    →  the printed rows that went and came
+Sender     a share of the batch's source rows  →  one message for each partition
+Node       messages, state of a partition      →  one message with the change of the result
+Publisher  the partitions' messages, result    →  the printed rows that went and came
 """
 
 import json
@@ -50,7 +50,9 @@ class Sender:
         self._feeders = [Feeder(feed, plan.partitions) for feed in plan.feeds]
         self._columns = {d.name: d.keys for feed in plan.feeds for d in feed.deltas}
 
-    def deltas(self, batch: int, split: int, splits: int, names: Dictionary) -> tuple[list[tuple[int | None, Delta]], Stats]:
+    def deltas(
+        self, batch: int, split: int, splits: int, names: Dictionary
+    ) -> tuple[list[tuple[int | None, Delta]], Stats]:
         """The deltas of a share of the batch, and what was read."""
         out: list[tuple[int | None, Delta]] = []
         stats: Stats = {"tuples": 0, "skipped": 0}
@@ -134,7 +136,7 @@ def pack_changes(changes: Changes | None, stats: Stats) -> bytes:
     for table in (changes.deletes, changes.inserts) if changes else ():
         with pa.ipc.new_stream(sink, table.schema) as writer:
             writer.write_table(table)
-    return sink.getvalue().to_pybytes()
+    return bytes(sink.getvalue())
 
 
 def unpack_changes(message: bytes) -> tuple[Changes | None, Stats]:

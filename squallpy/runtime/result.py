@@ -178,7 +178,10 @@ class _Printer:
             array = to_arrow(function(frame), type, frame.rows).take(pa.array(rows))
             columns[f"n{i}"] = pc.is_null(array).cast(pa.int8())  # NULLs are placed per key
             columns[f"k{i}"] = array
-            keys += [(f"n{i}", "descending" if nulls else "ascending"), (f"k{i}", "descending" if down else "ascending")]
+            keys += [
+                (f"n{i}", "descending" if nulls else "ascending"),
+                (f"k{i}", "descending" if down else "ascending"),
+            ]
         return np.asarray(pc.sort_indices(pa.table(columns), sort_keys=keys))
 
     def _sum(self, terms: tuple[tuple[int, int], ...], words: Words) -> Any:
@@ -187,7 +190,11 @@ class _Printer:
         for coefficient, lane in terms:
             at, ring = self._payload.offsets[lane], self._payload.rings[lane]
             values: Any = unpack(words[:, at : at + ring.words], ring)
-            if values.dtype != object and ring is not Ring.REAL and largest(values) * (abs(coefficient) + 1) * len(terms) >= LIMIT:
+            if (
+                values.dtype != object
+                and ring is not Ring.REAL
+                and largest(values) * (abs(coefficient) + 1) * len(terms) >= LIMIT
+            ):
                 values = values.astype(object)
             part = values if coefficient == 1 else values * coefficient
             total = part if total is None else total + part
@@ -215,5 +222,3 @@ def _fitted(total: Any, type: Type) -> Any:
     if largest(total) >= 10**38:
         raise SquallError("SQ5001", "a SUM does not fit 38 digits")
     return total if type.kind is Kind.DECIMAL else total.astype(np.int64)
-
-

@@ -1,6 +1,6 @@
 """Triggers at work: the statements of a plan over the pools of one partition.
 
-    ΔO(ck, ok) ⋈ M_C(ck) ⋈ M_L(ok)    →    rows of ΔO, probe M_C, probe M_L, multiply payloads, add to Q
+ΔO(ck, ok) ⋈ M_C(ck) ⋈ M_L(ok)    →    rows of ΔO, probe M_C, probe M_L, multiply payloads, add to Q
 """
 
 from typing import Any
@@ -39,7 +39,9 @@ class Machine:
         payloads = {p.name: p.payload for p in (*plan.pools, *plan.deltas, plan.result)}
         self._triggers = [[_Statement(update, payloads) for update in updates] for updates in plan.updates]
         self._result = Pool(len(plan.result.keys), plan.result.payload)
-        indexed = {step.source for updates in plan.updates for u in updates for step in u.steps if isinstance(step, Lookup)}
+        indexed = {
+            step.source for updates in plan.updates for u in updates for step in u.steps if isinstance(step, Lookup)
+        }
         self._indexed = {d.name: Pool(len(d.keys), d.payload, d.slices) for d in plan.deltas if d.name in indexed}
 
     def apply(self, store: Store, deltas: list[Delta]) -> Delta:
@@ -80,7 +82,9 @@ class _Rows:
 
     def pick(self, chosen: Words, live: frozenset[int] | None = None) -> "_Rows":
         columns = {id: c[chosen] for id, c in self.columns.items() if live is None or id in live}
-        sources = [(w, chosen if at is None else at[chosen]) for w, at in self.sources]
+        sources: list[tuple[Words, Words | None]] = [
+            (w, chosen if at is None else at[chosen]) for w, at in self.sources
+        ]
         return _Rows(len(chosen), columns, sources)
 
 
@@ -92,12 +96,16 @@ class _Statement:
         self._update = update
         self._types = {v.id: v for v in _variables(update)}
         self._functions: list[Function | None] = [
-            compiled(s.predicate) if isinstance(s, Where) else compiled(s.value) if isinstance(s, Let) else None for s in update.steps
+            compiled(s.predicate) if isinstance(s, Where) else compiled(s.value) if isinstance(s, Let) else None
+            for s in update.steps
         ]
         self._payload = payloads[update.target]
         lookups = [s for s in update.steps if isinstance(s, Lookup)]
         names = [update.delta, *(s.source for s in lookups)]
-        self._factors = [_places(payloads[n], picks) for n, picks in zip(names, (update.picks, *(s.picks for s in lookups)), strict=True)]
+        self._factors = [
+            _places(payloads[n], picks)
+            for n, picks in zip(names, (update.picks, *(s.picks for s in lookups)), strict=True)
+        ]
         self._lanes = [[(compiled(f), f.type) for f in lane] for lane in update.lanes]
         self._key_ids = [k.id for k in update.keys]
         whole = payloads[update.delta] == self._payload and update.picks == tuple(range(len(self._payload.rings)))
@@ -184,7 +192,9 @@ def _look_up(step: Lookup, rows: _Rows, pool: Pool) -> _Rows:
 
 def _scalar(vec: Vec, type: Type, rows: int) -> tuple[Words, Ring]:
     values = number(full(vec, type, rows), type, rows)
-    ring = Ring.REAL if values.dtype.kind == "f" else Ring.EXACT if values.dtype == object or type.is_exact else Ring.COUNT
+    ring = (
+        Ring.REAL if values.dtype.kind == "f" else Ring.EXACT if values.dtype == object or type.is_exact else Ring.COUNT
+    )
     return pack(values, ring), ring
 
 
@@ -202,5 +212,3 @@ def _variables(update: Update) -> list[Column]:
             case Let(variable):
                 found.append(variable)
     return found
-
-

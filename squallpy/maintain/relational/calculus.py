@@ -9,7 +9,6 @@ aggregate, each lane a product of scalar factors (none: 1). A NULL factor counts
 """
 
 from dataclasses import dataclass
-from typing import Union
 
 from squallpy.base.rings import Ring
 from squallpy.base.types import Kind
@@ -75,10 +74,10 @@ class Sum:
     term: "Term"
 
 
-Term = Union[Rel, Cmp, Assign, Values, Prod, Plus, Sum]
-Factor = Union[Rel, Cmp, Assign]
+Term = Rel | Cmp | Assign | Values | Prod | Plus | Sum
+Factor = Rel | Cmp | Assign
 
-ZERO, ONE = Plus(()), Prod(())
+ZERO = Plus(())
 
 
 def variables(term: Term) -> frozenset[Column]:

@@ -1,13 +1,13 @@
 """Delta rules for batches of inserts and deletes, and polynomial normal form (`dbtoaster-batch-ivm` §3.1).
 
-    Δ_R(R(a,b) ⋈ S(b,c))      →  ΔR(a,b) ⋈ S(b,c)
-    Δ_R(R(a,b) ⋈ R(b,c))      →  ΔR(a,b) ⋈ R(b,c)  +  R(a,b) ⋈ ΔR(b,c)  +  ΔR(a,b) ⋈ ΔR(b,c)
+Δ_R(R(a,b) ⋈ S(b,c))      →  ΔR(a,b) ⋈ S(b,c)
+Δ_R(R(a,b) ⋈ R(b,c))      →  ΔR(a,b) ⋈ R(b,c)  +  R(a,b) ⋈ ΔR(b,c)  +  ΔR(a,b) ⋈ ΔR(b,c)
 """
 
 from dataclasses import replace
 from itertools import product
 
-from squallpy.maintain.relational.calculus import ONE, ZERO, Factor, Plus, Prod, Rel, Sum, Term, Values, relations
+from squallpy.maintain.relational.calculus import ZERO, Factor, Lane, Plus, Prod, Rel, Sum, Term, Values, relations
 
 
 def delta(term: Term, relation: str) -> Term:
@@ -48,10 +48,7 @@ def monomials(term: Term) -> list[tuple[tuple[Factor, ...], Values]]:
 def _multiply(choice: tuple[tuple[tuple[Factor, ...], Values], ...]) -> tuple[tuple[Factor, ...], Values]:
     factors = tuple(f for some, _ in choice for f in some)
     width = max((len(values.lanes) for _, values in choice), default=1)
-    lanes = [()] * width
+    lanes: list[Lane] = [()] * width
     for _, values in choice:  # NB: a single lane is a scalar and embeds diagonally
         lanes = [a + b for a, b in zip(lanes, values.lanes * (width if len(values.lanes) == 1 else 1), strict=True)]
     return factors, Values(tuple(lanes))
-
-
-__all__ = ["ONE", "ZERO", "delta", "monomials"]

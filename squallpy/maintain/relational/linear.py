@@ -46,7 +46,9 @@ def linear(expr: Expr, owner: Owner) -> Polynomial:
         case Cast(Call("*", (left, right)), type) if type.kind is Kind.DOUBLE:
             return _times(linear(Cast(left, type), owner), linear(Cast(right, type), owner))
         case Case(whens, otherwise):
-            return [term for guard, value in _arms(whens, otherwise, owner) for term in _times(guard, linear(value, owner))]
+            return [
+                term for guard, value in _arms(whens, otherwise, owner) for term in _times(guard, linear(value, owner))
+            ]
     return [(1, (expr,))]
 
 
@@ -77,7 +79,9 @@ def present(expr: Expr, owner: Owner) -> Polynomial:
         case Call("negate", (arg,)) | Cast(arg, _):
             return present(arg, owner)
         case Case(whens, otherwise):
-            return [term for guard, value in _arms(whens, otherwise, owner) for term in _times(guard, present(value, owner))]
+            return [
+                term for guard, value in _arms(whens, otherwise, owner) for term in _times(guard, present(value, owner))
+            ]
     return [(1, (not_null(expr),))]
 
 
@@ -94,7 +98,8 @@ def not_true(condition: Expr) -> Expr:
 
 def _arms(whens: tuple[tuple[Expr, Expr], ...], otherwise: Expr, owner: Owner) -> list[tuple[Polynomial, Expr]]:
     """Each value of a CASE with the indicator of its turn."""
-    arms, before = [], [(1, ())]
+    arms: list[tuple[Polynomial, Expr]] = []
+    before: Polynomial = [(1, ())]
     for condition, value in whens:
         arms.append((_times(before, indicator(condition, owner)), value))
         before = _times(before, indicator(not_true(condition), owner))

@@ -38,6 +38,10 @@ class Lowered:
     relations: tuple[Relation, ...]
 
 
+Order = tuple[tuple[Expr, bool, bool], ...]
+Finished = tuple[Expr | None, tuple[tuple[str, Expr], ...], Order]  # HAVING, SELECT list, ORDER BY
+
+
 def lower(query: Query) -> Lowered:
     """The query as a view of the ring calculus, not yet materialised, with its `Finish`."""
     node = query.plan
@@ -45,18 +49,20 @@ def lower(query: Query) -> Lowered:
     if isinstance(node, Limit):
         limit, offset, node = node.count, node.offset, node.child
     above = _chain(node)
-    aggregate = above[-1].inputs[0] if above else node
-    if isinstance(aggregate, Aggregate):
+    bottom = above[-1].inputs[0] if above else node
+    aggregate = bottom if isinstance(bottom, Aggregate) else None
+    ordering: tuple[tuple[Column, Expr, bool, bool], ...] = ()
+    aggs: list[tuple[Column, Agg]] = []
+    if aggregate:
         block = _block(aggregate.child)
         keys = [(column, block.inline(expr)) for column, expr in aggregate.keys]
         aggs = [(column, replace(agg, arg=agg.arg and block.inline(agg.arg))) for column, agg in aggregate.aggs]
     else:  # every printed and every ordering expression is a key: a bag of rows with multiplicities
-        block, aggregate = _block(node), None
-        fresh = count(900_000_000)
-        ordering = next((n.keys for n in above if isinstance(n, Sort)), ())
-        columns_ordered = [(Column(next(fresh), str(e), e.type, e.nullable), e) for e, _, _ in ordering]
-        keys = [(c, block.inline(e)) for c, e in [*((c, c) for c in node.output), *columns_ordered]]
-        aggs, above = [], []
+        block, fresh = _block(node), count(900_000_000)
+        sorts = next((n.keys for n in above if isinstance(n, Sort)), ())
+        ordering = tuple((Column(next(fresh), str(e), e.type, e.nullable), e, down, nulls) for e, down, nulls in sorts)
+        keys = [(c, block.inline(c)) for c in node.output] + [(c, block.inline(e)) for c, e, _, _ in ordering]
+        above = []
     atoms = _Atoms(block)
     lanes = _Lanes(atoms)
 
@@ -68,7 +74,7 @@ def lower(query: Query) -> Lowered:
     printed: dict[int, Expr] = {column.id: v for (column, _), v in zip(keys, key_variables, strict=True)}
     having, items, order = _finish(above, query, printed, node)
     if aggregate is None:
-        order = tuple((printed[c.id], down, nulls) for (c, _), (_, down, nulls) in zip(columns_ordered, ordering, strict=True))
+        order = tuple((printed[c.id], down, nulls) for c, _, down, nulls in ordering)
     finish = Finish(
         tuple(measures), having, items, order, limit, offset,
         repeat=aggregate is None, single=aggregate is not None and not aggregate.keys,
@@ -86,11 +92,11 @@ def _chain(node: Node) -> list[Node]:
     return above
 
 
-def _finish(post: list[Node], query: Query, printed: dict[int, Expr], node: Node) -> tuple[Expr | None, tuple, tuple]:
+def _finish(post: list[Node], query: Query, printed: dict[int, Expr], node: Node) -> Finished:
     """HAVING, the SELECT list and the ORDER BY in terms of the view's keys and of measures."""
     mapping: dict[int, Expr] = dict(printed)
     having: list[Expr] = []
-    order: tuple[tuple[Expr, bool, bool], ...] = ()
+    order: Order = ()
     for operator in reversed(post):
         match operator:
             case Filter(_, predicate):
@@ -99,8 +105,8 @@ def _finish(post: list[Node], query: Query, printed: dict[int, Expr], node: Node
                 mapping |= {column.id: substitute(expr, mapping) for column, expr in items}
             case Sort(_, keys):
                 order = tuple((substitute(expr, mapping), down, nulls) for expr, down, nulls in keys)
-    items = tuple((name, mapping.get(c.id, c)) for name, c in zip(query.names, node.output, strict=True))
-    return (_and(having), items, order)
+    selected = tuple((name, mapping.get(c.id, c)) for name, c in zip(query.names, node.output, strict=True))
+    return _and(having), selected, order
 
 
 def _and(conjuncts: list[Expr]) -> Expr | None:
@@ -198,7 +204,10 @@ class _Atoms:
     def body(self) -> tuple[Factor, ...]:
         """Relations, then assignments, then predicates."""
         rels = [
-            Rel(scan.relation, tuple((f.name, self._renamed(c)) for f, c in zip(scan.relation.fields, scan.columns, strict=True)))
+            Rel(
+                scan.relation,
+                tuple((f.name, self._renamed(c)) for f, c in zip(scan.relation.fields, scan.columns, strict=True)),
+            )
             for scan in self.scans
         ]
         assigns = [Assign(variable, expr) for expr, variable in self._assigns.items()]

@@ -42,7 +42,7 @@ class _Entry:
 
 @dataclass(slots=True)
 class Registry:
-    """Views in the order in which they were first asked for; `prefix` begins their names, `mark` numbers those alike."""
+    """Views in the order in which they were asked for; `prefix` begins their names, `mark` numbers those alike."""
 
     prefix: str
     mark: str = "_"
@@ -125,8 +125,8 @@ def _spell(unit: Unit, core: tuple[Factor, ...], atoms: list[tuple[Rel, Rel]]) -
         fields = sorted(skeleton.fields, key=lambda pair: pair[0])
         for _, v in fields:
             number(v, len(renaming))
-        names = ", ".join(f"{name} {renaming[v.id].id}" for name, v in fields)
-        lines.append(f"{'Δ' if skeleton.delta else ''}{skeleton.relation.name}({names})")
+        spelled = ", ".join(f"{name} {renaming[v.id].id}" for name, v in fields)
+        lines.append(f"{'Δ' if skeleton.delta else ''}{skeleton.relation.name}({spelled})")
     pending = [f for f in core if isinstance(f, Assign)]
     while pending:
         ready = [f for f in pending if all(c.id in renaming for c in columns(f.value))]

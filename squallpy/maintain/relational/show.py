@@ -1,8 +1,8 @@
 """Programs as people read them, in the notation of `dbtoaster-batch-ivm`.
 
-    ON UPDATE R BY ΔR
-      ΔR(b)      := Sum_[b](R(a, b))
-      Q(b)       += Sum_[b](ΔR(b) ⋈ M_ST(b))
+ON UPDATE R BY ΔR
+  ΔR(b)      := Sum_[b](R(a, b))
+  Q(b)       += Sum_[b](ΔR(b) ⋈ M_ST(b))
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,6 @@ from textwrap import indent
 from squallpy.logical.expressions import Call, Column, Expr, Literal, transform
 from squallpy.maintain.program import Measure, Program, Ref, Statement, Trigger, View
 from squallpy.maintain.relational.calculus import Assign, Cmp, Factor, Lane, Rel, Values, variables
-
 
 WIDTH = 112  # of a printed line
 
@@ -115,7 +114,9 @@ def _align(lines: list[str]) -> list[str]:
     parts = [line.partition(" := Sum" if " := Sum" in line.split(" += ")[0] else " += Sum") for line in lines]
     width = max(len(left) for left, _, _ in parts)
     short = all(width + len(middle) + len(right) <= WIDTH for _, middle, right in parts)
-    return [left.ljust(width) + middle + right if short else fold(left + middle + right) for left, middle, right in parts]
+    return [
+        left.ljust(width) + middle + right if short else fold(left + middle + right) for left, middle, right in parts
+    ]
 
 
 def fold(line: str) -> str:
@@ -165,5 +166,3 @@ def program_text(program: Program) -> str:
         lines.append(f"LIMIT {finish.limit}" + (f" OFFSET {finish.offset}" if finish.offset else ""))
     parts = [views_text(program), *map(trigger_text, program.triggers), "RESULT\n" + indent("\n".join(lines), "  ")]
     return "\n\n".join(parts) + "\n"
-
-

@@ -1,4 +1,4 @@
 """Scalar expressions over columns, vectorised: an expression is compiled once to a function from frames to vectors.
 
-`vector` holds the data; `compiled` walks expressions; `numbers`, `logic`, `texts`, `dates` and `casts` are the functions.
+`vector` holds the data; `compiled` walks expressions; `numbers`, `logic`, `texts`, `dates`, `casts` are the functions.
 """

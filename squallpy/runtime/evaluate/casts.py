@@ -24,8 +24,10 @@ def cast(vec: Vec, source: Type, target: Type, rows: int) -> Vec:
             return _to_text(vec, source, rows)
         case Kind.VARCHAR, _:
             return _from_text(vec, target, rows)
-        case (Kind.INT | Kind.BIGINT | Kind.DECIMAL), Kind.DOUBLE:
-            return Vec(np.true_divide(np.asarray(vec.values, dtype=None), 10**source.scale).astype(np.float64), vec.valid)
+        case ((Kind.INT | Kind.BIGINT | Kind.DECIMAL), Kind.DOUBLE):
+            return Vec(
+                np.true_divide(np.asarray(vec.values, dtype=None), 10**source.scale).astype(np.float64), vec.valid
+            )
         case Kind.DOUBLE, (Kind.INT | Kind.BIGINT | Kind.DECIMAL):
             return _from_double(vec, target)
         case Kind.BOOLEAN, _ if target.is_numeric:
@@ -57,7 +59,9 @@ def _rescale(values: Any, source: Type, target: Type) -> Any:
 
 def _checked(vec: Vec, source: Type, target: Type) -> Vec:
     bound = digits_bound(target)
-    if digits_bound(source) * 10 ** max(0, target.scale - source.scale) > bound * (10 ** max(0, source.scale - target.scale)):
+    if digits_bound(source) * 10 ** max(0, target.scale - source.scale) > bound * (
+        10 ** max(0, source.scale - target.scale)
+    ):
         seen = vec.values if vec.valid is None or np.ndim(vec.values) == 0 else np.where(vec.valid, vec.values, 0)
         if largest(seen) >= bound:
             raise SquallError("SQ5002", f"a value does not fit {target}")
@@ -86,7 +90,9 @@ def _to_text(vec: Vec, source: Type, rows: int) -> Vec:
     elif source.kind is Kind.TIMESTAMP:
         text = pc.replace_substring_regex(pc.cast(array, pa.string()), r"\.?0+$", "")
         whole = pc.cast(pc.cast(array, pa.timestamp("s"), safe=False), pa.string())
-        text = pc.if_else(pc.equal(pc.utf8_length(text), 0), text, pc.if_else(pc.match_substring(text, "."), text, whole))
+        text = pc.if_else(
+            pc.equal(pc.utf8_length(text), 0), text, pc.if_else(pc.match_substring(text, "."), text, whole)
+        )
     else:
         text = pc.cast(array, pa.string())
     return Vec(text, None if vec.valid is None else full(vec, source, rows).valid)

@@ -1,6 +1,6 @@
 """Expressions → functions from frames to vectors.
 
-    compiled(call("*", price, call("-", one, discount)))(frame)   →   Vec([…], valid)
+compiled(call("*", price, call("-", one, discount)))(frame)   →   Vec([…], valid)
 """
 
 from collections.abc import Callable
@@ -74,7 +74,9 @@ def _call(call: Call) -> Function:
         case "abs":
             return _unary(args[0], np.abs)
         case _ if name in COMPARISONS and kind.kind is Kind.VARCHAR:
-            return _binary(args, lambda a, b: Vec(_mask(texts.compare(name, a.values, b.values)), both(a.valid, b.valid)))
+            return _binary(
+                args, lambda a, b: Vec(_mask(texts.compare(name, a.values, b.values)), both(a.valid, b.valid))
+            )
         case _ if name in COMPARISONS:
             return _binary(args, numbers.compare(name, kind.kind is Kind.DOUBLE))
         case "like":

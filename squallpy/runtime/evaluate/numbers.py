@@ -1,4 +1,4 @@
-"""Arithmetic. Integers and scaled decimals are int64 while that is safe, Python integers where it is not: exact always."""
+"""Arithmetic: integers and scaled decimals are int64 while that is safe, Python integers where it is not; always exact."""
 
 from collections.abc import Callable
 from typing import Any
@@ -25,10 +25,12 @@ def _widen(values: Any) -> Any:
 
 def digits_bound(type: Type) -> int:
     """The greatest magnitude that a value of an exact type can have."""
-    return {Kind.INT: 2**31, Kind.BIGINT: LIMIT}.get(type.kind, 10**type.precision)
+    return {Kind.INT: 2**31, Kind.BIGINT: LIMIT}.get(type.kind) or int(10**type.precision)
 
 
-def exact(operate: Callable[[Any, Any], Any], bound: Callable[[int, int], int], types: tuple[Type, Type], result: Type) -> Callable[[Vec, Vec], Vec]:
+def exact(
+    operate: Callable[[Any, Any], Any], bound: Callable[[int, int], int], types: tuple[Type, Type], result: Type
+) -> Callable[[Vec, Vec], Vec]:
     """`operate` on exact numbers, in int64 where `bound` of the operands' magnitudes allows it."""
     safe = bound(digits_bound(types[0]), digits_bound(types[1])) < LIMIT
 
@@ -53,7 +55,9 @@ def real(operate: Callable[[Any, Any], Any]) -> Callable[[Vec, Vec], Vec]:
 
     def run(a: Vec, b: Vec) -> Vec:
         with np.errstate(all="ignore"):
-            return Vec(operate(np.float64(a.values) if np.ndim(a.values) == 0 else a.values, b.values), both(a.valid, b.valid))
+            return Vec(
+                operate(np.float64(a.values) if np.ndim(a.values) == 0 else a.values, b.values), both(a.valid, b.valid)
+            )
 
     return run
 
@@ -79,7 +83,14 @@ def remainder(a: Vec, b: Vec) -> Vec:
 
 def compare(name: str, double: bool) -> Callable[[Vec, Vec], Vec]:
     """Comparison of numbers, dates and booleans; NaN equals itself and is greater than all else, as in Spark."""
-    operate: Any = {"=": np.equal, "<>": np.not_equal, "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}[name]
+    operate: Any = {
+        "=": np.equal,
+        "<>": np.not_equal,
+        "<": np.less,
+        "<=": np.less_equal,
+        ">": np.greater,
+        ">=": np.greater_equal,
+    }[name]
 
     def run(a: Vec, b: Vec) -> Vec:
         x, y = a.values, b.values
@@ -90,7 +101,7 @@ def compare(name: str, double: bool) -> Callable[[Vec, Vec], Vec]:
                 rank_y = np.where(np.isnan(y), 2, np.where(np.isposinf(y), 1, 0))
                 return Vec(np.where(odd, operate(rank_x, rank_y), operate(x, y)), both(a.valid, b.valid))
         result = operate(x, y)
-        if getattr(result, "dtype", None) == object:
+        if np.asarray(result).dtype.kind == "O":
             result = result.astype(bool)
         return Vec(result, both(a.valid, b.valid))
 

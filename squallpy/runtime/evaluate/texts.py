@@ -34,7 +34,14 @@ def substring(values: Any, start: int, length: int | None) -> Any:
 
 def compare(name: str, left: Any, right: Any) -> Any:
     """Comparison of texts by code point."""
-    function = {"=": pc.equal, "<>": pc.not_equal, "<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal}[name]
+    function = {
+        "=": pc.equal,
+        "<>": pc.not_equal,
+        "<": pc.less,
+        "<=": pc.less_equal,
+        ">": pc.greater,
+        ">=": pc.greater_equal,
+    }[name]
     return function(_scalar(left), _scalar(right))
 
 

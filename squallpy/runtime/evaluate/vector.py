@@ -67,7 +67,11 @@ def from_arrow(array: pa.Array, type: Type) -> Vec:
 
 
 def _buffer(array: pa.Array, dtype: Any) -> Any:
-    return np.frombuffer(array.buffers()[1], dtype)[array.offset : array.offset + len(array)] if len(array) else np.empty(0, dtype)
+    return (
+        np.frombuffer(array.buffers()[1], dtype)[array.offset : array.offset + len(array)]
+        if len(array)
+        else np.empty(0, dtype)
+    )
 
 
 def arrow_type(type: Type) -> pa.DataType:
@@ -101,8 +105,8 @@ def to_arrow(vec: Vec, type: Type, rows: int) -> pa.Array:
                 return values.cast(kind)
             return pa.compute.if_else(pa.array(valid), values, pa.scalar(None, values.type)).cast(kind)
         case Kind.DECIMAL:
-            from squallpy.runtime.kernels.lanes import pack, to_decimal128
             from squallpy.base.rings import Ring
+            from squallpy.runtime.kernels.lanes import pack, to_decimal128
 
             return to_decimal128(pack(values, Ring.EXACT), type.precision, type.scale, nulls)
         case Kind.INT | Kind.DATE:

@@ -26,7 +26,12 @@ class Place:
     def partition(self, name: str, layout: StoreLayout, run: Callable[[Store, list[bytes]], bytes]) -> StatePartition:
         """The named partition of the query."""
         return StatePartition(
-            Path(self.local) / name, f"{self.durable}/{name}", layout, run, self.fingerprint, snapshot_every=self.snapshot_bytes
+            Path(self.local) / name,
+            f"{self.durable}/{name}",
+            layout,
+            run,
+            self.fingerprint,
+            snapshot_every=self.snapshot_bytes,
         )
 
     def forget_local(self) -> None:
@@ -44,7 +49,9 @@ def open_place(checkpoint: Path, local_dir: str, fingerprint: str, snapshot_byte
         made_for.write_text(fingerprint)
     elif made_for.read_text() != fingerprint:
         raise SquallError(
-            "SQ6001", f"the checkpoint {checkpoint} is of another query, or of other settings", hint="give each query its own folder"
+            "SQ6001",
+            f"the checkpoint {checkpoint} is of another query, or of other settings",
+            hint="give each query its own folder",
         )
     name = hashlib.sha256(str(checkpoint.resolve()).encode()).hexdigest()[:16]
     return Place(str(_fast(local_dir) / f"squallpy-{name}"), str(checkpoint.resolve()), fingerprint, snapshot_bytes)
