@@ -1,0 +1,7 @@
+"""What a run tells the world.
+
+sink      the protocol, and several sinks as one      cells     Arrow columns as text
+files     changes or results as files, exactly once   csv       rows as RFC 4180 lines
+metrics   one JSON line per batch                     lines     rows as JSON lines
+changes   batch, op and columns as one table
+"""

@@ -1,0 +1,56 @@
+"""Arrow columns as text, a whole column at a time; NULL stays NULL.
+
+DECIMAL(10,2) 1.50 → 1.50     DOUBLE 0.1 → 0.1     DATE → 1998-12-01     TIMESTAMP → 1998-12-01 10:00:00[.000001]
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+PIECE = 1 << 16  # rows rendered at once: bounds memory, and keeps 32-bit string offsets from overflowing
+
+
+def cells(column: pa.Array) -> pa.Array:
+    """A column of any SQL type as strings."""
+    kind = column.type
+    if pa.types.is_decimal(kind):
+        return _decimal(column)
+    text = column if pa.types.is_string(kind) else column.cast(pa.string())
+    if pa.types.is_timestamp(kind):
+        return pc.replace_substring_regex(text, r"\.0+$", "")
+    return text
+
+
+def _decimal(column: pa.Array) -> pa.Array:
+    """Digits with exactly the type's scale. NB: Arrow's own cast turns to 0E-10 and the like below 1e-6."""
+    scale = column.type.scale
+    whole = pa.Array.from_buffers(pa.decimal128(38, 0), len(column), column.buffers(), offset=column.offset)
+    digits = whole.cast(pa.string())
+    if scale == 0:
+        return digits
+    sign = pc.if_else(pc.starts_with(digits, "-"), "-", "")
+    padded = pc.ascii_lpad(pc.ascii_ltrim(digits, "-"), scale + 1, "0")
+    units = pc.utf8_slice_codeunits(padded, 0, -scale)
+    return join(sign, units, pa.scalar("."), pc.utf8_slice_codeunits(padded, -scale))
+
+
+def join(*parts: Any, by: str = "") -> pa.Array:
+    """Strings put together element by element."""
+    return pc.binary_join_element_wise(*parts, by)
+
+
+def pieces(table: pa.Table) -> Iterator[pa.RecordBatch]:
+    """A table in record batches of bounded size."""
+    yield from table.to_batches(max_chunksize=PIECE)
+
+
+def to_bytes(lines: pa.Array) -> bytes:
+    """Lines without NULLs, each ended by a newline."""
+    ended = join(lines, pa.scalar(""), by="\n")
+    _, offsets, data = ended.buffers()
+    if not len(ended) or data is None:
+        return b""
+    ends = pa.Array.from_buffers(pa.int32(), len(ended) + 1, [None, offsets], offset=ended.offset)
+    return data.slice(ends[0].as_py(), ends[-1].as_py() - ends[0].as_py()).to_pybytes()

@@ -1,0 +1,111 @@
+"""Changes and results as files that appear whole, and once: a temporary name, then a rename.
+
+    --out changes/ --mode changes    changes/batch-000000.csv, changes/batch-000001.csv, …
+    --out result.parquet             result.parquet
+
+A batch that comes again after a crash has the same rows, and its file is written again with the same bytes. A run that
+starts anew takes away the batches of an earlier one. With several queries, the second goes to changes/query-2 and
+result-2.parquet.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from squallpy.base.errors import SquallError, nearest
+from squallpy.logical.nodes import Query
+from squallpy.runtime.sinks.changes import change_table
+from squallpy.runtime.sinks.csv import csv_header, csv_rows
+from squallpy.runtime.sinks.lines import json_rows
+
+FORMATS = ("csv", "json", "parquet")
+_SUFFIXES = {f".{name}": name for name in FORMATS} | {".jsonl": "json", ".ndjson": "json", ".pq": "parquet"}
+_BATCH = re.compile(r"batch-\d{6,}\.(csv|json|parquet)(\.tmp)?")
+
+
+def file_format(path: Path, asked: str | None) -> str:
+    """The format that is asked for, else that of the path's suffix, else csv; SQ7003 for one that files do not have."""
+    if asked is None:
+        return _SUFFIXES.get(path.suffix.lower(), "csv")
+    if asked not in FORMATS:
+        raise SquallError("SQ7003", f"--format {asked} is not for files", hint=nearest(asked, FORMATS))
+    return asked
+
+
+def write_file(path: Path, table: pa.Table, format: str) -> None:
+    """Write a table as a file, whole or not at all; SQ4003 if the folder does not let us."""
+    draft = path.with_name(f"{path.name}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with draft.open("wb") as out:
+            if format == "parquet":
+                import pyarrow.parquet as pq
+
+                pq.write_table(table, out)
+            else:
+                out.writelines(_lines(table, format))
+        draft.replace(path)
+    except OSError as error:
+        raise SquallError("SQ4003", f"cannot write {path}: {error.strerror or error}") from None
+
+
+def _lines(table: pa.Table, format: str) -> Iterator[bytes]:
+    if format == "csv":
+        yield csv_header(table.schema)
+        yield from csv_rows(table)
+    else:
+        yield from json_rows(table)
+
+
+class ChangeFiles:
+    """A sink with one file for each batch."""
+
+    def __init__(self, folder: Path, format: str, several: bool = False, resumed: bool = False) -> None:
+        self._root, self._format, self._several, self._resumed = folder, format, several, resumed
+        self._folder = folder
+
+    def begin(self, query: Query, schema: pa.Schema, batches: int) -> None:
+        self._folder = self._root / f"query-{query.number}" if self._several else self._root
+        if self._folder.exists() and not self._folder.is_dir():
+            raise SquallError(
+                "SQ4003", f"{self._folder} is a file", hint="changes are written to a folder, a file for each batch"
+            )
+        if not self._resumed and self._folder.is_dir():
+            for old in self._folder.iterdir():
+                if _BATCH.fullmatch(old.name):
+                    old.unlink()
+
+    def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None, stats: dict[str, Any]) -> None:
+        assert deletes is not None and inserts is not None
+        table = change_table(number, deletes, inserts)
+        write_file(self._folder / f"batch-{number:06}.{self._format}", table, self._format)
+
+    def final(self, table: pa.Table) -> None: ...
+
+    def finish(self, summary: dict[str, Any]) -> None: ...
+
+
+class ResultFile:
+    """A sink with one file for the final result; none for a run that was stopped before its end."""
+
+    def __init__(self, path: Path, format: str, several: bool = False, resumed: bool = False) -> None:
+        self._root, self._format, self._several = path, format, several
+        self._path, self._table = path, None
+
+    def begin(self, query: Query, schema: pa.Schema, batches: int) -> None:
+        name = f"{self._root.stem}-{query.number}{self._root.suffix}" if self._several else self._root.name
+        self._path = self._root.with_name(name)
+        if self._path.is_dir():
+            raise SquallError("SQ4003", f"{self._path} is a folder", hint="the final result is one file")
+
+    def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None, stats: dict[str, Any]) -> None: ...
+
+    def final(self, table: pa.Table) -> None:
+        self._table = table
+
+    def finish(self, summary: dict[str, Any]) -> None:
+        if not summary.get("stopped"):
+            write_file(self._path, self._table, self._format)

@@ -1,0 +1,65 @@
+"""One JSON line per batch, once.
+
+{"batch": 0, "tuples": 10000, "rows": 25, "seconds": 0.31, "state_bytes": 65536, "skipped": 0,
+ "stages": {"feed": 0.04, "apply": 0.02}, "mapping": null, "ilf": null}
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from squallpy.base.errors import SquallError
+from squallpy.logical.nodes import Query
+
+_STAGE = "_seconds"
+
+
+class Metrics:
+    """A sink that adds lines to a file. A resumed run leaves out the batches that the file has; any other starts it anew."""
+
+    def __init__(self, path: Path, several: bool = False, resumed: bool = False) -> None:
+        self._path, self._several, self._query = path, several, 1
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._recorded = _recorded(path) if resumed and path.exists() else set()
+            self._file = path.open("a" if self._recorded else "w", encoding="utf-8")
+        except OSError as error:
+            raise SquallError("SQ4003", f"cannot write {path}: {error.strerror or error}") from None
+
+    def begin(self, query: Query, schema: pa.Schema, batches: int) -> None:
+        self._query = query.number
+
+    def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None, stats: dict[str, Any]) -> None:
+        if (self._query, number) in self._recorded:
+            return
+        self._recorded.add((self._query, number))
+        line = metrics_line(number, stats)
+        print(json.dumps({"query": self._query} | line if self._several else line), file=self._file, flush=True)
+
+    def final(self, table: pa.Table) -> None: ...
+
+    def finish(self, summary: dict[str, Any]) -> None: ...
+
+
+def metrics_line(number: int, stats: dict[str, Any]) -> dict[str, Any]:
+    """What is recorded of a batch; None where it is not known."""
+    named = {name: stats.get(name) for name in ("tuples", "rows", "seconds", "state_bytes", "skipped")}
+    stages = {name.removesuffix(_STAGE): value for name, value in stats.items() if name.endswith(_STAGE)}
+    shape = {"mapping": stats.get("mapping"), "ilf": stats.get("ilf")}
+    return {"batch": number} | named | {"stages": stages} | shape
+
+
+def _recorded(path: Path) -> set[tuple[int, int]]:
+    """The batches that a file has; a last line that a crash cut short is cut off."""
+    data = path.read_bytes()
+    whole = data[: data.rfind(b"\n") + 1]
+    if len(whole) < len(data):
+        with path.open("r+b") as file:
+            file.truncate(len(whole))
+    try:
+        lines = [json.loads(line) for line in whole.splitlines()]
+        return {(line.get("query", 1), line["batch"]) for line in lines}
+    except (ValueError, KeyError, AttributeError):
+        raise SquallError("SQ4003", f"{path} is no metrics file of ours", hint="choose another") from None

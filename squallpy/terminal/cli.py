@@ -1,0 +1,120 @@
+"""`squall`: the commands and their options. What does the work is imported when a command runs."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from squallpy import __version__
+from squallpy.terminal.failures import guarded
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The exit status of a command line."""
+    given = sys.argv[1:] if arguments is None else arguments
+    return guarded(lambda: squall.main(args=given, prog_name="squall", standalone_mode=False))
+
+
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    no_args_is_help=False,
+    invoke_without_command=True,
+)
+@click.version_option(__version__, message="squall %(version)s")
+@click.pass_context
+def squall(context: click.Context) -> None:
+    """SQL over streams: exact and fresh at all times."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+@squall.command(short_help="Run the queries of a script over its streams.")
+@click.argument("script", metavar="QUERY.sql", type=click.Path(path_type=Path))
+@click.option(
+    "--backend",
+    type=click.Choice(["spark", "local"]),
+    default="spark",
+    show_default=True,
+    help="Spark, or this process: same plan, same answer.",
+)
+@click.option("--master", default="local[2]", show_default=True, help="Spark's master.")
+@click.option(
+    "--batch-rows",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Tuples per micro-batch over all streams.  [default: setting batch_rows]",
+)
+@click.option(
+    "--mode",
+    type=click.Choice(["final", "changes", "live"]),
+    help="The final result, every change, or a live table.  [default: live on a terminal, else final]",
+)
+@click.option(
+    "--format",
+    type=click.Choice(["table", "csv", "json", "parquet"]),
+    help="Of stdout or --out.  [default: table on a terminal, else csv; --out: by suffix]",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Write a file (final) or a folder of files (changes), exactly once; stdout stays empty.",
+)
+@click.option(
+    "--checkpoint",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Keep state here; go on from it if it holds this query.",
+)
+@click.option("--metrics", type=click.Path(path_type=Path), metavar="FILE", help="One JSON line per batch.")
+@click.option("--set", "settings", multiple=True, metavar="K=V", help="An engine setting; squall options lists them.")
+def run(**options: object) -> None:
+    """Run the queries of a script over its streams, each until its input ends.
+
+    Ctrl-C ends the run after the batch in work; a second one ends it at once.
+    """
+    from squallpy.terminal.run import RunRequest, run_script
+
+    run_script(RunRequest(**options))  # type: ignore[arg-type]
+
+
+@squall.command(short_help="Show the queries of a script at a stage.")
+@click.argument("arguments", metavar="[STAGE] QUERY.sql", nargs=-1, required=True)
+@click.option("--set", "settings", multiple=True, metavar="K=V", help="An engine setting; squall options lists them.")
+def explain(arguments: tuple[str, ...], settings: tuple[str, ...]) -> None:
+    """Show the queries of a script at a stage: logical, optimized, calculus, triggers (default), physical or stages."""
+    from squallpy.base.errors import SquallError, nearest
+    from squallpy.base.settings import parse
+    from squallpy.session import STAGES, Session
+
+    *stage, script = arguments
+    if len(stage) > 1 or script in STAGES:
+        raise SquallError("SQ7004", "explain takes a stage and one script", hint="squall explain triggers query.sql")
+    if stage and stage[0] not in STAGES:
+        raise SquallError("SQ7004", f'unknown stage "{stage[0]}"', hint=nearest(stage[0], STAGES))
+    click.echo(Session(Path(script), parse(settings)).explain(stage[0] if stage else "triggers"), nl=False)
+
+
+@squall.command(short_help="List the engine settings.")
+def options() -> None:
+    """List the engine settings, for --set."""
+    from squallpy.base.settings import listed
+
+    rows = [("name", "type", "default", "meaning"), *((o.name, o.type, o.default, o.meaning) for o in listed())]
+    widths = [max(len(row[i]) for row in rows) for i in range(3)]
+    for *cells, meaning in rows:
+        click.echo("  ".join([*(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)), meaning]))
+
+
+@squall.command(short_help="Look whether everything is here that a run needs.")
+@click.pass_context
+def doctor(context: click.Context) -> None:
+    """Look whether everything is here that a run needs; exit status 3 if not."""
+    from squallpy.terminal.doctor import examine
+    from squallpy.terminal.failures import NO_ENGINE
+
+    findings = examine()
+    for finding in findings:
+        click.echo(finding)
+    if not all(finding.ok for finding in findings):
+        context.exit(NO_ENGINE)

@@ -1,0 +1,80 @@
+"""What went wrong: one line on stderr, and an exit status.
+
+0 ok    1 the query failed    2 usage, SQL or source    3 the engine cannot start    130 interrupted
+"""
+
+import os
+import sys
+import traceback
+from collections.abc import Callable
+
+import click
+
+from squallpy.base.errors import SquallError, nearest
+
+OK, FAILED, USAGE, NO_ENGINE, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 3, 130, 141
+_STATUS = {"SQ5": FAILED, "SQ8": NO_ENGINE}
+
+
+class Interrupted(BaseException):
+    """The user wants to stop. NB: no Exception, nor KeyboardInterrupt, which the engine takes to mean "after the batch"."""
+
+
+def guarded(work: Callable[[], object]) -> int:
+    """Do the work; the exit status, with what went wrong said on stderr."""
+    try:
+        work()
+        sys.stdout.flush()
+    except SquallError as error:
+        return _tell(error)
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except click.ClickException as error:
+        return _tell(_usage(error))
+    except (KeyboardInterrupt, click.Abort, Interrupted):
+        return INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains once more at its end
+        return BROKEN_PIPE
+    except Exception as error:
+        return _internal(error)
+    return OK
+
+
+def _tell(error: SquallError) -> int:
+    print(error, file=sys.stderr)
+    if sys.stderr.isatty() and (caret := error.caret()):
+        print(caret, file=sys.stderr)
+    return _STATUS.get(error.code[:3], USAGE)
+
+
+def _usage(error: click.ClickException) -> SquallError:
+    """Click's complaint as one of ours."""
+    hint, message = "", error.format_message().strip().rstrip(".")
+    context = getattr(error, "ctx", None)
+    if isinstance(error, click.NoSuchOption):
+        known = [name for p in context.command.get_params(context) for name in p.opts] if context else []
+        message, hint = f'unknown option "{error.option_name}"', _nearest(error.option_name, known)
+    elif isinstance(error, click.exceptions.NoSuchCommand):
+        known = context.command.list_commands(context) if context else []
+        message, hint = f'unknown command "{error.command_name}"', nearest(error.command_name, known)
+    else:
+        message = message[:1].lower() + message[1:]
+    return SquallError("SQ7004", " ".join(message.split()), hint=hint or _help(context))
+
+
+def _nearest(name: str, known: list[str]) -> str:
+    hint = nearest(name, known)
+    return hint if hint.startswith("did you mean") else ""
+
+
+def _help(context: click.Context | None) -> str:
+    return f"{context.command_path} --help lists what there is" if context else ""
+
+
+def _internal(error: Exception) -> int:
+    if os.environ.get("SQUALL_DEBUG"):
+        traceback.print_exc()
+    said = " ".join(str(error).split())[:300]
+    print(f"internal error: {type(error).__name__}: {said}, please report", file=sys.stderr)
+    return FAILED

@@ -1,0 +1,64 @@
+"""Results and changes on stdout, in the format asked for, several queries with a blank line between."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+
+from squallpy.logical.nodes import Query
+from squallpy.runtime.sinks.changes import change_schema, change_table
+from squallpy.runtime.sinks.csv import csv_header, csv_rows
+from squallpy.runtime.sinks.lines import json_rows
+from squallpy.terminal.table import table_text
+
+Before = Callable[[], None]
+
+
+class Output:
+    """A sink that writes to `stream`: each batch's changes, or only the final result. `before` is called before it writes.
+
+    NB: changes of a batch come again after a crash; only files (--out) are exactly once.
+    """
+
+    def __init__(self, stream: BinaryIO, format: str, changes: bool, color: bool, before: Before) -> None:
+        self._stream, self._format, self._changes, self._color, self._before = stream, format, changes, color, before
+        self._queries = 0
+
+    def begin(self, query: Query, schema: pa.Schema, batches: int) -> None:
+        self._queries += 1
+        if self._changes:
+            self._separate()
+            if self._format == "csv":
+                self._write([csv_header(change_schema(schema))])
+
+    def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None, stats: dict[str, Any]) -> None:
+        if self._changes and deletes is not None and inserts is not None and len(deletes) + len(inserts):
+            table = change_table(number, deletes, inserts)
+            self._write(csv_rows(table) if self._format == "csv" else self._whole(table))
+
+    def final(self, table: pa.Table) -> None:
+        if not self._changes:
+            self._separate()
+            self._write(self._whole(table))
+
+    def finish(self, summary: dict[str, Any]) -> None: ...
+
+    def _whole(self, table: pa.Table) -> Iterator[bytes]:
+        match self._format:
+            case "csv":
+                yield csv_header(table.schema)
+                yield from csv_rows(table)
+            case "json":
+                yield from json_rows(table)
+            case _:
+                yield from table_text(table, self._color)
+
+    def _separate(self) -> None:
+        if self._queries > 1:
+            self._write([b"\n"])
+
+    def _write(self, parts: Iterable[bytes]) -> None:
+        self._before()
+        for part in parts:
+            self._stream.write(part)
+        self._stream.flush()

@@ -1,0 +1,107 @@
+"""One line on stderr while a run goes on, that erases itself; and what is said at the end.
+
+Without a terminal on stderr there is no such line, and no summary: a log or a pipe is told only what matters, which is
+errors and rows that were left out.
+"""
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import perf_counter
+from typing import Any, TextIO
+
+import pyarrow as pa
+
+from squallpy.logical.nodes import Query
+
+_PATIENCE, _REFRESH = 1.0, 0.2  # seconds of silence at first; between two looks
+_ERASE = "\r\x1b[2K"
+
+
+class Progress:
+    """A sink that talks on stderr; `started` at once, for Spark takes its time before the first batch."""
+
+    def __init__(self, starting: str, stream: TextIO | None = None) -> None:
+        self._stream = stream or sys.stderr
+        self._terminal = self._stream.isatty() and os.environ.get("TERM") != "dumb"
+        self._text, self._shown, self._batches = starting, "", 0
+        self._lock, self._ended = threading.RLock(), threading.Event()
+        self._started = perf_counter()
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Keeps the line up to date while the block runs."""
+        thread = threading.Thread(target=self._refresh, name="progress", daemon=True)
+        if self._terminal:
+            thread.start()
+        try:
+            yield
+        finally:
+            self._ended.set()
+            self.hide()
+
+    def hide(self) -> None:
+        """Take the line away; the next refresh brings it back."""
+        with self._lock:
+            if self._shown:
+                self._stream.write(_ERASE)
+                self._stream.flush()
+                self._shown = ""
+
+    def quiet(self) -> None:
+        """No line any more: something else shows the progress."""
+        self._ended.set()
+        self.hide()
+
+    def say(self, line: str) -> None:
+        """A line that stays."""
+        with self._lock:
+            self.hide()
+            print(line, file=self._stream, flush=True)
+
+    def begin(self, query: Query, schema: pa.Schema, batches: int) -> None:
+        self._batches = batches
+
+    def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None, stats: dict[str, Any]) -> None:
+        self._text = f"batch {number + 1:,} of {self._batches:,}  {stats.get('total_tuples', 0):,} tuples"
+
+    def final(self, table: pa.Table) -> None: ...
+
+    def finish(self, summary: dict[str, Any]) -> None:
+        if self._terminal:
+            self.say(summary_line(summary))
+        elif summary.get("skipped"):
+            self.say(skipped_line(summary))
+
+    def _refresh(self) -> None:
+        self._ended.wait(_PATIENCE)
+        while not self._ended.is_set():
+            with self._lock:
+                text = f"{self._text}  {perf_counter() - self._started:.0f} s"[: _columns(self._stream) - 1]
+                if text != self._shown and not self._ended.is_set():
+                    self._stream.write(_ERASE + text)
+                    self._stream.flush()
+                    self._shown = text
+            self._ended.wait(_REFRESH)
+
+
+def summary_line(summary: dict[str, Any]) -> str:
+    """`6,001,215 tuples in 12.3 s, 487,903 tuples/s, 3 rows skipped`"""
+    tuples, seconds = summary["tuples"], summary["seconds"]
+    rate = f", {tuples / seconds:,.0f} tuples/s" if seconds > 0 and tuples else ""
+    skipped = f", {skipped_line(summary)}" if summary.get("skipped") else ""
+    return f"{tuples:,} tuples in {seconds:.1f} s{rate}{skipped}"
+
+
+def skipped_line(summary: dict[str, Any]) -> str:
+    count = summary["skipped"]
+    return f"{count:,} {'row' if count == 1 else 'rows'} skipped"
+
+
+def _columns(stream: TextIO) -> int:
+    try:
+        return os.get_terminal_size(stream.fileno()).columns
+    except (OSError, ValueError):
+        return 80

@@ -1,0 +1,128 @@
+"""`squall run`: what the options ask for, put together, and run."""
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from squallpy.base.errors import SquallError
+from squallpy.base.settings import parse
+from squallpy.runtime.sinks.files import ChangeFiles, ResultFile, file_format
+from squallpy.runtime.sinks.metrics import Metrics
+from squallpy.runtime.sinks.sink import Sink, Sinks
+from squallpy.session import RunOptions, Session
+from squallpy.terminal.failures import Interrupted
+from squallpy.terminal.interrupt import interruptible
+from squallpy.terminal.live import Live
+from squallpy.terminal.output import Output
+from squallpy.terminal.progress import Progress
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """The options as given; None where the terminal decides."""
+
+    script: Path
+    backend: str = "spark"
+    master: str = "local[2]"
+    batch_rows: int | None = None
+    mode: str | None = None
+    format: str | None = None
+    out: Path | None = None
+    checkpoint: Path | None = None
+    metrics: Path | None = None
+    settings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What is shown, and how."""
+
+    mode: str
+    format: str
+
+
+def choose(request: RunRequest, terminal: bool) -> Choice:
+    """Mode and format, given whether stdout is a terminal; SQ7003 for options that contradict each other."""
+    if request.mode == "live" and request.out:
+        raise SquallError(
+            "SQ7003", "--mode live shows a table, and --out shows nothing", hint="--mode changes or final"
+        )
+    if request.mode == "live" and not terminal:
+        raise SquallError("SQ7003", "--mode live needs a terminal on stdout", hint="--mode changes or final")
+    if request.mode == "live" and request.format not in (None, "table"):
+        raise SquallError("SQ7003", f"--mode live shows a table, not {request.format}", hint="--mode changes or final")
+    if request.out:
+        return Choice(request.mode or "final", file_format(request.out, request.format))
+    if request.format == "parquet":
+        raise SquallError("SQ7003", "--format parquet is for files", hint="name one: --out result.parquet")
+    table = terminal and request.format in (None, "table")
+    return Choice(request.mode or ("live" if table else "final"), request.format or ("table" if terminal else "csv"))
+
+
+def run_script(request: RunRequest) -> None:
+    """Run a script to its end; raises Interrupted when the user ended it before."""
+    choice = choose(request, sys.stdout.isatty())
+    session = Session(request.script, parse(request.settings))
+    several = len(session.script.queries) > 1
+    resumed = request.checkpoint is not None and request.checkpoint.is_dir() and any(request.checkpoint.iterdir())
+    progress = Progress("starting Spark" if request.backend == "spark" else "starting")
+    sinks: list[Sink] = []
+    if request.out:
+        files = ChangeFiles if choice.mode == "changes" else ResultFile
+        sinks.append(files(request.out, choice.format, several, resumed))
+    else:
+        color = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        if choice.mode == "live":
+            sinks.append(Live(progress.quiet))
+        sinks.append(Output(sys.stdout.buffer, choice.format, choice.mode == "changes", color, progress.hide))
+    if request.metrics:
+        sinks.append(Metrics(request.metrics, several, resumed))
+    end = _End()
+    options = RunOptions(
+        backend=request.backend,
+        master=request.master,
+        batch_rows=request.batch_rows,
+        changes=choice.mode != "final",
+        checkpoint=request.checkpoint,
+    )
+    try:
+        with interruptible(progress.say) as stop, progress.running():
+            session.run(options, Sinks(*sinks, progress, end), stop)
+            if not stop.is_set():
+                return
+            progress.say(f"stopped {end.where}; {how_to_resume(request.checkpoint)}")
+            raise Interrupted
+    finally:
+        for sink in sinks:
+            if isinstance(sink, Live):
+                sink.close()
+
+
+def how_to_resume(checkpoint: Path | None) -> str:
+    """What the user can do after Ctrl-C."""
+    if checkpoint:
+        return f"the same command with --checkpoint {checkpoint} goes on from there"
+    return "without --checkpoint nothing is kept, the next run starts from the beginning"
+
+
+class _End:
+    """A sink that knows where the run ended."""
+
+    def __init__(self) -> None:
+        self._done, self._batches = 0, 0
+
+    @property
+    def where(self) -> str:
+        return f"after {self._done:,} of {self._batches:,} batches"
+
+    def begin(self, query: Any, schema: Any, batches: int) -> None:
+        self._done, self._batches = 0, batches
+
+    def batch(self, number: int, deletes: Any, inserts: Any, stats: dict[str, Any]) -> None:
+        self._done = number + 1
+
+    def final(self, table: Any) -> None: ...
+
+    def finish(self, summary: dict[str, Any]) -> None: ...
