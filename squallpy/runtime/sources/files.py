@@ -1,0 +1,119 @@
+"""The `path` of a relation → its files, in the order in which they are read."""
+
+import glob
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from squallpy.base.errors import SquallError
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file as it was found: size and time of change tell whether it is still the same."""
+
+    path: str  # absolute, or a URI of any Arrow filesystem
+    size: int
+    changed: int  # ns since 1970
+    shown: str  # as messages call it
+
+    def open(self) -> Any:
+        """A pyarrow file for random access; SQ4001 if it cannot be read or is shorter than it was."""
+        from pyarrow import fs
+
+        try:
+            system, path = locate(self.path)
+            file = system.open_input_file(path)
+            size = file.size()
+        except OSError as error:
+            raise SquallError("SQ4001", f"cannot read {self.shown}: {reason(error)}") from None
+        if size < self.size:
+            file.close()
+            raise SquallError("SQ4001", f"{self.shown} has become shorter while it was read")
+        assert isinstance(system, fs.FileSystem)
+        return file
+
+
+def locate(path: str) -> tuple[Any, str]:
+    """The Arrow filesystem of a path or URI, and the path in it."""
+    from pyarrow import fs
+
+    if "://" in path:
+        return fs.FileSystem.from_uri(path)  # type: ignore[no-any-return]
+    return fs.LocalFileSystem(), path
+
+
+def reason(error: Exception) -> str:
+    """Why a file could not be read, in a few words."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.lower()
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def find_files(path: str, base: Path) -> tuple[Path | str, list[File]]:
+    """What `path` stands for: one file, the files of a folder, or those of a glob, sorted by name.
+
+    A relative path is looked up in `base`, the folder of the script, then in the working directory. Raises SQ4001.
+    """
+    if "://" in path:
+        return path, remote_files(path)
+    given = Path(os.path.expanduser(path))
+    places = [given] if given.is_absolute() else [base / given, Path.cwd() / given]
+    for place in places:
+        found = expand(place)
+        if found:
+            return place, [local_file(p) for p in found]
+        if place.is_dir():
+            raise SquallError("SQ4001", f"the folder {show(place)} has no files")
+    looked = " and ".join(dict.fromkeys(show(p.parent) for p in places))
+    raise SquallError("SQ4001", f'no file "{path}"', hint=f"looked in {looked}")
+
+
+def expand(place: Path) -> list[Path]:
+    if place.is_dir():
+        return sorted(p for p in place.rglob("*") if p.is_file() and not hidden(p.relative_to(place)))
+    if place.exists():
+        return [place]
+    if glob.has_magic(str(place)):
+        return sorted(p for p in map(Path, glob.glob(str(place), recursive=True)) if p.is_file())
+    return []
+
+
+def hidden(path: Path) -> bool:
+    """Files such as _SUCCESS and .part-0.crc are not data."""
+    return any(part.startswith(("_", ".")) for part in path.parts)
+
+
+def local_file(path: Path) -> File:
+    about = path.stat()
+    return File(str(path.absolute()), about.st_size, about.st_mtime_ns, show(path))
+
+
+def show(path: Path) -> str:
+    """Relative to the working directory where it lies below it."""
+    path = Path(os.path.normpath(path.absolute()))
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
+
+
+def remote_files(uri: str) -> list[File]:
+    """The files of a URI: one, or those of a folder. Raises SQ4001; globs are for local files."""
+    import pyarrow as pa
+    from pyarrow import fs
+
+    try:
+        system, path = locate(uri)
+        about = system.get_file_info(path)
+        if about.type == fs.FileType.Directory:
+            inside = system.get_file_info(fs.FileSelector(path, recursive=True))
+            below = sorted((i for i in inside if i.type == fs.FileType.File), key=lambda i: str(i.path))
+            infos = [i for i in below if not hidden(Path(os.path.relpath(i.path, path)))]
+        else:
+            infos = [about] if about.type == fs.FileType.File else []
+    except (OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise SquallError("SQ4001", f'cannot read "{uri}": {reason(error)}') from None
+    if not infos:
+        raise SquallError("SQ4001", f'no file "{uri}"')
+    root = uri.rstrip("/")
+    names = [root if i.path == path else f"{root}/{os.path.relpath(i.path, path)}" for i in infos]
+    return [File(name, i.size, i.mtime_ns or 0, name) for name, i in zip(names, infos, strict=True)]

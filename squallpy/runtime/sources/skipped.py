@@ -1,0 +1,43 @@
+"""Rows left out under OPTIONS (on_error 'skip'): counted, the first few described, carried in a table's metadata.
+
+NB: in the metadata because it then travels wherever Arrow tables go, from worker to driver too.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+KEY = b"squallpy.skipped"
+EXAMPLES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """How many rows were left out, and why the first of them were."""
+
+    count: int = 0
+    examples: tuple[str, ...] = ()
+
+    def __add__(self, other: "Skipped") -> "Skipped":
+        return Skipped(self.count + other.count, (self.examples + other.examples)[:EXAMPLES])
+
+
+def total(parts: Iterable[Skipped]) -> Skipped:
+    return sum(parts, Skipped())
+
+
+def mark_skipped(table: Any, skipped: Skipped) -> Any:
+    """The table with the count in its metadata; unchanged if nothing was skipped."""
+    if not skipped.count:
+        return table.replace_schema_metadata(None)
+    return table.replace_schema_metadata({KEY: json.dumps([skipped.count, skipped.examples]).encode()})
+
+
+def skipped(table: Any) -> Skipped:
+    """What was left out when a table or record batch was read."""
+    text = (table.schema.metadata or {}).get(KEY)
+    if text is None:
+        return Skipped()
+    count, examples = json.loads(text)
+    return Skipped(count, tuple(examples))
