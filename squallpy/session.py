@@ -208,14 +208,14 @@ class Progress:
     def __init__(self, sink: "Sink", stop: threading.Event) -> None:
         self._sink, self._stop = sink, stop
         self._start = self._last = perf_counter()
-        self._totals = {"batches": 0, "tuples": 0, "skipped": 0}
+        self._totals = {"batches": 0, "tuples": 0, "skipped": 0, "unmatched": 0}
 
     def batch(self, number: int, changes: "Changes | None", stats: dict[str, Any]) -> bool:
         """Pass a batch on; whether to go on after it."""
         now = perf_counter()
         seconds, self._last = now - self._last, now
         self._totals["batches"] += 1
-        for name in ("tuples", "skipped"):
+        for name in ("tuples", "skipped", "unmatched"):
             self._totals[name] += stats.get(name, 0)
         deletes, inserts = (changes.deletes, changes.inserts) if changes else (None, None)
         rows = len(changes.deletes) + len(changes.inserts) if changes else 0

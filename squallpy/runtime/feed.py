@@ -26,6 +26,7 @@ from squallpy.runtime.kernels.lanes import pack
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.routing import hash_columns
 from squallpy.runtime.kernels.storage import Words
+from squallpy.runtime.ledger import entries, ledger_name
 
 MULT = "__mult"
 
@@ -36,12 +37,15 @@ class Feeder:
     def __init__(self, feed: Feed, partitions: int) -> None:
         self.feed = feed
         self._partitions = partitions if feed.route.fields is not None else 1
+        self._everywhere = partitions
+        self._routing = tuple(f.name for f in feed.route.fields or ()) or feed.fields
+        self._types = {f.name: f.type for f in feed.relation.fields}
         self._groups = [_Grouping(delta, self._partitions > 1) for delta in feed.deltas]
 
     def __call__(self, table: pa.RecordBatch, dictionary: Dictionary) -> list[tuple[int | None, Delta]]:
         """The deltas of a batch, each with its partition (None: every partition); strings numbered by `dictionary`."""
         mult = _multiplicities(table)
-        target = self._targets(table) if self._partitions > 1 else None
+        target = self._hashes(table, self._routing) % self._partitions if self._partitions > 1 else None
         out: list[tuple[int | None, Delta]] = []
         for grouping in self._groups:
             keys, words = grouping(table, mult, target, dictionary)
@@ -53,21 +57,28 @@ class Feeder:
                 if mine.any():
                     part = Delta(grouping.name, np.ascontiguousarray(keys[mine, 1:]), words[mine])
                     out.append((partition, part))
+        if self.feed.relation.op and mult is not None:
+            out += self._ledger(table, mult)
         return [(p, d) for p, d in out if len(d.keys)]
 
-    def _targets(self, table: pa.RecordBatch) -> Words:
-        """The partition of each tuple: a pure function of its contents, so that a retried batch routes alike."""
-        fields = self.feed.route.fields or ()
-        named = {f.name: f for f in self.feed.relation.fields}
-        names = [f.name for f in fields] or list(self.feed.fields)
+    def _ledger(self, table: pa.RecordBatch, mult: Words) -> list[tuple[int | None, Delta]]:
+        """Which rows came and went. Kept by the hash of the row, so that each row has one place for good."""
+        keys, words = entries(self._hashes(table, self.feed.fields), mult)
+        name = ledger_name(self.feed.relation.name)
+        place = keys[:, 0] % self._everywhere
+        return [(p, Delta(name, keys[place == p], words[place == p])) for p in range(self._everywhere)]
+
+    def _hashes(self, table: pa.RecordBatch, names: tuple[str, ...]) -> Words:
+        """A hash of each tuple: a pure function of its contents, so that a retried batch routes alike."""
         hashed: list[Any] = []
         for name in names:
-            vec = from_arrow(table.column(name), named[name].type)
-            if named[name].type.kind is Kind.VARCHAR:
-                hashed.append(vec.values)
-            else:
-                hashed.append(encode(vec, named[name].type, len(table), _NO_STRINGS))
-        return (hash_columns(hashed).view(np.uint64) % np.uint64(self._partitions)).astype(np.int64)
+            type = self._types[name]
+            vec = from_arrow(table.column(name), type)
+            plain = vec.values if type.kind is Kind.VARCHAR else encode(vec, type, len(table), _NO_STRINGS)
+            hashed.append(plain)
+        if not hashed:
+            return np.zeros(len(table), np.int64)
+        return (hash_columns(hashed).view(np.uint64) >> np.uint64(1)).astype(np.int64)  # not negative: % is to count up
 
 
 _NO_STRINGS = Dictionary()

@@ -33,7 +33,11 @@ class LocalExecutor:
         read = perf_counter()
         change = self._machine.apply(self._store, [delta for _, delta in deltas])
         changes = self._result.apply(self._store, [change], self.next == 0, self._wanted)
-        stats |= {"trigger_seconds": perf_counter() - read, "state_bytes": self._store.nbytes}
+        stats |= {
+            "trigger_seconds": perf_counter() - read,
+            "state_bytes": self._store.live_nbytes,
+            "unmatched": self._machine.unmatched,
+        }
         self.next += 1
         return changes, stats
 

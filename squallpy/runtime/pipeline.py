@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from squallpy.logical.expressions import Column
 from squallpy.physical.plan import Plan
 from squallpy.runtime.deltas import Delta, pack_deltas, unpack_deltas
 from squallpy.runtime.feed import Feeder
@@ -48,7 +49,7 @@ class Sender:
     def __init__(self, plan: Plan, input: Input) -> None:
         self._plan, self._input = plan, input
         self._feeders = [Feeder(feed, plan.partitions) for feed in plan.feeds]
-        self._columns = {d.name: d.keys for feed in plan.feeds for d in feed.deltas}
+        self._columns: dict[str, tuple[Column, ...]] = {d.name: d.keys for feed in plan.feeds for d in feed.deltas}
 
     def deltas(
         self, batch: int, split: int, splits: int, names: Dictionary
@@ -72,7 +73,7 @@ class Sender:
         deltas, stats = self.deltas(batch, split, splits, names)
         out = []
         for partition in range(self._plan.partitions):
-            mine = [(d, self._columns[d.name]) for p, d in deltas if p is None or p == partition]
+            mine = [(d, self._columns.get(d.name, ())) for p, d in deltas if p is None or p == partition]
             if mine or partition == 0:
                 out.append((partition, pack_deltas(mine, names, stats if partition == 0 else {})))
         return out
@@ -93,7 +94,7 @@ class Node:
             total = add_stats(total, stats)
             deltas += part
         change = self._machine.apply(store, deltas)
-        total["state_bytes"] = store.live_nbytes
+        total |= {"state_bytes": store.live_nbytes, "unmatched": self._machine.unmatched}
         return pack_deltas([(change, self._plan.result.keys)], store.dictionary, total)
 
 

@@ -21,6 +21,7 @@ from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.lanes import load, multiply, pack
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.storage import Words
+from squallpy.runtime.ledger import ledger_layouts, ledger_name, unmatched
 from squallpy.runtime.state.store import PoolLayout, Store, StoreLayout
 
 CHUNK = 1 << 17  # rows of a delta joined at a time: what a step makes of them has to fit in memory
@@ -28,7 +29,8 @@ CHUNK = 1 << 17  # rows of a delta joined at a time: what a step makes of them h
 
 def store_layout(plan: Plan) -> StoreLayout:
     """The pools that a partition of the plan keeps."""
-    return StoreLayout(tuple(PoolLayout(p.name, len(p.keys), p.payload, p.slices) for p in plan.pools))
+    views = tuple(PoolLayout(p.name, len(p.keys), p.payload, p.slices) for p in plan.pools)
+    return StoreLayout((*views, *ledger_layouts(plan)))
 
 
 class Machine:
@@ -38,6 +40,7 @@ class Machine:
         self._plan = plan
         payloads = {p.name: p.payload for p in (*plan.pools, *plan.deltas, plan.result)}
         self._triggers = [[_Statement(update, payloads) for update in updates] for updates in plan.updates]
+        self.unmatched = 0
         self._result = Pool(len(plan.result.keys), plan.result.payload)
         indexed = {
             step.source for updates in plan.updates for u in updates for step in u.steps if isinstance(step, Lookup)
@@ -45,8 +48,12 @@ class Machine:
         self._indexed = {d.name: Pool(len(d.keys), d.payload, d.slices) for d in plan.deltas if d.name in indexed}
 
     def apply(self, store: Store, deltas: list[Delta]) -> Delta:
-        """Apply one batch, relation by relation; returns the change of the result."""
+        """Apply one batch, relation by relation; returns the change of the result.
+
+        `unmatched` is then the number of deletes in the batch that found nothing to delete.
+        """
         self._result.clear()
+        self.unmatched = 0
         given: dict[str, list[Delta]] = {}
         for delta in deltas:
             given.setdefault(delta.name, []).append(delta)
@@ -58,6 +65,9 @@ class Machine:
                     self._indexed[name].clear()
                     self._indexed[name].upsert(delta.keys, delta.words)
             pools |= self._indexed | {RESULT: self._result}
+            if (ledger := ledger_name(feed.relation.name)) in given:
+                changes = _merged(given[ledger])
+                self.unmatched += unmatched(store[ledger], changes.keys, changes.words)
             for statement in statements:
                 if statement.delta in mine:
                     statement.run(mine[statement.delta], pools, store.dictionary)

@@ -17,7 +17,7 @@ _STATUS = {"SQ5": FAILED, "SQ8": NO_ENGINE}
 
 
 class Interrupted(BaseException):
-    """The user wants to stop. NB: no Exception, nor KeyboardInterrupt, which the engine takes to mean "after the batch"."""
+    """The user wants to stop now. NB: no KeyboardInterrupt, by which the engine understands "after the batch"."""
 
 
 def guarded(work: Callable[[], object]) -> int:

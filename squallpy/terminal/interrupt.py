@@ -4,7 +4,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 from squallpy.terminal.failures import INTERRUPTED, Interrupted
@@ -12,7 +12,7 @@ from squallpy.terminal.failures import INTERRUPTED, Interrupted
 
 @contextmanager
 def interruptible(say: Callable[[str], None]) -> Iterator[threading.Event]:
-    """An event that the first Ctrl-C sets, while the block runs; the second raises Interrupted, the third waits for nothing."""
+    """While the block runs: the first Ctrl-C sets the event, the second raises Interrupted, the third ends all."""
     stop, presses = threading.Event(), 0
 
     def press(_number: int, _frame: FrameType | None) -> None:
@@ -20,7 +20,8 @@ def interruptible(say: Callable[[str], None]) -> Iterator[threading.Event]:
         presses += 1
         if presses == 1:
             stop.set()
-            say("finishing the batch in work; Ctrl-C again to stop at once")
+            with suppress(RuntimeError):  # NB: it may have come in the middle of a print
+                say("finishing the batch in work; Ctrl-C again to stop at once")
         elif presses == 2:
             raise Interrupted
         else:

@@ -85,7 +85,8 @@ class Live:
         self._due = 0.0
 
     def begin(self, query: Query, schema: pa.Schema, batches: int) -> None:
-        self._bag, self._batches, self._since = Bag(schema), batches, None
+        self._bag, self._batches = Bag(schema), batches
+        self._since: int | None = None
         self._order = order_of(query.plan, len(schema))
         self._due = 0.0
 
@@ -122,6 +123,7 @@ class Live:
 
     def _table(self, number: int, tuples: int) -> Any:
         from rich import box
+        from rich.console import Group
         from rich.table import Table
         from rich.text import Text
 
@@ -132,9 +134,9 @@ class Live:
         caption = f"batch {number + 1:,} of {self._batches:,}  {tuples:,} tuples  {len(rows):,} rows"
         if self._since:
             caption += f" that changed since batch {self._since + 1:,}"
-        drawn = Table(box=box.SIMPLE_HEAD, caption=caption, caption_justify="left", pad_edge=False)
+        drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False)
         for field in rows.schema:
             drawn.add_column(Text(field.name), justify="right" if is_number(field.type) else "left", no_wrap=True)
         for row in zip(*(shown(column).to_pylist() for column in part.columns), strict=True):
             drawn.add_row(*map(Text, row))
-        return drawn
+        return Group(drawn, Text(caption, style="dim", no_wrap=True))

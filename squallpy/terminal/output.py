@@ -15,7 +15,7 @@ Before = Callable[[], None]
 
 
 class Output:
-    """A sink that writes to `stream`: each batch's changes, or only the final result. `before` is called before it writes.
+    """A sink that writes each batch's changes, or the final result, to `stream`; `before` is called before it does.
 
     NB: changes of a batch come again after a crash; only files (--out) are exactly once.
     """

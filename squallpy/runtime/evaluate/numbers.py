@@ -1,4 +1,4 @@
-"""Arithmetic: integers and scaled decimals are int64 while that is safe, Python integers where it is not; always exact."""
+"""Arithmetic. Integers and scaled decimals are int64 where that is safe, else Python integers: always exact."""
 
 from collections.abc import Callable
 from typing import Any

@@ -53,4 +53,4 @@ def to_bytes(lines: pa.Array) -> bytes:
     if not len(ended) or data is None:
         return b""
     ends = pa.Array.from_buffers(pa.int32(), len(ended) + 1, [None, offsets], offset=ended.offset)
-    return data.slice(ends[0].as_py(), ends[-1].as_py() - ends[0].as_py()).to_pybytes()
+    return bytes(data.slice(ends[0].as_py(), ends[-1].as_py() - ends[0].as_py()))

@@ -17,7 +17,7 @@ _STAGE = "_seconds"
 
 
 class Metrics:
-    """A sink that adds lines to a file. A resumed run leaves out the batches that the file has; any other starts it anew."""
+    """A sink that adds lines to a file: a resumed run those that the file lacks, any other run starts it anew."""
 
     def __init__(self, path: Path, several: bool = False, resumed: bool = False) -> None:
         self._path, self._several, self._query = path, several, 1

@@ -16,8 +16,8 @@ class Sink(Protocol):
     def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None, stats: dict[str, Any]) -> None:
         """A batch is done: the printed rows that went and came (None in a run that only wants the final result).
 
-        `stats`: tuples (read), skipped (rows left out), rows (printed changes), seconds (of the whole batch),
-        total_tuples, state_bytes, and seconds by stage. NB: after a crash the same batch may come again, with the same
+        `stats`: tuples (read), skipped (rows left out), unmatched (deletes of rows that were not there), rows (printed
+        changes), seconds (of the whole batch), total_tuples, state_bytes, and seconds by stage. NB: after a crash the same batch may come again, with the same
         rows.
         """
 

@@ -1,11 +1,11 @@
 """Files → Arrow tables of rows, by row number: any range of any columns, at any time, in any process.
 
-    open_source(relation, base)  →  Source        .rows   .read(start, stop, columns)   picklable
-    infer_fields(relation, base) →  the columns of a relation declared without
+open_source(relation, base)  →  Source        .rows   .read(start, stop, columns)   picklable
+infer_fields(relation, base) →  the columns of a relation declared without
 
-    files    paths, folders, globs → files          source   parts of a source, what a read returns
-    parquet  row groups                             csv      text; `lines` finds where rows start, `dialect` how they are cut
-    conform  the file's types → the relation's      replay   which rows make up a micro-batch
+files    paths, folders, globs → files          source   parts of a source, what a read returns
+parquet  row groups                             csv      text: `lines` finds rows, `dialect` cuts them
+conform  the file's types → the relation's      replay   which rows make up a micro-batch
 """
 
 from squallpy.runtime.sources.skipped import Skipped, skipped

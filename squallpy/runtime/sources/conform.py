@@ -6,13 +6,13 @@ Arrow's checked casts do the work. Where one fails, the values at fault are foun
 rows stays that of the cast.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from squallpy.base.errors import SquallError
+from squallpy.base.errors import SquallError, nearest
 from squallpy.base.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP, VARCHAR, Kind, Type, decimal
 from squallpy.catalog.relation import Field
 
@@ -28,6 +28,15 @@ class Problem:
 
     code: str
     text: str
+
+
+def check_names(file: str, has: Sequence[str], wanted: Iterable[str]) -> None:
+    """Every wanted column must be in the file, once; SQ4002."""
+    known = [name.lower() for name in has]
+    for name in wanted:
+        if known.count(name.lower()) != 1:
+            several = "several columns" if name.lower() in known else "no column"
+            raise SquallError("SQ4002", f'{file} has {several} "{name}"', hint="" if name in has else nearest(name, has))
 
 
 def column_type(type: Type) -> pa.DataType:

@@ -1,174 +1,210 @@
-"""Delimited text: any range of rows, parsed by Arrow; where Arrow gives up, the rows and values at fault are named.
+"""Delimited text: any range of rows parsed by Arrow, and where Arrow gives up, the rows and values at fault.
 
-    orders.tbl:  1|36901|O|173665.47|1996-01-02|     a last empty field is no field
+    1|36901|O|173665.47|1996-01-02|   →   five fields: the empty one after the last delimiter is none
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from squallpy.base.errors import SquallError, nearest
-from squallpy.base.types import Kind
+from squallpy.base.errors import SquallError
+from squallpy.base.types import VARCHAR, Kind
 from squallpy.catalog.relation import Field
-from squallpy.runtime.sources.conform import Problem, column_type, conform, decode_op, sql_type
+from squallpy.runtime.sources.conform import Problem, check_names, column_type, conform, decode_op
 from squallpy.runtime.sources.dialect import Dialect
 from squallpy.runtime.sources.files import File
 from squallpy.runtime.sources.lines import EVERY, Index, Scan, build_index
 
-SAMPLE = 10_000  # rows that types are inferred from
-TRUE, FALSE = ["true", "True", "TRUE", "1", "t", "T"], ["false", "False", "FALSE", "0", "f", "F"]
+PIECE = 1 << 25  # bytes that are parsed at once
+COMPRESSED = (".gz", ".zst", ".bz2", ".zip", ".xz", ".lz4")
+TRUE, FALSE = ("true", "True", "TRUE", "1", "t", "T"), ("false", "False", "FALSE", "0", "f", "F")
 
 
 @dataclass(frozen=True)
 class CsvPart:
-    """One file. `names` are its columns in order; `extra` says that each row ends with a delimiter."""
+    """One file. `names` are its columns in order; `extra` says that its rows end with a delimiter."""
 
     file: File
     dialect: Dialect
     index: Index
-    names: tuple[str, ...]
-    extra: bool
+    names: tuple[str, ...] = ()
+    extra: bool = False
 
     @staticmethod
     def open(file: File, dialect: Dialect, names: Sequence[str] | None = None) -> "CsvPart":
         """Names come from the header, else as given, else they are c0, c1, …"""
-        if file.shown.endswith((".gz", ".zst", ".bz2", ".zip", ".xz")):
+        if file.shown.endswith(COMPRESSED):
             raise SquallError("SQ4001", f"{file.shown} is compressed", hint="decompress it, or write it as parquet")
-        part = CsvPart(file, dialect, build_index(file, dialect), (), False)
-        first = part._cells(0)
-        data = part._cells(1) if dialect.header else first
-        if dialect.header:
-            found = [name.strip() for name in first]
-        else:
-            found = list(names) if names is not None else [f"c{i}" for i in range(len(first))]
-        if len(found) > 1 and (dialect.header or names is None) and first and not first[-1]:
-            found = found[:-1]
-        extra = len(data) == len(found) + 1 and not data[-1]
-        return replace(part, names=tuple(found), extra=extra)
+        part = CsvPart(file, dialect, build_index(file, dialect))
+        first = part.cells(0)
+        if dialect.header or names is None:
+            found = first[:-1] if len(first) > 1 and not first[-1] else first
+            names = [name.strip() if dialect.header and name else f"c{i}" for i, name in enumerate(found)]
+        data = part.cells(1) if dialect.header else first
+        return replace(part, names=tuple(names), extra=len(data) == len(names) + 1 and not data[-1])
 
     @property
     def rows(self) -> int:
         return max(0, self.index.rows - self.dialect.header)
 
-    def check(self, fields: Sequence[Field], op: str | None) -> None:
-        """Every column must be there, once; SQ4002."""
-        known = [name.lower() for name in self.names]
-        for name in (*(f.name for f in fields), *([op] if op else [])) if self.index.rows else ():
-            if known.count(name.lower()) != 1:
-                wrong = "several columns" if name.lower() in known else "no column"
-                raise SquallError("SQ4002", f'{self.file.shown} has {wrong} "{name}"', hint=nearest(name, self.names))
+    @cached_property
+    def positions(self) -> dict[str, int]:
+        """Column names in lower case → positions."""
+        return {name.lower(): i for i, name in enumerate(self.names)}
 
-    def fields(self) -> list[Field]:
-        """The columns as they look in the first rows."""
-        sample = self._parse(self._bytes(0, min(self.rows, SAMPLE))[0], {}, range(len(self.names)), None)
-        kinds = [sql_type(column.type) for column in sample.columns]
-        return [Field(name, kind) for name, kind in zip(self.names, kinds, strict=True) if kind is not None]
+    def check(self, fields: tuple[Field, ...], op: str | None) -> None:
+        """Every column must be there, once; SQ4002. A file without even a header is an empty stream."""
+        if self.index.rows:
+            check_names(self.file.shown, self.names, (*(f.name for f in fields), *([op] if op else [])))
 
     def place(self, row: int) -> str:
         """The file and line of a row."""
-        return f"{self.file.shown}:{self._bytes(row, row)[1]}"
+        row += self.dialect.header
+        block = row // EVERY
+        scan = Scan(self.dialect, int(self.index.lines[block]))
+        scan.run(self._bytes(block * EVERY, row + 1), row % EVERY)
+        return f"{self.file.shown}:{scan.line}"
 
-    def read(self, start: int, stop: int, fields: Sequence[Field], op: str | None) -> tuple[pa.Table, dict[int, Problem]]:
-        """Columns of rows start … stop, the multiplicity last if `op` is given; rows at fault by number from `start`."""
-        known = [name.lower() for name in self.names]
-        wanted = [known.index(name.lower()) for name in (*(f.name for f in fields), *([op] if op else []))]
-        types = {i: pa.int32() if f.type.kind is Kind.INT else column_type(f.type) for i, f in zip(wanted, fields, strict=False)}
-        data, _ = self._bytes(start, stop)
-        wrong: dict[int, Problem] = {}
-        try:
-            raw = self._parse(data, types, wanted, None)
-            if self.extra and len(raw) and pc.any(pc.not_equal(pc.fill_null(raw.columns[-1], ""), "")).as_py():
-                raise pa.ArrowInvalid("one field too many")
-        except pa.ArrowInvalid:
-            raw = self._parse_loosely(data, wanted, stop - start, wrong)
-        columns = conform(raw, tuple(fields), wrong)
-        names = [f.name for f in fields]
-        if op:
-            columns, names = [*columns, decode_op(raw.column(len(fields)), op, wrong)], [*names, op]
-        return pa.table(dict(zip(map(str, range(len(names))), columns, strict=True))).rename_columns(names), wrong
-
-    def _bytes(self, start: int, stop: int) -> tuple[bytes, int]:
-        """The text of data rows start … stop, and the line of the first."""
-        start, stop = start + self.dialect.header, stop + self.dialect.header
-        block = start // EVERY
-        if block >= len(self.index.starts):
-            return b"", 1
-        begin = self.index.offset(block)
-        with self.file.open() as stream:
-            data = stream.read_at(self.index.offset(-(-max(stop, start + 1) // EVERY)) - begin, begin)
-        scan = Scan(self.dialect)
-        scan.state[:] = [0, block * EVERY, self.index.lines[block], 0, 0]
-        at, _, _ = scan.run(data, start)
-        line = scan.line
-        length, _, _ = scan.run(data[at:], stop)
-        return data[at : at + length], line
-
-    def _cells(self, row: int) -> list[str]:
-        """The fields of a row of the file, as text."""
-        data, _ = self._bytes(row - self.dialect.header, row + 1 - self.dialect.header)
-        if not data.strip():
+    def cells(self, row: int) -> list[str]:
+        """The fields of one row, the header being a row too; none after the last row."""
+        if row >= self.index.rows:
             return []
-        options = self._parse_options(None)
-        table = csv.read_csv(pa.BufferReader(data), csv.ReadOptions(autogenerate_column_names=True, use_threads=False), options)
-        return ["" if value is None else str(value) for value in table.slice(0, 1).to_pylist()[0].values()] if len(table) else []
+        try:
+            header = csv.read_csv(pa.BufferReader(self._bytes(row, row + 1)), parse_options=self._cut(None))
+        except pa.ArrowInvalid as error:
+            raise SquallError("SQ4003", f"{self.file.shown} cannot be read as csv: {error}") from None
+        return list(header.column_names)
 
-    def _parse_options(self, handler: Callable[[Any], str] | None) -> csv.ParseOptions:
+    def sample(self, rows: int, type: pa.DataType | None = None) -> pa.Table:
+        """The first rows, in types that Arrow infers or in one type; those with a wrong number of fields left out."""
+        data = self._bytes(int(self.dialect.header), min(self.index.rows, rows + self.dialect.header))
+        return self._parse(data, dict.fromkeys(range(len(self.names)), type), lambda _: "skip")
+
+    def read(
+        self, start: int, stop: int, fields: tuple[Field, ...], op: str | None
+    ) -> tuple[pa.Table, dict[int, Problem]]:
+        """Rows start..stop, and the problems of those at fault by their number from `start`."""
+        if start >= stop:
+            types = {f.name: column_type(f.type) for f in fields} | ({"__mult": pa.int64()} if op else {})
+            return pa.schema(list(types.items())).empty_table(), {}
+        wrong: dict[int, Problem] = {}
+        tables = []
+        for first, last in self._pieces(start, stop):
+            found: dict[int, Problem] = {}
+            tables.append(self._piece(first, last, fields, op, found))
+            wrong.update({first - start + row: problem for row, problem in found.items()})
+        return (pa.concat_tables(tables) if len(tables) > 1 else tables[0]), wrong
+
+    def _pieces(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        """At most about PIECE bytes each."""
+        step = max(1, PIECE * self.index.rows // self.index.size)
+        for first in range(start, stop, step):
+            yield first, min(stop, first + step)
+
+    def _piece(
+        self, start: int, stop: int, fields: tuple[Field, ...], op: str | None, wrong: dict[int, Problem]
+    ) -> pa.Table:
+        data = self._bytes(start + self.dialect.header, stop + self.dialect.header)
+        asked = (*fields, *([Field(op, VARCHAR)] if op else []))
+        # NB: a piece needs a column to know how many rows it has
+        wanted = {self.positions[f.name.lower()]: f for f in asked} or {0: Field(self.names[0], VARCHAR)}
+        try:
+            raw = self._parse(data, {at: parsed_type(f) for at, f in wanted.items()})
+            if len(raw) != stop - start or self._overflow(raw) is not None:
+                raise pa.ArrowInvalid("rows of other lengths")
+        except pa.ArrowInvalid:
+            raw = self._parse_loosely(data, wanted, start, stop, wrong)
+        raw = raw.select([str(at) for at in wanted])
+        columns, names = conform(raw, fields, wrong), [f.name for f in fields]
+        if op:
+            columns, names = [*columns, decode_op(raw.column(len(fields)), op, wrong)], [*names, "__mult"]
+        return pa.table(columns, names) if columns else raw.select([])
+
+    def _cut(self, handler: Any) -> csv.ParseOptions:
         d = self.dialect
         return csv.ParseOptions(
             delimiter=d.delimiter, quote_char=d.quote or False, escape_char=d.escape or False,
             newlines_in_values=True, invalid_row_handler=handler,
         )  # fmt: skip
 
-    def _parse(
-        self, data: bytes, types: Mapping[int, pa.DataType], wanted: Sequence[int], handler: Callable[[Any], str] | None
-    ) -> pa.Table:
-        """The wanted columns, and the one after the last delimiter if there is one; untyped ones are inferred."""
+    def _parse(self, data: bytes, types: Mapping[int, pa.DataType | None], handler: Any = None) -> pa.Table:
+        """The columns at some positions, called by these; the field after the last delimiter as well."""
         width = len(self.names) + self.extra
-        kept = [*wanted, *([width - 1] if self.extra else [])]
-        kinds = {str(i): types.get(i, pa.string()) for i in kept} if types or handler else {}
-        if not data:
-            return pa.table({str(n): pa.array([], kinds.get(str(i), pa.string())) for n, i in enumerate(kept)})
-        # NB: a column may be wanted twice (a field that is the operation too), which Arrow would drop
-        table = csv.read_csv(
-            pa.BufferReader(data),
-            csv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=[str(i) for i in range(width)]),
-            self._parse_options(handler),
-            csv.ConvertOptions(
-                column_types=kinds, include_columns=[str(i) for i in dict.fromkeys(kept)] or ["0"],
-                null_values=[self.dialect.null], strings_can_be_null=True, quoted_strings_can_be_null=False,
-                true_values=TRUE, false_values=FALSE,
-            ),
+        kept = {**types, width - 1: pa.binary()} if self.extra else types
+        reading = csv.ReadOptions(
+            use_threads=False, block_size=len(data) + 1, column_names=[str(i) for i in range(width)]
+        )
+        converting = csv.ConvertOptions(
+            column_types={str(at): type for at, type in kept.items() if type}, include_columns=[str(at) for at in kept],
+            null_values=[self.dialect.null], strings_can_be_null=True, quoted_strings_can_be_null=False,
+            true_values=TRUE, false_values=FALSE,
         )  # fmt: skip
-        return pa.table({str(n): table.column(str(i)) for n, i in enumerate(kept)}) if kept else table.select([])
+        return csv.read_csv(pa.BufferReader(data), reading, self._cut(handler), converting)
 
-    def _parse_loosely(self, data: bytes, wanted: Sequence[int], rows: int, wrong: dict[int, Problem]) -> pa.Table:
-        """All columns as text; a row with a wrong number of fields is noted, and NULLs stand for it."""
+    def _parse_loosely(
+        self, data: bytes, wanted: Mapping[int, Field], start: int, stop: int, wrong: dict[int, Problem]
+    ) -> pa.Table:
+        """The columns as text; rows with a wrong number of fields are noted, and NULL in all columns."""
+        invalid: dict[int, Problem] = {}
 
         def note(row: Any) -> str:
-            text = row.text if len(row.text) <= 60 else row.text[:57] + "..."
-            found = row.actual_columns - self.extra
-            wrong[row.number - 1] = Problem("SQ4003", f"expected {len(self.names)} fields, found {found}: {text!r}")
+            invalid[row.number - 1] = self._misfit(row.text, row.actual_columns)
             return "skip"
 
         try:
-            raw = self._parse(data, {}, wanted, note)
-        except pa.ArrowInvalid as error:
-            raise SquallError("SQ4003", f"{self.file.shown} cannot be read as csv: {error}") from None
-        good = np.setdiff1d(np.arange(rows), np.fromiter(wrong, np.int64, len(wrong)))
-        if len(raw) != len(good):
-            raise SquallError("SQ4003", f"{self.file.shown}: quotes that do not match")
-        if self.extra:
-            long = np.asarray(pc.not_equal(pc.fill_null(raw.columns[-1], ""), ""))
-            for row in good[long]:
-                wrong[int(row)] = Problem("SQ4003", f"expected {len(self.names)} fields, found {len(self.names) + 1}")
-        places = np.full(rows, -1)
-        places[good] = np.arange(len(good))
-        return raw.take(pa.array(places, mask=places < 0))
+            raw = self._parse(data, dict.fromkeys(wanted, pa.binary()), note)
+            parsed = len(raw) + len(invalid) == stop - start
+        except pa.ArrowInvalid:
+            parsed = False
+        if not parsed:
+            raise SquallError("SQ4003", f"{self.place(start)}: quotes that do not match, here or in the rows below")
+        if invalid:
+            number = iter(range(len(raw)))
+            raw = raw.take(pa.array([None if i in invalid else next(number) for i in range(stop - start)], pa.int64()))
+            wrong.update(invalid)
+        overflow = self._overflow(raw)
+        if overflow is not None:
+            for row in pc.indices_nonzero(overflow).to_pylist():
+                wrong[row] = self._misfit("", len(self.names) + 1)
+        null = pa.scalar(self.dialect.null.encode(), pa.binary())
+        for i, (at, field) in enumerate(wanted.items()):
+            if field.type.kind is not Kind.VARCHAR:  # quotes matter only for text
+                values = raw.column(str(at))
+                raw = raw.set_column(i, str(at), pc.if_else(pc.equal(values, null), pa.scalar(None, pa.binary()), values))
+        return raw
+
+    def _misfit(self, text: str, found: int) -> Problem:
+        shown = f": {text if len(text) <= 60 else text[:57] + '...'}" if text else ""
+        return Problem("SQ4003", f"expected {len(self.names)} fields, found {found}{shown}")
+
+    def _overflow(self, raw: pa.Table) -> Any:
+        """Where the field after the last delimiter is not empty; None if nowhere."""
+        if not self.extra:
+            return None
+        full = pc.greater(pc.fill_null(pc.binary_length(raw.column(str(len(self.names)))), 0), 0)
+        return full if pc.any(full).as_py() else None
+
+    def _bytes(self, start: int, stop: int) -> bytes:
+        """The text of rows start..stop, the header being a row too."""
+        low, high = start // EVERY, -(-stop // EVERY)
+        offset = self.index.offset(low)
+        with self.file.open() as file:
+            data: bytes = file.read_at(self.index.offset(high) - offset, offset)
+        last = self.index.offset(stop // EVERY) - offset
+        begin = self._find(data, 0, start % EVERY)
+        end = self._find(data, last, stop % EVERY) if stop % EVERY else len(data)
+        return data[begin:end] if begin or end < len(data) else data
+
+    def _find(self, data: bytes, offset: int, rows: int) -> int:
+        """The offset of the start of a row, `rows` rows after one that starts at `offset`."""
+        return offset + Scan(self.dialect).run(memoryview(data)[offset:], rows)[0] if rows else offset
 
 
-__all__ = ["CsvPart"]
+def parsed_type(field: Field) -> pa.DataType:
+    """INT is parsed in 32 bits, so that larger numbers are found."""
+    return pa.int32() if field.type.kind is Kind.INT else column_type(field.type)

@@ -51,19 +51,19 @@ def reason(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
-def find_files(path: str, base: Path) -> tuple[Path | str, list[File]]:
+def find_files(path: str, base: Path) -> list[File]:
     """What `path` stands for: one file, the files of a folder, or those of a glob, sorted by name.
 
     A relative path is looked up in `base`, the folder of the script, then in the working directory. Raises SQ4001.
     """
     if "://" in path:
-        return path, remote_files(path)
+        return remote_files(path)
     given = Path(os.path.expanduser(path))
     places = [given] if given.is_absolute() else [base / given, Path.cwd() / given]
     for place in places:
         found = expand(place)
         if found:
-            return place, [local_file(p) for p in found]
+            return [local_file(p) for p in found]
         if place.is_dir():
             raise SquallError("SQ4001", f"the folder {show(place)} has no files")
     looked = " and ".join(dict.fromkeys(show(p.parent) for p in places))

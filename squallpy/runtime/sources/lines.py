@@ -4,7 +4,7 @@ A row ends at a line end (\\n, \\r or both) outside quotes; empty lines are no r
 field, as in Arrow's parser. Only the start of every EVERY-th row is kept.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -90,11 +90,14 @@ def scan(
 
 @dataclass(slots=True)
 class Scan:
-    """A scan under way: `rows` so far, `line` from 1."""
+    """A scan under way: `rows` so far; `line` is counted from `first`."""
 
     dialect: Dialect
-    every: int = EVERY
-    state: npt.NDArray[np.int64] = field(default_factory=lambda: np.array([AT_LINE, 0, 1, 0, 0], np.int64))
+    first: InitVar[int] = 1
+    state: npt.NDArray[np.int64] = field(init=False)
+
+    def __post_init__(self, first: int) -> None:
+        self.state = np.array([AT_LINE, 0, first, 0, 0], np.int64)
 
     @property
     def rows(self) -> int:
@@ -108,12 +111,11 @@ class Scan:
         """How far it went, and offsets and lines of the rows to keep."""
         d = self.dialect
         bytes_ = np.frombuffer(data, np.uint8)
-        room = len(bytes_) // self.every + 2
+        room = len(bytes_) // EVERY + 2
         starts, lines = np.empty(room, np.int64), np.empty(room, np.int64)
-        text = memoryview(data)
-        plain = not any(mark and contains(text, mark) for mark in (d.quote, d.escape))
+        plain = not any(mark and (bytes_ == ord(mark)).any() for mark in (d.quote, d.escape))
         at = scan(
-            bytes_, self.state, ord(d.delimiter), code(d.quote), code(d.escape), plain, self.every, limit, starts, lines
+            bytes_, self.state, ord(d.delimiter), code(d.quote), code(d.escape), plain, EVERY, limit, starts, lines
         )
         found = int(self.state[FOUND])
         return at, starts[:found], lines[:found]
@@ -121,10 +123,6 @@ class Scan:
 
 def code(mark: str) -> int:
     return ord(mark) if mark else NEVER
-
-
-def contains(data: memoryview, mark: str) -> bool:
-    return bool((np.frombuffer(data, np.uint8) == ord(mark)).any())
 
 
 @dataclass(frozen=True, slots=True, eq=False)

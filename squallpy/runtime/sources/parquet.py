@@ -1,104 +1,138 @@
-"""Parquet: any range of rows; a row group is decoded once by each process that reads from it."""
+"""Parquet, row group by row group: decoded once, only the columns asked for, in the relation's types.
+
+Row groups decoded last are kept, so that batches that walk through one do not decode it again.
+"""
 
 from bisect import bisect_right
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import OrderedDict
+from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import accumulate
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from squallpy.base.errors import SquallError, nearest
+from squallpy.base.errors import SquallError
 from squallpy.catalog.relation import Field
-from squallpy.runtime.sources.conform import Problem, conform, convertible, decode_op, sql_type
+from squallpy.runtime.sources.conform import Problem, check_names, conform, convertible, decode_op, sql_type
 from squallpy.runtime.sources.files import File, reason
 
-KEPT = 16  # decoded row groups that a process keeps: one or two of each stream are in use at a time
+KEEP = 256 << 20  # bytes of decoded row groups per process
 
 
 @dataclass(frozen=True)
 class ParquetPart:
-    """One file: its schema, and the first row of each row group (and the end of the last)."""
+    """One file; row group g holds the rows ends[g]..ends[g + 1]."""
 
     file: File
-    schema: pa.Schema
-    bounds: tuple[int, ...]
+    ends: tuple[int, ...]
 
     @staticmethod
     def open(file: File) -> "ParquetPart":
-        """SQ4001 for what is no parquet file."""
-        with file.open() as stream:
-            try:
-                opened = pq.ParquetFile(stream)
-            except (pa.ArrowInvalid, OSError) as error:
-                raise SquallError("SQ4001", f"{file.shown} is not a parquet file: {reason(error)}") from None
-            bounds = [0]
-            for group in range(opened.metadata.num_row_groups):
-                bounds.append(bounds[-1] + opened.metadata.row_group(group).num_rows)
-            return ParquetPart(file, opened.schema_arrow, tuple(bounds))
+        if not file.size:
+            return ParquetPart(file, (0,))
+        about = _opened(file).metadata
+        sizes = [about.row_group(g).num_rows for g in range(about.num_row_groups)]
+        return ParquetPart(file, (0, *accumulate(sizes)))
 
     @property
     def rows(self) -> int:
-        return self.bounds[-1]
+        return self.ends[-1]
 
-    def check(self, fields: Sequence[Field], op: str | None) -> None:
-        """Every column must be there in a type that can become the declared one; SQ4002."""
-        for name in (*(f.name for f in fields), *([op] if op else [])):
-            if self._column(name) is None:
-                raise SquallError("SQ4002", f'{self.file.shown} has no column "{name}"', hint=nearest(name, self.schema.names))
+    def fields(self) -> tuple[Field, ...]:
+        """The columns as the file has them; SQ4002 for one whose type has no SQL type."""
+        found = []
+        for column in _opened(self.file).schema_arrow if self.file.size else ():
+            type = sql_type(column.type)
+            if type is None:
+                text = f'{self.file.shown}: column "{column.name}" is {column.type}, which has no SQL type'
+                raise SquallError("SQ4002", text, hint="declare the columns to read")
+            found.append(Field(column.name, type, column.nullable))
+        return tuple(found)
+
+    def check(self, fields: tuple[Field, ...], op: str | None) -> None:
+        """Every column must be there, with a type that can become the declared one; SQ4002."""
+        if not self.file.size:
+            return
+        schema = _opened(self.file).schema_arrow
+        check_names(self.file.shown, schema.names, (*(f.name for f in fields), *([op] if op else [])))
         for f in fields:
-            given = self.schema.field(self._column(f.name)).type
+            given = schema.types[_position(schema, f.name)]
             if not convertible(given, f.type):
-                raise SquallError("SQ4002", f'{self.file.shown}: column "{f.name}" is {given}, which cannot become {f.type}')
-
-    def fields(self) -> list[Field]:
-        """The columns that have a SQL type."""
-        kinds = [(f.name, sql_type(f.type)) for f in self.schema]
-        return [Field(name, kind) for name, kind in kinds if kind is not None]
+                raise SquallError("SQ4002", f'{self.file.shown}: column "{f.name}" is {given}, declared {f.type}')
 
     def place(self, row: int) -> str:
-        return f"{self.file.shown}: row {row + 1}"
+        return f"{self.file.shown}, row {row + 1}"
 
-    def read(self, start: int, stop: int, fields: Sequence[Field], op: str | None) -> tuple[pa.Table, dict[int, Problem]]:
-        """Columns of rows start … stop, the multiplicity last if `op` is given; rows at fault by number from `start`."""
-        pieces, wrong = [], dict[int, Problem]()
-        group = bisect_right(self.bounds, start) - 1
-        while not pieces or self.bounds[group] < stop:
-            if group >= len(self.bounds) - 1:  # an empty file
-                columns = [pa.array([], self.schema.field(self._column(f.name)).type) for f in fields]
-                empty = pa.table({str(i): pa.chunked_array([c]) for i, c in enumerate(columns)})
-                names = [f.name for f in fields]
-                table = pa.table(dict(zip(names, conform(empty, tuple(fields), wrong), strict=True)))
-                return (table.append_column(op, pa.array([], pa.int64())) if op else table), wrong
-            table, found = _decoded(self, group, tuple(fields), op)
-            first = self.bounds[group]
-            low, high = max(start, first), min(stop, self.bounds[group + 1])
-            pieces.append(table.slice(low - first, high - low))
-            wrong |= {first + row - start: problem for row, problem in found.items() if low <= first + row < high}
-            group += 1
-        return pa.concat_tables(pieces), wrong
-
-    def _column(self, name: str) -> str | None:
-        return next((n for n in self.schema.names if n.lower() == name.lower()), None)
-
-    def __hash__(self) -> int:
-        return hash(self.file)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ParquetPart) and other.file == self.file
+    def read(
+        self, start: int, stop: int, fields: tuple[Field, ...], op: str | None
+    ) -> tuple[pa.Table, dict[int, Problem]]:
+        """Rows start..stop, and the problems of those at fault by their number from `start`."""
+        tables, wrong = [], {}
+        at = start
+        while at < stop or not tables:
+            group = max(0, min(bisect_right(self.ends, at) - 1, len(self.ends) - 2))
+            first, last = (self.ends[group], self.ends[group + 1]) if self.rows else (0, 0)
+            rows = _decoded.get(self.file, group, fields, op)
+            end = min(stop, last)
+            tables.append(rows.table.slice(at - first, max(0, end - at)))
+            wrong.update({first + r - start: p for r, p in rows.wrong.items() if at <= first + r < end})
+            at = max(end, at + (last == 0))
+        return (pa.concat_tables(tables) if len(tables) > 1 else tables[0]), wrong
 
 
-@lru_cache(maxsize=KEPT)
-def _decoded(part: ParquetPart, group: int, fields: tuple[Field, ...], op: str | None) -> tuple[pa.Table, dict[int, Problem]]:
-    """A row group in the types of the relation."""
-    wanted = [part._column(f.name) for f in fields] + ([part._column(op)] if op else [])
-    with part.file.open() as stream:
-        # NB: one thread, as Spark gives a task one core
-        raw = pq.ParquetFile(stream).read_row_group(group, columns=list(dict.fromkeys(wanted)), use_threads=False)
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """Decoded rows, and the problems of some of them."""
+
+    table: pa.Table
+    wrong: dict[int, Problem]
+
+
+@dataclass(slots=True)
+class Decoded:
+    """The row groups decoded last, at most KEEP bytes of them, and always the last one."""
+
+    groups: OrderedDict[Any, RowGroup] = field(default_factory=OrderedDict)
+
+    def get(self, file: File, group: int, fields: tuple[Field, ...], op: str | None) -> RowGroup:
+        key = (file, group, fields, op)
+        if key not in self.groups:
+            self.groups[key] = _decode(file, group, fields, op)
+            while len(self.groups) > 1 and sum(g.table.nbytes for g in self.groups.values()) > KEEP:
+                self.groups.popitem(last=False)
+        self.groups.move_to_end(key)
+        return self.groups[key]
+
+
+_decoded = Decoded()  # NB: a cache of this process, of what never changes: the file's size and time are in the key
+
+
+def _decode(file: File, group: int, fields: tuple[Field, ...], op: str | None) -> RowGroup:
+    opened = _opened(file)
+    schema = opened.schema_arrow
+    names = [schema.names[_position(schema, name)] for name in (*(f.name for f in fields), *([op] if op else []))]
+    try:
+        # NB: a row group needs a column to know how many rows it has
+        raw = opened.read_row_group(group, columns=names or schema.names[:1], use_threads=False)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise SquallError("SQ4001", f"cannot read {file.shown}: {reason(error)}") from None
     wrong: dict[int, Problem] = {}
-    table = pa.table({str(i): raw.column(name) for i, name in enumerate(wanted)})
-    columns = [column.combine_chunks() for column in conform(table, fields, wrong)]
-    names = [f.name for f in fields]
+    columns = conform(raw.select(names), fields, wrong)
+    out = [f.name for f in fields]
     if op:
-        columns, names = [*columns, decode_op(table.column(len(fields)), op, wrong)], [*names, op]
-    return pa.table(columns, names), wrong
+        columns, out = [*columns, decode_op(raw.column(names[-1]), op, wrong)], [*out, "__mult"]
+    return RowGroup(pa.table(columns, out) if columns else raw.select([]), wrong)
+
+
+def _position(schema: pa.Schema, name: str) -> int:
+    return [n.lower() for n in schema.names].index(name.lower())
+
+
+@lru_cache(maxsize=64)
+def _opened(file: File) -> pq.ParquetFile:
+    try:
+        return pq.ParquetFile(file.open())
+    except (OSError, pa.ArrowInvalid) as error:
+        raise SquallError("SQ4001", f"{file.shown} is not a parquet file: {reason(error)}") from None

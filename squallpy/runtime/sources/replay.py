@@ -1,6 +1,6 @@
 """Which rows of which stream make up a micro-batch: a pure function of the sizes, so that a run can be repeated.
 
-    Replay({"orders": 1000, "lineitem": 4000}, 500).ranges(0)   →   {"orders": (0, 100), "lineitem": (0, 400)}
+Replay({"orders": 1000, "lineitem": 4000}, 500).ranges(0)   →   {"orders": (0, 100), "lineitem": (0, 400)}
 """
 
 from collections.abc import Mapping

@@ -1,34 +1,34 @@
-"""A relation's rows: the parts (files) of a source as one sequence, read by row number."""
+"""A relation's rows, whatever files they are in.
+
+    source = open_source(relation, script.parent)
+    source.read(0, 10_000, ("o_orderkey", "o_totalprice"))   →   Table of these, and __mult for a change stream
+"""
 
 from bisect import bisect_right
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 from typing import Protocol
 
-import numpy as np
 import pyarrow as pa
 
-from squallpy.base.errors import SquallError
+from squallpy.base.errors import SquallError, nearest
 from squallpy.catalog.relation import Field, Relation
-from squallpy.runtime.sources.conform import Problem
-from squallpy.runtime.sources.dialect import Dialect
-from squallpy.runtime.sources.files import find_files
-from squallpy.runtime.sources.skipped import EXAMPLES, Skipped, mark_skipped
+from squallpy.runtime.sources.conform import Problem, column_type
+from squallpy.runtime.sources.files import File, find_files
+from squallpy.runtime.sources.skipped import EXAMPLES, Skipped, mark_skipped, skipped
 
-MULT = "__mult"  # the multiplicity of a row of a change stream: +1 or −1
+MULT = "__mult"
 
 
 class Part(Protocol):
-    """One file; see `CsvPart` and `ParquetPart`."""
+    """One file of a source; rows are numbered from 0."""
 
     @property
     def rows(self) -> int: ...
-
-    def fields(self) -> list[Field]: ...
-
+    def check(self, fields: tuple[Field, ...], op: str | None) -> None: ...
     def place(self, row: int) -> str: ...
-
     def read(
         self, start: int, stop: int, fields: tuple[Field, ...], op: str | None
     ) -> tuple[pa.Table, dict[int, Problem]]: ...
@@ -36,83 +36,129 @@ class Part(Protocol):
 
 @dataclass(frozen=True)
 class Source:
-    """Picklable: a worker opens the files anew."""
+    """The rows of a relation, numbered over all its files. Plain data: it can be sent to other processes."""
 
     relation: Relation
     parts: tuple[Part, ...]
-    ends: tuple[int, ...]
+
+    @cached_property
+    def starts(self) -> tuple[int, ...]:
+        """The number of each part's first row, and of all rows."""
+        return (0, *accumulate(part.rows for part in self.parts))
 
     @property
     def rows(self) -> int:
-        return self.ends[-1] if self.ends else 0
+        return self.starts[-1]
 
     def read(self, start: int, stop: int, columns: tuple[str, ...]) -> pa.Table:
-        """Rows start … stop: `columns` in the relation's types, then, for a change stream, `__mult`.
+        """Some columns of the rows start..stop, as `conform.column_type` says, and `__mult` (±1) of a change stream.
 
-        Raises SQ4003 (fields), SQ4004 (a value), SQ4005 (the operation) or SQ4006 (a NULL) at the first row at fault;
-        under OPTIONS (on_error 'skip') such rows are left out and counted (`skipped`).
+        A row at fault raises SquallError: SQ4003 wrong number of fields, SQ4004 a value that is not of its type, SQ4005
+        an unknown operation, SQ4006 NULL in a NOT NULL column. Under on_error 'skip' it is left out instead, and
+        `skipped(table)` says how many were and why.
         """
-        assert 0 <= start <= stop <= self.rows
-        fields = tuple(f for f in self.relation.fields if f.name in columns)
+        assert 0 <= start <= stop <= self.rows, (start, stop, self.rows)
+        fields = tuple(self._field(name) for name in columns)
+        if start == stop:
+            return self._schema(fields).empty_table()
         tables, left_out = [], Skipped()
-        at = bisect_right(self.ends, start) if start < self.rows else len(self.parts) - 1
-        while not tables or (at < len(self.parts) and start < stop):
-            first = self.ends[at] - self.parts[at].rows
-            end = min(stop, self.ends[at])
-            table, wrong = self.parts[at].read(start - first, end - first, fields, self.relation.op)
-            if wrong:
-                left_out += self._left_out(self.parts[at], start - first, wrong)
-                table = table.take(pa.array(np.setdiff1d(np.arange(len(table)), list(wrong))))
-            tables.append(table)
-            start, at = end, at + 1
-        whole = pa.concat_tables(tables) if len(tables) > 1 else tables[0]
-        if self.relation.op:
-            whole = whole.rename_columns([*(f.name for f in fields), MULT])
-        return mark_skipped(whole, left_out)
+        for i in range(bisect_right(self.starts, start) - 1, len(self.parts)):
+            first, last = max(start, self.starts[i]), min(stop, self.starts[i + 1])
+            if self.starts[i] >= stop:
+                break
+            if first < last:
+                tables.append(self._settle(self.parts[i], first - self.starts[i], last - self.starts[i], fields))
+                left_out += skipped(tables[-1])
+        return mark_skipped(_joined(tables), left_out)
 
-    def _left_out(self, part: Part, start: int, wrong: dict[int, Problem]) -> Skipped:
-        first = sorted(wrong)[:EXAMPLES]
-        if self.relation.options.get("on_error", "fail") != "skip":
-            problem = wrong[first[0]]
-            raise SquallError(
-                problem.code, f"{part.place(start + first[0])}: {problem.text}", hint="OPTIONS (on_error 'skip') leaves such rows out"
-            )
-        return Skipped(len(wrong), tuple(f"{part.place(start + row)}: {wrong[row].text}" for row in first))
+    def _field(self, name: str) -> Field:
+        field = self.relation.field(name)
+        assert field, f'{self.relation.name} has no column "{name}", {nearest(name, [f.name for f in self.relation.fields])}'
+        return field
+
+    def _schema(self, fields: tuple[Field, ...]) -> pa.Schema:
+        mult = [(MULT, pa.int64())] if self.relation.op else []
+        return pa.schema([*((f.name, column_type(f.type)) for f in fields), *mult])
+
+    def _settle(self, part: Part, start: int, stop: int, fields: tuple[Field, ...]) -> pa.Table:
+        """Read from one part; rows at fault raise or are left out."""
+        table, wrong = part.read(start, stop, fields, self.relation.op)
+        if not wrong:
+            return table
+        rows = sorted(wrong)
+        if self.relation.options.get("on_error") != "skip":
+            raise SquallError(wrong[rows[0]].code, f"{part.place(start + rows[0])}: {wrong[rows[0]].text}")
+        examples = tuple(f"{part.place(start + row)}: {wrong[row].text}" for row in rows[:EXAMPLES])
+        good = [row for row in range(stop - start) if row not in wrong]
+        return mark_skipped(_taken(table, good), Skipped(len(rows), examples))
+
+
+def _taken(table: pa.Table, rows: list[int]) -> pa.Table:
+    """Some rows; a table without columns is cut to their number."""
+    return table.take(pa.array(rows, pa.int64())) if table.num_columns else table.slice(0, len(rows))
+
+
+def _joined(tables: list[pa.Table]) -> pa.Table:
+    if len(tables) == 1:
+        return tables[0]
+    if tables[0].num_columns:
+        return pa.concat_tables([t.replace_schema_metadata(None) for t in tables])
+    # NB: Arrow forgets the number of rows when tables without columns are joined
+    return pa.table({"rows": pa.nulls(sum(len(t) for t in tables))}).select([])
 
 
 def open_source(relation: Relation, base: Path) -> Source:
-    """The source of a relation; relative paths start at `base`. SQ4001 and SQ4002 for files that are not as declared."""
-    parts = _parts(relation, base, [f.name for f in relation.fields])
-    for part in parts:
-        part.check(relation.fields, relation.op)  # type: ignore[attr-defined]
-    return Source(relation, parts, tuple(accumulate(part.rows for part in parts)))
+    """Find a relation's files and compare them with its columns; relative paths start at `base`, then where one works.
+
+    Raises SQ4001 for files that are not there or cannot be read, SQ4002 for columns that are not there, or cannot have the
+    declared type.
+    """
+    try:
+        files = find_files(relation.options["path"], base)
+        parts = tuple(_open_part(relation, file) for file in files)
+        for part in parts:
+            part.check(relation.fields, relation.op)
+    except SquallError as error:
+        raise error.at(relation.span) from None
+    return Source(relation, parts)
 
 
 def infer_fields(relation: Relation, base: Path) -> tuple[Field, ...]:
-    """The columns of a relation declared without any, from its first file; the operation column left out."""
-    fields = _parts(relation, base, None)[0].fields()
-    if not fields:
-        raise SquallError("SQ4002", f'"{relation.options.get("path")}" has no columns', hint="declare them")
-    return tuple(f for f in fields if f.name.lower() != (relation.op or "").lower())
+    """The columns of a relation that is declared without, from its first file that has any; SQ4001, SQ4002."""
+    from squallpy.runtime.sources.csv import CsvPart
+    from squallpy.runtime.sources.dialect import Dialect
+    from squallpy.runtime.sources.inferred import infer_csv
+    from squallpy.runtime.sources.parquet import ParquetPart
 
-
-def _parts(relation: Relation, base: Path, names: list[str] | None) -> tuple[Part, ...]:
-    if "path" not in relation.options:
-        raise SquallError("SQ4001", f'"{relation.name}" names no file', relation.span, "OPTIONS (path '...')")
     try:
-        _, files = find_files(relation.options["path"], base)
+        for file in find_files(relation.options["path"], base):
+            if relation.format == "parquet":
+                fields = ParquetPart.open(file).fields()
+            else:
+                fields = infer_csv(CsvPart.open(file, Dialect.of(relation.options)))
+            if fields:
+                return tuple(f for f in fields if f.name.lower() != (relation.op or "").lower())
+        path = relation.options["path"]
+        raise SquallError("SQ4002", f'"{path}" is empty and tells no columns', hint="list the columns after the name")
     except SquallError as error:
         raise error.at(relation.span) from None
-    if relation.format == "parquet":
-        from squallpy.runtime.sources.parquet import ParquetPart
 
-        return tuple(ParquetPart.open(file) for file in files)
+
+def _open_part(relation: Relation, file: File) -> Part:
     from squallpy.runtime.sources.csv import CsvPart
+    from squallpy.runtime.sources.dialect import Dialect
+    from squallpy.runtime.sources.parquet import ParquetPart
 
-    given = names and _in_file(relation, names)
-    return tuple(CsvPart.open(file, Dialect.of(relation.options), given) for file in files)
+    if relation.format == "parquet":
+        return ParquetPart.open(file)
+    return CsvPart.open(file, Dialect.of(relation.options), positional(relation))
 
 
-def _in_file(relation: Relation, names: list[str]) -> list[str]:
-    """The columns of a text without a header: as declared, the operation first unless it is declared too."""
-    return names if relation.op is None or relation.op in names else [relation.op, *names]
+def positional(relation: Relation) -> tuple[str, ...]:
+    """The columns of a file without a header: as declared, the operation first unless it is called c0, c1, … by place."""
+    names = [f.name for f in relation.fields]
+    if relation.op:
+        place = relation.op[1:]
+        numbered = relation.op[:1].lower() == "c" and place.isdigit() and int(place) <= len(names)
+        names.insert(int(place) if numbered else 0, relation.op)
+    return tuple(names)

@@ -26,7 +26,8 @@ from pyspark.sql import SparkSession
 
 import squallpy
 from squallpy.base.errors import SquallError
-from squallpy.runtime.spark.java import find_java
+from squallpy.runtime.spark.archive import reading_options
+from squallpy.runtime.spark.java import Java, find_java
 
 ATTEMPTS = 4  # of a task, before its batch fails: as on a real cluster
 _PATIENCE = 10  # seconds for a JVM to end by itself
@@ -90,15 +91,15 @@ class Cluster:
     _gateway: Any
     _room: tempfile.TemporaryDirectory[str] | None
 
-    def stop(self) -> None:
-        """Ends the session, its JVM and its Python workers. Safe to call again."""
+    def stop(self, patience: float = _PATIENCE) -> None:
+        """Ends the session, its JVM (killed after `patience` seconds) and its Python workers. Safe to call again."""
         with _sigint_untouched(), suppress(Exception):  # NB: a JVM that is gone cannot say goodbye
             self.session.stop()
         with suppress(Exception):
             self._gateway.shutdown()
         _forget_gateway()
         if self._process:
-            _end(self._process)
+            _end(self._process, patience)
         if self._room:
             self._room.cleanup()
 
@@ -123,8 +124,9 @@ def start(master: str = "local[2]", settings: Mapping[str, str] | None = None, v
             conf.setIfMissing(key, value)
         conf.setAll(list((settings or {}).items()))
     else:
-        conf = SparkConf(loadDefaults=False).setAll(list(settings_for(master, settings or {}).items()))
-        os.environ["JAVA_HOME"] = str(find_java().home)
+        java = find_java()
+        conf = SparkConf(loadDefaults=False).setAll(list(settings_for(master, settings or {}, java).items()))
+        os.environ["JAVA_HOME"] = str(java.home)
         # NB: the environment is the only way to tell these to a context made in this process
         if master.startswith("local"):
             os.environ.update(PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1")
@@ -145,12 +147,12 @@ def start(master: str = "local[2]", settings: Mapping[str, str] | None = None, v
         problem = _no_start(error, log)
         _forget_gateway()
         if process:
-            _end(process)
+            _end(process, _PATIENCE)
         raise problem from error
     return Cluster(session, log, process, gateway, room)
 
 
-def settings_for(master: str | None, extra: Mapping[str, str]) -> dict[str, str]:
+def settings_for(master: str | None, extra: Mapping[str, str], java: Java | None = None) -> dict[str, str]:
     """All Spark settings for a master (None: as spark-submit has it), `extra` last.
 
     settings_for("local[2]", {})["spark.master"]   →  "local[2,4]"
@@ -161,7 +163,7 @@ def settings_for(master: str | None, extra: Mapping[str, str]) -> dict[str, str]
         settings["spark.master"] = with_attempts(master)
         if master.startswith("local"):
             settings |= LOCAL_SETTINGS
-            options = f"{options} {_LOCAL_JVM}"
+            options = f"{options} {_LOCAL_JVM} {reading_options(java) if java else ''}".rstrip()
             # Workers find the squallpy that runs here, however it got onto this interpreter's path
             paths = [str(Path(squallpy.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
             settings["spark.executorEnv.PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
@@ -223,11 +225,11 @@ def _forget_gateway() -> None:
     SparkContext._jvm = None
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end(process: subprocess.Popen[bytes], patience: float) -> None:
     if process.stdin:
         process.stdin.close()  # Spark's JVM ends when its driver does, which it sees by this pipe
     try:
-        process.wait(_PATIENCE)
+        process.wait(patience)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

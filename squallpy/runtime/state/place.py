@@ -1,4 +1,4 @@
-"""Where a query's state is: a durable folder (the checkpoint) and a local one of mapped files, for all its partitions."""
+"""Where a query's state is: a durable folder, the checkpoint, and a local one of mapped files."""
 
 import hashlib
 import os

@@ -1,0 +1,46 @@
+"""Ledgers: which rows of a change stream are there, so that a delete of a row that never was can be counted.
+
+A wrong delete does not stop a query: its answer is that of the multiset with a negative multiplicity, and is right
+again when the insert comes. A ledger keeps a 64-bit hash of each row (of the fields that the query reads) with its
+multiplicity; two rows of one hash could hide a wrong delete from the count, never change an answer.
+"""
+
+import numpy as np
+
+from squallpy.base.rings import Payload, Ring
+from squallpy.physical.plan import Plan
+from squallpy.runtime.kernels.pool import Pool
+from squallpy.runtime.kernels.storage import Words
+from squallpy.runtime.state.store import PoolLayout
+
+COUNTS = Payload((Ring.COUNT,))
+
+
+def ledger_name(relation: str) -> str:
+    return f"ledger {relation}"
+
+
+def ledger_layouts(plan: Plan) -> tuple[PoolLayout, ...]:
+    """A ledger for each change stream of a plan."""
+    return tuple(PoolLayout(ledger_name(f.relation.name), 1, COUNTS) for f in plan.feeds if f.relation.op)
+
+
+def entries(hashes: Words, mult: Words) -> tuple[Words, Words]:
+    """The changes of a batch for its ledger, rows that cancel out left out."""
+    pool = Pool(1, COUNTS)
+    pool.upsert(np.ascontiguousarray(hashes.reshape(-1, 1)), np.ascontiguousarray(mult.reshape(-1, 1)))
+    keys, words = pool.rows()
+    return keys.copy(), words.copy()
+
+
+def unmatched(ledger: Pool, keys: Words, words: Words) -> int:
+    """Book the changes; how many deletes found nothing to delete."""
+    before = _debts(ledger, keys)
+    ledger.upsert(keys, words)
+    return int(np.maximum(_debts(ledger, keys) - before, 0).sum())
+
+
+def _debts(ledger: Pool, keys: Words) -> Words:
+    slots = ledger.probe(keys)
+    counts = np.where(slots >= 0, ledger.words[np.maximum(slots, 0), 0] if len(ledger) else 0, 0)
+    return np.maximum(-counts, 0)
