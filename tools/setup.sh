@@ -30,4 +30,6 @@ if ! [ -x .venv/bin/pip ]; then
 fi
 .venv/bin/pip install --quiet --upgrade pip  # NB: the one that Debian 12 brings knows no --group
 .venv/bin/pip install --quiet --editable . --group dev
+tools/java.sh
+.venv/bin/python -m squallpy.runtime.spark.archive  # sessions then start in half the time
 touch .venv/installed

@@ -4,6 +4,7 @@ import pytest
 
 from squallpy.base.errors import SquallError
 from squallpy.runtime.spark import java
+from squallpy.runtime.spark.archive import archive_of, reading_options
 from squallpy.runtime.spark.java import Java, find_java
 
 
@@ -43,3 +44,13 @@ def test_what_is_missing_is_said(install, tmp_path):
 @pytest.mark.parametrize(("version", "major"), [("17", 17), ("17.0.15", 17), ("1.8.0_402", 8), ("25-ea", 25)])
 def test_major_version(version, major):
     assert Java(None, version).major == major
+
+
+def test_the_class_archive_is_used_only_where_it_is(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    one, other = Java(tmp_path / "one", "17.0.15"), Java(tmp_path / "other", "17.0.15")
+    assert reading_options(one) == ""
+    archive_of(one).parent.mkdir()
+    archive_of(one).touch()
+    assert reading_options(one).startswith(f"-XX:SharedArchiveFile={tmp_path}/squallpy/spark-")
+    assert reading_options(other) == ""

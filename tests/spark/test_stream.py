@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 from pyspark import cloudpickle
-from tests.spark import wordcount
-from tests.spark.wordcount import PARTITIONS, SPLITS, Fault, counted, expected, job, words
 
 from squallpy.base.errors import SquallError
 from squallpy.runtime.spark.stream import run
+from tests.spark import wordcount
+from tests.spark.wordcount import PARTITIONS, SPLITS, Fault, counted, expected, job, words
 
 pytestmark = pytest.mark.spark
 cloudpickle.register_pickle_by_value(wordcount)  # workers need not find the tests
