@@ -34,7 +34,8 @@ class Bag:
     def rows(self) -> pa.Table:
         """The rows now; those that went without ever having come here (before a resumed run) are left out."""
         if self._pending:
-            both = pa.concat_tables([self._counts, *self._pending])
+            # NB: combined, for a group-by does not like how buffers from messages are aligned
+            both = pa.concat_tables([self._counts, *self._pending]).combine_chunks()
             sums = both.group_by(self._names, use_threads=False).aggregate([("n", "sum")])
             sums = sums.select([*self._names, "n_sum"]).rename_columns([*self._names, "n"])
             self._counts, self._pending = sums.filter(pc.not_equal(sums["n"], 0)), []

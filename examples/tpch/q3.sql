@@ -1,0 +1,53 @@
+-- TPC-H Q3 over three streams at once: the ten orders not yet shipped that are worth most, as of the rows seen so far.
+CREATE STREAM customer (
+    c_custkey    BIGINT        NOT NULL,
+    c_name       VARCHAR       NOT NULL,
+    c_address    VARCHAR       NOT NULL,
+    c_nationkey  BIGINT        NOT NULL,
+    c_phone      VARCHAR       NOT NULL,
+    c_acctbal    DECIMAL(15,2) NOT NULL,
+    c_mktsegment VARCHAR       NOT NULL,
+    c_comment    VARCHAR       NOT NULL
+) USING parquet OPTIONS (path 'data/customer.parquet');
+
+CREATE STREAM orders (
+    o_orderkey      BIGINT        NOT NULL,
+    o_custkey       BIGINT        NOT NULL,
+    o_orderstatus   VARCHAR       NOT NULL,
+    o_totalprice    DECIMAL(15,2) NOT NULL,
+    o_orderdate     DATE          NOT NULL,
+    o_orderpriority VARCHAR       NOT NULL,
+    o_clerk         VARCHAR       NOT NULL,
+    o_shippriority  INT           NOT NULL,
+    o_comment       VARCHAR       NOT NULL
+) USING parquet OPTIONS (path 'data/orders.parquet');
+
+CREATE STREAM lineitem (
+    l_orderkey      BIGINT        NOT NULL,
+    l_partkey       BIGINT        NOT NULL,
+    l_suppkey       BIGINT        NOT NULL,
+    l_linenumber    INT           NOT NULL,
+    l_quantity      DECIMAL(15,2) NOT NULL,
+    l_extendedprice DECIMAL(15,2) NOT NULL,
+    l_discount      DECIMAL(15,2) NOT NULL,
+    l_tax           DECIMAL(15,2) NOT NULL,
+    l_returnflag    VARCHAR       NOT NULL,
+    l_linestatus    VARCHAR       NOT NULL,
+    l_shipdate      DATE          NOT NULL,
+    l_commitdate    DATE          NOT NULL,
+    l_receiptdate   DATE          NOT NULL,
+    l_shipinstruct  VARCHAR       NOT NULL,
+    l_shipmode      VARCHAR       NOT NULL,
+    l_comment       VARCHAR       NOT NULL
+) USING parquet OPTIONS (path 'data/lineitem.parquet');
+
+SELECT l_orderkey, SUM(l_extendedprice * (1 - l_discount)) AS revenue, o_orderdate, o_shippriority
+FROM customer, orders, lineitem
+WHERE c_mktsegment = 'BUILDING'
+    AND c_custkey = o_custkey
+    AND l_orderkey = o_orderkey
+    AND o_orderdate < DATE '1995-03-15'
+    AND l_shipdate > DATE '1995-03-15'
+GROUP BY l_orderkey, o_orderdate, o_shippriority
+ORDER BY revenue DESC, o_orderdate
+LIMIT 10;
