@@ -101,9 +101,9 @@ class Session:
         compiled = self.compile(query, self.settings.partitions, self._sizes())
         match stage:
             case "logical":
-                return show(compiled.query.plan)
+                return show(compiled.query.plan) + "\n"
             case "optimized":
-                return show(compiled.optimised.plan)
+                return show(compiled.optimised.plan) + "\n"
             case "calculus":
                 return f"{head(compiled.lowered.view)} :=\n  {definition(compiled.lowered.view)}\n"
             case "triggers":
