@@ -1,0 +1,45 @@
+"""What is measured: one file per system, each a class with `run`.
+
+    squallpy-local        the local executor over rows decoded beforehand
+    squallpy-local-files  the same, reading Parquet as `squall run` does
+    squallpy-spark        the Spark executor on local[2]
+    spark-sql[-rocksdb]   Spark's own streaming SQL, state in memory or in RocksDB
+    duckdb, polars        append the batch, run the query again
+"""
+
+from importlib import import_module
+from typing import Protocol
+
+import pyarrow as pa
+
+from bench.data import Stream
+from bench.watch import Watch
+
+# NB: names, so that a process loads only what it measures
+_CLASSES = {
+    "squallpy-local": "squall_local:Local",
+    "squallpy-local-files": "squall_local:LocalFiles",
+    "squallpy-spark": "squall_spark:Squall",
+    "spark-sql": "spark_sql:Memory",
+    "spark-sql-rocksdb": "spark_sql:RocksDB",
+    "duckdb": "duckdb:Reevaluation",
+    "polars": "polars:Reevaluation",
+}
+NAMES = tuple(_CLASSES)
+ON_SPARK = ("squallpy-spark", "spark-sql", "spark-sql-rocksdb")
+
+
+class Engine(Protocol):
+    """One system, open for as long as its process."""
+
+    version: str
+
+    def run(self, stream: Stream, watch: Watch) -> pa.Table | None:
+        """Run the stream's query from batch 0 on, telling `watch` each batch; the answer, None if stopped early."""
+
+    def close(self) -> None: ...
+
+
+def open_engine(name: str) -> Engine:
+    module, cls = _CLASSES[name].split(":")
+    return getattr(import_module(f"bench.engines.{module}"), cls)()

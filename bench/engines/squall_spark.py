@@ -1,0 +1,50 @@
+"""The Spark executor on local[2], in one JVM for all runs of the process."""
+
+from contextlib import nullcontext
+from time import perf_counter
+
+import pyarrow as pa
+import pyspark
+
+from bench.data import Stream
+from bench.engines.squall_local import Local, open_sources, plan_of
+from bench.watch import Watch
+from squallpy.base.settings import Settings
+from squallpy.runtime.pipeline import Input
+from squallpy.runtime.result import Changes
+from squallpy.runtime.spark import executor
+from squallpy.runtime.spark.cluster import start
+from squallpy.runtime.state.place import temporary_place
+
+MASTER = "local[2]"
+
+
+class Squall:
+    """Batches end when their printed changes are on the driver; everything of Spark's between them counts."""
+
+    version = f"{Local.version} on Spark {pyspark.__version__}"
+
+    def __init__(self) -> None:
+        self._cluster = start(MASTER)
+        # NB: an executor starts and stops a JVM of its own; the peers keep theirs warm, so this one is kept too
+        executor.start = lambda *_: nullcontext(self._cluster)  # type: ignore[assignment, misc]
+
+    def run(self, stream: Stream, watch: Watch) -> pa.Table | None:
+        settings = Settings()
+        input = Input(open_sources(stream), stream.replay)
+        until, last = perf_counter(), -1
+
+        def on_batch(batch: int, changes: Changes | None, stats: dict[str, object]) -> bool:
+            nonlocal until, last
+            assert changes is not None
+            before, until, last = until, perf_counter(), batch
+            return watch.record(batch, until - before)
+
+        with temporary_place(settings.local_dir, "bench", settings.snapshot_mb << 20) as place:
+            plan = plan_of(stream, settings.partitions)
+            squall = executor.SparkExecutor(plan, input, place, MASTER, settings.splits, wanted=True)
+            squall.run(on_batch)
+            return squall.final() if last + 1 == stream.batches else None
+
+    def close(self) -> None:
+        self._cluster.stop()
