@@ -68,14 +68,15 @@ def run_script(request: RunRequest) -> None:
     several = len(session.script.queries) > 1
     resumed = request.checkpoint is not None and request.checkpoint.is_dir() and any(request.checkpoint.iterdir())
     progress = Progress("starting Spark" if request.backend == "spark" else "starting")
+    live = Live(progress.quiet) if choice.mode == "live" else None
     sinks: list[Sink] = []
     if request.out:
         files = ChangeFiles if choice.mode == "changes" else ResultFile
         sinks.append(files(request.out, choice.format, several, resumed))
     else:
         color = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-        if choice.mode == "live":
-            sinks.append(Live(progress.quiet))
+        if live:
+            sinks.append(live)
         sinks.append(Output(sys.stdout.buffer, choice.format, choice.mode == "changes", color, progress.hide))
     if request.metrics:
         sinks.append(Metrics(request.metrics, several, resumed))
@@ -90,20 +91,21 @@ def run_script(request: RunRequest) -> None:
     try:
         with interruptible(progress.say) as stop, progress.running():
             session.run(options, Sinks(*sinks, progress, end), stop)
-            if not stop.is_set():
-                return
-            progress.say(f"stopped {end.where}; {how_to_resume(request.checkpoint)}")
-            raise Interrupted
+    except Interrupted:
+        progress.say(f"stopped at once; {how_to_resume(request.checkpoint)}")
+        raise
     finally:
-        for sink in sinks:
-            if isinstance(sink, Live):
-                sink.close()
+        if live:
+            live.close()
+    if stop.is_set():
+        progress.say(f"stopped {end.where}; {how_to_resume(request.checkpoint)}")
+        raise Interrupted
 
 
 def how_to_resume(checkpoint: Path | None) -> str:
     """What the user can do after Ctrl-C."""
     if checkpoint:
-        return f"the same command with --checkpoint {checkpoint} goes on from there"
+        return f"the same command goes on from there, with --checkpoint {checkpoint}"
     return "without --checkpoint nothing is kept, the next run starts from the beginning"
 
 

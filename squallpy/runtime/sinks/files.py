@@ -36,7 +36,7 @@ def file_format(path: Path, asked: str | None) -> str:
 
 
 def write_file(path: Path, table: pa.Table, format: str) -> None:
-    """Write a table as a file, whole or not at all; SQ4003 if the folder does not let us."""
+    """Write a table as a file, whole or not at all; SQ7005 if the folder does not let us."""
     draft = path.with_name(f"{path.name}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -49,7 +49,7 @@ def write_file(path: Path, table: pa.Table, format: str) -> None:
                 out.writelines(_lines(table, format))
         draft.replace(path)
     except OSError as error:
-        raise SquallError("SQ4003", f"cannot write {path}: {error.strerror or error}") from None
+        raise SquallError("SQ7005", f"cannot write {path}: {error.strerror or error}") from None
 
 
 def _lines(table: pa.Table, format: str) -> Iterator[bytes]:
@@ -71,7 +71,7 @@ class ChangeFiles:
         self._folder = self._root / f"query-{query.number}" if self._several else self._root
         if self._folder.exists() and not self._folder.is_dir():
             raise SquallError(
-                "SQ4003", f"{self._folder} is a file", hint="changes are written to a folder, a file for each batch"
+                "SQ7005", f"{self._folder} is a file", hint="changes are written to a folder, a file for each batch"
             )
         if not self._resumed and self._folder.is_dir():
             for old in self._folder.iterdir():
@@ -99,7 +99,7 @@ class ResultFile:
         name = f"{self._root.stem}-{query.number}{self._root.suffix}" if self._several else self._root.name
         self._path = self._root.with_name(name)
         if self._path.is_dir():
-            raise SquallError("SQ4003", f"{self._path} is a folder", hint="the final result is one file")
+            raise SquallError("SQ7005", f"{self._path} is a folder", hint="the final result is one file")
 
     def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None, stats: dict[str, Any]) -> None: ...
 

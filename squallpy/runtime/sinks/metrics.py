@@ -26,7 +26,7 @@ class Metrics:
             self._recorded = _recorded(path) if resumed and path.exists() else set()
             self._file = path.open("a" if self._recorded else "w", encoding="utf-8")
         except OSError as error:
-            raise SquallError("SQ4003", f"cannot write {path}: {error.strerror or error}") from None
+            raise SquallError("SQ7005", f"cannot write {path}: {error.strerror or error}") from None
 
     def begin(self, query: Query, schema: pa.Schema, batches: int) -> None:
         self._query = query.number
@@ -62,4 +62,4 @@ def _recorded(path: Path) -> set[tuple[int, int]]:
         lines = [json.loads(line) for line in whole.splitlines()]
         return {(line.get("query", 1), line["batch"]) for line in lines}
     except (ValueError, KeyError, AttributeError):
-        raise SquallError("SQ4003", f"{path} is no metrics file of ours", hint="choose another") from None
+        raise SquallError("SQ7005", f"{path} is no metrics file of ours", hint="choose another") from None
