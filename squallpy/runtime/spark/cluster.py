@@ -124,15 +124,15 @@ def start(master: str = "local[2]", settings: Mapping[str, str] | None = None, v
             conf.setIfMissing(key, value)
         conf.setAll(list((settings or {}).items()))
     else:
-        java = find_java()
+        java, room = find_java(), _room()
         conf = SparkConf(loadDefaults=False).setAll(list(settings_for(master, settings or {}, java).items()))
         os.environ["JAVA_HOME"] = str(java.home)
         # NB: the environment is the only way to tell these to a context made in this process
         if master.startswith("local"):
             os.environ.update(PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1")
+            conf.setIfMissing("spark.python.unix.domain.socket.dir", room.name)  # Spark forgets to remove them
         else:
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        room = tempfile.TemporaryDirectory(prefix="squallpy-")
         log = None if verbose else Path(room.name) / "spark.log"
         with _opened(log) as out:
             try:
@@ -185,6 +185,12 @@ def with_attempts(master: str) -> str:
 
 def _launch(conf: SparkConf | None, out: Any) -> Any:
     return launch_gateway(conf, {"stdout": out, "stderr": out})  # type: ignore[no-untyped-call]
+
+
+def _room() -> tempfile.TemporaryDirectory[str]:
+    # NB: names of sockets have room for about a hundred letters, of which Spark takes 42
+    crowded = len(tempfile.gettempdir()) > 32
+    return tempfile.TemporaryDirectory(prefix="squallpy-", dir="/tmp" if crowded else None, ignore_cleanup_errors=True)
 
 
 @contextmanager
