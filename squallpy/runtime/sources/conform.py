@@ -36,7 +36,9 @@ def check_names(file: str, has: Sequence[str], wanted: Iterable[str]) -> None:
     for name in wanted:
         if known.count(name.lower()) != 1:
             several = "several columns" if name.lower() in known else "no column"
-            raise SquallError("SQ4002", f'{file} has {several} "{name}"', hint="" if name in has else nearest(name, has))
+            raise SquallError(
+                "SQ4002", f'{file} has {several} "{name}"', hint="" if name in has else nearest(name, has)
+            )
 
 
 def column_type(type: Type) -> pa.DataType:

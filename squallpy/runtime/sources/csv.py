@@ -1,6 +1,6 @@
 """Delimited text: any range of rows parsed by Arrow, and where Arrow gives up, the rows and values at fault.
 
-    1|36901|O|173665.47|1996-01-02|   →   five fields: the empty one after the last delimiter is none
+1|36901|O|173665.47|1996-01-02|   →   five fields: the empty one after the last delimiter is none
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +16,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.types import VARCHAR, Kind
 from squallpy.catalog.relation import Field
 from squallpy.runtime.sources.conform import Problem, check_names, column_type, conform, decode_op
+from squallpy.runtime.sources.counted import joined
 from squallpy.runtime.sources.dialect import Dialect
 from squallpy.runtime.sources.files import File
 from squallpy.runtime.sources.lines import EVERY, Index, Scan, build_index
@@ -41,6 +42,8 @@ class CsvPart:
         if file.shown.endswith(COMPRESSED):
             raise SquallError("SQ4001", f"{file.shown} is compressed", hint="decompress it, or write it as parquet")
         part = CsvPart(file, dialect, build_index(file, dialect))
+        if part.index.open_quote:
+            raise SquallError("SQ4003", f"{part.place(part.rows - 1)}: a quote that is never closed")
         first = part.cells(0)
         if dialect.header or names is None:
             found = first[:-1] if len(first) > 1 and not first[-1] else first
@@ -98,7 +101,7 @@ class CsvPart:
             found: dict[int, Problem] = {}
             tables.append(self._piece(first, last, fields, op, found))
             wrong.update({first - start + row: problem for row, problem in found.items()})
-        return (pa.concat_tables(tables) if len(tables) > 1 else tables[0]), wrong
+        return joined(tables), wrong
 
     def _pieces(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
         """At most about PIECE bytes each."""
@@ -115,9 +118,9 @@ class CsvPart:
         wanted = {self.positions[f.name.lower()]: f for f in asked} or {0: Field(self.names[0], VARCHAR)}
         try:
             raw = self._parse(data, {at: parsed_type(f) for at, f in wanted.items()})
-            if len(raw) != stop - start or self._overflow(raw) is not None:
-                raise pa.ArrowInvalid("rows of other lengths")
-        except pa.ArrowInvalid:
+            if len(raw) != stop - start or self._overflow(raw) is not None or not all(map(fits, raw.columns)):
+                raise pa.ArrowInvalid("more than fits")
+        except pa.ArrowException:
             raw = self._parse_loosely(data, wanted, start, stop, wrong)
         raw = raw.select([str(at) for at in wanted])
         columns, names = conform(raw, fields, wrong), [f.name for f in fields]
@@ -159,7 +162,7 @@ class CsvPart:
         try:
             raw = self._parse(data, dict.fromkeys(wanted, pa.binary()), note)
             parsed = len(raw) + len(invalid) == stop - start
-        except pa.ArrowInvalid:
+        except pa.ArrowException:
             parsed = False
         if not parsed:
             raise SquallError("SQ4003", f"{self.place(start)}: quotes that do not match, here or in the rows below")
@@ -175,7 +178,9 @@ class CsvPart:
         for i, (at, field) in enumerate(wanted.items()):
             if field.type.kind is not Kind.VARCHAR:  # quotes matter only for text
                 values = raw.column(str(at))
-                raw = raw.set_column(i, str(at), pc.if_else(pc.equal(values, null), pa.scalar(None, pa.binary()), values))
+                raw = raw.set_column(
+                    i, str(at), pc.if_else(pc.equal(values, null), pa.scalar(None, pa.binary()), values)
+                )
         return raw
 
     def _misfit(self, text: str, found: int) -> Problem:
@@ -208,3 +213,11 @@ class CsvPart:
 def parsed_type(field: Field) -> pa.DataType:
     """INT is parsed in 32 bits, so that larger numbers are found."""
     return pa.int32() if field.type.kind is Kind.INT else column_type(field.type)
+
+
+def fits(values: pa.ChunkedArray) -> bool:
+    """Whether decimals are within their precision, which Arrow's parser does not check."""
+    if not pa.types.is_decimal(values.type):
+        return True
+    least, most = pc.min_max(values).as_py().values()
+    return most is None or max(-least, most).scaleb(values.type.scale) < 10**values.type.precision

@@ -1,7 +1,7 @@
 """The columns of a delimited file that is declared without: names from the header, types from the first rows.
 
-    name,n,at                     →   name VARCHAR, n BIGINT, at DATE
-    a,17,2024-05-01
+name,n,at                     →   name VARCHAR, n BIGINT, at DATE
+a,17,2024-05-01
 """
 
 import pyarrow as pa

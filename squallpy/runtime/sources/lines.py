@@ -77,7 +77,7 @@ def scan(
             mode = QUOTED
         elif byte == delimiter:
             mode = AT_FIELD
-        elif byte == quote and (mode == AT_FIELD or mode == CLOSING):
+        elif byte == quote and (mode == AT_FIELD or mode == CLOSING):  # noqa: SIM109 - compiled
             mode = QUOTED
         elif byte == escape:
             mode = ESCAPED
@@ -102,6 +102,10 @@ class Scan:
     @property
     def rows(self) -> int:
         return int(self.state[ROWS])
+
+    @property
+    def mode(self) -> int:
+        return int(self.state[MODE])
 
     @property
     def line(self) -> int:
@@ -133,6 +137,7 @@ class Index:
     size: int
     starts: npt.NDArray[np.int64]
     lines: npt.NDArray[np.int64]
+    open_quote: bool  # the file ends within quotes
 
     def offset(self, block: int) -> int:
         """Where block `block` of EVERY rows starts; the end of the file after the last."""
@@ -153,4 +158,10 @@ def build_index(file: File, dialect: Dialect) -> Index:
             lines.append(some_lines)
             at += len(data)
     empty = np.empty(0, np.int64)
-    return Index(progress.rows, file.size, np.concatenate([empty, *starts]), np.concatenate([empty, *lines]))
+    return Index(
+        progress.rows,
+        file.size,
+        np.concatenate([empty, *starts]),
+        np.concatenate([empty, *lines]),
+        progress.mode == QUOTED,
+    )

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from squallpy.base.errors import SquallError
 from squallpy.catalog.relation import Field
 from squallpy.runtime.sources.conform import Problem, check_names, conform, convertible, decode_op, sql_type
+from squallpy.runtime.sources.counted import joined
 from squallpy.runtime.sources.files import File, reason
 
 KEEP = 256 << 20  # bytes of decoded row groups per process
@@ -69,7 +70,8 @@ class ParquetPart:
         self, start: int, stop: int, fields: tuple[Field, ...], op: str | None
     ) -> tuple[pa.Table, dict[int, Problem]]:
         """Rows start..stop, and the problems of those at fault by their number from `start`."""
-        tables, wrong = [], {}
+        tables: list[pa.Table] = []
+        wrong: dict[int, Problem] = {}
         at = start
         while at < stop or not tables:
             group = max(0, min(bisect_right(self.ends, at) - 1, len(self.ends) - 2))
@@ -79,7 +81,7 @@ class ParquetPart:
             tables.append(rows.table.slice(at - first, max(0, end - at)))
             wrong.update({first + r - start: p for r, p in rows.wrong.items() if at <= first + r < end})
             at = max(end, at + (last == 0))
-        return (pa.concat_tables(tables) if len(tables) > 1 else tables[0]), wrong
+        return joined(tables), wrong
 
 
 @dataclass(frozen=True, slots=True)

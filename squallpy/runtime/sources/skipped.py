@@ -4,7 +4,6 @@ NB: in the metadata because it then travels wherever Arrow tables go, from worke
 """
 
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,15 +22,13 @@ class Skipped:
         return Skipped(self.count + other.count, (self.examples + other.examples)[:EXAMPLES])
 
 
-def total(parts: Iterable[Skipped]) -> Skipped:
-    return sum(parts, Skipped())
-
-
 def mark_skipped(table: Any, skipped: Skipped) -> Any:
     """The table with the count in its metadata; unchanged if nothing was skipped."""
+    from squallpy.runtime.sources.counted import marked
+
     if not skipped.count:
-        return table.replace_schema_metadata(None)
-    return table.replace_schema_metadata({KEY: json.dumps([skipped.count, skipped.examples]).encode()})
+        return table
+    return marked(table, {KEY: json.dumps([skipped.count, skipped.examples]).encode()})
 
 
 def skipped(table: Any) -> Skipped:

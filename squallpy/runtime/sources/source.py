@@ -1,10 +1,10 @@
 """A relation's rows, whatever files they are in.
 
-    source = open_source(relation, script.parent)
-    source.read(0, 10_000, ("o_orderkey", "o_totalprice"))   →   Table of these, and __mult for a change stream
+source = open_source(relation, script.parent)
+source.read(0, 10_000, ("o_orderkey", "o_totalprice"))   →   Table of these, and __mult for a change stream
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -16,10 +16,12 @@ import pyarrow as pa
 from squallpy.base.errors import SquallError, nearest
 from squallpy.catalog.relation import Field, Relation
 from squallpy.runtime.sources.conform import Problem, column_type
+from squallpy.runtime.sources.counted import joined, taken
 from squallpy.runtime.sources.files import File, find_files
 from squallpy.runtime.sources.skipped import EXAMPLES, Skipped, mark_skipped, skipped
 
-MULT = "__mult"
+MULT = "__mult"  # the multiplicity of a row of a change stream: +1 or −1
+SKIP = "OPTIONS (on_error 'skip') leaves such rows out"
 
 
 class Part(Protocol):
@@ -62,18 +64,19 @@ class Source:
         if start == stop:
             return self._schema(fields).empty_table()
         tables, left_out = [], Skipped()
-        for i in range(bisect_right(self.starts, start) - 1, len(self.parts)):
-            first, last = max(start, self.starts[i]), min(stop, self.starts[i + 1])
-            if self.starts[i] >= stop:
-                break
+        for i in range(bisect_right(self.starts, start) - 1, bisect_left(self.starts, stop)):
+            begin = self.starts[i]
+            first, last = max(start, begin) - begin, min(stop, self.starts[i + 1]) - begin
             if first < last:
-                tables.append(self._settle(self.parts[i], first - self.starts[i], last - self.starts[i], fields))
+                tables.append(self._settle(self.parts[i], first, last, fields))
                 left_out += skipped(tables[-1])
-        return mark_skipped(_joined(tables), left_out)
+        return mark_skipped(joined(tables), left_out)
 
     def _field(self, name: str) -> Field:
         field = self.relation.field(name)
-        assert field, f'{self.relation.name} has no column "{name}", {nearest(name, [f.name for f in self.relation.fields])}'
+        assert field, (
+            f'{self.relation.name} has no column "{name}", {nearest(name, [f.name for f in self.relation.fields])}'
+        )
         return field
 
     def _schema(self, fields: tuple[Field, ...]) -> pa.Schema:
@@ -87,31 +90,17 @@ class Source:
             return table
         rows = sorted(wrong)
         if self.relation.options.get("on_error") != "skip":
-            raise SquallError(wrong[rows[0]].code, f"{part.place(start + rows[0])}: {wrong[rows[0]].text}")
+            raise SquallError(wrong[rows[0]].code, f"{part.place(start + rows[0])}: {wrong[rows[0]].text}", hint=SKIP)
         examples = tuple(f"{part.place(start + row)}: {wrong[row].text}" for row in rows[:EXAMPLES])
         good = [row for row in range(stop - start) if row not in wrong]
-        return mark_skipped(_taken(table, good), Skipped(len(rows), examples))
-
-
-def _taken(table: pa.Table, rows: list[int]) -> pa.Table:
-    """Some rows; a table without columns is cut to their number."""
-    return table.take(pa.array(rows, pa.int64())) if table.num_columns else table.slice(0, len(rows))
-
-
-def _joined(tables: list[pa.Table]) -> pa.Table:
-    if len(tables) == 1:
-        return tables[0]
-    if tables[0].num_columns:
-        return pa.concat_tables([t.replace_schema_metadata(None) for t in tables])
-    # NB: Arrow forgets the number of rows when tables without columns are joined
-    return pa.table({"rows": pa.nulls(sum(len(t) for t in tables))}).select([])
+        return mark_skipped(taken(table, good), Skipped(len(rows), examples))
 
 
 def open_source(relation: Relation, base: Path) -> Source:
-    """Find a relation's files and compare them with its columns; relative paths start at `base`, then where one works.
+    """Find a relation's files and compare them with its columns; relative paths start at `base`, then at the cwd.
 
-    Raises SQ4001 for files that are not there or cannot be read, SQ4002 for columns that are not there, or cannot have the
-    declared type.
+    Raises SQ4001 for files that are not there or cannot be read, SQ4002 for columns that are not there or cannot have
+    the declared type.
     """
     try:
         files = find_files(relation.options["path"], base)
@@ -155,7 +144,7 @@ def _open_part(relation: Relation, file: File) -> Part:
 
 
 def positional(relation: Relation) -> tuple[str, ...]:
-    """The columns of a file without a header: as declared, the operation first unless it is called c0, c1, … by place."""
+    """The columns of a file without a header: as declared, the operation first, unless called c0, c1, … by place."""
     names = [f.name for f in relation.fields]
     if relation.op:
         place = relation.op[1:]

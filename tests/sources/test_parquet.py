@@ -1,0 +1,129 @@
+"""Parquet: types as files have them, ranges over row groups and files, decoded once."""
+
+import datetime
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import squallpy.runtime.sources.parquet as parquet
+from squallpy.base.errors import SquallError
+from squallpy.base.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP, VARCHAR, Type, decimal
+from squallpy.catalog.relation import Field, Relation
+from squallpy.runtime.sources import infer_fields, open_source, skipped
+
+
+def relation(fields: dict[str, Type], **options: str) -> Relation:
+    columns = tuple(Field(name, type) for name, type in fields.items())
+    return Relation("r", columns, True, "parquet", {"path": "r.parquet", **options})
+
+
+def read(folder: Path, values: pa.Array, type: Type, **options: str) -> list[Any]:
+    pq.write_table(pa.table({"a": values}), folder / "r.parquet")
+    source = open_source(relation({"a": type}, **options), folder)
+    return source.read(0, source.rows, ("a",))["a"].to_pylist()  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    "values, type",
+    [
+        (pa.array([1, None, -5], pa.int16()), INT),
+        (pa.array([1, 2], pa.int32()), BIGINT),
+        (pa.array([1, 2], pa.int64()), decimal(15, 2)),
+        (pa.array([1, 2], pa.uint64()), BIGINT),
+        (pa.array(["1.5", None]).cast(pa.decimal128(20, 1)), decimal(10, 2)),
+        (pa.array([1.25, 2.0]), decimal(10, 2)),
+        (pa.array([1.5, 2.0], pa.float32()), DOUBLE),
+        (pa.array(["x", None, "é"], pa.string_view()), VARCHAR),
+        (pa.array(["x", None, "x"]).dictionary_encode(), VARCHAR),
+        (pa.array([True, None]), BOOLEAN),
+        (pa.array([datetime.date(2024, 1, 1)], pa.date64()), DATE),
+        (pa.array([datetime.datetime(2024, 1, 1)], pa.timestamp("ns")), DATE),
+        (pa.array([datetime.datetime(2024, 1, 1, 2)], pa.timestamp("ms", "UTC")), TIMESTAMP),
+        (pa.nulls(2), INT),
+    ],
+)
+def test_a_files_types_become_the_declared_ones(tmp_path: Path, values: pa.Array, type: Type) -> None:
+    def plain(value: Any) -> Any:
+        value = value.replace(tzinfo=None) if isinstance(value, datetime.datetime) else value
+        return value.date() if type == DATE and isinstance(value, datetime.datetime) else value
+
+    assert read(tmp_path, values, type) == [plain(value) for value in values.to_pylist()]
+
+
+@pytest.mark.parametrize(
+    "values, type",
+    [
+        (pa.array([1, 2**40]), INT),
+        (pa.array([1.0, 1.5]), BIGINT),
+        (pa.array([1.0, 1.555]), decimal(10, 2)),
+        (pa.array([1, 10**9]), decimal(5, 2)),
+        (pa.array(["1.55", "1.555"]).cast(pa.decimal128(10, 3)), decimal(10, 2)),
+        (pa.array([datetime.datetime(2024, 1, 1), datetime.datetime(2024, 1, 1, 2)]), DATE),
+        (pa.array(["1", "x"]), INT),
+    ],
+)
+def test_what_would_be_lost_is_an_error_or_left_out(tmp_path: Path, values: pa.Array, type: Type) -> None:
+    with pytest.raises(SquallError, match=r'SQ4004 .*r.parquet, row 2: column "a": .* is not a valid'):
+        read(tmp_path, values, type)
+    assert len(read(tmp_path, values, type, on_error="skip")) == 1
+
+
+def test_types_that_cannot_be_are_refused_at_once(tmp_path: Path) -> None:
+    for value, type in (([1], INT), (1, BOOLEAN), (1, DATE), (1.5, VARCHAR)):
+        with pytest.raises(SquallError, match=r'SQ4002 .*r.parquet: column "a" is .*, declared'):
+            read(tmp_path, pa.array([value]), type)
+
+
+def test_any_range_over_row_groups_and_files_decodes_each_group_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for part in range(3):
+        rows = pa.table({"n": range(part * 1000, part * 1000 + 1000), "other": ["x"] * 1000})
+        pq.write_table(rows, tmp_path / f"part-{part}.parquet", row_group_size=300)
+    source = pickle.loads(pickle.dumps(open_source(relation({"N": BIGINT, "other": VARCHAR}, path="."), tmp_path)))
+    decoded, decode = [], parquet._decode
+    monkeypatch.setattr(parquet, "_decode", lambda *group: decoded.append(group) or decode(*group))
+    for start in range(0, 3000, 70):
+        stop = min(3000, start + 70)
+        assert source.read(start, stop, ("N",))["N"].to_pylist() == list(range(start, stop))
+    assert len(decoded) == 3 * 4
+    assert source.read(100, 2500, ()).num_rows == 2400
+
+
+def test_change_streams_and_columns_that_are_not_declared(tmp_path: Path) -> None:
+    rows = {
+        "__op": [1, -1, 7],
+        "d": pa.array(["1.5"] * 3).cast(pa.decimal128(5, 1)),
+        "t": pa.array([0] * 3, pa.date32()),
+    }
+    pq.write_table(pa.table(rows), tmp_path / "r.parquet")
+    fields = infer_fields(relation({}, op="__op"), tmp_path)
+    assert [(f.name, f.type) for f in fields] == [("d", decimal(5, 1)), ("t", DATE)]
+    source = open_source(Relation("r", fields, True, "parquet", {"path": "r.parquet", "op": "__op"}), tmp_path)
+    with pytest.raises(SquallError, match=r"SQ4005 .*row 3"):
+        source.read(0, 3, ())
+    assert source.read(0, 2, ())["__mult"].to_pylist() == [1, -1]
+    skipping = Relation("r", fields, True, "parquet", {"path": "r.parquet", "op": "__op", "on_error": "skip"})
+    table = open_source(skipping, tmp_path).read(1, 3, ("d",))
+    assert (table.num_rows, skipped(table).count) == (1, 1)
+
+
+def test_missing_columns_and_files_that_are_not_parquet(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"prize": [1]}), tmp_path / "r.parquet")
+    with pytest.raises(SquallError, match=r'SQ4002 .* has no column "price", did you mean "prize"'):
+        open_source(relation({"price": INT}), tmp_path)
+    (tmp_path / "r.parquet").write_text("no parquet at all")
+    with pytest.raises(SquallError, match=r"SQ4001 .*r.parquet is not a parquet file"):
+        open_source(relation({"a": INT}), tmp_path)
+    (tmp_path / "r.parquet").write_text("")
+    assert open_source(relation({"a": INT}), tmp_path).rows == 0
+
+
+def test_empty_row_groups(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": pa.array([], pa.int32())}), tmp_path / "r.parquet")
+    source = open_source(relation({"a": INT}), tmp_path)
+    assert source.read(0, 0, ("a",)).schema.types == [pa.int64()]
