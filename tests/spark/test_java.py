@@ -47,10 +47,10 @@ def test_major_version(version, major):
 
 
 def test_the_class_archive_is_used_only_where_it_is(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("sys.prefix", str(tmp_path))
     one, other = Java(tmp_path / "one", "17.0.15"), Java(tmp_path / "other", "17.0.15")
     assert reading_options(one) == ""
-    archive_of(one).parent.mkdir()
+    archive_of(one).parent.mkdir(parents=True)
     archive_of(one).touch()
-    assert reading_options(one).startswith(f"-XX:SharedArchiveFile={tmp_path}/squallpy/spark-")
+    assert reading_options(one).startswith(f"-XX:SharedArchiveFile={tmp_path}/share/squallpy/spark-")
     assert reading_options(other) == ""

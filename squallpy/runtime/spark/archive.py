@@ -2,14 +2,14 @@
 
     python -m squallpy.runtime.spark.archive      makes the archive for the Java and the Spark that are here
 
-Java calls it class data sharing. The archive (160 MB) lies in the user's cache folder. Java checks that it fits the
-jars and goes on without it if it does not, so it may be missing, stale or deleted at any time.
+Java calls it class data sharing. The archive (160 MB) lies in the virtual environment, and goes with it; outside of one,
+in the user's cache folder. Java checks that it fits the jars and goes on without it if it does not, so it may be
+missing, stale or deleted at any time.
 """
 
 import os
 import sys
 import tempfile
-from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 
@@ -20,11 +20,14 @@ from squallpy.runtime.spark.java import Java, find_java
 _PATIENCE = 120  # seconds for Java to write it
 
 
-def archive_of(java: Java, environment: Mapping[str, str] = os.environ) -> Path:
+def archive_of(java: Java) -> Path:
     """Where the archive for this Java and this installation of Spark lies, or would."""
-    cache = environment.get("XDG_CACHE_HOME") or str(Path(environment.get("HOME", "/")) / ".cache")
-    place = sha256(f"{java.home} {Path(pyspark.__file__).parent}".encode()).hexdigest()[:12]
-    return Path(cache) / "squallpy" / f"spark-{pyspark.__version__}-java-{java.version}-{place}.jsa"
+    if sys.prefix != sys.base_prefix:
+        folder = Path(sys.prefix) / "share"
+    else:
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
+    installed = sha256(f"{java.home} {Path(pyspark.__file__).parent}".encode()).hexdigest()[:12]
+    return folder / "squallpy" / f"spark-{pyspark.__version__}-java-{java.version}-{installed}.jsa"
 
 
 def reading_options(java: Java) -> str:
