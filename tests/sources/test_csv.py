@@ -36,7 +36,11 @@ def test_values_of_every_type(tmp_path: Path) -> None:
         "t": DATE,
         "u": TIMESTAMP,
     }
-    text = 'true,1,-9223372036854775808,1.5,1e3,hé,2024-02-29,2024-02-29 01:02:03.000004\nF,+2, 7 ,+1.500,nan,"",2024-02-29,2024-02-29T00:00:00\n,,,,,,,\n'
+    text = (
+        "true,1,-9223372036854775808,1.5,1e3,hé,2024-02-29,2024-02-29 01:02:03.000004\n"
+        'F,+2, 7 ,+1.500,nan,"",2024-02-29,2024-02-29T00:00:00\n'
+        ",,,,,,,\n"
+    )
     table = read(tmp_path, text, fields)
     first, second, third = table.to_pylist()
     day = datetime.date(2024, 2, 29)
