@@ -39,6 +39,8 @@ def _same(a: Any, b: Any) -> bool:
     if a is None or b is None or isinstance(a, str | date) or isinstance(b, str | date):
         return bool(a == b)
     if isinstance(a, float) or isinstance(b, float):
-        digit = max((float(Decimal(1).scaleb(x.as_tuple().exponent)) for x in (a, b) if isinstance(x, Decimal)), default=0)  # type: ignore[arg-type]
+        digit = max(
+            (float(Decimal(1).scaleb(x.as_tuple().exponent)) for x in (a, b) if isinstance(x, Decimal)), default=0
+        )  # type: ignore[arg-type]
         return math.isclose(a, b, rel_tol=1e-9, abs_tol=digit)
     return bool(a == b)

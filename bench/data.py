@@ -30,7 +30,18 @@ def generate(scale: float) -> Path:
         tool = str(beside) if beside.exists() else shutil.which("tpchgen-cli")
         if tool is None:
             raise SystemExit("bench: tpchgen-cli is not installed; `make setup` installs it")
-        command = [tool, "parquet", "-s", f"{scale:g}", "-T", "customer,orders,lineitem", "-o", str(folder), "-q", "--overwrite"]
+        command = [
+            tool,
+            "parquet",
+            "-s",
+            f"{scale:g}",
+            "-T",
+            "customer,orders,lineitem",
+            "-o",
+            str(folder),
+            "-q",
+            "--overwrite",
+        ]
         subprocess.run(command, check=True)
         (folder / "done").touch()
     return folder
@@ -61,7 +72,10 @@ class Stream:
     def between(self, first: int, stop: int) -> dict[str, pa.RecordBatch]:
         """The rows of batches first … stop−1."""
         ranges = self.replay.ranges(first), self.replay.ranges(stop)
-        return {name: table.slice(ranges[0][name][0], ranges[1][name][0] - ranges[0][name][0]) for name, table in self.tables.items()}
+        return {
+            name: table.slice(ranges[0][name][0], ranges[1][name][0] - ranges[0][name][0])
+            for name, table in self.tables.items()
+        }
 
     def seen(self, batch: int) -> int:
         """Tuples up to and including a batch."""

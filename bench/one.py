@@ -50,7 +50,11 @@ class Task:
 def measure(task: Task) -> dict[str, Any]:
     """Warm up, repeat, and say what the median repeat cost."""
     stream, engine = task.stream, open_engine(task.engine)
-    result: dict[str, Any] = asdict(task) | {"tuples": stream.replay.total, "batches": stream.batches, "version": engine.version}
+    result: dict[str, Any] = asdict(task) | {
+        "tuples": stream.replay.total,
+        "batches": stream.batches,
+        "version": engine.version,
+    }
     del result["folder"]
     engine.run(stream, Watch(limit=WARM_BATCHES))
     if task.engine in ON_SPARK:

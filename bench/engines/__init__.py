@@ -1,10 +1,10 @@
 """What is measured: one file per system, each a class with `run`.
 
-    squallpy-local        the local executor over rows decoded beforehand
-    squallpy-local-files  the same, reading Parquet as `squall run` does
-    squallpy-spark        the Spark executor on local[2]
-    spark-sql[-rocksdb]   Spark's own streaming SQL, state in memory or in RocksDB
-    duckdb, polars        append the batch, run the query again
+squallpy-local        the local executor over rows decoded beforehand
+squallpy-local-files  the same, reading Parquet as `squall run` does
+squallpy-spark        the Spark executor on local[2]
+spark-sql[-rocksdb]   Spark's own streaming SQL, state in memory or in RocksDB
+duckdb, polars        append the batch, run the query again
 """
 
 from importlib import import_module

@@ -104,5 +104,3 @@ def _last(query: Query, changed: list[pa.Table]) -> pa.Table:
     keys = f"PARTITION BY {', '.join(query.keys)}" if query.keys else ""
     last = f"SELECT * FROM changed QUALIFY row_number() OVER ({keys} ORDER BY batch DESC) = 1"
     return connection.sql(f"SELECT * EXCLUDE batch FROM ({last}) {query.order}").to_arrow_table()
-
-

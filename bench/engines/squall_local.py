@@ -73,4 +73,6 @@ def plan_of(stream: Stream, partitions: int) -> Plan:
 def open_sources(stream: Stream) -> dict[str, Any]:
     from squallpy.runtime.sources import open_source
 
-    return {name: open_source(relation, stream.folder) for name, relation in session_of(stream).script.relations.items()}
+    return {
+        name: open_source(relation, stream.folder) for name, relation in session_of(stream).script.relations.items()
+    }
