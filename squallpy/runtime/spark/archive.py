@@ -2,8 +2,8 @@
 
     python -m squallpy.runtime.spark.archive      makes the archive for the Java and the Spark that are here
 
-Java calls it class data sharing. The archive (160 MB) lies in the virtual environment, and goes with it; outside of one,
-in the user's cache folder. Java checks that it fits the jars and goes on without it if it does not, so it may be
+Java calls it class data sharing. The archive (160 MB) lies in the virtual environment, and goes with it; outside of
+one, in the user's cache folder. Java checks that it fits the jars and goes on without it if it does not, so it may be
 missing, stale or deleted at any time.
 """
 
