@@ -29,7 +29,9 @@ class Watch:
         assert deletes is not None and inserts is not None
         self.bag.change(deletes, inserts)
         if number % EVERY == 0:
-            print(f"after {stats['total_tuples']:,} tuples (in the last batch {len(deletes)} went, {len(inserts)} came)")
+            print(
+                f"after {stats['total_tuples']:,} tuples (in the last batch {len(deletes)} went, {len(inserts)} came)"
+            )
             show(ordered(self.bag.rows(), self.order).slice(0, ROWS))
 
     def final(self, table: pa.Table) -> None:

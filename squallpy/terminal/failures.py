@@ -33,7 +33,7 @@ def guarded(work: Callable[[], object]) -> int:
         return _tell(_usage(error))
     except (KeyboardInterrupt, click.Abort, Interrupted):
         return INTERRUPTED
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):  # NB: the latter is what click makes of a reader that left
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains once more at its end
         return BROKEN_PIPE
     except Exception as error:

@@ -1,12 +1,14 @@
 """A small stream in a file, and `squall` as a user calls it."""
 
 import os
-import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from squallpy.terminal.cli import main
 
 ROOT = Path(__file__).parents[2]
 SQUALL = (sys.executable, "-m", "squallpy.terminal")
@@ -18,7 +20,17 @@ STREAM = (
 )
 QUERY = "SELECT user, SUM(amount) AS total FROM clicks GROUP BY user ORDER BY total;\n"
 
-Squall = Callable[..., subprocess.CompletedProcess[str]]
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What a command leaves behind."""
+
+    status: int
+    out: str
+    err: str
+
+
+Squall = Callable[..., Ended]
 
 
 @pytest.fixture
@@ -30,12 +42,11 @@ def room(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def squall(room: Path) -> Squall:
-    """Runs `squall` in the room, in a process of its own."""
+def squall(room: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Squall:
+    """`squall` in the room, with no terminal around. In this process: most of a run is its imports."""
 
-    def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        command = (*SQUALL, *arguments)
-        settings = ENVIRONMENT | environment
-        return subprocess.run(command, cwd=room, env=settings, capture_output=True, text=True, timeout=60, check=False)
+    def run(*arguments: str) -> Ended:
+        monkeypatch.chdir(room)
+        return Ended(main(list(arguments)), *capfd.readouterr())
 
     return run

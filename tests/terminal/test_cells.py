@@ -27,12 +27,16 @@ SCHEMA = pa.schema(
         ("t", pa.timestamp("us")),
     ]
 )
+
+
 def exact(n: int) -> Decimal:
     """n · 10⁻¹⁰ with all 38 digits, which Python's default context would round."""
     return Decimal((n < 0, tuple(int(c) for c in str(abs(n))), -10))
 
 
-TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6) | st.sampled_from(["", '"', "a,b", "x\r\ny", "\\"])
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6) | st.sampled_from(
+    ["", '"', "a,b", "x\r\ny", "\\"]
+)
 ROWS = st.tuples(
     st.none() | st.integers(-(2**31), 2**31 - 1),
     st.none() | st.integers(-(2**63), 2**63 - 1),

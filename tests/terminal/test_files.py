@@ -98,9 +98,9 @@ def test_formats(tmp_path: Path) -> None:
 
 def test_what_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(SquallError, match="SQ7005 .*is a file"):
+    with pytest.raises(SquallError, match=r"SQ7005 .*is a file"):
         ChangeFiles(tmp_path / "file", "csv").begin(query(), SCHEMA, 1)
-    with pytest.raises(SquallError, match="SQ7005 .*is a folder"):
+    with pytest.raises(SquallError, match=r"SQ7005 .*is a folder"):
         ResultFile(tmp_path, "csv").begin(query(), SCHEMA, 1)
     with pytest.raises(SquallError, match="SQ7005 cannot write"):
         Metrics(tmp_path / "file" / "m.jsonl")

@@ -1,0 +1,198 @@
+"""`squall run` and `squall explain` as processes: stdout is data, stderr is talk."""
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from squallpy.base.errors import SquallError
+from squallpy.session import STAGES
+from squallpy.terminal.run import Choice, RunRequest, choose
+from tests.terminal.conftest import ENVIRONMENT, QUERY, SQUALL, STREAM, Squall
+
+LOCAL = ("--backend", "local")
+MANY = 20_000
+
+
+def golden_final(squall: Squall) -> None:
+    ended = squall("run", "q.sql", *LOCAL)
+    assert (ended.status, ended.out, ended.err) == (0, "user,total\nann,1.75\nbob,2.25\n", "")
+    assert squall("run", "q.sql", *LOCAL, "--format", "json").out == (
+        '{"user": "ann", "total": 1.75}\n{"user": "bob", "total": 2.25}\n'
+    )
+    assert squall("run", "q.sql", *LOCAL, "--format", "table").out == (
+        "user  total\n────  ─────\nann    1.75\nbob    2.25\n"
+    )
+
+
+def golden_changes(squall: Squall) -> None:
+    ended = squall("run", "q.sql", *LOCAL, "--mode", "changes", "--batch-rows", "2")
+    assert ended.out == "batch,op,user,total\n0,+,ann,1.50\n0,+,bob,2.25\n1,-,ann,1.50\n1,+,ann,1.75\n"
+    ended = squall("run", "q.sql", *LOCAL, "--mode", "changes", "--batch-rows", "2", "--format", "json")
+    assert ended.out.splitlines()[-1] == '{"batch": 1, "op": "+", "user": "ann", "total": 1.75}'
+
+
+def golden_several_queries_with_a_blank_line_between(room: Path, squall: Squall) -> None:
+    (room / "q.sql").write_text(f"{STREAM}{QUERY}SELECT COUNT(*) AS n FROM clicks;")
+    assert squall("run", "q.sql", *LOCAL).out == "user,total\nann,1.75\nbob,2.25\n\nn\n3\n"
+
+
+def test_files_and_metrics_leave_stdout_empty(room: Path, squall: Squall) -> None:
+    options = ("--mode", "changes", "--out", "out", "--batch-rows", "2", "--metrics", "m.jsonl")
+    ended = squall("run", "q.sql", *LOCAL, *options)
+    assert (ended.status, ended.out, ended.err) == (0, "", "")
+    assert [f.name for f in sorted((room / "out").iterdir())] == ["batch-000000.csv", "batch-000001.csv"]
+    assert (room / "m.jsonl").read_text().count("\n") == 2
+    assert squall("run", "q.sql", *LOCAL, "--out", "r.json").out == ""
+    assert (room / "r.json").read_text().startswith('{"user": "ann"')
+
+
+def test_skipped_rows_are_always_said(room: Path, squall: Squall) -> None:
+    with (room / "clicks.csv").open("a") as file:
+        file.write("eve,many,2024-01-04\n")
+    (room / "q.sql").write_text(STREAM.replace("'true'", "'true', on_error 'skip'") + QUERY)
+    ended = squall("run", "q.sql", *LOCAL)
+    assert (ended.status, ended.err) == (0, "1 row skipped\n")
+    assert ended.out == "user,total\nann,1.75\nbob,2.25\n"
+
+
+def test_mode_and_format_follow_the_terminal() -> None:
+    def choice(terminal: bool, **options: object) -> Choice:
+        return choose(RunRequest(Path("q.sql"), **options), terminal)  # type: ignore[arg-type]
+
+    assert choice(True) == Choice("live", "table")
+    assert choice(False) == Choice("final", "csv")
+    assert choice(True, format="csv") == Choice("final", "csv")
+    assert choice(True, format="table") == Choice("live", "table")
+    assert choice(True, mode="changes") == Choice("changes", "table")
+    assert choice(True, out=Path("r.parquet")) == Choice("final", "parquet")
+    assert choice(False, out=Path("r"), mode="changes", format="json") == Choice("changes", "json")
+    with pytest.raises(SquallError, match="SQ7003 --mode live shows a table, not csv"):
+        choice(True, mode="live", format="csv")
+
+
+def many(room: Path) -> None:
+    """A stream that takes its time when it comes a row at a time."""
+    (room / "clicks.csv").write_text("user,amount,day\n" + "ann,1.50,2024-01-01\n" * MANY)
+
+
+def interrupted(room: Path, *options: str) -> tuple[int, str, str]:
+    """A run that gets Ctrl-C when its first batches are out."""
+    command = (*SQUALL, "run", "q.sql", *LOCAL, "--batch-rows", "1", "--mode", "changes", *options)
+    with subprocess.Popen(
+        command, cwd=room, env=ENVIRONMENT, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout
+        first = "".join(process.stdout.readline() for _ in range(3))
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+        return process.returncode, first + out, err
+
+
+def test_ctrl_c_finishes_the_batch_and_the_next_run_goes_on(room: Path) -> None:
+    many(room)
+    status, out, err = interrupted(room, "--checkpoint", "kept")
+    done = int(out.splitlines()[-1].split(",")[0]) + 1
+    assert status == 130
+    assert err.splitlines() == [
+        "finishing the batch in work; Ctrl-C again to stop at once",
+        f"stopped after {done:,} of {MANY:,} batches; the same command goes on from there, with --checkpoint kept",
+    ]
+    status, out, _ = interrupted(room, "--checkpoint", "kept")
+    assert status == 130
+    assert out.splitlines()[1].startswith(f"{done},-,ann,")
+
+
+def test_ctrl_c_without_a_checkpoint_says_what_is_lost(room: Path) -> None:
+    many(room)
+    status, _, err = interrupted(room)
+    assert status == 130
+    assert err.endswith("batches; without --checkpoint nothing is kept, the next run starts from the beginning\n")
+
+
+def test_a_reader_that_leaves_is_no_error(room: Path) -> None:
+    many(room)
+    command = (*SQUALL, "run", "q.sql", *LOCAL, "--batch-rows", "1", "--mode", "changes")
+    with subprocess.Popen(
+        command, cwd=room, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout and process.stderr
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(timeout=30) == 141
+
+
+def on_a_terminal(room: Path, *arguments: str, **environment: str) -> tuple[int, str]:
+    """Exit status, and all that the terminal was sent."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        (*SQUALL, *arguments), cwd=room, env=ENVIRONMENT | environment, stdout=theirs, stderr=theirs, stdin=theirs
+    )
+    os.close(theirs)
+    said = b""
+    while True:
+        try:
+            part = os.read(ours, 65536)
+        except OSError:  # Linux's way to say that the other side is closed
+            break
+        if not part:
+            break
+        said += part
+    os.close(ours)
+    return process.wait(timeout=30), said.decode().replace("\r\n", "\n")
+
+
+def test_a_terminal_gets_a_live_table_that_is_gone_at_the_end(room: Path) -> None:
+    status, said = on_a_terminal(room, "run", "q.sql", *LOCAL, "--batch-rows", "1")
+    live, end = said.rsplit("\x1b[2K", 1)
+    assert status == 0
+    assert "batch 1 of 3" in live and "ann" in live
+    assert end.startswith("\x1b[1muser  total\x1b[0m\n────  ─────\nann    1.75\nbob    2.25\n3 tuples in ")
+    _, plain = on_a_terminal(room, "run", "q.sql", *LOCAL, "--mode", "final", NO_COLOR="1")
+    assert plain.startswith("user  total\n") or "\x1b[2Kuser  total\n" in plain
+    assert "\x1b[1m" not in plain
+
+
+def test_a_terminal_gets_a_caret(room: Path) -> None:
+    (room / "q.sql").write_text(f"{STREAM}SELECT usr FROM clicks;\n")
+    status, said = on_a_terminal(room, "explain", "q.sql")
+    assert status == 2
+    assert said == (
+        'SQ2003 q.sql:3:8: unknown column "usr", did you mean "user"?\n    SELECT usr FROM clicks;\n           ^^^\n'
+    )
+
+
+def test_explain_at_every_stage(squall: Squall) -> None:
+    texts = [squall("explain", stage, "q.sql").out for stage in STAGES]
+    assert all(texts) and len(set(texts)) >= len(STAGES) - 1
+    assert squall("explain", "q.sql").out == texts[STAGES.index("triggers")]
+
+
+def test_explain_needs_no_data(room: Path, squall: Squall) -> None:
+    (room / "clicks.csv").unlink()
+    ended = squall("explain", "q.sql")
+    assert (ended.status, ended.err) == (0, "") and ended.out
+
+
+def test_help_loads_nothing_heavy() -> None:
+    command = (sys.executable, "-X", "importtime", *SQUALL[1:], "--help")
+    ended = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=True)
+    heavy = {"pyarrow", "numpy", "pandas", "numba", "pyspark", "sqlglot", "lark", "rich", "squallpy.session"}
+    assert not heavy & {line.split("|")[-1].strip() for line in ended.stderr.splitlines()}
+    assert ended.stdout.startswith("Usage: squall")
+
+
+def test_version_options_and_doctor(squall: Squall) -> None:
+    assert squall("--version").out.startswith("squall 0.")
+    listed = squall("options").out.splitlines()
+    assert listed[0].split() == ["name", "type", "default", "meaning"]
+    assert any(line.startswith("batch_rows   int   10000    tuples per micro-batch") for line in listed)
+    examined = squall("doctor")
+    assert examined.status in (0, 3)
+    assert all(line[:4] in ("ok  ", "✗   ") for line in examined.out.splitlines())
+    assert "ok  Python 3." in examined.out
