@@ -72,8 +72,8 @@ class Progress:
     def finish(self, summary: dict[str, Any]) -> None:
         if self._terminal:
             self.say(summary_line(summary))
-        elif summary.get("skipped"):
-            self.say(skipped_line(summary))
+        elif left_out(summary):
+            self.say(left_out(summary))
 
     def _refresh(self) -> None:
         self._ended.wait(_PATIENCE)
@@ -91,13 +91,19 @@ def summary_line(summary: dict[str, Any]) -> str:
     """`6,001,215 tuples in 12.3 s, 487,903 tuples/s, 3 rows skipped`"""
     tuples, seconds = summary["tuples"], summary["seconds"]
     rate = f", {tuples / seconds:,.0f} tuples/s" if seconds > 0 and tuples else ""
-    skipped = f", {skipped_line(summary)}" if summary.get("skipped") else ""
-    return f"{tuples:,} tuples in {seconds:.1f} s{rate}{skipped}"
+    return ", ".join(filter(None, [f"{tuples:,} tuples in {seconds:.1f} s{rate}", left_out(summary)]))
 
 
-def skipped_line(summary: dict[str, Any]) -> str:
-    count = summary["skipped"]
-    return f"{count:,} {'row' if count == 1 else 'rows'} skipped"
+def left_out(summary: dict[str, Any]) -> str:
+    """`3 rows skipped, 1 delete of a row that was not there`; empty if all is well."""
+    skipped, unmatched = summary.get("skipped", 0), summary.get("unmatched", 0)
+    parts = []
+    if skipped:
+        parts.append(f"{skipped:,} {'row' if skipped == 1 else 'rows'} skipped")
+    if unmatched:
+        deletes = "delete of a row that was" if unmatched == 1 else "deletes of rows that were"
+        parts.append(f"{unmatched:,} {deletes} not there")
+    return ", ".join(parts)
 
 
 def _columns(stream: TextIO) -> int:

@@ -1,6 +1,6 @@
 """One JSON line per batch, once.
 
-{"batch": 0, "tuples": 10000, "rows": 25, "seconds": 0.31, "state_bytes": 65536, "skipped": 0,
+{"batch": 0, "tuples": 10000, "rows": 25, "seconds": 0.31, "state_bytes": 65536, "skipped": 0, "unmatched": 0,
  "stages": {"feed": 0.04, "apply": 0.02}, "mapping": null, "ilf": null}
 """
 
@@ -45,7 +45,7 @@ class Metrics:
 
 def metrics_line(number: int, stats: dict[str, Any]) -> dict[str, Any]:
     """What is recorded of a batch; None where it is not known."""
-    named = {name: stats.get(name) for name in ("tuples", "rows", "seconds", "state_bytes", "skipped")}
+    named = {name: stats.get(name) for name in ("tuples", "rows", "seconds", "state_bytes", "skipped", "unmatched")}
     stages = {name.removesuffix(_STAGE): value for name, value in stats.items() if name.endswith(_STAGE)}
     shape = {"mapping": stats.get("mapping"), "ilf": stats.get("ilf")}
     return {"batch": number} | named | {"stages": stages} | shape

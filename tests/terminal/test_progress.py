@@ -1,0 +1,65 @@
+"""What is said on stderr, and when."""
+
+import io
+import re
+from time import sleep
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from squallpy.terminal import progress
+from squallpy.terminal.progress import Progress, summary_line
+
+SUMMARY: dict[str, Any] = {"tuples": 1500, "seconds": 0.5, "skipped": 0, "unmatched": 0}
+
+
+class Screen(io.StringIO):
+    """A terminal that remembers what it was sent."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def golden_summary() -> None:
+    assert summary_line(SUMMARY) == "1,500 tuples in 0.5 s, 3,000 tuples/s"
+    assert summary_line(SUMMARY | {"skipped": 1, "unmatched": 2}) == (
+        "1,500 tuples in 0.5 s, 3,000 tuples/s, 1 row skipped, 2 deletes of rows that were not there"
+    )
+    assert summary_line(SUMMARY | {"tuples": 0}) == "0 tuples in 0.5 s"
+
+
+def test_a_log_is_told_only_what_was_left_out() -> None:
+    log = io.StringIO()
+    quiet = Progress("starting", log)
+    with quiet.running():
+        quiet.finish(SUMMARY)
+        quiet.finish(SUMMARY | {"skipped": 2})
+    assert log.getvalue() == "2 rows skipped\n"
+
+
+def test_a_short_run_shows_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    screen = Screen()
+    shown = Progress("starting", screen)
+    with shown.running():
+        shown.finish(SUMMARY)
+    assert screen.getvalue() == "1,500 tuples in 0.5 s, 3,000 tuples/s\n"
+
+
+def test_a_long_run_shows_a_line_that_erases_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "_REFRESH", 0.01)
+    screen = Screen()
+    shown = Progress("starting Spark", screen)
+    with shown.running():
+        sleep(0.1)
+        shown.begin(None, pa.schema([]), 20)  # type: ignore[arg-type]
+        shown.batch(4, None, None, {"total_tuples": 5000})
+        sleep(0.1)
+    lines = screen.getvalue().split("\r\x1b[2K")
+    assert lines[0] == lines[-1] == ""
+    assert re.fullmatch(r"starting Spark  \d+ s", lines[1]) and re.fullmatch(
+        r"batch 5 of 20  5,000 tuples  \d+ s", lines[-2]
+    )
