@@ -159,7 +159,7 @@ def _cast(given: pa.DataType, type: Type) -> Cast:
         inner = _cast(given.value_type, type)
         return lambda values: inner(values.dictionary_decode())
     if is_text(given):
-        return lambda values: _parse(values, type, target)
+        return lambda values: parse_text(values, type, target)
     if type.kind is Kind.INT:  # within 32 bits, held in 64
         return lambda values: values.cast(pa.int32()).cast(target)
     if pa.types.is_integer(given) and type.kind is Kind.DECIMAL:
@@ -181,7 +181,7 @@ def _same(values: pa.Array, result: pa.Array) -> pa.Array:
     return result
 
 
-def _parse(values: pa.Array, type: Type, target: pa.DataType) -> pa.Array:
+def parse_text(values: pa.Array, type: Type, target: pa.DataType) -> pa.Array:
     """Text as written by people: blanks around and a plus sign before numbers are no harm."""
     values = values.cast(pa.string())
     if type.kind is Kind.VARCHAR:

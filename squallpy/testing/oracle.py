@@ -1,0 +1,83 @@
+"""DuckDB as the oracle: it holds the rows of every stream so far and answers the query from scratch.
+
+    oracle = Oracle(script.relations, "SELECT a, COUNT(*) FROM r GROUP BY a")
+    oracle.push("r", table)        rows, with `__mult` if there are deletes
+    oracle.answer()                the rows that the query must have now
+
+Streams are kept as signed multisets, so that a delete may come before its insert; while one is outstanding, DuckDB has
+no such bag and `comparable` is False.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from squallpy.catalog.relation import Relation
+from squallpy.testing.compare import Row
+
+MULT = "__mult"
+
+
+class Oracle:
+    """The prefix of each stream, and one query."""
+
+    def __init__(self, relations: Mapping[str, Relation], sql: str, views: Mapping[str, str] | None = None) -> None:
+        """`sql` and `views` in our dialect; views by name, in the order in which they use each other."""
+        self._connection = duckdb.connect(config={"threads": 1})
+        self._relations = relations
+        for relation in relations.values():
+            self._create(relation)
+        for name, text in (views or {}).items():
+            self._connection.execute(f"CREATE VIEW {quoted(name)} AS {to_duckdb(text)}")
+        self._query = to_duckdb(sql)
+
+    def _create(self, relation: Relation) -> None:
+        columns = ", ".join(f"{quoted(f.name)} {f.type}" for f in relation.fields)
+        names = ", ".join(quoted(f.name) for f in relation.fields)
+        log, net = quoted(f"log of {relation.name}"), quoted(f"net of {relation.name}")
+        self._connection.execute(f"CREATE TABLE {log} ({columns}, {MULT} BIGINT)")
+        self._connection.execute(
+            f"CREATE VIEW {net} AS SELECT {names}, SUM({MULT})::BIGINT AS {MULT} FROM {log} GROUP BY {names}"
+        )
+        self._connection.execute(
+            f"CREATE VIEW {quoted(relation.name)} AS SELECT {names} FROM "
+            f"(SELECT {names}, UNNEST(RANGE({MULT})) FROM {net} WHERE {MULT} > 0)"
+        )
+
+    def push(self, name: str, rows: pa.Table) -> None:
+        """Add rows of a relation; those whose `__mult` is −1 take one such row away."""
+        relation = self._relations[name]
+        if MULT not in rows.column_names:
+            rows = rows.append_column(MULT, pa.array([1] * len(rows), pa.int64()))
+        rows = rows.select([*(f.name for f in relation.fields), MULT])
+        self._connection.register("pushed", rows)
+        self._connection.execute(f"INSERT INTO {quoted(f'log of {name}')} FROM pushed")
+        self._connection.unregister("pushed")
+
+    @property
+    def comparable(self) -> bool:
+        """Whether every delete so far has met its insert."""
+        nets = (quoted(f"net of {name}") for name in self._relations)
+        return all(self._value(f"SELECT COUNT(*) FROM {net} WHERE {MULT} < 0") == 0 for net in nets)
+
+    def _value(self, sql: str) -> Any:
+        ((value,),) = self._connection.execute(sql).fetchall()
+        return value
+
+    def answer(self) -> list[Row]:
+        """The answer from scratch, in DuckDB's order."""
+        return self._connection.execute(self._query).fetchall()
+
+
+def quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def to_duckdb(sql: str) -> str:
+    """One query in Spark's SQL, as ours is, as DuckDB writes it."""
+    import sqlglot
+
+    (text,) = sqlglot.transpile(sql, read="spark", write="duckdb")
+    return text

@@ -1,0 +1,249 @@
+"""Step tests: a script, batches of ± rows, and what is expected after them, in a file that people can write.
+
+    CREATE STREAM r (a INT, s VARCHAR);            no USING: the rows come from the test
+    SELECT a, COUNT(*) AS n FROM r GROUP BY a;
+
+    batch
+    + r 1, 'x'
+    + r 1, NULL
+    - r 1, 'x'
+
+    changes            the printed rows that this batch took away and added
+    + 1, 1
+
+    result             the rows of the answer now; `result ordered` if their order counts
+    1, 1
+
+Further sections: `table NAME` (rows of a static table, before the first batch), `restart` (stop, and go on from the
+checkpoint), `error SQ2003 2:8` (the script must be refused so). After every batch the answer is compared with DuckDB's,
+and with the sum of all changes. Lines that start with `--` are comments.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow as pa
+
+from squallpy.base.errors import SquallError
+from squallpy.base.types import Type
+from squallpy.catalog.relation import Relation
+from squallpy.runtime.sources.conform import column_type, parse_text
+from squallpy.testing.compare import difference, rows_of
+from squallpy.testing.oracle import MULT, Oracle
+
+Values = list[str | None]
+HEADS = re.compile(r"(table \w+|batch|result|result ordered|changes|restart|error SQ\d{4}(?: \d+:\d+)?)\s*$")
+VALUE = re.compile(r"\s*(?:'((?:[^']|'')*)'|([^,']*?))\s*(?:,|$)")
+UNSOURCED = re.compile(r"(CREATE\s+(STREAM|TABLE)\s+(\w+)\s*\((?:[^()']|\([^()]*\))*\))(?=\s*;)", re.IGNORECASE)
+
+
+class Engine(Protocol):
+    """What runs a script step by step."""
+
+    def start(self, script: str, checkpoint: Path, tables: dict[str, pa.Table]) -> None:
+        """Compile and be ready for the first batch; `tables` are the static ones. Raises SquallError."""
+
+    def push(self, rows: dict[str, pa.Table]) -> pa.Table:
+        """One micro-batch, each stream with `__mult`; the printed rows that went and came, with `__mult` too."""
+
+    def result(self) -> pa.Table:
+        """The printed answer."""
+
+    def restart(self) -> None:
+        """Stop, and go on from the checkpoint as another process would."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One section: its head, its lines, and the number of its first line."""
+
+    head: str
+    line: int
+    lines: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Steps:
+    """A step test: script and sections in order."""
+
+    path: Path
+    script: str
+    sections: list[Section] = field(default_factory=list)
+
+
+class StepFailure(AssertionError):
+    """What a step gave and should have given, at its line."""
+
+
+def read_steps(path: Path) -> Steps:
+    """Parse a file; streams and tables without USING get one that is never opened."""
+    lines = path.read_text().split("\n")
+    heads = [i for i, line in enumerate(lines) if HEADS.match(line)]
+    ends = [*heads[1:], len(lines)]
+    script = "\n".join(lines[: heads[0]] if heads else lines)
+    sections = []
+    for start, end in zip(heads, ends, strict=True) if heads else ():
+        body = (line for line in lines[start + 1 : end] if line.strip() and not line.startswith("--"))
+        sections.append(Section(lines[start].strip(), start + 1, tuple(body)))
+    return Steps(path, UNSOURCED.sub(_sourced, script), sections)
+
+
+def _sourced(match: re.Match[str]) -> str:
+    op = ", op '__op'" if match[2].upper() == "STREAM" else ""
+    return f"{match[1]} USING csv OPTIONS (path '{match[3]}'{op})"
+
+
+def run_steps(path: Path, engine: Engine, checkpoint: Path) -> None:
+    """Run a file on an engine; raises StepFailure where they disagree."""
+    steps = read_steps(path)
+    refusal = next((s for s in steps.sections if s.head.startswith("error ")), None)
+    if refusal:
+        _refused(steps, refusal, engine, checkpoint)
+    else:
+        _Run(steps, engine, checkpoint).run()
+
+
+def _refused(steps: Steps, section: Section, engine: Engine, checkpoint: Path) -> None:
+    _, code, *place = section.head.split()
+    try:
+        engine.start(steps.script, checkpoint, {})
+    except SquallError as error:
+        found = f"{error.span.line}:{error.span.column}" if error.span else ""
+        if error.code != code or (place and found != place[0]):
+            raise _failure(steps, section, f"refused with: {error}") from None
+        return
+    raise _failure(steps, section, "not refused")
+
+
+def _failure(steps: Steps, section: Section, text: str) -> StepFailure:
+    return StepFailure(f"{steps.path.name}:{section.line}: {section.head}: {text}")
+
+
+class _Run:
+    """One run: engine and oracle side by side."""
+
+    def __init__(self, steps: Steps, engine: Engine, checkpoint: Path) -> None:
+        from squallpy.logical.bind import compile_script
+
+        self._steps, self._engine = steps, engine
+        script = compile_script(steps.script, steps.path.name, lambda relation: ())
+        assert len(script.queries) == 1, "a step test has one query"
+        self._relations = script.relations
+        self._oracle = Oracle(script.relations, script.queries[0].text, dict(views(steps.script)))
+        self._printed: list[tuple[object, ...]] = []
+        self._changes: pa.Table | None = None
+        tables = {}
+        for section in steps.sections:
+            if section.head.startswith("table "):
+                name = section.head.split()[1]
+                tables[name] = table(self._relations[name], (split(line) for line in section.lines))
+                self._oracle.push(name, tables[name])
+        engine.start(steps.script, checkpoint, tables)
+
+    def run(self) -> None:
+        for section in self._steps.sections:
+            match section.head.split():
+                case ["batch"]:
+                    self._batch(section)
+                case ["changes"]:
+                    self._compare_changes(section)
+                case ["result", *ordered]:
+                    self._compare_result(section, bool(ordered))
+                case ["restart"]:
+                    self._engine.restart()
+
+    def _batch(self, section: Section) -> None:
+        rows: dict[str, list[Values]] = {}
+        signs: dict[str, list[int]] = {}
+        for line in section.lines:
+            sign, name, text = line.split(None, 2)
+            rows.setdefault(name, []).append(split(text))
+            signs.setdefault(name, []).append({"+": 1, "-": -1}[sign])
+        pushed = {
+            name: table(self._relations[name], values).append_column(MULT, pa.array(signs[name], pa.int64()))
+            for name, values in rows.items()
+        }
+        for name, some in pushed.items():
+            self._oracle.push(name, some)
+        self._changes = self._engine.push(pushed)
+        result = rows_of(self._engine.result())
+        self._apply(section, self._changes)
+        if wrong := difference(self._printed, result):
+            raise _failure(self._steps, section, f"all changes together are not the result\n{wrong}")
+        if self._oracle.comparable and (wrong := difference(result, self._oracle.answer())):
+            raise _failure(self._steps, section, f"not what DuckDB says\n{wrong}")
+
+    def _apply(self, section: Section, changes: pa.Table) -> None:
+        """Follow the changes, as a reader of them would."""
+        for *row, mult in rows_of(changes):
+            if mult > 0:
+                self._printed += [tuple(row)] * mult
+                continue
+            for _ in range(-mult):
+                if tuple(row) not in self._printed:
+                    raise _failure(self._steps, section, f"took away {tuple(row)}, which was not there")
+                self._printed.remove(tuple(row))
+
+    def _compare_changes(self, section: Section) -> None:
+        assert self._changes is not None, "changes come after a batch"
+        schema = self._changes.schema
+        expected = []
+        for line in section.lines:
+            sign, text = line.split(None, 1)
+            expected += [(*typed(schema, split(text)), {"+": 1, "-": -1}[sign])]
+        if wrong := difference(self._changes, expected):
+            raise _failure(self._steps, section, wrong)
+
+    def _compare_result(self, section: Section, ordered: bool) -> None:
+        result = self._engine.result()
+        expected = [typed(result.schema, split(line)) for line in section.lines]
+        if wrong := difference(result, expected, ordered):
+            raise _failure(self._steps, section, wrong)
+
+
+def views(script: str) -> Iterator[tuple[str, str]]:
+    """The views of a script by name, as text."""
+    from squallpy.frontend.script import parse_script
+    from squallpy.frontend.statements import CreateView
+
+    for statement in parse_script(script, "steps"):
+        if isinstance(statement, CreateView):
+            columns = f" AS v({', '.join(statement.columns)})" if statement.columns else " AS v"
+            yield statement.name, f"SELECT * FROM ({statement.query.text}){columns}"
+
+
+def split(text: str) -> Values:
+    """The values of a line: 1, 'it''s', NULL   →   ["1", "it's", None]."""
+    values: Values = []
+    at = 0
+    while at < len(text):
+        match = VALUE.match(text, at)
+        assert match and match.end() > at, f"cannot read {text!r}"
+        quoted, plain = match.groups()
+        if quoted is not None:
+            values.append(quoted.replace("''", "'"))
+        else:
+            values.append(None if plain.upper() == "NULL" else plain)
+        at = match.end()
+    return values
+
+
+def table(relation: Relation, rows: Iterable[Values]) -> pa.Table:
+    """Lines as rows of a relation."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(relation.fields)
+    arrays = [_column(values, f.type) for values, f in zip(columns, relation.fields, strict=True)]
+    return pa.table(arrays, [f.name for f in relation.fields])
+
+
+def _column(values: Iterable[str | None], type: Type) -> pa.Array:
+    return parse_text(pa.array(values, pa.string()), type, column_type(type))
+
+
+def typed(schema: pa.Schema, values: Values) -> tuple[object, ...]:
+    """Expected values in the types of the printed columns."""
+    types = [f.type for f in schema if f.name != MULT]
+    assert len(types) == len(values), f"{len(values)} values for {len(types)} columns"
+    return tuple(pa.array([v], pa.string()).cast(t)[0].as_py() for v, t in zip(values, types, strict=True))
