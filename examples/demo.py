@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from squallpy.logical.nodes import Query
 from squallpy.session import RunOptions, Session
+from squallpy.terminal.failures import guarded
 from squallpy.terminal.live import Bag, order_of, ordered
 from squallpy.terminal.table import table_text
 
@@ -48,4 +49,5 @@ def show(table: pa.Table) -> None:
 
 
 if __name__ == "__main__":
-    Session(Path(sys.argv[1])).run(RunOptions(batch_rows=25_000, changes=True), Watch())
+    options = RunOptions(batch_rows=25_000, changes=True)
+    sys.exit(guarded(lambda: Session(Path(sys.argv[1])).run(options, Watch())))

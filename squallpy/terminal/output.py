@@ -1,6 +1,7 @@
 """Results and changes on stdout, in the format asked for, several queries with a blank line between."""
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -11,17 +12,17 @@ from squallpy.runtime.sinks.csv import csv_header, csv_rows
 from squallpy.runtime.sinks.lines import json_rows
 from squallpy.terminal.table import table_text
 
-Before = Callable[[], None]
+Aside = Callable[[], AbstractContextManager[None]]
 
 
 class Output:
-    """A sink that writes each batch's changes, or the final result, to `stream`; `before` is called before it does.
+    """A sink that writes each batch's changes, or the final result, to `stream`, within `aside()`.
 
     NB: changes of a batch come again after a crash; only files (--out) are exactly once.
     """
 
-    def __init__(self, stream: BinaryIO, format: str, changes: bool, color: bool, before: Before) -> None:
-        self._stream, self._format, self._changes, self._color, self._before = stream, format, changes, color, before
+    def __init__(self, stream: BinaryIO, format: str, changes: bool, color: bool, aside: Aside) -> None:
+        self._stream, self._format, self._changes, self._color, self._aside = stream, format, changes, color, aside
         self._queries = 0
 
     def begin(self, query: Query, schema: pa.Schema, batches: int) -> None:
@@ -58,7 +59,7 @@ class Output:
             self._write([b"\n"])
 
     def _write(self, parts: Iterable[bytes]) -> None:
-        self._before()
-        for part in parts:
-            self._stream.write(part)
-        self._stream.flush()
+        with self._aside():
+            for part in parts:
+                self._stream.write(part)
+            self._stream.flush()

@@ -50,6 +50,13 @@ class Progress:
                 self._stream.flush()
                 self._shown = ""
 
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """No line while the block writes to what may be the same terminal."""
+        with self._lock:
+            self.hide()
+            yield
+
     def quiet(self) -> None:
         """No line any more: something else shows the progress."""
         self._ended.set()

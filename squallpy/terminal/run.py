@@ -77,7 +77,7 @@ def run_script(request: RunRequest) -> None:
         color = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         if live:
             sinks.append(live)
-        sinks.append(Output(sys.stdout.buffer, choice.format, choice.mode == "changes", color, progress.hide))
+        sinks.append(Output(sys.stdout.buffer, choice.format, choice.mode == "changes", color, progress.aside))
     if request.metrics:
         sinks.append(Metrics(request.metrics, several, resumed))
     end = _End()
