@@ -32,4 +32,5 @@ fi
 .venv/bin/pip install --quiet --editable . --group dev
 tools/java.sh
 .venv/bin/python -m squallpy.runtime.spark.archive  # sessions then start in half the time
+.venv/bin/python -m squallpy.runtime.kernels  # compiled now, not when the first query waits for them
 touch .venv/installed

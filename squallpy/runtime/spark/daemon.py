@@ -9,8 +9,6 @@ fork would lose (the allocator's own, of Arrow, survives forks by itself).
 """
 
 import gc
-import importlib
-import pkgutil
 
 # what PySpark's workers import anyway, one by one, at their first task
 import numba  # noqa: F401
@@ -24,13 +22,12 @@ import pyspark.worker  # noqa: F401
 from pyspark.daemon import manager
 
 import squallpy.runtime.spark.tasks  # noqa: F401
-from squallpy.runtime import kernels
+from squallpy.runtime.kernels.__main__ import load_all
 
 
 def warm() -> None:
     """Loads the kernels (compiled here if no cache has them) and takes one Arrow batch through a stream."""
-    for module in pkgutil.iter_modules(kernels.__path__, kernels.__name__ + "."):
-        importlib.import_module(module.name)
+    load_all()
     batch = pa.record_batch({"target": pa.array([1, 2]), "payload": pa.array([b"", None])})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:

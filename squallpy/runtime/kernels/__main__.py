@@ -1,0 +1,18 @@
+"""Compiles all kernels into numba's cache, so that no first query waits for it: `python -m squallpy.runtime.kernels`."""
+
+import importlib
+import pkgutil
+
+from squallpy.runtime import kernels
+
+
+def load_all() -> None:
+    """Import every module of kernels: from the cache, or compiled now."""
+    for module in pkgutil.iter_modules(kernels.__path__, kernels.__name__ + "."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+
+
+if __name__ == "__main__":
+    load_all()
+    importlib.import_module("squallpy.runtime.sources.lines")  # the scan of text files is a kernel too
