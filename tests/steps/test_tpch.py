@@ -1,0 +1,47 @@
+"""The TPC-H examples as they stand, on parquet and on .tbl files, against DuckDB over the same data."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from squallpy.session import RunOptions, Session
+from squallpy.testing.compare import difference
+from squallpy.testing.oracle import to_duckdb
+from squallpy.testing.tpch import COLUMNS, cached, create
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "tpch"
+
+
+class Kept:
+    """A sink that keeps the final table."""
+
+    table: pa.Table
+
+    def begin(self, *_: object) -> None: ...
+    def batch(self, *_: object) -> None: ...
+    def finish(self, *_: object) -> None: ...
+
+    def final(self, table: pa.Table) -> None:
+        self.table = table
+
+
+@pytest.mark.parametrize("format", ["parquet", "tbl"])
+@pytest.mark.parametrize("query", ["q1", "q3", "q5", "q6", "q10", "q12", "q14", "q19"])
+def oracle_tpch(query: str, format: str, tmp_path: Path) -> None:
+    import duckdb
+
+    data = cached(0.01, format)
+    text = (EXAMPLES / f"{query}.sql").read_text()
+    used = [name for name in COLUMNS if f" {name} (" in text]
+    select = text[text.index("SELECT") :]
+    script = tmp_path / f"{query}.sql"
+    script.write_text("".join(create(name, str(data), format) for name in used) + select)
+    kept = Kept()
+    Session(script).run(RunOptions(backend="local", batch_rows=20_000), kept)
+    connection = duckdb.connect()
+    for name in used:
+        connection.execute(f"CREATE VIEW {name} AS FROM '{cached(0.01) / name}.parquet'")
+    expected = connection.execute(to_duckdb(select.rstrip().rstrip(";"))).fetchall()
+    assert not difference(kept.table, expected, ordered="ORDER BY" in select)
+    assert len(kept.table) > 0
