@@ -119,8 +119,10 @@ class Session:
 
         With `stop` set, the run ends after the batch in work; with a checkpoint, the next run goes on there.
         """
+        stop = stop or threading.Event()
         for query in self._queries():
-            self._run(query, options, sink, stop or threading.Event())
+            if not stop.is_set():
+                self._run(query, options, sink, stop)
 
     def _run(self, query: Query, options: RunOptions, sink: "Sink", stop: threading.Event) -> None:
         from squallpy.runtime.pipeline import Input

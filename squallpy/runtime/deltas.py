@@ -65,8 +65,7 @@ def pack_deltas(
 ) -> bytes:
     """One message: an Arrow stream with a batch for each delta, behind a head of plain facts."""
     sink = pa.BufferOutputStream()
-    line = json.dumps(head).encode()
-    sink.write(len(line).to_bytes(4, "little") + line)
+    sink.write(pack_head(head))
     for delta, columns in deltas:
         arrays = [_fixed(delta.keys), _fixed(delta.words)]
         names = ["keys", "words"]
@@ -83,9 +82,7 @@ def pack_deltas(
 
 def unpack_deltas(message: bytes, dictionary: Dictionary) -> tuple[dict[str, Any], list[Delta]]:
     """The head and the deltas of a message, strings numbered by `dictionary`."""
-    size = int.from_bytes(message[:4], "little")
-    head = json.loads(message[4 : 4 + size])
-    source = pa.BufferReader(pa.py_buffer(message).slice(4 + size))
+    head, source = unpack_head(message)
     deltas = []
     while source.tell() < source.size():
         with pa.ipc.open_stream(source) as reader:
@@ -101,6 +98,19 @@ def unpack_deltas(message: bytes, dictionary: Dictionary) -> tuple[dict[str, Any
                 keys[:, int(name)] = dictionary.intern(batch.column(batch.schema.get_field_index(name)))
         deltas.append(Delta(batch.schema.metadata[b"name"].decode(), keys, words))
     return head, deltas
+
+
+def pack_head(facts: dict[str, Any]) -> bytes:
+    """Plain facts as the beginning of a message, padded so that what Arrow writes behind them is aligned."""
+    line = json.dumps(facts).encode()
+    line += b" " * (-(len(line) + 4) % 64)
+    return len(line).to_bytes(4, "little") + line
+
+
+def unpack_head(message: bytes) -> tuple[dict[str, Any], pa.BufferReader]:
+    """The facts at the beginning of a message, and a reader of the rest."""
+    size = int.from_bytes(message[:4], "little")
+    return json.loads(message[4 : 4 + size]), pa.BufferReader(pa.py_buffer(message).slice(4 + size))
 
 
 def _fixed(matrix: Words) -> pa.Array:

@@ -5,7 +5,6 @@ Node       messages, state of a partition      →  one message with the change 
 Publisher  the partitions' messages, result    →  the printed rows that went and came
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +13,7 @@ import pyarrow as pa
 
 from squallpy.logical.expressions import Column
 from squallpy.physical.plan import Plan
-from squallpy.runtime.deltas import Delta, pack_deltas, unpack_deltas
+from squallpy.runtime.deltas import Delta, pack_deltas, pack_head, unpack_deltas, unpack_head
 from squallpy.runtime.feed import Feeder
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.result import Changes, Result
@@ -132,8 +131,7 @@ def one_batch(table: pa.Table | pa.RecordBatch) -> pa.RecordBatch:
 def pack_changes(changes: Changes | None, stats: Stats) -> bytes:
     """Printed changes and the statistics of their batch as one message."""
     sink = pa.BufferOutputStream()
-    line = json.dumps(stats).encode()
-    sink.write(len(line).to_bytes(4, "little") + line)
+    sink.write(pack_head(stats))
     for table in (changes.deletes, changes.inserts) if changes else ():
         with pa.ipc.new_stream(sink, table.schema) as writer:
             writer.write_table(table)
@@ -142,10 +140,9 @@ def pack_changes(changes: Changes | None, stats: Stats) -> bytes:
 
 def unpack_changes(message: bytes) -> tuple[Changes | None, Stats]:
     """The reverse of `pack_changes`."""
-    size = int.from_bytes(message[:4], "little")
-    source = pa.BufferReader(pa.py_buffer(message).slice(4 + size))
+    stats, source = unpack_head(message)
     tables = []
     while source.tell() < source.size():
         with pa.ipc.open_stream(source) as reader:
             tables.append(reader.read_all())
-    return Changes(*tables) if tables else None, json.loads(message[4 : 4 + size])
+    return Changes(*tables) if tables else None, stats

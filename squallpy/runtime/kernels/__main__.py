@@ -1,4 +1,4 @@
-"""Compiles all kernels into numba's cache, so that no first query waits for it: `python -m squallpy.runtime.kernels`."""
+"""Compiles all kernels into numba's cache, so that no query waits for it: `python -m squallpy.runtime.kernels`."""
 
 import importlib
 import pkgutil

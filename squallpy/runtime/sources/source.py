@@ -114,17 +114,9 @@ def open_source(relation: Relation, base: Path) -> Source:
 
 def infer_fields(relation: Relation, base: Path) -> tuple[Field, ...]:
     """The columns of a relation that is declared without, from its first file that has any; SQ4001, SQ4002."""
-    from squallpy.runtime.sources.csv import CsvPart
-    from squallpy.runtime.sources.dialect import Dialect
-    from squallpy.runtime.sources.inferred import infer_csv
-    from squallpy.runtime.sources.parquet import ParquetPart
-
     try:
         for file in find_files(relation.options["path"], base):
-            if relation.format == "parquet":
-                fields = ParquetPart.open(file).fields()
-            else:
-                fields = infer_csv(CsvPart.open(file, Dialect.of(relation.options)))
+            fields = _fields(relation, file)
             if fields:
                 return tuple(f for f in fields if f.name.lower() != (relation.op or "").lower())
         path = relation.options["path"]
@@ -133,13 +125,26 @@ def infer_fields(relation: Relation, base: Path) -> tuple[Field, ...]:
         raise error.at(relation.span) from None
 
 
-def _open_part(relation: Relation, file: File) -> Part:
+def _fields(relation: Relation, file: File) -> tuple[Field, ...]:
+    if relation.format == "parquet":
+        from squallpy.runtime.sources.parquet import ParquetPart
+
+        return tuple(ParquetPart.open(file).fields())
     from squallpy.runtime.sources.csv import CsvPart
     from squallpy.runtime.sources.dialect import Dialect
-    from squallpy.runtime.sources.parquet import ParquetPart
+    from squallpy.runtime.sources.inferred import infer_csv
 
+    return tuple(infer_csv(CsvPart.open(file, Dialect.of(relation.options))))
+
+
+def _open_part(relation: Relation, file: File) -> Part:
     if relation.format == "parquet":
+        from squallpy.runtime.sources.parquet import ParquetPart
+
         return ParquetPart.open(file)
+    from squallpy.runtime.sources.csv import CsvPart  # NB: loads kernels, which takes half a second
+    from squallpy.runtime.sources.dialect import Dialect
+
     return CsvPart.open(file, Dialect.of(relation.options), positional(relation))
 
 
