@@ -63,9 +63,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "--samples", type=int, help="batches that a re-evaluating engine measures  [default: 200; quick: 50]"
     )
-    parser.add_argument("--budget", type=float, help="measured seconds per repeat  [default: 60; quick: 15]")
+    parser.add_argument("--budget", type=float, help="measured seconds per repeat  [default: 120; quick: 30]")
     options = parser.parse_args()
-    for name, full, quick in (("repeats", 3, 1), ("samples", 200, 50), ("budget", 60.0, 15.0)):
+    for name, full, quick in (("repeats", 3, 1), ("samples", 200, 50), ("budget", 120.0, 30.0)):
         if getattr(options, name) is None:
             setattr(options, name, quick if options.quick else full)
     return options
