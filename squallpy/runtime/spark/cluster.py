@@ -149,6 +149,8 @@ def start(master: str = "local[2]", settings: Mapping[str, str] | None = None, v
         if process:
             _end(process, _PATIENCE)
         raise problem from error
+    if not process:
+        _hush(gateway.jvm)
     return Cluster(session, log, process, gateway, room)
 
 
@@ -185,6 +187,14 @@ def with_attempts(master: str) -> str:
 
 def _launch(conf: SparkConf | None, out: Any) -> Any:
     return launch_gateway(conf, {"stdout": out, "stderr": out})  # type: ignore[no-untyped-call]
+
+
+def _hush(jvm: Any) -> None:
+    """What log4j2.properties says of the end of a replay, in a JVM that logs as its user has set it up."""
+    log4j = jvm.org.apache.logging.log4j
+    loggers = "sql.execution.streaming.runtime.MicroBatchExecution", "scheduler.DAGScheduler"
+    for logger, level in zip(loggers, (log4j.Level.OFF, log4j.Level.ERROR), strict=True):
+        log4j.core.config.Configurator.setLevel(f"org.apache.spark.{logger}", level)
 
 
 def _room() -> tempfile.TemporaryDirectory[str]:
