@@ -25,6 +25,7 @@ from squallpy.runtime.ledger import ledger_layouts, ledger_name, unmatched
 from squallpy.runtime.state.store import PoolLayout, Store, StoreLayout
 
 CHUNK = 1 << 17  # rows of a delta joined at a time: what a step makes of them has to fit in memory
+PAIRS = 1 << 22  # pairs that a scan makes at a time
 
 
 def store_layout(plan: Plan) -> StoreLayout:
@@ -112,6 +113,7 @@ class _Statement:
         self._payload = payloads[update.target]
         lookups = [s for s in update.steps if isinstance(s, Lookup)]
         names = [update.delta, *(s.source for s in lookups)]
+        self._scanned = [s.source for s in lookups if s.how == "scan"]
         self._factors = [
             _places(payloads[n], picks)
             for n, picks in zip(names, (update.picks, *(s.picks for s in lookups)), strict=True)
@@ -128,8 +130,11 @@ class _Statement:
         if self._plain:
             target.upsert(np.ascontiguousarray(delta.keys), np.ascontiguousarray(delta.words))
             return
-        for start in range(0, len(delta.keys), CHUNK):
-            keys, words = delta.keys[start : start + CHUNK], np.ascontiguousarray(delta.words[start : start + CHUNK])
+        chunk = CHUNK
+        for source in self._scanned:  # every row of a chunk meets every record
+            chunk = max(1, min(chunk, PAIRS // max(1, len(pools[source]))))
+        for start in range(0, len(delta.keys), chunk):
+            keys, words = delta.keys[start : start + chunk], np.ascontiguousarray(delta.words[start : start + chunk])
             columns = {v.id: np.ascontiguousarray(keys[:, i]) for i, v in enumerate(self._update.variables)}
             rows = self._join(_Rows(len(keys), columns, [(words, None)]), pools, dictionary)
             if rows is not None:
