@@ -8,6 +8,7 @@ import json
 import os
 import statistics
 import sys
+import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from bench.watch import Watch, sum_of
 WARM_BATCHES = 20
 TINY_ROWS, TINY_BATCHES = 20, 30  # batches that cost nothing but what every batch costs
 POINTS = 200  # of a curve
+LOOK = 0.5  # seconds for the one who watches to see the memory before the first repeat
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,7 @@ def measure(task: Task) -> dict[str, Any]:
     runs, answer, spent = [], None, 0.0
     result["load"] = os.getloadavg()
     print("start", flush=True)
+    time.sleep(LOOK)
     while len(runs) < task.repeats and spent < 2 * task.budget:
         watch = Watch(samples=task.samples, budget=task.budget)
         answer = engine.run(stream, watch)

@@ -37,9 +37,9 @@ NOTES = """
 - **squallpy-local**: one process, rows decoded beforehand; **-files**: Parquet read as `squall run` reads it. Most of
   it runs on one core; DuckDB and Polars use all.
 - **squallpy-spark**, **spark-sql**: `local[2]`, 2 GB of heap, two partitions, a checkpoint on local disk through
-  java.io; both bring the changed rows to the driver as Arrow. Spark SQL reads one Parquet file per stream and batch with just
-  the query's columns, ours reads ranges of the whole tables. Spark SQL cannot sort or cut a stream in update mode: it
-  is spared ORDER BY and LIMIT.
+  java.io; both bring the changed rows to the driver as Arrow. Spark SQL reads one Parquet file per stream and batch
+  with just the query's columns, ours reads ranges of the whole tables. Spark SQL cannot sort or cut a stream in update
+  mode: it is spared ORDER BY and LIMIT.
 - **polars**: a product of decimals is rounded to the larger scale; the queries cast one factor so that it is exact.
 """
 
