@@ -16,13 +16,13 @@ from squallpy.logical.expressions import Column, columns
 from squallpy.maintain.program import View
 from squallpy.maintain.relational.calculus import Assign, Cmp, Lane, ring
 from squallpy.physical.plan import Feed
-from squallpy.runtime.deltas import Delta, encode
+from squallpy.runtime.deltas import NULL, Delta, encode
 from squallpy.runtime.evaluate.compiled import Function, compiled
 from squallpy.runtime.evaluate.logic import is_true
 from squallpy.runtime.evaluate.numbers import LIMIT, largest
 from squallpy.runtime.evaluate.vector import Frame, Vec, from_arrow, full, take
 from squallpy.runtime.kernels.dictionary import Dictionary
-from squallpy.runtime.kernels.lanes import pack
+from squallpy.runtime.kernels.lanes import pack, pack_decimal128
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.routing import hash_columns
 from squallpy.runtime.kernels.storage import Words
@@ -72,10 +72,14 @@ class Feeder:
         """A hash of each tuple: a pure function of its contents, so that a retried batch routes alike."""
         hashed: list[Any] = []
         for name in names:
-            type = self._types[name]
-            vec = from_arrow(table.column(name), type)
-            plain = vec.values if type.kind is Kind.VARCHAR else encode(vec, type, len(table), _NO_STRINGS)
-            hashed.append(plain)
+            column, type = table.column(name), self._types[name]
+            if type.kind is Kind.VARCHAR:
+                hashed.append(column)
+            elif type.precision > 18:  # both words, whether a value needs them or not
+                words = np.where(np.asarray(column.is_null())[:, None], NULL, pack_decimal128(column))
+                hashed += [np.ascontiguousarray(words[:, 0]), np.ascontiguousarray(words[:, 1])]
+            else:
+                hashed.append(encode(from_arrow(column, type), type, len(table), _NO_STRINGS))
         if not hashed:
             return np.zeros(len(table), np.int64)
         return (hash_columns(hashed).view(np.uint64) >> np.uint64(1)).astype(np.int64)  # not negative: % is to count up
