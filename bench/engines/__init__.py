@@ -1,7 +1,8 @@
 """What is measured: one file per system, each a class with `run`.
 
 squallpy-local        the local executor over rows decoded beforehand
-squallpy-local-files  the same, reading Parquet as `squall run` does
+squallpy-local-final  the same, its answer printed only at the end: what printing after every batch costs
+squallpy-local-files  the first, reading Parquet as `squall run` does
 squallpy-spark        the Spark executor on local[2]
 spark-sql[-rocksdb]   Spark's own streaming SQL, state in memory or in RocksDB
 duckdb, polars        append the batch, run the query again
@@ -18,6 +19,7 @@ from bench.watch import Watch
 # NB: names, so that a process loads only what it measures
 _CLASSES = {
     "squallpy-local": "squall_local:Local",
+    "squallpy-local-final": "squall_local:LocalFinal",
     "squallpy-local-files": "squall_local:LocalFiles",
     "squallpy-spark": "squall_spark:Squall",
     "spark-sql": "spark_sql:Memory",

@@ -34,8 +34,10 @@ class Local:
 
     version = f"squallpy {getattr(squallpy, '__version__', '')}".strip()
 
+    changes = True
+
     def run(self, stream: Stream, watch: Watch) -> pa.Table | None:
-        executor = LocalExecutor(plan_of(stream, 1), Input(self._sources(stream), stream.replay))
+        executor = LocalExecutor(plan_of(stream, 1), Input(self._sources(stream), stream.replay), wanted=self.changes)
         for batch in range(stream.batches):
             start = perf_counter()
             executor.step()
@@ -47,6 +49,12 @@ class Local:
 
     def _sources(self, stream: Stream) -> dict[str, Any]:
         return {name: Decoded(table) for name, table in stream.tables.items()}
+
+
+class LocalFinal(Local):
+    """The views kept fresh as `--mode final` does; their rows are printed once, after the last batch."""
+
+    changes = False
 
 
 class LocalFiles(Local):
