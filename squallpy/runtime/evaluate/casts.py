@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from squallpy.base.errors import SquallError
 from squallpy.base.types import DOUBLE, Kind, Type
 from squallpy.runtime.evaluate.dates import DAY
-from squallpy.runtime.evaluate.numbers import LIMIT, digits_bound, largest
+from squallpy.runtime.evaluate.numbers import LIMIT, digits_bound, largest, masked
 from squallpy.runtime.evaluate.vector import Vec, arrow_type, from_arrow, full, to_arrow
 
 
@@ -40,7 +40,7 @@ def cast(vec: Vec, source: Type, target: Type, rows: int) -> Vec:
         case Kind.TIMESTAMP, Kind.DATE:
             return Vec(np.floor_divide(vec.values, DAY), vec.valid)
     if source.is_exact and target.is_exact:
-        return _checked(Vec(_rescale(vec.values, source, target), vec.valid), source, target)
+        return _checked(Vec(_rescale(masked(vec), source, target), vec.valid), source, target)
     raise SquallError("SQ2005", f"cannot cast {source} to {target}")
 
 
@@ -62,8 +62,7 @@ def _checked(vec: Vec, source: Type, target: Type) -> Vec:
     if digits_bound(source) * 10 ** max(0, target.scale - source.scale) > bound * (
         10 ** max(0, source.scale - target.scale)
     ):
-        seen = vec.values if vec.valid is None or np.ndim(vec.values) == 0 else np.where(vec.valid, vec.values, 0)
-        if largest(seen) >= bound:
+        if largest(masked(vec)) >= bound:
             raise SquallError("SQ5002", f"a value does not fit {target}")
     return vec
 

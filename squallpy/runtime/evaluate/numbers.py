@@ -19,6 +19,11 @@ def largest(values: Any) -> int:
     return max(int(values.max()), -int(values.min())) if len(values) else 0
 
 
+def masked(vec: Vec) -> Any:
+    """Values with 0 where they are NULL: what stands there is arbitrary, and must not look like an overflow."""
+    return vec.values if vec.valid is None else np.where(vec.valid, vec.values, 0)
+
+
 def _widen(values: Any) -> Any:
     return values.astype(object) if np.ndim(values) else int(values)
 
@@ -36,6 +41,8 @@ def exact(
 
     def run(a: Vec, b: Vec) -> Vec:
         x, y = a.values, b.values
+        if not safe and bound(largest(x), largest(y)) >= LIMIT:
+            x, y = masked(a), masked(b)
         if not safe and bound(largest(x), largest(y)) >= LIMIT:
             values = operate(_widen(x), _widen(y))
             if largest(values) < LIMIT:
