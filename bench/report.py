@@ -34,9 +34,9 @@ NOTES = """
 - *~*: extrapolated. A re-evaluating system is measured at sampled batches; what lies between is appended untimed and
   counted at the cost of the next sample. A run that is out of time is carried on at the cost of its last tenth.
 - *answer*: compared with DuckDB's over the whole tables, exactly but for doubles (1e-9).
-- **squallpy-local**: one process, rows decoded beforehand, each batch's changes printed; **-final**: only the last answer
-  printed, which no target counts; **-files**: Parquet read as `squall run` reads it. Most of it runs on one core; DuckDB
-  and Polars use all.
+- **squallpy-local**: one process, rows decoded beforehand, each batch's changes printed; **-final**: only the last
+  answer printed, which no target counts; **-files**: Parquet read as `squall run` reads it. Most of it runs on one
+  core; DuckDB and Polars use all.
 - **squallpy-spark**, **spark-sql**: `local[2]`, 2 GB of heap, two partitions, a checkpoint on local disk through
   java.io; both bring the changed rows to the driver as Arrow. Spark SQL reads one Parquet file per stream and batch
   with just the query's columns, ours reads ranges of the whole tables. Spark SQL cannot sort or cut a stream in update
