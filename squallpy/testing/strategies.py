@@ -1,0 +1,152 @@
+"""Hypothesis strategies: random flat queries over random streams of inserts and deletes.
+
+    cases()  →  Case(script="CREATE STREAM r0 (…); SELECT …", batches=[[("r0", +1, (1, None)), …], …])
+
+Small domains, so that rows meet, repeat and cancel out; NULLs everywhere; deletes of rows that never were, or that
+come later.
+"""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from hypothesis import strategies as st
+
+DOMAINS: dict[str, list[Any]] = {
+    "INT": [None, 0, 1, 2, 3, -1],
+    "BIGINT": [None, 0, 1, 2, 2**40],
+    "DECIMAL(8,2)": [None, Decimal("0.00"), Decimal("1.00"), Decimal("2.50"), Decimal("-1.25")],
+    "VARCHAR": [None, "", "a", "b", "ab"],
+}
+LITERALS = {"INT": "1", "BIGINT": "2", "DECIMAL(8,2)": "1.00", "VARCHAR": "'a'"}
+OPERATORS = ("=", "<>", "<", "<=", ">", ">=")
+
+Change = tuple[str, int, tuple[Any, ...]]  # stream, ±1, values
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of the query: `t0.c1`."""
+
+    name: str
+    type: str
+
+    @property
+    def number(self) -> bool:
+        return self.type != "VARCHAR"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A script and its batches."""
+
+    script: str
+    batches: list[list[Change]]
+
+    def text(self) -> str:
+        """As a step test."""
+        lines = [self.script]
+        for batch in self.batches:
+            lines += ["", "batch"]
+            lines += [f"{'+' if sign > 0 else '-'} {name} {', '.join(map(shown, row))}" for name, sign, row in batch]
+        return "\n".join(lines) + "\n"
+
+
+def shown(value: Any) -> str:
+    """A value as step tests write it."""
+    return "NULL" if value is None else f"'{value}'" if isinstance(value, str) else str(value)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    """One to three streams, a query over one to three uses of them, up to five batches."""
+    streams = {
+        f"r{i}": draw(st.lists(st.sampled_from(list(DOMAINS)), min_size=1, max_size=3))
+        for i in range(draw(st.integers(1, 3)))
+    }
+    creates = [
+        f"CREATE STREAM {name} ({', '.join(f'c{i} {type}' for i, type in enumerate(types))});"
+        for name, types in streams.items()
+    ]
+    script = "\n".join([*creates, f"{draw(queries(streams))};"])
+    return Case(script, draw(st.lists(batches(streams), min_size=1, max_size=5)))
+
+
+@st.composite
+def queries(draw: st.DrawFn, streams: dict[str, list[str]]) -> str:
+    """SELECT … FROM … [WHERE …] [GROUP BY …] [HAVING …]."""
+    uses = draw(st.lists(st.sampled_from(list(streams)), min_size=1, max_size=3))
+    columns = [Column(f"t{i}.c{j}", type) for i, use in enumerate(uses) for j, type in enumerate(streams[use])]
+    sources = ", ".join(f"{use} t{i}" for i, use in enumerate(uses))
+    where = draw(st.lists(conditions(columns), max_size=3))
+    filtered = f" WHERE {' AND '.join(where)}" if where else ""
+    keys = draw(st.lists(st.sampled_from(columns), max_size=2, unique=True))
+    kind: str = draw(st.sampled_from(["rows", "groups", "distinct"]))
+    if kind != "groups":
+        items = ", ".join(f"{c.name} AS k{i}" for i, c in enumerate(keys or columns[:1]))
+        return f"SELECT {'DISTINCT ' if kind == 'distinct' else ''}{items} FROM {sources}{filtered}"
+    aggregates = draw(st.lists(aggregate(columns), min_size=1, max_size=3))
+    items = ", ".join(
+        [f"{c.name} AS k{i}" for i, c in enumerate(keys)] + [f"{a} AS a{i}" for i, a in enumerate(aggregates)]
+    )
+    grouped = f" GROUP BY {', '.join(c.name for c in keys)}" if keys else ""
+    with_having: bool = draw(st.booleans())
+    having = f" HAVING COUNT(*) {draw(st.sampled_from(OPERATORS))} 2" if keys and with_having else ""
+    return f"SELECT {items} FROM {sources}{filtered}{grouped}{having}"
+
+
+@st.composite
+def aggregate(draw: st.DrawFn, columns: list[Column]) -> str:
+    column = draw(st.sampled_from(columns))
+    numbers = [c for c in columns if c.number]
+    choices = ["COUNT(*)", f"COUNT({column.name})"]
+    if numbers:
+        a, b = draw(st.sampled_from(numbers)), draw(st.sampled_from(numbers))
+        choices += [f"SUM({a.name})", f"AVG({a.name})", f"SUM({a.name} + 1)"]
+        choices += [f"SUM(CASE WHEN {draw(conditions(columns))} THEN {a.name} ELSE 0 END)"]
+        if "BIGINT" not in (a.type, b.type):  # the oracle's products overflow first
+            choices += [f"SUM({a.name} * {b.name})"]
+    return draw(st.sampled_from(choices))
+
+
+def conditions(columns: list[Column]) -> st.SearchStrategy[str]:
+    """Comparisons and what AND, OR and NOT make of them."""
+    return st.recursive(
+        comparisons(columns),
+        lambda inner: st.one_of(
+            st.builds("({} OR {})".format, inner, inner),
+            st.builds("({} AND {})".format, inner, inner),
+            st.builds("NOT ({})".format, inner),
+        ),
+        max_leaves=3,
+    )
+
+
+@st.composite
+def comparisons(draw: st.DrawFn, columns: list[Column]) -> str:
+    column = draw(st.sampled_from(columns))
+    others = [c for c in columns if c.number == column.number]
+    other, operator = draw(st.sampled_from(others)), draw(st.sampled_from(OPERATORS))
+    choices = [
+        f"{column.name} = {other.name}",
+        f"{column.name} {operator} {other.name}",
+        f"{column.name} {operator} {LITERALS[column.type]}",
+        f"{column.name} IS {draw(st.sampled_from(['', 'NOT ']))}NULL",
+    ]
+    if column.number:
+        choices += [f"{column.name} BETWEEN 0 AND 2", f"{column.name} IN (1, 2)"]
+        if "BIGINT" not in (column.type, other.type):  # NB: see tests/steps/null_overflow.slt
+            choices += [f"{column.name} + {other.name} > 1"]
+    else:
+        choices += [f"{column.name} LIKE 'a%'", f"{column.name} NOT IN ('a', 'b')"]
+    return draw(st.sampled_from(choices))
+
+
+def batches(streams: dict[str, list[str]]) -> st.SearchStrategy[list[Change]]:
+    """Up to eight changes; more inserts than deletes."""
+    signs = st.sampled_from([1, 1, 1, -1])
+    rows = [
+        st.tuples(st.just(name), signs, st.tuples(*(st.sampled_from(DOMAINS[type]) for type in types)))
+        for name, types in streams.items()
+    ]
+    return st.lists(st.one_of(rows), max_size=8)
