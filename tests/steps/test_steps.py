@@ -11,6 +11,6 @@ FILES = sorted(Path(__file__).parent.glob("*.slt"))
 
 
 @pytest.mark.parametrize("optimizer", [True, False], ids=["optimized", "plain"])
-@pytest.mark.parametrize("path", [known(path) for path in FILES])
+@pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
 def step_local(path: Path, optimizer: bool, tmp_path: Path) -> None:
     run_steps(path, LocalEngine(optimizer), tmp_path)
