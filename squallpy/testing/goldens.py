@@ -1,0 +1,65 @@
+"""Golden plans: EXPLAIN of the standard queries as files, reviewed as diffs.
+
+python -m squallpy.testing.goldens            rewrite plans/*.txt
+python -m squallpy.testing.goldens --check    exit status 1, and what differs, if they are not what the engine says now
+
+Plans are made for fixed row counts, those of TPC-H at scale 1: they do not depend on data that happens to be there.
+"""
+
+import sys
+from collections.abc import Iterator
+from difflib import unified_diff
+from pathlib import Path
+
+from squallpy.maintain.relational.show import program_text
+from squallpy.physical.show import plan_text, stages_text
+from squallpy.session import Session
+
+ROOT = Path(__file__).parents[2]
+PLANS = ROOT / "plans"
+ROWS = {
+    "region": 5, "nation": 25, "supplier": 10_000, "customer": 150_000, "part": 200_000, "partsupp": 800_000,
+    "orders": 1_500_000, "lineitem": 6_001_215,
+}  # fmt: skip
+PARTITIONS = 2
+
+
+def scripts() -> list[Path]:
+    """The scripts whose plans are kept: the paper's example and TPC-H."""
+    return [*sorted(PLANS.glob("*.sql")), *sorted((ROOT / "examples" / "tpch").glob("q*.sql"))]
+
+
+def golden(script: Path) -> str:
+    """`explain triggers`, `physical` and `stages` of the one query of a script."""
+    session = Session(script)
+    (query,) = session.script.queries
+    compiled = session.compile(query, PARTITIONS, {name: ROWS.get(name, 0) for name in session.script.relations})
+    parts = {
+        "triggers": program_text(compiled.program),
+        "physical": plan_text(compiled.plan),
+        "stages": stages_text(compiled.plan),
+    }
+    return "\n".join(f"# squall explain {stage} {script.name}\n\n{text.rstrip()}\n" for stage, text in parts.items())
+
+
+def differences() -> Iterator[str]:
+    """How the files differ from what the engine says; nothing if they do not."""
+    known = {PLANS / f"{script.stem}.txt": golden(script) for script in scripts()}
+    for path, text in known.items():
+        old = path.read_text() if path.exists() else ""
+        yield from unified_diff(old.splitlines(), text.splitlines(), path.name, f"{path.name} now", lineterm="")
+    for path in sorted(set(PLANS.glob("*.txt")) - set(known)):
+        yield f"{path.name} belongs to no script"
+
+
+def rewrite() -> None:
+    """Bring the files up to date."""
+    for script in scripts():
+        (PLANS / f"{script.stem}.txt").write_text(golden(script))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--check"]:
+        lines = list(differences())
+        sys.exit("\n".join([*lines, "", "`make plans` accepts this"]) if lines else 0)
+    rewrite()
