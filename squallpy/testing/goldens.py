@@ -42,8 +42,12 @@ def golden(script: Path) -> str:
     return "\n".join(f"# squall explain {stage} {script.name}\n\n{text.rstrip()}\n" for stage, text in parts.items())
 
 
-def differences() -> Iterator[str]:
-    """How the files differ from what the engine says; nothing if they do not."""
+def differences() -> str:
+    """How the files differ from what the engine says; empty if they do not."""
+    return "\n".join(_differences())
+
+
+def _differences() -> Iterator[str]:
     known = {PLANS / f"{script.stem}.txt": golden(script) for script in scripts()}
     for path, text in known.items():
         old = path.read_text() if path.exists() else ""
@@ -60,6 +64,6 @@ def rewrite() -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["--check"]:
-        lines = list(differences())
-        sys.exit("\n".join([*lines, "", "`make plans` accepts this"]) if lines else 0)
+        changed = differences()
+        sys.exit(f"{changed}\n\n`make plans` accepts this" if changed else 0)
     rewrite()
