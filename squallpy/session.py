@@ -22,7 +22,7 @@ from squallpy.logical.show import show
 from squallpy.maintain.program import Program
 from squallpy.maintain.relational.lower import Lowered, lower
 from squallpy.maintain.relational.materialise import materialise
-from squallpy.maintain.relational.show import definition, head, program_text
+from squallpy.maintain.relational.show import definition, fold, head, program_text
 from squallpy.optimizer.stages import optimise
 from squallpy.physical.place import place
 from squallpy.physical.plan import Plan
@@ -98,14 +98,14 @@ class Session:
         return "\n".join(self._explain(query, stage) for query in self._queries())
 
     def _explain(self, query: Query, stage: str) -> str:
-        compiled = self.compile(query, self.settings.partitions, self._sizes())
+        compiled = self.compile(query, self.settings.partitions, self.sizes)
         match stage:
             case "logical":
                 return show(compiled.query.plan) + "\n"
             case "optimized":
                 return show(compiled.optimised.plan) + "\n"
             case "calculus":
-                return f"{head(compiled.lowered.view)} :=\n  {definition(compiled.lowered.view)}\n"
+                return fold(f"{head(compiled.lowered.view)} := {definition(compiled.lowered.view)}") + "\n"
             case "triggers":
                 return program_text(compiled.program)
             case "physical":
@@ -184,7 +184,8 @@ class Session:
 
         return infer_fields(relation, self.path.parent)
 
-    def _sizes(self) -> dict[str, int]:
+    @cached_property
+    def sizes(self) -> dict[str, int]:
         """Rows of each relation as far as its files are there: EXPLAIN also works without data."""
         from squallpy.runtime.sources import open_source
 

@@ -9,8 +9,9 @@ Addition and multiplication are lane-wise; a scalar (a multiplicity) embeds diag
 Source: generalised multiset relations, `dbtoaster-batch-ivm` §3.1; rings as payloads, `fivm-on-flink` §2.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
+from itertools import accumulate
 
 
 class Ring(IntEnum):
@@ -32,17 +33,12 @@ class Payload:
     """The layout of one payload row: its lanes in order."""
 
     rings: tuple[Ring, ...]
+    offsets: tuple[int, ...] = field(init=False, compare=False)
+    """First word of each lane."""
+    width: int = field(init=False, compare=False)
+    """Words in a row."""
 
-    @property
-    def width(self) -> int:
-        """Words in a row."""
-        return sum(ring.words for ring in self.rings)
-
-    @property
-    def offsets(self) -> tuple[int, ...]:
-        """First word of each lane."""
-        starts, at = [], 0
-        for ring in self.rings:
-            starts.append(at)
-            at += ring.words
-        return tuple(starts)
+    def __post_init__(self) -> None:
+        ends = tuple(accumulate((ring.words for ring in self.rings), initial=0))
+        object.__setattr__(self, "offsets", ends[:-1])
+        object.__setattr__(self, "width", ends[-1])

@@ -13,6 +13,8 @@ from squallpy.runtime.state.place import Place
 from squallpy.runtime.state.store import Store, StoreLayout
 from squallpy.runtime.triggers import Machine, store_layout
 
+LOOK = 16  # batches between looks at the size of the state
+
 OnBatch = Callable[[int, Changes | None, Stats], bool]  # batch, printed changes, statistics → go on?
 
 
@@ -25,7 +27,7 @@ class LocalExecutor:
         self._sender, self._machine, self._result = Sender(plan, input), Machine(plan), Result(plan)
         self._store = Store(StoreLayout((*store_layout(plan).pools, *result_layout(plan).pools)))
         self.schema = self._result.schema
-        self.next = 0
+        self.next, self._counted = 0, 0
 
     def step(self) -> tuple[Changes | None, Stats]:
         """Apply the next batch."""
@@ -35,11 +37,17 @@ class LocalExecutor:
         changes = self._result.apply(self._store, [change], self.next == 0, self._wanted)
         stats |= {
             "trigger_seconds": perf_counter() - read,
-            "state_bytes": self._store.live_nbytes,
+            "state_bytes": self._state_bytes(),
             "unmatched": self._machine.unmatched,
         }
         self.next += 1
         return changes, stats
+
+    def _state_bytes(self) -> int:
+        """As of a few batches ago: counting costs more than a small batch."""
+        if self.next % LOOK == 0:
+            self._counted = self._store.live_nbytes
+        return self._counted
 
     def run(self, on_batch: OnBatch) -> None:
         """Apply all batches, or until `on_batch` says stop."""

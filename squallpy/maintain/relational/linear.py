@@ -22,7 +22,7 @@ TRUE = Literal(True, BOOLEAN)
 def linear(expr: Expr, owner: Owner) -> Polynomial:
     """`expr` (0 where NULL) as a polynomial over factors of single atoms, as far as its operators allow."""
     match expr:
-        case Literal(None, _):
+        case Literal(None | 0, _):
             return []
         case Literal(value, type) if type.is_integer:
             return [(int(value), ())] if value else []

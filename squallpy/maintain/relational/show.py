@@ -8,6 +8,7 @@ ON UPDATE R BY ΔR
 from collections.abc import Iterable, Sequence
 from textwrap import indent
 
+from squallpy.catalog.relation import Relation
 from squallpy.logical.expressions import Call, Column, Expr, Literal, transform
 from squallpy.maintain.program import Measure, Program, Ref, Statement, Trigger, View
 from squallpy.maintain.relational.calculus import Assign, Cmp, Factor, Lane, Rel, Values, variables
@@ -75,12 +76,19 @@ def _values(lanes: Sequence[Lane], names: Names) -> list[str]:
 def _term(factor: Factor, names: Names) -> str:
     match factor:
         case Rel(relation, fields, delta):
-            return f"{'Δ' if delta else ''}{relation.name.upper()}({names.list(v for _, v in fields)})"
+            shown = ", ".join(_field(relation, name, names(v)) for name, v in fields)
+            return f"{'Δ' if delta else ''}{relation.name.upper()}({shown})"
         case Cmp(predicate):
             return f"({names.expr(predicate)})"
         case Assign(variable, value):
             return f"({names(variable)} := {names.expr(value)})"
     raise AssertionError(factor)
+
+
+def _field(relation: Relation, field: str, variable: str) -> str:
+    """The variable that a field is bound to, with the field's name where the variable is called like another field."""
+    mistaken = variable.lower() != field.lower() and relation.field(variable) is not None
+    return f"{field}: {variable}" if mistaken else variable
 
 
 def _sum(keys: Sequence[Column], terms: list[str], names: Names) -> str:

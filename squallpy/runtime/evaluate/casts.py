@@ -59,11 +59,9 @@ def _rescale(values: Any, source: Type, target: Type) -> Any:
 
 def _checked(vec: Vec, source: Type, target: Type) -> Vec:
     bound = digits_bound(target)
-    if digits_bound(source) * 10 ** max(0, target.scale - source.scale) > bound * (
-        10 ** max(0, source.scale - target.scale)
-    ):
-        if largest(masked(vec)) >= bound:
-            raise SquallError("SQ5002", f"a value does not fit {target}")
+    up, down = max(0, target.scale - source.scale), max(0, source.scale - target.scale)
+    if digits_bound(source) * 10**up > bound * 10**down and largest(masked(vec)) >= bound:
+        raise SquallError("SQ5002", f"a value does not fit {target}")
     return vec
 
 

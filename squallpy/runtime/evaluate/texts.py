@@ -1,5 +1,6 @@
 """Text functions, by Arrow's compute kernels; positions count characters from 1."""
 
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -46,7 +47,12 @@ def compare(name: str, left: Any, right: Any) -> Any:
 
 
 def _scalar(values: Any) -> Any:
-    return values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.scalar(values, pa.string())
+    return values if isinstance(values, pa.Array | pa.ChunkedArray) else _constant(values)
+
+
+@lru_cache(maxsize=1024)  # literals: the same few, batch after batch
+def _constant(text: str) -> pa.Scalar:
+    return pa.scalar(text, pa.string())
 
 
 def concat(values: list[Any]) -> Any:

@@ -1,7 +1,7 @@
 """Arrow string columns as the kernels see them: addresses of offsets, bytes and validity.
 
-    column = StringColumn(pa.array(["a", None, "bc"]))
-    hash_strings(column.source)     →  [h("a"), 0, h("bc")]
+column = StringColumn(pa.array(["a", None, "bc"]))
+hash_strings(column.source)     →  [h("a"), 0, h("bc")]
 """
 
 from dataclasses import dataclass, field

@@ -1,6 +1,6 @@
 """State that survives kills, retries and moves.
 
-    storage     where pools live: the heap, or files that processes share
-    store       all pools of a query, and their dictionary
-    partition   exactly-once batches on a store;   head · journal · durable   what it keeps where
+storage     where pools live: the heap, or files that processes share
+store       all pools of a query, and their dictionary
+partition   exactly-once batches on a store;   head · journal · durable   what it keeps where
 """

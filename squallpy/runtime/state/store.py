@@ -1,9 +1,9 @@
 """Stores: all the state that one partition of a query holds: named pools, and one dictionary for their strings.
 
-    layout = StoreLayout((PoolLayout("q", 1, Payload((Ring.EXACT,))), PoolLayout("orders", 2, …, slices=((1,),))))
-    store = Store(layout)                       on the heap;  Store(layout, Mapped(path))  in files
-    store["orders"].upsert(…)
-    store.snapshot(file);  Store(layout).restore(file)      same contents, in the same slots, under the same numbers
+layout = StoreLayout((PoolLayout("q", 1, Payload((Ring.EXACT,))), PoolLayout("orders", 2, …, slices=((1,),))))
+store = Store(layout)                       on the heap;  Store(layout, Mapped(path))  in files
+store["orders"].upsert(…)
+store.snapshot(file);  Store(layout).restore(file)      same contents, in the same slots, under the same numbers
 """
 
 import io

@@ -1,0 +1,124 @@
+"""From the keys and payloads of the result view to printed columns: measures, HAVING, the SELECT list, ORDER BY."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from squallpy.base.errors import SquallError
+from squallpy.base.rings import Ring
+from squallpy.base.types import Kind, Type
+from squallpy.maintain.program import Finish, Measure
+from squallpy.physical.plan import PoolPlan
+from squallpy.runtime.deltas import decode
+from squallpy.runtime.evaluate.compiled import compiled
+from squallpy.runtime.evaluate.logic import is_true
+from squallpy.runtime.evaluate.numbers import LIMIT, largest
+from squallpy.runtime.evaluate.vector import Frame, Vec, arrow_type, to_arrow
+from squallpy.runtime.kernels.dictionary import Dictionary
+from squallpy.runtime.kernels.lanes import unpack
+from squallpy.runtime.kernels.storage import Words
+
+
+def payloads_at(words: Words, slots: Words) -> Words:
+    """Payload rows at slots, zero where there is none."""
+    out = np.zeros((len(slots), words.shape[1]), np.int64)
+    found = slots >= 0
+    out[found] = words[slots[found]]
+    return out
+
+
+class Printer:
+    """From keys and payloads to printed columns."""
+
+    def __init__(self, finish: Finish, pool: PoolPlan) -> None:
+        self._finish, self._keys, self._payload = finish, pool.keys, pool.payload
+        self._having = None if finish.having is None else compiled(finish.having)
+        self._items = [(compiled(e), e.type) for _, e in finish.items]
+        self._order = [(compiled(e), e.type, down, nulls) for e, down, nulls in finish.order]
+        self.schema = pa.schema([(name, arrow_type(e.type)) for name, e in finish.items])
+
+    def frame(self, keys: Words, words: Words, names: Dictionary) -> Frame:
+        """Key columns and measures."""
+        places = {k.id: i for i, k in enumerate(self._keys)}
+        measures = {m.column.id: m for m in self._finish.measures}
+
+        def load(id: int) -> Vec:
+            if id in places:
+                return decode(np.ascontiguousarray(keys[:, places[id]]), self._keys[places[id]], names)
+            return self._measure(measures[id], words)
+
+        return Frame(len(keys), {}, load)
+
+    def times(self, frame: Frame, words: Words) -> Words:
+        """How often each row is printed: its multiplicity, or once where its group exists and HAVING is TRUE."""
+        count = words[:, 0]  # lane 0 counts rows
+        if self._finish.repeat:
+            return np.maximum(count, 0)
+        shown: Any = count != 0
+        if self._finish.single:  # one row, unless it is cut off
+            shown = np.full(len(count), self._finish.limit != 0 and not self._finish.offset)
+        if self._having is not None:
+            shown = np.logical_and(shown, is_true(self._having(frame)))
+        return np.asarray(shown).astype(np.int64)
+
+    def table(self, frame: Frame) -> pa.Table:
+        columns = [to_arrow(f(frame), type, frame.rows) for f, type in self._items]
+        return pa.Table.from_arrays(columns, schema=self.schema)
+
+    def order(self, frame: Frame, rows: Words) -> Any:
+        """A permutation of `rows` by ORDER BY, then by their keys, so that equal rows have one order too; stable."""
+        columns: dict[str, Any] = {}
+        keys = []
+        for i, (function, type, down, nulls) in enumerate(self._order):
+            array = to_arrow(function(frame), type, frame.rows).take(pa.array(rows))
+            columns[f"n{i}"] = pc.is_null(array).cast(pa.int8())  # NULLs are placed per key
+            columns[f"k{i}"] = array
+            keys += [
+                (f"n{i}", "descending" if nulls else "ascending"),
+                (f"k{i}", "descending" if down else "ascending"),
+            ]
+        for i, key in enumerate(self._keys):
+            columns[f"t{i}"] = to_arrow(frame[key.id], key.type, frame.rows).take(pa.array(rows))
+            keys.append((f"t{i}", "ascending"))
+        return np.asarray(pc.sort_indices(pa.table(columns), sort_keys=keys)) if keys else np.arange(len(rows))
+
+    def _sum(self, terms: tuple[tuple[int, int], ...], words: Words) -> Any:
+        """Σ coefficient · lane."""
+        total: Any = None
+        for coefficient, lane in terms:
+            at, ring = self._payload.offsets[lane], self._payload.rings[lane]
+            values: Any = unpack(words[:, at : at + ring.words], ring)
+            if (
+                values.dtype != object
+                and ring is not Ring.REAL
+                and largest(values) * (abs(coefficient) + 1) * len(terms) >= LIMIT
+            ):
+                values = values.astype(object)
+            part = values if coefficient == 1 else values * coefficient
+            total = part if total is None else total + part
+        return np.zeros(len(words), np.int64) if total is None else total
+
+    def _measure(self, measure: Measure, words: Words) -> Vec:
+        type = measure.column.type
+        count = self._sum(measure.present, words)
+        if measure.function == "count":
+            return Vec(count)
+        total, valid = self._sum(measure.value, words), count != 0
+        if measure.function == "avg":
+            with np.errstate(all="ignore"):
+                mean = np.asarray(total / np.where(valid, count, 1), np.float64) / 10.0**measure.scale
+            return Vec(mean, valid)
+        return Vec(_fitted(total, type), valid)
+
+
+def _fitted(total: Any, type: Type) -> Any:
+    """A sum in the range of its type."""
+    if total.dtype != object:
+        return total
+    if type.kind is not Kind.DECIMAL and largest(total) >= LIMIT:
+        raise SquallError("SQ5001", f"a SUM does not fit {type}", hint="CAST to DECIMAL(38,0) first")
+    if largest(total) >= 10**38:
+        raise SquallError("SQ5001", "a SUM does not fit 38 digits")
+    return total if type.kind is Kind.DECIMAL else total.astype(np.int64)

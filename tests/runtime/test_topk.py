@@ -1,0 +1,62 @@
+"""ORDER BY … LIMIT: what is printed after every batch, and the sum of what is said to have changed."""
+
+from collections import Counter
+from random import Random
+
+import pyarrow as pa
+import pytest
+
+from squallpy.logical.bind import compile_script
+from squallpy.maintain.relational.lower import lower
+from squallpy.maintain.relational.materialise import materialise
+from squallpy.physical.place import place
+from squallpy.runtime import topk
+from squallpy.runtime.deltas import Delta
+from squallpy.runtime.result import Result, result_layout
+from squallpy.runtime.state.store import Store
+from squallpy.runtime.triggers import Machine, store_layout
+
+STREAM = "CREATE STREAM r (k INT NOT NULL, v INT NOT NULL) USING csv OPTIONS (path '-', op 'op');"
+QUERIES = [
+    "SELECT k, SUM(v) AS s FROM r GROUP BY k ORDER BY s DESC, k LIMIT 3",
+    "SELECT k, SUM(v) AS s FROM r GROUP BY k HAVING COUNT(*) > 1 ORDER BY s, k LIMIT 2 OFFSET 1",
+    "SELECT k, v FROM r ORDER BY v DESC, k LIMIT 4",
+    "SELECT k, v FROM r LIMIT 5",
+    "SELECT COUNT(*) FROM r LIMIT 0",
+]
+
+
+@pytest.mark.parametrize("spare", [0, 3])
+@pytest.mark.parametrize("sql", QUERIES)
+def property_shown_rows_are_the_first_of_all(sql: str, spare: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topk, "SPARE", spare)
+    (query,) = compile_script(f"{STREAM} {sql};", "q.sql", lambda relation: ()).queries
+    lowered = lower(query)
+    plan = place(materialise(lowered.view, lowered.finish, lowered.relations), 1, {})
+    from squallpy.runtime.feed import Feeder
+
+    for seed in range(8):
+        draw, rows, shown = Random(seed), [], Counter()
+        feeder, machine, result = Feeder(plan.feeds[0], 1), Machine(plan), Result(plan)
+        store, printed = Store(store_layout(plan)), Store(result_layout(plan))
+        for batch in range(20):
+            changes = []
+            for _ in range(draw.randrange(15)):
+                if rows and draw.random() < 0.45:
+                    changes.append((*rows.pop(draw.randrange(len(rows))), -1))
+                else:
+                    rows.append((draw.randrange(40), draw.randrange(90)))
+                    changes.append((*rows[-1], 1))
+            deltas = [d for _, d in feeder(table(changes), store.dictionary)]
+            change = machine.apply(store, deltas)
+            said = result.apply(printed, [Delta("Q", change.keys, change.words)], batch == 0)
+            assert said is not None
+            shown.subtract(said.deletes.to_pylist() and map(tuple, (r.values() for r in said.deletes.to_pylist())))
+            shown.update(map(tuple, (r.values() for r in said.inserts.to_pylist())))
+            assert +shown == Counter(map(tuple, (r.values() for r in result.final(printed).to_pylist())))
+            assert min(shown.values(), default=0) >= 0
+
+
+def table(changes: list[tuple[int, int, int]]) -> pa.RecordBatch:
+    columns = list(zip(*changes, strict=True)) or [(), (), ()]
+    return pa.record_batch([pa.array(c, pa.int64()) for c in columns], names=["k", "v", "__mult"])
