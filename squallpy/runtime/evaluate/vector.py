@@ -54,8 +54,12 @@ def from_arrow(array: pa.Array, type: Type) -> Vec:
             words = np.frombuffer(array.buffers()[1], np.int64)[2 * array.offset : 2 * (array.offset + len(array))]
             low, high = words[0::2], words[1::2]
             if type.precision > 18 and not np.array_equal(high, low >> 63):
-                exact = [0 if v is None else int(v.scaleb(type.scale)) for v in array.to_pylist()]
-                return Vec(np.array(exact, object), valid)
+                from squallpy.base.rings import Ring
+                from squallpy.runtime.kernels.lanes import unpack
+
+                # NB: not through Python's Decimal, whose context rounds to 28 digits
+                wide = unpack(words.reshape(-1, 2), Ring.EXACT)
+                return Vec(wide if valid is None else np.where(valid, wide, 0), valid)
             return Vec(np.ascontiguousarray(low), valid)
         case Kind.BOOLEAN:
             return Vec(np.asarray(array.fill_null(False) if valid is not None else array), valid)
