@@ -44,7 +44,8 @@ def encode(vec: Vec, type: Type, rows: int, dictionary: Dictionary) -> Words:
         raise SquallError("SQ5003", f"a {type} of more than 18 digits cannot be grouped or joined on yet")
     else:
         keys = values.astype(np.int64, copy=False)
-        if type.kind is Kind.BIGINT and len(keys) and keys.min() == NULL:
+        least = keys == NULL
+        if np.any(least if valid is None else least & valid):
             raise SquallError("SQ5003", f"{NULL} cannot be grouped or joined on: it stands for NULL")
     return keys if valid is None else np.where(valid, keys, NULL)
 
