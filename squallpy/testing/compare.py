@@ -9,6 +9,7 @@ decimal against a double (quotients, averages) also by its last digit.
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from datetime import datetime, time
 from decimal import Decimal
 from typing import Any
 
@@ -62,6 +63,11 @@ def _unmatched(mine: Sequence[Row], right: Sequence[Row]) -> tuple[list[Row], li
         else:
             candidates.pop(partner)
     return missing, [row for rows in waiting.values() for row in rows]
+
+
+def whole_days(rows: Sequence[Row]) -> list[Row]:
+    """Midnights as dates: a DATE ± INTERVAL is a DATE in Spark and here, a TIMESTAMP in DuckDB."""
+    return [tuple(v.date() if isinstance(v, datetime) and v.time() == time() else v for v in row) for row in rows]
 
 
 def _inexact(rows: Sequence[Row]) -> set[int]:
