@@ -15,7 +15,7 @@ from squallpy.runtime.deltas import decode
 from squallpy.runtime.evaluate.compiled import compiled
 from squallpy.runtime.evaluate.logic import is_true
 from squallpy.runtime.evaluate.numbers import LIMIT, largest
-from squallpy.runtime.evaluate.vector import Frame, Vec, arrow_type, to_arrow
+from squallpy.runtime.evaluate.vector import Frame, Vec, arrow_type, full, to_arrow
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.lanes import unpack
 from squallpy.runtime.kernels.storage import Words
@@ -67,18 +67,29 @@ class Printer:
         columns = [to_arrow(f(frame), type, frame.rows) for f, type in self._items]
         return pa.Table.from_arrays(columns, schema=self.schema)
 
+    def not_after_last(self, frame: Frame) -> Any:
+        """Rows that may sort before the last or with it, by the first ORDER BY key alone: a filter before the sort."""
+        everyone = np.ones(frame.rows, bool)
+        if not self._order:
+            return everyone
+        function, type, down, _ = self._order[0]
+        values, valid = full(function(frame), type, frame.rows)
+        if not (type.is_exact or type.is_temporal) or (valid is not None and not valid[-1]):
+            return everyone
+        near = np.asarray(values >= values[-1] if down else values <= values[-1], bool)
+        return near if valid is None else near | ~valid
+
     def order(self, frame: Frame, rows: Words) -> Any:
         """A permutation of `rows` by ORDER BY, then by their keys, so that equal rows have one order too; stable."""
         columns: dict[str, Any] = {}
         keys = []
         for i, (function, type, down, nulls) in enumerate(self._order):
             array = to_arrow(function(frame), type, frame.rows).take(pa.array(rows))
-            columns[f"n{i}"] = pc.is_null(array).cast(pa.int8())  # NULLs are placed per key
+            if array.null_count:  # NULLs are placed per key
+                columns[f"n{i}"] = pc.is_null(array).cast(pa.int8())
+                keys.append((f"n{i}", "descending" if nulls else "ascending"))
             columns[f"k{i}"] = array
-            keys += [
-                (f"n{i}", "descending" if nulls else "ascending"),
-                (f"k{i}", "descending" if down else "ascending"),
-            ]
+            keys.append((f"k{i}", "descending" if down else "ascending"))
         for i, key in enumerate(self._keys):
             columns[f"t{i}"] = to_arrow(frame[key.id], key.type, frame.rows).take(pa.array(rows))
             keys.append((f"t{i}", "ascending"))

@@ -43,7 +43,9 @@ class Result:
         self._scratch = Pool(len(plan.result.keys), plan.result.payload)
         self.schema = self._printer.schema
         cut = (plan.finish.limit is not None or plan.finish.offset) and not plan.finish.single
-        self._top = TopK(self._printer, RESULT, plan.finish.offset, plan.finish.limit) if cut else None
+        self._top = (
+            TopK(self._printer, RESULT, len(plan.result.keys), plan.finish.offset, plan.finish.limit) if cut else None
+        )
 
     def apply(self, store: Store, changes: Sequence[Delta], first: bool, wanted: bool = True) -> Changes | None:
         """Add changes, one from each partition, to the view; the printed rows that went and came, if `wanted`.

@@ -1,107 +1,189 @@
-"""The local executor as an engine of step tests: rows from memory, state in a checkpoint."""
+"""What runs step tests: the executors, their rows from memory.
+
+LocalEngine()                 in this process, its state in a checkpoint
+VolatileEngine()              in this process, its state nowhere: a restart begins with the first batch again
+PartitionedEngine(3)          three partitions in this process, every message sent as between processes
+SparkEngine(session, 3)       on Spark, every batch a run of its own that goes on where the one before ended
+
+All take `optimizer=False`, and then plan the query as it was bound.
+"""
 
 import shutil
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from squallpy.catalog.relation import Relation
-from squallpy.runtime.local import DurableLocalExecutor
-from squallpy.runtime.pipeline import Input
-from squallpy.runtime.result import Changes
-from squallpy.runtime.sources.conform import column_type
-from squallpy.runtime.state.place import open_place
+from squallpy.base.settings import Settings
+from squallpy.runtime.local import DurableLocalExecutor, LocalExecutor
+from squallpy.runtime.pipeline import Input, Node, Publisher, Sender, unpack_changes
+from squallpy.runtime.result import Changes, result_layout
+from squallpy.runtime.state.place import Place, open_place
+from squallpy.runtime.state.store import Store
+from squallpy.runtime.triggers import store_layout
 from squallpy.session import Compiled, Session, fingerprint
-from squallpy.testing.oracle import MULT
+from squallpy.testing.memory import MemorySource, PushedBatches, memory_input, with_mult
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
-@dataclass(slots=True)
-class Rows:
-    """A source in memory that grows."""
+class MemoryEngine:
+    """What the engines share: the script compiled, its rows, and its batches so far."""
 
-    relation: Relation
-    table: pa.Table = field(init=False)
-
-    def __post_init__(self) -> None:
-        fields = [(f.name, column_type(f.type)) for f in self.relation.fields]
-        self.table = pa.schema([*fields, (MULT, pa.int64())]).empty_table()
-
-    @property
-    def rows(self) -> int:
-        return len(self.table)
-
-    def add(self, rows: pa.Table) -> None:
-        if MULT not in rows.column_names:
-            rows = rows.append_column(MULT, pa.array([1] * len(rows), pa.int64()))
-        self.table = pa.concat_tables([self.table, rows.select(self.table.column_names).cast(self.table.schema)])
-
-    def read(self, start: int, stop: int, columns: tuple[str, ...]) -> pa.Table:
-        return self.table.slice(start, stop - start).select([*columns, *([MULT] if self.relation.op else [])])
-
-
-@dataclass(slots=True)
-class Pushed:
-    """The batches so far, in place of a replay."""
-
-    ends: list[dict[str, int]] = field(default_factory=list)
-
-    @property
-    def batches(self) -> int:
-        return len(self.ends)
-
-    def ranges(self, batch: int) -> dict[str, tuple[int, int]]:
-        before = self.ends[batch - 1] if batch else {}
-        return {name: (before.get(name, 0), end) for name, end in self.ends[batch].items()}
-
-
-class LocalEngine:
-    """Runs steps in this process, its state in a folder."""
-
-    def __init__(self, optimizer: bool = True) -> None:
-        self._optimizer = optimizer
+    def __init__(self, partitions: int = 1, optimizer: bool = True) -> None:
+        self._partitions, self._settings = partitions, Settings(optimizer=optimizer)
 
     def start(self, script: str, checkpoint: Path, tables: dict[str, pa.Table]) -> None:
-        from squallpy.base.settings import Settings
-
         path = checkpoint / "steps.sql"
         path.write_text(script)
-        session = Session(path, Settings(optimizer=self._optimizer))
+        session = Session(path, self._settings)
         (query,) = session.script.queries
         self._folder = checkpoint
-        self._sources = {r.name: Rows(r) for r in session.script.relations.values()}
+        self._sources = {r.name: MemorySource(r) for r in session.script.relations.values()}
         for name, rows in tables.items():
             self._sources[name].add(rows)
-        self._replay = Pushed()
-        self._compiled: Compiled = session.compile(query, 1, {name: s.rows for name, s in self._sources.items()})
-        self._open()
-
-    def _open(self) -> None:
-        input = Input(cast(Any, self._sources), cast(Any, self._replay))
-        place = open_place(self._folder / "state", str(self._folder / "local"), fingerprint(self._compiled, 1), 1 << 20)
-        self._executor = DurableLocalExecutor(self._compiled.plan, input, place)
+        self._batches = PushedBatches()
+        sizes = {name: source.rows for name, source in self._sources.items()}
+        self._compiled: Compiled = session.compile(query, self._partitions, sizes)
+        self._open(memory_input(self._sources, self._batches))
 
     def push(self, rows: dict[str, pa.Table]) -> pa.Table:
         for name, some in rows.items():
             self._sources[name].add(some)
-        self._replay.ends.append({name: source.rows for name, source in self._sources.items()})
+        self._batches.push({name: source.rows for name, source in self._sources.items()})
+        changes = self._step()
+        assert changes is not None
+        return pa.concat_tables([with_mult(changes.deletes, -1), with_mult(changes.inserts, 1)])
+
+    def restart(self) -> None:
+        self._open(memory_input(self._sources, self._batches))
+
+    def result(self) -> pa.Table:
+        raise NotImplementedError
+
+    def _open(self, input: Input) -> None:
+        """Be ready for the batch after the last."""
+        raise NotImplementedError
+
+    def _step(self) -> Changes | None:
+        """Run the last batch."""
+        raise NotImplementedError
+
+    def _place(self) -> Place:
+        made_for = fingerprint(self._compiled, 1)
+        return open_place(self._folder / "state", str(self._folder / "local"), made_for, 1 << 20)
+
+    def _forget_local(self) -> None:
+        """What is not in the checkpoint is lost."""
+        shutil.rmtree(self._folder / "local", ignore_errors=True)
+
+
+class LocalEngine(MemoryEngine):
+    """The local executor with a checkpoint."""
+
+    def __init__(self, optimizer: bool = True) -> None:
+        super().__init__(1, optimizer)
+
+    def _open(self, input: Input) -> None:
+        self._executor = DurableLocalExecutor(self._compiled.plan, input, self._place())
+
+    def _step(self) -> Changes | None:
         changes, _ = self._executor.step()
         self._executor.commit()
-        assert changes is not None
-        return signed(changes)
+        return changes
+
+    def restart(self) -> None:
+        del self._executor
+        self._forget_local()
+        super().restart()
 
     def result(self) -> pa.Table:
         return self._executor.final()
 
+
+class VolatileEngine(MemoryEngine):
+    """The local executor without a checkpoint."""
+
+    def __init__(self, optimizer: bool = True) -> None:
+        super().__init__(1, optimizer)
+
+    def _open(self, input: Input) -> None:
+        self._executor = LocalExecutor(self._compiled.plan, input)
+        for _ in range(self._batches.batches):
+            self._executor.step()
+
+    def _step(self) -> Changes | None:
+        return self._executor.step()[0]
+
+    def result(self) -> pa.Table:
+        return self._executor.final()
+
+
+class PartitionedEngine(MemoryEngine):
+    """The plan of several partitions, its pieces called in turn; two senders, so that messages are merged too."""
+
+    SPLITS = 2
+
+    def _open(self, input: Input) -> None:
+        plan = self._compiled.plan
+        self._sender, self._publisher = Sender(plan, input), Publisher(plan)
+        self._nodes = [(Node(plan), Store(store_layout(plan))) for _ in range(plan.partitions)]
+        self._result = Store(result_layout(plan))
+        for batch in range(self._batches.batches):
+            self._run(batch)
+
+    def _run(self, batch: int) -> Changes | None:
+        sent: list[list[bytes]] = [[] for _ in self._nodes]
+        for split in range(self.SPLITS):
+            for target, message in self._sender.messages(batch, split, self.SPLITS):
+                sent[target].append(message)
+        outputs = [node.run(store, messages) for (node, store), messages in zip(self._nodes, sent, strict=True)]
+        first = b"first" if batch == 0 else b""
+        return unpack_changes(self._publisher.run(self._result, [first, *outputs]))[0]
+
+    def _step(self) -> Changes | None:
+        return self._run(self._batches.batches - 1)
+
+    def result(self) -> pa.Table:
+        return self._publisher.result.final(self._result)
+
+
+class SparkEngine(MemoryEngine):
+    """Spark, in a session that many tests share."""
+
+    SPLITS = 2
+
+    def __init__(self, session: "SparkSession", partitions: int = 1, optimizer: bool = True) -> None:
+        super().__init__(partitions, optimizer)
+        self._session = session
+
+    def _open(self, input: Input) -> None:
+        plan, self._at = self._compiled.plan, self._place()
+        self._input, self._publisher = input, Publisher(plan)
+        self._result = self._at.partition("result", result_layout(plan), self._publisher.run)
+
+    def _step(self) -> Changes | None:
+        from squallpy.runtime.spark.executor import Apply, Feed
+        from squallpy.runtime.spark.stream import StreamJob, run
+
+        plan, printed = self._compiled.plan, list[bytes]()
+        feed, apply = Feed(plan, self._input, self.SPLITS), Apply(plan, self._at)
+        checkpoint = str(self._folder / "state" / "spark")
+        job = StreamJob(self._batches.batches, self.SPLITS, plan.partitions, feed, apply, checkpoint)
+
+        def publish(batch: int, outputs: Iterable[bytes], _: Any) -> bool:
+            printed.append(self._result.apply(batch, [b"first" if batch == 0 else b"", *outputs]))
+            return True
+
+        assert run(self._session, job, publish) == self._batches.batches - 1
+        (message,) = printed
+        return unpack_changes(message)[0]
+
     def restart(self) -> None:
-        """What is not in the checkpoint is lost."""
-        del self._executor
-        shutil.rmtree(self._folder / "local", ignore_errors=True)
-        self._open()
+        self._forget_local()
+        super().restart()
 
-
-def signed(changes: Changes) -> pa.Table:
-    """Deletes and inserts as one table with `__mult`."""
-    parts = ((changes.deletes, -1), (changes.inserts, 1))
-    return pa.concat_tables([t.append_column(MULT, pa.array([m] * len(t), pa.int64())) for t, m in parts])
+    def result(self) -> pa.Table:
+        return self._publisher.result.final(self._result.store())

@@ -1,16 +1,36 @@
-"""Every step test on the local executor, with the optimizer on and off."""
+"""Every step test on every executor; on the local one with the optimizer on and off."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from squallpy.testing.engines import LocalEngine
+from squallpy.testing.engines import LocalEngine, MemoryEngine, PartitionedEngine, SparkEngine, VolatileEngine
 from squallpy.testing.steps import run_steps
 
 FILES = sorted(Path(__file__).parent.glob("*.slt"))
+ENGINES: dict[str, Callable[[], MemoryEngine]] = {
+    "optimized": LocalEngine,
+    "plain": partial(LocalEngine, optimizer=False),
+    "volatile": VolatileEngine,
+    "two partitions": partial(PartitionedEngine, 2),
+    "three partitions": partial(PartitionedEngine, 3),
+}
+ON_SPARK = {
+    "join_comma": 3, "join_self_rows": 2, "join_or": 2, "static_table": 3, "strings": 3, "delete_first_join": 2,
+    "decimals": 2, "global_join": 1, "order_limit": 2, "empty_batches": 3,
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("optimizer", [True, False], ids=["optimized", "plain"])
-@pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
-def step_local(path: Path, optimizer: bool, tmp_path: Path) -> None:
-    run_steps(path, LocalEngine(optimizer), tmp_path)
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def step_local(path: Path, engine: str, tmp_path: Path) -> None:
+    run_steps(path, ENGINES[engine](), tmp_path)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", ON_SPARK)
+def step_spark(name: str, tmp_path: Path, cluster: Any) -> None:
+    run_steps(Path(__file__).parent / f"{name}.slt", SparkEngine(cluster.session, ON_SPARK[name]), tmp_path)
