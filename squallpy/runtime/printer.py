@@ -88,6 +88,9 @@ class Printer:
             if array.null_count:  # NULLs are placed per key
                 columns[f"n{i}"] = pc.is_null(array).cast(pa.int8())
                 keys.append((f"n{i}", "descending" if nulls else "ascending"))
+            if type.kind is Kind.DOUBLE:  # NaN is above all else; Arrow sorts it last either way
+                columns[f"o{i}"] = pc.is_nan(array).cast(pa.int8())
+                keys.append((f"o{i}", "descending" if down else "ascending"))
             columns[f"k{i}"] = array
             keys.append((f"k{i}", "descending" if down else "ascending"))
         for i, key in enumerate(self._keys):
