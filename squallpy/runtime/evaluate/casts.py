@@ -60,9 +60,16 @@ def _rescale(values: Any, source: Type, target: Type) -> Any:
 def _checked(vec: Vec, source: Type, target: Type) -> Vec:
     bound = digits_bound(target)
     up, down = max(0, target.scale - source.scale), max(0, source.scale - target.scale)
-    if digits_bound(source) * 10**up > bound * 10**down and largest(masked(vec)) >= bound:
+    if digits_bound(source) * 10**up > bound * 10**down and np.any(_outside(masked(vec), target)):
         raise SquallError("SQ5002", f"a value does not fit {target}")
     return vec
+
+
+def _outside(values: Any, target: Type) -> Any:
+    """Which values are out of range; that of integers has one more below zero."""
+    bound = digits_bound(target)
+    least = -bound if target.is_integer else 1 - bound
+    return np.less(values, least) | np.greater_equal(values, bound)
 
 
 def _from_double(vec: Vec, target: Type) -> Vec:
@@ -70,7 +77,7 @@ def _from_double(vec: Vec, target: Type) -> Vec:
         scaled = np.asarray(vec.values, np.float64) * 10.0**target.scale
         rounded = np.trunc(scaled) if target.is_integer else np.trunc(scaled + np.copysign(0.5, scaled))
     valid = np.ones(np.shape(rounded), bool) if vec.valid is None else vec.valid
-    if np.any(valid & ~(np.abs(rounded) < float(digits_bound(target)))):
+    if np.any(valid & (np.isnan(rounded) | _outside(rounded, target))):
         raise SquallError("SQ5002", f"a DOUBLE does not fit {target}")
     rounded = np.where(np.isfinite(rounded), rounded, 0.0)
     if np.any(np.abs(rounded) >= float(LIMIT)):
@@ -101,6 +108,8 @@ def _from_text(vec: Vec, target: Type, rows: int) -> Vec:
     array = pc.utf8_trim_whitespace(array)
     kind = arrow_type(DOUBLE) if target.kind is Kind.DOUBLE else pa.int64() if target.is_integer else arrow_type(target)
     try:
+        if target.kind is Kind.DECIMAL:  # more digits than fit after the point are rounded, as in Spark
+            array = pc.round(pc.cast(array, pa.decimal256(76, 38)), target.scale, "half_towards_infinity")
         parsed = pc.cast(array, kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise SquallError("SQ5002", f"a text does not parse as {target}: {error}") from None
