@@ -26,6 +26,7 @@ class Oracle:
     def __init__(self, relations: Mapping[str, Relation], sql: str, views: Mapping[str, str] | None = None) -> None:
         """`sql` and `views` in our dialect; views by name, in the order in which they use each other."""
         self._connection = duckdb.connect(config={"threads": 1})
+        self._connection.execute("SET error_on_division_by_zero = false")  # NULL, as here
         self._relations = relations
         for relation in relations.values():
             self._create(relation)
