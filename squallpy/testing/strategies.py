@@ -17,8 +17,16 @@ DOMAINS: dict[str, list[Any]] = {
     "BIGINT": [None, 0, 1, 2, 2**40],
     "DECIMAL(8,2)": [None, Decimal("0.00"), Decimal("1.00"), Decimal("2.50"), Decimal("-1.25")],
     "VARCHAR": [None, "", "a", "b", "ab"],
+    "DOUBLE": [None, 0.0, -0.0, 1.0, 2.5, -1.25],
+    "BOOLEAN": [None, True, False],
+    "DATE": [None, "2024-01-31", "2024-02-29", "1969-12-31"],
+    "TIMESTAMP": [None, "2024-01-31 00:00:00", "2024-02-29 23:59:59.5", "1969-12-31 12:00:00"],
 }
-LITERALS = {"INT": "1", "BIGINT": "2", "DECIMAL(8,2)": "1.00", "VARCHAR": "'a'"}
+LITERALS = {
+    "INT": "1", "BIGINT": "2", "DECIMAL(8,2)": "1.00", "VARCHAR": "'a'", "DOUBLE": "1.0", "BOOLEAN": "TRUE",
+    "DATE": "DATE '2024-02-29'", "TIMESTAMP": "TIMESTAMP '2024-01-31 00:00:00'",
+}  # fmt: skip
+NUMBERS = ("INT", "BIGINT", "DECIMAL(8,2)", "DOUBLE")
 OPERATORS = ("=", "<>", "<", "<=", ">", ">=")
 
 Change = tuple[str, int, tuple[Any, ...]]  # stream, ±1, values
@@ -33,7 +41,7 @@ class Column:
 
     @property
     def number(self) -> bool:
-        return self.type != "VARCHAR"
+        return self.type in NUMBERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +50,11 @@ class Case:
 
     script: str
     batches: list[list[Change]]
+
+    def rebatched(self, size: int) -> "Case":
+        """The same changes in batches of `size`, those of the last batch perhaps fewer."""
+        changes = [change for batch in self.batches for change in batch]
+        return Case(self.script, [changes[i : i + size] for i in range(0, len(changes), size)] or [[]])
 
     def text(self) -> str:
         """As a step test."""
@@ -54,7 +67,9 @@ class Case:
 
 def shown(value: Any) -> str:
     """A value as step tests write it."""
-    return "NULL" if value is None else f"'{value}'" if isinstance(value, str) else str(value)
+    if value is None:
+        return "NULL"
+    return f"'{value}'" if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 @st.composite
@@ -80,19 +95,34 @@ def queries(draw: st.DrawFn, streams: dict[str, list[str]]) -> str:
     sources = ", ".join(f"{use} t{i}" for i, use in enumerate(uses))
     where = draw(st.lists(conditions(columns), max_size=3))
     filtered = f" WHERE {' AND '.join(where)}" if where else ""
-    keys = draw(st.lists(st.sampled_from(columns), max_size=2, unique=True))
+    keys = draw(st.lists(keys_of(columns), max_size=2, unique=True))
     kind: str = draw(st.sampled_from(["rows", "groups", "distinct"]))
     if kind != "groups":
-        items = ", ".join(f"{c.name} AS k{i}" for i, c in enumerate(keys or columns[:1]))
+        items = ", ".join(f"{key} AS k{i}" for i, key in enumerate(keys or [columns[0].name]))
         return f"SELECT {'DISTINCT ' if kind == 'distinct' else ''}{items} FROM {sources}{filtered}"
     aggregates = draw(st.lists(aggregate(columns), min_size=1, max_size=3))
     items = ", ".join(
-        [f"{c.name} AS k{i}" for i, c in enumerate(keys)] + [f"{a} AS a{i}" for i, a in enumerate(aggregates)]
+        [f"{key} AS k{i}" for i, key in enumerate(keys)] + [f"{a} AS a{i}" for i, a in enumerate(aggregates)]
     )
-    grouped = f" GROUP BY {', '.join(c.name for c in keys)}" if keys else ""
+    grouped = f" GROUP BY {', '.join(keys)}" if keys else ""
     with_having: bool = draw(st.booleans())
     having = f" HAVING COUNT(*) {draw(st.sampled_from(OPERATORS))} 2" if keys and with_having else ""
     return f"SELECT {items} FROM {sources}{filtered}{grouped}{having}"
+
+
+@st.composite
+def keys_of(draw: st.DrawFn, columns: list[Column]) -> str:
+    """A column, or an expression over one or two."""
+    column = draw(st.sampled_from(columns))
+    choices = [column.name, column.name, f"COALESCE({column.name}, {LITERALS[column.type]})"]
+    if column.number:
+        other = draw(st.sampled_from([c for c in columns if c.number]))
+        choices += [f"{column.name} + {other.name}", f"CASE WHEN {column.name} > {other.name} THEN 1 END"]
+    elif column.type == "VARCHAR":
+        choices += [f"SUBSTRING({column.name}, 1, 1)", f"UPPER({column.name})"]
+    elif column.type != "BOOLEAN":
+        choices += [f"EXTRACT(YEAR FROM {column.name})", f"{column.name} - INTERVAL '1' MONTH"]
+    return draw(st.sampled_from(choices))
 
 
 @st.composite
@@ -103,6 +133,8 @@ def aggregate(draw: st.DrawFn, columns: list[Column]) -> str:
     if numbers:
         a, b = draw(st.sampled_from(numbers)), draw(st.sampled_from(numbers))
         choices += [f"SUM({a.name})", f"AVG({a.name})", f"SUM({a.name} + 1)"]
+        choices += [f"SUM({a.name} - {b.name})", f"AVG({a.name} - {b.name})", f"SUM(COALESCE({a.name}, {b.name}))"]
+        choices += [f"COUNT(CASE WHEN {a.name} > {b.name} THEN {column.name} END)"]
         choices += [f"SUM(CASE WHEN {draw(conditions(columns))} THEN {a.name} ELSE 0 END)"]
         if "BIGINT" not in (a.type, b.type):  # the oracle's products overflow first
             choices += [f"SUM({a.name} * {b.name})"]
@@ -125,7 +157,7 @@ def conditions(columns: list[Column]) -> st.SearchStrategy[str]:
 @st.composite
 def comparisons(draw: st.DrawFn, columns: list[Column]) -> str:
     column = draw(st.sampled_from(columns))
-    others = [c for c in columns if c.number == column.number]
+    others = [c for c in columns if c.type == column.type or (c.number and column.number)]
     other, operator = draw(st.sampled_from(others)), draw(st.sampled_from(OPERATORS))
     choices = [
         f"{column.name} = {other.name}",
@@ -135,8 +167,13 @@ def comparisons(draw: st.DrawFn, columns: list[Column]) -> str:
     ]
     if column.number:
         choices += [f"{column.name} BETWEEN 0 AND 2", f"{column.name} IN (1, 2)", f"{column.name} + {other.name} > 1"]
+        choices += [f"{column.name} + 1 = {other.name}", f"{column.name} NOT IN (1, NULL)"]
+    elif column.type == "VARCHAR":
+        choices += [f"{column.name} LIKE 'a%'", f"{column.name} NOT IN ('a', 'b')", f"LENGTH({column.name}) < 2"]
+    elif column.type == "BOOLEAN":
+        choices += [column.name, f"COALESCE({column.name}, {other.name})"]
     else:
-        choices += [f"{column.name} LIKE 'a%'", f"{column.name} NOT IN ('a', 'b')"]
+        choices += [f"EXTRACT(MONTH FROM {column.name}) = 2", f"{column.name} + INTERVAL '1' MONTH > {other.name}"]
     return draw(st.sampled_from(choices))
 
 
