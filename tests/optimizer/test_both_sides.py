@@ -1,0 +1,70 @@
+"""Every rule: a query that it changes, run as bound and as optimised on one random ± stream, the same after each batch."""
+
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+import pytest
+
+from squallpy.logical.bind import compile_script
+from squallpy.optimizer.stages import STAGES, trace
+from squallpy.runtime.sources.source import MULT
+from squallpy.testing.compare import difference
+from squallpy.testing.engines import VolatileEngine
+
+STREAMS = """
+CREATE STREAM r (a INT, b INT, c BOOLEAN) USING csv OPTIONS (path 'r', op 'op');
+CREATE STREAM s (b INT, d INT) USING csv OPTIONS (path 's', op 'op');
+"""
+VALUES = {"a": (0, 1, 2, 3, None), "b": (0, 1, None), "c": (True, False, None), "d": (0, 1, 2, None)}
+FIELDS = {"r": "abc", "s": "bd"}
+QUERIES = {
+    "fold_constant_in_and": "SELECT a FROM r WHERE a > 1 AND TRUE",
+    "fold_constant_in_or": "SELECT a FROM r WHERE c OR FALSE OR NOT TRUE",
+    "fold_not": "SELECT a, d FROM r, s WHERE NOT (r.b = s.b) AND NOT NOT c AND NOT (r.a > s.d)",
+    "factor_conjunct_out_of_or": "SELECT a, d FROM r, s WHERE (r.b = s.b AND a = 1) OR (r.b = s.b AND d = 2)",
+    "merge_filters": "SELECT a FROM (SELECT * FROM (SELECT * FROM r WHERE a > 0) x WHERE b = 1) y WHERE c",
+    "push_filter_below_project": "SELECT k FROM (SELECT a + b AS k, c AS z FROM r) x WHERE k > 1 OR z",
+    "restrict_inputs_of_or": "SELECT a, d FROM r, s WHERE (a = 1 AND d = 2) OR (a > 1 AND d = 1) OR (a = 0 AND d = 0)",
+    "push_filter_below_join": "SELECT a, COUNT(*) FROM r JOIN s ON r.b = s.b AND d > 0 WHERE a + d > 1 AND c GROUP BY a",
+    "drop_true_filter": "SELECT a FROM r WHERE TRUE",
+}
+
+
+def rules() -> list[str]:
+    return list(dict.fromkeys(rule.__name__ for stage in STAGES for rule in (*stage.exprs, *stage.nodes)))
+
+
+def test_every_rule_is_here() -> None:
+    assert sorted(QUERIES) == sorted(rules())
+
+
+@pytest.mark.parametrize("rule", QUERIES)
+def test_rule_changes_its_query(rule: str) -> None:
+    (query,) = compile_script(f"{STREAMS} {QUERIES[rule]};", "q.sql", lambda relation: ()).queries
+    assert rule in [name for name, _ in trace(query.plan)]
+
+
+@pytest.mark.parametrize("rule", QUERIES)
+def differential_both_sides(rule: str, tmp_path: Path) -> None:
+    sides = [VolatileEngine(optimizer=True), VolatileEngine(optimizer=False)]
+    for number, side in enumerate(sides):
+        (tmp_path / str(number)).mkdir()
+        side.start(f"{STREAMS} {QUERIES[rule]};", tmp_path / str(number), {})
+    draw = Random(rule)
+    for batch in range(6):
+        changes = {name: rows(draw, FIELDS[name]) for name in FIELDS}
+        optimised, plain = (side.push(changes) for side in sides)
+        assert not difference(optimised, plain), f"changes of batch {batch}"
+        assert not difference(*(side.result() for side in sides)), f"after batch {batch}"
+
+
+def rows(draw: Random, fields: str) -> pa.Table:
+    """Up to 20 random changes of a stream, two inserts for each delete."""
+    count = draw.randrange(20)
+    columns = {f: pa.array([draw.choice(VALUES[f]) for _ in range(count)], kind(f)) for f in fields}
+    return pa.table({**columns, MULT: pa.array([draw.choice((1, 1, -1)) for _ in range(count)], pa.int64())})
+
+
+def kind(field: str) -> pa.DataType:
+    return pa.bool_() if field == "c" else pa.int64()
