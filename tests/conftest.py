@@ -6,7 +6,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-settings.register_profile("default", deadline=None)
+# the same examples every time, so that a run of the tests means the same everywhere; the thorough profile explores
+settings.register_profile("default", deadline=None, derandomize=True)
 settings.register_profile("thorough", deadline=None, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
