@@ -7,7 +7,8 @@ CREATE STREAM customer (
     c_phone      VARCHAR       NOT NULL,
     c_acctbal    DECIMAL(15,2) NOT NULL,
     c_mktsegment VARCHAR       NOT NULL,
-    c_comment    VARCHAR       NOT NULL
+    c_comment    VARCHAR       NOT NULL,
+    PRIMARY KEY (c_custkey)
 ) USING parquet OPTIONS (path 'data/customer.parquet');
 
 CREATE STREAM orders (
@@ -19,7 +20,8 @@ CREATE STREAM orders (
     o_orderpriority VARCHAR       NOT NULL,
     o_clerk         VARCHAR       NOT NULL,
     o_shippriority  INT           NOT NULL,
-    o_comment       VARCHAR       NOT NULL
+    o_comment       VARCHAR       NOT NULL,
+    PRIMARY KEY (o_orderkey)
 ) USING parquet OPTIONS (path 'data/orders.parquet');
 
 CREATE STREAM lineitem (
@@ -38,7 +40,8 @@ CREATE STREAM lineitem (
     l_receiptdate   DATE          NOT NULL,
     l_shipinstruct  VARCHAR       NOT NULL,
     l_shipmode      VARCHAR       NOT NULL,
-    l_comment       VARCHAR       NOT NULL
+    l_comment       VARCHAR       NOT NULL,
+    PRIMARY KEY (l_orderkey, l_linenumber)
 ) USING parquet OPTIONS (path 'data/lineitem.parquet');
 
 SELECT l_orderkey, SUM(l_extendedprice * (1 - l_discount)) AS revenue, o_orderdate, o_shippriority

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 Row = tuple[Any, ...]
 SHOWN = 5
-RELATIVE, ABSOLUTE = 1e-9, 1e-9  # NB: sums of doubles that cancel out leave a residue in the oracle as well
+RELATIVE, RESIDUE = 1e-9, 1e-9  # NB: sums of doubles that cancel out leave a residue in the oracle as well
 
 
 def rows_of(table: pa.Table) -> list[Row]:
@@ -25,13 +25,21 @@ def rows_of(table: pa.Table) -> list[Row]:
     return list(zip(*(column.to_pylist() for column in table.columns), strict=True)) if table.num_columns else []
 
 
-def difference(actual: pa.Table | Iterable[Row], expected: pa.Table | Iterable[Row], ordered: bool = False) -> str:
-    """What is missing in `actual` and what is too much, the first few; empty if nothing."""
+def difference(
+    actual: pa.Table | Iterable[Row],
+    expected: pa.Table | Iterable[Row],
+    ordered: bool = False,
+    residue: float = RESIDUE,
+) -> str:
+    """What is missing in `actual` and what is too much, the first few; empty if nothing.
+
+    Doubles may be off by `residue`, absolute, too: 0.0 where the expected ones are not the oracle's.
+    """
     mine = rows_of(actual) if isinstance(actual, pa.Table) else list(actual)
     right = rows_of(expected) if isinstance(expected, pa.Table) else list(expected)
     if ordered:
-        return _ordered(mine, right)
-    missing, extra = _unmatched(mine, right)
+        return _ordered(mine, right, residue)
+    missing, extra = _unmatched(mine, right, residue)
     if not missing and not extra:
         return ""
     lines = [f"{len(mine)} rows, expected {len(right)}"]
@@ -41,14 +49,14 @@ def difference(actual: pa.Table | Iterable[Row], expected: pa.Table | Iterable[R
     return "\n".join(lines)
 
 
-def _ordered(mine: Sequence[Row], right: Sequence[Row]) -> str:
+def _ordered(mine: Sequence[Row], right: Sequence[Row], residue: float) -> str:
     for number, (a, b) in enumerate(zip(mine, right, strict=False), 1):
-        if not same_row(a, b):
+        if not same_row(a, b, residue):
             return f"row {number} is {show(a)}, expected {show(b)}"
     return "" if len(mine) == len(right) else f"{len(mine)} rows, expected {len(right)}"
 
 
-def _unmatched(mine: Sequence[Row], right: Sequence[Row]) -> tuple[list[Row], list[Row]]:
+def _unmatched(mine: Sequence[Row], right: Sequence[Row], residue: float) -> tuple[list[Row], list[Row]]:
     """Rows of one bag without a partner in the other; only rows whose exact values agree are compared further."""
     inexact = _inexact(mine) | _inexact(right)
     waiting: dict[Row, list[Row]] = defaultdict(list)
@@ -57,7 +65,7 @@ def _unmatched(mine: Sequence[Row], right: Sequence[Row]) -> tuple[list[Row], li
     missing = []
     for row in right:
         candidates = waiting[_exact(row, inexact)]
-        partner = next((i for i, other in enumerate(candidates) if same_row(other, row)), None)
+        partner = next((i for i, other in enumerate(candidates) if same_row(other, row, residue)), None)
         if partner is None:
             missing.append(row)
         else:
@@ -79,11 +87,11 @@ def _exact(row: Row, inexact: set[int]) -> Row:
     return tuple((isinstance(value, bool), value) for i, value in enumerate(row) if i not in inexact)
 
 
-def same_row(a: Row, b: Row) -> bool:
-    return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))
+def same_row(a: Row, b: Row, residue: float = RESIDUE) -> bool:
+    return len(a) == len(b) and all(same(x, y, residue) for x, y in zip(a, b, strict=True))
 
 
-def same(a: Any, b: Any) -> bool:
+def same(a: Any, b: Any, residue: float = RESIDUE) -> bool:
     """Whether two values count as equal."""
     if a is None or b is None or isinstance(a, bool) or isinstance(b, bool):
         return a is b
@@ -92,7 +100,7 @@ def same(a: Any, b: Any) -> bool:
             if math.isnan(a) or math.isnan(b):
                 return math.isnan(a) and math.isnan(b)
             last = max((10.0 ** int(d.as_tuple().exponent) for d in (a, b) if isinstance(d, Decimal)), default=0.0)
-            return math.isclose(a, b, rel_tol=RELATIVE, abs_tol=max(ABSOLUTE, last))
+            return math.isclose(a, b, rel_tol=RELATIVE, abs_tol=max(residue, last))
         return a == b
     return bool(type(a) is type(b) and a == b)
 

@@ -3,7 +3,7 @@
 LocalEngine()                 in this process, its state in a checkpoint
 VolatileEngine()              in this process, its state nowhere: a restart begins with the first batch again
 PartitionedEngine(3)          three partitions in this process, every message sent as between processes
-SparkEngine(session, 3)       on Spark, every batch a run of its own that goes on where the one before ended
+SparkEngine(cluster, 3)       on Spark, every batch a run of its own that goes on where the one before ended
 
 All take `optimizer=False`, and then plan the query as it was bound.
 """
@@ -26,7 +26,7 @@ from squallpy.session import Compiled, Session, fingerprint
 from squallpy.testing.memory import MemorySource, PushedBatches, memory_input, with_mult
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from squallpy.runtime.spark.cluster import Cluster
 
 
 class MemoryEngine:
@@ -155,9 +155,9 @@ class SparkEngine(MemoryEngine):
 
     SPLITS = 2
 
-    def __init__(self, session: "SparkSession", partitions: int = 1, optimizer: bool = True) -> None:
+    def __init__(self, cluster: "Cluster", partitions: int = 1, optimizer: bool = True) -> None:
         super().__init__(partitions, optimizer)
-        self._session = session
+        self._cluster = cluster
 
     def _open(self, input: Input) -> None:
         plan, self._at = self._compiled.plan, self._place()
@@ -177,7 +177,7 @@ class SparkEngine(MemoryEngine):
             printed.append(self._result.apply(batch, [b"first" if batch == 0 else b"", *outputs]))
             return True
 
-        assert run(self._session, job, publish) == self._batches.batches - 1
+        assert run(self._cluster.session, job, publish) == self._batches.batches - 1
         (message,) = printed
         return unpack_changes(message)[0]
 

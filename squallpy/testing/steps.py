@@ -202,13 +202,13 @@ class _Run:
         for line in section.lines:
             sign, text = line.split(None, 1)
             expected += [(*typed(schema, split(text)), {"+": 1, "-": -1}[sign])]
-        if wrong := difference(self._changes, expected):
+        if wrong := difference(self._changes, expected, residue=0.0):
             raise _failure(self._steps, section, wrong)
 
     def _compare_result(self, section: Section, ordered: bool) -> None:
         result = self._engine.result()
         expected = [typed(result.schema, split(line)) for line in section.lines]
-        if wrong := difference(result, expected, ordered):
+        if wrong := difference(result, expected, ordered, residue=0.0):
             raise _failure(self._steps, section, wrong)
 
 

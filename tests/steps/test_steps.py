@@ -44,4 +44,4 @@ def step_local(path: Path, engine: str, tmp_path: Path) -> None:
 @pytest.mark.spark
 @pytest.mark.parametrize("name", ON_SPARK)
 def step_spark(name: str, tmp_path: Path, cluster: Any) -> None:
-    run_steps(Path(__file__).parent / f"{name}.slt", SparkEngine(cluster.session, ON_SPARK[name]), tmp_path)
+    run_steps(Path(__file__).parent / f"{name}.slt", SparkEngine(cluster, ON_SPARK[name]), tmp_path)
