@@ -78,7 +78,7 @@ class Case:
 
     def __post_init__(self) -> None:
         assert all(c.type is BOOLEAN or c.type == BOOLEAN for c, _ in self.whens)
-        assert all(v.type == self.type for _, v in self.whens) and self.otherwise.type == self.type
+        assert all(held_alike(v.type, self.type) for v in (*(v for _, v in self.whens), self.otherwise))
 
     @property
     def nullable(self) -> bool:
@@ -90,6 +90,11 @@ class Case:
 
 
 Expr = Column | Literal | Call | Cast | Case
+
+
+def held_alike(a: Type, b: Type) -> bool:
+    """Equal types, or types held alike: a join variable may stand for an INT and for a BIGINT column."""
+    return a == b or (a.is_integer and b.is_integer) or (a.kind is b.kind is Kind.DECIMAL and a.scale == b.scale)
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
