@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from squallpy.base.errors import SquallError, nearest
 from squallpy.base.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP, VARCHAR, Kind, Type, decimal
 from squallpy.catalog.relation import Field
+from squallpy.runtime.evaluate.vector import arrow_type
 
 Cast = Callable[[pa.Array], pa.Array]
 
@@ -42,21 +43,8 @@ def check_names(file: str, has: Sequence[str], wanted: Iterable[str]) -> None:
 
 
 def column_type(type: Type) -> pa.DataType:
-    """The Arrow type in which a source gives columns of a SQL type."""
-    match type.kind:
-        case Kind.BOOLEAN:
-            return pa.bool_()
-        case Kind.INT | Kind.BIGINT:
-            return pa.int64()
-        case Kind.DECIMAL:
-            return pa.decimal128(type.precision, type.scale)
-        case Kind.DOUBLE:
-            return pa.float64()
-        case Kind.DATE:
-            return pa.date32()
-        case Kind.TIMESTAMP:
-            return pa.timestamp("us")
-    return pa.string()
+    """The Arrow type in which a source gives columns of a SQL type: integers of either size in 64 bits."""
+    return pa.int64() if type.is_integer else arrow_type(type)
 
 
 def sql_type(type: pa.DataType) -> Type | None:
