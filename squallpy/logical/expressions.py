@@ -4,7 +4,7 @@ A literal holds the *physical* value of its type (`base/types.py`): DECIMAL scal
 Columns are ids; names are for people.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import Any
@@ -90,6 +90,43 @@ class Case:
 
 
 Expr = Column | Literal | Call | Cast | Case
+
+
+TRUE, FALSE = Literal(True, BOOLEAN), Literal(False, BOOLEAN)
+
+
+def conjuncts(predicate: Expr) -> tuple[Expr, ...]:
+    """a AND (b AND c)  →  a, b, c"""
+    return _operands(predicate, "and")
+
+
+def disjuncts(predicate: Expr) -> tuple[Expr, ...]:
+    """a OR (b OR c)  →  a, b, c"""
+    return _operands(predicate, "or")
+
+
+def conjunction(operands: Iterable[Expr]) -> Expr:
+    """a, b AND c, a  →  a AND b AND c; of nothing TRUE"""
+    return _combined("and", operands, TRUE)
+
+
+def disjunction(operands: Iterable[Expr]) -> Expr:
+    """a, b OR c, a  →  a OR b OR c; of nothing FALSE"""
+    return _combined("or", operands, FALSE)
+
+
+def _operands(expr: Expr, name: str) -> tuple[Expr, ...]:
+    match expr:
+        case Call(called, args) if called == name:
+            return tuple(operand for arg in args for operand in _operands(arg, name))
+    return (expr,)
+
+
+def _combined(name: str, operands: Iterable[Expr], neutral: Literal) -> Expr:
+    once = tuple(dict.fromkeys(each for operand in operands for each in _operands(operand, name)))
+    if len(once) < 2:
+        return once[0] if once else neutral
+    return Call(name, once, BOOLEAN, any(operand.nullable for operand in once))
 
 
 def held_alike(a: Type, b: Type) -> bool:

@@ -235,12 +235,6 @@ def nullable(function: Function, args: Args) -> bool:
     return any(arg.nullable for arg in args)
 
 
-def conjunction(conditions: list[Expr]) -> Expr:
-    """AND of one or more conditions, flat."""
-    flat = [part for c in conditions for part in (c.args if isinstance(c, Call) and c.name == "and" else (c,))]
-    return flat[0] if len(flat) == 1 else call("and", *flat)
-
-
 def case(whens: list[tuple[Expr, Expr]], otherwise: Expr) -> Case:
     """CASE with its values cast to their common type; SQ2005 if they have none."""
     values = [value for _, value in whens] + [otherwise]

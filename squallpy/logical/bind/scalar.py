@@ -14,8 +14,8 @@ from squallpy.logical.bind.aggregation import Aggregation
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.scope import Scope
 from squallpy.logical.coerce import cast, convert, number_literal
-from squallpy.logical.expressions import Expr, Literal
-from squallpy.logical.functions import call, case, conjunction
+from squallpy.logical.expressions import Expr, Literal, conjunction, disjunction
+from squallpy.logical.functions import call, case
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,7 @@ def connective(s: Scalars, node: exp.Connector) -> Expr:
         parts.append(spine.expression)
         spine = spine.this
     conditions = [replace(s, clause=kind.__name__.upper()).condition(part) for part in [spine, *reversed(parts)]]
-    return conjunction(conditions) if kind is exp.And else call("or", *conditions)
+    return (conjunction if kind is exp.And else disjunction)(conditions)
 
 
 @handles(exp.Not, args="this")
@@ -190,7 +190,7 @@ def membership(s: Scalars, node: exp.In) -> Expr:
     if all(isinstance(option, Literal) for option in options):
         return call("in", value, *options)
     tests = [call("=", value, option) for option in options]
-    return tests[0] if len(tests) == 1 else call("or", *tests)
+    return disjunction(tests)
 
 
 @handles(exp.Like, exp.ILike, args="this expression negate")

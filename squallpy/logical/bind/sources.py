@@ -5,15 +5,14 @@ from dataclasses import replace
 from sqlglot import exp
 
 from squallpy.base.errors import SquallError
-from squallpy.base.types import BOOLEAN
 from squallpy.catalog.catalog import View
 from squallpy.catalog.relation import Relation
 from squallpy.frontend.unsupported import JOINS, NODES, Unsupported
 from squallpy.logical.bind.context import Common, Context
 from squallpy.logical.bind.scalar import Scalars
 from squallpy.logical.bind.scope import Scope, Source
-from squallpy.logical.expressions import Expr, Literal
-from squallpy.logical.functions import call, conjunction
+from squallpy.logical.expressions import TRUE, Expr, conjunction
+from squallpy.logical.functions import call
 from squallpy.logical.nodes import Aggregate, Join, Node, Project, Scan
 
 
@@ -49,7 +48,7 @@ def bind_join(ctx: Context, join: exp.Join, left: Node, scope: Scope, first: exp
     on = join.args.get("on")
     if on is not None:
         condition = Scalars(ctx, scope, "ON").condition(on)
-        if condition != Literal(True, BOOLEAN):
+        if condition != TRUE:
             conditions.append(condition)
     return Join(left, right, conjunction(conditions) if conditions else None)
 

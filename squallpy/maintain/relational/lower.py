@@ -11,7 +11,7 @@ from itertools import count
 
 from squallpy.base.types import BOOLEAN
 from squallpy.catalog.relation import Relation
-from squallpy.logical.expressions import Call, Cast, Column, Expr, columns, substitute
+from squallpy.logical.expressions import Call, Cast, Column, Expr, columns, conjunction, conjuncts, substitute
 from squallpy.logical.nodes import Agg, Aggregate, Filter, Join, Limit, Node, Project, Query, Scan, Sort
 from squallpy.maintain.program import RESULT, Finish, Measure, View
 from squallpy.maintain.relational.calculus import Assign, Cmp, Factor, Lane, Rel
@@ -106,13 +106,7 @@ def _finish(post: list[Node], query: Query, printed: dict[int, Expr], node: Node
             case Sort(_, keys):
                 order = tuple((substitute(expr, mapping), down, nulls) for expr, down, nulls in keys)
     selected = tuple((name, mapping.get(c.id, c)) for name, c in zip(query.names, node.output, strict=True))
-    return _and(having), selected, order
-
-
-def _and(conjuncts: list[Expr]) -> Expr | None:
-    if len(conjuncts) <= 1:
-        return conjuncts[0] if conjuncts else None
-    return Call("and", tuple(conjuncts), BOOLEAN, any(c.nullable for c in conjuncts))
+    return conjunction(having) if having else None, selected, order
 
 
 def _block(node: Node) -> Block:
@@ -135,13 +129,6 @@ def _block(node: Node) -> Block:
         case Sort(child):
             return _block(child)  # an ordering inside a view or derived table orders nothing
     raise AssertionError(f"the binder let {type(node).__name__} below a join")
-
-
-def conjuncts(predicate: Expr) -> list[Expr]:
-    match predicate:
-        case Call("and", args):
-            return [c for arg in args for c in conjuncts(arg)]
-    return [predicate]
 
 
 class _Lanes:

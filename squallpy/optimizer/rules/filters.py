@@ -1,8 +1,16 @@
 """Filters: to where the rows come from."""
 
-from squallpy.logical.expressions import Expr, columns, substitute
+from squallpy.logical.expressions import (
+    TRUE,
+    Expr,
+    columns,
+    conjunction,
+    conjuncts,
+    disjunction,
+    disjuncts,
+    substitute,
+)
 from squallpy.logical.nodes import Filter, Join, Node, Project, Scan
-from squallpy.optimizer.rules.booleans import TRUE, combine, parts
 
 
 def drop_true_filter(node: Node) -> Node | None:
@@ -17,7 +25,7 @@ def merge_filters(node: Node) -> Node | None:
     """σ_p(σ_q(x)) → σ_{q ∧ p}(x)"""
     match node:
         case Filter(Filter(child, inner), outer):
-            return Filter(child, combine((*parts(inner, "and"), *parts(outer, "and")), "and"))
+            return Filter(child, conjunction((inner, outer)))
     return None
 
 
@@ -33,27 +41,27 @@ def restrict_inputs_of_or(node: Node) -> Node | None:
     """σ_{(r₁ ∧ s₁) ∨ (r₂ ∧ s₂)}(r × s) → the same with r₁ ∨ r₂ and s₁ ∨ s₂ besides, which each read one input."""
     match node:
         case Filter(Join() as child, predicate):
-            known = parts(predicate, "and")
+            known = conjuncts(predicate)
             implied = [i for c in known for scan in scans(child) if (i := _implied(c, scan)) is not None]
             new = tuple(i for i in implied if i not in known)
             if new and not any(_inside(child, i) for i in new):
-                return Filter(child, combine((*known, *new), "and"))
+                return Filter(child, conjunction((*known, *new)))
     return None
 
 
 def _implied(conjunct: Expr, scan: Scan) -> Expr | None:
     """What an OR over several inputs says about one of them."""
     mine = frozenset(scan.columns)
-    arms = [parts(arm, "and") for arm in parts(conjunct, "or")]
+    arms = [conjuncts(arm) for arm in disjuncts(conjunct)]
     if len(arms) == 1 or columns(conjunct) <= mine:
         return None
     own = [tuple(c for c in arm if columns(c) and columns(c) <= mine) for arm in arms]
-    return combine(tuple(combine(o, "and") for o in own), "or") if all(own) else None
+    return disjunction(map(conjunction, own)) if all(own) else None
 
 
 def _inside(node: Node, predicate: Expr) -> bool:
     """Whether a predicate already stands somewhere below."""
-    here = predicate in parts(node.predicate, "and") if isinstance(node, Filter) else False
+    here = predicate in conjuncts(node.predicate) if isinstance(node, Filter) else False
     return here or any(_inside(child, predicate) for child in node.inputs)
 
 
@@ -61,21 +69,21 @@ def push_filter_below_join(node: Node) -> Node | None:
     """σ_{p(r) ∧ q(s) ∧ t(r,s)}(r ⋈ s) → σ_p(r) ⋈_t σ_q(s)"""
     match node:
         case Filter(Join(left, right, on), predicate):
-            given = parts(predicate, "and")
+            given = conjuncts(predicate)
         case Join(left, right, on) if on is not None:
             given = ()
         case _:
             return None
-    every = (*(parts(on, "and") if on is not None else ()), *given)
+    every = (*(conjuncts(on) if on is not None else ()), *given)
     to_left = tuple(p for p in every if columns(p) and columns(p) <= frozenset(left.output))
     to_right = tuple(p for p in every if columns(p) and columns(p) <= frozenset(right.output) and p not in to_left)
     both = tuple(p for p in every if p not in to_left and p not in to_right)
     if not given and not to_left and not to_right:
         return None
     return Join(
-        Filter(left, combine(to_left, "and")) if to_left else left,
-        Filter(right, combine(to_right, "and")) if to_right else right,
-        combine(both, "and") if both else None,
+        Filter(left, conjunction(to_left)) if to_left else left,
+        Filter(right, conjunction(to_right)) if to_right else right,
+        conjunction(both) if both else None,
     )
 
 
