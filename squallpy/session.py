@@ -23,10 +23,11 @@ from squallpy.maintain.program import Program
 from squallpy.maintain.relational.lower import Lowered, lower
 from squallpy.maintain.relational.materialise import materialise
 from squallpy.maintain.relational.show import definition, fold, head, program_text
-from squallpy.optimizer.stages import optimise
+from squallpy.optimizer.stages import optimise, stages
 from squallpy.physical.place import place
 from squallpy.physical.plan import Plan
 from squallpy.physical.show import plan_text, stages_text
+from squallpy.runtime.evaluate.constant import constant
 
 if TYPE_CHECKING:  # what rows flow through is loaded when they do: EXPLAIN starts at once
     import pyarrow as pa
@@ -88,7 +89,7 @@ class Session:
 
     def compile(self, query: Query, partitions: int, sizes: dict[str, int]) -> Compiled:
         """Query → optimised query → calculus → trigger program → physical plan."""
-        optimised = optimise(query) if self.settings.optimizer else query
+        optimised = optimise(query, stages(constant)) if self.settings.optimizer else query
         lowered = lower(optimised)
         program = materialise(lowered.view, lowered.finish, lowered.relations)
         return Compiled(query, optimised, lowered, program, place(program, partitions, sizes))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from squallpy.logical.expressions import Expr, transform
 from squallpy.logical.nodes import Aggregate, Filter, Join, Limit, Node, Project, Query, Sort
 from squallpy.optimizer.rules import booleans, filters
+from squallpy.optimizer.rules.constants import Evaluate, fold_case, fold_constant
 
 NodeRule = Callable[[Node], Node | None]
 ExprRule = Callable[[Expr], Expr | None]
@@ -21,36 +22,40 @@ class Stage:
     exprs: tuple[ExprRule, ...] = ()
 
 
-STAGES = (
-    Stage(
-        "normalise predicates",
-        "first, so that conjuncts hidden in OR and NOT are seen by what follows",
-        exprs=(
-            booleans.fold_constant_in_and,
-            booleans.fold_constant_in_or,
-            booleans.fold_not,
-            booleans.factor_conjunct_out_of_or,
+def stages(evaluate: Evaluate) -> tuple[Stage, ...]:
+    """The whole optimizer; `evaluate` computes a constant as the runtime would."""
+    return (
+        Stage(
+            "normalise expressions",
+            "first, so that conjuncts hidden in constants, OR and NOT are seen by what follows",
+            exprs=(
+                fold_constant(evaluate),
+                fold_case,
+                booleans.fold_constant_in_and,
+                booleans.fold_constant_in_or,
+                booleans.fold_not,
+                booleans.factor_conjunct_out_of_or,
+            ),
         ),
-    ),
-    Stage(
-        "restrict inputs",
-        "before filters move: afterwards an OR over two inputs is a join condition",
-        nodes=(filters.merge_filters, filters.push_filter_below_project, filters.restrict_inputs_of_or),
-    ),
-    Stage(
-        "push filters",
-        "last, when all conjuncts are known: smaller deltas and smaller views",
-        nodes=(
-            filters.drop_true_filter,
-            filters.merge_filters,
-            filters.push_filter_below_project,
-            filters.push_filter_below_join,
+        Stage(
+            "restrict inputs",
+            "before filters move: afterwards an OR over two inputs is a join condition",
+            nodes=(filters.merge_filters, filters.push_filter_below_project, filters.restrict_inputs_of_or),
         ),
-    ),
-)
+        Stage(
+            "push filters",
+            "last, when all conjuncts are known: smaller deltas and smaller views",
+            nodes=(
+                filters.drop_true_predicate,
+                filters.merge_filters,
+                filters.push_filter_below_project,
+                filters.push_filter_below_join,
+            ),
+        ),
+    )
 
 
-def optimise(query: Query, stages: tuple[Stage, ...] = STAGES) -> Query:
+def optimise(query: Query, stages: tuple[Stage, ...]) -> Query:
     """The query with all stages applied; its output columns stay what they were."""
     plan = query.plan
     for _, changed in trace(query.plan, stages):
@@ -58,7 +63,7 @@ def optimise(query: Query, stages: tuple[Stage, ...] = STAGES) -> Query:
     return query if plan is query.plan else replace(query, plan=plan)
 
 
-def trace(plan: Node, stages: tuple[Stage, ...] = STAGES) -> Iterator[tuple[str, Node]]:
+def trace(plan: Node, stages: tuple[Stage, ...]) -> Iterator[tuple[str, Node]]:
     """Each rule that changed something, with the plan after it (EXPLAIN TRACE)."""
     for stage in stages:
         changed = True
@@ -90,16 +95,48 @@ def rewrite(node: Node, rule: NodeRule) -> Node:
 
 
 def rewrite_exprs(node: Node, rule: ExprRule) -> Node:
-    """One pass of an expression rule over all predicates of a plan."""
+    """One pass of an expression rule over all expressions of a plan."""
     node = with_inputs(node, tuple(rewrite_exprs(child, rule) for child in node.inputs))
+    old = expressions(node)
+    new = tuple(transform(expr, rule) for expr in old)
+    return node if all(a is b for a, b in zip(old, new, strict=True)) else with_expressions(node, new)
+
+
+def expressions(node: Node) -> tuple[Expr, ...]:
+    """What an operator computes, its inputs aside."""
     match node:
         case Filter(_, predicate):
-            new = transform(predicate, rule)
-            return node if new is predicate else replace(node, predicate=new)
+            return (predicate,)
         case Join(_, _, on) if on is not None:
-            new = transform(on, rule)
-            return node if new is on else replace(node, on=new)
-    return node
+            return (on,)
+        case Project(_, items):
+            return tuple(expr for _, expr in items)
+        case Aggregate(_, keys, aggs):
+            return (*(expr for _, expr in keys), *(agg.arg for _, agg in aggs if agg.arg is not None))
+        case Sort(_, keys):
+            return tuple(expr for expr, _, _ in keys)
+    return ()
+
+
+def with_expressions(node: Node, new: tuple[Expr, ...]) -> Node:
+    """The node with other expressions, in the order of `expressions`."""
+    rest = iter(new)
+    match node:
+        case Filter():
+            return replace(node, predicate=next(rest))
+        case Join():
+            return replace(node, on=next(rest))
+        case Project(_, items):
+            return replace(node, items=tuple((column, next(rest)) for column, _ in items))
+        case Aggregate(_, keys, aggs):
+            return replace(
+                node,
+                keys=tuple((column, next(rest)) for column, _ in keys),
+                aggs=tuple((column, agg if agg.arg is None else replace(agg, arg=next(rest))) for column, agg in aggs),
+            )
+        case Sort(_, keys):
+            return replace(node, keys=tuple((next(rest), down, nulls) for _, down, nulls in keys))
+    raise AssertionError(f"{type(node).__name__} computes nothing")
 
 
 def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
@@ -114,4 +151,4 @@ def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
     raise AssertionError(f"{type(node).__name__} has no inputs")
 
 
-__all__ = ["STAGES", "Stage", "optimise", "rewrite", "trace"]
+__all__ = ["Stage", "optimise", "rewrite", "stages", "trace"]

@@ -7,7 +7,8 @@ from squallpy.maintain.program import Program
 from squallpy.maintain.relational.lower import lower
 from squallpy.maintain.relational.materialise import materialise
 from squallpy.maintain.relational.show import program_text
-from squallpy.optimizer.stages import optimise
+from squallpy.optimizer.stages import optimise, stages
+from squallpy.runtime.evaluate.constant import constant
 
 RST = """
 CREATE STREAM r (a INT NOT NULL, b INT NOT NULL) USING csv OPTIONS (path 'r');
@@ -18,7 +19,7 @@ CREATE STREAM t (c INT NOT NULL, d INT NOT NULL) USING csv OPTIONS (path 't');
 
 def program(sql: str, relations: str = RST) -> Program:
     (query,) = compile_script(f"{relations} {sql};", "q.sql", lambda relation: ()).queries
-    lowered = lower(optimise(query))
+    lowered = lower(optimise(query, stages(constant)))
     return materialise(lowered.view, lowered.finish, lowered.relations)
 
 

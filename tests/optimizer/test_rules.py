@@ -4,7 +4,8 @@ import pytest
 
 from squallpy.logical.bind import compile_script
 from squallpy.logical.show import show
-from squallpy.optimizer.stages import STAGES, optimise, trace
+from squallpy.optimizer.stages import optimise, stages, trace
+from squallpy.runtime.evaluate.constant import constant
 
 RELATIONS = """
 CREATE STREAM r (a INT NOT NULL, b INT NOT NULL) USING csv OPTIONS (path 'r');
@@ -12,9 +13,12 @@ CREATE STREAM s (b INT NOT NULL, c INT NOT NULL) USING csv OPTIONS (path 's');
 """
 
 
+STAGES = stages(constant)
+
+
 def plan(sql: str) -> str:
     (query,) = compile_script(f"{RELATIONS} {sql};", "q.sql", lambda relation: ()).queries
-    return show(optimise(query).plan)
+    return show(optimise(query, STAGES).plan)
 
 
 @pytest.mark.parametrize(
@@ -33,8 +37,61 @@ def test_predicates(where: str, expected: str) -> None:
     assert expected.replace("((b = 2) OR (b = 3))", "(b = 2 OR b = 3)") in lines, lines
 
 
-def test_true_filter_is_dropped() -> None:
-    assert "Filter" not in plan("SELECT r.a FROM r WHERE TRUE")
+@pytest.mark.parametrize(
+    ("constant", "expected"),
+    [
+        ("1 + 10", "11"),
+        ("2.50 * 4 - 0.5", "9.50"),
+        ("1 / 4", "0.25"),
+        ("1 / 0", "NULL"),
+        ("7 % 0", "NULL"),
+        ("1 + NULL", "NULL"),
+        ("4611686018427387904 * 2", "4611686018427387904 * 2"),
+        ("9223372036854775807 + 1", "9223372036854775807 + 1"),
+        ("CAST('20' || '24' AS INT)", "2024"),
+        ("CAST('x' || 'y' AS INT)", "CAST('xy' AS INT)"),
+        ("CAST(CAST(2 AS DOUBLE) / 3 AS DECIMAL(4,2))", "0.67"),
+        ("DATE '1995-01-31' + INTERVAL '1' MONTH", "DATE '1995-02-28'"),
+        ("DATE_ADD(DATE '9999-12-31', 1 + 1)", "ADD_DAYS(DATE '9999-12-31', 2)"),
+        ("EXTRACT(YEAR FROM DATE '1995-03-15') + 1", "1996"),
+        ("UPPER(SUBSTRING('stream', 1 + 1, 2))", "'TR'"),
+        ("CASE WHEN 1 > 2 THEN 'a' WHEN NULL THEN 'b' END", "NULL"),
+        ("COALESCE(NULL, 2, 3)", "2"),
+        (
+            "CASE WHEN FALSE THEN 9223372036854775807 + 1 WHEN r.a > 0 THEN 2 ELSE 3 END",
+            "CASE WHEN a > 0 THEN 2 ELSE 3 END",
+        ),
+        ("CASE WHEN r.a > 0 THEN 1 WHEN 1 = 1 THEN r.a ELSE 3 END", "CASE WHEN a > 0 THEN 1 ELSE a END"),
+        ("CASE WHEN TRUE THEN r.a ELSE 9223372036854775807 + 1 END", "CAST(a AS BIGINT)"),
+        ("NULL AND 1 = 2", "FALSE"),
+        ("NULL OR 1 = 2", "NULL"),
+        ("2 IN (1, NULL)", "NULL"),
+        ("'abc' LIKE 'a%'", "TRUE"),
+    ],
+)
+def test_constants(constant: str, expected: str) -> None:
+    assert plan(f"SELECT r.a, {constant} AS x FROM r").splitlines()[0] == f"Project a, x := {expected}"
+
+
+def test_constants_are_folded_everywhere() -> None:
+    keys = "a + (1 + 1)"
+    text = plan(
+        f"SELECT {keys} AS k, SUM(2 * 3) AS s FROM r GROUP BY {keys} HAVING COUNT(*) > 1 + 1 ORDER BY s + (1 + 1)"
+    )
+    assert "Sort s + 2" in text and "Filter COUNT(*) > 2" in text and "a + 2: SUM(6), COUNT(*)" in text, text
+
+
+@pytest.mark.parametrize(
+    "where", ["TRUE", "1 = 1", "1 + 10 > 2 AND NOT 1 > 2", "DATE '1995-01-31' < DATE '1995-02-01'"]
+)
+def test_what_is_always_true_is_dropped(where: str) -> None:
+    assert "Filter" not in plan(f"SELECT r.a FROM r WHERE {where}")
+    assert "Cross" in plan(f"SELECT r.a FROM r JOIN s ON {where}")
+
+
+@pytest.mark.parametrize("where", ["FALSE", "1 = 2", "r.a = 1 AND 1 + 1 = 3"])
+def test_what_is_never_true_is_all_that_is_left(where: str) -> None:
+    assert plan(f"SELECT r.a FROM r WHERE {where}").splitlines()[1].strip() == "Filter FALSE"
 
 
 def test_filters_move_below_joins() -> None:
@@ -63,8 +120,8 @@ def test_filter_moves_below_a_view() -> None:
 
 def test_an_unchanged_plan_is_the_same_object() -> None:
     (query,) = compile_script(f"{RELATIONS} SELECT a FROM r;", "q.sql", lambda relation: ()).queries
-    assert optimise(query) is query
-    assert list(trace(query.plan)) == []
+    assert optimise(query, STAGES) is query
+    assert list(trace(query.plan, STAGES)) == []
 
 
 def test_stages_say_why() -> None:

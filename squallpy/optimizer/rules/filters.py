@@ -13,11 +13,13 @@ from squallpy.logical.expressions import (
 from squallpy.logical.nodes import Filter, Join, Node, Project, Scan
 
 
-def drop_true_filter(node: Node) -> Node | None:
-    """σ_TRUE(x) → x"""
+def drop_true_predicate(node: Node) -> Node | None:
+    """σ_TRUE(x) → x;  r ⋈_TRUE s → r × s"""
     match node:
         case Filter(child, predicate) if predicate == TRUE:
             return child
+        case Join(left, right, on) if on == TRUE:
+            return Join(left, right)
     return None
 
 

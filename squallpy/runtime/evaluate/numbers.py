@@ -25,7 +25,7 @@ def masked(vec: Vec) -> Any:
 
 
 def _widen(values: Any) -> Any:
-    return values.astype(object) if np.ndim(values) else int(values)
+    return values.astype(object) if np.ndim(values) else np.asarray(int(values), object)
 
 
 def digits_bound(type: Type) -> int:
