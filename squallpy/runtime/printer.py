@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from squallpy.base.errors import SquallError
 from squallpy.base.rings import Ring
@@ -15,7 +14,8 @@ from squallpy.runtime.deltas import decode
 from squallpy.runtime.evaluate.compiled import compiled
 from squallpy.runtime.evaluate.logic import is_true
 from squallpy.runtime.evaluate.numbers import LIMIT, largest
-from squallpy.runtime.evaluate.vector import Frame, Vec, arrow_type, full, to_arrow
+from squallpy.runtime.evaluate.order import ordinals
+from squallpy.runtime.evaluate.vector import Frame, Vec, arrow_type, full, take, to_arrow
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.lanes import unpack
 from squallpy.runtime.kernels.storage import Words
@@ -81,22 +81,12 @@ class Printer:
 
     def order(self, frame: Frame, rows: Words) -> Any:
         """A permutation of `rows` by ORDER BY, then by their keys, so that equal rows have one order too; stable."""
-        columns: dict[str, Any] = {}
-        keys = []
-        for i, (function, type, down, nulls) in enumerate(self._order):
-            array = to_arrow(function(frame), type, frame.rows).take(pa.array(rows))
-            if array.null_count:  # NULLs are placed per key
-                columns[f"n{i}"] = pc.is_null(array).cast(pa.int8())
-                keys.append((f"n{i}", "descending" if nulls else "ascending"))
-            if type.kind is Kind.DOUBLE:  # NaN is above all else; Arrow sorts it last either way
-                columns[f"o{i}"] = pc.is_nan(array).cast(pa.int8())
-                keys.append((f"o{i}", "descending" if down else "ascending"))
-            columns[f"k{i}"] = array
-            keys.append((f"k{i}", "descending" if down else "ascending"))
-        for i, key in enumerate(self._keys):
-            columns[f"t{i}"] = to_arrow(frame[key.id], key.type, frame.rows).take(pa.array(rows))
-            keys.append((f"t{i}", "ascending"))
-        return np.asarray(pc.sort_indices(pa.table(columns), sort_keys=keys)) if keys else np.arange(len(rows))
+        ranks: list[Any] = []
+        for function, type, down, nulls_first in self._order:
+            ranks += _ranks(take(full(function(frame), type, frame.rows), rows), type, down, nulls_first)
+        for key in self._keys:
+            ranks += _ranks(take(full(frame[key.id], key.type, frame.rows), rows), key.type)
+        return np.lexsort(ranks[::-1]) if ranks else np.arange(len(rows))
 
     def _sum(self, terms: tuple[tuple[int, int], ...], words: Words) -> Any:
         """Σ coefficient · lane."""
@@ -125,6 +115,14 @@ class Printer:
                 mean = np.asarray(total / np.where(valid, count, 1), np.float64) / 10.0**measure.scale
             return Vec(mean, valid)
         return Vec(_fitted(total, type), valid)
+
+
+def _ranks(vec: Vec, type: Type, down: bool = False, nulls_first: bool = False) -> list[Any]:
+    """What to sort by, first things first."""
+    rank = ~ordinals(vec, type) if down else ordinals(vec, type)
+    if vec.valid is None:
+        return [rank]
+    return [vec.valid if nulls_first else ~vec.valid, np.where(vec.valid, rank, 0)]
 
 
 def _fitted(total: Any, type: Type) -> Any:

@@ -5,6 +5,8 @@ it changes, so those and the known ones are sorted together; what falls behind t
 are left than are printed is the whole result sorted again.
 """
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 
@@ -22,12 +24,12 @@ class TopK:
 
     def __init__(self, printer: Printer, pool: str, key_width: int, offset: int, limit: int | None) -> None:
         self._printer, self._pool, self._offset, self._limit = printer, pool, offset, limit
-        self._groups = Pool(key_width, Payload((Ring.COUNT,)))
         self._wanted = offset + (limit or 0)
         self._store: Store | None = None
-        self._known: Words = np.empty((0, 0), np.int64)
+        self._known = Pool(key_width, Payload((Ring.COUNT,)))
         self._bar: tuple[Words, Words] | None = None  # key and payload of the last known group when it became the bar
         self.shown: pa.Table | None = None
+        self._head: tuple[Words, Words, Words] = (np.empty(0, np.int64),) * 3  # keys, payloads and times of `shown`
 
     def before(self, store: Store) -> pa.Table:
         """What is printed of a store that nothing has been added to since the last `after`."""
@@ -37,28 +39,34 @@ class TopK:
         return self.shown
 
     def after(self, store: Store, changed: Words) -> pa.Table:
-        """What is printed of the store after the groups `changed` have changed."""
+        """What is printed of the store after the groups `changed`, each named once, have changed."""
         if self._limit is None or self._store is not store:
             self._sort_all(store)
         else:
-            self._sort_known(store, self._with_known(changed))
+            known = self._known.probe(changed) >= 0
+            near = known | self._near(store, changed)
+            if near.any():
+                self._sort_known(store, np.concatenate([self._known.keys, changed[near & ~known]]))
         assert self.shown is not None
         return self.shown
 
-    def _with_known(self, changed: Words) -> Words:
-        """The known and the changed groups, each once."""
-        self._groups.clear()
-        for keys in (self._known, changed):
-            self._groups.upsert(keys, np.ones((len(keys), 1), np.int64))
-        return self._groups.rows()[0]
+    def _near(self, store: Store, keys: Words) -> Any:
+        """Which groups may sort before the bar."""
+        if self._bar is None:
+            return np.ones(len(keys), bool)
+        pool = store[self._pool]
+        keys, words = self._barred(keys, payloads_at(pool.words, pool.probe(keys)))
+        return self._printer.not_after_last(self._printer.frame(keys, words, store.dictionary))[:-1]
+
+    def _barred(self, keys: Words, words: Words) -> tuple[Words, Words]:
+        """Groups with the bar behind them."""
+        if self._bar is None:
+            return keys, words
+        return np.concatenate([keys, self._bar[0]]), np.concatenate([words, self._bar[1]])
 
     def _sort_known(self, store: Store, keys: Words) -> None:
         pool = store[self._pool]
-        words = payloads_at(pool.words, pool.probe(keys))
-        if self._bar:
-            keys, words = np.concatenate([keys, self._bar[0]]), np.concatenate([words, self._bar[1]])
-            near = np.flatnonzero(self._printer.not_after_last(self._printer.frame(keys, words, store.dictionary)))
-            keys, words = keys[near], words[near]
+        keys, words = self._barred(keys, payloads_at(pool.words, pool.probe(keys)))
         frame = self._printer.frame(keys, words, store.dictionary)
         times = self._printer.times(frame, words)
         if self._bar:
@@ -79,15 +87,21 @@ class TopK:
         rows = np.flatnonzero(times)
         rows = rows[self._printer.order(frame, rows)]
         self._bar = None
+        if self._store is not store:
+            self.shown = None  # its strings may have other numbers
         self._remember(store, keys[rows], words[rows], times[rows])
 
     def _remember(self, store: Store, keys: Words, words: Words, times: Words) -> None:
         """Keep sorted groups as the known ones, cut when they have become many, and print the first."""
-        if len(keys) > 4 * (self._wanted + SPARE):
+        if len(keys) > 2 * (self._wanted + SPARE):
             keys = keys[: self._wanted + SPARE]
             self._bar = keys[-1:].copy(), words[len(keys) - 1 : len(keys)].copy()
-        self._store, self._known = store, keys
+        self._store = store
+        self._known.clear()
+        self._known.upsert(keys, np.ones((len(keys), 1), np.int64))
         stop = None if self._limit is None else self._wanted  # each group is printed at least once
-        printed = np.repeat(np.arange(len(keys[:stop])), times[:stop])[self._offset : stop]
-        head = self._printer.frame(keys[:stop], words[:stop], store.dictionary)
-        self.shown = self._printer.table(head).take(pa.array(printed))
+        head = keys[:stop], words[:stop], times[:stop]
+        if self.shown is None or not all(map(np.array_equal, head, self._head)):
+            frame = self._printer.frame(head[0], head[1], store.dictionary)
+            printed = np.repeat(np.arange(len(head[0])), head[2])[self._offset : stop]
+            self._head, self.shown = head, self._printer.table(frame).take(pa.array(printed))

@@ -28,6 +28,15 @@ def hash_row(row: int, width: int) -> int:
 
 
 @inlined
+def hash_picked(row: int, picks: int, width: int) -> int:
+    """Hash of `width` words of the row at address `row`: those whose positions stand at address `picks`."""
+    h = _A
+    for i in range(width):
+        h = mix(h ^ load(row, load(picks, i)), _C ^ i)
+    return h * _D
+
+
+@inlined
 def hash_bytes(start: int, length: int) -> int:
     """Hash of `length` bytes at address `start`, a function of nothing else."""
     h = mix(length ^ _B, _A)

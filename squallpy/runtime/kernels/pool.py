@@ -59,7 +59,7 @@ class Pool:
             regions,
             scalars=1 + layout.STATE * len(slices),
             constants=[*fixed, *rings, *bounds],
-            scratch=layout.CHUNK + key_width,
+            scratch=layout.CHUNK * (1 + len(slices)) + key_width,
         )
 
     def upsert(self, keys: Words, words: Words) -> None:
@@ -118,25 +118,25 @@ class Pool:
         return f"Pool({self.key_width} → {rings}; {len(self)} records)"
 
     def _grow(self) -> None:
-        """Double whatever stands in the way of one more record."""
-        area, count = self._area, len(self)
-        assert count < 2**31 - 1, "a pool holds fewer than 2³¹ records"
+        """Double whatever stands in the way of one more chunk of records."""
+        area, count = self._area, len(self) + layout.CHUNK
+        assert count < 2**31, "a pool holds fewer than 2³¹ records"
         if count * 8 >= area.words(_INDEX) * 5:
             self._grow_index(_INDEX)
-        for region, width in ((_KEYS, self.key_width), (_WORDS, self.payload.width)):
-            if (count + 1) * width > area.words(region):
-                area.grow(region, 2 * area.words(region))
+        needs = [(_KEYS, count * self.key_width), (_WORDS, count * self.payload.width)]
         for s, columns in enumerate(self.slices):
             first, state = _SLICE + 4 * s, layout.SLICE_STATE + layout.STATE * s
-            if area.head[state + layout.LIVE] * 8 >= area.words(first) * 5:
+            live, top, arena = (area.head[state + i] for i in (layout.LIVE, layout.TOP, layout.ARENA_TOP))
+            if (live + layout.CHUNK) * 8 >= area.words(first) * 5:
                 self._grow_index(first)
-            for region, needed in (
-                (first + 1, (area.head[state + layout.TOP] + 1) * (layout.GROUP_KEY + len(columns))),
-                (first + 2, area.head[state + layout.ARENA_TOP] + 2 * (count + 1)),
-                (first + 3, count + 1),
-            ):
-                if needed > area.words(region):
-                    area.grow(region, max(needed, 2 * area.words(region)))
+            needs += [
+                (first + 1, (top + layout.CHUNK) * (layout.GROUP_KEY + len(columns))),
+                (first + 2, arena + layout.ARENA_ROOM * count),
+                (first + 3, count),
+            ]
+        for region, words in needs:
+            if words > area.words(region):
+                area.grow(region, max(words, 2 * area.words(region)))
 
     def _grow_index(self, region: int) -> None:
         old, new = self._area.replace(region, 2 * self._area.words(region))

@@ -12,7 +12,7 @@ from squallpy.runtime.kernels.area import HEAD
 from squallpy.runtime.kernels.arithmetic import exact_add, real_add
 from squallpy.runtime.kernels.compiled import GIVEN_MATRIX, VECTOR, Vector, address, inlined, kernel
 from squallpy.runtime.kernels.hashing import hash_row
-from squallpy.runtime.kernels.index import LOW, full, home, remove, seek, seek_number, wipe
+from squallpy.runtime.kernels.index import HIGH, LOW, full, home, remove, seek, seek_number, wipe
 from squallpy.runtime.kernels.machine import as_float, as_word, load, prefetch, store
 from squallpy.runtime.kernels.slices import ask_link, ask_unlink, has_room, link, renumber, unlink, unlink_all
 from squallpy.runtime.kernels.storage import Words
@@ -85,7 +85,7 @@ def _drop(frame: Vector, position: int, record: int, count: int) -> None:
     last = count - 1
     if record != last:
         other = seek_number(table, size, hash_row(keys + last * wide, frame[at.KEY]), last)
-        store(table, other, (load(table, other) & ~LOW) | (record + 1))
+        store(table, other, (load(table, other) & HIGH) | (record + 1))
         _copy(keys + record * wide, keys + last * wide, frame[at.KEY])
         _copy(words + record * broad, words + last * broad, frame[at.PAYLOAD])
         renumber(frame, last, record)
@@ -112,28 +112,28 @@ def _ask(frame: Vector, base: int, row: int, rows: int) -> None:
 @inlined
 def _ask_slices(frame: Vector, base: int, given: int, row: int, rows: int, count: int) -> None:
     """Ask for the cache lines by which records that probably come, go or move will be linked and unlinked."""
-    places, wide, broad = frame[at.PLACES], 8 * frame[at.KEY], 8 * frame[at.PAYLOAD]
+    places, scratch, wide, broad = frame[at.PLACES], frame[at.SCRATCH], 8 * frame[at.KEY], 8 * frame[at.PAYLOAD]
+    table, size, words = frame[places], frame[places + 1], frame[places + at.WORDS]
     for depth in range(3):
         last = count
         for j in range(rows):
-            entry = load(frame[places], home(frame[frame[at.SCRATCH] + j], frame[places + 1]))
-            if entry == 0:
-                ask_link(frame, base + (row + j) * wide, depth)
-            else:
+            ask_link(frame, base + (row + j) * wide, j, depth)
+            entry = load(table, home(frame[scratch + j], size))
+            if entry != 0 and (entry ^ frame[scratch + j]) & HIGH == 0:
                 record = (entry & LOW) - 1
-                if load(frame[places + at.WORDS] + record * broad, 0) + load(given + (row + j) * broad, 0) == 0:
+                if load(words + record * broad, 0) + load(given + (row + j) * broad, 0) == 0:
                     ask_unlink(frame, record, depth)
                     last -= 1  # which will move into the gap
                     if last >= 0:
                         ask_unlink(frame, last, depth)
                         if depth == 0:
                             h = hash_row(frame[places + at.KEYS] + last * wide, frame[at.KEY])
-                            prefetch(frame[places] + 8 * home(h, frame[places + 1]))
+                            prefetch(table + 8 * home(h, size))
 
 
 @kernel(f"int64({VECTOR}, {GIVEN_MATRIX}, {GIVEN_MATRIX}, int64)")
 def upsert_records(frame: Vector, rows: Vector, payloads: Vector, start: int) -> int:
-    """Add rows `start` and after. Returns the first row that found no room, or the number of rows; −1: bad shapes."""
+    """Add rows `start` and after. Returns the first row of a chunk without room, or their number; −1: bad shapes."""
     n, key, payload = rows.shape[0], frame[at.KEY], frame[at.PAYLOAD]
     if rows.shape[1] != key or payloads.shape[1] != payload or payloads.shape[0] != n:
         return -1
@@ -142,9 +142,16 @@ def upsert_records(frame: Vector, rows: Vector, payloads: Vector, start: int) ->
     wide, broad = 8 * key, 8 * payload
     base, given = address(rows), address(payloads)
     count = load(head, at.COUNT)
-    room = min(frame[places + at.KEYS + 1] // key if key > 0 else 1, frame[places + at.WORDS + 1] // payload)
     for chunk in range(start, n, at.CHUNK):
         here = min(at.CHUNK, n - chunk)
+        if (
+            full(count + at.CHUNK, size)
+            or (count + at.CHUNK) * key > frame[places + at.KEYS + 1]
+            or (count + at.CHUNK) * payload > frame[places + at.WORDS + 1]
+            or not has_room(frame, count)
+        ):
+            store(head, at.COUNT, count)
+            return chunk
         _ask(frame, base, chunk, here)
         if frame[at.SLICES] > 0:
             _ask_slices(frame, base, given, chunk, here, count)
@@ -160,13 +167,10 @@ def upsert_records(frame: Vector, rows: Vector, payloads: Vector, start: int) ->
                     _drop(frame, position, record, count)
                     count -= 1
             elif not _is_zero(frame, source):
-                if count >= room or full(count, size) or not has_room(frame, count):
-                    store(head, at.COUNT, count)
-                    return chunk + j
-                store(table, position, (h & ~LOW) | (count + 1))
+                store(table, position, (h & HIGH) | (count + 1))
                 _copy(keys + count * wide, row, key)
                 _copy(words + count * broad, source, payload)
-                link(frame, count, row)
+                link(frame, count, row, j)
                 count += 1
     store(head, at.COUNT, count)
     return n
@@ -200,5 +204,5 @@ def clear_records(frame: Vector) -> None:
     else:
         for record in range(count):
             wipe(table, size, hash_row(keys + record * 8 * key, key))
-    unlink_all(frame)
+    unlink_all(frame, count)
     store(head, at.COUNT, 0)

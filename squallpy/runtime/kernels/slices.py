@@ -1,10 +1,12 @@
 """Secondary indexes of a pool: from the values of some key columns to the records that have them.
 
-    slice on column 0:   index → group (7 | start 64, length 3) → arena[64:67] = records 0, 5, 9 → where[5] = (group, 1)
+    slice on column 0:   index → (7) group 1: start 64, length 3 → arena[64:67] = records 0, 5, 9 → where[5] = (1, 1)
+                               → (8) record 4, which is alone
 
-Each group's records stand together in the arena, so a slice reads memory in order; `where` tells each record's place in
-its posting, so unlinking takes constant time. A posting that a deletion left out of order is sorted when it is next
-read: what a slice answers then depends on the records alone, not on how they came to be.
+A record that is alone with its values stands in the index itself. The records of a group stand together in the arena,
+so a slice reads memory in order; `where` tells each record's place, so unlinking takes constant time. A posting that a
+deletion left out of order is sorted when it is next read: what a slice answers then depends on the records alone, not
+on how they came to be.
 
 Source: the multi-indexed record pools of `dbtoaster-batch-ivm` §5.2.1.
 """
@@ -14,10 +16,12 @@ import numpy as np
 from squallpy.runtime.kernels import layout as at
 from squallpy.runtime.kernels.area import HEAD
 from squallpy.runtime.kernels.compiled import GIVEN_MATRIX, VECTOR, Vector, address, inlined, kernel
-from squallpy.runtime.kernels.hashing import hash_row
-from squallpy.runtime.kernels.index import LOW, full, home, remove, seek, seek_number, wipe
+from squallpy.runtime.kernels.hashing import hash_picked
+from squallpy.runtime.kernels.index import HIGH, LOW, full, home, remove, seek_number, wipe
 from squallpy.runtime.kernels.machine import load, prefetch, shift_right, store
 from squallpy.runtime.kernels.storage import Words
+
+ALONE = 1 << 31  # numbers from here on are no group's, but stand for record `number − ALONE`
 
 
 @inlined
@@ -31,46 +35,92 @@ def _place(frame: Vector, s: int) -> int:
 
 
 @inlined
+def _columns(frame: Vector, s: int) -> int:
+    """Where in the frame the slice's columns begin: how many, then which."""
+    return frame[at.BOUNDS] + s * (frame[at.KEY] + 1)
+
+
+@inlined
+def _group_words(frame: Vector, s: int) -> int:
+    return at.GROUP_KEY + frame[_columns(frame, s)]
+
+
+@inlined
 def _group(frame: Vector, s: int, number: int) -> int:
     """Address of a group."""
     return frame[_place(frame, s) + at.GROUPS] + 8 * number * _group_words(frame, s)
 
 
 @inlined
-def _group_words(frame: Vector, s: int) -> int:
-    return at.GROUP_KEY + frame[frame[at.BOUNDS] + s * (frame[at.KEY] + 1)]
+def _key(frame: Vector, record: int) -> int:
+    """Address of a record's key."""
+    return frame[frame[at.PLACES] + at.KEYS] + 8 * record * frame[at.KEY]
 
 
 @inlined
-def _seek_group(frame: Vector, s: int, h: int, bound: int, width: int) -> int:
-    place, size = _place(frame, s), at.GROUP_KEY + width
-    groups = frame[place + at.GROUPS] + 8 * at.GROUP_KEY
-    return seek(frame[place], frame[place + 1], h, bound, width, groups, 8 * size)
+def _hash(frame: Vector, s: int, key: int) -> int:
+    """Hash of the slice's columns in the key at `key`."""
+    columns = _columns(frame, s)
+    return hash_picked(key, address(frame) + 8 * (columns + 1), frame[columns])
 
 
 @inlined
-def _bound(frame: Vector, s: int, key: int) -> tuple[int, int]:
-    """The columns of slice `s` in the key at `key`: (address in the scratch, how many)."""
-    bound, columns = address(frame) + 8 * (frame[at.SCRATCH] + at.CHUNK), frame[at.BOUNDS] + s * (frame[at.KEY] + 1)
-    width = frame[columns]
-    for c in range(width):
-        store(bound, c, load(key, frame[columns + 1 + c]))
-    return bound, width
+def _hashes(frame: Vector, s: int) -> int:
+    """Where in the frame the hashes of a chunk's rows are noted."""
+    return frame[at.SCRATCH] + at.CHUNK * (1 + s)
 
 
 @inlined
-def ask_link(frame: Vector, key: int, depth: int) -> None:
-    """Ask for the cache lines that linking a key will need: of the index, then the group, then the posting's end."""
+def _has(frame: Vector, s: int, number: int, key: int) -> bool:
+    """Do the records under `number` agree with the key at `key` on the slice's columns?"""
+    columns = _columns(frame, s)
+    if number >= ALONE:
+        other = _key(frame, number - ALONE)
+        for i in range(columns + 1, columns + 1 + frame[columns]):
+            if load(other, frame[i]) != load(key, frame[i]):
+                return False
+        return True
+    group = _group(frame, s, number)
+    for i in range(frame[columns]):  # noqa: SIM110
+        if load(group, at.GROUP_KEY + i) != load(key, frame[columns + 1 + i]):
+            return False
+    return True
+
+
+@inlined
+def _seek(frame: Vector, s: int, h: int, key: int) -> int:
+    """Position of the entry that the key at `key` belongs to, or of the empty entry where it would stand."""
+    place = _place(frame, s)
+    table, size = frame[place], frame[place + 1]
+    position = home(h, size)
+    while True:
+        entry = load(table, position)
+        if entry == 0 or ((entry ^ h) & HIGH == 0 and _has(frame, s, (entry & LOW) - 1, key)):
+            return position
+        position += 1
+        if position == size:
+            position = 0
+
+
+@inlined
+def ask_link(frame: Vector, key: int, j: int, depth: int) -> None:
+    """Note the hashes of row `j` of a chunk, whose key is at `key`, and ask for the cache lines that linking it will
+    need: of the index, then who stands there, then the posting's end."""
     for s in range(frame[at.SLICES]):
         place = _place(frame, s)
-        bound, width = _bound(frame, s, key)
-        position = frame[place] + 8 * home(hash_row(bound, width), frame[place + 1])
         if depth == 0:
-            prefetch(position)
+            h = _hash(frame, s, key)
+            frame[_hashes(frame, s) + j] = h
+            prefetch(frame[place] + 8 * home(h, frame[place + 1]))
             continue
-        entry = load(position, 0)
-        if entry != 0:
-            group = _group(frame, s, (entry & LOW) - 1)
+        entry = load(frame[place], home(frame[_hashes(frame, s) + j], frame[place + 1]))
+        number = (entry & LOW) - 1
+        if number >= ALONE:
+            if depth == 1:
+                prefetch(_key(frame, number - ALONE))
+                prefetch(frame[place + at.WHERE] + 8 * (number - ALONE))
+        elif number >= 0:
+            group = _group(frame, s, number)
             line = group
             if depth == 2:
                 line = frame[place + at.ARENA] + 8 * (load(group, at.START) + load(group, at.LENGTH))
@@ -79,13 +129,19 @@ def ask_link(frame: Vector, key: int, depth: int) -> None:
 
 @inlined
 def ask_unlink(frame: Vector, record: int, depth: int) -> None:
-    """Ask for the cache lines that unlinking a record will need: of its place, then the group, then the posting."""
+    """Ask for the cache lines that unlinking a record will need: of its place and key, then the group, or the index if
+    it is alone, then the posting."""
     for s in range(frame[at.SLICES]):
         place = _place(frame, s)
         if depth == 0:
             prefetch(frame[place + at.WHERE] + 8 * record)
+            prefetch(_key(frame, record))
             continue
         spot = load(frame[place + at.WHERE], record)
+        if spot < 0:
+            if depth == 1:
+                prefetch(frame[place] + 8 * home(_hash(frame, s, _key(frame, record)), frame[place + 1]))
+            continue
         group = _group(frame, s, shift_right(spot, 32))
         line = group
         if depth == 2:
@@ -112,113 +168,141 @@ def _release(state: int, arena: int, start: int, size_class: int) -> None:
 
 @inlined
 def has_room(frame: Vector, count: int) -> bool:
-    """Can one more record be linked whatever its key, in a pool of `count`?"""
+    """Can a chunk of records be linked, whatever their keys, in a pool of `count`?"""
     for s in range(frame[at.SLICES]):
         place, state = _place(frame, s), _state(frame, s)
         if (
-            full(load(state, at.LIVE), frame[place + 1])
-            or (load(state, at.TOP) + 1) * _group_words(frame, s) > frame[place + at.GROUPS + 1]
-            or load(state, at.ARENA_TOP) + 2 * (count + 1) > frame[place + at.ARENA + 1]
-            or count >= frame[place + at.WHERE + 1]
+            full(load(state, at.LIVE) + at.CHUNK, frame[place + 1])
+            or (load(state, at.TOP) + at.CHUNK) * _group_words(frame, s) > frame[place + at.GROUPS + 1]
+            or load(state, at.ARENA_TOP) + at.ARENA_ROOM * (count + at.CHUNK) > frame[place + at.ARENA + 1]
+            or count + at.CHUNK > frame[place + at.WHERE + 1]
         ):
             return False
     return True
 
 
 @inlined
-def link(frame: Vector, record: int, key: int) -> None:
-    """Enter a record, whose key is at `key`, in all slices; there is room."""
+def link(frame: Vector, record: int, key: int, j: int) -> None:
+    """Enter a record, row `j` of a chunk, whose key is at `key`, in all slices; there is room."""
     for s in range(frame[at.SLICES]):
-        place, state = _place(frame, s), _state(frame, s)
-        bound, width = _bound(frame, s, key)
-        h = hash_row(bound, width)
-        position = _seek_group(frame, s, h, bound, width)
-        entry, arena = load(frame[place], position), frame[place + at.ARENA]
-        if entry == 0:
-            number = load(state, at.FREE) - 1
-            if number >= 0:
-                store(state, at.FREE, load(_group(frame, s, number), at.START))
-            else:
-                number = load(state, at.TOP)
-                store(state, at.TOP, number + 1)
-            group = _group(frame, s, number)
-            store(group, at.START, _allocate(state, arena, 1))
-            store(group, at.LENGTH, 0)
-            store(group, at.SHAPE, 1)
-            for c in range(width):
-                store(group, at.GROUP_KEY + c, load(bound, c))
-            store(frame[place], position, (h & ~LOW) | (number + 1))
+        place = _place(frame, s)
+        h = frame[_hashes(frame, s) + j]
+        position = _seek(frame, s, h, key)
+        number = (load(frame[place], position) & LOW) - 1
+        if number < 0:
+            store(frame[place], position, (h & HIGH) | (ALONE + record + 1))
+            store(frame[place + at.WHERE], record, (ALONE + record) << 32)
+            state = _state(frame, s)
             store(state, at.LIVE, load(state, at.LIVE) + 1)
-        else:
-            number = (entry & LOW) - 1
-            group = _group(frame, s, number)
-        start, length, shape = load(group, at.START), load(group, at.LENGTH), load(group, at.SHAPE)
-        size_class = shape & (at.DISORDER - 1)
-        if length == 1 << size_class:
-            wider = _allocate(state, arena, size_class + 1)
-            for i in range(length):
-                store(arena, wider + i, load(arena, start + i))
-            _release(state, arena, start, size_class)
-            store(group, at.START, wider)
-            store(group, at.SHAPE, shape + 1)
-            start = wider
-        store(arena, start + length, record)
-        store(group, at.LENGTH, length + 1)
-        store(frame[place + at.WHERE], record, (number << 32) | length)
+            continue
+        if number >= ALONE:
+            number = _company(frame, s, number - ALONE)
+            store(frame[place], position, (h & HIGH) | (number + 1))
+        _append(frame, s, number, record)
+
+
+@inlined
+def _company(frame: Vector, s: int, record: int) -> int:
+    """A new group, of a record that was alone; its number."""
+    place, state = _place(frame, s), _state(frame, s)
+    number = load(state, at.FREE) - 1
+    if number >= 0:
+        store(state, at.FREE, load(_group(frame, s, number), at.START))
+    else:
+        number = load(state, at.TOP)
+        store(state, at.TOP, number + 1)
+    group, columns, key = _group(frame, s, number), _columns(frame, s), _key(frame, record)
+    start = _allocate(state, frame[place + at.ARENA], at.SMALLEST)
+    store(group, at.START, start)
+    store(group, at.LENGTH, 1)
+    store(group, at.SHAPE, at.SMALLEST)
+    for i in range(frame[columns]):
+        store(group, at.GROUP_KEY + i, load(key, frame[columns + 1 + i]))
+    store(frame[place + at.ARENA], start, record)
+    store(frame[place + at.WHERE], record, number << 32)
+    return number
+
+
+@inlined
+def _append(frame: Vector, s: int, number: int, record: int) -> None:
+    """Put a record, newer than all, at the end of a posting."""
+    place, group = _place(frame, s), _group(frame, s, number)
+    arena = frame[place + at.ARENA]
+    start, length, shape = load(group, at.START), load(group, at.LENGTH), load(group, at.SHAPE)
+    size_class = shape & (at.DISORDER - 1)
+    if length == 1 << size_class:
+        state = _state(frame, s)
+        wider = _allocate(state, arena, size_class + 1)
+        for i in range(length):
+            store(arena, wider + i, load(arena, start + i))
+        _release(state, arena, start, size_class)
+        store(group, at.START, wider)
+        store(group, at.SHAPE, shape + 1)
+        start = wider
+    store(arena, start + length, record)
+    store(group, at.LENGTH, length + 1)
+    store(frame[place + at.WHERE], record, (number << 32) | length)
 
 
 @inlined
 def unlink(frame: Vector, record: int) -> None:
-    """Take a record out of all slices."""
+    """Take a record out of all slices; its key is still there."""
     for s in range(frame[at.SLICES]):
         place, state = _place(frame, s), _state(frame, s)
-        arena, where = frame[place + at.ARENA], frame[place + at.WHERE]
+        table, size, arena, where = frame[place], frame[place + 1], frame[place + at.ARENA], frame[place + at.WHERE]
         spot = load(where, record)
-        number, position = shift_right(spot, 32), spot & LOW
-        group = _group(frame, s, number)
-        start, last = load(group, at.START), load(group, at.LENGTH) - 1
-        store(group, at.LENGTH, last)
-        if position != last:
-            moved = load(arena, start + last)
-            store(arena, start + position, moved)
-            store(where, moved, spot)
-            store(group, at.SHAPE, load(group, at.SHAPE) | at.DISORDER)
-        elif last == 0:
-            _release(state, arena, start, load(group, at.SHAPE) & (at.DISORDER - 1))
-            width = _group_words(frame, s) - at.GROUP_KEY
-            h = hash_row(group + 8 * at.GROUP_KEY, width)
-            remove(frame[place], frame[place + 1], seek_number(frame[place], frame[place + 1], h, number))
-            store(group, at.START, load(state, at.FREE))
-            store(state, at.FREE, number + 1)
+        number, position, last = shift_right(spot, 32), spot & LOW, 0
+        if number < ALONE:
+            group = _group(frame, s, number)
+            start, last = load(group, at.START), load(group, at.LENGTH) - 1
+            store(group, at.LENGTH, last)
+            if position != last:
+                moved = load(arena, start + last)
+                store(arena, start + position, moved)
+                store(where, moved, spot)
+                store(group, at.SHAPE, load(group, at.SHAPE) | at.DISORDER)
+            elif last == 0:
+                _release(state, arena, start, load(group, at.SHAPE) & (at.DISORDER - 1))
+                store(group, at.START, load(state, at.FREE))
+                store(state, at.FREE, number + 1)
+        if last == 0:
+            h = _hash(frame, s, _key(frame, record))
+            remove(table, size, seek_number(table, size, h, number))
             store(state, at.LIVE, load(state, at.LIVE) - 1)
 
 
 @inlined
 def renumber(frame: Vector, old: int, new: int) -> None:
-    """A record's number changes from `old` to `new`, which no other has."""
+    """A record's number changes from `old` to `new`, which no other has; its key is still at `old`."""
     for s in range(frame[at.SLICES]):
         place = _place(frame, s)
-        spot = load(frame[place + at.WHERE], old)
-        group = _group(frame, s, shift_right(spot, 32))
+        table, size, where = frame[place], frame[place + 1], frame[place + at.WHERE]
+        spot = load(where, old)
+        number = shift_right(spot, 32)
+        if number >= ALONE:
+            h = _hash(frame, s, _key(frame, old))
+            store(table, seek_number(table, size, h, number), (h & HIGH) | (ALONE + new + 1))
+            store(where, new, (ALONE + new) << 32)
+            continue
+        group = _group(frame, s, number)
         store(frame[place + at.ARENA], load(group, at.START) + (spot & LOW), new)
-        store(frame[place + at.WHERE], new, spot)
+        store(where, new, spot)
         if load(group, at.LENGTH) > 1:
             store(group, at.SHAPE, load(group, at.SHAPE) | at.DISORDER)
 
 
 @inlined
-def unlink_all(frame: Vector) -> None:
-    """Empty all slices, at a cost in proportion to what they hold."""
+def unlink_all(frame: Vector, count: int) -> None:
+    """Empty all slices of a pool of `count`, at a cost in proportion to it; the keys are still there."""
     for s in range(frame[at.SLICES]):
         place, state = _place(frame, s), _state(frame, s)
-        table, size, top = frame[place], frame[place + 1], load(state, at.TOP)
-        width = _group_words(frame, s) - at.GROUP_KEY
-        if top * 8 > size:
+        table, size = frame[place], frame[place + 1]
+        if count * 8 > size:
             for i in range(size):
                 store(table, i, 0)
-        else:  # groups that were freed have nothing in the table, and wiping for them too does no harm
-            for number in range(top):
-                wipe(table, size, hash_row(_group(frame, s, number) + 8 * at.GROUP_KEY, width))
+        else:
+            for record in range(count):
+                wipe(table, size, _hash(frame, s, _key(frame, record)))
         for i in range(at.STATE):
             store(state, i, 0)
 
@@ -245,38 +329,45 @@ def _sort(arena: int, start: int, length: int, where: int, number: int) -> None:
 def slice_records(frame: Vector, s: int, bound: Vector) -> tuple[Words, Words]:
     """All (row of `bound`, record) that agree on the columns of slice `s`, ascending."""
     place, width, n = _place(frame, s), bound.shape[1], bound.shape[0]
-    table, size, base, wide = frame[place], frame[place + 1], address(bound), 8 * width
+    table, size, base, columns = frame[place], frame[place + 1], address(bound), _columns(frame, s) + 1
     arena, where = frame[place + at.ARENA], frame[place + at.WHERE]
+    key = address(frame) + 8 * (frame[at.SCRATCH] + at.CHUNK * (1 + frame[at.SLICES]))
     found = np.empty(n, np.int64)
     for row in range(n):
-        found[row] = hash_row(base + row * wide, width)
+        for i in range(width):
+            store(key, frame[columns + i], load(base, row * width + i))
+        found[row] = _hash(frame, s, key)
     total = 0
     for row in range(n):
-        h = found[row]
         if row + at.CHUNK < n:
             prefetch(table + 8 * home(found[row + at.CHUNK], size))
         if row + at.CHUNK // 2 < n:
-            ahead = load(table, home(found[row + at.CHUNK // 2], size))
-            if ahead != 0:
-                prefetch(_group(frame, s, (ahead & LOW) - 1))
-        entry = load(table, _seek_group(frame, s, h, base + row * wide, width))
-        if entry == 0:
-            found[row] = 0
-            continue
-        number = (entry & LOW) - 1
-        group = _group(frame, s, number)
-        length = load(group, at.LENGTH)
-        if load(group, at.SHAPE) & at.DISORDER != 0:
-            _sort(arena, load(group, at.START), length, where, number)
-            store(group, at.SHAPE, load(group, at.SHAPE) & ~at.DISORDER)
-        found[row] = group
-        total += length
+            ahead = (load(table, home(found[row + at.CHUNK // 2], size)) & LOW) - 1
+            if ahead >= 0:
+                prefetch(_key(frame, ahead - ALONE) if ahead >= ALONE else _group(frame, s, ahead))
+        for i in range(width):
+            store(key, frame[columns + i], load(base, row * width + i))
+        number = (load(table, _seek(frame, s, found[row], key)) & LOW) - 1
+        found[row] = number
+        if number >= ALONE:
+            total += 1
+        elif number >= 0:
+            group = _group(frame, s, number)
+            length = load(group, at.LENGTH)
+            if load(group, at.SHAPE) & at.DISORDER != 0:
+                _sort(arena, load(group, at.START), length, where, number)
+                store(group, at.SHAPE, load(group, at.SHAPE) & ~at.DISORDER)
+            total += length
     rows, records, i = np.empty(total, np.int64), np.empty(total, np.int64), 0
     for row in range(n):
-        group = found[row]
-        if row + at.CHUNK < n and found[row + at.CHUNK] != 0:
-            prefetch(arena + 8 * load(found[row + at.CHUNK], at.START))
-        if group != 0:
+        number = found[row]
+        if row + at.CHUNK < n and 0 <= found[row + at.CHUNK] < ALONE:
+            prefetch(arena + 8 * load(_group(frame, s, found[row + at.CHUNK]), at.START))
+        if number >= ALONE:
+            rows[i], records[i] = row, number - ALONE
+            i += 1
+        elif number >= 0:
+            group = _group(frame, s, number)
             start, length = load(group, at.START), load(group, at.LENGTH)
             for j in range(start, start + length):
                 rows[i], records[i] = row, load(arena, j)
