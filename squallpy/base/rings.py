@@ -18,14 +18,13 @@ class Ring(IntEnum):
     """The scalar rings, with the number of int64 words each takes in a payload row."""
 
     COUNT = 0  # ℤ mod 2⁶⁴ in one word: multiplicities and counts
-    EXACT = (
-        1  # ℤ mod 2¹²⁸ in two words (lo, hi): sums of integers and of scaled decimals; wraps, hence exact under deletes
-    )
-    REAL = 2  # double-double in two words (float64 bit patterns of hi, lo): compensated sums of DOUBLE
+    EXACT = 1  # ℤ mod 2¹²⁸ in two words (lo, hi): sums of integers and scaled decimals; wraps, so deletes are exact
+    REAL = 2  # three words: compensated sums of DOUBLE (a double-double), apart from them how many were ∞, −∞, NaN
+    SIGNED = 3  # four words: REAL that can be multiplied, hence also how many were above, below and exactly 0
 
     @property
     def words(self) -> int:
-        return 1 if self is Ring.COUNT else 2
+        return int(self) + 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ the partial results add up: one exchange, one block of statements on every node,
 from collections.abc import Mapping
 from dataclasses import replace
 
-from squallpy.base.rings import Payload
+from squallpy.base.rings import Payload, Ring
+from squallpy.base.types import Kind
 from squallpy.logical.expressions import Column, columns
 from squallpy.maintain.program import Program, Ref, Statement, View
 from squallpy.maintain.relational.calculus import Assign, Cmp, Factor, Rel, ring, variables
@@ -20,20 +21,32 @@ def place(program: Program, partitions: int, sizes: Mapping[str, int]) -> Plan:
     routes = choose_routes(program, sizes)
     if partitions == 1 or all(route.fields is None for route in routes.values()):
         routes, partitions = {r.name: Route(None) for r in program.relations}, 1
+    real = _real(program)
     slices: dict[str, list[tuple[int, ...]]] = {}
     feeds, updates, deltas = [], [], []
     for trigger in program.triggers:
         route = routes[trigger.relation.name]
-        feeds.append(Feed(trigger.relation, _fields(trigger.deltas, route), trigger.deltas, route))
+        own = [_pool(d, d.name, real) for d in trigger.deltas]
+        payloads = tuple(d.payload for d in own)
+        feeds.append(Feed(trigger.relation, _fields(trigger.deltas, route), trigger.deltas, payloads, route))
         updates.append(tuple(_access(s, program, slices) for s in trigger.statements))
-        deltas += [_pool(d, d.name) for d in trigger.deltas]
-    pools = tuple(_pool(v, v.name, tuple(slices.get(v.name, ()))) for v in program.views[1:])
+        deltas += own
+    pools = tuple(_pool(v, v.name, real, tuple(slices.get(v.name, ()))) for v in program.views[1:])
     deltas = [replace(d, slices=tuple(slices.get(d.name, ()))) for d in deltas]
-    return Plan(program, tuple(feeds), tuple(updates), pools, tuple(deltas), _pool(program.result, "Q"), partitions)
+    return Plan(
+        program, tuple(feeds), tuple(updates), pools, tuple(deltas), _pool(program.result, "Q", real), partitions
+    )
 
 
-def _pool(view: View, name: str, slices: tuple[tuple[int, ...], ...] = ()) -> PoolPlan:
-    return PoolPlan(name, view.keys, Payload(tuple(ring(lane) for lane in view.lanes)), slices)
+def _real(program: Program) -> Ring:
+    """The ring of all sums of doubles: SIGNED, which is wider, only where some are multiplied with each other."""
+    product = any(sum(f.type.kind is Kind.DOUBLE for f in lane) > 1 for lane in program.result.lanes)
+    return Ring.SIGNED if product else Ring.REAL
+
+
+def _pool(view: View, name: str, real: Ring, slices: tuple[tuple[int, ...], ...] = ()) -> PoolPlan:
+    rings = tuple(real if (own := ring(lane)) is Ring.REAL else own for lane in view.lanes)
+    return PoolPlan(name, view.keys, Payload(rings), slices)
 
 
 def _fields(deltas: tuple[View, ...], route: Route) -> tuple[str, ...]:

@@ -78,11 +78,13 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """A source component: the fields read, and the deltas that a batch of them is pre-aggregated to (§3.3)."""
+    """A source component: the fields read, and the deltas, with their payloads, that a batch of them is pre-aggregated
+    to (§3.3)."""
 
     relation: Relation
     fields: tuple[str, ...]
     deltas: tuple[View, ...]
+    payloads: tuple[Payload, ...]
     route: Route
 
 

@@ -20,9 +20,9 @@ from squallpy.runtime.deltas import NULL, Delta, encode
 from squallpy.runtime.evaluate.compiled import Function, compiled
 from squallpy.runtime.evaluate.logic import is_true
 from squallpy.runtime.evaluate.numbers import LIMIT, largest
-from squallpy.runtime.evaluate.vector import Frame, Vec, from_arrow, full, take
+from squallpy.runtime.evaluate.vector import Frame, Vec, both, from_arrow, full, take
 from squallpy.runtime.kernels.dictionary import Dictionary
-from squallpy.runtime.kernels.lanes import pack, pack_decimal128
+from squallpy.runtime.kernels.lanes import fill_reals, pack, pack_decimal128
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.routing import hash_columns
 from squallpy.runtime.kernels.storage import Words
@@ -40,7 +40,10 @@ class Feeder:
         self._everywhere = partitions
         self._routing = tuple(f.name for f in feed.route.fields or ()) or feed.fields
         self._types = {f.name: f.type for f in feed.relation.fields}
-        self._groups = [_Grouping(delta, self._partitions > 1) for delta in feed.deltas]
+        self._groups = [
+            _Grouping(delta, payload, self._partitions > 1)
+            for delta, payload in zip(feed.deltas, feed.payloads, strict=True)
+        ]
 
     def __call__(self, table: pa.RecordBatch, dictionary: Dictionary) -> list[tuple[int | None, Delta]]:
         """The deltas of a batch, each with its partition (None: every partition); strings numbered by `dictionary`."""
@@ -96,7 +99,7 @@ def _multiplicities(table: pa.RecordBatch) -> Words | None:
 class _Grouping:
     """One delta: evaluates its predicates, keys and lanes, and adds up equal keys in a scratch pool."""
 
-    def __init__(self, delta: View, routed: bool) -> None:
+    def __init__(self, delta: View, payload: Payload, routed: bool) -> None:
         (atom,) = delta.atoms
         self.name, self._keys, self._lanes = delta.name, delta.keys, delta.lanes
         self._fields = {v.id: (name, atom.relation.field(name).type) for name, v in atom.fields}  # type: ignore[union-attr]
@@ -107,8 +110,8 @@ class _Grouping:
             (f.variable, compiled(f.value)) if isinstance(f, Assign) else (None, compiled(f.predicate))
             for f in (*early, *_ordered([f for f in steps if f not in early]))
         ]
-        self._payload = Payload(tuple(ring(lane) for lane in delta.lanes))
-        self._factors = [_product(lane) for lane in delta.lanes]
+        self._payload = payload
+        self._factors = [_real_product(lane) if ring(lane) is Ring.REAL else _product(lane) for lane in delta.lanes]
         self._routed = routed
         self._scratch = Pool(len(delta.keys) + routed, self._payload)
 
@@ -154,7 +157,11 @@ class _Grouping:
             keys[:, i] = encode(frame[key.id], key.type, rows, names)
         words = np.empty((rows, self._payload.width), np.int64)
         for product, at, kind in zip(self._factors, self._payload.offsets, self._payload.rings, strict=True):
-            _fill(words, at, kind, product(frame), mult)
+            if kind >= Ring.REAL:
+                values, times = product(frame)
+                fill_reals(words, at, kind, values, mult if times is None else times if mult is None else times * mult)
+            else:
+                _fill(words, at, kind, product(frame), mult)
         self._scratch.clear()
         self._scratch.upsert(keys, words)
         grouped, sums = self._scratch.rows()
@@ -191,6 +198,24 @@ def _product(lane: Lane) -> Callable[[Frame], Any]:
     return run
 
 
+def _real_product(lane: Lane) -> Callable[[Frame], tuple[Any, Words | None]]:
+    """The product of a lane's factors as doubles, with how often it counts (None: once): 0 times where a factor is NULL
+    or FALSE, which is not the same as a product with 0, for that may be NaN."""
+    functions = [(compiled(f), f.type) for f in lane]
+
+    def run(frame: Frame) -> tuple[Any, Words | None]:
+        product, counts = np.float64(1.0), None
+        for function, type in functions:
+            vec = full(function(frame), type, frame.rows)
+            counts = both(counts, vec.valid, vec.values if type.kind is Kind.BOOLEAN else None)
+            if type.kind is not Kind.BOOLEAN:
+                with np.errstate(all="ignore"):  # what stands at a NULL is arbitrary
+                    product = product * vec.values
+        return product, None if counts is None else counts.astype(np.int64)
+
+    return run
+
+
 def number(vec: Vec, type: Type, rows: int) -> Any:
     """A factor as plain numbers: NULL is 0, TRUE is 1."""
     values, valid = full(vec, type, rows)
@@ -206,16 +231,13 @@ def multiply(a: Any, b: Any) -> Any:
 
 
 def _fill(words: Words, at: int, ring: Ring, values: Any, mult: Words | None) -> None:
-    """Write a lane: values (None: 1) times multiplicities (None: 1)."""
+    """Write a COUNT or EXACT lane: values (None: 1) times multiplicities (None: 1)."""
     if values is None:
         values = 1 if mult is None else mult
     elif mult is not None:
         values = multiply(values, mult)
     if np.asarray(values).dtype.kind == "O":
         words[:, at : at + ring.words] = pack(values, ring)
-    elif ring is Ring.REAL:
-        words[:, at] = np.asarray(values, np.float64).view(np.int64)
-        words[:, at + 1] = 0
     else:
         words[:, at] = values
         if ring is Ring.EXACT:

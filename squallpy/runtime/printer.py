@@ -6,7 +6,6 @@ import numpy as np
 import pyarrow as pa
 
 from squallpy.base.errors import SquallError
-from squallpy.base.rings import Ring
 from squallpy.base.types import Kind, Type
 from squallpy.maintain.program import Finish, Measure
 from squallpy.physical.plan import PoolPlan
@@ -94,14 +93,11 @@ class Printer:
         for coefficient, lane in terms:
             at, ring = self._payload.offsets[lane], self._payload.rings[lane]
             values: Any = unpack(words[:, at : at + ring.words], ring)
-            if (
-                values.dtype != object
-                and ring is not Ring.REAL
-                and largest(values) * (abs(coefficient) + 1) * len(terms) >= LIMIT
-            ):
+            if values.dtype == np.int64 and largest(values) * (abs(coefficient) + 1) * len(terms) >= LIMIT:
                 values = values.astype(object)
             part = values if coefficient == 1 else values * coefficient
-            total = part if total is None else total + part
+            with np.errstate(invalid="ignore"):  # ∞ − ∞
+                total = part if total is None else total + part
         return np.zeros(len(words), np.int64) if total is None else total
 
     def _measure(self, measure: Measure, words: Words) -> Vec:

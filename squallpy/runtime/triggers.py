@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from squallpy.base.rings import Payload, Ring
-from squallpy.base.types import Type
+from squallpy.base.types import Kind, Type
 from squallpy.logical.expressions import Column
 from squallpy.maintain.program import RESULT
 from squallpy.physical.plan import Let, Lookup, Plan, Update, Where
@@ -18,7 +18,7 @@ from squallpy.runtime.evaluate.logic import is_true
 from squallpy.runtime.evaluate.vector import Frame, Vec, full
 from squallpy.runtime.feed import number
 from squallpy.runtime.kernels.dictionary import Dictionary
-from squallpy.runtime.kernels.lanes import load, multiply, pack
+from squallpy.runtime.kernels.lanes import fill_reals, load, multiply, pack
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.storage import Words
 from squallpy.runtime.ledger import ledger_layouts, ledger_name, unmatched
@@ -77,6 +77,9 @@ class Machine:
                     self._indexed[name].clear()
         keys, words = self._result.rows()
         return Delta(RESULT, keys, words)
+
+
+_Factor = tuple[Words, Words | None, int, Ring]  # a lane: its matrix, which rows of it (None: each), where, its ring
 
 
 def _merged(parts: list[Delta]) -> Delta:
@@ -172,11 +175,13 @@ class _Statement:
         words = np.empty((rows.rows, self._payload.width), np.int64)
         frame = self._frame(rows, dictionary)
         for lane, (offset, ring) in enumerate(zip(self._payload.offsets, self._payload.rings, strict=True)):
-            for n, ((source, at), factors) in enumerate(zip(rows.sources, self._factors, strict=True)):
-                (load if n == 0 else multiply)(words, offset, ring, source, at, *factors[lane])
-            for function, type in self._lanes[lane]:
-                factor, own = _scalar(function(frame), type, rows.rows)
-                multiply(words, offset, ring, factor, None, 0, own)
+            factors = [(*s, *place[lane]) for s, place in zip(rows.sources, self._factors, strict=True)]
+            factors += [_scalar(function(frame), type, rows.rows, ring) for function, type in self._lanes[lane]]
+            factors.sort(
+                key=lambda factor: factor[-1] is Ring.COUNT
+            )  # a sum times a count is cheap, or at all possible
+            for n, factor in enumerate(factors):
+                (load if n == 0 else multiply)(words, offset, ring, *factor)
         return words
 
 
@@ -205,12 +210,15 @@ def _look_up(step: Lookup, rows: _Rows, pool: Pool) -> _Rows:
     return out
 
 
-def _scalar(vec: Vec, type: Type, rows: int) -> tuple[Words, Ring]:
-    values = number(full(vec, type, rows), type, rows)
-    ring = (
-        Ring.REAL if values.dtype.kind == "f" else Ring.EXACT if values.dtype == object or type.is_exact else Ring.COUNT
-    )
-    return pack(values, ring), ring
+def _scalar(vec: Vec, type: Type, rows: int, target: Ring) -> _Factor:
+    """A computed factor as a lane of the target's ring, or of the smallest that goes into it."""
+    values, valid = full(vec, type, rows)
+    if type.kind is Kind.DOUBLE:
+        words = np.empty((rows, target.words), np.int64)
+        fill_reals(words, 0, target, values, None if valid is None else valid.astype(np.int64))
+        return words, None, 0, target
+    ring = Ring.EXACT if type.is_exact else Ring.COUNT
+    return pack(number(Vec(values, valid), type, rows), ring), None, 0, ring
 
 
 def _places(payload: Payload, picks: tuple[int, ...]) -> list[tuple[int, Ring]]:

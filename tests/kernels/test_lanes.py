@@ -6,20 +6,21 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from squallpy.base.rings import Ring
+from squallpy.base.rings import Payload, Ring
 from squallpy.runtime.kernels.lanes import (
+    fill_reals,
     integers,
     load,
     multiply,
-    negate,
     pack,
     pack_decimal128,
     to_decimal128,
     unpack,
 )
+from squallpy.runtime.kernels.pool import Pool
 
 LONG = st.integers(-(2**127), 2**127 - 1)
 WORD = st.integers(-(2**63), 2**63 - 1)
@@ -32,7 +33,17 @@ def wrap(n):
 
 
 def fractions(words):
-    return [Fraction(hi) + Fraction(lo) for hi, lo in words.view(np.float64).tolist()]
+    """The finite parts of REAL or SIGNED elements."""
+    return [Fraction(hi) + Fraction(lo) for hi, lo in words[:, :2].copy().view(np.float64).tolist()]
+
+
+def total(bag, ring):
+    """One element: the sum of a bag of (double, multiplicity)."""
+    words = np.empty((len(bag), ring.words), np.int64)
+    fill_reals(words, 0, ring, np.array([x for x, _ in bag], np.float64), np.array([n for _, n in bag], np.int64))
+    pool = Pool(0, Payload((ring,)))
+    pool.upsert(np.empty((len(bag), 0), np.int64), words)
+    return pool.words.copy() if len(pool) else np.zeros((1, ring.words), np.int64)
 
 
 @given(st.lists(LONG))
@@ -47,8 +58,6 @@ def property_exact_product_wraps(pairs):
     left, right = (pack(np.array([*column, None], object)[:-1], Ring.EXACT) for column in zip(*pairs, strict=True))
     multiply(left, 0, Ring.EXACT, right, None, 0, Ring.EXACT)
     assert integers(left) == [wrap(a * b) for a, b in pairs]
-    negate(left, 0, Ring.EXACT)
-    assert integers(left) == [wrap(-a * b) for a, b in pairs]
 
 
 @given(st.lists(st.tuples(LONG, WORD), min_size=1))
@@ -69,8 +78,8 @@ def property_count_converts_exactly(values):
 
 @given(st.lists(st.tuples(REAL, REAL), min_size=1))
 def property_real_product_is_nearly_exact(pairs):
-    left, right = (pack(np.array(column), Ring.REAL) for column in zip(*pairs, strict=True))
-    multiply(left, 0, Ring.REAL, right, None, 0, Ring.REAL)
+    left, right = (pack(np.array(column), Ring.SIGNED) for column in zip(*pairs, strict=True))
+    multiply(left, 0, Ring.SIGNED, right, None, 0, Ring.SIGNED)
     for got, (a, b) in zip(fractions(left), pairs, strict=True):
         exact = Fraction(a) * Fraction(b)
         assert abs(got - exact) <= abs(exact) / 2**100
@@ -85,9 +94,48 @@ def oracle_rows_pick_from_source():
 
 
 def oracle_huge_and_infinite_products():
-    words = pack(np.array([1e300, 1e200, np.inf]), Ring.REAL)
-    multiply(words, 0, Ring.REAL, pack(np.array([2.0, 1e200, 2.0]), Ring.REAL), None, 0, Ring.REAL)
-    assert unpack(words, Ring.REAL).tolist() == [2e300, np.inf, np.inf]
+    words = pack(np.array([1e300, 1e200, np.inf]), Ring.SIGNED)
+    multiply(words, 0, Ring.SIGNED, pack(np.array([2.0, 1e200, 2.0]), Ring.SIGNED), None, 0, Ring.SIGNED)
+    assert unpack(words, Ring.SIGNED).tolist() == [2e300, np.inf, np.inf]
+
+
+SPECIAL = st.sampled_from([np.inf, -np.inf, np.nan, 0.0, 0.5, -1.5, 3.0])
+BAG = st.lists(st.tuples(SPECIAL, st.integers(-2, 2)), max_size=6)
+
+
+@settings(deadline=None)
+@given(BAG, BAG, st.integers(-3, 3))
+def property_sums_multiply_as_their_rows_do(left, right, n):
+    """(Σa)(Σb) = Σab as elements, not only as printed: hence also where rows go before they come."""
+    a, b = total(left, Ring.SIGNED), total(right, Ring.SIGNED)
+    multiply(a, 0, Ring.SIGNED, b, None, 0, Ring.SIGNED)
+    multiply(a, 0, Ring.SIGNED, np.array([[n]]), None, 0, Ring.COUNT)
+    with np.errstate(invalid="ignore"):
+        rows = [(np.multiply(x, y), i * j * n) for x, i in left for y, j in right]
+    expected = total(rows, Ring.SIGNED)
+    assert fractions(a) == fractions(expected) and a[:, 2:].tolist() == expected[:, 2:].tolist()
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(SPECIAL | st.sampled_from([1e308, -1.5e308]), st.integers(1, 2)), max_size=8), st.data())
+def property_infinities_leave_with_their_rows(bag, data):
+    gone = data.draw(st.lists(st.sampled_from(range(len(bag))), unique=True)) if bag else []
+    kept = [row for i, row in enumerate(bag) if i not in gone]
+    got = total([*bag, *((bag[i][0], -bag[i][1]) for i in gone)], Ring.REAL)
+    with np.errstate(over="ignore", invalid="ignore"):
+        odd = [x for x, _ in kept if not np.isfinite(x)]
+        exact = sum(Fraction(x) * n for x, n in kept if np.isfinite(x))
+        infinite = np.inf if exact > 0 else -np.inf
+        expected = sum(odd) if odd else float(exact) if abs(exact) < 2**1024 else infinite
+    np.testing.assert_allclose(unpack(got, Ring.REAL), [expected], rtol=1e-15)
+
+
+def oracle_a_product_that_overflowed_comes_back():
+    parts = [total([(x, 1)], Ring.SIGNED) for x in (1e200, 1e200)]
+    multiply(parts[0], 0, Ring.SIGNED, parts[1], None, 0, Ring.SIGNED)
+    assert unpack(parts[0], Ring.SIGNED).tolist() == [np.inf]
+    multiply(parts[0], 0, Ring.SIGNED, total([(1e-200, 1)], Ring.SIGNED), None, 0, Ring.SIGNED)
+    np.testing.assert_allclose(unpack(parts[0], Ring.SIGNED), [1e200], rtol=1e-15)
 
 
 @given(st.lists(st.decimals(-(10**30), 10**30, places=4)))

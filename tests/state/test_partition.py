@@ -14,6 +14,7 @@ import pyarrow.fs as pafs
 import pytest
 
 from squallpy.base.rings import Payload, Ring
+from squallpy.runtime.kernels.lanes import pack
 from squallpy.runtime.state import partition as partitions
 from squallpy.runtime.state.durable import ArrowDurable
 from squallpy.runtime.state.partition import ForeignState, StatePartition
@@ -59,7 +60,7 @@ def run(store, messages):
         sign = 1 if message[:1] == b"+" else -1
         store["rows"].upsert(keys, np.full((len(keys), 1), sign))
         names = store.dictionary.intern(pa.array([f"n{key}" for key in keys[:, 0].tolist()], pa.string()))
-        words = np.stack([(sign * keys[:, 1] / 3).view(np.int64), np.zeros(len(keys), np.int64), keys[:, 0]], axis=1)
+        words = np.concatenate([pack(sign * keys[:, 1] / 3, Ring.REAL), keys[:, :1]], axis=1)
         store["sums"].upsert(names.reshape(-1, 1), words)
         found = store["rows"].slice(0, np.unique(keys[:, :1], axis=0))
         answer += [part.tobytes() for part in (*found, *store["sums"].rows())]

@@ -28,7 +28,7 @@ def fill(store, start, count):
     ones = np.ones((count, 1), np.int64)
     store["orders"].upsert(keys, ones)
     store["orders"].upsert(np.ascontiguousarray(keys[::3]), -np.ascontiguousarray(ones[::3]))
-    store["total"].upsert(np.empty((1, 0), np.int64), np.array([[start, count, 0, 0]]))
+    store["total"].upsert(np.empty((1, 0), np.int64), np.array([[start, count, 0, 0, 0]]))
 
 
 def picture(store):

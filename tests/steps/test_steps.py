@@ -14,7 +14,6 @@ FILES = sorted(Path(__file__).parent.glob("*.slt"))
 KNOWN = {
     "keys_wide": "a DECIMAL beyond 64 bits cannot be a key yet, and says so",
     "keys_wide_join": "a DECIMAL beyond 64 bits cannot be a key yet, and says so",
-    "doubles_infinite": "a sum of doubles that was Infinity or NaN stays so",
 }
 ENGINES: dict[str, Callable[[], MemoryEngine]] = {
     "optimized": LocalEngine,

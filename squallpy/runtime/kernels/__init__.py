@@ -1,6 +1,7 @@
 """Compiled loops over columns and key → payload pools; one set of kernels for every query, cached on disk.
 
     machine · hashing · arithmetic · index     what kernels are made of
+    triples · reals                            sums of doubles that may be infinite or NaN
     storage · area                             memory: growable regions, and whole data structures in them
     pool (layout, records, slices) · lanes     views, and columns of their payloads
     strings · dictionary · routing             strings ↔ integers; content hashes

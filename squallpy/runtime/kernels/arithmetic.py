@@ -1,8 +1,7 @@
 """Ring arithmetic on single elements, in registers: 128-bit integers and double-doubles.
 
 Sums of doubles are exact while they fit 106 bits, so ordinary data leaves no residue when it is deleted in any order.
-A non-finite double is absorbing: once ±∞ or NaN was added to an element, that element stays non-finite (∞ − ∞ = NaN)
-until its key leaves the pool by other means; keeping such values apart would take words that every sum would pay for.
+What is not finite never enters a double-double: it is counted apart (`reals.py`).
 
 Source: Joldes, Muller, Popescu, *Tight and rigorous error bounds for basic building blocks of double-word arithmetic*
 (2017), algorithms 6 and 12; Dekker (1971) for the product's error without fused multiply-add.
@@ -27,12 +26,6 @@ def exact_add(a_lo: int, a_hi: int, b_lo: int, b_hi: int) -> tuple[int, int]:
 def exact_multiply(a_lo: int, a_hi: int, b_lo: int, b_hi: int) -> tuple[int, int]:
     """a · b mod 2¹²⁸."""
     return a_lo * b_lo, multiply_high(a_lo, b_lo) + a_lo * b_hi + a_hi * b_lo
-
-
-@inlined
-def exact_negate(lo: int, hi: int) -> tuple[int, int]:
-    """−a mod 2¹²⁸."""
-    return -lo, ~hi + (1 if lo == 0 else 0)
 
 
 @inlined
@@ -72,10 +65,8 @@ def two_product(a: float, b: float) -> tuple[float, float]:
 
 @inlined
 def real_add(a: float, a_low: float, b: float, b_low: float) -> tuple[float, float]:
-    """a + b as double-doubles; relative error below 2⁻¹⁰⁴, none if the sum fits."""
+    """a + b as double-doubles; relative error below 2⁻¹⁰⁴, none if the sum fits; not finite where it overflows."""
     s, s_low = two_sum(a, b)
-    if not isfinite(s):
-        return s, 0.0
     t, t_low = two_sum(a_low, b_low)
     v, v_low = quick_two_sum(s, s_low + t)
     return quick_two_sum(v, t_low + v_low)
@@ -83,7 +74,7 @@ def real_add(a: float, a_low: float, b: float, b_low: float) -> tuple[float, flo
 
 @inlined
 def real_multiply(a: float, a_low: float, b: float, b_low: float) -> tuple[float, float]:
-    """a · b as double-doubles; relative error below 2⁻¹⁰¹."""
+    """a · b as double-doubles; relative error below 2⁻¹⁰¹; not finite where it overflows."""
     p, p_low = two_product(a, b)
     if not isfinite(p):
         return p, 0.0

@@ -38,6 +38,11 @@ def inlined(function: _Function) -> _Function:
     return cast(_Function, njit(function))
 
 
+def hot(function: _Function) -> _Function:
+    """A part of kernels that must not become a call however large it is: a call with an array costs 10 ns."""
+    return cast(_Function, njit(function, forceinline=True))
+
+
 @inlined
 def address(array: Vector) -> int:
     """Where an array's memory starts."""
