@@ -1,7 +1,9 @@
 """Casts that the binder adds, and values of literals in their physical form (`base/types.py`)."""
 
+import re
 from datetime import date, datetime, timedelta
-from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from math import copysign
 from typing import Any
 
 from squallpy.base.errors import SquallError
@@ -9,7 +11,9 @@ from squallpy.base.types import BIGINT, DOUBLE, INT, VARCHAR, Kind, Type, common
 from squallpy.logical.expressions import EPOCH, Cast, Expr, Literal
 
 EPOCH_TIME = datetime(1970, 1, 1)
-CONTEXT_DIGITS = 38
+MOST_DIGITS = 38
+WIDE = Context(prec=2 * MOST_DIGITS, rounding=ROUND_HALF_UP)  # NB: Python's default context rounds to 28 digits
+BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 ALWAYS = frozenset({Kind.BOOLEAN, Kind.INT, Kind.BIGINT, Kind.DECIMAL, Kind.DOUBLE, Kind.DATE, Kind.TIMESTAMP})
 NUMBERS = frozenset({Kind.INT, Kind.BIGINT, Kind.DECIMAL, Kind.DOUBLE})
 CASTS: dict[Kind, frozenset[Kind]] = {
@@ -31,8 +35,8 @@ def number_literal(text: str) -> Literal:
     whole, _, fraction = text.partition(".")
     value, scale = int((whole or "0") + fraction), len(fraction)
     digits = max(len(str(value)), scale)
-    if digits > CONTEXT_DIGITS:
-        raise SquallError("SQ2005", f"{text} has more than {CONTEXT_DIGITS} digits", hint="write a DOUBLE, with e0")
+    if digits > MOST_DIGITS:
+        raise SquallError("SQ2005", f"{text} has more than {MOST_DIGITS} digits", hint="write a DOUBLE, with e0")
     if "." in text or value >= 2**63:
         return Literal(value, decimal(digits, scale))
     return Literal(value, INT if value < 2**31 else BIGINT)
@@ -86,53 +90,77 @@ def unify(types: list[Type]) -> Type | None:
 
 
 def convert(value: Any, source: Type, target: Type) -> Any:
-    """A physical value of one type as one of another; SQ2005 if it has none there."""
+    """A physical value of one type as one of another, as the runtime casts columns; SQ2005 if it has none there."""
     if value is None or source == target:
         return value
     try:
-        result = _convert(value, source, target)
-    except (ValueError, InvalidOperation, OverflowError):
-        shown = f"'{value}'" if source == VARCHAR else f"{Literal(value, source)}"
-        raise SquallError("SQ2005", f"{shown} is not a valid {target}") from None
-    return result
+        return _convert(value, source, target)
+    except (ValueError, KeyError, InvalidOperation, OverflowError):
+        raise SquallError("SQ2005", f"{Literal(value, source)} is not a valid {target}") from None
 
 
 def _convert(value: Any, source: Type, target: Type) -> Any:
     match target.kind:
         case Kind.VARCHAR:
-            return str(Literal(value, source)).removeprefix("DATE ").removeprefix("TIMESTAMP ").strip("'")
+            return _text(Literal(value, source))
         case Kind.DATE:
-            return (date.fromisoformat(value.strip()) - EPOCH).days if source == VARCHAR else value // 86_400_000_000
+            return parse_date(value) if source == VARCHAR else value // 86_400_000_000
         case Kind.TIMESTAMP:
             return parse_timestamp(value) if source == VARCHAR else value * 86_400_000_000
         case Kind.BOOLEAN:
-            return {"true": True, "t": True, "false": False, "f": False}.get(value.strip().lower()) or _no(value)
+            return BOOLEANS[value.strip().lower()]
         case Kind.DOUBLE:
-            return float(as_number(value, source))
+            return float(_number(value, source))
         case Kind.DECIMAL:
-            scaled = int((as_number(value, source).scaleb(target.scale)).to_integral_value(ROUND_HALF_UP))
-            return scaled if abs(scaled) < 10**target.precision else _no(value)
-    number = int(as_number(value, source))
-    return number if -(2**63) <= number < 2**63 else _no(value)
+            return _within(_scaled(value, source, target.scale), 1 - 10**target.precision, 10**target.precision)
+    if source == VARCHAR and not re.fullmatch(r"\s*-?\d+\s*", value):
+        raise ValueError(value)
+    limit = 2**31 if target.kind is Kind.INT else 2**63
+    return _within(int(_number(value, source)), -limit, limit)
 
 
-def _no(value: Any) -> Any:
-    if isinstance(value, str) and value.strip().lower() in ("false", "f"):
-        return False
-    raise ValueError(value)
+def _within(value: int, least: int, end: int) -> int:
+    if not least <= value < end:
+        raise OverflowError
+    return value
 
 
-def as_number(value: Any, source: Type) -> Decimal:
+def _scaled(value: Any, source: Type, scale: int) -> int:
+    """value · 10^scale, half away from zero; doubles are multiplied as doubles."""
+    if source.kind is Kind.DOUBLE:
+        product = value * 10.0**scale
+        return int(product + copysign(0.5, product))
+    return int(_number(value, source).quantize(Decimal((0, (1,), -scale)), context=WIDE).scaleb(scale, WIDE))
+
+
+def _number(value: Any, source: Type) -> Decimal:
     if source.kind is Kind.DECIMAL:
-        return Decimal(value).scaleb(-source.scale)
-    if source == VARCHAR:
-        return Decimal(value.strip())
-    return Decimal(value)
+        return Decimal(value).scaleb(-source.scale, WIDE)
+    return Decimal(value.strip() if source == VARCHAR else value)
+
+
+def _text(literal: Literal) -> str:
+    """A value as CAST writes it, unlike a literal without quotes and in lower case."""
+    text = str(literal)
+    match literal.type.kind:
+        case Kind.DATE | Kind.TIMESTAMP:
+            bare = text.split("'")[1]
+            return bare.rstrip("0") if "." in bare else bare
+        case Kind.DOUBLE:
+            return text.replace("e-0", "e-")
+    return text.lower()
+
+
+def parse_date(text: str) -> int:
+    """Days since 1970 of 'YYYY-MM-DD'."""
+    if not re.fullmatch(r"\s*\d{4}-\d\d-\d\d\s*", text):
+        raise ValueError(text)
+    return (date.fromisoformat(text.strip()) - EPOCH).days
 
 
 def parse_timestamp(text: str) -> int:
     """µs since 1970 of 'YYYY-MM-DD[ HH:MM[:SS[.ffffff]]]'; no time zones."""
-    moment = datetime.fromisoformat(text.strip())
-    if moment.tzinfo is not None:
+    if not re.fullmatch(r"\s*\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?\s*", text):
         raise ValueError(text)
+    moment = datetime.fromisoformat(text.strip())
     return (moment - EPOCH_TIME) // timedelta(microseconds=1)

@@ -31,6 +31,13 @@ ERRORS = {
     "SELECT r.a FROM r, r": ("SQ2007", 20, '"r" is named twice in FROM'),
     "CREATE VIEW r AS SELECT a FROM u": ("SQ2007", 13, '"r" is already declared at q.sql:1:15'),
     "SELECT CAST(a AS UUID) FROM r": ("SQ2008", 13, 'unknown type "UUID"'),
+    "SELECT DATE '1995-01-01' + INTERVAL '1.0000000000000000000000000000001' DAY FROM r": (
+        "SQ2005",
+        37,
+        "'1.0000000000000000000000000000001 DAY' is not a whole number of DAY",
+    ),
+    "SELECT DATE '9999-12-31' + INTERVAL '1' DAY FROM r": ("SQ2005", 13, "a DATE outside the years 1 to 9999"),
+    "SELECT TIMESTAMP '0001-01-01' - INTERVAL '1' HOUR FROM r": ("SQ2005", 18, "a TIMESTAMP outside the years"),
     "SELECT CAST(s AS INTERVAL MONTH) FROM r": ("SQ2008", 13, "INTERVAL MONTH is not a type we have"),
     "SELECT a FROM r WHERE SUM(a) > 1": ("SQ2009", 23, "SUM is an aggregate and cannot stand in WHERE, use HAVING"),
     "SELECT SUM(1 + SUM(a)) FROM r": ("SQ2009", 16, "SUM is an aggregate and cannot stand in an aggregate"),

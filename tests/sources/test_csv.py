@@ -12,6 +12,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP, VARCHAR, Type, decimal
 from squallpy.catalog.relation import Field, Relation
 from squallpy.runtime.sources import infer_fields, open_source, skipped
+from squallpy.runtime.sources.csv import fits
 
 
 def relation(fields: dict[str, Type], not_null: tuple[str, ...] = (), **options: str) -> Relation:
@@ -112,6 +113,14 @@ def test_nothing_is_rounded(tmp_path: Path) -> None:
     ):
         with pytest.raises(SquallError, match=r"SQ4004"):
             read(tmp_path, f"{text}\n", {"a": type})
+
+
+def test_the_widest_decimals_fit(tmp_path: Path) -> None:
+    """Python's decimals round to 28 digits unless told otherwise, and the parser does not look at the precision."""
+    most = 10**38 - 1
+    assert fits(pa.chunked_array([pa.array([Decimal(-most), None, Decimal(most)], pa.decimal128(38, 0))]))
+    table = read(tmp_path, f"{most}\n-{most}\n", {"d": decimal(38, 0)})
+    assert table["d"].to_pylist() == [Decimal(most), Decimal(-most)]
 
 
 def test_null_in_a_column_that_is_not_null(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ DATE ± whole number counts days; DATE - DATE is a number of days (INT), where S
 import re
 from calendar import monthrange
 from datetime import date, timedelta
-from decimal import Decimal
+from fractions import Fraction
 
 from sqlglot import exp
 
@@ -42,7 +42,7 @@ def interval(ctx: Context, node: exp.Interval) -> Literal:
         part = PART.match(text, position)
         if part is None:
             raise ctx.error("SQ2005", f"'{text}' is not a valid INTERVAL", node)
-        amount = Decimal(part[1].replace(" ", "")) * (-1 if negative else 1)
+        amount = Fraction(part[1].replace(" ", "")) * (-1 if negative else 1)
         months, days, micros = (amount * each for each in unit_of(ctx, part[2], node))
         if any(each != int(each) for each in (months, days, micros)):
             raise ctx.error("SQ2005", f"'{text}' is not a whole number of {part[2].upper()}", node)
@@ -93,14 +93,23 @@ def shift(moment: Expr, by: tuple[int, ...]) -> Expr:
     if not rest:
         return moment
     if isinstance(moment, Literal) and moment.value is not None:
-        return Literal(moment.value + rest, TIMESTAMP)
+        return within_years(Literal(moment.value + rest, TIMESTAMP))
     return call("add_micros", moment, Literal(rest, BIGINT))
 
 
 def add_days(day: Expr, days: Expr) -> Expr:
     if isinstance(day, Literal) and isinstance(days, Literal) and None not in (day.value, days.value):
-        return Literal(day.value + days.value, DATE)
+        return within_years(Literal(day.value + days.value, DATE))
     return call("add_days", day, days)
+
+
+def within_years(moment: Literal) -> Literal:
+    """The same, unless it is too early or too late to be written."""
+    try:
+        str(moment)
+    except OverflowError:
+        raise SquallError("SQ2005", f"a {moment.type} outside the years 1 to 9999") from None
+    return moment
 
 
 def add_months(moment: Expr, months: int) -> Expr:

@@ -25,9 +25,8 @@ def cast(vec: Vec, source: Type, target: Type, rows: int) -> Vec:
         case Kind.VARCHAR, _:
             return _from_text(vec, target, rows)
         case ((Kind.INT | Kind.BIGINT | Kind.DECIMAL), Kind.DOUBLE):
-            return Vec(
-                np.true_divide(np.asarray(vec.values, dtype=None), 10**source.scale).astype(np.float64), vec.valid
-            )
+            # NB: what numpy makes of one wide number is no array
+            return Vec(np.asarray(np.true_divide(np.asarray(vec.values), 10**source.scale), np.float64), vec.valid)
         case Kind.DOUBLE, (Kind.INT | Kind.BIGINT | Kind.DECIMAL):
             return _from_double(vec, target)
         case Kind.BOOLEAN, _ if target.is_numeric:
@@ -110,6 +109,8 @@ def _from_text(vec: Vec, target: Type, rows: int) -> Vec:
     try:
         if target.kind is Kind.DECIMAL:  # more digits than fit after the point are rounded, as in Spark
             array = pc.round(pc.cast(array, pa.decimal256(76, 38)), target.scale, "half_towards_infinity")
+        if target.kind is Kind.INT:  # within 32 bits, held in 64
+            array = pc.cast(array, pa.int32())
         parsed = pc.cast(array, kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise SquallError("SQ5002", f"a text does not parse as {target}: {error}") from None

@@ -39,11 +39,15 @@ def exact(
     """`operate` on exact numbers, in int64 where `bound` of the operands' magnitudes allows it."""
     safe = bound(digits_bound(types[0]), digits_bound(types[1])) < LIMIT
 
+    def wide(x: Any, y: Any) -> bool:
+        m, n = largest(x), largest(y)
+        return max(m, n, bound(m, n)) >= LIMIT  # NB: 0 times a wide constant fits, and the constant does not
+
     def run(a: Vec, b: Vec) -> Vec:
         x, y = a.values, b.values
-        if not safe and bound(largest(x), largest(y)) >= LIMIT:
+        if not safe and wide(x, y):
             x, y = masked(a), masked(b)
-        if not safe and bound(largest(x), largest(y)) >= LIMIT:
+        if not safe and wide(x, y):
             values = operate(_widen(x), _widen(y))
             if largest(values) < LIMIT:
                 values = values.astype(np.int64) if np.ndim(values) else values

@@ -5,6 +5,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
@@ -220,4 +221,5 @@ def fits(values: pa.ChunkedArray) -> bool:
     if not pa.types.is_decimal(values.type):
         return True
     least, most = pc.min_max(values).as_py().values()
-    return most is None or max(-least, most).scaleb(values.type.scale) < 10**values.type.precision
+    end = Decimal((0, (1,), values.type.precision - values.type.scale))
+    return most is None or -end < least <= most < end  # NB: compared and not computed with, which would round
