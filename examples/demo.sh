@@ -4,17 +4,8 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
-scale=${1:-0.1}
-data=tpch/data
-if [ "$(cat $data/scale 2> /dev/null)" != "$scale" ]; then
-    if ! command -v tpchgen-cli > /dev/null; then
-        echo "demo: tpchgen-cli makes the data and is not on the PATH: pip install tpchgen-cli" >&2
-        exit 3
-    fi
-    echo "demo: making TPC-H data at scale $scale in examples/$data" >&2
-    tpchgen-cli parquet -s "$scale" -T customer,orders,lineitem -o $data -q --overwrite
-    echo "$scale" > $data/scale
-fi
+echo "demo: TPC-H at scale ${1:-0.1} in examples/tpch/data, made unless it is there" >&2
+python -m squallpy.testing.tpch "${1:-0.1}" tpch/data  # NB: all tables, so that the other queries run as well
 
 if [ -t 1 ]; then
     exec squall run tpch/q3.sql --mode live --batch-rows 25000

@@ -1,4 +1,5 @@
 -- TPC-H Q1. The pricing summary: eight aggregates over almost every line.
+-- Its data: python -m squallpy.testing.tpch 0.1 examples/tpch/data, which make demo has done.
 CREATE STREAM lineitem (
     l_orderkey BIGINT NOT NULL,
     l_partkey BIGINT NOT NULL,

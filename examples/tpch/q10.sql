@@ -1,4 +1,5 @@
 -- TPC-H Q10. The twenty customers whose returns cost most.
+-- Its data: python -m squallpy.testing.tpch 0.1 examples/tpch/data, which make demo has done.
 CREATE TABLE nation (
     n_nationkey INT NOT NULL,
     n_name VARCHAR NOT NULL,

@@ -1,4 +1,5 @@
 -- TPC-H Q12. Late lines by shipping mode and priority.
+-- Its data: python -m squallpy.testing.tpch 0.1 examples/tpch/data, which make demo has done.
 CREATE STREAM orders (
     o_orderkey BIGINT NOT NULL,
     o_custkey BIGINT NOT NULL,

@@ -1,4 +1,5 @@
 -- TPC-H Q5. Revenue by local suppliers: four streams and two static tables.
+-- Its data: python -m squallpy.testing.tpch 0.1 examples/tpch/data, which make demo has done.
 CREATE TABLE region (
     r_regionkey INT NOT NULL,
     r_name VARCHAR NOT NULL,

@@ -74,4 +74,9 @@ def cached(scale: float, format: str = "parquet") -> Path:
 
 
 if __name__ == "__main__":
-    generate(float(sys.argv[1]), Path(sys.argv[2]), *sys.argv[3:4])
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    try:
+        generate(float(sys.argv[1]), Path(sys.argv[2]), *sys.argv[3:4])
+    except FileNotFoundError:
+        sys.exit("tpchgen-cli makes the data and is not on the PATH: pip install tpchgen-cli")

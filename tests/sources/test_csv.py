@@ -195,8 +195,14 @@ def test_empty_files_are_empty_streams(tmp_path: Path) -> None:
 
 
 def test_missing_files_and_columns(tmp_path: Path) -> None:
-    with pytest.raises(SquallError, match=r'SQ4001 no file "r.csv", looked in'):
+    with pytest.raises(SquallError, match=r'SQ4001 no file "r.csv", put it into .* or change OPTIONS'):
         open_source(relation({"n": INT}), tmp_path)
+    (tmp_path / "rr.csv").touch()
+    with pytest.raises(SquallError, match=r'SQ4001 no file "r.csv", did you mean "rr.csv"'):
+        open_source(relation({"n": INT}), tmp_path)
+    with pytest.raises(SquallError, match=r'no file "\.\./.*/r.csv", did you mean "\.\./.*/rr.csv"'):
+        open_source(relation({"n": INT}, path=f"../{tmp_path.name}/r.csv"), tmp_path)
+    (tmp_path / "rr.csv").unlink()
     with pytest.raises(SquallError, match=r'SQ4002 .*r.csv has no column "price", did you mean "prize"'):
         read(tmp_path, "prize\n1\n", {"price": INT}, header="true")
     with pytest.raises(SquallError, match=r"SQ7002"):

@@ -21,7 +21,7 @@ SCRIPTS = {
         'SQ7002 q.sql:3:43: unknown option "pth", did you mean "path"?'
     ),
     "CREATE TABLE u (a INT) USING csv OPTIONS (path 'u.csv'); SELECT a FROM u;": (
-        'SQ4001 q.sql:3:14: no file "u.csv", looked in .'
+        "SQ4001 q.sql:3:14: no file \"u.csv\", put it into ., or change OPTIONS (path '…')"
     ),
     "": "SQ1002 q.sql: the script has no SELECT, add one; it is kept fresh",
 }

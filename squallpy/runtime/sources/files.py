@@ -1,5 +1,6 @@
 """The `path` of a relation → its files, in the order in which they are read."""
 
+import difflib
 import glob
 import os
 from dataclasses import dataclass
@@ -66,8 +67,18 @@ def find_files(path: str, base: Path) -> list[File]:
             return [local_file(p) for p in found]
         if place.is_dir():
             raise SquallError("SQ4001", f"the folder {show(place)} has no files")
-    looked = " and ".join(dict.fromkeys(show(p.parent) for p in places))
-    raise SquallError("SQ4001", f'no file "{path}"', hint=f"looked in {looked}")
+    raise SquallError("SQ4001", f'no file "{path}"', hint=_elsewhere(given, places))
+
+
+def _elsewhere(given: Path, places: list[Path]) -> str:
+    """The file that may have been meant, else where the missing one belongs."""
+    beside = [Path(p) for place in places for p in glob.glob(f"{glob.escape(str(place.parent))}/[!_]*")]
+    names = {p.stem: p.name for p in beside}
+    near = difflib.get_close_matches(given.stem, names, n=1)
+    if near:
+        return f'did you mean "{given.with_name(names[near[0]])}"?'
+    looked = " or ".join(dict.fromkeys(show(p.parent) for p in places))
+    return f"put it into {looked}, or change OPTIONS (path '…')"
 
 
 def expand(place: Path) -> list[Path]:
