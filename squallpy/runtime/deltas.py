@@ -1,7 +1,9 @@
 """Deltas on the move: pre-aggregated changes as key columns and payload words, and how they travel between stages.
 
 Keys are one int64 matrix (n, K). A NULL key is `NULL`; doubles are bit patterns (0.0 for −0.0, one NaN); a VARCHAR is a
-number of some dictionary, −1 for NULL, and travels as text, since each partition numbers its own strings.
+number of some dictionary, −1 for NULL, and travels as text, since each partition numbers its own strings. So does a
+DECIMAL of more than 18 digits whose value is below `LEAST` or has no room in 64 bits: its key is `NULL` + 1 + the
+number of its digits in the dictionary. Other values are their own keys, so that types of one scale join.
 """
 
 import json
@@ -13,13 +15,17 @@ import numpy as np
 import pyarrow as pa
 
 from squallpy.base.errors import SquallError
-from squallpy.base.types import Kind, Type
+from squallpy.base.rings import Ring
+from squallpy.base.types import Kind, Type, decimal
 from squallpy.logical.expressions import Column
-from squallpy.runtime.evaluate.vector import Vec, full
+from squallpy.runtime.evaluate.vector import Vec, from_arrow, full
 from squallpy.runtime.kernels.dictionary import Dictionary
+from squallpy.runtime.kernels.lanes import pack, to_decimal128
 from squallpy.runtime.kernels.storage import Words
 
 NULL = -(2**63)
+LEAST = NULL + 2**32  # dictionaries number fewer than 2³¹ texts
+TEXT, DIGITS = "text", "digits"  # what a message calls the columns that spell out keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +46,8 @@ def encode(vec: Vec, type: Type, rows: int, dictionary: Dictionary) -> Words:
         return dictionary.intern(values)
     if type.kind is Kind.DOUBLE:
         keys: Any = np.where(np.isnan(values), np.nan, values + 0.0).view(np.int64)
-    elif values.dtype == object:
-        raise SquallError("SQ5003", f"a {type} of more than 18 digits cannot be grouped or joined on yet")
+    elif is_wide(type):
+        keys = _encode_wide(values, valid, dictionary)
     else:
         keys = values.astype(np.int64, copy=False)
         least = keys == NULL
@@ -58,7 +64,36 @@ def decode(keys: Words, column: Column, dictionary: Dictionary) -> Vec:
     valid = keys != NULL if column.nullable else None
     if kind is Kind.DOUBLE:
         return Vec(np.ascontiguousarray(keys).view(np.float64), valid)
+    if is_wide(column.type) and (spelled := _spelled(keys)).any():
+        digits = dictionary.strings(keys[spelled] - NULL - 1).cast(pa.decimal128(38, 0))
+        values = keys.astype(object)
+        values[spelled] = from_arrow(digits, decimal(38, 0)).values
+        return Vec(values, valid)
     return Vec(keys != 0 if kind is Kind.BOOLEAN else keys, valid)
+
+
+def is_wide(type: Type) -> bool:
+    """Can a value have no room in 64 bits?"""
+    return type.kind is Kind.DECIMAL and type.precision > 18
+
+
+def _spelled(keys: Words) -> Any:
+    """Which keys of a wide column are numbers of texts."""
+    return (keys > NULL) & (keys < LEAST)
+
+
+def _encode_wide(values: Any, valid: Any, dictionary: Dictionary) -> Words:
+    if values.dtype == np.int64 and not np.any(values < LEAST):
+        return np.asarray(values)
+    words = pack(values, Ring.EXACT)
+    keys, high = words[:, 0].copy(), words[:, 1]
+    spelled = (high != keys >> 63) | (keys < LEAST)
+    if valid is not None:
+        spelled &= valid
+    if spelled.any():
+        digits = to_decimal128(words[spelled], 38, 0).cast(pa.string())
+        keys[spelled] = NULL + 1 + dictionary.intern(digits)
+    return keys
 
 
 def pack_deltas(
@@ -71,9 +106,13 @@ def pack_deltas(
         arrays = [_fixed(delta.keys), _fixed(delta.words)]
         names = ["keys", "words"]
         for i, column in enumerate(columns):
+            keys = np.ascontiguousarray(delta.keys[:, i])
             if column.type.kind is Kind.VARCHAR:
-                arrays.append(dictionary.strings(np.ascontiguousarray(delta.keys[:, i])))
-                names.append(str(i))
+                arrays.append(dictionary.strings(keys))
+                names.append(f"{TEXT} {i}")
+            elif is_wide(column.type) and (spelled := _spelled(keys)).any():
+                arrays.append(dictionary.strings(np.where(spelled, keys - NULL - 1, -1)))
+                names.append(f"{DIGITS} {i}")
         batch = pa.record_batch(arrays, names=names)
         batch = batch.replace_schema_metadata({"name": delta.name, "rows": str(len(delta.keys))})
         with pa.ipc.new_stream(sink, batch.schema) as writer:
@@ -92,11 +131,12 @@ def unpack_deltas(message: bytes, dictionary: Dictionary) -> tuple[dict[str, Any
                 raise AssertionError("one batch a delta")
         rows = len(batch)
         keys, words = _matrix(batch.column(0), rows), _matrix(batch.column(1), rows)
-        texts = [name for name in batch.schema.names if name.isdigit()]
-        if texts:
-            keys = keys.copy()
-            for name in texts:
-                keys[:, int(name)] = dictionary.intern(batch.column(batch.schema.get_field_index(name)))
+        for name, column in zip(batch.schema.names[2:], batch.columns[2:], strict=True):
+            kind, at = name.split()
+            keys = keys if keys.flags.writeable else keys.copy()
+            numbers = dictionary.intern(column)
+            own = keys[:, int(at)]
+            keys[:, int(at)] = numbers if kind == TEXT else np.where(numbers < 0, own, NULL + 1 + numbers)
         deltas.append(Delta(batch.schema.metadata[b"name"].decode(), keys, words))
     return head, deltas
 

@@ -16,7 +16,7 @@ from squallpy.logical.expressions import Column, columns
 from squallpy.maintain.program import View
 from squallpy.maintain.relational.calculus import Assign, Cmp, Lane, ring
 from squallpy.physical.plan import Feed
-from squallpy.runtime.deltas import NULL, Delta, encode
+from squallpy.runtime.deltas import NULL, Delta, encode, is_wide
 from squallpy.runtime.evaluate.compiled import Function, compiled
 from squallpy.runtime.evaluate.logic import is_true
 from squallpy.runtime.evaluate.numbers import LIMIT, largest
@@ -78,9 +78,10 @@ class Feeder:
             column, type = table.column(name), self._types[name]
             if type.kind is Kind.VARCHAR:
                 hashed.append(column)
-            elif type.precision > 18:  # both words, whether a value needs them or not
-                words = np.where(np.asarray(column.is_null())[:, None], NULL, pack_decimal128(column))
-                hashed += [np.ascontiguousarray(words[:, 0]), np.ascontiguousarray(words[:, 1])]
+            elif is_wide(type):  # as a narrow type does where there is room, for the two may be joined
+                low, high = pack_decimal128(column).T
+                word = low + _SPREAD * (high - (low >> 63))
+                hashed.append(np.where(np.asarray(column.is_null()), NULL, word))
             else:
                 hashed.append(encode(from_arrow(column, type), type, len(table), _NO_STRINGS))
         if not hashed:
@@ -89,6 +90,7 @@ class Feeder:
 
 
 _NO_STRINGS = Dictionary()
+_SPREAD = 0x1D8E4E27C47D124F  # an odd constant: no two upper words of one lower word hash alike
 
 
 def _multiplicities(table: pa.RecordBatch) -> Words | None:

@@ -7,9 +7,10 @@ count of rows, which says whether a group exists.
 """
 
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import count
 
-from squallpy.base.types import BOOLEAN
+from squallpy.base.types import BOOLEAN, Type, common
 from squallpy.catalog.relation import Relation
 from squallpy.logical.expressions import Call, Cast, Column, Expr, columns, conjunction, conjuncts, substitute
 from squallpy.logical.nodes import Agg, Aggregate, Filter, Join, Limit, Node, Project, Query, Scan, Sort
@@ -233,7 +234,8 @@ class _Atoms:
         for members in classes.values():
             members.sort(key=lambda m: not isinstance(m, Column))
             name = members[0].name if isinstance(members[0], Column) else "x"
-            shared = Column(next(self._fresh), name, members[0].type, any(m.nullable for m in members))
+            type = reduce(_wider, (m.type for m in members))
+            shared = Column(next(self._fresh), name, type, any(m.nullable for m in members))
             if shared.nullable:
                 filters.append(not_null(shared))
             taken: set[int] = set()
@@ -248,6 +250,13 @@ class _Atoms:
                 taken.add(owner)
         self._computed = [Assign(shared, self.rename(member)) for shared, member in computed]
         return [self.rename(f) for f in filters]
+
+
+def _wider(a: Type, b: Type) -> Type:
+    """The type that holds the values of both, which are held alike."""
+    wider = common(a, b)
+    assert wider is not None, (a, b)
+    return wider
 
 
 def _plain(term: Expr) -> Expr:
