@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
 from squallpy.catalog.relation import Field, Relation
+from squallpy.frontend.text import read_script
 from squallpy.logical.bind import Script, compile_script
 from squallpy.logical.nodes import Query
 from squallpy.logical.show import show
@@ -77,10 +78,7 @@ class Session:
 
     def __init__(self, script: Path, settings: Settings | None = None) -> None:
         self.path, self.settings = script, settings or Settings()
-        try:
-            self.text = script.read_text()
-        except (OSError, UnicodeDecodeError) as error:
-            raise SquallError("SQ4001", f"cannot read the script {script}: {error}") from None
+        self.text = read_script(script)
 
     @cached_property
     def script(self) -> Script:

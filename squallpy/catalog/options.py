@@ -27,13 +27,17 @@ def check_format(name: str) -> str:
     return name.lower()
 
 
-def check_option(key: str, value: str, given: Mapping[str, str]) -> tuple[str, str]:
+def check_option(format: str, key: str, value: str, given: Mapping[str, str]) -> tuple[str, str]:
     """Key and value as they are kept, `sep` as `delimiter`.
 
-    Raises SQ7002 if the key is unknown or given before, or the value is not one of its choices.
+    Raises SQ7002 if the key is unknown, not for the format or given before, or the value is not one of its choices.
     """
     if key.lower() not in OPTIONS:
         raise SquallError("SQ7002", f'unknown option "{key}"', hint=nearest(key, OPTIONS))
+    if OPTIONS[key.lower()].startswith("csv:") and format != "csv":
+        raise SquallError("SQ7002", f'option "{key}" is for csv, not for {format}', hint="take it away")
+    if key.lower() == "path" and not value:
+        raise SquallError("SQ7002", f'option "{key}" is empty', hint="name a file, a folder or a glob")
     kept = "delimiter" if key.lower() == "sep" else key.lower()
     if kept in given:
         raise SquallError("SQ7002", f'option "{key}" is given twice')

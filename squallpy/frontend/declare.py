@@ -48,7 +48,7 @@ def declare(script: ScriptText, tree: Parsed) -> CreateRelation:
     read = read_columns(script, columns) if columns else Columns()
     with at(token_span(script, source.children[0])):
         format = check_format(name_of(source))
-    kept = read_options(script, options) if options else {}
+    kept = read_options(script, format, options) if options else {}
     if "path" not in kept:
         raise SquallError("SQ7002", f'"{name_of(name)}" has no path', name_span, "write OPTIONS (path '...')")
     fields = mark_keys(read)
@@ -115,14 +115,14 @@ def mark_keys(read: Columns) -> tuple[Field, ...]:
     return tuple(Field(f.name, f.type, f.nullable and f.name.lower() not in keys) for f in read.fields)
 
 
-def read_options(script: ScriptText, tree: Parsed) -> dict[str, str]:
+def read_options(script: ScriptText, format: str, tree: Parsed) -> dict[str, str]:
     kept: dict[str, str] = {}
     for option in tree.children:
         key, value_tree = option.children
         value = value_tree.children[0]
         text = unquote(value) if value.type == "STRING" else str(value)
         with at(token_span(script, key)):
-            name, text = check_option(unquote(key) if key.type == "STRING" else str(key), text, kept)
+            name, text = check_option(format, unquote(key) if key.type == "STRING" else str(key), text, kept)
         kept[name] = text
     return kept
 

@@ -2,8 +2,26 @@
 
 from bisect import bisect_right
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from squallpy.base.errors import Span
+from squallpy.base.errors import Span, SquallError, nearest
+
+
+def read_script(path: Path) -> str:
+    """The text of a script, with or without a byte order mark; SQ4001 if it cannot be read or is not UTF-8."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        text = path.read_bytes().decode("utf-8-sig", errors="replace")
+        at = text.index("\ufffd")
+        line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+        place = Span(str(path), line, column)
+        raise SquallError("SQ4001", "this is not text in UTF-8", place, "a script is a text file") from None
+    except OSError as error:
+        scripts = [script.name for script in path.parent.glob("*.sql")] if not path.is_dir() else []
+        hint = nearest(path.name, scripts)
+        why = (error.strerror or str(error)).lower()
+        raise SquallError("SQ4001", f"cannot read the script {path}: {why}", hint=hint) from None
 
 
 @dataclass(frozen=True, slots=True)

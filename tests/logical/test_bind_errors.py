@@ -22,7 +22,7 @@ ERRORS = {
     "SELECT a FROM r WHERE d >= '1994-13-01'": ("SQ2005", 28, "'1994-13-01' is not a valid DATE"),
     "SELECT a FROM r WHERE a": ("SQ2005", 23, "WHERE needs a condition, this is INT"),
     "SELECT SUM(s) FROM r": ("SQ2005", 8, "SUM does not take VARCHAR"),
-    "SELECT UPPER(s, s) FROM r": ("SQ2005", 8, "UPPER takes 1 arguments, not 2"),
+    "SELECT UPPER(s, s) FROM r": ("SQ2005", 8, "UPPER takes 1 argument, not 2"),
     "SELECT CAST(d AS INT) FROM r": ("SQ2005", 13, "cannot cast DATE to INT"),
     "SELECT INTERVAL '1' DAY FROM r": ("SQ2005", 17, "an INTERVAL cannot be selected"),
     "SELECT s, a + 1, COUNT(*) FROM r GROUP BY s": ("SQ2006", 11, '"a" is not in GROUP BY'),

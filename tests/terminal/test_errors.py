@@ -23,6 +23,12 @@ SCRIPTS = {
     "CREATE TABLE u (a INT) USING csv OPTIONS (path 'u.csv'); SELECT a FROM u;": (
         "SQ4001 q.sql:3:14: no file \"u.csv\", put it into ., or change OPTIONS (path '…')"
     ),
+    "CREATE TABLE u (a INT) USING csv OPTIONS (path ''); SELECT a FROM u;": (
+        'SQ7002 q.sql:3:43: option "path" is empty, name a file, a folder or a glob'
+    ),
+    "CREATE TABLE u (a INT) USING parquet OPTIONS (path 'u', header 'true'); SELECT a FROM u;": (
+        'SQ7002 q.sql:3:57: option "header" is for csv, not for parquet, take it away'
+    ),
     "": "SQ1002 q.sql: the script has no SELECT, add one; it is kept fresh",
 }
 
@@ -57,10 +63,60 @@ def golden_command_errors(command: str, line: str, squall: Squall) -> None:
     assert squall(*command.split()) == Ended(2, "", line + "\n")
 
 
-def test_a_missing_script(squall: Squall) -> None:
-    ended = squall("run", "nope.sql")
-    assert (ended.status, ended.out) == (2, "")
-    assert ended.err.startswith("SQ4001 cannot read the script nope.sql: ") and ended.err.count("\n") == 1
+@pytest.mark.parametrize(
+    ("script", "line"),
+    [
+        ("qq.sql", 'SQ4001 cannot read the script qq.sql: no such file or directory, did you mean "q.sql"?'),
+        (".", "SQ4001 cannot read the script .: is a directory"),
+        ("latin.sql", "SQ4001 latin.sql:2:12: this is not text in UTF-8, a script is a text file"),
+        ("binary.sql", "SQ4001 binary.sql:1:3: this is not text in UTF-8, a script is a text file"),
+    ],
+)
+def golden_scripts_that_cannot_be_read(script: str, line: str, room: Path, squall: Squall) -> None:
+    (room / "q.sql").write_text(STREAM)
+    (room / "latin.sql").write_bytes("-- Queries\nSELECT 'café';".encode("latin-1"))
+    (room / "binary.sql").write_bytes(b"PK\xff\x00\x01")
+    assert squall("run", script) == Ended(2, "", line + "\n")
+
+
+def test_a_script_with_a_byte_order_mark(room: Path, squall: Squall) -> None:
+    (room / "q.sql").write_text(f"{STREAM}SELECT user FROM clicks WHERE FALSE;", encoding="utf-8-sig")
+    assert squall("run", "q.sql", "--backend", "local") == Ended(0, "user\n", "")
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ("--checkpoint q.sql", "SQ6003 cannot keep state in the checkpoint q.sql: it is a file"),
+        ("--checkpoint q.sql/state", "SQ6003 cannot keep state in the checkpoint q.sql/state: not a directory"),
+        ("--checkpoint state --set local_dir=q.sql", "SQ6003 cannot keep state in the local_dir q.sql: it is a file"),
+        ("--checkpoint full", "SQ6002 full is not empty and not a checkpoint, choose a new folder"),
+    ],
+)
+def golden_checkpoints_that_cannot_be(options: str, line: str, room: Path, squall: Squall) -> None:
+    (room / "q.sql").write_text(f"{STREAM}SELECT user FROM clicks;")
+    (room / "full").mkdir()
+    (room / "full" / "mine").touch()
+    assert squall("run", "q.sql", "--backend", "local", *options.split()) == Ended(2, "", line + "\n")
+    assert [path.name for path in (room / "full").iterdir()] == ["mine"]
+
+
+def test_a_checkpoint_of_another_query(room: Path, squall: Squall) -> None:
+    for select, status in (("SELECT user FROM clicks;", 0), ("SELECT day FROM clicks;", 2)):
+        (room / "q.sql").write_text(f"{STREAM}{select}")
+        ended = squall("run", "q.sql", "--backend", "local", "--checkpoint", "state")
+        assert ended.status == status
+    line = "SQ6001 the checkpoint state is of another query, or of other settings, give each query its own folder\n"
+    assert (ended.out, ended.err) == ("", line)
+
+
+def test_nothing_is_written_by_a_run_that_fails(room: Path, squall: Squall) -> None:
+    (room / "u.csv").write_text("1\nx\n")
+    (room / "q.sql").write_text("CREATE STREAM u (a INT) USING csv OPTIONS (path 'u.csv'); SELECT a FROM u;")
+    before = sorted(room.iterdir())
+    ended = squall("run", "q.sql", "--backend", "local", "--batch-rows", "1", "--out", "result.csv")
+    place = "SQ4004 u.csv:2: column \"a\": 'x' is not a valid INT, OPTIONS (on_error 'skip') leaves such rows out\n"
+    assert ended == Ended(2, "", place) and sorted(room.iterdir()) == before
 
 
 def test_a_value_that_fails_at_run_time(room: Path, squall: Squall) -> None:

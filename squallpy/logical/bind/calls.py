@@ -96,7 +96,9 @@ def function(s: Scalars, node: exp.Anonymous) -> Expr:
     count = len(node.expressions)
     if count < least or (most is not None and count > most):
         wanted = f"{least} or more" if most is None else " to ".join(map(str, sorted({least, most})))
-        raise SquallError("SQ2005", f"{name} takes {wanted} arguments, not {count}", head(s, node))
+        raise SquallError(
+            "SQ2005", f"{name} takes {wanted} argument{'s' * (wanted != '1')}, not {count}", head(s, node)
+        )
     if name == "NULLIF":
         return build(*s.comparands(node.expressions))
     return build(*(s.bind(arg) for arg in node.expressions))

@@ -134,9 +134,15 @@ def _failures(values: pa.Array, cast: Cast, start: int) -> Iterator[int]:
 
 def _shown(value: pa.Scalar) -> str:
     plain = value.as_py()
+    if plain is None:
+        return "NULL"
     if isinstance(plain, bytes):
         plain = plain.decode(errors="backslashreplace")
-    text = repr(plain) if isinstance(plain, str) else str(plain)
+    return shorten(repr(plain) if isinstance(plain, str) else str(plain))
+
+
+def shorten(text: str) -> str:
+    """A text in quotes, cut for a message."""
     return text if len(text) <= 60 else text[:56] + "...'"
 
 

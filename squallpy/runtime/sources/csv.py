@@ -16,10 +16,10 @@ from pyarrow import csv
 from squallpy.base.errors import SquallError
 from squallpy.base.types import VARCHAR, Kind
 from squallpy.catalog.relation import Field
-from squallpy.runtime.sources.conform import Problem, check_names, column_type, conform, decode_op
+from squallpy.runtime.sources.conform import Problem, check_names, column_type, conform, decode_op, shorten
 from squallpy.runtime.sources.counted import joined
 from squallpy.runtime.sources.dialect import Dialect
-from squallpy.runtime.sources.files import File
+from squallpy.runtime.sources.files import File, reason
 from squallpy.runtime.sources.lines import EVERY, Index, Scan, build_index
 
 PIECE = 1 << 25  # bytes that are parsed at once
@@ -78,10 +78,15 @@ class CsvPart:
         """The fields of one row, the header being a row too; none after the last row."""
         if row >= self.index.rows:
             return []
+        # NB: it is the number of fields that counts; values that are not UTF-8 are found where they are read
+        text = self._bytes(row, row + 1).decode(errors="replace").encode()
         try:
-            header = csv.read_csv(pa.BufferReader(self._bytes(row, row + 1)), parse_options=self._cut(None))
+            header = csv.read_csv(pa.BufferReader(text), parse_options=self._cut(None))
         except pa.ArrowInvalid as error:
-            raise SquallError("SQ4003", f"{self.file.shown} cannot be read as csv: {error}") from None
+            hint = "write USING parquet" if text.startswith(b"PAR1") else ""
+            raise SquallError(
+                "SQ4003", f"{self.file.shown} cannot be read as csv: {reason(error)}", hint=hint
+            ) from None
         return list(header.column_names)
 
     def sample(self, rows: int, type: pa.DataType | None = None) -> pa.Table:
@@ -185,7 +190,7 @@ class CsvPart:
         return raw
 
     def _misfit(self, text: str, found: int) -> Problem:
-        shown = f": {text if len(text) <= 60 else text[:57] + '...'}" if text else ""
+        shown = f": {shorten(repr(text))}" if text else ""
         return Problem("SQ4003", f"expected {len(self.names)} fields, found {found}{shown}")
 
     def _overflow(self, raw: pa.Table) -> Any:

@@ -40,8 +40,8 @@ class Place:
 
 
 def open_place(checkpoint: Path, local_dir: str, fingerprint: str, snapshot_bytes: int) -> Place:
-    """The place of a query with a checkpoint; SQ6001 if the checkpoint is of another query."""
-    checkpoint.mkdir(parents=True, exist_ok=True)
+    """The place of a query with a checkpoint; SQ6001 if it is of another query, SQ6003 if it cannot be written."""
+    _writable(checkpoint, "checkpoint")
     made_for = checkpoint / "fingerprint"
     if not made_for.exists():
         if any(checkpoint.iterdir()):
@@ -68,7 +68,17 @@ def temporary_place(local_dir: str, fingerprint: str, snapshot_bytes: int) -> It
 def _fast(local_dir: str) -> Path:
     """The folder for mapped files: the given one, else shared memory, else the system's temporary folder."""
     if local_dir:
-        Path(local_dir).mkdir(parents=True, exist_ok=True)
-        return Path(local_dir)
+        return _writable(Path(local_dir), "local_dir")
     shared = Path("/dev/shm")
     return shared if shared.is_dir() and os.access(shared, os.W_OK) else Path(tempfile.gettempdir())
+
+
+def _writable(folder: Path, called: str) -> Path:
+    """The folder, made if it is not there; SQ6003 if that or writing to it fails."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError as error:
+        why = "it is a file" if folder.is_file() else (error.strerror or str(error)).lower()
+        raise SquallError("SQ6003", f"cannot keep state in the {called} {folder}: {why}") from None
