@@ -89,7 +89,7 @@ class Session:
         """Query → optimised query → calculus → trigger program → physical plan."""
         optimised = optimise(query, stages(constant)) if self.settings.optimizer else query
         lowered = lower(optimised)
-        program = materialise(lowered.view, lowered.finish, lowered.relations)
+        program = materialise(lowered)
         return Compiled(query, optimised, lowered, program, place(program, partitions, sizes))
 
     def explain(self, stage: str) -> str:

@@ -3,34 +3,55 @@
 A `View` is a materialised Sum_[keys](body ⋈ ⟨lanes⟩). A `Trigger` says what one batch of changes to one relation does:
 its `deltas` pre-aggregate the batch, its `statements` then add to views, the most complex view first, so that each
 statement reads the views as they were before the batch.
+
+A `Nest` makes a relation of a view: what a nested aggregate says about each group, as rows that outer views join. Its
+change is extracted from the groups that the batch touched (§3.2.2), and has a trigger like that of any relation.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from squallpy.base.rings import Ring
 from squallpy.catalog.relation import Relation
 from squallpy.logical.expressions import Column, Expr
-from squallpy.maintain.relational.calculus import Factor, Lane, Rel
+from squallpy.maintain.relational.calculus import Factor, Lane, Rel, ring
 
 RESULT = "Q"  # the name of the view that the query asks for
 
 
 @dataclass(frozen=True, slots=True)
-class View:
-    """A materialised view, or (over a delta atom) a pre-aggregated batch (§3.3)."""
+class Monomial:
+    """body ⋈ ⟨lanes⟩; a lane that is None adds nothing."""
 
-    name: str
-    keys: tuple[Column, ...]
     body: tuple[Factor, ...]
-    lanes: tuple[Lane, ...]
+    lanes: tuple[Lane | None, ...]
 
     @property
     def atoms(self) -> tuple[Rel, ...]:
         return tuple(f for f in self.body if isinstance(f, Rel))
 
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Sum_[keys](monomial + …): a materialised view, or (over a delta atom) a pre-aggregated batch (§3.3)."""
+
+    name: str
+    keys: tuple[Column, ...]
+    terms: tuple[Monomial, ...]
+
+    @property
+    def atoms(self) -> tuple[Rel, ...]:
+        return tuple(atom for term in self.terms for atom in term.atoms)
+
     @property
     def degree(self) -> int:
         """How many relation atoms the view joins: its complexity."""
-        return len(self.atoms)
+        return max(len(term.atoms) for term in self.terms)
+
+    @property
+    def rings(self) -> tuple[Ring, ...]:
+        """For each lane the smallest ring that holds its sums."""
+        columns = zip(*(term.lanes for term in self.terms), strict=True)
+        return tuple(max(ring(lane) for lane in column if lane is not None) for column in columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +71,7 @@ class Statement:
     keys: tuple[Column, ...]
     refs: tuple[Ref, ...]
     filters: tuple[Factor, ...]
-    lanes: tuple[Lane, ...]
+    lanes: tuple[Lane | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +100,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """From the top-level view to printed rows: measures, HAVING, the SELECT list, ORDER BY and LIMIT.
+    """From a view to rows: measures, HAVING, the SELECT list, ORDER BY and LIMIT.
 
     `repeat`: rows are printed as often as their multiplicity says (a query without aggregates).
     `single`: exactly one row, also over nothing (aggregates without GROUP BY).
@@ -93,15 +114,41 @@ class Finish:
     offset: int
     repeat: bool
     single: bool
+    count: int = 0  # the lane that counts rows
+
+    def picked(self, lanes: tuple[int, ...]) -> "Finish":
+        """The same over a view whose lanes are those, in our order."""
+
+        def moved(terms: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+            return tuple((coefficient, lanes[lane]) for coefficient, lane in terms)
+
+        measures = tuple(replace(m, value=moved(m.value), present=moved(m.present)) for m in self.measures)
+        return replace(self, measures=measures, count=lanes[self.count])
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """A relation of the rows that `finish` makes of a view's groups.
+
+    Before it is materialised, `view` is its definition; then `source` is the use of a view that holds it, with the
+    finish's variables in the place of its keys and its lanes picked.
+    """
+
+    relation: Relation
+    view: View
+    finish: Finish
+    source: "Ref | None" = None
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A compiled query: its views (the first is the result), its triggers and how rows are printed."""
+    """A compiled query: its views (the first is the result), its nests, innermost first, its triggers, and how rows are
+    printed."""
 
     views: tuple[View, ...]
     triggers: tuple[Trigger, ...]
     finish: Finish
+    nests: tuple[Nest, ...] = ()
 
     @property
     def result(self) -> View:
@@ -109,4 +156,6 @@ class Program:
 
     @property
     def relations(self) -> tuple[Relation, ...]:
-        return tuple(trigger.relation for trigger in self.triggers)
+        """The streams and tables that are read."""
+        nested = {nest.relation.name for nest in self.nests}
+        return tuple(trigger.relation for trigger in self.triggers if trigger.relation.name not in nested)

@@ -11,24 +11,26 @@ from dataclasses import replace
 from squallpy.base.rings import Payload, Ring
 from squallpy.base.types import Kind
 from squallpy.logical.expressions import Column, columns
-from squallpy.maintain.program import Program, Ref, Statement, View
-from squallpy.maintain.relational.calculus import Assign, Cmp, Factor, Rel, ring, variables
-from squallpy.physical.plan import Feed, Let, Lookup, Plan, PoolPlan, Route, Step, Update, Where
+from squallpy.maintain.program import Nest, Program, Ref, Statement, View
+from squallpy.maintain.relational.calculus import Assign, Cmp, Factor, Rel, variables
+from squallpy.physical.plan import Feed, Let, Lookup, Nested, Plan, PoolPlan, Route, Step, Update, Where
 
 
 def place(program: Program, partitions: int, sizes: Mapping[str, int]) -> Plan:
     """The physical plan. `sizes` (rows by relation, 0 if unknown) decides what is partitioned."""
     routes = choose_routes(program, sizes)
     if partitions == 1 or all(route.fields is None for route in routes.values()):
-        routes, partitions = {r.name: Route(None) for r in program.relations}, 1
+        routes, partitions = {trigger.relation.name: Route(None) for trigger in program.triggers}, 1
     real = _real(program)
+    nested = {nest.relation.name: _nested(nest, program, real) for nest in program.nests}
     slices: dict[str, list[tuple[int, ...]]] = {}
     feeds, updates, deltas = [], [], []
     for trigger in program.triggers:
         route = routes[trigger.relation.name]
         own = [_pool(d, d.name, real) for d in trigger.deltas]
         payloads = tuple(d.payload for d in own)
-        feeds.append(Feed(trigger.relation, _fields(trigger.deltas, route), trigger.deltas, payloads, route))
+        fields = _fields(trigger.deltas, route)
+        feeds.append(Feed(trigger.relation, fields, trigger.deltas, payloads, route, nested.get(trigger.relation.name)))
         updates.append(tuple(_access(s, program, slices) for s in trigger.statements))
         deltas += own
     pools = tuple(_pool(v, v.name, real, tuple(slices.get(v.name, ()))) for v in program.views[1:])
@@ -40,13 +42,22 @@ def place(program: Program, partitions: int, sizes: Mapping[str, int]) -> Plan:
 
 def _real(program: Program) -> Ring:
     """The ring of all sums of doubles: SIGNED, which is wider, only where some are multiplied with each other."""
-    product = any(sum(f.type.kind is Kind.DOUBLE for f in lane) > 1 for lane in program.result.lanes)
+    lanes = [lane or () for view in program.views for term in view.terms for lane in term.lanes]
+    product = any(sum(f.type.kind is Kind.DOUBLE for f in lane) > 1 for lane in lanes)
     return Ring.SIGNED if product else Ring.REAL
 
 
 def _pool(view: View, name: str, real: Ring, slices: tuple[tuple[int, ...], ...] = ()) -> PoolPlan:
-    rings = tuple(real if (own := ring(lane)) is Ring.REAL else own for lane in view.lanes)
+    rings = tuple(real if ring is Ring.REAL else ring for ring in view.rings)
     return PoolPlan(name, view.keys, Payload(rings), slices)
+
+
+def _nested(nest: Nest, program: Program, real: Ring) -> Nested:
+    assert nest.source is not None
+    view = next(v for v in program.views if v.name == nest.source.name)
+    return Nested(
+        replace(_pool(view, view.name, real), keys=nest.source.variables), nest.finish.picked(nest.source.picks)
+    )
 
 
 def _fields(deltas: tuple[View, ...], route: Route) -> tuple[str, ...]:
@@ -88,7 +99,7 @@ def _access(statement: Statement, program: Program, slices: dict[str, list[tuple
         ready()
     assert not filters, f"{filters} cannot be evaluated"
     keys, lanes = statement.keys, statement.lanes
-    live = set(keys) | {v for lane in lanes for factor in lane for v in columns(factor)}
+    live = set(keys) | {v for lane in lanes for factor in lane or () for v in columns(factor)}
     for i in reversed(range(len(steps))):
         step = steps[i]
         match step:
@@ -118,7 +129,9 @@ def _lookup(ref: Ref, bound: set[Column], slices: dict[str, list[tuple[int, ...]
 
 def choose_routes(program: Program, sizes: Mapping[str, int]) -> dict[str, Route]:
     """The variable that partitions most tuples decides; without any, the largest relation is spread by its contents."""
-    atoms = [f for f in program.result.body if isinstance(f, Rel)]
+    if program.nests or len(program.result.terms) > 1:
+        return {r.name: Route(None) for r in program.relations}
+    atoms = list(program.result.atoms)
     best: dict[str, Route] = {}
     for x in sorted({v for a in atoms for v in variables(a)}, key=lambda v: v.id):
         routes = {name: _route(name, x, atoms) for name in {a.relation.name for a in atoms}}

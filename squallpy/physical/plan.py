@@ -9,6 +9,7 @@ from squallpy.base.rings import Payload
 from squallpy.catalog.relation import Relation
 from squallpy.logical.expressions import Column, Expr
 from squallpy.maintain.program import Finish, Program, View
+from squallpy.maintain.relational.calculus import Lane
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class Update:
     picks: tuple[int, ...]
     steps: tuple[Step, ...]
     keys: tuple[Column, ...]
-    lanes: tuple[tuple[Expr, ...], ...]
+    lanes: tuple[Lane | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +78,24 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True)
+class Nested:
+    """Where the rows of a nest come from: `source` is a pool under the finish's variables."""
+
+    source: PoolPlan
+    finish: Finish
+
+
+@dataclass(frozen=True, slots=True)
 class Feed:
     """A source component: the fields read, and the deltas, with their payloads, that a batch of them is pre-aggregated
-    to (§3.3)."""
+    to (§3.3). With `nested`, its rows come from a view of the same partition."""
 
     relation: Relation
     fields: tuple[str, ...]
     deltas: tuple[View, ...]
     payloads: tuple[Payload, ...]
     route: Route
+    nested: Nested | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +113,11 @@ class Plan:
     @property
     def finish(self) -> Finish:
         return self.program.finish
+
+    @property
+    def sources(self) -> tuple[Feed, ...]:
+        """The feeds that read streams and tables."""
+        return tuple(feed for feed in self.feeds if feed.nested is None)
 
     def delta(self, name: str) -> PoolPlan:
         return next(d for d in self.deltas if d.name == name)

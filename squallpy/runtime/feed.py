@@ -41,7 +41,7 @@ class Feeder:
         self._routing = tuple(f.name for f in feed.route.fields or ()) or feed.fields
         self._types = {f.name: f.type for f in feed.relation.fields}
         self._groups = [
-            _Grouping(delta, payload, self._partitions > 1)
+            Grouping(delta, payload, self._partitions > 1)
             for delta, payload in zip(feed.deltas, feed.payloads, strict=True)
         ]
 
@@ -50,8 +50,12 @@ class Feeder:
         mult = _multiplicities(table)
         target = self._hashes(table, self._routing) % self._partitions if self._partitions > 1 else None
         out: list[tuple[int | None, Delta]] = []
+
+        def read(name: str) -> Vec:
+            return from_arrow(table.column(table.schema.get_field_index(name)), self._types[name])
+
         for grouping in self._groups:
-            keys, words = grouping(table, mult, target, dictionary)
+            keys, words = grouping(len(table), read, mult, target, dictionary)
             if target is None:
                 out.append((0 if self.feed.route.fields is not None else None, Delta(grouping.name, keys, words)))
                 continue
@@ -98,14 +102,15 @@ def _multiplicities(table: pa.RecordBatch) -> Words | None:
     return None if at < 0 else np.asarray(table.column(at), np.int64)
 
 
-class _Grouping:
+class Grouping:
     """One delta: evaluates its predicates, keys and lanes, and adds up equal keys in a scratch pool."""
 
-    def __init__(self, delta: View, payload: Payload, routed: bool) -> None:
-        (atom,) = delta.atoms
-        self.name, self._keys, self._lanes = delta.name, delta.keys, delta.lanes
-        self._fields = {v.id: (name, atom.relation.field(name).type) for name, v in atom.fields}  # type: ignore[union-attr]
-        steps = [f for f in delta.body if isinstance(f, Assign | Cmp)]
+    def __init__(self, delta: View, payload: Payload, routed: bool = False) -> None:
+        (term,) = delta.terms
+        (atom,) = term.atoms
+        self.name, self._keys = delta.name, delta.keys
+        self._fields = {v.id: name for name, v in atom.fields}
+        steps = [f for f in term.body if isinstance(f, Assign | Cmp)]
         assigned = {f.variable.id for f in steps if isinstance(f, Assign)}
         early = [f for f in steps if isinstance(f, Cmp) and not any(c.id in assigned for c in columns(f.predicate))]
         self._steps: list[tuple[Column | None, Function]] = [
@@ -113,19 +118,18 @@ class _Grouping:
             for f in (*early, *_ordered([f for f in steps if f not in early]))
         ]
         self._payload = payload
-        self._factors = [_real_product(lane) if ring(lane) is Ring.REAL else _product(lane) for lane in delta.lanes]
+        self._factors = [_factors(lane) for lane in term.lanes if lane is not None]
         self._routed = routed
         self._scratch = Pool(len(delta.keys) + routed, self._payload)
 
     def __call__(
-        self, table: pa.RecordBatch, mult: Words | None, target: Words | None, names: Dictionary
+        self, rows: int, read: Callable[[str], Vec], mult: Words | None, target: Words | None, names: Dictionary
     ) -> tuple[Words, Words]:
-        rows = len(table)
+        """Keys (behind the `target` of each, if there is one) and payloads of `rows` tuples; `read` gives fields."""
         chosen: Any = None
 
         def load(id: int) -> Vec:
-            name, type = self._fields[id]
-            vec = from_arrow(table.column(table.schema.get_field_index(name)), type)
+            vec = read(self._fields[id])
             return vec if chosen is None else take(vec, chosen)
 
         frame = Frame(rows, {}, load)
@@ -187,6 +191,10 @@ def _ordered(steps: list[Assign | Cmp]) -> list[Assign | Cmp]:
         done += free
         left = [f for f in left if f not in free]
     return done
+
+
+def _factors(lane: Lane) -> Callable[[Frame], Any]:
+    return _real_product(lane) if ring(lane) is Ring.REAL else _product(lane)
 
 
 def _product(lane: Lane) -> Callable[[Frame], Any]:

@@ -47,8 +47,8 @@ class Sender:
 
     def __init__(self, plan: Plan, input: Input) -> None:
         self._plan, self._input = plan, input
-        self._feeders = [Feeder(feed, plan.partitions) for feed in plan.feeds]
-        self._columns: dict[str, tuple[Column, ...]] = {d.name: d.keys for feed in plan.feeds for d in feed.deltas}
+        self._feeders = [Feeder(feed, plan.partitions) for feed in plan.sources]
+        self._columns: dict[str, tuple[Column, ...]] = {d.name: d.keys for feed in plan.sources for d in feed.deltas}
 
     def deltas(
         self, batch: int, split: int, splits: int, names: Dictionary

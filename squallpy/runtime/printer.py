@@ -52,7 +52,7 @@ class Printer:
 
     def times(self, frame: Frame, words: Words) -> Words:
         """How often each row is printed: its multiplicity, or once where its group exists and HAVING is TRUE."""
-        count = words[:, 0]  # lane 0 counts rows
+        count = words[:, self._payload.offsets[self._finish.count]]
         if self._finish.repeat:
             return np.maximum(count, 0)
         shown: Any = count != 0
@@ -61,6 +61,11 @@ class Printer:
         if self._having is not None:
             shown = np.logical_and(shown, is_true(self._having(frame)))
         return np.asarray(shown).astype(np.int64)
+
+    def item(self, name: str, frame: Frame) -> Vec:
+        """A printed column."""
+        function, type = self._items[self.schema.get_field_index(name)]
+        return full(function(frame), type, frame.rows)
 
     def table(self, frame: Frame) -> pa.Table:
         columns = [to_arrow(f(frame), type, frame.rows) for f, type in self._items]

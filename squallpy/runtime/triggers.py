@@ -22,6 +22,7 @@ from squallpy.runtime.kernels.lanes import fill_reals, load, multiply, pack
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.storage import Words
 from squallpy.runtime.ledger import ledger_layouts, ledger_name, unmatched
+from squallpy.runtime.nested import NestedFeed, Touched, begin, begun_layouts
 from squallpy.runtime.state.store import PoolLayout, Store, StoreLayout
 
 CHUNK = 1 << 17  # rows of a delta joined at a time: what a step makes of them has to fit in memory
@@ -31,7 +32,7 @@ PAIRS = 1 << 22  # pairs that a scan makes at a time
 def store_layout(plan: Plan) -> StoreLayout:
     """The pools that a partition of the plan keeps."""
     views = tuple(PoolLayout(p.name, len(p.keys), p.payload, p.slices) for p in plan.pools)
-    return StoreLayout((*views, *ledger_layouts(plan)))
+    return StoreLayout((*views, *ledger_layouts(plan), *begun_layouts(plan)))
 
 
 class Machine:
@@ -47,6 +48,8 @@ class Machine:
             step.source for updates in plan.updates for u in updates for step in u.steps if isinstance(step, Lookup)
         }
         self._indexed = {d.name: Pool(len(d.keys), d.payload, d.slices) for d in plan.deltas if d.name in indexed}
+        self._nested = {f.relation.name: NestedFeed(f, f.nested) for f in plan.feeds if f.nested}
+        self._touched = {n.source.name: Touched(n.source) for f in plan.feeds if (n := f.nested)}
 
     def apply(self, store: Store, deltas: list[Delta]) -> Delta:
         """Apply one batch, relation by relation; returns the change of the result.
@@ -59,7 +62,11 @@ class Machine:
         for delta in deltas:
             given.setdefault(delta.name, []).append(delta)
         for feed, statements in zip(self._plan.feeds, self._triggers, strict=True):
-            mine = {d.name: _merged(given[d.name]) for d in feed.deltas if d.name in given}
+            if feed.nested:
+                groups = self._touched[feed.nested.source.name].groups
+                mine = self._nested[feed.relation.name].deltas(store, groups())
+            else:
+                mine = {d.name: _merged(given[d.name]) for d in feed.deltas if d.name in given}
             pools: dict[str, Pool] = dict(store)
             for name, delta in mine.items():
                 if name in self._indexed:
@@ -71,10 +78,14 @@ class Machine:
                 self.unmatched += unmatched(store[ledger], changes.keys, changes.words)
             for statement in statements:
                 if statement.delta in mine:
-                    statement.run(mine[statement.delta], pools, store.dictionary)
+                    touched = self._touched.get(statement.target)
+                    statement.run(mine[statement.delta], pools, store.dictionary, touched)
             for name in mine:
                 if name in self._indexed:
                     self._indexed[name].clear()
+        for noted in self._touched.values():
+            noted.clear()
+        begin(store)
         keys, words = self._result.rows()
         return Delta(RESULT, keys, words)
 
@@ -106,7 +117,7 @@ class _Statement:
     """An update made runnable."""
 
     def __init__(self, update: Update, payloads: dict[str, Payload]) -> None:
-        self.delta = update.delta
+        self.delta, self.target = update.delta, update.target
         self._update = update
         self._types = {v.id: v for v in _variables(update)}
         self._functions: list[Function | None] = [
@@ -121,17 +132,17 @@ class _Statement:
             _places(payloads[n], picks)
             for n, picks in zip(names, (update.picks, *(s.picks for s in lookups)), strict=True)
         ]
-        self._lanes = [[(compiled(f), f.type) for f in lane] for lane in update.lanes]
+        self._lanes = [None if lane is None else [(compiled(f), f.type) for f in lane] for lane in update.lanes]
         self._key_ids = [k.id for k in update.keys]
         whole = payloads[update.delta] == self._payload and update.picks == tuple(range(len(self._payload.rings)))
         same = [v.id for v in update.variables] == self._key_ids and whole
-        self._plain = same and not update.steps and not any(update.lanes)
+        self._plain = same and not update.steps and all(lane == () for lane in update.lanes)
 
-    def run(self, delta: Delta, pools: dict[str, Pool], dictionary: Dictionary) -> None:
-        """Evaluate the statement for a delta and add the outcome to its target."""
+    def run(self, delta: Delta, pools: dict[str, Pool], dictionary: Dictionary, touched: Touched | None) -> None:
+        """Evaluate the statement for a delta and add the outcome to its target, whose groups are noted in `touched`."""
         target = pools[self._update.target]
         if self._plain:
-            target.upsert(np.ascontiguousarray(delta.keys), np.ascontiguousarray(delta.words))
+            _add(target, np.ascontiguousarray(delta.keys), np.ascontiguousarray(delta.words), touched)
             return
         chunk = CHUNK
         for source in self._scanned:  # every row of a chunk meets every record
@@ -141,7 +152,7 @@ class _Statement:
             columns = {v.id: np.ascontiguousarray(keys[:, i]) for i, v in enumerate(self._update.variables)}
             rows = self._join(_Rows(len(keys), columns, [(words, None)]), pools, dictionary)
             if rows is not None:
-                target.upsert(self._keys(rows), self._words(rows, dictionary))
+                _add(target, self._keys(rows), self._words(rows, dictionary), touched)
 
     def _join(self, rows: _Rows, pools: dict[str, Pool], dictionary: Dictionary) -> _Rows | None:
         """Take the steps; None when no row is left."""
@@ -175,14 +186,24 @@ class _Statement:
         words = np.empty((rows.rows, self._payload.width), np.int64)
         frame = self._frame(rows, dictionary)
         for lane, (offset, ring) in enumerate(zip(self._payload.offsets, self._payload.rings, strict=True)):
+            computed = self._lanes[lane]
+            if computed is None:
+                words[:, offset : offset + ring.words] = 0
+                continue
             factors = [(*s, *place[lane]) for s, place in zip(rows.sources, self._factors, strict=True)]
-            factors += [_scalar(function(frame), type, rows.rows, ring) for function, type in self._lanes[lane]]
+            factors += [_scalar(function(frame), type, rows.rows, ring) for function, type in computed]
             factors.sort(
                 key=lambda factor: factor[-1] is Ring.COUNT
             )  # a sum times a count is cheap, or at all possible
             for n, factor in enumerate(factors):
                 (load if n == 0 else multiply)(words, offset, ring, *factor)
         return words
+
+
+def _add(target: Pool, keys: Words, words: Words, touched: Touched | None) -> None:
+    if touched is not None:
+        touched.note(target, keys)
+    target.upsert(keys, words)
 
 
 def _look_up(step: Lookup, rows: _Rows, pool: Pool) -> _Rows:

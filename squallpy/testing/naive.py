@@ -42,8 +42,8 @@ def evaluate(
                 out[found] += 1
         case Values(lanes):
             (lane,) = lanes
-            product = 1
-            for factor in lane:
+            product = 0 if lane is None else 1
+            for factor in lane or ():
                 product *= value(factor, given)
             out[given] += product
         case Prod(terms):

@@ -20,7 +20,7 @@ CREATE STREAM t (c INT NOT NULL, d INT NOT NULL) USING csv OPTIONS (path 't');
 def program(sql: str, relations: str = RST) -> Program:
     (query,) = compile_script(f"{relations} {sql};", "q.sql", lambda relation: ()).queries
     lowered = lower(optimise(query, stages(constant)))
-    return materialise(lowered.view, lowered.finish, lowered.relations)
+    return materialise(lowered)
 
 
 def golden_example_2_2() -> None:
@@ -45,7 +45,7 @@ def test_aggregates_share_one_view() -> None:
     aggregates = "SUM(t.d), AVG(t.d), COUNT(*), SUM(r.a)"
     compiled = program(f"SELECT r.b, {aggregates} FROM r, s, t WHERE r.b = s.b AND s.c = t.c GROUP BY r.b")
     assert sorted(view.name for view in compiled.views) == ["M_R", "M_RS", "M_S", "M_ST", "M_T", "Q"]
-    assert {v.name: len(v.lanes) for v in compiled.views} == {
+    assert {v.name: len(v.terms[0].lanes) for v in compiled.views} == {
         "Q": 3,
         "M_ST": 2,
         "M_R": 2,

@@ -32,7 +32,7 @@ def property_shown_rows_are_the_first_of_all(sql: str, spare: int, monkeypatch: 
     monkeypatch.setattr(topk, "SPARE", spare)
     (query,) = compile_script(f"{STREAM} {sql};", "q.sql", lambda relation: ()).queries
     lowered = lower(query)
-    plan = place(materialise(lowered.view, lowered.finish, lowered.relations), 1, {})
+    plan = place(materialise(lowered), 1, {})
     from squallpy.runtime.feed import Feeder
 
     for seed in range(8):

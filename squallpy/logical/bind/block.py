@@ -12,7 +12,7 @@ from squallpy.logical.bind.context import Common, Context
 from squallpy.logical.bind.ordering import Ordering, bind_limit, bind_order, ordinal, place_sort
 from squallpy.logical.bind.scalar import Scalars
 from squallpy.logical.bind.scope import Scope
-from squallpy.logical.bind.sources import bind_from, bind_nested, has_aggregate
+from squallpy.logical.bind.sources import bind_from, bind_nested
 from squallpy.logical.expressions import Column, Expr, Literal, columns
 from squallpy.logical.nodes import Aggregate, Filter, Node
 
@@ -170,10 +170,6 @@ class Block:
         return scalars.condition(clause.this)
 
     def aggregate(self, plan: Node, aggregation: Aggregation) -> Node:
-        if has_aggregate(plan):
-            group = self.select.args.get("group")
-            node = group or next((n for n in self.select.walk() if is_aggregate(n)), self.select)
-            raise self.ctx.refuse(node, Unsupported("an aggregate of an aggregate"))
         keys = tuple((column, expr) for expr, column in self.keys.items())
         return Aggregate(plan, keys, tuple((column, agg) for agg, column in aggregation.aggs.items()))
 
@@ -204,8 +200,6 @@ class Block:
         grouped = plan.child if isinstance(plan, Filter) else plan
         if self.grouping and isinstance(grouped, Aggregate) and {c for c, _ in grouped.keys} <= {i.expr for i in items}:
             return plan, items, order
-        if has_aggregate(plan):
-            raise self.ctx.refuse(clause, Unsupported("DISTINCT over GROUP BY", "DISTINCT"))
         keys: dict[Expr, Column] = {}
         for item in items:
             if item.expr not in keys:

@@ -13,7 +13,7 @@ from squallpy.logical.bind.scalar import Scalars
 from squallpy.logical.bind.scope import Scope, Source
 from squallpy.logical.expressions import TRUE, Expr, conjunction
 from squallpy.logical.functions import call
-from squallpy.logical.nodes import Aggregate, Join, Node, Project, Scan
+from squallpy.logical.nodes import Join, Node, Project, Scan
 
 
 def bind_from(ctx: Context, select: exp.Select) -> tuple[Node, Scope]:
@@ -25,12 +25,12 @@ def bind_from(ctx: Context, select: exp.Select) -> tuple[Node, Scope]:
     scope = Scope()
     plan = bind_source(ctx, start.this, scope)
     for join in select.args.get("joins") or []:
-        plan = bind_join(ctx, join, plan, scope, start.this)
+        plan = bind_join(ctx, join, plan, scope)
     return plan, scope
 
 
-def bind_join(ctx: Context, join: exp.Join, left: Node, scope: Scope, first: exp.Expr) -> Node:
-    """One more source joined to what is there: comma, CROSS, or INNER with ON or USING; `first` stands after FROM."""
+def bind_join(ctx: Context, join: exp.Join, left: Node, scope: Scope) -> Node:
+    """One more source joined to what is there: comma, CROSS, or INNER with ON or USING."""
     # NB: LEFT SEMI is called a SEMI join, LEFT OUTER a LEFT join
     by_kind = join.kind in ("SEMI", "ANTI")
     for word in (join.method, *((join.kind, join.side) if by_kind else (join.side, join.kind))):
@@ -39,10 +39,6 @@ def bind_join(ctx: Context, join: exp.Join, left: Node, scope: Scope, first: exp
     ctx.only(join, "this", "kind", "on", "using")
     right_scope = Scope()
     right = bind_source(ctx, join.this, right_scope)
-    for side, node in ((left, first), (right, join.this)):
-        if has_aggregate(side):
-            what = "a join with an aggregate (a view or subquery with GROUP BY or DISTINCT)"
-            raise ctx.refuse(node, Unsupported(what, "SELECT" if isinstance(node, exp.Subquery) else ""))
     conditions = using(ctx, join, scope, right_scope.sources[0])
     scope.add(ctx, right_scope.sources[0], join.this)
     on = join.args.get("on")
@@ -65,10 +61,6 @@ def using(ctx: Context, join: exp.Join, scope: Scope, right: Source) -> list[Exp
         scope.merged[name.name.lower()] = ours
         scope.hidden.add(theirs.id)
     return conditions
-
-
-def has_aggregate(plan: Node) -> bool:
-    return isinstance(plan, Aggregate) or any(has_aggregate(child) for child in plan.inputs)
 
 
 def bind_source(ctx: Context, node: exp.Expr, scope: Scope) -> Node:

@@ -8,12 +8,12 @@ that they share. Payloads live in a product of rings, so a value term is a vecto
 aggregate, each lane a product of scalar factors (none: 1). A NULL factor counts as 0, a BOOLEAN one as 0 or 1.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from squallpy.base.rings import Ring
-from squallpy.base.types import Kind
+from squallpy.base.types import INT, Kind
 from squallpy.catalog.relation import Relation
-from squallpy.logical.expressions import Column, Expr, columns
+from squallpy.logical.expressions import Column, Expr, Literal, columns, substitute
 
 Lane = tuple[Expr, ...]  # a product of factors
 
@@ -47,9 +47,9 @@ class Assign:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """⟨v₁, …, vₖ⟩: a payload in the product ring, one lane per aggregate."""
+    """⟨v₁, …, vₖ⟩: a payload in the product ring, one lane per aggregate; None is 0."""
 
-    lanes: tuple[Lane, ...]
+    lanes: tuple[Lane | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +78,7 @@ Term = Rel | Cmp | Assign | Values | Prod | Plus | Sum
 Factor = Rel | Cmp | Assign
 
 ZERO = Plus(())
+MINUS = Literal(-1, INT)  # the factor of what is taken away
 
 
 def variables(term: Term) -> frozenset[Column]:
@@ -90,11 +91,28 @@ def variables(term: Term) -> frozenset[Column]:
         case Assign(variable, value):
             return columns(value) | {variable}
         case Values(lanes):
-            return frozenset(v for lane in lanes for factor in lane for v in columns(factor))
+            return frozenset(v for lane in lanes for factor in lane or () for v in columns(factor))
         case Prod(terms) | Plus(terms):
             return frozenset().union(*(variables(t) for t in terms))
         case Sum(keys, inner):
             return frozenset(keys) | variables(inner)
+
+
+def renamed(factor: Factor, names: dict[int, Expr]) -> Factor:
+    """A factor in other variables; `names` are variables, by the ids of those that they replace."""
+
+    def name(v: Column) -> Column:
+        found = substitute(v, names)
+        assert isinstance(found, Column)
+        return found
+
+    match factor:
+        case Rel(_, fields):
+            return replace(factor, fields=tuple((field, name(v)) for field, v in fields))
+        case Cmp(predicate):
+            return Cmp(substitute(predicate, names))
+        case Assign(variable, value):
+            return Assign(name(variable), substitute(value, names))
 
 
 def relations(term: Term) -> frozenset[str]:
@@ -110,8 +128,8 @@ def relations(term: Term) -> frozenset[str]:
 
 
 def ring(lane: Lane) -> Ring:
-    """The smallest ring that holds the sums of a lane: ⟨⟩ → COUNT, ⟨price⟩ → EXACT, ⟨ratio⟩ → REAL."""
-    kinds = {factor.type.kind for factor in lane}
+    """The smallest ring that holds the sums of a lane: ⟨⟩ and ⟨-1⟩ → COUNT, ⟨price⟩ → EXACT, ⟨ratio⟩ → REAL."""
+    kinds = {factor.type.kind for factor in lane if factor != MINUS}
     if Kind.DOUBLE in kinds:
         return Ring.REAL
     return Ring.COUNT if kinds <= {Kind.BOOLEAN} else Ring.EXACT

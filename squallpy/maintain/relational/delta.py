@@ -48,7 +48,8 @@ def monomials(term: Term) -> list[tuple[tuple[Factor, ...], Values]]:
 def _multiply(choice: tuple[tuple[tuple[Factor, ...], Values], ...]) -> tuple[tuple[Factor, ...], Values]:
     factors = tuple(f for some, _ in choice for f in some)
     width = max((len(values.lanes) for _, values in choice), default=1)
-    lanes: list[Lane] = [()] * width
+    lanes: list[Lane | None] = [()] * width
     for _, values in choice:  # NB: a single lane is a scalar and embeds diagonally
-        lanes = [a + b for a, b in zip(lanes, values.lanes * (width if len(values.lanes) == 1 else 1), strict=True)]
+        factors_of = values.lanes * (width if len(values.lanes) == 1 else 1)
+        lanes = [None if a is None or b is None else a + b for a, b in zip(lanes, factors_of, strict=True)]
     return factors, Values(tuple(lanes))

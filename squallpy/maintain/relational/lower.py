@@ -3,19 +3,21 @@
     Project(Aggregate(Filter(Join(Scan, Scan))))   →   Q(keys) = Sum_[keys](R ⋈ S ⋈ predicates ⋈ ⟨1, …⟩)  +  Finish
 
 Equalities between two atoms become shared variables (computed ones where a side is an expression); lane 0 is the
-count of rows, which says whether a group exists.
+count of rows, which says whether a group exists. An Aggregate below the top one becomes a *nest*: a relation of the
+rows that it would print, which the rest of the query joins like any other.
 """
 
+import re
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import count
+from itertools import count, zip_longest
 
 from squallpy.base.types import BOOLEAN, Type, common
-from squallpy.catalog.relation import Relation
+from squallpy.catalog.relation import Field, Relation
 from squallpy.logical.expressions import Call, Cast, Column, Expr, columns, conjunction, conjuncts, substitute
 from squallpy.logical.nodes import Agg, Aggregate, Filter, Join, Limit, Node, Project, Query, Scan, Sort
-from squallpy.maintain.program import RESULT, Finish, Measure, View
-from squallpy.maintain.relational.calculus import Assign, Cmp, Factor, Lane, Rel
+from squallpy.maintain.program import RESULT, Finish, Measure, Monomial, Nest, View
+from squallpy.maintain.relational.calculus import Assign, Cmp, Factor, Lane, Rel, renamed
 from squallpy.maintain.relational.linear import Polynomial, linear, not_null, present
 from squallpy.maintain.relational.units import prune
 
@@ -34,9 +36,12 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
+    """A query in the ring calculus: its view and its nests, innermost first, nothing materialised yet."""
+
     view: View
     finish: Finish
     relations: tuple[Relation, ...]
+    nests: tuple[Nest, ...] = ()
 
 
 Order = tuple[tuple[Expr, bool, bool], ...]
@@ -51,37 +56,142 @@ def lower(query: Query) -> Lowered:
         limit, offset, node = node.count, node.offset, node.child
     above = _chain(node)
     bottom = above[-1].inputs[0] if above else node
-    aggregate = bottom if isinstance(bottom, Aggregate) else None
-    ordering: tuple[tuple[Column, Expr, bool, bool], ...] = ()
-    aggs: list[tuple[Column, Agg]] = []
-    if aggregate:
-        block = _block(aggregate.child)
-        keys = [(column, block.inline(expr)) for column, expr in aggregate.keys]
-        aggs = [(column, replace(agg, arg=agg.arg and block.inline(agg.arg))) for column, agg in aggregate.aggs]
-    else:  # every printed and every ordering expression is a key: a bag of rows with multiplicities
-        block, fresh = _block(node), count(900_000_000)
-        sorts = next((n.keys for n in above if isinstance(n, Sort)), ())
-        ordering = tuple((Column(next(fresh), str(e), e.type, e.nullable), e, down, nulls) for e, down, nulls in sorts)
-        keys = [(c, block.inline(c)) for c in node.output] + [(c, block.inline(e)) for c, e, _, _ in ordering]
-        above = []
-    atoms = _Atoms(block)
+    blocks = _Blocks()
+    if isinstance(bottom, Aggregate):
+        view, printed, measures = _grouped(RESULT, bottom, blocks)
+        having, items, order = _finish(above, query.names, printed, node)
+        finish = Finish(measures, having, items, order, limit, offset, repeat=False, single=not bottom.keys)
+    else:
+        view, finish = _bag(node, above, query.names, blocks)
+        finish = replace(finish, limit=limit, offset=offset)
+    return Lowered(view, finish, tuple(blocks.relations.values()), tuple(blocks.nests))
+
+
+def _grouped(name: str, node: Aggregate, blocks: "_Blocks") -> tuple[View, dict[int, Expr], tuple[Measure, ...]]:
+    """An Aggregate as a view; where its key columns are found, and its aggregates in terms of the view's lanes."""
+    every = blocks.of(node.child)
+    atoms = [_Atoms(block) for block in every]
     lanes = _Lanes(atoms)
+    keys = [
+        [a.variable(column, block.inline(expr)) for column, expr in node.keys]
+        for a, block in zip(atoms, every, strict=True)
+    ]
+    measures = [
+        lanes.measure(column, agg, [agg.arg and block.inline(agg.arg) for block in every]) for column, agg in node.aggs
+    ]
+    shared = _shared(keys)
+    printed: dict[int, Expr] = {column.id: v for (column, _), v in zip(node.keys, shared, strict=True)}
+    return _view(name, shared, keys, atoms, lanes), printed, tuple(measures)
 
-    key_variables = [atoms.variable(column, expr) for column, expr in keys]
-    measures = [lanes.measure(column, agg) for column, agg in aggs]
-    distinct = tuple(dict.fromkeys(key_variables))
-    view = View(RESULT, distinct, prune(atoms.body(), distinct, lanes.all), tuple(lanes.all))
 
-    printed: dict[int, Expr] = {column.id: v for (column, _), v in zip(keys, key_variables, strict=True)}
-    having, items, order = _finish(above, query, printed, node)
-    if aggregate is None:
-        order = tuple((printed[c.id], down, nulls) for c, _, down, nulls in ordering)
-    finish = Finish(
-        tuple(measures), having, items, order, limit, offset,
-        repeat=aggregate is None, single=aggregate is not None and not aggregate.keys,
-    )  # fmt: skip
-    relations = {scan.relation.name: scan.relation for scan in block.scans}
-    return Lowered(view, finish, tuple(relations.values()))
+def _bag(node: Node, above: list[Node], names: tuple[str, ...], blocks: "_Blocks") -> tuple[View, Finish]:
+    """A query without aggregates: every printed and every ordering expression is a key of a bag of rows."""
+    sorts = next((n.keys for n in above if isinstance(n, Sort)), ())
+    fresh = count(900_000_000)
+    ordering = [(Column(next(fresh), str(e), e.type, e.nullable), e) for e, _, _ in sorts]
+    every = blocks.of(node)
+    atoms = [_Atoms(block) for block in every]
+    keys = [
+        [a.variable(column, block.inline(expr)) for column, expr in (*((c, c) for c in node.output), *ordering)]
+        for a, block in zip(atoms, every, strict=True)
+    ]
+    shared = _shared(keys)
+    printed, sorted_by = shared[: len(node.output)], shared[len(node.output) :]
+    items = tuple(zip(names, printed, strict=True))
+    order = tuple((v, down, nulls) for v, (_, down, nulls) in zip(sorted_by, sorts, strict=True))
+    view = _view(RESULT, shared, keys, atoms, _Lanes(atoms))
+    return view, Finish((), None, items, order, None, 0, repeat=True, single=False)
+
+
+def _view(name: str, shared: list[Column], keys: list[list[Column]], atoms: list["_Atoms"], lanes: "_Lanes") -> View:
+    """The sum of what the blocks contribute."""
+    terms = tuple(
+        block.term(mine, shared, tuple(lane[number] for lane in lanes.all))
+        for number, (mine, block) in enumerate(zip(keys, atoms, strict=True))
+    )
+    return View(name, tuple(dict.fromkeys(shared)), terms)
+
+
+def _shared(keys: list[list[Column]]) -> list[Column]:
+    """The key variables of a view: those of its block, or new ones where several have to agree."""
+    if len(keys) == 1:
+        return keys[0]
+    fresh = count(800_000_000)
+    return [Column(next(fresh), k[0].name, k[0].type, any(v.nullable for v in k)) for k in zip(*keys, strict=True)]
+
+
+class _Blocks:
+    """Plans as sums of select-project-join blocks, with the relations met on the way and the nests made."""
+
+    def __init__(self) -> None:
+        self.relations: dict[str, Relation] = {}
+        self.nests: list[Nest] = []
+        self._known: dict[str, Nest] = {}
+
+    def of(self, node: Node) -> list[Block]:
+        match node:
+            case Scan(relation):
+                if all(nest.relation is not relation for nest in self.nests):
+                    self.relations[relation.name] = relation
+                return [Block([node], [], {})]
+            case Filter(child, predicate):
+                every = self.of(child)
+                for block in every:
+                    block.conjuncts += [block.inline(c) for c in conjuncts(predicate)]
+                return every
+            case Project(child, items):
+                every = self.of(child)
+                for block in every:
+                    block.computed |= {column.id: block.inline(expr) for column, expr in items}
+                return every
+            case Join(left, right, on):
+                return [_joined(a, b, on) for a in self.of(left) for b in self.of(right)]
+            case Sort(child):
+                return self.of(child)  # an ordering inside a view or derived table orders nothing
+            case Aggregate():
+                return self.of(self._nested(node))
+        raise AssertionError(f"the binder let {type(node).__name__} below a join")
+
+    def _nested(self, node: Aggregate) -> Scan:
+        """The scan of the relation that an Aggregate makes; equal ones make one."""
+        spelled = _spelled(node)
+        nest = self._known.get(spelled)
+        if nest is None:
+            view, printed, measures = _grouped("", node, self)
+            taken = {*self.relations, *(n.relation.name for n in self.nests)}
+            name = next(n for n in (f"n{i}" for i in count(1)) if n not in taken)
+            titles = _distinct_names([column.name for column in node.output])
+            fields = tuple(Field(t, c.type, c.nullable) for t, c in zip(titles, node.output, strict=True))
+            stream = any(atom.relation.stream for atom in view.atoms)
+            items = tuple((t, printed.get(c.id, c)) for t, c in zip(titles, node.output, strict=True))
+            finish = Finish(measures, None, items, (), None, 0, repeat=False, single=not node.keys)
+            nest = Nest(Relation(name, fields, stream, "view"), replace(view, name=f"M_{name.upper()}"), finish)
+            self.nests.append(nest)
+            self._known[spelled] = nest
+        return Scan(nest.relation, nest.relation.name, node.output)
+
+
+def _joined(a: Block, b: Block, on: Expr | None) -> Block:
+    block = Block(a.scans + b.scans, a.conjuncts + b.conjuncts, a.computed | b.computed)
+    block.conjuncts += [block.inline(c) for c in conjuncts(on)] if on is not None else []
+    return block
+
+
+def _spelled(node: Node) -> str:
+    """A plan's text, its columns numbered as they come: equal for plans that differ in column ids alone."""
+    numbers: dict[str, str] = {}
+    return re.sub(r"\bid=(\d+)", lambda found: numbers.setdefault(found[1], f"#{len(numbers)}"), repr(node))
+
+
+def _distinct_names(names: list[str]) -> list[str]:
+    """a, b, A  →  a, b, A_2"""
+    taken: set[str] = set()
+    out = []
+    for name in names:
+        free = next(n for n in (name, *(f"{name}_{i}" for i in range(2, 10_000))) if n.lower() not in taken)
+        taken.add(free.lower())
+        out.append(free)
+    return out
 
 
 def _chain(node: Node) -> list[Node]:
@@ -93,7 +203,7 @@ def _chain(node: Node) -> list[Node]:
     return above
 
 
-def _finish(post: list[Node], query: Query, printed: dict[int, Expr], node: Node) -> Finished:
+def _finish(post: list[Node], names: tuple[str, ...], printed: dict[int, Expr], node: Node) -> Finished:
     """HAVING, the SELECT list and the ORDER BY in terms of the view's keys and of measures."""
     mapping: dict[int, Expr] = dict(printed)
     having: list[Expr] = []
@@ -106,55 +216,40 @@ def _finish(post: list[Node], query: Query, printed: dict[int, Expr], node: Node
                 mapping |= {column.id: substitute(expr, mapping) for column, expr in items}
             case Sort(_, keys):
                 order = tuple((substitute(expr, mapping), down, nulls) for expr, down, nulls in keys)
-    selected = tuple((name, mapping.get(c.id, c)) for name, c in zip(query.names, node.output, strict=True))
+    selected = tuple((name, mapping.get(c.id, c)) for name, c in zip(names, node.output, strict=True))
     return conjunction(having) if having else None, selected, order
 
 
-def _block(node: Node) -> Block:
-    match node:
-        case Scan():
-            return Block([node], [], {})
-        case Filter(child, predicate):
-            block = _block(child)
-            block.conjuncts += [block.inline(c) for c in conjuncts(predicate)]
-            return block
-        case Project(child, items):
-            block = _block(child)
-            block.computed |= {column.id: block.inline(expr) for column, expr in items}
-            return block
-        case Join(left, right, on):
-            a, b = _block(left), _block(right)
-            block = Block(a.scans + b.scans, a.conjuncts + b.conjuncts, a.computed | b.computed)
-            block.conjuncts += [block.inline(c) for c in conjuncts(on)] if on is not None else []
-            return block
-        case Sort(child):
-            return _block(child)  # an ordering inside a view or derived table orders nothing
-    raise AssertionError(f"the binder let {type(node).__name__} below a join")
-
-
 class _Lanes:
-    """The lanes of the result, each distinct product once; lane 0 counts rows."""
+    """The lanes of a view, each distinct product once; lane 0 counts rows. A lane says what each block contributes."""
 
-    def __init__(self, atoms: "_Atoms") -> None:
-        self.all: list[Lane] = [()]
-        self._atoms = atoms
+    def __init__(self, blocks: list["_Atoms"]) -> None:
+        self._blocks = blocks
+        self.all: list[tuple[Lane | None, ...]] = [((),) * len(blocks)]
 
-    def measure(self, column: Column, agg: Agg) -> Measure:
+    def measure(self, column: Column, agg: Agg, args: list[Expr | None]) -> Measure:
+        """An aggregate whose argument is `args` in the blocks."""
         if agg.arg is None:
             return Measure(agg.function, column, ((1, 0),), ((1, 0),))
-        seen = self._number(present(agg.arg, self._atoms.owner))
-        value = seen if agg.function == "count" else self._number(linear(agg.arg, self._atoms.owner))
+        given = [(arg, block.owner) for arg, block in zip(args, self._blocks, strict=True) if arg is not None]
+        seen = self._number([present(arg, owner) for arg, owner in given])
+        value = seen if agg.function == "count" else self._number([linear(arg, owner) for arg, owner in given])
         return Measure(agg.function, column, value, seen, agg.arg.type.scale)
 
-    def _number(self, polynomial: Polynomial) -> tuple[tuple[int, int], ...]:
-        """A polynomial over lane numbers, like terms added up."""
+    def _number(self, polynomials: list[Polynomial]) -> tuple[tuple[int, int], ...]:
+        """A polynomial for each block as one over lane numbers; terms of one coefficient share lanes, in order."""
         terms: dict[int, int] = {}
-        for coefficient, lane in polynomial:
-            lane = tuple(self._atoms.rename(factor) for factor in lane)
-            if lane not in self.all:
-                self.all.append(lane)
-            number = self.all.index(lane)
-            terms[number] = terms.get(number, 0) + coefficient
+        for coefficient in dict.fromkeys(c for polynomial in polynomials for c, _ in polynomial):
+            mine = [[lane for c, lane in polynomial if c == coefficient] for polynomial in polynomials]
+            for lanes in zip_longest(*mine):
+                lane = tuple(
+                    None if own is None else tuple(block.rename(factor) for factor in own)
+                    for own, block in zip(lanes, self._blocks, strict=True)
+                )
+                if lane not in self.all:
+                    self.all.append(lane)
+                number = self.all.index(lane)
+                terms[number] = terms.get(number, 0) + coefficient
         return tuple((coefficient, number) for number, coefficient in terms.items() if coefficient)
 
 
@@ -189,7 +284,18 @@ class _Atoms:
             self._assigns[expr] = Column(next(self._fresh), column.name, expr.type, expr.nullable)
         return self._assigns[expr]
 
-    def body(self) -> tuple[Factor, ...]:
+    def term(self, mine: list[Column], shared: list[Column], lanes: tuple[Lane | None, ...]) -> Monomial:
+        """What the block contributes to a view whose key variables are `shared`, where ours are `mine`."""
+        names: dict[int, Expr] = {}
+        copies = []
+        for own, key in zip(mine, shared, strict=True):
+            if names.setdefault(own.id, key) != key:
+                copies.append(Assign(key, names[own.id]))
+        body = tuple(renamed(factor, names) for factor in self._body())
+        lanes = tuple(lane and tuple(substitute(factor, names) for factor in lane) for lane in lanes)
+        return Monomial(prune((*body, *copies), shared, lanes), lanes)
+
+    def _body(self) -> tuple[Factor, ...]:
         """Relations, then assignments, then predicates."""
         rels = [
             Rel(

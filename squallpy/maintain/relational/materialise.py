@@ -1,28 +1,35 @@
 """Recursive materialisation (`dbtoaster-batch-ivm` §2.2): from a query to views and triggers.
 
 For each delta of each view, the parts that the batch does not change are materialised, each connected component on its
-own; then the same for those views, until deltas read no relation. Views equal up to renaming are shared.
+own; then the same for those views, until deltas read no relation. Views equal up to renaming are shared, those that
+nests are made of among them.
 
     Q(b) = Sum_[b](R(a,b) ⋈ S(b,c) ⋈ T(c,d))   →   Q(b), M_RS(b,c), M_ST(b), M_R(b), M_S(b,c), M_T(c)
 """
 
+from dataclasses import replace
+
 from squallpy.catalog.relation import Relation
-from squallpy.maintain.program import Finish, Program, Ref, Statement, Trigger, View
+from squallpy.maintain.program import Monomial, Program, Ref, Statement, Trigger, View
 from squallpy.maintain.relational.calculus import Prod, Rel, Sum, Values
 from squallpy.maintain.relational.delta import delta, monomials
+from squallpy.maintain.relational.lower import Lowered
 from squallpy.maintain.relational.registry import Registry
-from squallpy.maintain.relational.units import split
+from squallpy.maintain.relational.units import Unit, split
 
 
-def materialise(result: View, finish: Finish, relations: tuple[Relation, ...]) -> Program:
-    """The trigger program that keeps `result` fresh; static relations only have triggers that load them."""
+def materialise(lowered: Lowered) -> Program:
+    """The trigger program that keeps a query fresh; static relations only have triggers that load them."""
     registry = Registry("M_")
-    views = {result.name: result}
+    own = {view.name: view for view in (lowered.view, *(n.view for n in lowered.nests if len(n.view.terms) > 1))}
+    relations = (*lowered.relations, *(nest.relation for nest in lowered.nests))
+    views: dict[str, View] = {}
     while True:  # until no statement asks for a view or a lane that is not there yet
+        nests = tuple(replace(nest, source=_source(nest.view, registry)) for nest in lowered.nests)
         for view in views.values():
-            for relation in _changing(view, relations):
+            for relation in relations:
                 _statements(view, relation, registry, Registry("Δ", "′"))
-        found = {result.name: result} | {v.name: v for v in registry.views}
+        found = own | {v.name: v for v in registry.views}
         if found == views:
             break
         views = found
@@ -33,30 +40,37 @@ def materialise(result: View, finish: Finish, relations: tuple[Relation, ...]) -
         statements = [
             statement
             for view in sorted(views.values(), key=lambda v: -v.degree)
-            if relation in _changing(view, relations)
             for statement in _statements(view, relation, registry, deltas)
         ]
         if statements:
             triggers.append(Trigger(relation, deltas.views, tuple(statements)))
-    return Program(tuple(views.values()), tuple(triggers), finish)
+    return Program(tuple(views.values()), tuple(triggers), lowered.finish, nests)
 
 
-def _changing(view: View, relations: tuple[Relation, ...]) -> list[Relation]:
-    """The relations for which a view has statements: streams, and all of them where it reads static tables alone."""
-    read = {atom.relation.name for atom in view.atoms}
-    static = not any(r.stream for r in relations if r.name in read)
-    return [r for r in relations if r.name in read and (r.stream or static)]
+def _source(view: View, registry: Registry) -> Ref:
+    """The view that a nest is made of, shared where it is one product."""
+    if len(view.terms) > 1:
+        return Ref(view.name, view.keys, tuple(range(len(view.terms[0].lanes))))
+    (term,) = view.terms
+    return Ref(*registry.request(Unit(term.body, view.keys, term.lanes)))
+
+
+def _changes(term: Monomial, relation: Relation) -> bool:
+    """Whether there are statements for it: for streams, and for all relations where only static tables are read."""
+    read = [atom.relation for atom in term.atoms]
+    return relation in read and (relation.stream or not any(r.stream for r in read))
 
 
 def _statements(view: View, relation: Relation, views: Registry, deltas: Registry) -> list[Statement]:
     """What a batch of changes to `relation` adds to `view`, one statement for each monomial of the delta."""
     statements = []
-    change = delta(Sum(view.keys, Prod((*view.body, Values(view.lanes)))), relation.name)
-    for factors, values in monomials(change):
-        parts = split(factors, values, view.keys)
-        refs = []
-        for unit in parts.units:
-            changed = any(isinstance(f, Rel) and f.delta for f in unit.body)
-            refs.append(Ref(*(deltas if changed else views).request(unit)))
-        statements.append(Statement(view.name, view.keys, tuple(refs), parts.filters, parts.lanes))
+    for term in (t for t in view.terms if _changes(t, relation)):
+        change = delta(Sum(view.keys, Prod((*term.body, Values(term.lanes)))), relation.name)
+        for factors, values in monomials(change):
+            parts = split(factors, values, view.keys)
+            refs = []
+            for unit in parts.units:
+                changed = any(isinstance(f, Rel) and f.delta for f in unit.body)
+                refs.append(Ref(*(deltas if changed else views).request(unit)))
+            statements.append(Statement(view.name, view.keys, tuple(refs), parts.filters, parts.lanes))
     return statements

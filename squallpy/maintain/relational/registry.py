@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, count, groupby, permutations, product
 
 from squallpy.logical.expressions import Column, columns, substitute
-from squallpy.maintain.program import View
+from squallpy.maintain.program import Monomial, View
 from squallpy.maintain.relational.calculus import Assign, Cmp, Factor, Lane, Rel
 from squallpy.maintain.relational.units import Unit, prune
 
@@ -37,7 +37,7 @@ class _Entry:
 
     @property
     def view(self) -> View:
-        return View(self.name, self.keys, (*self.atoms, *self.rest), tuple(self.lanes))
+        return View(self.name, self.keys, (Monomial((*self.atoms, *self.rest), tuple(self.lanes)),))
 
 
 @dataclass(slots=True)
@@ -50,13 +50,15 @@ class Registry:
     fresh: Iterator[int] = field(default_factory=lambda: count(1_000_000))
 
     def request(self, unit: Unit) -> tuple[str, tuple[Column, ...], tuple[int, ...]]:
-        """The view of a unit: its name, the unit's variables in the order of its keys, and its lanes for the unit's."""
+        """The view of a unit: its name, the unit's variables in the order of its keys, and its lanes for the unit's
+        (−1 for one that is None)."""
         spelling = _canonical(unit)
         entry = self.entries.get(spelling.text) or self._enter(unit, spelling)
         theirs = {spelling.renaming[v.id].id: v for v in unit.keys}
         canonical = {v.id: number for number, v in entry.own.items()}
         ordered = tuple(theirs[canonical[key.id]] for key in entry.keys)
-        return entry.name, ordered, tuple(self._lane(entry, spelling, lane) for lane in unit.lanes)
+        picks = tuple(-1 if lane is None else self._lane(entry, spelling, lane) for lane in unit.lanes)
+        return entry.name, ordered, picks
 
     @property
     def views(self) -> tuple[View, ...]:

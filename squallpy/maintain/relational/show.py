@@ -10,7 +10,7 @@ from textwrap import indent
 
 from squallpy.catalog.relation import Relation
 from squallpy.logical.expressions import Call, Column, Expr, Literal, transform
-from squallpy.maintain.program import Measure, Program, Ref, Statement, Trigger, View
+from squallpy.maintain.program import Measure, Nest, Program, Ref, Statement, Trigger, View
 from squallpy.maintain.relational.calculus import Assign, Cmp, Factor, Lane, Rel, Values, variables
 
 WIDTH = 112  # of a printed line
@@ -55,22 +55,27 @@ def _factor(factor: Expr, names: Names) -> str:
 
 
 def definition(view: View) -> str:
-    """Sum_[keys](body ⋈ ⟨lanes⟩)."""
-    names = Names(_scope(view.keys, view.body))
-    return _sum(view.keys, [*(_term(f, names) for f in view.body), *_values(view.lanes, names)], names)
+    """Sum_[keys](body ⋈ ⟨lanes⟩) + …"""
+    sums = []
+    for term in view.terms:
+        names = Names(_scope(view.keys, term.body))
+        sums.append(_sum(view.keys, [*(_term(f, names) for f in term.body), *_values(term.lanes, names)], names))
+    return " + ".join(sums)
 
 
 def head(view: View) -> str:
     """Name and keys."""
-    return f"{view.name}({Names(_scope(view.keys, view.body)).list(view.keys)})"
+    return f"{view.name}({Names(_scope(view.keys, view.terms[0].body)).list(view.keys)})"
 
 
 def _scope(keys: Iterable[Column], body: Iterable[Factor]) -> list[Column]:
     return [*keys, *(v for f in body for v in sorted(variables(f), key=lambda v: v.id))]
 
 
-def _values(lanes: Sequence[Lane], names: Names) -> list[str]:
-    return [f"⟨{', '.join(lane_text(lane, names) for lane in lanes)}⟩"] if any(lanes) else []
+def _values(lanes: Sequence[Lane | None], names: Names) -> list[str]:
+    if all(lane == () for lane in lanes):
+        return []
+    return [f"⟨{', '.join('0' if lane is None else lane_text(lane, names) for lane in lanes)}⟩"]
 
 
 def _term(factor: Factor, names: Names) -> str:
@@ -109,12 +114,41 @@ def statement_text(statement: Statement) -> str:
     return f"{statement.target}({names.list(statement.keys)}) += {_sum(statement.keys, terms, names)}"
 
 
-def trigger_text(trigger: Trigger) -> str:
+def trigger_text(trigger: Trigger, nest: Nest | None = None) -> str:
+    """ON UPDATE R BY ΔR; with `nest`, after how ΔR comes about."""
     name = trigger.relation.name.upper()
     verb = "ON UPDATE" if trigger.relation.stream else "ON LOAD"
     lines = [f"{head(d)} := {definition(d)}" for d in trigger.deltas]
     lines += [statement_text(s) for s in trigger.statements]
-    return f"{verb} {name} BY Δ{name}\n" + indent("\n".join(_align(lines)), "  ")
+    text = f"{verb} {name} BY Δ{name}\n"
+    if nest is not None:
+        text += indent(nest_delta(nest), "  ") + "\n"
+    return text + indent("\n".join(_align(lines)), "  ")
+
+
+def nest_delta(nest: Nest) -> str:
+    """The change of a nest: old and new rows of the groups that changed, their domain (§3.2.2)."""
+    assert nest.source is not None
+    name, view = nest.relation.name.upper(), nest.source.name
+    keys = Names(nest.source.variables).list(nest.source.variables)
+    domain = f"Dom_[{keys}](Δ{view}) ⋈ " if keys else ""
+    return f"Δ{name} = {domain}({name} of {view} + Δ{view}) − {domain}({name} of {view})"
+
+
+def nest_text(nest: Nest) -> str:
+    """What a nest's fields are in terms of the view that it is made of."""
+    assert nest.source is not None
+    finish = nest.finish.picked(nest.source.picks)
+    names = Names(nest.source.variables)
+    measures = {m.column.id: measure_value(m, nest.source.name) for m in finish.measures}
+    fields = []
+    for title, expr in finish.items:
+        found = measures.get(expr.id) if isinstance(expr, Column) else None
+        fields.append(f"({title} := {found or names.expr(expr)})" if found or names.expr(expr) != title else "")
+    head = f"{nest.relation.name.upper()}({', '.join(title for title, _ in finish.items)})"
+    groups = f"Exists({nest.source.name}({names.list(nest.source.variables)}))"
+    terms = [*([] if finish.single else [groups]), *filter(None, fields)]
+    return f"{head} := {' ⋈ '.join(terms)}"
 
 
 def _align(lines: list[str]) -> list[str]:
@@ -145,26 +179,34 @@ def fold(line: str) -> str:
 
 def views_text(program: Program) -> str:
     lines = [f"{head(v)} := {definition(v)}" for v in program.views]
-    return "VIEWS\n" + indent("\n".join(_align(lines)), "  ")
+    text = "VIEWS\n" + indent("\n".join(_align(lines)), "  ")
+    nests = "\n".join(fold(nest_text(nest)) for nest in program.nests)
+    return text + (f"\n\nNESTED\n{indent(nests, '  ')}" if nests else "")
 
 
 def measure_text(measure: Measure, view: View) -> str:
+    return f"{measure.column.name} := {measure_value(measure, view.name)}"
+
+
+def measure_value(measure: Measure, view: str) -> str:
+    """An aggregate in terms of lanes."""
+
     def sum_of(terms: tuple[tuple[int, int], ...]) -> str:
-        return " + ".join(f"{view.name}.{n}" if c == 1 else f"{c}·{view.name}.{n}" for c, n in terms) or "0"
+        return " + ".join(f"{view}.{n}" if c == 1 else f"{c}·{view}.{n}" for c, n in terms) or "0"
 
     value, seen = sum_of(measure.value), sum_of(measure.present)
     match measure.function:
         case "count":
-            return f"{measure.column.name} := {value}"
+            return value
         case "avg":
-            return f"{measure.column.name} := ({value}) / ({seen})"
-    return f"{measure.column.name} := {value} IF {seen} <> 0"
+            return f"({value}) / ({seen})"
+    return f"{value} IF {seen} <> 0"
 
 
 def program_text(program: Program) -> str:
     """Views, triggers and the result, as `squall explain triggers` prints them."""
     finish, result = program.finish, program.result
-    names = Names(_scope(result.keys, result.body))
+    names = Names(_scope(result.keys, result.terms[0].body))
     lines = [measure_text(m, result) for m in finish.measures]
     lines += [f"HAVING {names.expr(finish.having)}"] if finish.having is not None else []
     lines += ["SELECT " + ", ".join(f"{names.expr(e)} AS {name}" for name, e in finish.items)]
@@ -172,5 +214,7 @@ def program_text(program: Program) -> str:
         lines.append("ORDER BY " + ", ".join(names.expr(e) + (" DESC" if down else "") for e, down, _ in finish.order))
     if finish.limit is not None:
         lines.append(f"LIMIT {finish.limit}" + (f" OFFSET {finish.offset}" if finish.offset else ""))
-    parts = [views_text(program), *map(trigger_text, program.triggers), "RESULT\n" + indent("\n".join(lines), "  ")]
+    nests = {nest.relation.name: nest for nest in program.nests}
+    triggers = [trigger_text(t, nests.get(t.relation.name)) for t in program.triggers]
+    parts = [views_text(program), *triggers, "RESULT\n" + indent("\n".join(lines), "  ")]
     return "\n\n".join(parts) + "\n"

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from squallpy.logical.expressions import Column, columns
-from squallpy.maintain.relational.calculus import Assign, Cmp, Factor, Lane, Rel, Values, variables
+from squallpy.maintain.relational.calculus import MINUS, Assign, Cmp, Factor, Lane, Rel, Values, variables
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Unit:
 
     body: tuple[Factor, ...]
     keys: tuple[Column, ...]
-    lanes: tuple[Lane, ...]
+    lanes: tuple[Lane | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Split:
 
     units: tuple[Unit, ...]
     filters: tuple[Factor, ...]
-    lanes: tuple[Lane, ...]
+    lanes: tuple[Lane | None, ...]
 
 
 def split(factors: Sequence[Factor], values: Values, keys: Iterable[Column]) -> Split:
@@ -40,12 +40,16 @@ def split(factors: Sequence[Factor], values: Values, keys: Iterable[Column]) -> 
     filters = tuple(f for f in rest if not any(f in body for body in bodies))
     scopes = [_bound(body) for body in bodies]
 
-    picked: list[list[Lane]] = [[] for _ in bodies]
-    residual: list[Lane] = []
+    picked: list[list[Lane | None]] = [[] for _ in bodies]
+    residual: list[Lane | None] = []
     for lane in values.lanes:
+        if lane is None:
+            for chosen in (*picked, residual):
+                chosen.append(None)
+            continue
         left = list(lane)
         for scope, chosen in zip(scopes, picked, strict=True):
-            mine = [f for f in left if columns(f) <= scope]
+            mine = [f for f in left if f != MINUS and columns(f) <= scope]
             left = [f for f in left if f not in mine]
             chosen.append(tuple(mine))
         residual.append(tuple(left))
@@ -59,7 +63,7 @@ def split(factors: Sequence[Factor], values: Values, keys: Iterable[Column]) -> 
     return Split(tuple(units), filters, tuple(residual))
 
 
-def prune(body: tuple[Factor, ...], keys: Iterable[Column], lanes: Iterable[Lane]) -> tuple[Factor, ...]:
+def prune(body: tuple[Factor, ...], keys: Iterable[Column], lanes: Iterable[Lane | None]) -> tuple[Factor, ...]:
     """Drop assignments and fields that nothing reads: Sum_[b](R(a, b)) → Sum_[b](R(b))."""
     wanted = frozenset(keys) | variables(Values(tuple(lanes)))
     while True:

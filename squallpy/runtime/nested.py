@@ -1,0 +1,93 @@
+"""Nests at work: the rows that a nested aggregate makes of its groups, as a delta for what joins them.
+
+M_LINEITEM changed for l_orderkey 7:  (7, 290)  →  (7, 310)      ΔN1 = {(7, 290): −1, (7, 310): +1}
+
+Only the groups that a batch touched are looked at: the extracted domain of `dbtoaster-batch-ivm` §3.2.2.
+"""
+
+import numpy as np
+
+from squallpy.base.rings import Payload, Ring
+from squallpy.physical.plan import Feed, Nested, Plan, PoolPlan
+from squallpy.runtime.deltas import Delta
+from squallpy.runtime.evaluate.vector import Vec, joined
+from squallpy.runtime.feed import Grouping
+from squallpy.runtime.kernels.pool import Pool
+from squallpy.runtime.kernels.storage import Words
+from squallpy.runtime.printer import Printer, payloads_at
+from squallpy.runtime.state.store import PoolLayout, Store
+
+_COUNT = Payload((Ring.COUNT,))
+_BEGUN = "begun"  # the pool that says whether there was a batch before: one record, or none
+
+
+def begun_layouts(plan: Plan) -> tuple[PoolLayout, ...]:
+    """What a store remembers besides: a nest without keys has a row even before anything is there."""
+    return (PoolLayout(_BEGUN, 0, _COUNT),) if any(feed.nested for feed in plan.feeds) else ()
+
+
+def begin(store: Store) -> None:
+    """A batch is done."""
+    if _BEGUN in store and not len(store[_BEGUN]):
+        store[_BEGUN].upsert(np.empty((1, 0), np.int64), np.ones((1, 1), np.int64))
+
+
+class Touched:
+    """The groups of a pool that a batch touched, and their payloads before it."""
+
+    def __init__(self, source: PoolPlan) -> None:
+        self._seen = Pool(len(source.keys), _COUNT)
+        self._before = np.empty((0, source.payload.width), np.int64)
+
+    def note(self, pool: Pool, keys: Words) -> None:
+        """To be told before `keys` change."""
+        known = len(self._seen)
+        self._seen.upsert(keys, np.ones((len(keys), 1), np.int64))
+        fresh = self._seen.keys[known:]
+        self._before = np.concatenate([self._before, payloads_at(pool.words, pool.probe(fresh))])
+
+    def groups(self) -> tuple[Words, Words]:
+        """Keys, each once, and payloads."""
+        return self._seen.keys, self._before
+
+    def clear(self) -> None:
+        self._seen.clear()
+        self._before = self._before[:0]
+
+
+class NestedFeed:
+    """The feed of a nest, made runnable."""
+
+    def __init__(self, feed: Feed, nested: Nested) -> None:
+        self._finish, self._source = nested.finish, nested.source.name
+        self._printer = Printer(nested.finish, nested.source)
+        self._groupings = [Grouping(delta, payload) for delta, payload in zip(feed.deltas, feed.payloads, strict=True)]
+
+    def deltas(self, store: Store, touched: tuple[Words, Words]) -> dict[str, Delta]:
+        """The change of the nest's rows, pre-aggregated, given the touched groups and their payloads before."""
+        keys, before = touched
+        if self._finish.single and not len(keys):
+            if len(store[_BEGUN]):
+                return {}
+            keys, before = np.empty((1, 0), np.int64), np.zeros((1, before.shape[1]), np.int64)
+        if not len(keys):
+            return {}
+        pool = store[self._source]
+        after = payloads_at(pool.words, pool.probe(keys))
+        old = self._printer.frame(keys, before, store.dictionary)
+        new = self._printer.frame(keys, after, store.dictionary)
+        gone, come = self._printer.times(old, before), self._printer.times(new, after)
+        if self._finish.single and not len(store[_BEGUN]):
+            gone = np.zeros_like(gone)
+        mult = np.concatenate([-gone, come])
+        chosen = np.flatnonzero(mult)
+
+        def read(name: str) -> Vec:
+            return joined(self._printer.item(name, old), self._printer.item(name, new), chosen)
+
+        out = {}
+        for grouping in self._groupings:
+            delta = Delta(grouping.name, *grouping(len(chosen), read, mult[chosen], None, store.dictionary))
+            if len(delta.keys):
+                out[grouping.name] = delta
+        return out
