@@ -1,9 +1,4 @@
-"""Trigger program → physical plan: access paths, pools with their slices, and the routing of deltas.
-
-Routing: one join variable x is chosen; relations whose atoms all carry x in one field are partitioned on it, the others
-are replicated. Joins are multilinear, so partition p's triggers see its share of the former and all of the latter, and
-the partial results add up: one exchange, one block of statements on every node, whatever the query.
-"""
+"""Trigger program → physical plan: access paths, pools with their slices, and the routing of deltas."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -12,21 +7,22 @@ from squallpy.base.rings import Payload, Ring
 from squallpy.base.types import Kind
 from squallpy.logical.expressions import Column, columns
 from squallpy.maintain.program import Nest, Program, Ref, Statement, View
-from squallpy.maintain.relational.calculus import Assign, Cmp, Factor, Rel, variables
+from squallpy.maintain.relational.calculus import Assign, Cmp, Factor
 from squallpy.physical.plan import Feed, Let, Lookup, Nested, Plan, PoolPlan, Route, Step, Update, Where
+from squallpy.physical.route import choose_routes
 
 
 def place(program: Program, partitions: int, sizes: Mapping[str, int]) -> Plan:
     """The physical plan. `sizes` (rows by relation, 0 if unknown) decides what is partitioned."""
     routes = choose_routes(program, sizes)
-    if partitions == 1 or all(route.fields is None for route in routes.values()):
-        routes, partitions = {trigger.relation.name: Route(None) for trigger in program.triggers}, 1
+    if partitions == 1 or not routes:
+        routes, partitions = {}, 1
     real = _real(program)
     nested = {nest.relation.name: _nested(nest, program, real) for nest in program.nests}
     slices: dict[str, list[tuple[int, ...]]] = {}
     feeds, updates, deltas = [], [], []
     for trigger in program.triggers:
-        route = routes[trigger.relation.name]
+        route = routes.get(trigger.relation.name, Route(None))
         own = [_pool(d, d.name, real) for d in trigger.deltas]
         payloads = tuple(d.payload for d in own)
         fields = _fields(trigger.deltas, route)
@@ -63,7 +59,7 @@ def _nested(nest: Nest, program: Program, real: Ring) -> Nested:
 def _fields(deltas: tuple[View, ...], route: Route) -> tuple[str, ...]:
     """The fields of a relation that its deltas, or its routing, read."""
     names = {name for d in deltas for atom in d.atoms for name, _ in atom.fields}
-    names |= {c.name for c in route.fields or ()}
+    names |= set(route.fields or ())
     relation = deltas[0].atoms[0].relation
     return tuple(f.name for f in relation.fields if f.name in names)
 
@@ -125,37 +121,3 @@ def _lookup(ref: Ref, bound: set[Column], slices: dict[str, list[tuple[int, ...]
     if positions not in known:
         known.append(positions)
     return Lookup(ref.name, "slice", known.index(positions), given, new, ref.picks, frozenset())
-
-
-def choose_routes(program: Program, sizes: Mapping[str, int]) -> dict[str, Route]:
-    """The variable that partitions most tuples decides; without any, the largest relation is spread by its contents."""
-    if program.nests or len(program.result.terms) > 1:
-        return {r.name: Route(None) for r in program.relations}
-    atoms = list(program.result.atoms)
-    best: dict[str, Route] = {}
-    for x in sorted({v for a in atoms for v in variables(a)}, key=lambda v: v.id):
-        routes = {name: _route(name, x, atoms) for name in {a.relation.name for a in atoms}}
-        if _weight(routes, sizes) > _weight(best, sizes):
-            best = routes
-    if not best:
-        best = {a.relation.name: Route(None) for a in atoms}
-        single = [a for a in atoms if sum(b.relation.name == a.relation.name for b in atoms) == 1]
-        if single:  # no variable at all: spread one relation by row contents; an update's old and new row may part
-            largest = max(single, key=lambda a: (sizes.get(a.relation.name, 0), a.relation.name))
-            best[largest.relation.name] = Route(())
-    return best
-
-
-def _route(name: str, x: Column, atoms: list[Rel]) -> Route:
-    fields = [next((f for f, v in a.fields if v == x), None) for a in atoms if a.relation.name == name]
-    if None in fields or len(set(fields)) != 1:
-        return Route(None)
-    relation = next(a.relation for a in atoms if a.relation.name == name)
-    declared = relation.field(fields[0] or "")
-    assert declared is not None
-    return Route((Column(x.id, declared.name, declared.type, declared.nullable),))
-
-
-def _weight(routes: dict[str, Route], sizes: Mapping[str, int]) -> tuple[int, int]:
-    split = [name for name, route in routes.items() if route.fields is not None]
-    return (sum(sizes.get(name, 0) for name in split), len(split))

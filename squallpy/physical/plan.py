@@ -74,7 +74,7 @@ class Update:
 class Route:
     """Where a relation's tuples go: to the partition of `fields`' hash; to every partition if `fields` is None."""
 
-    fields: tuple[Column, ...] | None
+    fields: tuple[str, ...] | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ def route_text(route: Route) -> str:
             return "every partition"
         case ():
             return "partition by row"
-    return f"partition by {', '.join(c.name for c in route.fields)}"
+    return f"partition by {', '.join(route.fields)}"
 
 
 def payload_text(payload: Payload) -> str:

@@ -38,7 +38,7 @@ class Feeder:
         self.feed = feed
         self._partitions = partitions if feed.route.fields is not None else 1
         self._everywhere = partitions
-        self._routing = tuple(f.name for f in feed.route.fields or ()) or feed.fields
+        self._routing = feed.route.fields or feed.fields
         self._types = {f.name: f.type for f in feed.relation.fields}
         self._groups = [
             Grouping(delta, payload, self._partitions > 1)
