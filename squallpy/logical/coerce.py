@@ -33,10 +33,13 @@ def number_literal(text: str) -> Literal:
     if "e" in text.lower():
         return Literal(float(text), DOUBLE)
     whole, _, fraction = text.partition(".")
-    value, scale = int((whole or "0") + fraction), len(fraction)
-    digits = max(len(str(value)), scale)
+    if not (whole + fraction).isdigit():
+        raise SquallError("SQ1001", f"{text} is not a number")
+    scale = len(fraction)
+    digits = max(len((whole + fraction).lstrip("0")), scale, 1)
     if digits > MOST_DIGITS:
-        raise SquallError("SQ2005", f"{text} has more than {MOST_DIGITS} digits", hint="write a DOUBLE, with e0")
+        raise SquallError("SQ2005", f"{text[:60]} has more than {MOST_DIGITS} digits", hint="write a DOUBLE, with e0")
+    value = int(whole + fraction)
     if "." in text or value >= 2**63:
         return Literal(value, decimal(digits, scale))
     return Literal(value, INT if value < 2**31 else BIGINT)

@@ -38,6 +38,8 @@ ERRORS = {
     ),
     "SELECT DATE '9999-12-31' + INTERVAL '1' DAY FROM r": ("SQ2005", 13, "a DATE outside the years 1 to 9999"),
     "SELECT TIMESTAMP '0001-01-01' - INTERVAL '1' HOUR FROM r": ("SQ2005", 18, "a TIMESTAMP outside the years"),
+    "SELECT .5.5 FROM r": ("SQ1001", 18, "0.5.5 is not a number"),
+    f"SELECT 1{'0' * 5000} FROM r": ("SQ2005", 8, f"1{'0' * 59} has more than 38 digits"),
     "SELECT CAST(s AS INTERVAL MONTH) FROM r": ("SQ2008", 13, "INTERVAL MONTH is not a type we have"),
     "SELECT a FROM r WHERE SUM(a) > 1": ("SQ2009", 23, "SUM is an aggregate and cannot stand in WHERE, use HAVING"),
     "SELECT SUM(1 + SUM(a)) FROM r": ("SQ2009", 16, "SUM is an aggregate and cannot stand in an aggregate"),

@@ -218,6 +218,8 @@ def test_missing_files_and_columns(tmp_path: Path) -> None:
     with pytest.raises(SquallError, match=r'no file "\.\./.*/r.csv", did you mean "\.\./.*/rr.csv"'):
         open_source(relation({"n": INT}, path=f"../{tmp_path.name}/r.csv"), tmp_path)
     (tmp_path / "rr.csv").unlink()
+    with pytest.raises(SquallError, match=r'SQ4001 cannot read "x+": file name too long'):
+        open_source(relation({"n": INT}, path="x" * 5000), tmp_path)
     with pytest.raises(SquallError, match=r'SQ4002 .*r.csv has no column "price", did you mean "prize"'):
         read(tmp_path, "prize\n1\n", {"price": INT}, header="true")
     with pytest.raises(SquallError, match=r"SQ7002"):

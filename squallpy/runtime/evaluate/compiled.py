@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from squallpy.base.errors import SquallError
-from squallpy.base.types import Kind
+from squallpy.base.types import Kind, Type
 from squallpy.logical.expressions import Call, Case, Cast, Column, Expr, Literal
 from squallpy.runtime.evaluate import dates, logic, numbers, texts
 from squallpy.runtime.evaluate.casts import cast
@@ -70,9 +70,9 @@ def _call(call: Call) -> Function:
         case "%":
             return _binary(args, numbers.remainder)
         case "negate":
-            return _unary(args[0], np.negative)
+            return _signed(args[0], np.negative, kind)
         case "abs":
-            return _unary(args[0], np.abs)
+            return _signed(args[0], np.abs, kind)
         case _ if name in COMPARISONS and kind.kind is Kind.VARCHAR:
             return _binary(
                 args, lambda a, b: Vec(_mask(texts.compare(name, a.values, b.values)), both(a.valid, b.valid))
@@ -128,6 +128,21 @@ def _unary(arg: Function, operate: Callable[[Any], Any]) -> Function:
     def run(frame: Frame) -> Vec:
         vec = arg(frame)
         return Vec(operate(vec.values), vec.valid)
+
+    return run
+
+
+def _signed(arg: Function, operate: Callable[[Any], Any], type: Type) -> Function:
+    """Negation and absolute value, which the least integer does not have."""
+    least = -min(numbers.digits_bound(type), numbers.LIMIT) if type.is_exact else None
+
+    def run(frame: Frame) -> Vec:
+        values, valid = vec = arg(frame)
+        if least is not None and np.any(np.equal(numbers.masked(vec), least)):
+            if type.is_integer:
+                raise SquallError("SQ5001", f"a value does not fit {type}", hint="CAST to DECIMAL(38,0) first")
+            values = np.asarray(values, object)
+        return Vec(operate(values), valid)
 
     return run
 

@@ -6,6 +6,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+LONGEST = 2**31  # characters of a text, and more
+
 
 def like_pattern(pattern: str, escape: str | None) -> str:
     r"""A LIKE pattern with `escape` as one with `\`, which is what Arrow knows: '10!%' ESCAPE '!' → '10\%'."""
@@ -24,6 +26,7 @@ def like_pattern(pattern: str, escape: str | None) -> str:
 
 def substring(values: Any, start: int, length: int | None) -> Any:
     """SUBSTRING(x, start, length): start 0 means 1; a negative one counts from the end."""
+    start, length = max(-LONGEST, min(start, LONGEST)), None if length is None else min(length, LONGEST)
     if length is not None and length <= 0:
         return pc.utf8_slice_codeunits(values, 0, 0)
     if start >= 0:

@@ -62,9 +62,12 @@ def find_files(path: str, base: Path) -> list[File]:
     given = Path(os.path.expanduser(path))
     places = [given] if given.is_absolute() else [base / given, Path.cwd() / given]
     for place in places:
-        found = expand(place)
+        try:
+            found = [local_file(p) for p in expand(place)]
+        except OSError as error:
+            raise SquallError("SQ4001", f'cannot read "{path}": {reason(error)}') from None
         if found:
-            return [local_file(p) for p in found]
+            return found
         if place.is_dir():
             raise SquallError("SQ4001", f"the folder {show(place)} has no files")
     raise SquallError("SQ4001", f'no file "{path}"', hint=_elsewhere(given, places))

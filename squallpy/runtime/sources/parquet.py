@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from squallpy.base.errors import SquallError
+from squallpy.base.types import VARCHAR
 from squallpy.catalog.relation import Field
 from squallpy.runtime.sources.conform import Problem, check_names, conform, convertible, decode_op, sql_type
 from squallpy.runtime.sources.counted import joined
@@ -58,7 +59,7 @@ class ParquetPart:
             return
         schema = _opened(self.file).schema_arrow
         check_names(self.file.shown, schema.names, (*(f.name for f in fields), *([op] if op else [])))
-        for f in fields:
+        for f in (*fields, *([Field(op, VARCHAR)] if op else [])):
             given = schema.types[_position(schema, f.name)]
             if not convertible(given, f.type):
                 raise SquallError("SQ4002", f'{self.file.shown}: column "{f.name}" is {given}, declared {f.type}')
