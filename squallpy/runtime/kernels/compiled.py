@@ -34,12 +34,7 @@ def kernel(signature: str) -> Callable[[_Function], _Function]:
 
 
 def inlined(function: _Function) -> _Function:
-    """A part of kernels."""
-    return cast(_Function, njit(function))
-
-
-def hot(function: _Function) -> _Function:
-    """A part of kernels that must not become a call however large it is: a call with an array costs 10 ns."""
+    """A part of kernels, always inlined: left to choose, LLVM may call it, and a call with an array costs 10 ns."""
     return cast(_Function, njit(function, forceinline=True))
 
 

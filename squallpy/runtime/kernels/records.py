@@ -13,7 +13,7 @@ from squallpy.runtime.kernels import layout as at
 from squallpy.runtime.kernels import triples
 from squallpy.runtime.kernels.area import HEAD
 from squallpy.runtime.kernels.arithmetic import exact_add, real_add
-from squallpy.runtime.kernels.compiled import GIVEN_MATRIX, VECTOR, Vector, address, hot, inlined, kernel
+from squallpy.runtime.kernels.compiled import GIVEN_MATRIX, VECTOR, Vector, address, inlined, kernel
 from squallpy.runtime.kernels.hashing import hash_row
 from squallpy.runtime.kernels.index import HIGH, LOW, full, home, remove, seek, seek_number, wipe
 from squallpy.runtime.kernels.machine import as_float, as_word, load, prefetch, store
@@ -22,7 +22,7 @@ from squallpy.runtime.kernels.slices import ask_link, ask_unlink, has_room, link
 from squallpy.runtime.kernels.storage import Words
 
 
-@hot
+@inlined
 def _add(frame: Vector, target: int, source: int) -> bool:
     """Add the payload at `source` to the one at `target`, lane by lane; is anything left?"""
     left, i = 0, 0
@@ -121,6 +121,7 @@ def _ask(frame: Vector, base: int, row: int, rows: int) -> None:
             record = (entry & LOW) - 1
             prefetch(keys + record * 8 * key)
             prefetch(words + record * 8 * payload)
+            prefetch(words + (record + 1) * 8 * payload - 8)  # its end is perhaps in the next line
 
 
 @inlined
