@@ -206,7 +206,7 @@ def show_literal(literal: Literal) -> str:
     return str(value)
 
 
-INFIX = {"+", "-", "*", "/", "%", "||", "=", "<>", "<", "<=", ">", ">=", "and", "or", "like"}
+INFIX = {"+", "-", "*", "/", "%", "||", "=", "<=>", "<>", "<", "<=", ">", ">=", "and", "or", "like"}
 
 
 def show_call(call: Call) -> str:

@@ -182,6 +182,7 @@ FUNCTIONS: dict[str, Function] = {
     "abs": Function(1, 1, same, "absolute value"),
     "=": Function(2, 2, comparable, "equal; both sides are cast to their common type"),
     "<>": Function(2, 2, comparable, "not equal"),
+    "<=>": Function(2, 2, comparable, "equal or both NULL; never NULL itself", "never"),
     "<": Function(2, 2, comparable, "less; VARCHAR by code points"),
     "<=": Function(2, 2, comparable, "less or equal"),
     ">": Function(2, 2, comparable, "greater"),

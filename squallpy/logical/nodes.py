@@ -3,7 +3,7 @@
 Limit(Sort(Project(Filter(Aggregate(Filter(Join(Scan, Scan)))))))
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from squallpy.base.types import BOOLEAN
@@ -104,6 +104,68 @@ class Join(Node):
     @property
     def inputs(self) -> tuple[Node, ...]:
         return (self.left, self.right)
+
+
+@dataclass(frozen=True, slots=True)
+class LeftJoin(Node):
+    """Left outer join: a row of `left` for which no row of `right` makes `on` TRUE comes once, with NULLs beside it."""
+
+    left: Node
+    right: Node
+    on: Expr
+
+    def __post_init__(self) -> None:
+        assert self.on.type == BOOLEAN
+        check(self.on, self.left, self.right)
+
+    @property
+    def output(self) -> tuple[Column, ...]:
+        return (*self.left.output, *(replace(c, nullable=True) for c in self.right.output))
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.left, self.right)
+
+
+@dataclass(frozen=True, slots=True)
+class AntiJoin(Node):
+    """The rows of `left` for which no row of `right` makes `on` TRUE. (A semi join is a Join with a DISTINCT.)"""
+
+    left: Node
+    right: Node
+    on: Expr
+
+    def __post_init__(self) -> None:
+        assert self.on.type == BOOLEAN
+        check(self.on, self.left, self.right)
+
+    @property
+    def output(self) -> tuple[Column, ...]:
+        return self.left.output
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.left, self.right)
+
+
+@dataclass(frozen=True, slots=True)
+class Union(Node):
+    """UNION ALL: the rows of all inputs under new `columns`, position by position, of the inputs' types."""
+
+    children: tuple[Node, ...]
+    columns: tuple[Column, ...]
+
+    def __post_init__(self) -> None:
+        for child in self.children:
+            assert [c.type for c in child.output] == [c.type for c in self.columns], "UNION of unlike columns"
+
+    @property
+    def output(self) -> tuple[Column, ...]:
+        return self.columns
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return self.children
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ Project o_orderkey, revenue := SUM(l_extendedprice)
 """
 
 from squallpy.logical.expressions import Column, Expr
-from squallpy.logical.nodes import Aggregate, Filter, Join, Limit, Node, Project, Scan, Sort
+from squallpy.logical.nodes import Aggregate, AntiJoin, Filter, Join, LeftJoin, Limit, Node, Project, Scan, Sort, Union
 
 
 def show(plan: Node, *, types: bool = False, depth: int = 0) -> str:
@@ -28,6 +28,12 @@ def describe(node: Node) -> str:
             return "Project " + ", ".join(named(column, expr) for column, expr in items)
         case Join(_, _, on):
             return f"Join on {on}" if on is not None else "Cross"
+        case LeftJoin(_, _, on):
+            return f"Left join on {on}"
+        case AntiJoin(_, _, on):
+            return f"Anti join on {on}"
+        case Union(_, columns):
+            return "Union all " + ", ".join(column.name for column in columns)
         case Aggregate(_, keys, aggs):
             by = " by " + ", ".join(named(column, expr) for column, expr in keys) if keys else ""
             return f"Aggregate{by}" + (": " + ", ".join(str(agg) for _, agg in aggs) if aggs else "")

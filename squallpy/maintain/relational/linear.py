@@ -68,6 +68,8 @@ def present(expr: Expr, owner: Owner) -> Polynomial:
     """1 where `expr` is not NULL, else 0."""
     if not expr.nullable:
         return [(1, ())]
+    if isinstance(expr, Literal):
+        return []
     if len({owner(c) for c in columns(expr)}) <= 1:
         return [(1, (not_null(expr),))]
     match expr:

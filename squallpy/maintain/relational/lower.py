@@ -8,30 +8,73 @@ rows that it would print, which the rest of the query joins like any other.
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import count, zip_longest
 
 from squallpy.base.types import BOOLEAN, Type, common
 from squallpy.catalog.relation import Field, Relation
-from squallpy.logical.expressions import Call, Cast, Column, Expr, columns, conjunction, conjuncts, substitute
-from squallpy.logical.nodes import Agg, Aggregate, Filter, Join, Limit, Node, Project, Query, Scan, Sort
+from squallpy.logical.expressions import (
+    TRUE,
+    Call,
+    Cast,
+    Column,
+    Expr,
+    Literal,
+    columns,
+    conjunction,
+    conjuncts,
+    substitute,
+)
+from squallpy.logical.nodes import (
+    Agg,
+    Aggregate,
+    AntiJoin,
+    Filter,
+    Join,
+    LeftJoin,
+    Limit,
+    Node,
+    Project,
+    Query,
+    Scan,
+    Sort,
+    Union,
+)
+from squallpy.logical.nulls import fold_nulls
 from squallpy.maintain.program import RESULT, Finish, Measure, Monomial, Nest, View
-from squallpy.maintain.relational.calculus import Assign, Cmp, Factor, Lane, Rel, renamed
+from squallpy.maintain.relational.calculus import MINUS, Assign, Cmp, Factor, Lane, Rel, renamed
 from squallpy.maintain.relational.linear import Polynomial, linear, not_null, present
 from squallpy.maintain.relational.units import prune
 
 
 @dataclass(slots=True)
 class Block:
-    """A select-project-join block: its scans, its conjuncts and the columns that projections computed."""
+    """A select-project-join block: its scans, its conjuncts and the columns that projections computed.
+
+    A plan is a sum of blocks; one with `sign` −1 is taken away.
+    """
 
     scans: list[Scan]
     conjuncts: list[Expr]
     computed: dict[int, Expr]
+    sign: int = 1
 
     def inline(self, expr: Expr) -> Expr:
-        return substitute(expr, self.computed) if self.computed else expr
+        return fold_nulls(substitute(expr, self.computed)) if self.computed else expr
+
+    def rename(self, new: Iterable[tuple[Column, Expr]]) -> None:
+        """Compute more columns."""
+        self.computed |= {column.id: self.inline(expr) for column, expr in new}
+
+    def restrict(self, predicate: Expr) -> None:
+        self.conjuncts += [self.inline(c) for c in conjuncts(predicate)]
+
+    @property
+    def empty(self) -> bool:
+        """No row is let through, whatever is there."""
+        return any(isinstance(c, Literal) and not c.value for c in self.conjuncts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +170,7 @@ class _Blocks:
         self.relations: dict[str, Relation] = {}
         self.nests: list[Nest] = []
         self._known: dict[str, Nest] = {}
+        self._fresh = count(700_000_000)
 
     def of(self, node: Node) -> list[Block]:
         match node:
@@ -137,20 +181,77 @@ class _Blocks:
             case Filter(child, predicate):
                 every = self.of(child)
                 for block in every:
-                    block.conjuncts += [block.inline(c) for c in conjuncts(predicate)]
-                return every
+                    block.restrict(predicate)
+                return [block for block in every if not block.empty] or every[:1]
             case Project(child, items):
                 every = self.of(child)
                 for block in every:
-                    block.computed |= {column.id: block.inline(expr) for column, expr in items}
+                    block.rename(items)
                 return every
             case Join(left, right, on):
                 return [_joined(a, b, on) for a in self.of(left) for b in self.of(right)]
+            case LeftJoin(left, right, on):
+                found, lost = self.of(Join(left, right, on)), self._unmatched(left, right, on)
+                for block in found:
+                    block.rename((c, c) for c in right.output)  # not NULL here, if they are not in `right`
+                for block in lost:
+                    block.rename((c, Literal(None, c.type)) for c in right.output)
+                return found + lost
+            case AntiJoin(left, right, on):
+                return self._unmatched(left, right, on)
+            case Union(children, columns):
+                every = []
+                for child in children:
+                    mine = self.of(child)
+                    for block in mine:
+                        block.rename(zip(columns, child.output, strict=True))
+                    every += mine
+                return every
             case Sort(child):
                 return self.of(child)  # an ordering inside a view or derived table orders nothing
             case Aggregate():
                 return self.of(self._nested(node))
         raise AssertionError(f"the binder let {type(node).__name__} below a join")
+
+    def _unmatched(self, left: Node, right: Node, on: Expr) -> list[Block]:
+        """left − left ⋈ Exists(matches)"""
+        matches, same = self._matches(left, right, on)
+        gone = [_joined(a, b, same) for a in self.of(left) for b in self.of(matches)]
+        for block in gone:
+            block.sign = -block.sign
+        return self.of(left) + gone
+
+    def _matches(self, left: Node, right: Node, on: Expr) -> tuple[Node, Expr]:
+        """What says once, of the values in `left` that `on` reads, that `right` has a match; and how it is joined.
+
+        Where `on` only equates the two sides, that is in `right` alone; else the pairs are looked at.
+        """
+        ours, theirs = frozenset(c.id for c in left.output), frozenset(c.id for c in right.output)
+        equal: list[tuple[Expr, Expr]] = []
+        own: list[Expr] = []
+        for conjunct in conjuncts(on):
+            match conjunct:
+                case Call("=", (a, b)) if _reads(a, ours) and _reads(b, theirs):
+                    equal.append((a, b))
+                case Call("=", (a, b)) if _reads(a, theirs) and _reads(b, ours):
+                    equal.append((b, a))
+                case _ if {c.id for c in columns(conjunct)} <= theirs:
+                    own.append(conjunct)
+                case _:
+                    read = sorted((c for c in columns(on) if c.id in ours), key=lambda c: c.id)
+                    keys: list[tuple[Column, Expr]] = [(self._column(c), c) for c in read]
+                    same = conjunction(Call("<=>", (c, key), BOOLEAN, False) for key, c in keys)
+                    return Aggregate(Join(left, right, on), tuple(keys), ()), same
+        if isinstance(right, Aggregate) and not own and {b for _, b in equal} == {column for column, _ in right.keys}:
+            return right, on
+        if not equal:
+            equal = [(TRUE, TRUE)]
+        keys = [(self._column(b), b) for _, b in equal]
+        same = conjunction(Call("=", (a, k), BOOLEAN, True) for (a, _), (k, _) in zip(equal, keys, strict=True))
+        return Aggregate(Filter(right, conjunction(own)) if own else right, tuple(keys), ()), same
+
+    def _column(self, of: Expr) -> Column:
+        return Column(next(self._fresh), of.name if isinstance(of, Column) else "x", of.type, of.nullable)
 
     def _nested(self, node: Aggregate) -> Scan:
         """The scan of the relation that an Aggregate makes; equal ones make one."""
@@ -172,9 +273,15 @@ class _Blocks:
 
 
 def _joined(a: Block, b: Block, on: Expr | None) -> Block:
-    block = Block(a.scans + b.scans, a.conjuncts + b.conjuncts, a.computed | b.computed)
-    block.conjuncts += [block.inline(c) for c in conjuncts(on)] if on is not None else []
+    block = Block(a.scans + b.scans, a.conjuncts + b.conjuncts, a.computed | b.computed, a.sign * b.sign)
+    if on is not None:
+        block.restrict(on)
     return block
+
+
+def _reads(expr: Expr, ids: frozenset[int]) -> bool:
+    """Does it read columns, and only those?"""
+    return bool(columns(expr)) and {c.id for c in columns(expr)} <= ids
 
 
 def _spelled(node: Node) -> str:
@@ -257,10 +364,11 @@ class _Atoms:
     """The atoms of a block with their shared variables: equalities between atoms are folded into names."""
 
     def __init__(self, block: Block) -> None:
-        self.scans = block.scans
+        self.scans, self._sign = block.scans, block.sign
         self._owner = {c.id: i for i, scan in enumerate(block.scans) for c in scan.columns}
         self._fresh = count(max(self._owner, default=0) + 500_000)
         self._parent: dict[Expr, Expr] = {}
+        self._strict: set[Expr] = set()  # terms that are equal to something, hence not NULL
         self._computed: list[Assign] = []
         self._assigns: dict[Expr, Column] = {}
         others = [c for c in block.conjuncts if not self._equate(c)]
@@ -292,7 +400,10 @@ class _Atoms:
             if names.setdefault(own.id, key) != key:
                 copies.append(Assign(key, names[own.id]))
         body = tuple(renamed(factor, names) for factor in self._body())
-        lanes = tuple(lane and tuple(substitute(factor, names) for factor in lane) for lane in lanes)
+        taken = () if self._sign > 0 else (MINUS,)
+        lanes = tuple(
+            None if lane is None else (*(substitute(factor, names) for factor in lane), *taken) for lane in lanes
+        )
         return Monomial(prune((*body, *copies), shared, lanes), lanes)
 
     def _body(self) -> tuple[Factor, ...]:
@@ -318,8 +429,9 @@ class _Atoms:
     def _equate(self, conjunct: Expr) -> bool:
         """Take `a = b` over two different atoms into the classes of equal terms."""
         match conjunct:
-            case Call("=", (left, right)) if len(self._owners(left)) == len(self._owners(right)) == 1:
+            case Call("=" | "<=>" as name, (left, right)) if len(self._owners(left)) == len(self._owners(right)) == 1:
                 if self._owners(left) != self._owners(right):
+                    self._strict |= {_plain(left), _plain(right)} if name == "=" else set()
                     self._parent[self._root(_plain(left))] = self._root(_plain(right))
                     return True
         return False
@@ -331,7 +443,7 @@ class _Atoms:
 
     def _name_classes(self) -> list[Expr]:
         """One variable for each class of equal terms. Returns what must hold besides: members are not NULL (a NULL
-        equals nothing), and two members in one atom are equal."""
+        equals nothing, but for <=>), and two members in one atom are equal."""
         classes: dict[Expr, list[Expr]] = {}
         for term in self._parent:
             classes.setdefault(self._root(term), []).append(term)
@@ -342,13 +454,13 @@ class _Atoms:
             name = members[0].name if isinstance(members[0], Column) else "x"
             type = reduce(_wider, (m.type for m in members))
             shared = Column(next(self._fresh), name, type, any(m.nullable for m in members))
-            if shared.nullable:
+            if shared.nullable and self._strict & set(members):
                 filters.append(not_null(shared))
             taken: set[int] = set()
             for member in members:
                 (owner,) = self._owners(member)
                 if owner in taken:
-                    filters.append(Call("=", (shared, member), BOOLEAN, True))
+                    filters.append(Call("<=>", (shared, member), BOOLEAN, False))
                 elif isinstance(member, Column):
                     self._variables[member.id] = shared
                 else:

@@ -4,6 +4,7 @@ compiled(call("*", price, call("-", one, discount)))(frame)   →   Vec([…], v
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,9 @@ def _call(call: Call) -> Function:
             return lambda frame: logic.disjunction([a(frame) for a in args])
         case "not":
             return _unary(args[0], np.logical_not)
+        case "<=>":
+            equal = _call(replace(call, name="="))
+            return lambda frame: logic.same(equal(frame), args[0](frame), args[1](frame), frame.rows)
         case "is_null":
             return lambda frame: logic.is_null(args[0](frame), frame.rows)
         case "in":

@@ -48,6 +48,11 @@ def is_null(arg: Vec, rows: int) -> Vec:
     return Vec(np.broadcast_to(np.logical_not(arg.valid), rows))
 
 
+def same(equal: Vec, a: Vec, b: Vec, rows: int) -> Vec:
+    """a <=> b, given a = b: TRUE also where both are NULL."""
+    return Vec(np.logical_or(is_true(equal), np.logical_and(is_null(a, rows).values, is_null(b, rows).values)))
+
+
 def member(arg: Vec, listed: list[Any], has_null: bool, type: Type) -> Vec:
     """x IN (…); NULL where x is, or where it is not found and the list has a NULL."""
     if type.kind is Kind.VARCHAR:
