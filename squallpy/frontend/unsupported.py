@@ -136,7 +136,7 @@ NODES: dict[str, Unsupported] = {
 
 # functions that are known but not maintained yet
 AGGREGATES: tuple[str, ...] = (
-    "MIN", "MAX", "STDDEV", "STDDEV_POP", "STDDEV_SAMP", "VARIANCE", "VAR_POP", "VAR_SAMP", "CORR", "COVAR_POP",
+    "STDDEV", "STDDEV_POP", "STDDEV_SAMP", "VARIANCE", "VAR_POP", "VAR_SAMP", "CORR", "COVAR_POP",
     "COVAR_SAMP", "COLLECT_LIST", "COLLECT_SET", "ARRAY_AGG", "FIRST", "LAST", "ANY_VALUE", "MEDIAN", "PERCENTILE",
     "MODE", "COUNT_IF", "BOOL_AND", "BOOL_OR", "EVERY", "SOME", "APPROX_COUNT_DISTINCT", "STRING_AGG", "LISTAGG",
     "MIN_BY", "MAX_BY",

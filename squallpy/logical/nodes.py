@@ -170,10 +170,15 @@ class Union(Node):
 
 @dataclass(frozen=True, slots=True)
 class Agg:
-    """SUM(arg), COUNT(arg), COUNT(*) (arg None) or AVG(arg); SUM over no non-NULL value is NULL."""
+    """SUM, AVG, MIN or MAX(arg), COUNT(arg) or COUNT(*) (arg None); NULL, COUNT aside, over no non-NULL value."""
 
-    function: str  # "sum" | "count" | "avg"
+    function: str  # "sum" | "count" | "avg" | "min" | "max"
     arg: Expr | None
+
+    @property
+    def extreme(self) -> bool:
+        """One of the values themselves, which no sum can give."""
+        return self.function in ("min", "max")
 
     def __str__(self) -> str:
         return f"{self.function.upper()}({'*' if self.arg is None else self.arg})"

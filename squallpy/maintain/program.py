@@ -88,7 +88,7 @@ class Measure:
     """An aggregate of the query in terms of the lanes of its view.
 
     value = Σ coefficient · lane; NULL where `present` (a sum of the same form, the non-NULL inputs) is 0; `function`
-    is sum, count or avg, the last dividing the two.
+    is sum, count or avg, the last dividing the two. For min and max, which are of a finish's `over`, both are empty.
     """
 
     function: str
@@ -115,6 +115,7 @@ class Finish:
     repeat: bool
     single: bool
     count: int = 0  # the lane that counts rows
+    over: Column | None = None  # the key whose least and greatest values, not NULL, are the measures of the other keys
 
     def picked(self, lanes: tuple[int, ...]) -> "Finish":
         """The same over a view whose lanes are those, in our order."""

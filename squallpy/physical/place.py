@@ -18,8 +18,8 @@ def place(program: Program, partitions: int, sizes: Mapping[str, int]) -> Plan:
     if partitions == 1 or not routes:
         routes, partitions = {}, 1
     real = _real(program)
-    nested = {nest.relation.name: _nested(nest, program, real) for nest in program.nests}
     slices: dict[str, list[tuple[int, ...]]] = {}
+    nested = {nest.relation.name: _nested(nest, program, real, slices) for nest in program.nests}
     feeds, updates, deltas = [], [], []
     for trigger in program.triggers:
         route = routes.get(trigger.relation.name, Route(None))
@@ -48,12 +48,24 @@ def _pool(view: View, name: str, real: Ring, slices: tuple[tuple[int, ...], ...]
     return PoolPlan(name, view.keys, Payload(rings), slices)
 
 
-def _nested(nest: Nest, program: Program, real: Ring) -> Nested:
+def _nested(nest: Nest, program: Program, real: Ring, slices: dict[str, list[tuple[int, ...]]]) -> Nested:
     assert nest.source is not None
     view = next(v for v in program.views if v.name == nest.source.name)
-    return Nested(
-        replace(_pool(view, view.name, real), keys=nest.source.variables), nest.finish.picked(nest.source.picks)
-    )
+    source = replace(_pool(view, view.name, real), keys=nest.source.variables)
+    finish = nest.finish.picked(nest.source.picks)
+    if finish.over is None:
+        return Nested(source, finish)
+    printed = {expr for _, expr in finish.items}
+    group = tuple(i for i, key in enumerate(source.keys) if key in printed)
+    return Nested(source, finish, group, _slice(view.name, group, slices))
+
+
+def _slice(view: str, positions: tuple[int, ...], slices: dict[str, list[tuple[int, ...]]]) -> int:
+    """The number of the slice by those keys, which the pool then has."""
+    known = slices.setdefault(view, [])
+    if positions not in known:
+        known.append(positions)
+    return known.index(positions)
 
 
 def _fields(deltas: tuple[View, ...], route: Route) -> tuple[str, ...]:
@@ -116,8 +128,5 @@ def _lookup(ref: Ref, bound: set[Column], slices: dict[str, list[tuple[int, ...]
         return Lookup(ref.name, "probe", -1, given, (), ref.picks, frozenset())
     if not given:
         return Lookup(ref.name, "scan", -1, (), new, ref.picks, frozenset())
-    known = slices.setdefault(ref.name, [])
-    positions = tuple(i for i, _ in given)
-    if positions not in known:
-        known.append(positions)
-    return Lookup(ref.name, "slice", known.index(positions), given, new, ref.picks, frozenset())
+    index = _slice(ref.name, tuple(i for i, _ in given), slices)
+    return Lookup(ref.name, "slice", index, given, new, ref.picks, frozenset())

@@ -79,10 +79,15 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Nested:
-    """Where the rows of a nest come from: `source` is a pool under the finish's variables."""
+    """Where the rows of a nest come from: `source` is a pool under the finish's variables.
+
+    For extremes, `group` are the positions in its keys of what is grouped by, and the columns of its slice `index`.
+    """
 
     source: PoolPlan
     finish: Finish
+    group: tuple[int, ...] = ()
+    index: int = -1
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,9 @@ M_LINEITEM changed for l_orderkey 7:  (7, 290)  →  (7, 310)      ΔN1 = {(7, 2
 Only the groups that a batch touched are looked at: the extracted domain of `dbtoaster-batch-ivm` §3.2.2.
 """
 
+from collections.abc import Callable
+from typing import Protocol
+
 import numpy as np
 
 from squallpy.base.rings import Payload, Ring
@@ -12,6 +15,7 @@ from squallpy.physical.plan import Feed, Nested, Plan, PoolPlan
 from squallpy.runtime.deltas import Delta
 from squallpy.runtime.evaluate.vector import Vec, joined
 from squallpy.runtime.feed import Grouping
+from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.storage import Words
 from squallpy.runtime.printer import Printer, payloads_at
@@ -24,6 +28,11 @@ _BEGUN = "begun"  # the pool that says whether there was a batch before: one rec
 def begun_layouts(plan: Plan) -> tuple[PoolLayout, ...]:
     """What a store remembers besides: a nest without keys has a row even before anything is there."""
     return (PoolLayout(_BEGUN, 0, _COUNT),) if any(feed.nested for feed in plan.feeds) else ()
+
+
+def begun(store: Store) -> bool:
+    """Was there a batch before?"""
+    return bool(len(store[_BEGUN]))
 
 
 def begin(store: Store) -> None:
@@ -55,20 +64,24 @@ class Touched:
         self._before = self._before[:0]
 
 
-class NestedFeed:
+class Nest(Protocol):
     """The feed of a nest, made runnable."""
+
+    def deltas(self, store: Store, touched: tuple[Words, Words]) -> dict[str, Delta]:
+        """The change of the nest's rows, pre-aggregated, given the touched groups and their payloads before."""
+
+
+class Aggregates:
+    """A nest of sums: a row for each group of the view that it is made of."""
 
     def __init__(self, feed: Feed, nested: Nested) -> None:
         self._finish, self._source = nested.finish, nested.source.name
         self._printer = Printer(nested.finish, nested.source)
-        self._groupings = [Grouping(delta, payload) for delta, payload in zip(feed.deltas, feed.payloads, strict=True)]
+        self._rows = RowDeltas(feed)
 
     def deltas(self, store: Store, touched: tuple[Words, Words]) -> dict[str, Delta]:
-        """The change of the nest's rows, pre-aggregated, given the touched groups and their payloads before."""
         keys, before = touched
-        if self._finish.single and not len(keys):
-            if len(store[_BEGUN]):
-                return {}
+        if self._finish.single and not len(keys) and not begun(store):
             keys, before = np.empty((1, 0), np.int64), np.zeros((1, before.shape[1]), np.int64)
         if not len(keys):
             return {}
@@ -77,17 +90,31 @@ class NestedFeed:
         old = self._printer.frame(keys, before, store.dictionary)
         new = self._printer.frame(keys, after, store.dictionary)
         gone, come = self._printer.times(old, before), self._printer.times(new, after)
-        if self._finish.single and not len(store[_BEGUN]):
+        if self._finish.single and not begun(store):
             gone = np.zeros_like(gone)
+        item = self._printer.item
+        return self._rows(gone, come, lambda name: (item(name, old), item(name, new)), store.dictionary)
+
+
+class RowDeltas:
+    """From rows that went and came to pre-aggregated deltas."""
+
+    def __init__(self, feed: Feed) -> None:
+        self._groupings = [Grouping(delta, payload) for delta, payload in zip(feed.deltas, feed.payloads, strict=True)]
+
+    def __call__(
+        self, gone: Words, come: Words, fields: Callable[[str], tuple[Vec, Vec]], names: Dictionary
+    ) -> dict[str, Delta]:
+        """How often each row went and came, and its fields before and after."""
         mult = np.concatenate([-gone, come])
         chosen = np.flatnonzero(mult)
 
         def read(name: str) -> Vec:
-            return joined(self._printer.item(name, old), self._printer.item(name, new), chosen)
+            return joined(*fields(name), chosen)
 
         out = {}
         for grouping in self._groupings:
-            delta = Delta(grouping.name, *grouping(len(chosen), read, mult[chosen], None, store.dictionary))
+            delta = Delta(grouping.name, *grouping(len(chosen), read, mult[chosen], None, names))
             if len(delta.keys):
                 out[grouping.name] = delta
         return out

@@ -11,18 +11,19 @@ from squallpy.base.rings import Payload, Ring
 from squallpy.base.types import Kind, Type
 from squallpy.logical.expressions import Column
 from squallpy.maintain.program import RESULT
-from squallpy.physical.plan import Let, Lookup, Plan, Update, Where
+from squallpy.physical.plan import Feed, Let, Lookup, Nested, Plan, Update, Where
 from squallpy.runtime.deltas import Delta, decode, encode
 from squallpy.runtime.evaluate.compiled import Function, compiled
 from squallpy.runtime.evaluate.logic import is_true
 from squallpy.runtime.evaluate.vector import Frame, Vec, full
+from squallpy.runtime.extremes import Extremes, extremes_layouts
 from squallpy.runtime.feed import number
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.lanes import fill_reals, load, multiply, pack
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.storage import Words
 from squallpy.runtime.ledger import ledger_layouts, ledger_name, unmatched
-from squallpy.runtime.nested import NestedFeed, Touched, begin, begun_layouts
+from squallpy.runtime.nested import Aggregates, Nest, Touched, begin, begun_layouts
 from squallpy.runtime.state.store import PoolLayout, Store, StoreLayout
 
 CHUNK = 1 << 17  # rows of a delta joined at a time: what a step makes of them has to fit in memory
@@ -32,7 +33,7 @@ PAIRS = 1 << 22  # pairs that a scan makes at a time
 def store_layout(plan: Plan) -> StoreLayout:
     """The pools that a partition of the plan keeps."""
     views = tuple(PoolLayout(p.name, len(p.keys), p.payload, p.slices) for p in plan.pools)
-    return StoreLayout((*views, *ledger_layouts(plan), *begun_layouts(plan)))
+    return StoreLayout((*views, *ledger_layouts(plan), *begun_layouts(plan), *extremes_layouts(plan)))
 
 
 class Machine:
@@ -48,7 +49,7 @@ class Machine:
             step.source for updates in plan.updates for u in updates for step in u.steps if isinstance(step, Lookup)
         }
         self._indexed = {d.name: Pool(len(d.keys), d.payload, d.slices) for d in plan.deltas if d.name in indexed}
-        self._nested = {f.relation.name: NestedFeed(f, f.nested) for f in plan.feeds if f.nested}
+        self._nested = {f.relation.name: _nest(f, f.nested) for f in plan.feeds if f.nested}
         self._touched = {n.source.name: Touched(n.source) for f in plan.feeds if (n := f.nested)}
 
     def apply(self, store: Store, deltas: list[Delta]) -> Delta:
@@ -91,6 +92,10 @@ class Machine:
 
 
 _Factor = tuple[Words, Words | None, int, Ring]  # a lane: its matrix, which rows of it (None: each), where, its ring
+
+
+def _nest(feed: Feed, nested: Nested) -> Nest:
+    return Extremes(feed, nested) if nested.finish.over else Aggregates(feed, nested)
 
 
 def _merged(parts: list[Delta]) -> Delta:

@@ -12,7 +12,7 @@ from squallpy.logical.coerce import coerce
 from squallpy.logical.expressions import Column, Expr, Literal, children, rebuild
 from squallpy.logical.nodes import Agg
 
-NAMES = ("SUM", "COUNT", "AVG")
+NAMES = ("SUM", "COUNT", "AVG", "MIN", "MAX")
 
 
 @dataclass(slots=True)
@@ -39,10 +39,12 @@ class Aggregation:
 
 
 def result_type(function: str, arg: Expr | None) -> Type:
-    """SUM keeps exact types exact; AVG is always DOUBLE; COUNT is BIGINT."""
+    """SUM keeps exact types exact; AVG is always DOUBLE; COUNT is BIGINT; MIN and MAX are of the argument's type."""
     if function == "count":
         return BIGINT
     assert arg is not None
+    if function in ("min", "max"):
+        return arg.type
     if not arg.type.is_numeric:
         raise SquallError("SQ2005", f"{function.upper()} does not take {arg.type}")
     if function == "avg" or arg.type == DOUBLE:

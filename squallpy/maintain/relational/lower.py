@@ -100,7 +100,7 @@ def lower(query: Query) -> Lowered:
     above = _chain(node)
     bottom = above[-1].inputs[0] if above else node
     blocks = _Blocks()
-    if isinstance(bottom, Aggregate):
+    if isinstance(bottom, Aggregate) and not any(agg.extreme for _, agg in bottom.aggs):
         view, printed, measures = _grouped(RESULT, bottom, blocks)
         having, items, order = _finish(above, query.names, printed, node)
         finish = Finish(measures, having, items, order, limit, offset, repeat=False, single=not bottom.keys)
@@ -209,6 +209,8 @@ class _Blocks:
                 return every
             case Sort(child):
                 return self.of(child)  # an ordering inside a view or derived table orders nothing
+            case Aggregate(_, _, aggs) if any(agg.extreme for _, agg in aggs) and len({_part(a) for _, a in aggs}) > 1:
+                return self.of(self._apart(node))
             case Aggregate():
                 return self.of(self._nested(node))
         raise AssertionError(f"the binder let {type(node).__name__} below a join")
@@ -253,23 +255,54 @@ class _Blocks:
     def _column(self, of: Expr) -> Column:
         return Column(next(self._fresh), of.name if isinstance(of, Column) else "x", of.type, of.nullable)
 
+    def _apart(self, node: Aggregate) -> Node:
+        """An Aggregate with MIN or MAX as a join of Aggregates: one for each argument of those, one for all others."""
+        plan: Node | None = None
+        for part in dict.fromkeys(_part(agg) for _, agg in node.aggs):
+            aggs = tuple((column, agg) for column, agg in node.aggs if _part(agg) == part)
+            if plan is None:
+                plan = replace(node, aggs=aggs)
+                continue
+            keys = [(self._column(column), expr) for column, expr in node.keys]
+            same = [
+                Call("<=>", (column, key), BOOLEAN, False)
+                for (column, _), (key, _) in zip(node.keys, keys, strict=True)
+            ]
+            plan = Join(plan, Aggregate(node.child, tuple(keys), aggs), conjunction(same) if same else None)
+        assert plan is not None
+        return plan
+
     def _nested(self, node: Aggregate) -> Scan:
         """The scan of the relation that an Aggregate makes; equal ones make one."""
         spelled = _spelled(node)
         nest = self._known.get(spelled)
         if nest is None:
-            view, printed, measures = _grouped("", node, self)
+            over: Column | None = None
+            if any(agg.extreme for _, agg in node.aggs):
+                arg = node.aggs[0][1].arg
+                assert arg is not None
+                valued = replace(node, keys=(*node.keys, (self._column(arg), arg)), aggs=())
+                view, printed, _ = _grouped("", valued, self)
+                over = printed.pop(valued.keys[-1][0].id)  # type: ignore[assignment]
+                measures = tuple(Measure(agg.function, column, (), ()) for column, agg in node.aggs)
+            else:
+                view, printed, measures = _grouped("", node, self)
             taken = {*self.relations, *(n.relation.name for n in self.nests)}
             name = next(n for n in (f"n{i}" for i in count(1)) if n not in taken)
             titles = _distinct_names([column.name for column in node.output])
             fields = tuple(Field(t, c.type, c.nullable) for t, c in zip(titles, node.output, strict=True))
             stream = any(atom.relation.stream for atom in view.atoms)
             items = tuple((t, printed.get(c.id, c)) for t, c in zip(titles, node.output, strict=True))
-            finish = Finish(measures, None, items, (), None, 0, repeat=False, single=not node.keys)
+            finish = Finish(measures, None, items, (), None, 0, repeat=False, single=not node.keys, over=over)
             nest = Nest(Relation(name, fields, stream, "view"), replace(view, name=f"M_{name.upper()}"), finish)
             self.nests.append(nest)
             self._known[spelled] = nest
         return Scan(nest.relation, nest.relation.name, node.output)
+
+
+def _part(agg: Agg) -> Expr | None:
+    """The argument of MIN and MAX; aggregates of one part are kept in one view."""
+    return agg.arg if agg.extreme else None
 
 
 def _joined(a: Block, b: Block, on: Expr | None) -> Block:

@@ -140,7 +140,10 @@ def nest_text(nest: Nest) -> str:
     assert nest.source is not None
     finish = nest.finish.picked(nest.source.picks)
     names = Names(nest.source.variables)
-    measures = {m.column.id: measure_value(m, nest.source.name) for m in finish.measures}
+    measures = {
+        m.column.id: f"{m.function.upper()} {names(finish.over)}" if finish.over else measure_value(m, nest.source.name)
+        for m in finish.measures
+    }
     fields = []
     for title, expr in finish.items:
         found = measures.get(expr.id) if isinstance(expr, Column) else None

@@ -1,0 +1,130 @@
+"""MIN and MAX as nests: the least and greatest values of each group, exact under deletes.
+
+V(k, x): (7, 3) (7, 5) (7, 9)    N1 = (7, MIN 3, MAX 9)      − (7, 9)  →  ΔN1 = {(7, 3, 9): −1, (7, 3, 5): +1}
+
+The view holds each value of a group once, with its multiplicity. Beside it stand the extremes of each group; only when
+one of those has gone are the group's other values looked through.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from squallpy.base.rings import Payload, Ring
+from squallpy.base.types import Kind
+from squallpy.logical.expressions import Column
+from squallpy.physical.plan import Feed, Nested, Plan
+from squallpy.runtime.deltas import NULL, Delta, decode
+from squallpy.runtime.evaluate.order import ordinals
+from squallpy.runtime.evaluate.vector import Vec, full
+from squallpy.runtime.kernels.pool import Pool
+from squallpy.runtime.kernels.storage import Words
+from squallpy.runtime.nested import RowDeltas, begun
+from squallpy.runtime.printer import payloads_at
+from squallpy.runtime.state.store import PoolLayout, Store
+
+
+def extremes_layouts(plan: Plan) -> tuple[PoolLayout, ...]:
+    """The pools that hold the extremes: by group, how many values it has and which are the extremes."""
+    return tuple(
+        PoolLayout(_pool(feed), len(nested.group), _payload(nested))
+        for feed in plan.feeds
+        if (nested := feed.nested) and nested.finish.over
+    )
+
+
+def _pool(feed: Feed) -> str:
+    return f"{feed.relation.name} extremes"
+
+
+def _payload(nested: Nested) -> Payload:
+    return Payload((Ring.COUNT,) * (1 + len(nested.finish.measures)))
+
+
+class Extremes:
+    """A nest of extremes."""
+
+    def __init__(self, feed: Feed, nested: Nested) -> None:
+        finish, source = nested.finish, nested.source
+        assert finish.over is not None
+        self._finish, self._source, self._state, self._index = finish, source.name, _pool(feed), nested.index
+        self._over, self._value, self._group = finish.over, source.keys.index(finish.over), list(nested.group)
+        self._count = source.payload.offsets[finish.count]
+        self._null = -1 if self._over.type.kind is Kind.VARCHAR else NULL
+        self._places = {source.keys[position].id: i for i, position in enumerate(nested.group)}
+        self._fields = {title: expr for title, expr in finish.items if isinstance(expr, Column)}
+        self._lanes = {m.column.id: 1 + i for i, m in enumerate(finish.measures)}
+        self._groups = Pool(len(nested.group), Payload((Ring.COUNT,)))
+        self._rows = RowDeltas(feed)
+
+    def deltas(self, store: Store, touched: tuple[Words, Words]) -> dict[str, Delta]:
+        keys, before = touched
+        state, single = store[self._state], self._finish.single
+        self._groups.clear()
+        self._groups.upsert(np.ascontiguousarray(keys[:, self._group]), np.ones((len(keys), 1), np.int64))
+        groups = self._groups.keys.copy()
+        if single and not begun(store):
+            groups = np.empty((1, 0), np.int64)
+        if not len(groups):
+            return {}
+        old = payloads_at(state.words, state.probe(groups))
+        new = self._advance(store, keys, before, groups, old)
+        state.upsert(groups, new - old)
+        gone, come = (old[:, 0] != 0).astype(np.int64), (new[:, 0] != 0).astype(np.int64)
+        if single:
+            gone, come = np.full(1, int(begun(store))), np.ones(1, np.int64)
+        self._groups.clear()
+
+        def field(name: str, payloads: Words) -> Vec:
+            column = self._fields[name]
+            if column.id in self._places:
+                vec = decode(np.ascontiguousarray(groups[:, self._places[column.id]]), column, store.dictionary)
+            else:
+                codes = np.where(payloads[:, 0] == 0, self._null, payloads[:, self._lanes[column.id]])
+                vec = decode(codes, column, store.dictionary)
+            return full(vec, column.type, len(groups))
+
+        return self._rows(gone, come, lambda name: (field(name, old), field(name, new)), store.dictionary)
+
+    def _advance(self, store: Store, keys: Words, before: Words, groups: Words, old: Words) -> Words:
+        """How many values each group has now, and its extremes; all 0 for one that has none left."""
+        pool = store[self._source]
+        at = self._groups.probe(np.ascontiguousarray(keys[:, self._group]))
+        codes, was = keys[:, self._value], before[:, self._count] > 0
+        now = payloads_at(pool.words, pool.probe(keys))[:, self._count] > 0
+        new = np.zeros_like(old)
+        new[:, 0] = old[:, 0]
+        np.add.at(new[:, 0], at, now.astype(np.int64) - was)
+
+        lost = np.zeros(len(groups), bool)
+        for lane in self._lanes.values():
+            gone = was & ~now & (codes == old[at, lane])
+            lost[at[gone]] = True
+        places, found = [at[now]], [codes[now]]
+        kept = np.flatnonzero(~lost & (old[:, 0] != 0))
+        for lane in self._lanes.values():
+            places.append(kept)
+            found.append(old[kept, lane])
+        again = np.flatnonzero(lost)
+        rows, slots = pool.slice(self._index, np.ascontiguousarray(groups[again]))
+        there = pool.words[slots, self._count] > 0
+        places.append(again[rows[there]])
+        found.append(pool.keys[slots[there], self._value])
+        self._choose(store, new, np.concatenate(places), np.concatenate(found))
+        return new
+
+    def _choose(self, store: Store, new: Words, places: Words, codes: Words) -> None:
+        """Write the extremes of the values `codes` of the groups at `places`."""
+        for lane in self._lanes.values():
+            new[:, lane] = np.where(new[:, 0] != 0, self._null, 0)
+        valued = codes != self._null
+        places, codes = places[valued], codes[valued]
+        if not len(codes):
+            return
+        vec = full(decode(np.ascontiguousarray(codes), self._over, store.dictionary), self._over.type, len(codes))
+        order = np.lexsort((ordinals(vec, self._over.type), places))
+        ends: Any = np.flatnonzero(np.append(np.diff(places[order]) != 0, True))
+        starts = np.append(0, ends[:-1] + 1)
+        for measure in self._finish.measures:
+            chosen = order[starts if measure.function == "min" else ends]
+            new[places[chosen], self._lanes[measure.column.id]] = codes[chosen]
