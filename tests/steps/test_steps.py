@@ -22,7 +22,8 @@ ENGINES: dict[str, Callable[[], MemoryEngine]] = {
 ON_SPARK = {
     "join_comma": 3, "join_self_rows": 2, "join_or": 2, "static_table": 3, "strings": 3, "delete_first_join": 2,
     "decimals": 2, "global_join": 1, "order_limit": 2, "empty_batches": 3, "keys_wide_self": 2,
-    "keys_wide_types": 3, "doubles_infinite_join": 2,
+    "keys_wide_types": 3, "doubles_infinite_join": 2, "nested_average": 2, "nested_total": 2,
+    "nested_two": 3, "extremes_join": 2, "extremes_types": 2,
 }  # fmt: skip
 
 
