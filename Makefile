@@ -2,7 +2,7 @@
 BIN := .venv/bin
 STAMP := .venv/installed
 
-.PHONY: help setup demo check test plans bench clean
+.PHONY: help setup demo check test fuzz plans bench clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,6 +21,10 @@ check: setup  ## ruff, mypy and the import contracts
 
 test: setup  ## every test
 	$(BIN)/python -m pytest
+
+N ?= 1000
+fuzz: setup  ## random queries on random streams, N of them for each executor: make fuzz N=10000
+	FUZZ=$$((4 * $(N))) $(BIN)/python -m pytest tests/steps/test_random.py
 
 plans: setup  ## rewrite the golden plans; review them as a diff
 	$(BIN)/python -m squallpy.testing.goldens

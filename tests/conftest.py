@@ -6,10 +6,10 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-# the same examples every time, so that a run of the tests means the same everywhere; the thorough profile explores
+# the same examples every time, so that a run of the tests means the same everywhere; `make fuzz` explores
 settings.register_profile("default", deadline=None, derandomize=True)
-settings.register_profile("thorough", deadline=None, max_examples=1000)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+settings.register_profile("fuzz", deadline=None, max_examples=int(os.environ.get("FUZZ", "1000")))
+settings.load_profile("fuzz" if "FUZZ" in os.environ else "default")
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""Hypothesis strategies: random flat queries over random streams of inserts and deletes.
+"""Hypothesis strategies: random queries over random streams of inserts and deletes, nested up to two deep.
 
     cases()  →  Case(script="CREATE STREAM r0 (…); SELECT …", batches=[[("r0", +1, (1, None)), …], …])
 
@@ -24,9 +24,11 @@ DOMAINS: dict[str, list[Any]] = {
 }
 LITERALS = {
     "INT": "1", "BIGINT": "2", "DECIMAL(8,2)": "1.00", "VARCHAR": "'a'", "DOUBLE": "1.0", "BOOLEAN": "TRUE",
-    "DATE": "DATE '2024-02-29'", "TIMESTAMP": "TIMESTAMP '2024-01-31 00:00:00'",
+    "DATE": "DATE '2024-02-29'", "TIMESTAMP": "TIMESTAMP '2024-01-31 00:00:00'", "DECIMAL(38,2)": "1.00",
 }  # fmt: skip
-NUMBERS = ("INT", "BIGINT", "DECIMAL(8,2)", "DOUBLE")
+NUMBERS = ("INT", "BIGINT", "DECIMAL(8,2)", "DECIMAL(38,2)", "DOUBLE")
+SUMS = {"INT": "BIGINT", "DECIMAL(8,2)": "DECIMAL(38,2)"}  # those that the oracle cannot make overflow
+DEPTH = 2  # of queries inside queries
 OPERATORS = ("=", "<>", "<", "<=", ">", ">=")
 
 Change = tuple[str, int, tuple[Any, ...]]  # stream, ±1, values
@@ -88,11 +90,47 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 @st.composite
+def froms(draw: st.DrawFn, streams: dict[str, list[str]], depth: int) -> tuple[str, list[Column]]:
+    """FROM streams and queries, and the columns that it gives."""
+    uses = draw(st.lists(st.sampled_from([*streams, *(["nested"] if depth else [])]), min_size=1, max_size=3))
+    sources, columns = [], []
+    for i, use in enumerate(uses):
+        text, types = draw(nested(streams, depth - 1)) if use == "nested" else (use, streams[use])
+        sources.append(f"{text} t{i}")
+        columns += [Column(f"t{i}.c{j}", type) for j, type in enumerate(types)]
+    return ", ".join(sources), columns
+
+
+@st.composite
+def nested(draw: st.DrawFn, streams: dict[str, list[str]], depth: int) -> tuple[str, list[str]]:
+    """A query in FROM: (SELECT … AS c0, … AS c1 …), and the types of its columns."""
+    sources, columns = draw(froms(streams, depth))
+    where = draw(st.lists(conditions(columns), max_size=1))
+    filtered = f" WHERE {where[0]}" if where else ""
+    keys = draw(st.lists(st.sampled_from(columns), max_size=2, unique=True))
+    aggregates = draw(st.lists(typed_aggregate(columns), min_size=not keys, max_size=2))
+    items = [(key.name, key.type) for key in keys] + aggregates
+    shown = ", ".join(f"{text} AS c{i}" for i, (text, _) in enumerate(items))
+    grouped = f" GROUP BY {', '.join(key.name for key in keys)}" if keys else ""
+    having = draw(st.sampled_from(["", "", " HAVING COUNT(*) > 1"])) if keys else ""
+    return f"(SELECT {shown} FROM {sources}{filtered}{grouped}{having})", [type for _, type in items]
+
+
+@st.composite
+def typed_aggregate(draw: st.DrawFn, columns: list[Column]) -> tuple[str, str]:
+    """An aggregate and its type."""
+    column = draw(st.sampled_from(columns))
+    choices = [("COUNT(*)", "BIGINT"), (f"COUNT({column.name})", "BIGINT")]
+    choices += [(f"{extreme}({column.name})", column.type) for extreme in ("MIN", "MAX")]
+    if column.type in SUMS:
+        choices.append((f"SUM({column.name})", SUMS[column.type]))
+    return draw(st.sampled_from(choices))
+
+
+@st.composite
 def queries(draw: st.DrawFn, streams: dict[str, list[str]]) -> str:
     """SELECT … FROM … [WHERE …] [GROUP BY …] [HAVING …]."""
-    uses = draw(st.lists(st.sampled_from(list(streams)), min_size=1, max_size=3))
-    columns = [Column(f"t{i}.c{j}", type) for i, use in enumerate(uses) for j, type in enumerate(streams[use])]
-    sources = ", ".join(f"{use} t{i}" for i, use in enumerate(uses))
+    sources, columns = draw(froms(streams, draw(st.integers(0, DEPTH))))
     where = draw(st.lists(conditions(columns), max_size=3))
     filtered = f" WHERE {' AND '.join(where)}" if where else ""
     keys = draw(st.lists(keys_of(columns), max_size=2, unique=True))
@@ -129,14 +167,14 @@ def keys_of(draw: st.DrawFn, columns: list[Column]) -> str:
 def aggregate(draw: st.DrawFn, columns: list[Column]) -> str:
     column = draw(st.sampled_from(columns))
     numbers = [c for c in columns if c.number]
-    choices = ["COUNT(*)", f"COUNT({column.name})"]
+    choices = ["COUNT(*)", f"COUNT({column.name})", f"MIN({column.name})", f"MAX({column.name})"]
     if numbers:
         a, b = draw(st.sampled_from(numbers)), draw(st.sampled_from(numbers))
         choices += [f"SUM({a.name})", f"AVG({a.name})", f"SUM({a.name} + 1)"]
         choices += [f"SUM({a.name} - {b.name})", f"AVG({a.name} - {b.name})", f"SUM(COALESCE({a.name}, {b.name}))"]
         choices += [f"COUNT(CASE WHEN {a.name} > {b.name} THEN {column.name} END)"]
         choices += [f"SUM(CASE WHEN {draw(conditions(columns))} THEN {a.name} ELSE 0 END)"]
-        if "BIGINT" not in (a.type, b.type):  # the oracle's products overflow first
+        if not {"BIGINT", "DECIMAL(38,2)"} & {a.type, b.type}:  # the oracle's products overflow first
             choices += [f"SUM({a.name} * {b.name})"]
     return draw(st.sampled_from(choices))
 
