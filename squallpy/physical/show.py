@@ -10,7 +10,8 @@ def plan_text(plan: Plan) -> str:
     lines = [f"PARTITIONS {plan.partitions}", ""]
     for feed, updates in zip(plan.feeds, plan.updates, strict=True):
         kind = "stream" if feed.relation.stream else "table"
-        lines.append(f"FEED {kind} {feed.relation.name}({', '.join(feed.fields)}) → {route_text(feed.route)}")
+        whence = f"← {feed.nested.source.name}" if feed.nested else f"→ {route_text(feed.route)}"
+        lines.append(f"FEED {kind} {feed.relation.name}({', '.join(feed.fields)}) {whence}")
         for delta in feed.deltas:
             lines.append(
                 f"  {delta.name}({Names(delta.keys).list(delta.keys)}) {payload_text(plan.delta(delta.name).payload)}"
@@ -69,12 +70,12 @@ def cost(update: Update) -> str:
 
 def stages_text(plan: Plan) -> str:
     """The jobs and stages of one micro-batch on Spark."""
-    exchanged = [_sent(feed) for feed in plan.feeds]
+    exchanged = [_sent(feed) for feed in plan.sources]
     statements = sum(len(updates) for updates in plan.updates)
     return "\n".join(
         [
             "JOB 1 of 1 per batch, 2 stages",
-            f"  STAGE 1  feed: read, filter, pre-aggregate {', '.join(f.relation.name for f in plan.feeds)}",
+            f"  STAGE 1  feed: read, filter, pre-aggregate {', '.join(f.relation.name for f in plan.sources)}",
             *(f"    EXCHANGE  {line}" for line in exchanged),
             f"  STAGE 2  apply: {statements} statements in one block on {plan.partitions} partitions",
             f"    GATHER    ΔQ({', '.join(c.name for c in plan.result.keys)}) → driver",

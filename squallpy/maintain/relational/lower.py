@@ -212,7 +212,9 @@ class _Blocks:
             case Aggregate(_, _, aggs) if any(agg.extreme for _, agg in aggs) and len({_part(a) for _, a in aggs}) > 1:
                 return self.of(self._apart(node))
             case Aggregate():
-                return self.of(self._nested(node))
+                scan = self._nested(node)
+                titled = zip(node.output, scan.columns, strict=True)  # NB: columns go by id, their names differ
+                return [Block([scan], [], {column.id: field for column, field in titled})]
         raise AssertionError(f"the binder let {type(node).__name__} below a join")
 
     def _unmatched(self, left: Node, right: Node, on: Expr) -> list[Block]:
@@ -289,7 +291,7 @@ class _Blocks:
                 view, printed, measures = _grouped("", node, self)
             taken = {*self.relations, *(n.relation.name for n in self.nests)}
             name = next(n for n in (f"n{i}" for i in count(1)) if n not in taken)
-            titles = _distinct_names([column.name for column in node.output])
+            titles = _distinct_names([_word(column.name) for column in node.output])
             fields = tuple(Field(t, c.type, c.nullable) for t, c in zip(titles, node.output, strict=True))
             stream = any(atom.relation.stream for atom in view.atoms)
             items = tuple((t, printed.get(c.id, c)) for t, c in zip(titles, node.output, strict=True))
@@ -297,7 +299,8 @@ class _Blocks:
             nest = Nest(Relation(name, fields, stream, "view"), replace(view, name=f"M_{name.upper()}"), finish)
             self.nests.append(nest)
             self._known[spelled] = nest
-        return Scan(nest.relation, nest.relation.name, node.output)
+        columns = (replace(c, name=f.name) for c, f in zip(node.output, nest.relation.fields, strict=True))
+        return Scan(nest.relation, nest.relation.name, tuple(columns))
 
 
 def _part(agg: Agg) -> Expr | None:
@@ -321,6 +324,11 @@ def _spelled(node: Node) -> str:
     """A plan's text, its columns numbered as they come: equal for plans that differ in column ids alone."""
     numbers: dict[str, str] = {}
     return re.sub(r"\bid=(\d+)", lambda found: numbers.setdefault(found[1], f"#{len(numbers)}"), repr(node))
+
+
+def _word(name: str) -> str:
+    """SUM(l_quantity)  →  sum_l_quantity"""
+    return re.sub(r"\W+", "_", name).strip("_").lower() or "x"
 
 
 def _distinct_names(names: list[str]) -> list[str]:

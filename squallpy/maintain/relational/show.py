@@ -132,7 +132,7 @@ def nest_delta(nest: Nest) -> str:
     name, view = nest.relation.name.upper(), nest.source.name
     keys = Names(nest.source.variables).list(nest.source.variables)
     domain = f"Dom_[{keys}](Δ{view}) ⋈ " if keys else ""
-    return f"Δ{name} = {domain}({name} of {view} + Δ{view}) − {domain}({name} of {view})"
+    return f"Δ{name} := {domain}({name}[{view} + Δ{view}] − {name}[{view}])"
 
 
 def nest_text(nest: Nest) -> str:
@@ -151,7 +151,8 @@ def nest_text(nest: Nest) -> str:
     head = f"{nest.relation.name.upper()}({', '.join(title for title, _ in finish.items)})"
     groups = f"Exists({nest.source.name}({names.list(nest.source.variables)}))"
     terms = [*([] if finish.single else [groups]), *filter(None, fields)]
-    return f"{head} := {' ⋈ '.join(terms)}"
+    line = f"{head} := {' ⋈ '.join(terms)}"
+    return line if len(line) <= WIDTH else f"{head} :=\n    " + "\n      ⋈ ".join(terms)
 
 
 def _align(lines: list[str]) -> list[str]:
@@ -183,7 +184,7 @@ def fold(line: str) -> str:
 def views_text(program: Program) -> str:
     lines = [f"{head(v)} := {definition(v)}" for v in program.views]
     text = "VIEWS\n" + indent("\n".join(_align(lines)), "  ")
-    nests = "\n".join(fold(nest_text(nest)) for nest in program.nests)
+    nests = "\n".join(map(nest_text, program.nests))
     return text + (f"\n\nNESTED\n{indent(nests, '  ')}" if nests else "")
 
 
