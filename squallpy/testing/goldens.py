@@ -1,6 +1,6 @@
-"""Golden plans: EXPLAIN of the standard queries as files, reviewed as diffs.
+"""Golden plans: EXPLAIN of the standard queries as files, reviewed as diffs; and the manual of the SQL.
 
-python -m squallpy.testing.goldens            rewrite plans/*.txt
+python -m squallpy.testing.goldens            rewrite plans/*.txt and docs/sql.md
 python -m squallpy.testing.goldens --check    exit status 1, and what differs, if they are not what the engine says now
 
 Plans are made for fixed row counts, those of TPC-H at scale 1: they do not depend on data that happens to be there.
@@ -14,9 +14,11 @@ from pathlib import Path
 from squallpy.maintain.relational.show import program_text
 from squallpy.physical.show import plan_text, stages_text
 from squallpy.session import Session
+from squallpy.testing.manual import manual
 
 ROOT = Path(__file__).parents[2]
 PLANS = ROOT / "plans"
+MANUAL = ROOT / "docs" / "sql.md"
 ROWS = {
     "region": 5, "nation": 25, "supplier": 10_000, "customer": 150_000, "part": 200_000, "partsupp": 800_000,
     "orders": 1_500_000, "lineitem": 6_001_215,
@@ -48,7 +50,7 @@ def differences() -> str:
 
 
 def _differences() -> Iterator[str]:
-    known = {PLANS / f"{script.stem}.txt": golden(script) for script in scripts()}
+    known = _files()
     for path, text in known.items():
         old = path.read_text() if path.exists() else ""
         yield from unified_diff(old.splitlines(), text.splitlines(), path.name, f"{path.name} now", lineterm="")
@@ -56,10 +58,15 @@ def _differences() -> Iterator[str]:
         yield f"{path.name} belongs to no script"
 
 
+def _files() -> dict[Path, str]:
+    return {PLANS / f"{script.stem}.txt": golden(script) for script in scripts()} | {MANUAL: manual()}
+
+
 def rewrite() -> None:
     """Bring the files up to date."""
-    for script in scripts():
-        (PLANS / f"{script.stem}.txt").write_text(golden(script))
+    for path, text in _files().items():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,49 @@
+"""The reference of the SQL, written from the tables that the binder itself asks: `docs/sql.md`."""
+
+from collections.abc import Iterable, Mapping
+
+from squallpy.frontend.unsupported import AGGREGATES, CLAUSES, JOINS, NODES, STATEMENTS, Unsupported
+from squallpy.logical.bind.aggregation import NAMES
+from squallpy.logical.bind.calls import NAMED
+
+HEAD = """# The SQL
+
+What a script may say is in the [README](../README.md#sql). These tables are written from the code by `make plans`.
+
+"""
+
+
+def manual() -> str:
+    """The text of `docs/sql.md`."""
+    refused = {u.name: u.hint for u in _constructs(CLAUSES, JOINS, NODES)}
+    refused |= {f"{name}(…)": "" for name in AGGREGATES} | {f"{word} as a statement": "" for word in STATEMENTS}
+    text = (
+        HEAD
+        + _table("Aggregates", ("function",), ((f"`{name}`",) for name in sorted(NAMES)))
+        + _table("Functions", ("function", "arguments"), ((f"`{name}`", _count(name)) for name in sorted(NAMED)))
+        + "Besides: CAST, EXTRACT, TRIM, CASE, BETWEEN, IN, LIKE, IS NULL, ||.\n\n"
+        + _table(
+            "Refused by name",
+            ("construct", "instead"),
+            ((name, refused[name]) for name in sorted(refused, key=str.lower)),
+        )
+    )
+    return text.rstrip() + "\n"
+
+
+def _constructs(*tables: Mapping[str, Unsupported]) -> Iterable[Unsupported]:
+    return (construct for table in tables for construct in table.values())
+
+
+def _count(name: str) -> str:
+    least, most, _ = NAMED[name]
+    return str(least) if least == most else f"{least} or more" if most is None else f"{least} to {most}"
+
+
+def _table(title: str, head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [_row(head), _row(("---",) * len(head)), *(_row(row) for row in rows)]
+    return f"## {title}\n\n" + "\n".join(lines) + "\n\n"
+
+
+def _row(cells: tuple[str, ...]) -> str:
+    return f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
