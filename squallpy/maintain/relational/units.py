@@ -87,9 +87,14 @@ def prune(body: tuple[Factor, ...], keys: Iterable[Column], lanes: Iterable[Lane
 
 
 def _attach(atom: Rel, rest: Sequence[Factor]) -> tuple[Factor, ...]:
-    """The atom with the assignments that it can compute alone, in an order in which they can be evaluated."""
+    """The atom with the assignments that it can compute alone, in an order in which they can be evaluated.
+
+    A variable that it binds already is for another atom to compute: a + 1 = b AND b + 1 = a.
+    """
     body: list[Factor] = [atom]
-    while more := [f for f in rest if isinstance(f, Assign) and f not in body and columns(f.value) <= _bound(body)]:
+    while more := [
+        f for f in rest if isinstance(f, Assign) and f.variable not in _bound(body) and columns(f.value) <= _bound(body)
+    ]:
         body += [f for f in more if columns(f.value)]
         if not any(columns(f.value) for f in more):
             break
