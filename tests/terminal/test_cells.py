@@ -125,3 +125,8 @@ def test_large_tables_come_in_pieces() -> None:
     data = pa.table({"n": pa.array(range(200_000))})
     parts = list(csv_rows(data))
     assert len(parts) > 1 and b"".join(parts).count(b"\n") == 200_000
+
+
+@pytest.mark.parametrize(("type", "line"), [(pa.int64(), b'""\n'), (pa.float64(), b'""\n'), (pa.string(), b"\n")])
+def test_a_null_alone_is_no_blank_line_where_it_need_not_be(type: pa.DataType, line: bytes) -> None:
+    assert b"".join(csv_rows(pa.table({"x": pa.nulls(1, type)}))) == line
