@@ -7,6 +7,7 @@ from datetime import date, datetime
 from decimal import Decimal
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import csv
