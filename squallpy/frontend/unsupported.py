@@ -73,13 +73,8 @@ CLAUSES: dict[str, Unsupported] = {
 }
 
 JOINS: dict[str, Unsupported] = {
-    "LEFT": Unsupported("LEFT JOIN", "LEFT"),
-    "RIGHT": Unsupported("RIGHT JOIN", "RIGHT"),
-    "FULL": Unsupported("FULL JOIN", "FULL"),
-    "SEMI": Unsupported("SEMI JOIN", "SEMI"),
-    "ANTI": Unsupported("ANTI JOIN", "ANTI"),
+    "RIGHT": Unsupported("RIGHT SEMI or ANTI JOIN", "RIGHT", "use LEFT SEMI or LEFT ANTI with the sides swapped"),
     "OUTER": Unsupported("OUTER JOIN", "OUTER"),
-    "NATURAL": Unsupported("NATURAL JOIN", "NATURAL", "use JOIN … USING (columns)"),
     "ASOF": Unsupported("ASOF JOIN", "ASOF"),
 }
 

@@ -248,3 +248,9 @@ def case(whens: list[tuple[Expr, Expr]], otherwise: Expr) -> Case:
     conditions = [booleans("when", (condition,))[0][0] for condition, _ in whens]
     fitted = tuple((c, exactly(v, target)) for c, (_, v) in zip(conditions, whens, strict=True))
     return Case(fitted, exactly(otherwise, target), target)
+
+
+def coalesce(*args: Expr) -> Expr:
+    """COALESCE(a, b)  →  CASE WHEN NOT a IS NULL THEN a ELSE b END"""
+    *tested, last = args
+    return case([(call("not", call("is_null", arg)), arg) for arg in tested], last) if tested else last

@@ -128,8 +128,29 @@ class LeftJoin(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class SemiJoin(Node):
+    """The rows of `left` for which a row of `right` makes `on` TRUE."""
+
+    left: Node
+    right: Node
+    on: Expr
+
+    def __post_init__(self) -> None:
+        assert self.on.type == BOOLEAN
+        check(self.on, self.left, self.right)
+
+    @property
+    def output(self) -> tuple[Column, ...]:
+        return self.left.output
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.left, self.right)
+
+
+@dataclass(frozen=True, slots=True)
 class AntiJoin(Node):
-    """The rows of `left` for which no row of `right` makes `on` TRUE. (A semi join is a Join with a DISTINCT.)"""
+    """The rows of `left` for which no row of `right` makes `on` TRUE."""
 
     left: Node
     right: Node

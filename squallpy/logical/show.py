@@ -6,7 +6,20 @@ Project o_orderkey, revenue := SUM(l_extendedprice)
 """
 
 from squallpy.logical.expressions import Column, Expr
-from squallpy.logical.nodes import Aggregate, AntiJoin, Filter, Join, LeftJoin, Limit, Node, Project, Scan, Sort, Union
+from squallpy.logical.nodes import (
+    Aggregate,
+    AntiJoin,
+    Filter,
+    Join,
+    LeftJoin,
+    Limit,
+    Node,
+    Project,
+    Scan,
+    SemiJoin,
+    Sort,
+    Union,
+)
 
 
 def show(plan: Node, *, types: bool = False, depth: int = 0) -> str:
@@ -30,6 +43,8 @@ def describe(node: Node) -> str:
             return f"Join on {on}" if on is not None else "Cross"
         case LeftJoin(_, _, on):
             return f"Left join on {on}"
+        case SemiJoin(_, _, on):
+            return f"Semi join on {on}"
         case AntiJoin(_, _, on):
             return f"Anti join on {on}"
         case Union(_, columns):

@@ -4,7 +4,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from squallpy.logical.expressions import Expr, transform
-from squallpy.logical.nodes import Aggregate, AntiJoin, Filter, Join, LeftJoin, Limit, Node, Project, Query, Sort, Union
+from squallpy.logical.nodes import (
+    Aggregate,
+    AntiJoin,
+    Filter,
+    Join,
+    LeftJoin,
+    Limit,
+    Node,
+    Project,
+    Query,
+    SemiJoin,
+    Sort,
+    Union,
+)
 from squallpy.optimizer.rules import booleans, filters
 from squallpy.optimizer.rules.constants import Evaluate, fold_case, fold_constant
 
@@ -109,7 +122,7 @@ def expressions(node: Node) -> tuple[Expr, ...]:
             return (predicate,)
         case Join(_, _, on) if on is not None:
             return (on,)
-        case LeftJoin(_, _, on) | AntiJoin(_, _, on):
+        case LeftJoin(_, _, on) | SemiJoin(_, _, on) | AntiJoin(_, _, on):
             return (on,)
         case Project(_, items):
             return tuple(expr for _, expr in items)
@@ -126,7 +139,7 @@ def with_expressions(node: Node, new: tuple[Expr, ...]) -> Node:
     match node:
         case Filter():
             return replace(node, predicate=next(rest))
-        case Join() | LeftJoin() | AntiJoin():
+        case Join() | LeftJoin() | SemiJoin() | AntiJoin():
             return replace(node, on=next(rest))
         case Project(_, items):
             return replace(node, items=tuple((column, next(rest)) for column, _ in items))
@@ -146,7 +159,7 @@ def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
     if all(a is b for a, b in zip(node.inputs, inputs, strict=True)):
         return node
     match node:
-        case Join() | LeftJoin() | AntiJoin():
+        case Join() | LeftJoin() | SemiJoin() | AntiJoin():
             return replace(node, left=inputs[0], right=inputs[1])
         case Union():
             return replace(node, children=inputs)

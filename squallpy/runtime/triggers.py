@@ -243,7 +243,7 @@ def _scalar(vec: Vec, type: Type, rows: int, target: Ring) -> _Factor:
         words = np.empty((rows, target.words), np.int64)
         fill_reals(words, 0, target, values, None if valid is None else valid.astype(np.int64))
         return words, None, 0, target
-    ring = Ring.EXACT if type.is_exact else Ring.COUNT
+    ring = Ring.EXACT if type.is_exact and type.kind is not Kind.INT else Ring.COUNT  # one word: it goes into any ring
     return pack(number(Vec(values, valid), type, rows), ring), None, 0, ring
 
 

@@ -56,6 +56,35 @@ PLANS = {
           Join on k = k
             Scan u AS one
             Scan u AS two""",
+    "SELECT * FROM u one RIGHT JOIN u two USING (k)": """\
+        Project a, k, v, a, v
+          Left join on k = k
+            Scan u AS two
+            Scan u AS one""",
+    "SELECT k, x FROM u FULL JOIN r USING (k)": """\
+        Project k, x
+          Project a, k, v, a, b, s, d, t, x, k, f, k := CASE WHEN NOT k IS NULL THEN k ELSE k END
+            Union all a, k, v, a, b, s, d, t, x, k, f
+              Left join on k = k
+                Scan u
+                Scan r
+              Project a := NULL, k := NULL, v := NULL, a, b, s, d, t, x, k, f
+                Anti join on k = k
+                  Scan r
+                  Scan u""",
+    "SELECT * FROM u NATURAL JOIN (SELECT k, b FROM r) q": """\
+        Project a, k, v, b
+          Join on k = k
+            Scan u
+            Project k, b
+              Scan r""",
+    "SELECT * FROM u LEFT SEMI JOIN r ON u.k = r.k LEFT ANTI JOIN r USING (a)": """\
+        Project a, k, v
+          Anti join on a = a
+            Semi join on k = k
+              Scan u
+              Scan r
+            Scan r""",
     "SELECT one.v FROM u one, u two CROSS JOIN r INNER JOIN u three ON one.a = three.a": """\
         Project v
           Join on a = a

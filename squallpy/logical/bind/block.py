@@ -177,6 +177,7 @@ class Block:
         """The expression over the columns of the Aggregate; SQ2006 if it needs one that is not grouped."""
         result = replace_known(expr, self.keys)
         inputs = {c.id for source in self.scope.sources for c in source.columns}
+        inputs |= {c.id for c in self.scope.merged.values()}
         stray = {c.id: c for c in columns(result) if c.id in inputs}
         if stray:
             place = next((n for n in outside_aggregates(node) if self.stands_for(n, stray)), node)

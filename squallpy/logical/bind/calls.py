@@ -12,7 +12,7 @@ from squallpy.logical.bind.aggregation import NAMES
 from squallpy.logical.bind.scalar import Scalars
 from squallpy.logical.coerce import cast
 from squallpy.logical.expressions import Expr, Literal
-from squallpy.logical.functions import call, case
+from squallpy.logical.functions import call, case, coalesce
 
 Builder = Callable[..., Expr]
 
@@ -27,12 +27,6 @@ def concat(first: Expr, *rest: Expr) -> Expr:
     for part in rest:
         first = call("||", first, part)
     return first
-
-
-def coalesce(*args: Expr) -> Expr:
-    """COALESCE(a, b)  →  CASE WHEN NOT a IS NULL THEN a ELSE b END"""
-    *tested, last = args
-    return case([(call("not", call("is_null", arg)), arg) for arg in tested], last) if tested else last
 
 
 def null_if(value: Expr, other: Expr) -> Expr:

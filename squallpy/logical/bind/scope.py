@@ -1,6 +1,6 @@
 """The columns that a query block can name."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
@@ -22,10 +22,14 @@ class Source:
 
 @dataclass(slots=True)
 class Scope:
-    """The sources of FROM in order; `merged` are the columns joined with USING, which need no qualifier."""
+    """The sources of FROM in order; `merged` are the columns joined with USING, which need no qualifier.
+
+    `places` says in the place of which column * has a merged one.
+    """
 
     sources: list[Source] = field(default_factory=list)
     merged: dict[str, Column] = field(default_factory=dict)
+    places: dict[int, str] = field(default_factory=dict)
     hidden: set[int] = field(default_factory=set)  # the right sides of USING, which * leaves out
 
     def add(self, ctx: Context, source: Source, node: exp.Expr) -> None:
@@ -64,4 +68,11 @@ class Scope:
 
     def star(self) -> list[Column]:
         """The columns of *."""
-        return [c for source in self.sources for c in source.columns if c.id not in self.hidden]
+        shown = [c for source in self.sources for c in source.columns if c.id not in self.hidden]
+        return [self.merged[self.places[c.id]] if c.id in self.places else c for c in shown]
+
+    def update(self, output: tuple[Column, ...]) -> None:
+        """The columns as a plan has them: below an outer join they may be NOT NULL, above it not."""
+        now = {c.id: c for c in output}
+        self.sources = [replace(s, columns=tuple(now[c.id] for c in s.columns)) for s in self.sources]
+        self.merged = {name: now[c.id] for name, c in self.merged.items()}

@@ -11,9 +11,9 @@ from squallpy.frontend.unsupported import JOINS, NODES, Unsupported
 from squallpy.logical.bind.context import Common, Context
 from squallpy.logical.bind.scalar import Scalars
 from squallpy.logical.bind.scope import Scope, Source
-from squallpy.logical.expressions import TRUE, Expr, conjunction
-from squallpy.logical.functions import call
-from squallpy.logical.nodes import Join, Node, Project, Scan
+from squallpy.logical.expressions import TRUE, Column, Expr, Literal, conjunction
+from squallpy.logical.functions import call, coalesce
+from squallpy.logical.nodes import AntiJoin, Join, LeftJoin, Node, Project, Scan, SemiJoin, Union
 
 
 def bind_from(ctx: Context, select: exp.Select) -> tuple[Node, Scope]:
@@ -30,37 +30,82 @@ def bind_from(ctx: Context, select: exp.Select) -> tuple[Node, Scope]:
 
 
 def bind_join(ctx: Context, join: exp.Join, left: Node, scope: Scope) -> Node:
-    """One more source joined to what is there: comma, CROSS, or INNER with ON or USING."""
-    # NB: LEFT SEMI is called a SEMI join, LEFT OUTER a LEFT join
-    by_kind = join.kind in ("SEMI", "ANTI")
-    for word in (join.method, *((join.kind, join.side) if by_kind else (join.side, join.kind))):
-        if word and word not in ("INNER", "CROSS"):
-            raise ctx.refuse(join, JOINS.get(word) or Unsupported(f"{word} JOIN", word))
-    ctx.only(join, "this", "kind", "on", "using")
+    """One more source joined to what is there."""
+    kind = join_kind(ctx, join)
+    ctx.only(join, "this", "method", "side", "kind", "on", "using")
     right_scope = Scope()
     right = bind_source(ctx, join.this, right_scope)
-    conditions = using(ctx, join, scope, right_scope.sources[0])
-    scope.add(ctx, right_scope.sources[0], join.this)
+    (source,) = right_scope.sources
+    pairs = merged_pairs(ctx, join, scope, source)
+    scope.add(ctx, source, join.this)
+    conditions: list[Expr] = [call("=", ours, theirs) for ours, theirs in pairs.values()]
     on = join.args.get("on")
     if on is not None:
-        condition = Scalars(ctx, scope, "ON").condition(on)
-        if condition != TRUE:
-            conditions.append(condition)
-    return Join(left, right, conjunction(conditions) if conditions else None)
+        conditions.append(Scalars(ctx, scope, "ON").condition(on))
+    condition = conjunction(c for c in conditions if c != TRUE)
+    if kind in ("SEMI", "ANTI"):
+        scope.sources.pop()
+        return (SemiJoin if kind == "SEMI" else AntiJoin)(left, right, condition)
+    plan = joined(ctx, kind, left, right, condition)
+    plan = merge(ctx, kind, plan, pairs, scope)
+    scope.update(plan.output)
+    return plan
 
 
-def using(ctx: Context, join: exp.Join, scope: Scope, right: Source) -> list[Expr]:
-    """USING (k)  →  left.k = right.k, with k unqualified being the left one."""
-    conditions: list[Expr] = []
-    for name in join.args.get("using") or []:
-        reference = exp.Column(this=name.copy())
+def join_kind(ctx: Context, join: exp.Join) -> str:
+    """INNER, LEFT, RIGHT, FULL, SEMI or ANTI; anything else is refused."""
+    # NB: LEFT SEMI is called a SEMI join, LEFT OUTER a LEFT join
+    by_kind = join.kind in ("SEMI", "ANTI")
+    taken = (("", "NATURAL"), ("", "LEFT") if by_kind else ("", "LEFT", "RIGHT", "FULL"))
+    for word, known in zip((join.method, join.side), taken, strict=True):
+        if word not in known:
+            raise ctx.refuse(join, JOINS.get(word) or Unsupported(f"{word} JOIN", word))
+    if join.kind not in ("", "INNER", "CROSS", "SEMI", "ANTI") and not (join.kind == "OUTER" and join.side):
+        raise ctx.refuse(join, JOINS.get(join.kind) or Unsupported(f"{join.kind} JOIN", join.kind))
+    return join.kind if by_kind else join.side or "INNER"
+
+
+def joined(ctx: Context, kind: str, left: Node, right: Node, on: Expr) -> Node:
+    """The join of two plans; FULL is a LEFT join and the rows of `right` that it has no match for."""
+    match kind:
+        case "INNER":
+            return Join(left, right, on if on != TRUE else None)
+        case "LEFT":
+            return LeftJoin(left, right, on)
+        case "RIGHT":
+            return LeftJoin(right, left, on)
+    missing = tuple((ctx.column(c.name, c.type, True), Literal(None, c.type)) for c in left.output)
+    rest = Project(AntiJoin(right, left, on), (*missing, *((c, c) for c in right.output)))
+    output = (*left.output, *right.output)
+    return Union((LeftJoin(left, right, on), rest), tuple(replace(c, nullable=True) for c in output))
+
+
+def merged_pairs(ctx: Context, join: exp.Join, scope: Scope, right: Source) -> dict[str, tuple[Column, Column]]:
+    """The columns that USING or NATURAL equates, left and right, by name."""
+    if join.method == "NATURAL":
+        names = [exp.to_identifier(c.name) for c in right.columns if scope.find(c.name)]
+    else:
+        names = [name.copy() for name in join.args.get("using") or []]
+    pairs = {}
+    for name in names:
+        reference = exp.Column(this=name)
         reference.parent = join
-        ours = scope.resolve(ctx, reference)
-        theirs = Scope([right]).resolve(ctx, reference)
-        conditions.append(call("=", ours, theirs))
-        scope.merged[name.name.lower()] = ours
+        pairs[name.name.lower()] = scope.resolve(ctx, reference), Scope([right]).resolve(ctx, reference)
+    return pairs
+
+
+def merge(ctx: Context, kind: str, plan: Node, pairs: dict[str, tuple[Column, Column]], scope: Scope) -> Node:
+    """What USING (k) calls k: the left side, the right one of a RIGHT join, COALESCE(left, right) of a FULL join."""
+    items: list[tuple[Column, Expr]] = []
+    for name, (ours, theirs) in pairs.items():
+        scope.places.setdefault(ours.id, name)
         scope.hidden.add(theirs.id)
-    return conditions
+        scope.merged[name] = theirs if kind == "RIGHT" else ours
+        if kind == "FULL":
+            either = coalesce(replace(ours, nullable=True), replace(theirs, nullable=True))
+            scope.merged[name] = ctx.column(ours.name, either.type, True)
+            items.append((scope.merged[name], either))
+    return Project(plan, (*((c, c) for c in plan.output), *items)) if items else plan
 
 
 def bind_source(ctx: Context, node: exp.Expr, scope: Scope) -> Node:

@@ -39,6 +39,7 @@ from squallpy.logical.nodes import (
     Project,
     Query,
     Scan,
+    SemiJoin,
     Sort,
     Union,
 )
@@ -197,6 +198,8 @@ class _Blocks:
                 for block in lost:
                     block.rename((c, Literal(None, c.type)) for c in right.output)
                 return found + lost
+            case SemiJoin(left, right, on):
+                return self._matched(left, right, on)
             case AntiJoin(left, right, on):
                 return self._unmatched(left, right, on)
             case Union(children, columns):
@@ -217,10 +220,14 @@ class _Blocks:
                 return [Block([scan], [], {column.id: field for column, field in titled})]
         raise AssertionError(f"the binder let {type(node).__name__} below a join")
 
+    def _matched(self, left: Node, right: Node, on: Expr) -> list[Block]:
+        """left ⋈ Exists(matches)"""
+        matches, same = self._matches(left, right, on)
+        return [_joined(a, b, same) for a in self.of(left) for b in self.of(matches)]
+
     def _unmatched(self, left: Node, right: Node, on: Expr) -> list[Block]:
         """left − left ⋈ Exists(matches)"""
-        matches, same = self._matches(left, right, on)
-        gone = [_joined(a, b, same) for a in self.of(left) for b in self.of(matches)]
+        gone = self._matched(left, right, on)
         for block in gone:
             block.sign = -block.sign
         return self.of(left) + gone
@@ -296,7 +303,7 @@ class _Blocks:
             stream = any(atom.relation.stream for atom in view.atoms)
             items = tuple((t, printed.get(c.id, c)) for t, c in zip(titles, node.output, strict=True))
             finish = Finish(measures, None, items, (), None, 0, repeat=False, single=not node.keys, over=over)
-            nest = Nest(Relation(name, fields, stream, "view"), replace(view, name=f"M_{name.upper()}"), finish)
+            nest = Nest(Relation(name, fields, stream, "view"), replace(view, name=f"G_{name.upper()}"), finish)
             self.nests.append(nest)
             self._known[spelled] = nest
         columns = (replace(c, name=f.name) for c, f in zip(node.output, nest.relation.fields, strict=True))
