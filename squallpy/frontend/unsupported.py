@@ -43,6 +43,7 @@ CLAUSES: dict[str, Unsupported] = {
     "format": Unsupported("FORMAT", "FORMAT"),
     "options": Unsupported("query OPTIONS", "OPTION"),
     "for_": Unsupported("FOR", "FOR"),
+    "by_name": Unsupported("UNION BY NAME", "BY"),
     "Group.grouping_sets": Unsupported("GROUPING SETS", "GROUPING"),
     "Group.cube": Unsupported("CUBE", "CUBE"),
     "Group.rollup": Unsupported("ROLLUP", "ROLLUP"),
@@ -80,9 +81,6 @@ JOINS: dict[str, Unsupported] = {
 
 # nodes of sqlglot, by class, that have a name in SQL worth saying
 NODES: dict[str, Unsupported] = {
-    "Union": Unsupported("UNION", "UNION"),
-    "Intersect": Unsupported("INTERSECT", "INTERSECT"),
-    "Except": Unsupported("EXCEPT", "EXCEPT"),
     "Exists": Unsupported("EXISTS", "EXISTS"),
     "Select": Unsupported("a subquery in an expression", "SELECT"),
     "Subquery": Unsupported("a subquery in an expression", "SELECT"),

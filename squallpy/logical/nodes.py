@@ -6,7 +6,7 @@ Limit(Sort(Project(Filter(Aggregate(Filter(Join(Scan, Scan)))))))
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from squallpy.base.types import BOOLEAN
+from squallpy.base.types import BIGINT, BOOLEAN
 from squallpy.catalog.relation import Relation
 from squallpy.logical.expressions import Column, Expr, columns
 
@@ -220,6 +220,26 @@ class Aggregate(Node):
     @property
     def output(self) -> tuple[Column, ...]:
         return tuple(column for column, _ in (*self.keys, *self.aggs))
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.child,)
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat(Node):
+    """The groups of an Aggregate, each `times` times: not at all where that is not positive."""
+
+    child: Aggregate
+    times: Expr
+
+    def __post_init__(self) -> None:
+        assert isinstance(self.child, Aggregate) and self.times.type == BIGINT
+        check(self.times, self.child)
+
+    @property
+    def output(self) -> tuple[Column, ...]:
+        return self.child.output
 
     @property
     def inputs(self) -> tuple[Node, ...]:

@@ -15,6 +15,7 @@ from squallpy.logical.nodes import (
     Limit,
     Node,
     Project,
+    Repeat,
     Scan,
     SemiJoin,
     Sort,
@@ -52,6 +53,8 @@ def describe(node: Node) -> str:
         case Aggregate(_, keys, aggs):
             by = " by " + ", ".join(named(column, expr) for column, expr in keys) if keys else ""
             return f"Aggregate{by}" + (": " + ", ".join(str(agg) for _, agg in aggs) if aggs else "")
+        case Repeat(_, times):
+            return f"Repeat {times} times"
         case Sort(_, keys):
             return "Sort " + ", ".join(order(*key) for key in keys)
         case Limit(_, count, offset):

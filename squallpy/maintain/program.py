@@ -115,6 +115,7 @@ class Finish:
     repeat: bool
     single: bool
     count: int = 0  # the lane that counts rows
+    times: Expr | None = None  # how often a group is printed, if not once
     over: Column | None = None  # the key whose least and greatest values, not NULL, are the measures of the other keys
 
     def picked(self, lanes: tuple[int, ...]) -> "Finish":

@@ -14,6 +14,7 @@ from squallpy.logical.nodes import (
     Node,
     Project,
     Query,
+    Repeat,
     SemiJoin,
     Sort,
     Union,
@@ -130,6 +131,8 @@ def expressions(node: Node) -> tuple[Expr, ...]:
             return (*(expr for _, expr in keys), *(agg.arg for _, agg in aggs if agg.arg is not None))
         case Sort(_, keys):
             return tuple(expr for expr, _, _ in keys)
+        case Repeat(_, times):
+            return (times,)
     return ()
 
 
@@ -151,6 +154,8 @@ def with_expressions(node: Node, new: tuple[Expr, ...]) -> Node:
             )
         case Sort(_, keys):
             return replace(node, keys=tuple((next(rest), down, nulls) for _, down, nulls in keys))
+        case Repeat():
+            return replace(node, times=next(rest))
     raise AssertionError(f"{type(node).__name__} computes nothing")
 
 
@@ -163,7 +168,7 @@ def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
             return replace(node, left=inputs[0], right=inputs[1])
         case Union():
             return replace(node, children=inputs)
-        case Filter() | Project() | Aggregate() | Sort() | Limit():
+        case Filter() | Project() | Aggregate() | Repeat() | Sort() | Limit():
             return replace(node, child=inputs[0])
     raise AssertionError(f"{type(node).__name__} has no inputs")
 

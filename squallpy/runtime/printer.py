@@ -34,6 +34,7 @@ class Printer:
     def __init__(self, finish: Finish, pool: PoolPlan) -> None:
         self._finish, self._keys, self._payload = finish, pool.keys, pool.payload
         self._having = None if finish.having is None else compiled(finish.having)
+        self._times = None if finish.times is None else compiled(finish.times)
         self._items = [(compiled(e), e.type) for _, e in finish.items]
         self._order = [(compiled(e), e.type, down, nulls) for e, down, nulls in finish.order]
         self.schema = pa.schema([(name, arrow_type(e.type)) for name, e in finish.items])
@@ -60,7 +61,10 @@ class Printer:
             shown = np.full(len(count), self._finish.limit != 0 and not self._finish.offset)
         if self._having is not None:
             shown = np.logical_and(shown, is_true(self._having(frame)))
-        return np.asarray(shown).astype(np.int64)
+        shown = np.asarray(shown).astype(np.int64)
+        if self._times is not None:
+            shown = shown * np.maximum(self._times(frame).values, 0)
+        return shown
 
     def item(self, name: str, frame: Frame) -> Vec:
         """A printed column."""

@@ -12,6 +12,7 @@ from squallpy.logical.bind.context import Common, Context
 from squallpy.logical.bind.ordering import Ordering, bind_limit, bind_order, ordinal, place_sort
 from squallpy.logical.bind.scalar import Scalars
 from squallpy.logical.bind.scope import Scope
+from squallpy.logical.bind.sets import SET_PARTS, bind_set
 from squallpy.logical.bind.sources import bind_from, bind_nested
 from squallpy.logical.expressions import Column, Expr, Literal, columns
 from squallpy.logical.nodes import Aggregate, Filter, Node
@@ -26,15 +27,16 @@ def bind_query(ctx: Context, node: exp.Expr, *, nested: bool = False) -> Node:
     while isinstance(node, exp.Subquery | exp.Paren):
         ctx.only(node, "this")
         node = node.this
-    if not isinstance(node, exp.Select):
+    if not isinstance(node, exp.Select | exp.SetOperation):
         raise ctx.refuse(node)
-    ctx.only(node, *SELECT_PARTS)
+    ctx.only(node, *(SELECT_PARTS if isinstance(node, exp.Select) else SET_PARTS))
     if nested:
         refuse_order(ctx, node)
-    return Block(with_queries(ctx, node), node).bind()
+    ctx = with_queries(ctx, node)
+    return Block(ctx, node).bind() if isinstance(node, exp.Select) else bind_set(ctx, node)
 
 
-def refuse_order(ctx: Context, node: exp.Select) -> None:
+def refuse_order(ctx: Context, node: exp.Query) -> None:
     for part, word in (("limit", "LIMIT"), ("offset", "OFFSET"), ("order", "ORDER")):
         found = node.args.get(part)
         if found is not None:
@@ -43,7 +45,7 @@ def refuse_order(ctx: Context, node: exp.Select) -> None:
             raise ctx.refuse(found, Unsupported(f"{name} in a view or subquery", word, hint))
 
 
-def with_queries(ctx: Context, node: exp.Select) -> Context:
+def with_queries(ctx: Context, node: exp.Query) -> Context:
     """The context in which the queries of WITH can be named; each is checked even where it is not used."""
     clause = node.args.get("with_")
     if clause is None:

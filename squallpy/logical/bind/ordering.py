@@ -17,7 +17,7 @@ from squallpy.logical.nodes import Limit, Node, Project, Sort
 
 
 class Selected(Protocol):
-    """An item of the select list."""
+    """A column of the result."""
 
     @property
     def expr(self) -> Expr: ...
@@ -76,9 +76,9 @@ def place_sort(plan: Node, outputs: tuple[tuple[Column, Expr], ...], order: list
     return Project(Sort(plan, tuple((key.expr, key.descending, key.nulls_first) for key in order)), outputs)
 
 
-def bind_limit(ctx: Context, select: exp.Select, plan: Node) -> Node:
+def bind_limit(ctx: Context, query: exp.Query, plan: Node) -> Node:
     """LIMIT and OFFSET, whole numbers both."""
-    limit, offset = select.args.get("limit"), select.args.get("offset")
+    limit, offset = query.args.get("limit"), query.args.get("offset")
     if limit is None and offset is None:
         return plan
     count = None

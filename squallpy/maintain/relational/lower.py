@@ -38,6 +38,7 @@ from squallpy.logical.nodes import (
     Node,
     Project,
     Query,
+    Repeat,
     Scan,
     SemiJoin,
     Sort,
@@ -101,10 +102,12 @@ def lower(query: Query) -> Lowered:
     above = _chain(node)
     bottom = above[-1].inputs[0] if above else node
     blocks = _Blocks()
+    bottom, times = (bottom.child, bottom.times) if isinstance(bottom, Repeat) else (bottom, None)
     if isinstance(bottom, Aggregate) and not any(agg.extreme for _, agg in bottom.aggs):
         view, printed, measures = _grouped(RESULT, bottom, blocks)
         having, items, order = _finish(above, query.names, printed, node)
-        finish = Finish(measures, having, items, order, limit, offset, repeat=False, single=not bottom.keys)
+        single = not bottom.keys
+        finish = Finish(measures, having, items, order, limit, offset, repeat=False, single=single, times=times)
     else:
         view, finish = _bag(node, above, query.names, blocks)
         finish = replace(finish, limit=limit, offset=offset)
@@ -214,7 +217,7 @@ class _Blocks:
                 return self.of(child)  # an ordering inside a view or derived table orders nothing
             case Aggregate(_, _, aggs) if any(agg.extreme for _, agg in aggs) and len({_part(a) for _, a in aggs}) > 1:
                 return self.of(self._apart(node))
-            case Aggregate():
+            case Aggregate() | Repeat():
                 scan = self._nested(node)
                 titled = zip(node.output, scan.columns, strict=True)  # NB: columns go by id, their names differ
                 return [Block([scan], [], {column.id: field for column, field in titled})]
@@ -240,6 +243,7 @@ class _Blocks:
         ours, theirs = frozenset(c.id for c in left.output), frozenset(c.id for c in right.output)
         equal: list[tuple[Expr, Expr]] = []
         own: list[Expr] = []
+        asked: list[Expr] = []  # of `left` alone
         for conjunct in conjuncts(on):
             match conjunct:
                 case Call("=", (a, b)) if _reads(a, ours) and _reads(b, theirs):
@@ -248,6 +252,8 @@ class _Blocks:
                     equal.append((b, a))
                 case _ if {c.id for c in columns(conjunct)} <= theirs:
                     own.append(conjunct)
+                case _ if {c.id for c in columns(conjunct)} <= ours:
+                    asked.append(conjunct)
                 case _:
                     read = sorted((c for c in columns(on) if c.id in ours), key=lambda c: c.id)
                     keys: list[tuple[Column, Expr]] = [(self._column(c), c) for c in read]
@@ -258,7 +264,8 @@ class _Blocks:
         if not equal:
             equal = [(TRUE, TRUE)]
         keys = [(self._column(b), b) for _, b in equal]
-        same = conjunction(Call("=", (a, k), BOOLEAN, True) for (a, _), (k, _) in zip(equal, keys, strict=True))
+        pairs = [Call("=", (a, k), BOOLEAN, True) for (a, _), (k, _) in zip(equal, keys, strict=True)]
+        same = conjunction((*pairs, *asked))
         return Aggregate(Filter(right, conjunction(own)) if own else right, tuple(keys), ()), same
 
     def _column(self, of: Expr) -> Column:
@@ -281,9 +288,10 @@ class _Blocks:
         assert plan is not None
         return plan
 
-    def _nested(self, node: Aggregate) -> Scan:
+    def _nested(self, node: Aggregate | Repeat) -> Scan:
         """The scan of the relation that an Aggregate makes; equal ones make one."""
         spelled = _spelled(node)
+        node, times = (node.child, node.times) if isinstance(node, Repeat) else (node, None)
         nest = self._known.get(spelled)
         if nest is None:
             over: Column | None = None
@@ -303,6 +311,7 @@ class _Blocks:
             stream = any(atom.relation.stream for atom in view.atoms)
             items = tuple((t, printed.get(c.id, c)) for t, c in zip(titles, node.output, strict=True))
             finish = Finish(measures, None, items, (), None, 0, repeat=False, single=not node.keys, over=over)
+            finish = replace(finish, times=times)
             nest = Nest(Relation(name, fields, stream, "view"), replace(view, name=f"G_{name.upper()}"), finish)
             self.nests.append(nest)
             self._known[spelled] = nest

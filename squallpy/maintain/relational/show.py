@@ -8,8 +8,9 @@ ON UPDATE R BY ΔR
 from collections.abc import Iterable, Sequence
 from textwrap import indent
 
+from squallpy.base.types import BIGINT
 from squallpy.catalog.relation import Relation
-from squallpy.logical.expressions import Call, Column, Expr, Literal, transform
+from squallpy.logical.expressions import Call, Column, Expr, Literal, substitute, transform
 from squallpy.maintain.program import Measure, Nest, Program, Ref, Statement, Trigger, View
 from squallpy.maintain.relational.calculus import Assign, Cmp, Factor, Lane, Rel, Values, variables
 
@@ -150,7 +151,9 @@ def nest_text(nest: Nest) -> str:
         fields.append(f"({title} := {found or names.expr(expr)})" if found or names.expr(expr) != title else "")
     head = f"{nest.relation.name.upper()}({', '.join(title for title, _ in finish.items)})"
     groups = f"Exists({nest.source.name}({names.list(nest.source.variables)}))"
-    terms = [*([] if finish.single else [groups]), *filter(None, fields)]
+    spelled = {id: Column(id, text, BIGINT) for id, text in measures.items()}
+    times = [f"⟨{substitute(finish.times, spelled)}⟩"] if finish.times is not None else []
+    terms = [*([] if finish.single else [groups]), *filter(None, fields), *times]
     line = f"{head} := {' ⋈ '.join(terms)}"
     return line if len(line) <= WIDTH else f"{head} :=\n    " + "\n      ⋈ ".join(terms)
 
@@ -214,6 +217,7 @@ def program_text(program: Program) -> str:
     lines = [measure_text(m, result) for m in finish.measures]
     lines += [f"HAVING {names.expr(finish.having)}"] if finish.having is not None else []
     lines += ["SELECT " + ", ".join(f"{names.expr(e)} AS {name}" for name, e in finish.items)]
+    lines += [f"REPEAT {names.expr(finish.times)} TIMES"] if finish.times is not None else []
     if finish.order:
         lines.append("ORDER BY " + ", ".join(names.expr(e) + (" DESC" if down else "") for e, down, _ in finish.order))
     if finish.limit is not None:

@@ -1,0 +1,110 @@
+"""UNION, INTERSECT and EXCEPT: all from one Union, the last two by counting where each row comes from.
+
+a UNION b       →  Aggregate by all columns (Union(a, b))
+a EXCEPT b      →  Filter n > 0 AND m = 0 (Aggregate by all columns: COUNT(a's), COUNT(b's) (Union(a, b)))
+a EXCEPT ALL b  →  Repeat n - m times (the same Aggregate)
+"""
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from squallpy.base.errors import SquallError
+from squallpy.base.types import BIGINT, INT, NULL, VARCHAR
+from squallpy.logical.bind.context import Context
+from squallpy.logical.bind.ordering import bind_limit, bind_order, place_sort
+from squallpy.logical.bind.scalar import Scalars
+from squallpy.logical.bind.scope import Scope, Source
+from squallpy.logical.bind.sources import bind_nested
+from squallpy.logical.coerce import exactly, unify
+from squallpy.logical.expressions import Column, Expr, Literal
+from squallpy.logical.functions import call, case
+from squallpy.logical.nodes import Agg, Aggregate, Filter, Node, Project, Repeat, Union
+
+SET_PARTS = ("with_", "this", "expression", "distinct", "order", "limit", "offset")
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A column of the result, for ORDER BY."""
+
+    expr: Expr
+
+
+def bind_set(ctx: Context, node: exp.SetOperation) -> Node:
+    """The plan of a set operation with its ORDER BY and LIMIT."""
+    plan = unite(ctx, node) if isinstance(node, exp.Union) else count(ctx, node)
+    outputs = tuple((ctx.column(c.name, c.type, c.nullable), c) for c in plan.output)
+    scalars = Scalars(ctx, Scope([Source("", plan.output)]), "ORDER BY")
+    order = bind_order(node.args.get("order"), [Output(c) for c in plan.output], scalars)
+    return bind_limit(ctx, node, place_sort(plan, outputs, order))
+
+
+def unite(ctx: Context, node: exp.Union) -> Node:
+    distinct = bool(node.args["distinct"])
+    plan = union(ctx, node, operands(ctx, node.this, distinct) + operands(ctx, node.expression, distinct))
+    return Aggregate(plan, grouped(ctx, plan.output), ()) if distinct else plan
+
+
+def operands(ctx: Context, node: exp.Expr, distinct: bool) -> list[exp.Expr]:
+    """Those of a chain of UNIONs; below a UNION DISTINCT it is the same whether they are ALL."""
+    whole = any(node.args.get(part) for part in ("with_", "order", "limit", "offset"))
+    if not isinstance(node, exp.Union) or whole or (node.args["distinct"] and not distinct):
+        return [node]
+    ctx.only(node, *SET_PARTS)
+    return operands(ctx, node.this, distinct) + operands(ctx, node.expression, distinct)
+
+
+def count(ctx: Context, node: exp.SetOperation) -> Node:
+    """INTERSECT and EXCEPT."""
+    plan = union(ctx, node, [node.this, node.expression], marked=True)
+    *columns, first, second = plan.output
+    n, m = ctx.column("n", BIGINT, False), ctx.column("m", BIGINT, False)
+    counted = Aggregate(plan, grouped(ctx, tuple(columns)), ((n, Agg("count", first)), (m, Agg("count", second))))
+    both = isinstance(node, exp.Intersect)
+    rows: Node
+    if node.args["distinct"]:
+        zero = Literal(0, INT)
+        rows = Filter(counted, call("and", call(">", n, zero), call(">" if both else "=", m, zero)))
+    else:
+        rows = Repeat(counted, case([(call("<", n, m), n)], m) if both else call("-", n, m))
+    return Project(rows, tuple((ctx.column(c.name, c.type, c.nullable), c) for c in rows.output[:-2]))
+
+
+def union(ctx: Context, node: exp.SetOperation, queries: list[exp.Expr], marked: bool = False) -> Union:
+    """The rows of all queries, under the names of the first and of common types.
+
+    `marked`: with a column for each query besides, which is NULL but for its own rows.
+    """
+    plans = [bind_nested(ctx, query) for query in queries]
+    word = node.key.upper()
+    for query, plan in zip(queries[1:], plans[1:], strict=True):
+        if len(plan.output) != len(plans[0].output):
+            message = f"{word} of {len(plans[0].output)} and {len(plan.output)} columns"
+            raise SquallError("SQ2005", message, ctx.query.keyword(query, word))
+    columns, parts = list[Column](), [list[tuple[Column, Expr]]() for _ in plans]
+    for same in zip(*(plan.output for plan in plans), strict=True):
+        types = [NULL if is_null(plan, c) else c.type for plan, c in zip(plans, same, strict=True)]
+        type = unify(types)
+        if type is None:
+            odd = next(i for i in range(len(types)) if unify(types[: i + 1]) is None)
+            message = f'{word} of {unify(types[:odd])} and {types[odd]} in column "{same[0].name}"'
+            raise SquallError("SQ2005", message, ctx.query.keyword(queries[odd], word), "CAST one side")
+        columns.append(ctx.column(same[0].name, VARCHAR if type == NULL else type, any(c.nullable for c in same)))
+        for c, given, part in zip(same, types, parts, strict=True):
+            expr = exactly(Literal(None, given) if given == NULL else c, columns[-1].type)
+            part.append((ctx.column(c.name, expr.type, c.nullable), expr))
+    for i in range(len(plans) if marked else 0):
+        columns.append(ctx.column(f"of_{i + 1}", INT, True))
+        for j, part in enumerate(parts):
+            part.append((ctx.column(f"of_{i + 1}", INT, True), Literal(1 if i == j else None, INT)))
+    return Union(tuple(Project(plan, tuple(p)) for plan, p in zip(plans, parts, strict=True)), tuple(columns))
+
+
+def is_null(plan: Node, column: Column) -> bool:
+    """Whether a query selects a bare NULL, which has any type."""
+    return isinstance(plan, Project) and dict(plan.items)[column] == Literal(None, VARCHAR)
+
+
+def grouped(ctx: Context, columns: tuple[Column, ...]) -> tuple[tuple[Column, Expr], ...]:
+    return tuple((ctx.column(c.name, c.type, c.nullable), c) for c in columns)
