@@ -168,7 +168,9 @@ def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
             return replace(node, left=inputs[0], right=inputs[1])
         case Union():
             return replace(node, children=inputs)
-        case Filter() | Project() | Aggregate() | Repeat() | Sort() | Limit():
+        case Filter() | Project() | Aggregate() | Sort() | Limit():
+            return replace(node, child=inputs[0])
+        case Repeat() if isinstance(inputs[0], Aggregate):
             return replace(node, child=inputs[0])
     raise AssertionError(f"{type(node).__name__} has no inputs")
 

@@ -61,10 +61,9 @@ class Printer:
             shown = np.full(len(count), self._finish.limit != 0 and not self._finish.offset)
         if self._having is not None:
             shown = np.logical_and(shown, is_true(self._having(frame)))
-        shown = np.asarray(shown).astype(np.int64)
         if self._times is not None:
             shown = shown * np.maximum(self._times(frame).values, 0)
-        return shown
+        return np.asarray(shown).astype(np.int64)
 
     def item(self, name: str, frame: Frame) -> Vec:
         """A printed column."""

@@ -151,7 +151,7 @@ def nest_text(nest: Nest) -> str:
         fields.append(f"({title} := {found or names.expr(expr)})" if found or names.expr(expr) != title else "")
     head = f"{nest.relation.name.upper()}({', '.join(title for title, _ in finish.items)})"
     groups = f"Exists({nest.source.name}({names.list(nest.source.variables)}))"
-    spelled = {id: Column(id, text, BIGINT) for id, text in measures.items()}
+    spelled: dict[int, Expr] = {id: Column(id, text, BIGINT) for id, text in measures.items()}
     times = [f"⟨{substitute(finish.times, spelled)}⟩"] if finish.times is not None else []
     terms = [*([] if finish.single else [groups]), *filter(None, fields), *times]
     line = f"{head} := {' ⋈ '.join(terms)}"
