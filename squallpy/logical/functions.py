@@ -157,6 +157,20 @@ TEXT, WHOLE = (Kind.VARCHAR,), (Kind.INT, Kind.BIGINT)
 DAYS, TIMES, MOMENTS = (Kind.DATE,), (Kind.TIMESTAMP,), (Kind.DATE, Kind.TIMESTAMP)
 
 
+def real(name: str, args: Args) -> tuple[Args, Type]:
+    args = plain(args)
+    if not all(arg.type.is_numeric for arg in args):
+        raise mismatch(name, args)
+    return tuple(coerce(arg, DOUBLE) for arg in args), DOUBLE
+
+
+def moments(name: str, args: Args) -> tuple[Args, Type]:
+    """COUNT(x), SUM(x), SUM(x * x)"""
+    count, total, squares = args
+    assert count.type == BIGINT and squares.type.scale == 2 * total.type.scale
+    return args, DOUBLE
+
+
 def months(name: str, args: Args) -> tuple[Args, Type]:
     return takes(args[0].type, MOMENTS, WHOLE)(name, args)
 
@@ -180,6 +194,9 @@ FUNCTIONS: dict[str, Function] = {
     "%": Function(2, 2, remainder, "remainder with the sign of the dividend; NULL where the divisor is 0", "divisor"),
     "negate": Function(1, 1, same, "-x"),
     "abs": Function(1, 1, same, "absolute value"),
+    "sqrt": Function(1, 1, real, "square root; NaN of a negative number"),
+    "var_pop": Function(3, 3, moments, "variance from COUNT(x), SUM(x), SUM(x * x)", "always"),
+    "var_samp": Function(3, 3, moments, "variance of a sample, likewise; NULL of one value", "always"),
     "=": Function(2, 2, comparable, "equal; both sides are cast to their common type"),
     "<>": Function(2, 2, comparable, "not equal"),
     "<=>": Function(2, 2, comparable, "equal or both NULL; never NULL itself", "never"),
@@ -233,7 +250,7 @@ def nullable(function: Function, args: Args) -> bool:
     if function.nulls == "divisor":
         divisor = args[1]
         return args[0].nullable or not (isinstance(divisor, Literal) and bool(divisor.value))
-    return any(arg.nullable for arg in args)
+    return function.nulls == "always" or any(arg.nullable for arg in args)
 
 
 def case(whens: list[tuple[Expr, Expr]], otherwise: Expr) -> Case:

@@ -56,6 +56,26 @@ PLANS = {
           Join on k = k
             Scan u AS one
             Scan u AS two""",
+    "SELECT k, SUM(a), COUNT(DISTINCT v), COUNT(*) FROM u GROUP BY k": """\
+        Project k, SUM(a), COUNT(DISTINCT v), COUNT(*)
+          Aggregate by k: SUM(a), COUNT(v), COUNT(1)
+            Union all k, a, 1, v
+              Project k, a, 1, NULL
+                Scan u
+              Project k, NULL, NULL, v
+                Aggregate by k, v
+                  Scan u""",
+    "SELECT k, SUM(DISTINCT a) FILTER (WHERE v > 'x') AS s FROM u GROUP BY k": """\
+        Project k, s := SUM(DISTINCT CASE WHEN v > 'x' THEN a ELSE NULL END)
+          Aggregate by k: SUM(CASE WHEN v > 'x' THEN a ELSE NULL END)
+            Union all k, CASE WHEN v > 'x' THEN a ELSE NULL END
+              Project k, CASE WHEN v > 'x' THEN a ELSE NULL END
+                Aggregate by k, CASE WHEN v > 'x' THEN a ELSE NULL END
+                  Scan u""",
+    "SELECT STDDEV(b) AS s FROM r": """\
+        Project s := SQRT(VAR_SAMP(COUNT(b), SUM(b), SUM(b * b)))
+          Aggregate: COUNT(b), SUM(b), SUM(b * b)
+            Scan r""",
     "SELECT * FROM u one RIGHT JOIN u two USING (k)": """\
         Project a, k, v, a, v
           Left join on k = k

@@ -6,36 +6,84 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from squallpy.base.errors import SquallError
-from squallpy.base.types import BIGINT, DOUBLE, Kind, Type, decimal
+from squallpy.base.types import BIGINT, DOUBLE, INT, Kind, Type, decimal
 from squallpy.logical.bind.context import Context
+from squallpy.logical.bind.derived import DERIVED
 from squallpy.logical.coerce import coerce
 from squallpy.logical.expressions import Column, Expr, Literal, children, rebuild
-from squallpy.logical.nodes import Agg
+from squallpy.logical.nodes import Agg, Aggregate, Node, Project, Union
 
-NAMES = ("SUM", "COUNT", "AVG", "MIN", "MAX")
+PLAIN = ("SUM", "COUNT", "AVG", "MIN", "MAX")
+NAMES = (*PLAIN, *DERIVED)
+
+Items = tuple[tuple[Column, Expr], ...]
 
 
 @dataclass(slots=True)
 class Aggregation:
-    """The aggregates met so far, each with its column."""
+    """The aggregates met so far, and whether of DISTINCT values, each with its column."""
 
     ctx: Context
-    aggs: dict[Agg, Column] = field(default_factory=dict)
+    aggs: dict[tuple[Agg, bool], Column] = field(default_factory=dict)
 
-    def column(self, function: str, arg: Expr | None) -> Column:
+    def column(self, function: str, arg: Expr | None, distinct: bool = False) -> Column:
         """The column of an aggregate; equal aggregates share one.
 
-        COUNT(x) of an x that is never NULL is COUNT(*).
+        COUNT(x) of an x that is never NULL is COUNT(*); MIN(DISTINCT x) is MIN(x).
         """
         if arg is not None and arg.type.kind is Kind.NULL:
             arg = coerce(arg, BIGINT)
-        if function == "count" and arg is not None and not arg.nullable:
+        distinct = distinct and function not in ("min", "max")
+        if function == "count" and arg is not None and not arg.nullable and not distinct:
             arg = None
         agg = Agg(function, arg)
-        if agg not in self.aggs:
-            type = result_type(function, arg)
-            self.aggs[agg] = self.ctx.column(str(agg), type, nullable=function != "count")
-        return self.aggs[agg]
+        if (agg, distinct) not in self.aggs:
+            name = f"{function.upper()}(DISTINCT {arg})" if distinct else str(agg)
+            self.aggs[agg, distinct] = self.ctx.column(name, result_type(function, arg), nullable=function != "count")
+        return self.aggs[agg, distinct]
+
+    def over(self, plan: Node, keys: Items) -> Node:
+        """The Aggregate with all of them."""
+        aggs = tuple((column, agg) for (agg, _), column in self.aggs.items())
+        if not any(distinct for _, distinct in self.aggs):
+            return Aggregate(plan, keys, aggs)
+        return self._apart(plan, keys)
+
+    def _apart(self, plan: Node, keys: Items) -> Node:
+        """DISTINCT inside aggregates: each kind of values on its own, with NULLs for those of the others.
+
+        k: COUNT(*), SUM(v), SUM(DISTINCT x)  of r
+        →  k: COUNT(row), SUM(v), SUM(x)  of  Union(k, 1, v, NULL of r;  k, NULL, NULL, x of (DISTINCT k, x of r))
+        """
+        row = Literal(1, INT)
+        plain = list(dict.fromkeys(agg.arg or row for agg, distinct in self.aggs if not distinct))
+        values = list(dict.fromkeys(agg.arg for agg, distinct in self.aggs if distinct and agg.arg is not None))
+        parts = [[*(e for _, e in keys), *plain, *(Literal(None, x.type) for x in values)]] if plain else []
+        inputs = [plan] if plain else []
+        for x in values:
+            once = tuple((self._like(e), e) for e in (*(e for _, e in keys), x))
+            inputs.append(Aggregate(plan, once, ()))
+            *same, value = (column for column, _ in once)
+            nulls: list[Expr] = [Literal(None, e.type) for e in (*plain, *values)]
+            nulls[len(plain) + values.index(x)] = value
+            parts.append([*same, *nulls])
+        columns = tuple(self._like(*same) for same in zip(*parts, strict=True))
+        projects = tuple(
+            Project(input, tuple((self._like(e), e) for e in part)) for input, part in zip(inputs, parts, strict=True)
+        )
+        names, first, last = columns[: len(keys)], columns[len(keys) :][: len(plain)], columns[len(keys) + len(plain) :]
+        given = {False: dict(zip(plain, first, strict=True)), True: dict(zip(values, last, strict=True))}
+        aggs = tuple(
+            (column, Agg(agg.function, given[distinct][agg.arg or row]))
+            for (agg, distinct), column in self.aggs.items()
+        )
+        regrouped = tuple((column, name) for (column, _), name in zip(keys, names, strict=True))
+        return Aggregate(Union(projects, columns), regrouped, aggs)
+
+    def _like(self, *exprs: Expr) -> Column:
+        """A column for any of these, called like the first that is not NULL."""
+        name = next((str(e) for e in exprs if e != Literal(None, e.type)), "NULL")
+        return self.ctx.column(name, exprs[0].type, any(e.nullable for e in exprs))
 
 
 def result_type(function: str, arg: Expr | None) -> Type:
@@ -63,4 +111,4 @@ def replace_known(expr: Expr, known: Mapping[Expr, Column]) -> Expr:
 
 
 def is_aggregate(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Anonymous) and str(node.name).upper() in NAMES
+    return isinstance(node, exp.Filter) or (isinstance(node, exp.Anonymous) and str(node.name).upper() in NAMES)

@@ -172,8 +172,7 @@ class Block:
         return scalars.condition(clause.this)
 
     def aggregate(self, plan: Node, aggregation: Aggregation) -> Node:
-        keys = tuple((column, expr) for expr, column in self.keys.items())
-        return Aggregate(plan, keys, tuple((column, agg) for agg, column in aggregation.aggs.items()))
+        return aggregation.over(plan, tuple((column, expr) for expr, column in self.keys.items()))
 
     def grouped(self, expr: Expr, node: exp.Expr) -> Expr:
         """The expression over the columns of the Aggregate; SQ2006 if it needs one that is not grouped."""

@@ -1,6 +1,7 @@
 """Functions that are called by name."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -9,6 +10,7 @@ from squallpy.base.types import DATE, INT, NULL
 from squallpy.frontend.unsupported import AGGREGATES
 from squallpy.logical.bind import temporal
 from squallpy.logical.bind.aggregation import NAMES
+from squallpy.logical.bind.derived import DERIVED
 from squallpy.logical.bind.scalar import Scalars
 from squallpy.logical.coerce import cast
 from squallpy.logical.expressions import Expr, Literal
@@ -62,6 +64,7 @@ NAMED: dict[str, tuple[int, int | None, Builder]] = {
     **dict.fromkeys(("IFNULL", "NVL"), (2, 2, coalesce)),
     **dict.fromkeys(("IF", "IFF"), (3, 3, if_else)),
     "ABS": (1, 1, direct("abs")),
+    "SQRT": (1, 1, direct("sqrt")),
     "MOD": (2, 2, direct("%")),
     "SUBSTRING": (2, 3, direct("substring")),
     "LEFT": (2, 2, left),
@@ -82,7 +85,7 @@ def function(s: Scalars, node: exp.Anonymous) -> Expr:
     if name in NAMES:
         return aggregate(s, name, node)
     if name in AGGREGATES:
-        raise SquallError("SQ3001", f"{name} is not supported yet", head(s, node), "aggregates: COUNT, SUM, AVG")
+        raise SquallError("SQ3001", f"{name} is not supported yet", head(s, node), f"aggregates: {', '.join(NAMES)}")
     if name not in NAMED:
         known = (*NAMED, *NAMES, "CAST", "EXTRACT", "TRIM")
         raise SquallError("SQ2004", f'unknown function "{node.name}"', head(s, node), nearest(name, known))
@@ -98,19 +101,41 @@ def function(s: Scalars, node: exp.Anonymous) -> Expr:
     return build(*(s.bind(arg) for arg in node.expressions))
 
 
-def aggregate(s: Scalars, name: str, node: exp.Anonymous) -> Expr:
-    if s.aggregation is None:
+def aggregate(s: Scalars, name: str, node: exp.Anonymous, where: exp.Expr | None = None) -> Expr:
+    """An aggregate, of the rows of its FILTER: COUNT(*) FILTER (WHERE p) → COUNT(CASE WHEN p THEN 1 END)"""
+    aggregation = s.aggregation
+    if aggregation is None:
         hint = "use HAVING" if s.clause == "WHERE" else ""
         raise SquallError("SQ2009", f"{name} is an aggregate and cannot stand in {s.clause}", head(s, node), hint)
-    if len(node.expressions) != 1:
-        raise SquallError("SQ2005", f"{name} takes one argument, not {len(node.expressions)}", head(s, node))
-    arg = node.expressions[0]
-    if isinstance(arg, exp.Distinct):
+    (first, *more) = node.expressions or [None]
+    distinct = isinstance(first, exp.Distinct)
+    args = [*(first.expressions if isinstance(first, exp.Distinct) else node.expressions[:1]), *more]
+    if distinct:
+        s.ctx.only(first, "expressions")
+    if len(args) != 1:
+        raise SquallError("SQ2005", f"{name} takes one argument, not {len(args)}", head(s, node))
+    if distinct and name in DERIVED:
         raise SquallError("SQ3001", f"{name}(DISTINCT …) is not supported yet", head(s, node))
-    if isinstance(arg, exp.Star) and name == "COUNT":
-        s.ctx.only(arg)
-        return s.aggregation.column("count", None)
-    return s.aggregation.column(name.lower(), s.inner().bind(arg))
+    arg: Expr | None = None
+    if not (isinstance(args[0], exp.Star) and name == "COUNT" and not distinct):
+        arg = s.inner().bind(args[0])
+    else:
+        s.ctx.only(args[0])
+    if where is not None:
+        condition = replace(s.inner(), clause="FILTER").condition(where)
+        arg = case([(condition, Literal(1, INT) if arg is None else arg)], Literal(None, NULL))
+    if name in DERIVED:
+        assert arg is not None
+        return DERIVED[name](aggregation.column, arg)
+    return aggregation.column(name.lower(), arg, distinct)
+
+
+def filtered(s: Scalars, node: exp.Filter) -> Expr:
+    """aggregate FILTER (WHERE condition)"""
+    inner = node.this
+    if not isinstance(inner, exp.Anonymous) or inner.name.upper() not in NAMES:
+        raise SquallError("SQ2009", "FILTER goes with an aggregate", s.ctx.query.keyword(node, "FILTER"))
+    return aggregate(s, inner.name.upper(), inner, node.expression.this)
 
 
 def head(s: Scalars, node: exp.Anonymous) -> Span:

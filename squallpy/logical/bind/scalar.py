@@ -281,3 +281,10 @@ def named(s: Scalars, node: exp.Anonymous) -> Expr:
     from squallpy.logical.bind.calls import function  # it binds arguments in turn
 
     return function(s, node)
+
+
+@handles(exp.Filter, args="this expression")
+def restricted(s: Scalars, node: exp.Filter) -> Expr:
+    from squallpy.logical.bind.calls import filtered
+
+    return filtered(s, node)

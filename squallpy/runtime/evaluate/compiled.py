@@ -75,6 +75,11 @@ def _call(call: Call) -> Function:
             return _binary(args, numbers.remainder)
         case "negate":
             return _signed(args[0], np.negative, kind)
+        case "sqrt":
+            return _unary(args[0], _quietly(np.sqrt))
+        case "var_samp" | "var_pop":
+            scale = call.args[1].type.scale
+            return lambda frame: numbers.variance([a(frame) for a in args], scale, name == "var_samp")
         case "abs":
             return _signed(args[0], np.abs, kind)
         case _ if name in COMPARISONS and kind.kind is Kind.VARCHAR:
@@ -132,6 +137,16 @@ def _unary(arg: Function, operate: Callable[[Any], Any]) -> Function:
     def run(frame: Frame) -> Vec:
         vec = arg(frame)
         return Vec(operate(vec.values), vec.valid)
+
+    return run
+
+
+def _quietly(operate: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """By IEEE rules, without warnings."""
+
+    def run(values: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return operate(np.float64(values) if np.ndim(values) == 0 else values)
 
     return run
 

@@ -117,3 +117,16 @@ def compare(name: str, double: bool) -> Callable[[Vec, Vec], Vec]:
         return Vec(result, both(a.valid, b.valid))
 
     return run
+
+
+def variance(sums: list[Vec], scale: int, sample: bool) -> Vec:
+    """(n·Σx² − (Σx)²) / (n·(n − 1)), or / n²: exact up to the division if the sums are."""
+    n, total, squares = (np.asarray(masked(vec)) for vec in sums)
+    if total.dtype.kind != "f":
+        n, total, squares = (values.astype(object) for values in (n, total, squares))
+    with np.errstate(all="ignore"):
+        spread = np.asarray(n * squares - total * total, np.float64) / 10.0 ** (2 * scale)
+        count = np.asarray(n, np.float64)
+        pairs = count * (count - sample)
+        known = pairs > 0
+        return Vec(np.maximum(spread, 0) / np.where(known, pairs, 1), both(known, *(vec.valid for vec in sums)))
