@@ -34,9 +34,9 @@ def _tree(root: int) -> list[int]:
     while waiting:
         pid = waiting.pop()
         found.append(pid)
-        for children in Path(f"/proc/{pid}/task").glob("*/children"):
-            try:
+        try:
+            for children in Path(f"/proc/{pid}/task").glob("*/children"):
                 waiting += [int(child) for child in children.read_text().split()]
-            except OSError:
-                continue
+        except OSError:  # it, or a thread of it, has ended
+            continue
     return found
