@@ -20,9 +20,11 @@ def _fold(expr: Expr) -> Expr | None:
             return FALSE
         case Call("or", args) if TRUE in args:
             return TRUE
+        case Call("in", (arg, *_)) if _is_null(arg):
+            return Literal(None, BOOLEAN)
         case Call("and" | "or" | "in"):
             return None
-        case Call(name, args, type) if FUNCTIONS[name].nulls != "never" and any(map(_is_null, args)):
+        case Call(name, args, type) if FUNCTIONS[name].nulls not in ("never", "all") and any(map(_is_null, args)):
             return Literal(None, type)
         case Cast(arg, type) if _is_null(arg):
             return Literal(None, type)

@@ -19,7 +19,7 @@ from squallpy.logical.nodes import (
     Sort,
     Union,
 )
-from squallpy.optimizer.rules import booleans, filters
+from squallpy.optimizer.rules import booleans, filters, outer
 from squallpy.optimizer.rules.constants import Evaluate, fold_case, fold_constant
 
 NodeRule = Callable[[Node], Node | None]
@@ -63,6 +63,11 @@ def stages(evaluate: Evaluate) -> tuple[Stage, ...]:
                 filters.drop_true_predicate,
                 filters.merge_filters,
                 filters.push_filter_below_project,
+                filters.push_filter_below_union,
+                filters.push_filter_below_aggregate,
+                outer.strengthen_left_join,
+                outer.push_filter_left,
+                outer.push_on_right,
                 filters.push_filter_below_join,
             ),
         ),

@@ -30,6 +30,11 @@ QUERIES = {
     "push_filter_below_project": "SELECT k FROM (SELECT a + b AS k, c AS z FROM r) x WHERE k > 1 OR z",
     "restrict_inputs_of_or": "SELECT a, d FROM r, s WHERE (a = 1 AND d = 2) OR (a > 1 AND d = 1) OR (a = 0 AND d = 0)",
     "push_filter_below_join": "SELECT a, COUNT(*) FROM r JOIN s ON r.b = s.b AND d > 0 WHERE a + d > 1 GROUP BY a",
+    "push_filter_below_union": "SELECT b FROM (SELECT b, c FROM r UNION SELECT d, b = 1 FROM s) q WHERE b > 0 OR NOT c",
+    "push_filter_below_aggregate": "SELECT b, COUNT(DISTINCT a) FROM r GROUP BY b HAVING b < 1 AND SUM(a) > 0",
+    "strengthen_left_join": "SELECT a, d FROM r LEFT JOIN s ON r.b = s.b WHERE d IN (1, 2) AND (a > d OR c)",
+    "push_filter_left": "SELECT a, d FROM r LEFT JOIN s ON r.b = s.b WHERE a > 1 AND (d IS NULL OR d = 0)",
+    "push_on_right": "SELECT a FROM r LEFT ANTI JOIN s ON r.b = s.b AND d > 0 AND a > 1",
     "drop_true_predicate": "SELECT a FROM r WHERE TRUE",
 }
 

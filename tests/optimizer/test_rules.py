@@ -110,6 +110,42 @@ def test_filters_move_below_joins() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        (
+            "SELECT a FROM r LEFT JOIN s ON r.b = s.b AND c > 1 AND a < 5 WHERE a > 2 AND c IS NULL",
+            ["Project a", "Filter c IS NULL", "Left join on b = b AND a < 5", "Filter a > 2", "Scan r",
+             "Filter c > 1", "Scan s"],
+        ),
+        (
+            "SELECT a FROM r LEFT JOIN s ON r.b = s.b WHERE c > 1",
+            ["Project a", "Project a, b, b, c", "Join on b = b", "Scan r", "Filter c > 1", "Scan s"],
+        ),
+        (
+            "SELECT r.b, c FROM r FULL JOIN s ON r.b = s.b WHERE r.a > 1",
+            ["Project b, c", "Union all a, b, b, c", "Left join on b = b", "Filter a > 1", "Scan r", "Scan s",
+             "Project a := NULL, b := NULL, b, c", "Filter NULL", "Anti join on b = b", "Scan s", "Scan r"],
+        ),
+        (
+            "SELECT a FROM r LEFT SEMI JOIN s ON r.b = s.b AND c > 1 WHERE a > 2",
+            ["Project a", "Semi join on b = b", "Filter a > 2", "Scan r", "Filter c > 1", "Scan s"],
+        ),
+        (
+            "SELECT x FROM (SELECT a AS x FROM r UNION SELECT c FROM s) q WHERE x > 1",
+            ["Project x", "Project x", "Aggregate by x", "Union all x", "Project x", "Project x := a",
+             "Filter a > 1", "Scan r", "Project c", "Project c", "Filter c > 1", "Scan s"],
+        ),
+        (
+            "SELECT a + 1 AS k, SUM(b) FROM r GROUP BY a + 1 HAVING k > 1 AND SUM(b) < 3",
+            ["Project k, SUM(b)", "Filter SUM(b) < 3", "Aggregate by k := a + 1: SUM(b)", "Filter (a + 1) > 1", "Scan r"],
+        ),
+    ],
+)  # fmt: skip
+def test_filters_move_past(sql: str, expected: list[str]) -> None:
+    assert [line.strip() for line in plan(sql).splitlines()] == expected
+
+
 def test_join_predicate_is_found_in_every_arm() -> None:
     """TPC-H Q19: the join hides in the disjunction, and each input can be restricted on its own."""
     text = plan("SELECT r.a FROM r, s WHERE (r.b = s.b AND r.a = 1 AND s.c = 2) OR (r.b = s.b AND r.a = 3 AND s.c = 4)")

@@ -1,5 +1,7 @@
 """Filters: to where the rows come from."""
 
+from dataclasses import replace
+
 from squallpy.logical.expressions import (
     TRUE,
     Expr,
@@ -10,7 +12,8 @@ from squallpy.logical.expressions import (
     disjuncts,
     substitute,
 )
-from squallpy.logical.nodes import Filter, Join, Node, Project, Scan
+from squallpy.logical.nodes import Aggregate, Filter, Join, Node, Project, Repeat, Scan, Union
+from squallpy.logical.nulls import fold_nulls
 
 
 def drop_true_predicate(node: Node) -> Node | None:
@@ -35,7 +38,34 @@ def push_filter_below_project(node: Node) -> Node | None:
     """σ(π(x)) → π(σ(x)), the predicate rewritten in terms of π's inputs."""
     match node:
         case Filter(Project(child, items), predicate):
-            return Project(Filter(child, substitute(predicate, {c.id: e for c, e in items})), items)
+            below = fold_nulls(substitute(predicate, {c.id: e for c, e in items}))
+            return Project(Filter(child, below), items)
+    return None
+
+
+def push_filter_below_union(node: Node) -> Node | None:
+    """σ(r ∪ s) → σ(r) ∪ σ(s)"""
+    match node:
+        case Filter(Union(children, output) as union, predicate):
+            names = [dict[int, Expr](zip((c.id for c in output), child.output, strict=True)) for child in children]
+            below = (Filter(child, substitute(predicate, own)) for child, own in zip(children, names, strict=True))
+            return replace(union, children=tuple(below))
+    return None
+
+
+def push_filter_below_aggregate(node: Node) -> Node | None:
+    """σ_{p(k) ∧ q}(γ_k(r)) → σ_q(γ_k(σ_p(r))): what reads keys alone keeps or drops whole groups"""
+    match node:
+        case Filter(Aggregate(child, keys) | Repeat(Aggregate(child, keys)) as grouped, predicate):
+            names = {column.id: expr for column, expr in keys}
+            mine = tuple(c for c in conjuncts(predicate) if columns(c) and all(v.id in names for v in columns(c)))
+            rest = tuple(c for c in conjuncts(predicate) if c not in mine)
+            if not mine:
+                return None
+            aggregate = grouped.child if isinstance(grouped, Repeat) else grouped
+            below = replace(aggregate, child=Filter(child, substitute(conjunction(mine), names)))
+            moved = replace(grouped, child=below) if isinstance(grouped, Repeat) else below
+            return Filter(moved, conjunction(rest)) if rest else moved
     return None
 
 
