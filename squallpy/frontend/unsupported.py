@@ -95,8 +95,6 @@ NODES: dict[str, Unsupported] = {
     "Unnest": Unsupported("UNNEST", "UNNEST"),
     "Values": Unsupported("VALUES", "VALUES"),
     "Tuple": Unsupported("a row value (a, b)"),
-    "NullSafeEQ": Unsupported("<=>", "<=>", "use = and IS NULL"),
-    "NullSafeNEQ": Unsupported("IS DISTINCT FROM", "DISTINCT"),
     "RegexpLike": Unsupported("RLIKE", "RLIKE"),
     "SimilarTo": Unsupported("SIMILAR TO", "SIMILAR"),
     "IntDiv": Unsupported("DIV", "DIV"),

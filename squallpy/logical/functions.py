@@ -22,7 +22,7 @@ Rule = Callable[[str, Args], tuple[Args, Type]]  # name, arguments → arguments
 class Function:
     """A scalar function: how many arguments (most None: any number), its type rule, and a line for the manual.
 
-    `nulls`: "any" NULL where an argument is, "never", or "always" possibly NULL.
+    `nulls`: "any" NULL where an argument is, "all" where all are, "never", or "always" possibly NULL.
     """
 
     least: int
@@ -164,6 +164,29 @@ def real(name: str, args: Args) -> tuple[Args, Type]:
     return tuple(coerce(arg, DOUBLE) for arg in args), DOUBLE
 
 
+def whole(name: str, args: Args) -> tuple[Args, Type]:
+    """FLOOR and CEIL: integers as they are, DECIMAL without a scale, BIGINT of a DOUBLE."""
+    args = plain(args)
+    (arg,) = args
+    if not arg.type.is_numeric:
+        raise mismatch(name, args)
+    if arg.type.kind is Kind.DECIMAL:
+        return args, decimal(arg.type.precision - arg.type.scale + 1, 0)
+    return args, BIGINT if arg.type == DOUBLE else arg.type
+
+
+def rounded(name: str, args: Args) -> tuple[Args, Type]:
+    (x, places), _ = takes(DOUBLE, (Kind.DOUBLE,), WHOLE)(name, args)
+    return (x, places), DOUBLE
+
+
+def extreme(name: str, args: Args) -> tuple[Args, Type]:
+    args, _ = comparable(name, args)
+    target = unify([arg.type for arg in args])
+    assert target is not None
+    return tuple(exactly(arg, target) for arg in args), target
+
+
 def moments(name: str, args: Args) -> tuple[Args, Type]:
     """COUNT(x), SUM(x), SUM(x * x)"""
     count, total, squares = args
@@ -194,6 +217,17 @@ FUNCTIONS: dict[str, Function] = {
     "%": Function(2, 2, remainder, "remainder with the sign of the dividend; NULL where the divisor is 0", "divisor"),
     "negate": Function(1, 1, same, "-x"),
     "abs": Function(1, 1, same, "absolute value"),
+    "floor": Function(1, 1, whole, "the next whole number below"),
+    "ceil": Function(1, 1, whole, "the next whole number above"),
+    "round": Function(2, 2, rounded, "a DOUBLE rounded to that many digits after the point, half away from zero"),
+    "sign": Function(1, 1, real, "-1.0, 0.0 or 1.0"),
+    "exp": Function(1, 1, real, "e to that power"),
+    "ln": Function(1, 1, real, "natural logarithm; NULL of what is not positive", "always"),
+    "log10": Function(1, 1, real, "logarithm to base 10; NULL of what is not positive", "always"),
+    "log2": Function(1, 1, real, "logarithm to base 2; NULL of what is not positive", "always"),
+    "power": Function(2, 2, real, "first to the power of the second"),
+    "greatest": Function(2, None, extreme, "the greatest that is not NULL", "all"),
+    "least": Function(2, None, extreme, "the least that is not NULL", "all"),
     "sqrt": Function(1, 1, real, "square root; NaN of a negative number"),
     "var_pop": Function(3, 3, moments, "variance from COUNT(x), SUM(x), SUM(x * x)", "always"),
     "var_samp": Function(3, 3, moments, "variance of a sample, likewise; NULL of one value", "always"),
@@ -215,16 +249,27 @@ FUNCTIONS: dict[str, Function] = {
     "upper": Function(1, 1, takes(VARCHAR, TEXT), "upper case"),
     "lower": Function(1, 1, takes(VARCHAR, TEXT), "lower case"),
     "trim": Function(1, 1, takes(VARCHAR, TEXT), "without spaces at both ends"),
+    "ltrim": Function(1, 1, takes(VARCHAR, TEXT), "without spaces at its start"),
+    "rtrim": Function(1, 1, takes(VARCHAR, TEXT), "without spaces at its end"),
+    "lpad": Function(3, 3, takes(VARCHAR, TEXT, WHOLE, TEXT), "filled up at the start, or cut, to a length"),
+    "rpad": Function(3, 3, takes(VARCHAR, TEXT, WHOLE, TEXT), "filled up at the end, or cut, to a length"),
+    "replace": Function(3, 3, takes(VARCHAR, TEXT), "every occurrence of the second by the third"),
+    "reverse": Function(1, 1, takes(VARCHAR, TEXT), "backwards"),
+    "startswith": Function(2, 2, takes(BOOLEAN, TEXT), "does it begin so?"),
+    "endswith": Function(2, 2, takes(BOOLEAN, TEXT), "does it end so?"),
+    "contains": Function(2, 2, takes(BOOLEAN, TEXT), "does it have that inside?"),
     "length": Function(1, 1, takes(INT, TEXT), "number of characters"),
     **{
         f"extract_{part}": Function(1, 1, takes(INT, MOMENTS), f"the {part} of a DATE or TIMESTAMP")
-        for part in ("year", "quarter", "month", "day")
+        for part in ("year", "quarter", "month", "day", "dayofweek", "weekday", "dayofyear")
     },
     **{
         f"extract_{part}": Function(1, 1, takes(INT, TIMES), f"the {part} of a TIMESTAMP, whole")
         for part in ("hour", "minute", "second")
     },
     "add_months": Function(2, 2, months, "months later; the day is cut to the month's last"),
+    "last_day": Function(1, 1, takes(DATE, MOMENTS), "the last day of its month"),
+    "trunc": Function(2, 2, takes(DATE, MOMENTS, TEXT), "the first day of its YEAR, QUARTER, MONTH or WEEK"),
     "add_days": Function(2, 2, takes(DATE, DAYS, WHOLE), "days later"),
     "add_micros": Function(2, 2, takes(TIMESTAMP, TIMES, WHOLE), "microseconds later"),
     "days_between": Function(2, 2, takes(INT, DAYS), "first date minus second, in days"),
@@ -250,6 +295,8 @@ def nullable(function: Function, args: Args) -> bool:
     if function.nulls == "divisor":
         divisor = args[1]
         return args[0].nullable or not (isinstance(divisor, Literal) and bool(divisor.value))
+    if function.nulls == "all":
+        return all(arg.nullable for arg in args)
     return function.nulls == "always" or any(arg.nullable for arg in args)
 
 

@@ -220,6 +220,15 @@ EXPRESSIONS = {
     "d + INTERVAL 1 HOUR": "ADD_MICROS(CAST(d AS TIMESTAMP), 3600000000) : TIMESTAMP",
     "d - 1": "ADD_DAYS(d, -1) : DATE",
     "d - d": "DAYS_BETWEEN(d, d) : INT",
+    "ROUND(b, 1)": "CAST(b AS DECIMAL(10,1)) : DECIMAL(10,1)",
+    "ROUND(a, 1)": "a : INT NOT NULL",
+    "ROUND(x)": "ROUND(x, 0) : DOUBLE",
+    "CEIL(b)": "CEIL(b) : DECIMAL(9,0)",
+    "FLOOR(x)": "FLOOR(x) : BIGINT",
+    "GREATEST(a, k)": "GREATEST(CAST(a AS BIGINT), k) : BIGINT NOT NULL",
+    "RIGHT(s, 2)": "SUBSTRING(s, -2, 2) : VARCHAR",
+    "DATE_TRUNC('MM', t)": "CAST(TRUNC(t, 'month') AS TIMESTAMP) : TIMESTAMP",
+    "a IS DISTINCT FROM k": "NOT (a <=> k) : BOOLEAN NOT NULL",
 }
 
 

@@ -138,7 +138,8 @@ def test_filters_move_below_joins() -> None:
         ),
         (
             "SELECT a + 1 AS k, SUM(b) FROM r GROUP BY a + 1 HAVING k > 1 AND SUM(b) < 3",
-            ["Project k, SUM(b)", "Filter SUM(b) < 3", "Aggregate by k := a + 1: SUM(b)", "Filter (a + 1) > 1", "Scan r"],
+            ["Project k, SUM(b)", "Filter SUM(b) < 3", "Aggregate by k := a + 1: SUM(b)", "Filter (a + 1) > 1",
+             "Scan r"],
         ),
     ],
 )  # fmt: skip

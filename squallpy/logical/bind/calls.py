@@ -6,7 +6,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from squallpy.base.errors import Span, SquallError, nearest
-from squallpy.base.types import DATE, INT, NULL
+from squallpy.base.types import DATE, INT, NULL, TIMESTAMP, VARCHAR, decimal
 from squallpy.frontend.unsupported import AGGREGATES
 from squallpy.logical.bind import temporal
 from squallpy.logical.bind.aggregation import NAMES
@@ -17,6 +17,10 @@ from squallpy.logical.expressions import Expr, Literal
 from squallpy.logical.functions import call, case, coalesce
 
 Builder = Callable[..., Expr]
+ZERO, SPACE, EMPTY = Literal(0, INT), Literal(" ", VARCHAR), Literal("", VARCHAR)
+TRUNCATIONS = {
+    "year": ("YEAR", "YYYY", "YY"), "quarter": ("QUARTER",), "month": ("MONTH", "MM", "MON"), "week": ("WEEK",),
+}  # fmt: skip
 
 
 def direct(name: str) -> Builder:
@@ -43,6 +47,54 @@ def left(text: Expr, length: Expr) -> Expr:
     return call("substring", text, Literal(1, INT), length)
 
 
+def right(text: Expr, length: Expr) -> Expr:
+    return call("substring", text, temporal.negate(length), length)
+
+
+def padded(name: str) -> Builder:
+    def build(text: Expr, length: Expr, fill: Expr = SPACE) -> Expr:
+        if not isinstance(fill, Literal) or len(str(fill.value)) > 1:
+            raise SquallError("SQ3001", f"{name.upper()} with anything but one character is not supported yet")
+        return call(name, text, length, fill)
+
+    return build
+
+
+def rounded(x: Expr, places: Expr = ZERO) -> Expr:
+    """ROUND(x, n), half away from zero: a cast to fewer decimals where x is exact."""
+    if not isinstance(places, Literal) or not places.type.is_integer or places.value is None or places.value < 0:
+        raise SquallError("SQ3001", "ROUND to anything but a constant number of decimals is not supported yet")
+    if not x.type.is_exact:
+        return call("round", x, places)
+    if places.value >= x.type.scale:
+        return x
+    return cast(x, decimal(x.type.precision - x.type.scale + places.value + 1, places.value))
+
+
+def nvl2(tested: Expr, there: Expr, missing: Expr) -> Expr:
+    return case([(call("not", call("is_null", tested)), there)], missing)
+
+
+def replaced(text: Expr, old: Expr, new: Expr = EMPTY) -> Expr:
+    return call("replace", text, old, new)
+
+
+def truncated(day: Expr, unit: Expr) -> Expr:
+    """TRUNC(d, 'MONTH'), a DATE; the names of units are Spark's."""
+    name = str(unit.value).upper() if isinstance(unit, Literal) else ""
+    known = {n: unit for unit, names in TRUNCATIONS.items() for n in names}
+    if name not in known:
+        raise SquallError("SQ2005", "TRUNC takes the constant 'YEAR', 'QUARTER', 'MONTH' or 'WEEK'")
+    return call("trunc", day, Literal(known[name], VARCHAR))
+
+
+def date_trunc(unit: Expr, moment: Expr) -> Expr:
+    """DATE_TRUNC('MONTH', t), a TIMESTAMP."""
+    if isinstance(unit, Literal) and str(unit.value).upper() in ("DAY", "DD"):
+        return cast(cast(moment, DATE), TIMESTAMP)
+    return cast(truncated(moment, unit), TIMESTAMP)
+
+
 def date_add(day: Expr, days: Expr) -> Expr:
     return temporal.add_days(day, days)
 
@@ -64,14 +116,30 @@ NAMED: dict[str, tuple[int, int | None, Builder]] = {
     **dict.fromkeys(("IFNULL", "NVL"), (2, 2, coalesce)),
     **dict.fromkeys(("IF", "IFF"), (3, 3, if_else)),
     "ABS": (1, 1, direct("abs")),
-    "SQRT": (1, 1, direct("sqrt")),
+    **{name: (1, 1, direct(name.lower())) for name in ("SQRT", "FLOOR", "CEIL", "SIGN", "EXP", "LN", "LOG10", "LOG2")},
+    "CEILING": (1, 1, direct("ceil")),
+    **dict.fromkeys(("POWER", "POW"), (2, 2, direct("power"))),
+    "ROUND": (1, 2, rounded),
+    "GREATEST": (2, None, direct("greatest")),
+    "LEAST": (2, None, direct("least")),
     "MOD": (2, 2, direct("%")),
     "SUBSTRING": (2, 3, direct("substring")),
     "LEFT": (2, 2, left),
+    "RIGHT": (2, 2, right),
+    "LPAD": (2, 3, padded("lpad")),
+    "RPAD": (2, 3, padded("rpad")),
+    "REPLACE": (2, 3, replaced),
+    **{name: (1, 1, direct(name.lower())) for name in ("LTRIM", "RTRIM", "REVERSE")},
+    **{name: (2, 2, direct(name.lower())) for name in ("STARTSWITH", "ENDSWITH", "CONTAINS")},
     "CONCAT": (1, None, concat),
     "COALESCE": (1, None, coalesce),
     "NULLIF": (2, 2, null_if),
     "DATE": (1, 1, lambda value: cast(value, DATE)),
+    **{name: (1, 1, direct(f"extract_{name.lower()}")) for name in ("DAYOFWEEK", "WEEKDAY", "DAYOFYEAR")},
+    "LAST_DAY": (1, 1, direct("last_day")),
+    "TRUNC": (2, 2, truncated),
+    "DATE_TRUNC": (2, 2, date_trunc),
+    "NVL2": (3, 3, nvl2),
     "ADD_MONTHS": (2, 2, direct("add_months")),
     "DATE_ADD": (2, 2, date_add),
     "DATE_SUB": (2, 2, date_sub),

@@ -153,12 +153,18 @@ def concatenation(s: Scalars, node: exp.DPipe) -> Expr:
     return call("||", s.bind(node.this), s.bind(node.expression))
 
 
-COMPARISONS = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
+COMPARISONS = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
+               exp.NullSafeEQ: "<=>"}  # fmt: skip
 
 
 @handles(*COMPARISONS, args="this expression")
 def comparison(s: Scalars, node: exp.Binary) -> Expr:
     return call(COMPARISONS[type(node)], *s.comparands([node.this, node.expression]))
+
+
+@handles(exp.NullSafeNEQ, args="this expression")
+def distinct_from(s: Scalars, node: exp.NullSafeNEQ) -> Expr:
+    return call("not", call("<=>", *s.comparands([node.this, node.expression])))
 
 
 @handles(exp.And, exp.Or, args="this expression")

@@ -75,19 +75,27 @@ def _call(call: Call) -> Function:
             return _binary(args, numbers.remainder)
         case "negate":
             return _signed(args[0], np.negative, kind)
-        case "sqrt":
-            return _unary(args[0], _quietly(np.sqrt))
+        case "sqrt" | "exp" | "sign":
+            return _unary(args[0], _quietly({"sqrt": np.sqrt, "exp": np.exp, "sign": np.sign}[name]))
+        case "ln" | "log10" | "log2":
+            return lambda frame: numbers.logarithm(name, args[0](frame))
+        case "power":
+            return _binary(args, numbers.real(np.power))
+        case "round":
+            places = _constant(call, 1)
+            return _unary(args[0], lambda x: numbers.rounded(x, places))
+        case "floor" | "ceil":
+            return lambda frame: numbers.whole(name, args[0](frame), kind, frame.rows)
+        case "greatest" | "least":
+            beats = _comparison(">" if name == "greatest" else "<", kind)
+            return lambda frame: logic.best([a(frame) for a in args], beats, kind, frame.rows)
         case "var_samp" | "var_pop":
             scale = call.args[1].type.scale
             return lambda frame: numbers.variance([a(frame) for a in args], scale, name == "var_samp")
         case "abs":
             return _signed(args[0], np.abs, kind)
-        case _ if name in COMPARISONS and kind.kind is Kind.VARCHAR:
-            return _binary(
-                args, lambda a, b: Vec(_mask(texts.compare(name, a.values, b.values)), both(a.valid, b.valid))
-            )
         case _ if name in COMPARISONS:
-            return _binary(args, numbers.compare(name, kind.kind is Kind.DOUBLE))
+            return _binary(args, _comparison(name, kind))
         case "like":
             pattern = texts.like_pattern(_constant(call, 1), _constant(call, 2) if len(args) > 2 else None)
             return _text(args[0], lambda x: _mask(pc.match_like(x, pattern)))
@@ -102,11 +110,31 @@ def _call(call: Call) -> Function:
             return _text(args[0], pc.utf8_lower)
         case "trim":
             return _text(args[0], lambda x: pc.utf8_trim(x, " "))
+        case "ltrim" | "rtrim":
+            trim = pc.utf8_ltrim if name == "ltrim" else pc.utf8_rtrim
+            return _text(args[0], lambda x: trim(x, " "))
+        case "lpad" | "rpad":
+            width, fill = _constant(call, 1), _constant(call, 2)
+            return _text(args[0], lambda x: texts.pad(x, width, fill, name == "lpad"))
+        case "replace":
+            old, new = _constant(call, 1), _constant(call, 2)
+            return _text(args[0], lambda x: pc.replace_substring(x, old, new) if old else x)
+        case "reverse":
+            return _text(args[0], pc.utf8_reverse)
+        case "startswith" | "endswith" | "contains":
+            find = {"startswith": pc.starts_with, "endswith": pc.ends_with, "contains": pc.match_substring}[name]
+            part = _constant(call, 1)
+            return _text(args[0], lambda x: _mask(find(x, part)))
         case "length":
             return _text(args[0], lambda x: np.asarray(pc.fill_null(pc.utf8_length(x), 0)).astype(np.int64))
         case _ if name.startswith("extract_"):
             part = name.removeprefix("extract_")
             return _unary(args[0], lambda x: dates.extract(part, x, kind))
+        case "last_day":
+            return _unary(args[0], lambda x: dates.last_day(x, kind))
+        case "trunc":
+            unit = _constant(call, 1)
+            return _unary(args[0], lambda x: dates.truncate(unit, x, kind))
         case "add_months":
             return _binary(args, lambda a, b: Vec(dates.add_months(a.values, b.values, kind), both(a.valid, b.valid)))
         case "add_days" | "add_micros":
@@ -122,6 +150,12 @@ def _arithmetic(call: Call) -> Callable[[Vec, Vec], Vec]:
         return numbers.real(operate)
     bound: Callable[[int, int], int] = (lambda x, y: x * y) if call.name == "*" else (lambda x, y: x + y)
     return numbers.exact(operate, bound, (call.args[0].type, call.args[1].type), call.type)
+
+
+def _comparison(name: str, type: Type) -> Callable[[Vec, Vec], Vec]:
+    if type.kind is Kind.VARCHAR:
+        return lambda a, b: Vec(_mask(texts.compare(name, a.values, b.values)), both(a.valid, b.valid))
+    return numbers.compare(name, type.kind is Kind.DOUBLE)
 
 
 def _constant(call: Call, position: int) -> Any:

@@ -24,6 +24,12 @@ def extract(part: str, values: Any, type: Type) -> Any:
     day = days(values, type)
     month = day.astype("datetime64[M]")
     match part:
+        case "dayofweek":  # Sunday is 1
+            return (day.astype(np.int64) + 4) % 7 + 1
+        case "weekday":  # Monday is 0
+            return (day.astype(np.int64) + 3) % 7
+        case "dayofyear":
+            return (day - day.astype("datetime64[Y]").astype("datetime64[D]")).astype(np.int64) + 1
         case "year":
             return day.astype("datetime64[Y]").astype(np.int64) + 1970
         case "quarter":
@@ -42,3 +48,19 @@ def add_months(values: Any, months: Any, type: Type) -> Any:
     last = (ahead + np.timedelta64(1, "M")).astype("datetime64[D]") - first - np.timedelta64(1, "D")
     moved = (first + np.minimum(day - month.astype("datetime64[D]"), last)).astype(np.int64)
     return moved if type.kind is Kind.DATE else moved * DAY + np.mod(values, DAY)
+
+
+def last_day(values: Any, type: Type) -> Any:
+    """The last day of the month."""
+    following = days(values, type).astype("datetime64[M]") + np.timedelta64(1, "M")
+    return following.astype("datetime64[D]").astype(np.int64) - 1
+
+
+def truncate(unit: str, values: Any, type: Type) -> Any:
+    """The first day of the year, quarter, month or week, which begins on Monday."""
+    day = days(values, type)
+    if unit == "week":
+        return day.astype(np.int64) - (day.astype(np.int64) + 3) % 7
+    month = day.astype("datetime64[M]").astype(np.int64)
+    size = {"year": 12, "quarter": 3, "month": 1}[unit]
+    return (month // size * size).astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)

@@ -1,5 +1,6 @@
 """Three-valued logic, CASE and IN."""
 
+from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
@@ -85,3 +86,12 @@ def case(arms: list[tuple[Vec, Vec]], otherwise: Vec, type: Type, rows: int) -> 
             mine = True if value_valid is None else value_valid
             valid = np.where(chosen, mine, True if valid is None else valid)
     return Vec(out, valid)
+
+
+def best(args: list[Vec], beats: Callable[[Vec, Vec], Vec], type: Type, rows: int) -> Vec:
+    """GREATEST and LEAST: the one that beats all others, NULLs aside."""
+    out, *others = args
+    for other in others:
+        better = np.logical_and(is_true(beats(other, out)), np.logical_not(is_null(other, rows).values))
+        out = case([(Vec(np.logical_or(better, is_null(out, rows).values)), other)], out, type, rows)
+    return out

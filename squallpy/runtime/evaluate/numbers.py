@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from squallpy.base.errors import SquallError
-from squallpy.base.types import Kind, Type
+from squallpy.base.types import BIGINT, DOUBLE, Kind, Type
 from squallpy.runtime.evaluate.vector import Vec, both
 
 LIMIT = 2**63
@@ -130,3 +130,30 @@ def variance(sums: list[Vec], scale: int, sample: bool) -> Vec:
         pairs = count * (count - sample)
         known = pairs > 0
         return Vec(np.maximum(spread, 0) / np.where(known, pairs, 1), both(known, *(vec.valid for vec in sums)))
+
+
+def logarithm(name: str, vec: Vec) -> Vec:
+    """NULL of what is not positive."""
+    operate: Any = {"ln": np.log, "log10": np.log10, "log2": np.log2}[name]
+    known = np.greater(vec.values, 0) | np.isnan(vec.values)
+    return Vec(operate(np.where(known, vec.values, 1.0)), both(vec.valid, known))
+
+
+def rounded(values: Any, places: int) -> Any:
+    """Doubles, half away from zero."""
+    with np.errstate(all="ignore"):
+        scaled = np.abs(values) * 10.0**places
+        result = np.copysign(np.floor(scaled + 0.5) / 10.0**places, values)
+        return np.where(np.isfinite(scaled), result, values)
+
+
+def whole(name: str, vec: Vec, type: Type, rows: int) -> Vec:
+    """FLOOR and CEIL."""
+    if type == DOUBLE:
+        from squallpy.runtime.evaluate.casts import cast
+
+        with np.errstate(all="ignore"):
+            operate: Any = np.floor if name == "floor" else np.ceil
+            return cast(Vec(operate(vec.values), vec.valid), DOUBLE, BIGINT, rows)
+    step = 10**type.scale
+    return Vec(vec.values // step if name == "floor" else -(-vec.values // step), vec.valid)

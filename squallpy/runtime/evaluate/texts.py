@@ -60,3 +60,10 @@ def _constant(text: str) -> pa.Scalar:
 
 def concat(values: list[Any]) -> Any:
     return pc.binary_join_element_wise(*(_scalar(v) for v in values), "")
+
+
+def pad(values: Any, width: int, fill: str, left: bool) -> Any:
+    """Filled up with a character, or cut, to `width` characters."""
+    width = max(0, min(width, LONGEST))
+    cut = pc.utf8_slice_codeunits(values, 0, width)
+    return (pc.utf8_lpad if left else pc.utf8_rpad)(cut, width, fill) if fill else cut
