@@ -78,6 +78,7 @@ UNSUPPORTED = {
     "SELECT r.a FROM r RIGHT ANTI JOIN u ON r.a = u.a": (19, "RIGHT SEMI or ANTI JOIN"),
     "SELECT ROUND(a, -1) FROM r": (8, "ROUND to anything but a constant number of decimals"),
     "SELECT LPAD(s, 3, 'ab') FROM r": (8, "LPAD with anything but one character"),
+    "SELECT r.a FROM r, u RIGHT JOIN u w ON u.a = w.a": (22, "RIGHT JOIN after a comma or CROSS JOIN"),
     "SELECT a FROM r, LATERAL (SELECT 1) x": (18, "LATERAL"),
     "SELECT a FROM r PIVOT (SUM(a) FOR s IN ('x'))": (17, "PIVOT or UNPIVOT"),
     "SELECT a FROM r FOR UPDATE": (17, "FOR UPDATE"),

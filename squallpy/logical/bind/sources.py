@@ -62,7 +62,16 @@ def join_kind(ctx: Context, join: exp.Join) -> str:
             raise ctx.refuse(join, JOINS.get(word) or Unsupported(f"{word} JOIN", word))
     if join.kind not in ("", "INNER", "CROSS", "SEMI", "ANTI") and not (join.kind == "OUTER" and join.side):
         raise ctx.refuse(join, JOINS.get(join.kind) or Unsupported(f"{join.kind} JOIN", join.kind))
+    if join.side in ("RIGHT", "FULL") and crossed(join):
+        # NB: a, b RIGHT JOIN c is a × (b RIGHT JOIN c), a CROSS JOIN b RIGHT JOIN c is not; sqlglot reads both alike
+        name = f"{join.side} JOIN after a comma or CROSS JOIN"
+        raise ctx.refuse(join, Unsupported(name, join.side, "write a subquery"))
     return join.kind if by_kind else join.side or "INNER"
+
+
+def crossed(join: exp.Join) -> bool:
+    """Whether a comma or CROSS JOIN stands before it in FROM."""
+    return join.parent is not None and any(j.kind == "CROSS" for j in join.parent.args["joins"][: join.index])
 
 
 def joined(ctx: Context, kind: str, left: Node, right: Node, on: Expr) -> Node:
