@@ -14,16 +14,17 @@ from squallpy.logical.bind.scalar import Scalars
 from squallpy.logical.bind.scope import Scope
 from squallpy.logical.bind.sets import SET_PARTS, bind_set
 from squallpy.logical.bind.sources import bind_from, bind_nested
+from squallpy.logical.bind.subqueries import Outer, Subqueries
 from squallpy.logical.expressions import Column, Expr, Literal, columns
-from squallpy.logical.nodes import Aggregate, Filter, Node
+from squallpy.logical.nodes import Aggregate, Filter, Join, Node
 
 SELECT_PARTS = (
     "with_", "expressions", "distinct", "from_", "joins", "where", "group", "having", "order", "limit", "offset",
 )  # fmt: skip
 
 
-def bind_query(ctx: Context, node: exp.Expr, *, nested: bool = False) -> Node:
-    """The plan of a query; `nested` ones may not sort or limit."""
+def bind_query(ctx: Context, node: exp.Expr, *, nested: bool = False, outer: Outer | None = None) -> Node:
+    """The plan of a query; `nested` ones may not sort or limit, and those with `outer` may name columns around them."""
     while isinstance(node, exp.Subquery | exp.Paren):
         ctx.only(node, "this")
         node = node.this
@@ -33,7 +34,7 @@ def bind_query(ctx: Context, node: exp.Expr, *, nested: bool = False) -> Node:
     if nested:
         refuse_order(ctx, node)
     ctx = with_queries(ctx, node)
-    return Block(ctx, node).bind() if isinstance(node, exp.Select) else bind_set(ctx, node)
+    return Block(ctx, node, outer).bind() if isinstance(node, exp.Select) else bind_set(ctx, node)
 
 
 def refuse_order(ctx: Context, node: exp.Query) -> None:
@@ -78,34 +79,50 @@ class Block:
 
     ctx: Context
     select: exp.Select
+    outer: Outer | None = None
     scope: Scope = field(default_factory=Scope)
     keys: dict[Expr, Column] = field(default_factory=dict)
     grouping: bool = False
+    subqueries: Subqueries = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.subqueries = Subqueries(self.ctx)
 
     def bind(self) -> Node:
         ctx, select = self.ctx, self.select
         plan, self.scope = bind_from(ctx, select)
-        where = select.args.get("where")
-        if where is not None:
-            plan = Filter(plan, Scalars(ctx, self.scope, "WHERE").condition(where.this))
+        if self.outer:
+            self.scope.outer, plan = self.outer, Join(self.outer.domain, plan)
+        plan = self.where(plan)
         aggregation = Aggregation(ctx)
-        items = self.items(Scalars(ctx, self.scope, "SELECT", aggregation))
+        items = self.items(Scalars(ctx, self.scope, "SELECT", aggregation, subqueries=self.subqueries))
         self.group(items, aggregation)
         having = self.having(items, aggregation)
         order = bind_order(select.args.get("order"), items, self.seeing(items, aggregation, "ORDER BY"))
         group = select.args.get("group")
         self.grouping = group is not None or having is not None or bool(aggregation.aggs)
         if self.grouping:
-            plan = self.aggregate(plan, aggregation)
+            plan = self.subqueries.attach(self.aggregate(plan, aggregation), lambda expr: self.grouped(expr, select))
             items = [replace(i, expr=self.grouped(i.expr, i.node)) for i in items]
             order = [replace(o, expr=self.grouped(o.expr, o.node)) for o in order]
             if having is not None:
                 plan = Filter(plan, self.grouped(having, select.args["having"].this))
+        else:
+            plan = self.subqueries.attach(plan)
         if select.args.get("distinct") is not None:
             plan, items, order = self.distinct(plan, items, order)
         outputs = tuple(self.output(item) for item in items)
         plan = place_sort(plan, outputs, order)
         return bind_limit(ctx, select, plan)
+
+    def where(self, plan: Node) -> Node:
+        """The rows of FROM that WHERE lets through."""
+        clause = self.select.args.get("where")
+        if clause is None:
+            return plan
+        queries = Subqueries(self.ctx)
+        condition = Scalars(self.ctx, self.scope, "WHERE", subqueries=queries).condition(clause.this)
+        return Filter(queries.attach(plan), condition)
 
     def items(self, scalars: Scalars) -> list[Item]:
         """The select list with * written out."""
@@ -142,7 +159,8 @@ class Block:
         aliases: dict[str, list[Expr]] = {}
         for item in items:
             aliases.setdefault(item.name.lower(), []).append(item.expr)
-        return Scalars(self.ctx, self.scope, clause, aggregation, aliases)
+        queries = self.subqueries if clause != "GROUP BY" else None
+        return Scalars(self.ctx, self.scope, clause, aggregation, aliases, subqueries=queries)
 
     def group(self, items: list[Item], aggregation: Aggregation) -> None:
         """GROUP BY: expressions, positions, or names of the select list where no column is called so."""
@@ -159,6 +177,8 @@ class Block:
                 expr = scalars.bind(node)
             if columns(expr) & set(aggregation.aggs.values()):
                 raise self.ctx.error("SQ2009", "GROUP BY cannot name an aggregate", node)
+            if any(c.id in self.subqueries.made for c in columns(expr)):
+                raise self.ctx.refuse(node, Unsupported("GROUP BY a subquery"))
             if expr not in self.keys:
                 selected = next((i.name for i in items if i.expr == expr), str(expr))
                 name = expr.name if isinstance(expr, Column) else selected

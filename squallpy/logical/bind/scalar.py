@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BOOLEAN, NULL, VARCHAR, Kind, Type
 from squallpy.frontend.typenames import named_type
+from squallpy.frontend.unsupported import Unsupported
 from squallpy.logical.bind import temporal
 from squallpy.logical.bind.aggregation import Aggregation
 from squallpy.logical.bind.context import Context
@@ -17,12 +18,16 @@ from squallpy.logical.coerce import cast, convert, number_literal
 from squallpy.logical.expressions import Expr, Literal, conjunction, disjunction
 from squallpy.logical.functions import call, case
 
+if TYPE_CHECKING:
+    from squallpy.logical.bind.subqueries import Subqueries
+
 
 @dataclass(frozen=True, slots=True)
 class Scalars:
     """Binds the expressions of one clause.
 
-    `clause` is what messages call it; `aggregation` is None where aggregates make no sense; `aliases` are the select
+    `clause` is what messages call it; `aggregation` is None where aggregates make no sense, `subqueries` where queries
+    are not supported; `aliases` are the select
     list's names, seen before columns unless the column is one of `keys`, or only after them if `columns_first`.
     """
 
@@ -33,6 +38,7 @@ class Scalars:
     aliases: Mapping[str, list[Expr]] = field(default_factory=dict)
     keys: frozenset[Expr] = frozenset()
     columns_first: bool = False
+    subqueries: "Subqueries | None" = None
 
     def bind(self, node: exp.Expr) -> Expr:
         """The typed expression of a node; every error points at the node or below it."""
@@ -56,7 +62,7 @@ class Scalars:
 
     def inner(self) -> "Scalars":
         """The same for the arguments of an aggregate: columns only, no further aggregates."""
-        return replace(self, clause="an aggregate", aggregation=None, aliases={})
+        return replace(self, clause="an aggregate", aggregation=None, aliases={}, subqueries=None)
 
     def comparands(self, nodes: list[exp.Expr]) -> list[Expr]:
         """Expressions to be compared; text constants beside a DATE or TIMESTAMP are read as such."""
@@ -153,18 +159,51 @@ def concatenation(s: Scalars, node: exp.DPipe) -> Expr:
     return call("||", s.bind(node.this), s.bind(node.expression))
 
 
+OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 COMPARISONS = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
                exp.NullSafeEQ: "<=>"}  # fmt: skip
 
 
 @handles(*COMPARISONS, args="this expression")
 def comparison(s: Scalars, node: exp.Binary) -> Expr:
+    if isinstance(node.expression, exp.Any | exp.All):
+        return quantified(s, node, node.expression)
     return call(COMPARISONS[type(node)], *s.comparands([node.this, node.expression]))
 
 
 @handles(exp.NullSafeNEQ, args="this expression")
 def distinct_from(s: Scalars, node: exp.NullSafeNEQ) -> Expr:
     return call("not", call("<=>", *s.comparands([node.this, node.expression])))
+
+
+def quantified(s: Scalars, node: exp.Binary, quantifier: exp.Any | exp.All) -> Expr:
+    """x < ANY (query);  x < ALL (query), which is NOT x >= ANY (query)."""
+    s.ctx.only(quantifier, "this")
+    queries, query = queries_of(s, quantifier), quantifier.this
+    if not isinstance(query, exp.Query):
+        raise s.ctx.refuse(quantifier)
+    operator, value = COMPARISONS[type(node)], s.bind(node.this)
+    if operator not in OPPOSITE:
+        raise s.ctx.refuse(node)
+    if isinstance(quantifier, exp.Any):
+        return queries.member(s.scope, operator, value, query)
+    return call("not", queries.member(s.scope, OPPOSITE[operator], value, query))
+
+
+def queries_of(s: Scalars, node: exp.Expr) -> "Subqueries":
+    if s.subqueries is None:
+        raise s.ctx.refuse(node, Unsupported(f"a subquery in {s.clause}", "SELECT"))
+    return s.subqueries
+
+
+@handles(exp.Subquery, args="this")
+def scalar_query(s: Scalars, node: exp.Subquery) -> Expr:
+    return queries_of(s, node).scalar(s.scope, node.this)
+
+
+@handles(exp.Exists, args="this")
+def existence(s: Scalars, node: exp.Exists) -> Expr:
+    return queries_of(s, node).exists(s.scope, node.this)
 
 
 @handles(exp.And, exp.Or, args="this expression")
@@ -189,9 +228,11 @@ def between(s: Scalars, node: exp.Between) -> Expr:
     return call("and", call(">=", value, low), call("<=", value, high))
 
 
-@handles(exp.In, args="this expressions")
+@handles(exp.In, args="this expressions query")
 def membership(s: Scalars, node: exp.In) -> Expr:
-    """x IN (…): one call over constants; otherwise a disjunction of equalities."""
+    """x IN (…): one call over constants; otherwise a disjunction of equalities. x IN (query) is x = ANY (query)."""
+    if node.args.get("query") is not None:
+        return queries_of(s, node).member(s.scope, "=", s.bind(node.this), node.args["query"])
     value, *options = s.comparands([node.this, *node.expressions])
     if all(isinstance(option, Literal) for option in options):
         return call("in", value, *options)

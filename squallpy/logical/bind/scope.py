@@ -1,12 +1,20 @@
 """The columns that a query block can name."""
 
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from sqlglot import exp
 
-from squallpy.base.errors import nearest
+from squallpy.base.errors import SquallError, nearest
 from squallpy.logical.bind.context import Context
 from squallpy.logical.expressions import Column
+
+
+class Outer(Protocol):
+    """What is around a query."""
+
+    def resolve(self, ctx: Context, node: exp.Column) -> Column:
+        """A column there, under a name of ours; SQ2001, SQ2002 or SQ2003 if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +39,7 @@ class Scope:
     merged: dict[str, Column] = field(default_factory=dict)
     places: dict[int, str] = field(default_factory=dict)
     hidden: set[int] = field(default_factory=set)  # the right sides of USING, which * leaves out
+    outer: "Outer | None" = None  # what is around the query, asked for what is not found here
 
     def add(self, ctx: Context, source: Source, node: exp.Expr) -> None:
         """One more source; SQ2007 if its alias is taken."""
@@ -54,6 +63,18 @@ class Scope:
 
     def resolve(self, ctx: Context, node: exp.Column) -> Column:
         """The column that a reference means; SQ2001, SQ2002 or SQ2003 if it means none or several."""
+        try:
+            return self.own(ctx, node)
+        except SquallError as error:
+            if self.outer is None or error.code not in ("SQ2001", "SQ2003"):
+                raise
+            try:
+                return self.outer.resolve(ctx, node)
+            except SquallError as further:
+                raise (further if further.code == "SQ2002" else error) from None
+
+    def own(self, ctx: Context, node: exp.Column) -> Column:
+        """The column of this very block."""
         name, table = node.name, node.args.get("table")
         source = self.source(ctx, table.name, table) if table else None
         found = source.named(name) if source else self.find(name)

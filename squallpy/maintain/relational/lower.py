@@ -71,7 +71,7 @@ class Block:
         self.computed |= {column.id: self.inline(expr) for column, expr in new}
 
     def restrict(self, predicate: Expr) -> None:
-        self.conjuncts += [self.inline(c) for c in conjuncts(predicate)]
+        self.conjuncts += [c for c in map(self.inline, conjuncts(predicate)) if c != TRUE]
 
     @property
     def empty(self) -> bool:
@@ -241,15 +241,15 @@ class _Blocks:
         Where `on` only equates the two sides, that is in `right` alone; else the pairs are looked at.
         """
         ours, theirs = frozenset(c.id for c in left.output), frozenset(c.id for c in right.output)
-        equal: list[tuple[Expr, Expr]] = []
+        equal: list[tuple[str, Expr, Expr]] = []
         own: list[Expr] = []
         asked: list[Expr] = []  # of `left` alone
         for conjunct in conjuncts(on):
             match conjunct:
-                case Call("=", (a, b)) if _reads(a, ours) and _reads(b, theirs):
-                    equal.append((a, b))
-                case Call("=", (a, b)) if _reads(a, theirs) and _reads(b, ours):
-                    equal.append((b, a))
+                case Call("=" | "<=>" as name, (a, b)) if _reads(a, ours) and _reads(b, theirs):
+                    equal.append((name, a, b))
+                case Call("=" | "<=>" as name, (a, b)) if _reads(a, theirs) and _reads(b, ours):
+                    equal.append((name, b, a))
                 case _ if {c.id for c in columns(conjunct)} <= theirs:
                     own.append(conjunct)
                 case _ if {c.id for c in columns(conjunct)} <= ours:
@@ -259,12 +259,12 @@ class _Blocks:
                     keys: list[tuple[Column, Expr]] = [(self._column(c), c) for c in read]
                     same = conjunction(Call("<=>", (c, key), BOOLEAN, False) for key, c in keys)
                     return Aggregate(Join(left, right, on), tuple(keys), ()), same
-        if isinstance(right, Aggregate) and not own and {b for _, b in equal} == {column for column, _ in right.keys}:
+        if equal and not own and _unique(right) == {b.id if isinstance(b, Column) else None for _, _, b in equal}:
             return right, on
         if not equal:
-            equal = [(TRUE, TRUE)]
-        keys = [(self._column(b), b) for _, b in equal]
-        pairs = [Call("=", (a, k), BOOLEAN, True) for (a, _), (k, _) in zip(equal, keys, strict=True)]
+            equal = [("=", TRUE, TRUE)]
+        keys = [(self._column(b), b) for _, _, b in equal]
+        pairs = [Call(name, (a, k), BOOLEAN, name == "=") for (name, a, _), (k, _) in zip(equal, keys, strict=True)]
         same = conjunction((*pairs, *asked))
         return Aggregate(Filter(right, conjunction(own)) if own else right, tuple(keys), ()), same
 
@@ -329,6 +329,19 @@ def _joined(a: Block, b: Block, on: Expr | None) -> Block:
     if on is not None:
         block.restrict(on)
     return block
+
+
+def _unique(node: Node) -> set[int | None]:
+    """The columns of which a plan has each combination once; empty if none are known."""
+    match node:
+        case Aggregate(_, keys):
+            return {column.id for column, _ in keys}
+        case Project(child, items):
+            names = {expr.id: column.id for column, expr in items if isinstance(expr, Column)}
+            return {names.get(id) for id in _unique(child) if id is not None}
+        case Filter(child):
+            return _unique(child)
+    return set()
 
 
 def _reads(expr: Expr, ids: frozenset[int]) -> bool:
