@@ -6,7 +6,7 @@ from squallpy.logical.functions import FUNCTIONS
 
 
 def fold_nulls(expr: Expr) -> Expr:
-    """NULL + x → NULL;  NULL IS NULL → TRUE;  a NOT NULL column IS NULL → FALSE;  x AND FALSE → FALSE"""
+    """NULL + x → NULL;  NULL IS NULL → TRUE;  a NOT NULL column IS NULL → FALSE;  x AND FALSE → FALSE;  x = x → x IS NOT NULL"""
     return transform(expr, _fold)
 
 
@@ -14,6 +14,8 @@ def _fold(expr: Expr) -> Expr | None:
     match expr:
         case Call("is_null", (arg,)):
             return TRUE if _is_null(arg) else None if arg.nullable else FALSE
+        case Call("=", (a, b)) if a == b:
+            return Call("not", (Call("is_null", (a,), BOOLEAN, False),), BOOLEAN, False) if a.nullable else TRUE
         case Call("not", (Literal(bool(value)),)):
             return Literal(not value, BOOLEAN)
         case Call("and", args) if FALSE in args:
