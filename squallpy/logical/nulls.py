@@ -6,7 +6,10 @@ from squallpy.logical.functions import FUNCTIONS
 
 
 def fold_nulls(expr: Expr) -> Expr:
-    """NULL + x → NULL;  NULL IS NULL → TRUE;  a NOT NULL column IS NULL → FALSE;  x AND FALSE → FALSE;  x = x → x IS NOT NULL"""
+    """NULL + x → NULL;  NULL IS NULL → TRUE;  a NOT NULL column IS NULL → FALSE;  x AND FALSE → FALSE
+
+    x = x → NOT x IS NULL
+    """
     return transform(expr, _fold)
 
 
