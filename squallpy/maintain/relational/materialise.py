@@ -26,12 +26,13 @@ def materialise(lowered: Lowered) -> Program:
     views: dict[str, View] = {}
     while True:  # until no statement asks for a view or a lane that is not there yet
         nests = tuple(replace(nest, source=_source(nest.view, registry)) for nest in lowered.nests)
-        for view in views.values():
+        found = own | {v.name: v for v in registry.views}
+        new = [view for name, view in found.items() if views.get(name) != view]
+        if not new:
+            break
+        for view in new:
             for relation in relations:
                 _statements(view, relation, registry, Registry("Δ", "′"))
-        found = own | {v.name: v for v in registry.views}
-        if found == views:
-            break
         views = found
 
     triggers = []
