@@ -60,6 +60,15 @@ def test_a_finished_job_has_nothing_more_to_do_until_it_grows(cluster, tmp_path)
     assert run(cluster.session, job(tmp_path / "empty", 0), Seen()) == -1
 
 
+@pytest.fixture
+def interruptible():
+    """SIGINT as a program in the foreground meets it: a shell starts background jobs with the signal ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("how", ["event", "answer", "interrupt"])
 def test_stops_after_the_batch_in_work_and_goes_on_from_there(cluster, tmp_path, how):
     stop = threading.Event()
