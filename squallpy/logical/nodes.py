@@ -5,6 +5,7 @@ Limit(Sort(Project(Filter(Aggregate(Filter(Join(Scan, Scan)))))))
 
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import ClassVar
 
 from squallpy.base.types import BIGINT, BOOLEAN
 from squallpy.catalog.relation import Relation
@@ -15,6 +16,7 @@ class Node:
     """A relational operator; `output` is its columns in order."""
 
     __slots__ = ()
+    lends: ClassVar[bool] = False  # may its columns be read anywhere above it? Only while a query is being bound
 
     @property
     def output(self) -> tuple[Column, ...]:
@@ -27,8 +29,12 @@ class Node:
 
 def check(expr: Expr, *inputs: Node) -> None:
     known = {c.id for node in inputs for c in node.output}
-    missing = [c for c in columns(expr) if c.id not in known]
+    missing = [c for c in columns(expr) if c.id not in known and not any(_lent(c, node) for node in inputs)]
     assert not missing, f"{expr} reads {missing}, which no input has"
+
+
+def _lent(column: Column, node: Node) -> bool:
+    return (node.lends and column in node.output) or any(_lent(column, child) for child in node.inputs)
 
 
 @dataclass(frozen=True, slots=True)

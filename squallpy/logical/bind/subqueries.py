@@ -57,6 +57,8 @@ SEVERAL = Unsupported("a subquery that may return several rows", "SELECT", "use 
 class Domain(Node):
     """What a query being bound takes from around it: our columns, by the expressions there. No plan keeps it."""
 
+    lends = True
+
     def __init__(self) -> None:
         self.columns: dict[Expr, Column] = {}
 
