@@ -113,8 +113,8 @@ class Join(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class LeftJoin(Node):
-    """Left outer join: a row of `left` for which no row of `right` makes `on` TRUE comes once, with NULLs beside it."""
+class ConditionalJoin(Node):
+    """A join that is no mirror image: what becomes of a row of `left` depends on whether `right` has a match."""
 
     left: Node
     right: Node
@@ -123,56 +123,36 @@ class LeftJoin(Node):
     def __post_init__(self) -> None:
         assert self.on.type == BOOLEAN
         check(self.on, self.left, self.right)
+
+    @property
+    def output(self) -> tuple[Column, ...]:
+        return self.left.output
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.left, self.right)
+
+
+class LeftJoin(ConditionalJoin):
+    """Left outer join: a row of `left` for which no row of `right` makes `on` TRUE comes once, with NULLs beside it."""
+
+    __slots__ = ()
 
     @property
     def output(self) -> tuple[Column, ...]:
         return (*self.left.output, *(replace(c, nullable=True) for c in self.right.output))
 
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.left, self.right)
 
-
-@dataclass(frozen=True, slots=True)
-class SemiJoin(Node):
+class SemiJoin(ConditionalJoin):
     """The rows of `left` for which a row of `right` makes `on` TRUE."""
 
-    left: Node
-    right: Node
-    on: Expr
-
-    def __post_init__(self) -> None:
-        assert self.on.type == BOOLEAN
-        check(self.on, self.left, self.right)
-
-    @property
-    def output(self) -> tuple[Column, ...]:
-        return self.left.output
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.left, self.right)
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class AntiJoin(Node):
+class AntiJoin(ConditionalJoin):
     """The rows of `left` for which no row of `right` makes `on` TRUE."""
 
-    left: Node
-    right: Node
-    on: Expr
-
-    def __post_init__(self) -> None:
-        assert self.on.type == BOOLEAN
-        check(self.on, self.left, self.right)
-
-    @property
-    def output(self) -> tuple[Column, ...]:
-        return self.left.output
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.left, self.right)
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,16 +6,14 @@ from dataclasses import dataclass, replace
 from squallpy.logical.expressions import Expr, transform
 from squallpy.logical.nodes import (
     Aggregate,
-    AntiJoin,
+    ConditionalJoin,
     Filter,
     Join,
-    LeftJoin,
     Limit,
     Node,
     Project,
     Query,
     Repeat,
-    SemiJoin,
     Sort,
     Union,
 )
@@ -128,7 +126,7 @@ def expressions(node: Node) -> tuple[Expr, ...]:
             return (predicate,)
         case Join(_, _, on) if on is not None:
             return (on,)
-        case LeftJoin(_, _, on) | SemiJoin(_, _, on) | AntiJoin(_, _, on):
+        case ConditionalJoin(_, _, on):
             return (on,)
         case Project(_, items):
             return tuple(expr for _, expr in items)
@@ -147,7 +145,7 @@ def with_expressions(node: Node, new: tuple[Expr, ...]) -> Node:
     match node:
         case Filter():
             return replace(node, predicate=next(rest))
-        case Join() | LeftJoin() | SemiJoin() | AntiJoin():
+        case Join() | ConditionalJoin():
             return replace(node, on=next(rest))
         case Project(_, items):
             return replace(node, items=tuple((column, next(rest)) for column, _ in items))
@@ -169,7 +167,7 @@ def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
     if all(a is b for a, b in zip(node.inputs, inputs, strict=True)):
         return node
     match node:
-        case Join() | LeftJoin() | SemiJoin() | AntiJoin():
+        case Join() | ConditionalJoin():
             return replace(node, left=inputs[0], right=inputs[1])
         case Union():
             return replace(node, children=inputs)

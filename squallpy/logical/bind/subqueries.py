@@ -37,13 +37,12 @@ from squallpy.logical.functions import call, case
 from squallpy.logical.nodes import (
     Agg,
     Aggregate,
-    AntiJoin,
+    ConditionalJoin,
     Filter,
     Join,
     LeftJoin,
     Node,
     Project,
-    SemiJoin,
     Sort,
     Union,
 )
@@ -233,7 +232,7 @@ def narrowed(plan: Node, needed: set[int]) -> Node:
     match plan:
         case Join(left, right):
             sides = (left, right)
-        case LeftJoin(left) | SemiJoin(left) | AntiJoin(left):
+        case ConditionalJoin(left):
             sides = (left,)
         case Filter(child):
             found = narrowed(child, needed)
@@ -314,7 +313,7 @@ def carry(node: Node, named: dict[Column, Column], base: Callable[[Node], Node])
             return Project(below(child), (*items, *more))
         case Aggregate(child, keys, aggs):
             return Aggregate(below(child), (*keys, *more), aggs)
-        case Join() | LeftJoin() | SemiJoin() | AntiJoin() if has_domain(node.left):
+        case Join() | ConditionalJoin() if has_domain(node.left):
             return replace(node, left=below(node.left), right=carry(node.right, {}, base))
         case Union(children, columns):
             return Union(tuple(map(below, children)), (*columns, *named.values()))

@@ -3,14 +3,14 @@
 from dataclasses import replace
 
 from squallpy.logical.expressions import Expr, Literal, columns, conjunction, conjuncts, substitute
-from squallpy.logical.nodes import AntiJoin, Filter, Join, LeftJoin, Node, Project, SemiJoin
+from squallpy.logical.nodes import ConditionalJoin, Filter, Join, LeftJoin, Node, Project
 from squallpy.logical.nulls import fold_nulls
 
 
 def push_filter_left(node: Node) -> Node | None:
     """σ_{p(r) ∧ q}(r ⟕ s) → σ_q(σ_p(r) ⟕ s); r ⋉ s and r ▷ s alike"""
     match node:
-        case Filter(LeftJoin(left) | SemiJoin(left) | AntiJoin(left) as join, predicate):
+        case Filter(ConditionalJoin(left) as join, predicate):
             mine, rest = _reading(predicate, left)
             if mine:
                 below = replace(join, left=Filter(left, conjunction(mine)))
@@ -21,7 +21,7 @@ def push_filter_left(node: Node) -> Node | None:
 def push_on_right(node: Node) -> Node | None:
     """r ⟕_{p(s) ∧ q} s → r ⟕_q σ_p(s); r ⋉ s and r ▷ s alike"""
     match node:
-        case LeftJoin(_, right, on) | SemiJoin(_, right, on) | AntiJoin(_, right, on):
+        case ConditionalJoin(_, right, on):
             mine, rest = _reading(on, right)
             if mine:
                 return replace(node, right=Filter(right, conjunction(mine)), on=conjunction(rest))
