@@ -120,6 +120,10 @@ class VolatileEngine(MemoryEngine):
     def result(self) -> pa.Table:
         return self._executor.final()
 
+    def kept(self) -> dict[str, int]:
+        """How many rows each view holds."""
+        return {name: len(pool) for name, pool in self._executor._store.items()}
+
 
 class PartitionedEngine(MemoryEngine):
     """The plan of several partitions, its pieces called in turn; two senders, so that messages are merged too."""

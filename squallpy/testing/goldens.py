@@ -3,7 +3,8 @@
 python -m squallpy.testing.goldens            rewrite plans/*.txt and docs/sql.md
 python -m squallpy.testing.goldens --check    exit status 1, and what differs, if they are not what the engine says now
 
-Plans are made for fixed row counts, those of TPC-H at scale 1: they do not depend on data that happens to be there.
+Plans are made for fixed row counts, those of TPC-H and TPC-DS at scale 1: they do not depend on data that happens to be
+there.
 """
 
 import sys
@@ -22,13 +23,22 @@ MANUAL = ROOT / "docs" / "sql.md"
 ROWS = {
     "region": 5, "nation": 25, "supplier": 10_000, "customer": 150_000, "part": 200_000, "partsupp": 800_000,
     "orders": 1_500_000, "lineitem": 6_001_215,
+} | {
+    "store_sales": 2_880_404, "customer_address": 50_000, "customer_demographics": 1_920_800,
+    "household_demographics": 7_200, "date_dim": 73_049, "item": 18_000, "promotion": 300, "store": 12,
 }  # fmt: skip
 PARTITIONS = 2
 
 
 def scripts() -> list[Path]:
-    """The scripts whose plans are kept: the paper's example and TPC-H."""
-    return [*sorted(PLANS.glob("*.sql")), *sorted((ROOT / "examples" / "tpch").glob("q*.sql"))]
+    """The scripts whose plans are kept: the paper's example, and ours."""
+    return [*sorted(PLANS.glob("*.sql")), *sorted((ROOT / "examples").glob("*/*.sql"))]
+
+
+def place(script: Path) -> Path:
+    """Where the plans of a script are: those of TPC-H beside the paper's example, others in folders of their own."""
+    folder = PLANS if script.parent.name in ("plans", "tpch") else PLANS / script.parent.name
+    return folder / f"{script.stem}.txt"
 
 
 def golden(script: Path) -> str:
@@ -54,12 +64,12 @@ def _differences() -> Iterator[str]:
     for path, text in known.items():
         old = path.read_text() if path.exists() else ""
         yield from unified_diff(old.splitlines(), text.splitlines(), path.name, f"{path.name} now", lineterm="")
-    for path in sorted(set(PLANS.glob("*.txt")) - set(known)):
+    for path in sorted(set(PLANS.rglob("*.txt")) - set(known)):
         yield f"{path.name} belongs to no script"
 
 
 def _files() -> dict[Path, str]:
-    return {PLANS / f"{script.stem}.txt": golden(script) for script in scripts()} | {MANUAL: manual()}
+    return {place(script): golden(script) for script in scripts()} | {MANUAL: manual()}
 
 
 def rewrite() -> None:

@@ -2,28 +2,15 @@
 
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from squallpy.session import RunOptions, Session
 from squallpy.testing.compare import difference
+from squallpy.testing.examples import Kept
 from squallpy.testing.oracle import to_duckdb
 from squallpy.testing.tpch import COLUMNS, cached, create
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "tpch"
-
-
-class Kept:
-    """A sink that keeps the final table."""
-
-    table: pa.Table
-
-    def begin(self, *_: object) -> None: ...
-    def batch(self, *_: object) -> None: ...
-    def finish(self, *_: object) -> None: ...
-
-    def final(self, table: pa.Table) -> None:
-        self.table = table
 
 
 @pytest.mark.parametrize("format", ["parquet", "tbl"])

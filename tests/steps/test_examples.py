@@ -1,0 +1,98 @@
+"""The examples, fresh after every batch of inserts and deletes until nothing is left."""
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from squallpy.session import RunOptions, Session
+from squallpy.testing import tpcds, tpch
+from squallpy.testing.compare import difference
+from squallpy.testing.engines import PartitionedEngine, SparkEngine, VolatileEngine
+from squallpy.testing.examples import Kept, keep_fresh, rounds
+from squallpy.testing.oracle import to_duckdb
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+TPCH = [f"tpch/q{number}" for number in range(1, 23)]
+TPCDS = [f"tpcds/q{number}" for number in (3, 7, 19, 27, 34, 42, 43, 46, 52, 55, 68, 73, 79)]
+ON_SPARK = ("tpch/q2", "tpch/q17", "tpch/q22", "tpcds/q7", "tpcds/q46", "tpcds/q73")
+PARTS = 4
+# TPC-DS: the sales' side of its dimensions; those of any scale have two million customers' demographics
+REFERENCES = {
+    "customer": "ss_customer_sk", "customer_demographics": "ss_cdemo_sk", "household_demographics": "ss_hdemo_sk",
+    "date_dim": "ss_sold_date_sk",
+}  # fmt: skip
+
+
+@cache
+def tables(benchmark: str) -> dict[str, pa.Table]:
+    """Small tables: TPC-H at scale 0.01; TPC-DS, too, of its dimensions what the sales name."""
+    if benchmark == "tpch":
+        folder, columns = tpch.cached(0.01), tpch.COLUMNS
+    else:
+        folder, columns = tpcds.cached(0.01), tpcds.COLUMNS
+    names = {t: [c.split()[0] for c in tpch.split_columns(text)] for t, text in columns.items()}
+    read = {t: plain(pq.read_table(folder / f"{t}.parquet", columns=names[t])) for t in columns}
+    if benchmark == "tpcds":
+        for name, reference in REFERENCES.items():
+            read[name] = read[name].filter(pc.is_in(read[name].column(0), read["store_sales"][reference]))
+    return read
+
+
+def plain(table: pa.Table) -> pa.Table:
+    """The generators' views of strings as strings, which Arrow can filter and take."""
+    views = pa.string_view()
+    return table.cast(pa.schema([(f.name, pa.string() if f.type == views else f.type) for f in table.schema]))
+
+
+@cache
+def batches(benchmark: str) -> tuple[dict[str, pa.Table], ...]:
+    return tuple(rounds(tables(benchmark), PARTS))
+
+
+def run(example: str, engine: Any, folder: Path) -> Iterator[int]:
+    benchmark = example.partition("/")[0]
+    static = {name: tables("tpch")[name] for name in tpch.STATIC} if benchmark == "tpch" else {}
+    return keep_fresh((EXAMPLES / f"{example}.sql").read_text(), batches(benchmark), engine, folder, static)
+
+
+@pytest.mark.parametrize("example", [*TPCH, *TPCDS])
+def oracle_examples(example: str, tmp_path: Path) -> None:
+    """In the end views hold again what they held before the first row: what static tables put there."""
+    engine = VolatileEngine()
+    sizes = [(rows, engine.kept()) for rows in run(example, engine, tmp_path)]
+    assert max(rows for rows, _ in sizes) > 0
+    assert sizes[-1] == sizes[0]
+
+
+@pytest.mark.parametrize("example", TPCDS)
+def oracle_tpcds_files(example: str, tmp_path: Path) -> None:
+    """From the generator's files, whole."""
+    folder, script = tpcds.cached(0.01), tmp_path / "example.sql"
+    text = (EXAMPLES / f"{example}.sql").read_text()
+    script.write_text(text.replace("(path 'data/", f"(path '{folder}/"))
+    session, connection = Session(script), duckdb.connect()
+    kept = Kept()
+    session.run(RunOptions(backend="local", batch_rows=200_000), kept)
+    for name in session.script.relations:
+        connection.execute(f"CREATE VIEW {name} AS FROM '{folder / name}.parquet'")
+    expected = connection.execute(to_duckdb(session.script.queries[0].text)).fetchall()
+    assert len(kept.table) > 0
+    assert not difference(kept.table, expected, ordered=True)
+
+
+@pytest.mark.parametrize("example", [*TPCH, *TPCDS])
+def differential_examples(example: str, tmp_path: Path) -> None:
+    assert max(run(example, PartitionedEngine(3), tmp_path)) > 0
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("example", ON_SPARK)
+def oracle_examples_spark(example: str, tmp_path: Path, cluster: Any) -> None:
+    assert max(run(example, SparkEngine(cluster, 2), tmp_path)) > 0
