@@ -11,17 +11,20 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from bench.orderbook import book
+from squallpy.runtime.sources.replay import Replay
 from squallpy.session import RunOptions, Session
 from squallpy.testing import tpcds, tpch
 from squallpy.testing.compare import difference
 from squallpy.testing.engines import PartitionedEngine, SparkEngine, VolatileEngine
 from squallpy.testing.examples import Kept, keep_fresh, rounds
-from squallpy.testing.oracle import to_duckdb
+from squallpy.testing.oracle import MULT, to_duckdb
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TPCH = [f"tpch/q{number}" for number in range(1, 23)]
 TPCDS = [f"tpcds/q{number}" for number in (3, 7, 19, 27, 34, 42, 43, 46, 52, 55, 68, 73, 79)]
-ON_SPARK = ("tpch/q2", "tpch/q17", "tpch/q22", "tpcds/q7", "tpcds/q46", "tpcds/q73")
+ORDERBOOK = [f"orderbook/{name}" for name in ("vwap", "missed_trades", "price_spread", "axes", "market_maker")]
+ON_SPARK = ("tpch/q2", "tpch/q17", "tpch/q22", "tpcds/q7", "tpcds/q46", "tpcds/q73", *ORDERBOOK)
 PARTS = 4
 # TPC-DS: the sales' side of its dimensions; those of any scale have two million customers' demographics
 REFERENCES = {
@@ -32,7 +35,9 @@ REFERENCES = {
 
 @cache
 def tables(benchmark: str) -> dict[str, pa.Table]:
-    """Small tables: TPC-H at scale 0.01; TPC-DS, too, of its dimensions what the sales name."""
+    """Small tables: TPC-H at scale 0.01; TPC-DS, too, of its dimensions what the sales name; a book of 800 orders."""
+    if benchmark == "orderbook":
+        return {side: orders.drop_columns("__op") for side, orders in book(800, 0).items()}
     if benchmark == "tpch":
         folder, columns = tpch.cached(0.01), tpch.COLUMNS
     else:
@@ -62,13 +67,33 @@ def run(example: str, engine: Any, folder: Path) -> Iterator[int]:
     return keep_fresh((EXAMPLES / f"{example}.sql").read_text(), batches(benchmark), engine, folder, static)
 
 
-@pytest.mark.parametrize("example", [*TPCH, *TPCDS])
+@pytest.mark.parametrize("example", [*TPCH, *TPCDS, *ORDERBOOK])
 def oracle_examples(example: str, tmp_path: Path) -> None:
     """In the end views hold again what they held before the first row: what static tables put there."""
     engine = VolatileEngine()
     sizes = [(rows, engine.kept()) for rows in run(example, engine, tmp_path)]
     assert max(rows for rows, _ in sizes) > 0
     assert sizes[-1] == sizes[0]
+
+
+@pytest.mark.parametrize("example", ORDERBOOK)
+def oracle_orderbook_in_time(example: str, tmp_path: Path) -> None:
+    """Orders as they come and go, 100 at a time."""
+    text = (EXAMPLES / f"{example}.sql").read_text()
+    assert min(list(keep_fresh(text, moments(book(300, 900, seed=1), 100), VolatileEngine(), tmp_path, {}))[1:]) > 0
+
+
+def moments(sides: dict[str, pa.Table], events: int) -> Iterator[dict[str, pa.Table]]:
+    """Change streams as batches, so many events of all at a time."""
+    replay = Replay({side: len(orders) for side, orders in sides.items()}, events)
+    for batch in range(replay.batches):
+        now = {side: sides[side].slice(start, stop - start) for side, (start, stop) in replay.ranges(batch).items()}
+        yield {side: signed(orders) for side, orders in now.items()}
+
+
+def signed(orders: pa.Table) -> pa.Table:
+    signs = pc.if_else(pc.equal(orders["__op"], "+"), 1, -1).cast(pa.int64())
+    return orders.drop_columns("__op").append_column(MULT, signs)
 
 
 @pytest.mark.parametrize("example", TPCDS)
@@ -87,7 +112,7 @@ def oracle_tpcds_files(example: str, tmp_path: Path) -> None:
     assert not difference(kept.table, expected, ordered=True)
 
 
-@pytest.mark.parametrize("example", [*TPCH, *TPCDS])
+@pytest.mark.parametrize("example", [*TPCH, *TPCDS, *ORDERBOOK])
 def differential_examples(example: str, tmp_path: Path) -> None:
     assert max(run(example, PartitionedEngine(3), tmp_path)) > 0
 
