@@ -129,6 +129,22 @@ def _combined(name: str, operands: Iterable[Expr], neutral: Literal) -> Expr:
     return Call(name, once, BOOLEAN, any(operand.nullable for operand in once))
 
 
+OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}  # NOT (a < b)  →  a >= b
+
+
+def not_null(expr: Expr) -> Call:
+    """NOT expr IS NULL"""
+    return Call("not", (Call("is_null", (expr,), BOOLEAN, False),), BOOLEAN, False)
+
+
+def uncast(expr: Expr) -> Expr:
+    """CAST(a AS BIGINT) of an INT a  →  a: they are held alike, so that a cast between them makes no new value"""
+    match expr:
+        case Cast(Column() as column, type) if column.type.is_integer and type.is_integer:
+            return column
+    return expr
+
+
 def held_alike(a: Type, b: Type) -> bool:
     """Equal types, or types held alike: a join variable may stand for an INT and for a BIGINT column."""
     return a == b or (a.is_integer and b.is_integer) or (a.kind is b.kind is Kind.DECIMAL and a.scale == b.scale)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from squallpy.base.errors import SquallError, nearest
 from squallpy.base.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP, VARCHAR, Kind, Type, as_decimal, decimal
 from squallpy.logical.coerce import coerce, exactly, unify
-from squallpy.logical.expressions import Call, Case, Expr, Literal
+from squallpy.logical.expressions import Call, Case, Expr, Literal, not_null
 
 Args = tuple[Expr, ...]
 Rule = Callable[[str, Args], tuple[Args, Type]]  # name, arguments → arguments as needed, type of the result
@@ -317,4 +317,4 @@ def case(whens: list[tuple[Expr, Expr]], otherwise: Expr) -> Case:
 def coalesce(*args: Expr) -> Expr:
     """COALESCE(a, b)  →  CASE WHEN NOT a IS NULL THEN a ELSE b END"""
     *tested, last = args
-    return case([(call("not", call("is_null", arg)), arg) for arg in tested], last) if tested else last
+    return case([(not_null(arg), arg) for arg in tested], last) if tested else last

@@ -1,7 +1,7 @@
 """What NULL does to expressions, as far as it can be told without rows."""
 
 from squallpy.base.types import BOOLEAN
-from squallpy.logical.expressions import FALSE, TRUE, Call, Cast, Expr, Literal, transform
+from squallpy.logical.expressions import FALSE, TRUE, Call, Cast, Expr, Literal, not_null, transform
 from squallpy.logical.functions import FUNCTIONS
 
 
@@ -18,7 +18,7 @@ def _fold(expr: Expr) -> Expr | None:
         case Call("is_null", (arg,)):
             return TRUE if _is_null(arg) else None if arg.nullable else FALSE
         case Call("=", (a, b)) if a == b:
-            return Call("not", (Call("is_null", (a,), BOOLEAN, False),), BOOLEAN, False) if a.nullable else TRUE
+            return not_null(a) if a.nullable else TRUE
         case Call("not", (Literal(bool(value)),)):
             return Literal(not value, BOOLEAN)
         case Call("and", args) if FALSE in args:

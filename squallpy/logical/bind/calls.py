@@ -13,7 +13,7 @@ from squallpy.logical.bind.aggregation import NAMES
 from squallpy.logical.bind.derived import DERIVED
 from squallpy.logical.bind.scalar import Scalars
 from squallpy.logical.coerce import cast
-from squallpy.logical.expressions import Expr, Literal
+from squallpy.logical.expressions import Expr, Literal, not_null
 from squallpy.logical.functions import call, case, coalesce
 
 Builder = Callable[..., Expr]
@@ -72,7 +72,7 @@ def rounded(x: Expr, places: Expr = ZERO) -> Expr:
 
 
 def nvl2(tested: Expr, there: Expr, missing: Expr) -> Expr:
-    return case([(call("not", call("is_null", tested)), there)], missing)
+    return case([(not_null(tested), there)], missing)
 
 
 def replaced(text: Expr, old: Expr, new: Expr = EMPTY) -> Expr:

@@ -15,7 +15,7 @@ from squallpy.logical.bind.aggregation import Aggregation
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.scope import Scope
 from squallpy.logical.coerce import cast, convert, number_literal
-from squallpy.logical.expressions import Expr, Literal, conjunction, disjunction
+from squallpy.logical.expressions import OPPOSITE, Expr, Literal, conjunction, disjunction, not_null
 from squallpy.logical.functions import call, case
 
 if TYPE_CHECKING:
@@ -159,7 +159,6 @@ def concatenation(s: Scalars, node: exp.DPipe) -> Expr:
     return call("||", s.bind(node.this), s.bind(node.expression))
 
 
-OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 COMPARISONS = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
                exp.NullSafeEQ: "<=>"}  # fmt: skip
 
@@ -277,7 +276,7 @@ def truth(s: Scalars, node: exp.Is) -> Expr:
         raise s.ctx.refuse(node)
     value = replace(s, clause="IS TRUE").condition(node.this)
     test = value if node.expression.this else call("not", value)
-    return call("and", test, call("not", call("is_null", value)))
+    return call("and", test, not_null(value))
 
 
 @handles(exp.Cast, args="this to")

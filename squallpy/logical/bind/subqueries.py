@@ -24,14 +24,15 @@ from squallpy.logical.expressions import (
     FALSE,
     TRUE,
     Call,
-    Cast,
     Column,
     Expr,
     Literal,
     columns,
     conjunction,
     conjuncts,
+    not_null,
     substitute,
+    uncast,
 )
 from squallpy.logical.functions import call, case
 from squallpy.logical.nodes import (
@@ -171,7 +172,7 @@ class Subqueries:
         self.waiting.append(attach)
         if always or default == Literal(None, default.type):
             return shown
-        return case([(call("not", call("is_null", marker)), shown)], default)
+        return case([(not_null(marker), shown)], default)
 
     def exists(self, scope: Scope, node: exp.Expr) -> Expr:
         """EXISTS (query), never NULL."""
@@ -194,7 +195,7 @@ class Subqueries:
             return LeftJoin(plan, Project(grouped, (*((c, c) for c in grouped.output), (marker, TRUE))), on)
 
         self.waiting.append(attach)
-        return call("not", call("is_null", marker))
+        return not_null(marker)
 
     def member(self, scope: Scope, operator: str, value: Expr, node: exp.Expr) -> Expr:
         """value operator ANY (query): TRUE if it holds for a row; else NULL if it is NULL for one; else FALSE."""
@@ -267,21 +268,10 @@ def equated(plan: Node, domain: Domain) -> dict[Column, Expr]:
             match conjunct:
                 case Call("=", (a, b)):
                     for one, other in ((a, b), (b, a)):
-                        column = plain(one)
-                        read = {c.id for c in columns(other)}
-                        if column is not None and column.id in ours and read and read <= own:
+                        column, read = uncast(one), {c.id for c in columns(other)}
+                        if isinstance(column, Column) and column.id in ours and read and read <= own:
                             found.setdefault(ours[column.id], other)
     return found
-
-
-def plain(expr: Expr) -> Column | None:
-    """A column, cast to a wider integer or not."""
-    match expr:
-        case Column():
-            return expr
-        case Cast(Column() as column, type) if column.type.is_integer and type.is_integer:
-            return column
-    return None
 
 
 def walk_to_domain(node: Node) -> Iterator[Node]:

@@ -10,13 +10,11 @@ part is therefore multiplied by "the other part is not NULL". CASE over several 
 from collections.abc import Callable
 
 from squallpy.base.types import BOOLEAN, Kind
-from squallpy.logical.expressions import Call, Case, Cast, Column, Expr, Literal, columns
+from squallpy.logical.expressions import FALSE, TRUE, Call, Case, Cast, Column, Expr, Literal, columns, not_null
 from squallpy.maintain.relational.calculus import Lane
 
 Polynomial = list[tuple[int, Lane]]  # Σ coefficient · product of factors
 Owner = Callable[[Column], int]  # the atom that binds a column
-
-TRUE = Literal(True, BOOLEAN)
 
 
 def linear(expr: Expr, owner: Owner) -> Polynomial:
@@ -87,15 +85,11 @@ def present(expr: Expr, owner: Owner) -> Polynomial:
     return [(1, (not_null(expr),))]
 
 
-def not_null(expr: Expr) -> Expr:
-    return Call("not", (Call("is_null", (expr,), BOOLEAN, False),), BOOLEAN, False)
-
-
 def not_true(condition: Expr) -> Expr:
     """TRUE where a condition is FALSE or NULL."""
     if not condition.nullable:
         return Call("not", (condition,), BOOLEAN, False)
-    return Case(((condition, Literal(False, BOOLEAN)),), TRUE, BOOLEAN)
+    return Case(((condition, FALSE),), TRUE, BOOLEAN)
 
 
 def _arms(whens: tuple[tuple[Expr, Expr], ...], otherwise: Expr, owner: Owner) -> list[tuple[Polynomial, Expr]]:

@@ -18,14 +18,15 @@ from squallpy.catalog.relation import Field, Relation
 from squallpy.logical.expressions import (
     TRUE,
     Call,
-    Cast,
     Column,
     Expr,
     Literal,
     columns,
     conjunction,
     conjuncts,
+    not_null,
     substitute,
+    uncast,
 )
 from squallpy.logical.nodes import (
     Agg,
@@ -47,7 +48,7 @@ from squallpy.logical.nodes import (
 from squallpy.logical.nulls import fold_nulls
 from squallpy.maintain.program import RESULT, Finish, Measure, Monomial, Nest, View
 from squallpy.maintain.relational.calculus import MINUS, Assign, Cmp, Factor, Lane, Rel, renamed
-from squallpy.maintain.relational.linear import Polynomial, linear, not_null, present
+from squallpy.maintain.relational.linear import Polynomial, linear, present
 from squallpy.maintain.relational.units import prune
 
 
@@ -501,8 +502,8 @@ class _Atoms:
         match conjunct:
             case Call("=" | "<=>" as name, (left, right)) if len(self._owners(left)) == len(self._owners(right)) == 1:
                 if self._owners(left) != self._owners(right):
-                    self._strict |= {_plain(left), _plain(right)} if name == "=" else set()
-                    self._parent[self._root(_plain(left))] = self._root(_plain(right))
+                    self._strict |= {uncast(left), uncast(right)} if name == "=" else set()
+                    self._parent[self._root(uncast(left))] = self._root(uncast(right))
                     return True
         return False
 
@@ -545,11 +546,3 @@ def _wider(a: Type, b: Type) -> Type:
     wider = common(a, b)
     assert wider is not None, (a, b)
     return wider
-
-
-def _plain(term: Expr) -> Expr:
-    """INT and BIGINT are held alike, so a cast between them makes no new term."""
-    match term:
-        case Cast(Column() as column, type) if column.type.is_integer and type.is_integer:
-            return column
-    return term

@@ -2,6 +2,7 @@
 
 from squallpy.logical.expressions import (
     FALSE,
+    OPPOSITE,
     TRUE,
     Call,
     Expr,
@@ -35,14 +36,13 @@ def fold_constant_in_or(expr: Expr) -> Expr | None:
 
 def fold_not(expr: Expr) -> Expr | None:
     """NOT NOT x → x;  NOT TRUE → FALSE;  NOT (a < b) → a >= b"""
-    opposite = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
     match expr:
         case Call("not", (Call("not", (inner,)),)):
             return inner
         case Call("not", (Literal(bool(value)),)):
             return FALSE if value else TRUE
-        case Call("not", (Call(name, args, type, nullable),)) if name in opposite:
-            return Call(opposite[name], args, type, nullable)
+        case Call("not", (Call(name, args, type, nullable),)) if name in OPPOSITE:
+            return Call(OPPOSITE[name], args, type, nullable)
     return None
 
 
