@@ -20,7 +20,6 @@ from squallpy.runtime.evaluate.vector import Vec, full
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.storage import Words
 from squallpy.runtime.nested import RowDeltas, begun
-from squallpy.runtime.printer import payloads_at
 from squallpy.runtime.state.store import PoolLayout, Store
 
 
@@ -67,13 +66,12 @@ class Extremes:
             groups = np.empty((1, 0), np.int64)
         if not len(groups):
             return {}
-        old = payloads_at(state.words, state.probe(groups))
+        old = state.get(groups)
         new = self._advance(store, keys, before, groups, old)
         state.upsert(groups, new - old)
         gone, come = (old[:, 0] != 0).astype(np.int64), (new[:, 0] != 0).astype(np.int64)
         if single:
             gone, come = np.full(1, int(begun(store))), np.ones(1, np.int64)
-        self._groups.clear()
 
         def field(name: str, payloads: Words) -> Vec:
             column = self._fields[name]
@@ -91,7 +89,7 @@ class Extremes:
         pool = store[self._source]
         at = self._groups.probe(np.ascontiguousarray(keys[:, self._group]))
         codes, was = keys[:, self._value], before[:, self._count] > 0
-        now = payloads_at(pool.words, pool.probe(keys))[:, self._count] > 0
+        now = pool.get(keys)[:, self._count] > 0
         new = np.zeros_like(old)
         new[:, 0] = old[:, 0]
         np.add.at(new[:, 0], at, now.astype(np.int64) - was)

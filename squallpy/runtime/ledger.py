@@ -41,6 +41,4 @@ def unmatched(ledger: Pool, keys: Words, words: Words) -> int:
 
 
 def _debts(ledger: Pool, keys: Words) -> Words:
-    slots = ledger.probe(keys)
-    counts = np.where(slots >= 0, ledger.words[np.maximum(slots, 0), 0] if len(ledger) else 0, 0)
-    return np.maximum(-counts, 0)
+    return np.maximum(-ledger.get(keys)[:, 0], 0)

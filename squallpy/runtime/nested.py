@@ -18,7 +18,7 @@ from squallpy.runtime.feed import Grouping
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.storage import Words
-from squallpy.runtime.printer import Printer, payloads_at
+from squallpy.runtime.printer import Printer
 from squallpy.runtime.state.store import PoolLayout, Store
 
 _COUNT = Payload((Ring.COUNT,))
@@ -53,7 +53,7 @@ class Touched:
         known = len(self._seen)
         self._seen.upsert(keys, np.ones((len(keys), 1), np.int64))
         fresh = self._seen.keys[known:]
-        self._before = np.concatenate([self._before, payloads_at(pool.words, pool.probe(fresh))])
+        self._before = np.concatenate([self._before, pool.get(fresh)])
 
     def groups(self) -> tuple[Words, Words]:
         """Keys, each once, and payloads."""
@@ -64,7 +64,7 @@ class Touched:
         self._before = self._before[:0]
 
 
-class Nest(Protocol):
+class NestFeed(Protocol):
     """The feed of a nest, made runnable."""
 
     def deltas(self, store: Store, touched: tuple[Words, Words]) -> dict[str, Delta]:
@@ -85,8 +85,7 @@ class Aggregates:
             keys, before = np.empty((1, 0), np.int64), np.zeros((1, before.shape[1]), np.int64)
         if not len(keys):
             return {}
-        pool = store[self._source]
-        after = payloads_at(pool.words, pool.probe(keys))
+        after = store[self._source].get(keys)
         old = self._printer.frame(keys, before, store.dictionary)
         new = self._printer.frame(keys, after, store.dictionary)
         gone, come = self._printer.times(old, before), self._printer.times(new, after)

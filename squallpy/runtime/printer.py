@@ -20,14 +20,6 @@ from squallpy.runtime.kernels.lanes import unpack
 from squallpy.runtime.kernels.storage import Words
 
 
-def payloads_at(words: Words, slots: Words) -> Words:
-    """Payload rows at slots, zero where there is none."""
-    out = np.zeros((len(slots), words.shape[1]), np.int64)
-    found = slots >= 0
-    out[found] = words[slots[found]]
-    return out
-
-
 class Printer:
     """From keys and payloads to printed columns."""
 

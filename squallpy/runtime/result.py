@@ -17,7 +17,7 @@ from squallpy.runtime.deltas import Delta
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.storage import Words
-from squallpy.runtime.printer import Printer, payloads_at
+from squallpy.runtime.printer import Printer
 from squallpy.runtime.state.store import PoolLayout, Store, StoreLayout
 from squallpy.runtime.topk import TopK
 
@@ -62,13 +62,13 @@ class Result:
         if not wanted:
             pool.upsert(keys, words)
             return None
-        before = payloads_at(pool.words, pool.probe(keys))
+        before = pool.get(keys)
         if self._top:
             shown = self.schema.empty_table() if first else self._top.before(store)
             pool.upsert(keys, words)
             return _difference(shown, self._top.after(store, keys))
         pool.upsert(keys, words)
-        after = payloads_at(pool.words, pool.probe(keys))
+        after = pool.get(keys)
         return self._changes(keys, before, after, store.dictionary, first)
 
     def final(self, store: Store) -> pa.Table:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from squallpy.base.rings import Payload, Ring
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.storage import Words
-from squallpy.runtime.printer import Printer, payloads_at
+from squallpy.runtime.printer import Printer
 from squallpy.runtime.state.store import Store
 
 SPARE = 64  # groups known beyond those that are printed
@@ -54,8 +54,7 @@ class TopK:
         """Which groups may sort before the bar."""
         if self._bar is None:
             return np.ones(len(keys), bool)
-        pool = store[self._pool]
-        keys, words = self._barred(keys, payloads_at(pool.words, pool.probe(keys)))
+        keys, words = self._barred(keys, store[self._pool].get(keys))
         return self._printer.not_after_last(self._printer.frame(keys, words, store.dictionary))[:-1]
 
     def _barred(self, keys: Words, words: Words) -> tuple[Words, Words]:
@@ -65,8 +64,7 @@ class TopK:
         return np.concatenate([keys, self._bar[0]]), np.concatenate([words, self._bar[1]])
 
     def _sort_known(self, store: Store, keys: Words) -> None:
-        pool = store[self._pool]
-        keys, words = self._barred(keys, payloads_at(pool.words, pool.probe(keys)))
+        keys, words = self._barred(keys, store[self._pool].get(keys))
         frame = self._printer.frame(keys, words, store.dictionary)
         times = self._printer.times(frame, words)
         if self._bar:

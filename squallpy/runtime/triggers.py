@@ -23,7 +23,7 @@ from squallpy.runtime.kernels.lanes import fill_reals, load, multiply, pack
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.storage import Words
 from squallpy.runtime.ledger import ledger_layouts, ledger_name, unmatched
-from squallpy.runtime.nested import Aggregates, Nest, Touched, begin, begun_layouts
+from squallpy.runtime.nested import Aggregates, NestFeed, Touched, begin, begun_layouts
 from squallpy.runtime.state.store import PoolLayout, Store, StoreLayout
 
 CHUNK = 1 << 17  # rows of a delta joined at a time: what a step makes of them has to fit in memory
@@ -64,8 +64,7 @@ class Machine:
             given.setdefault(delta.name, []).append(delta)
         for feed, statements in zip(self._plan.feeds, self._triggers, strict=True):
             if feed.nested:
-                groups = self._touched[feed.nested.source.name].groups
-                mine = self._nested[feed.relation.name].deltas(store, groups())
+                mine = self._nested[feed.relation.name].deltas(store, self._touched[feed.nested.source.name].groups())
             else:
                 mine = {d.name: _merged(given[d.name]) for d in feed.deltas if d.name in given}
             pools: dict[str, Pool] = dict(store)
@@ -94,7 +93,7 @@ class Machine:
 _Factor = tuple[Words, Words | None, int, Ring]  # a lane: its matrix, which rows of it (None: each), where, its ring
 
 
-def _nest(feed: Feed, nested: Nested) -> Nest:
+def _nest(feed: Feed, nested: Nested) -> NestFeed:
     return Extremes(feed, nested) if nested.finish.over else Aggregates(feed, nested)
 
 
@@ -197,9 +196,7 @@ class _Statement:
                 continue
             factors = [(*s, *place[lane]) for s, place in zip(rows.sources, self._factors, strict=True)]
             factors += [_scalar(function(frame), type, rows.rows, ring) for function, type in computed]
-            factors.sort(
-                key=lambda factor: factor[-1] is Ring.COUNT
-            )  # a sum times a count is cheap, or at all possible
+            factors.sort(key=_is_count)  # a sum times a count is cheap, or at all possible
             for n, factor in enumerate(factors):
                 (load if n == 0 else multiply)(words, offset, ring, *factor)
         return words
@@ -245,6 +242,10 @@ def _scalar(vec: Vec, type: Type, rows: int, target: Ring) -> _Factor:
         return words, None, 0, target
     ring = Ring.EXACT if type.is_exact and type.kind is not Kind.INT else Ring.COUNT  # one word: it goes into any ring
     return pack(number(Vec(values, valid), type, rows), ring), None, 0, ring
+
+
+def _is_count(factor: _Factor) -> bool:
+    return factor[-1] is Ring.COUNT
 
 
 def _places(payload: Payload, picks: tuple[int, ...]) -> list[tuple[int, Ring]]:

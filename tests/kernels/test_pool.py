@@ -97,6 +97,8 @@ def check_lookups(pool):
     wanted = list(product(DOMAIN, repeat=pool.key_width))[:64]
     slots = pool.probe(matrix(wanted, pool.key_width)).tolist()
     assert slots == [keys.index(key) if key in keys else -1 for key in wanted]
+    words = [pool.words[slot].tolist() if slot >= 0 else [0] * pool.payload.width for slot in slots]
+    assert pool.get(matrix(wanted, pool.key_width)).tolist() == words
     for index, columns in enumerate(pool.slices):
         bound = list(product(DOMAIN, repeat=len(columns)))[:64]
         rows, slots = pool.slice(index, matrix(bound, len(columns)))

@@ -3,6 +3,7 @@
     pool = Pool(2, Payload((Ring.COUNT,)), slices=((0,),))
     pool.upsert([[7, 1], [7, 2], [7, 1]], [[1], [1], [-1]])     →   {(7, 2): 1}
     pool.probe([[7, 2], [7, 1]])                                →   slots [0, -1]
+    pool.get([[7, 2], [7, 1]])                                  →   [[1], [0]]
     pool.slice(0, [[7]])                                        →   rows [0], slots [0]
     pool.keys[slots], pool.words[slots]                         →   their contents
 
@@ -75,6 +76,14 @@ class Pool:
         """The slot of each key, −1 where there is none."""
         assert keys.shape[1] == self.key_width
         return probe_records(self._area.current(), keys)
+
+    def get(self, keys: Words) -> Words:
+        """The payload of each key, zero where there is none."""
+        slots = self.probe(keys)
+        out = np.zeros((len(slots), self.payload.width), np.int64)
+        found = slots >= 0
+        out[found] = self.words[slots[found]]
+        return out
 
     def slice(self, index: int, bound: Words) -> tuple[Words, Words]:
         """All pairs (row of `bound`, slot) that agree on the columns of slice `index`; rows ascend, then slots."""
