@@ -11,39 +11,39 @@ from squallpy.logical.coerce import coerce
 from squallpy.logical.expressions import Expr, Literal
 from squallpy.logical.functions import call, case
 
-Column = Callable[[str, Expr], Expr]  # the column of COUNT(x), SUM(x) …
+Of = Callable[[str, Expr], Expr]  # the column of COUNT(x), SUM(x) …
 ZERO, ONE, NOTHING = Literal(0, INT), Literal(1, INT), Literal(None, NULL)
 
 
-def count_if(column: Column, condition: Expr) -> Expr:
-    return column("count", case([(condition, ONE)], NOTHING))
+def count_if(of: Of, condition: Expr) -> Expr:
+    return of("count", case([(condition, ONE)], NOTHING))
 
 
-def all_true(column: Column, condition: Expr) -> Expr:
-    return call("=", column("sum", case([(condition, ZERO), (call("not", condition), ONE)], NOTHING)), ZERO)
+def all_true(of: Of, condition: Expr) -> Expr:
+    return call("=", of("sum", case([(condition, ZERO), (call("not", condition), ONE)], NOTHING)), ZERO)
 
 
-def any_true(column: Column, condition: Expr) -> Expr:
-    return call(">", column("sum", case([(condition, ONE), (call("not", condition), ZERO)], NOTHING)), ZERO)
+def any_true(of: Of, condition: Expr) -> Expr:
+    return call(">", of("sum", case([(condition, ONE), (call("not", condition), ZERO)], NOTHING)), ZERO)
 
 
-def variance(function: str) -> Callable[[Column, Expr], Expr]:
+def variance(function: str) -> Callable[[Of, Expr], Expr]:
     """Exact up to the last division where x is exact; VAR_SAMP of one value is NULL."""
 
-    def build(column: Column, x: Expr) -> Expr:
-        count = column("count", x)
+    def build(of: Of, x: Expr) -> Expr:
+        count = of("count", x)
         if x.type.is_exact:
             x = coerce(x, as_decimal(x.type) if x.type.scale <= 19 else DOUBLE)
-        return call(function, count, column("sum", x), column("sum", call("*", x, x)))
+        return call(function, count, of("sum", x), of("sum", call("*", x, x)))
 
     return build
 
 
-def deviation(function: str) -> Callable[[Column, Expr], Expr]:
-    return lambda column, x: call("sqrt", variance(function)(column, x))
+def deviation(function: str) -> Callable[[Of, Expr], Expr]:
+    return lambda of, x: call("sqrt", variance(function)(of, x))
 
 
-DERIVED: dict[str, Callable[[Column, Expr], Expr]] = {
+DERIVED: dict[str, Callable[[Of, Expr], Expr]] = {
     "COUNT_IF": count_if,
     **dict.fromkeys(("BOOL_AND", "EVERY"), all_true),
     **dict.fromkeys(("BOOL_OR", "ANY", "SOME"), any_true),

@@ -1,7 +1,7 @@
 """The columns that a query block can name."""
 
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -9,12 +9,8 @@ from squallpy.base.errors import SquallError, nearest
 from squallpy.logical.bind.context import Context
 from squallpy.logical.expressions import Column
 
-
-class Outer(Protocol):
-    """What is around a query."""
-
-    def resolve(self, ctx: Context, node: exp.Column) -> Column:
-        """A column there, under a name of ours; SQ2001, SQ2002 or SQ2003 if there is none."""
+if TYPE_CHECKING:
+    from squallpy.logical.bind.subqueries import Outer
 
 
 @dataclass(frozen=True, slots=True)

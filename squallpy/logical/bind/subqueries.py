@@ -75,6 +75,7 @@ class Outer:
     domain: Domain
 
     def resolve(self, ctx: Context, node: exp.Column) -> Column:
+        """A column there, under a name of ours; SQ2001, SQ2002 or SQ2003 if there is none."""
         column = self.scope.resolve(ctx, node)
         if column not in self.domain.columns:
             self.domain.columns[column] = ctx.column(column.name, column.type, column.nullable)

@@ -101,22 +101,27 @@ def push_filter_below_join(node: Node) -> Node | None:
     """σ_{p(r) ∧ q(s) ∧ t(r,s)}(r ⋈ s) → σ_p(r) ⋈_t σ_q(s)"""
     match node:
         case Filter(Join(left, right, on), predicate):
-            given = conjuncts(predicate)
+            every = conjunction(p for p in (on, predicate) if p is not None)
         case Join(left, right, on) if on is not None:
-            given = ()
+            every = on
         case _:
             return None
-    every = (*(conjuncts(on) if on is not None else ()), *given)
-    to_left = tuple(p for p in every if columns(p) and columns(p) <= frozenset(left.output))
-    to_right = tuple(p for p in every if columns(p) and columns(p) <= frozenset(right.output) and p not in to_left)
-    both = tuple(p for p in every if p not in to_left and p not in to_right)
-    if not given and not to_left and not to_right:
+    to_left, rest = reading(every, left)
+    to_right, both = reading(conjunction(rest), right)
+    if isinstance(node, Join) and not to_left and not to_right:
         return None
     return Join(
         Filter(left, conjunction(to_left)) if to_left else left,
         Filter(right, conjunction(to_right)) if to_right else right,
         conjunction(both) if both else None,
     )
+
+
+def reading(predicate: Expr, node: Node) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
+    """The conjuncts that read columns of a node and no others, and the rest."""
+    ids = {c.id for c in node.output}
+    mine = tuple(c for c in conjuncts(predicate) if columns(c) and {v.id for v in columns(c)} <= ids)
+    return mine, tuple(c for c in conjuncts(predicate) if c not in mine)
 
 
 def scans(node: Node) -> list[Scan]:

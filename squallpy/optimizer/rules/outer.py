@@ -2,16 +2,17 @@
 
 from dataclasses import replace
 
-from squallpy.logical.expressions import Expr, Literal, columns, conjunction, conjuncts, substitute
+from squallpy.logical.expressions import Expr, Literal, conjunction, conjuncts, substitute
 from squallpy.logical.nodes import ConditionalJoin, Filter, Join, LeftJoin, Node, Project
 from squallpy.logical.nulls import fold_nulls
+from squallpy.optimizer.rules.filters import reading
 
 
 def push_filter_left(node: Node) -> Node | None:
     """σ_{p(r) ∧ q}(r ⟕ s) → σ_q(σ_p(r) ⟕ s); r ⋉ s and r ▷ s alike"""
     match node:
         case Filter(ConditionalJoin(left) as join, predicate):
-            mine, rest = _reading(predicate, left)
+            mine, rest = reading(predicate, left)
             if mine:
                 below = replace(join, left=Filter(left, conjunction(mine)))
                 return Filter(below, conjunction(rest)) if rest else below
@@ -22,7 +23,7 @@ def push_on_right(node: Node) -> Node | None:
     """r ⟕_{p(s) ∧ q} s → r ⟕_q σ_p(s); r ⋉ s and r ▷ s alike"""
     match node:
         case ConditionalJoin(_, right, on):
-            mine, rest = _reading(on, right)
+            mine, rest = reading(on, right)
             if mine:
                 return replace(node, right=Filter(right, conjunction(mine)), on=conjunction(rest))
     return None
@@ -36,13 +37,6 @@ def strengthen_left_join(node: Node) -> Node | None:
             items = tuple((c, own[c.id]) for c in join.output)  # the same columns, NOT NULL again below
             return Filter(Project(Join(left, right, on), items), predicate)
     return None
-
-
-def _reading(predicate: Expr, node: Node) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
-    """The conjuncts that read that input alone, and the others."""
-    ids = {c.id for c in node.output}
-    mine = tuple(c for c in conjuncts(predicate) if columns(c) and {v.id for v in columns(c)} <= ids)
-    return mine, tuple(c for c in conjuncts(predicate) if c not in mine)
 
 
 def _rejects(predicate: Expr, right: Node) -> bool:
