@@ -3,7 +3,9 @@
     machine · hashing · arithmetic · index     what kernels are made of
     triples · reals                            sums of doubles that may be infinite or NaN
     storage · area                             memory: growable regions, and whole data structures in them
-    pool (layout, records, slices) · lanes     views, and columns of their payloads
+    pool (layout, payloads, records, slices)   views
+    sorted (tree)                              their sorted indexes, with sums of ranges
+    lanes                                      columns of payloads
     strings · dictionary · routing             strings ↔ integers; content hashes
 
 Kernels are compiled when their module is first imported and then come from numba's cache (`__pycache__` beside the

@@ -6,6 +6,7 @@
     pool.get([[7, 2], [7, 1]])                                  →   [[1], [0]]
     pool.slice(0, [[7]])                                        →   rows [0], slots [0]
     pool.keys[slots], pool.words[slots]                         →   their contents
+    pool.sorted[0]                                              →   a sorted index, kept alike: see `sorted.py`
 
 One set of compiled kernels serves every pool: arity, lanes and slices are data to them.
 
@@ -14,12 +15,14 @@ Source: record pools of `dbtoaster-batch-ivm` §5.2.1.
 
 import numpy as np
 
+from squallpy.base.order import Order
 from squallpy.base.rings import Payload
 from squallpy.runtime.kernels import layout
 from squallpy.runtime.kernels.area import CONSTANTS, Area
 from squallpy.runtime.kernels.index import carry_over
 from squallpy.runtime.kernels.records import clear_records, probe_records, upsert_records
 from squallpy.runtime.kernels.slices import slice_records
+from squallpy.runtime.kernels.sorted import Sorted
 from squallpy.runtime.kernels.storage import HEAP, Storage, Words
 
 _INDEX, _KEYS, _WORDS, _SLICE = 0, 1, 2, 3  # regions; each slice has four: index, groups, arena, where
@@ -30,7 +33,8 @@ class Pool:
     """A map from keys, rows of `key_width` int64, to elements of `payload`'s ring; zero elements are not kept.
 
     Slots number the records 0 … len − 1 without holes, in an order that depends on the calls alone; they hold until the
-    next `upsert` or `clear`. Arguments are C-contiguous int64 matrices. `slices` are key columns to look up by.
+    next `upsert` or `clear`. Arguments are C-contiguous int64 matrices. `slices` are key columns to look up by;
+    `orders` are of sorted indexes.
     """
 
     def __init__(
@@ -40,6 +44,7 @@ class Pool:
         slices: tuple[tuple[int, ...], ...] = (),
         storage: Storage = HEAP,
         name: str = "pool",
+        orders: tuple[Order, ...] = (),
     ) -> None:
         assert payload.width > 0, "a payload has at least one lane"
         assert all(0 <= column < key_width for columns in slices for column in columns), "a slice is by key columns"
@@ -62,6 +67,7 @@ class Pool:
             constants=[*fixed, *rings, *bounds],
             scratch=layout.CHUNK * (1 + len(slices)) + key_width,
         )
+        self.sorted = tuple(Sorted(order, payload, storage, f"{name}.sorted{i}") for i, order in enumerate(orders))
 
     def upsert(self, keys: Words, words: Words) -> None:
         """Add a payload to each key, in order; a key whose payload becomes zero leaves."""
@@ -71,6 +77,8 @@ class Pool:
             assert done >= 0, f"keys {keys.shape} and words {words.shape} do not fit {self!r}"
             self._grow()
             done = upsert_records(frame, keys, words, done)
+        for index in self.sorted:
+            index.upsert(keys, words)
 
     def probe(self, keys: Words) -> Words:
         """The slot of each key, −1 where there is none."""
@@ -113,6 +121,8 @@ class Pool:
     def clear(self) -> None:
         """Drop all records, keeping the memory; costs in proportion to what was held."""
         clear_records(self._area.current())
+        for index in self.sorted:
+            index.clear()
 
     def __len__(self) -> int:
         return self._area.head[layout.COUNT]
@@ -120,7 +130,7 @@ class Pool:
     @property
     def nbytes(self) -> int:
         """Memory spoken for; pages of it that were never touched cost nothing yet."""
-        return self._area.nbytes
+        return self._area.nbytes + sum(index.nbytes for index in self.sorted)
 
     def __repr__(self) -> str:
         rings = ", ".join(ring.name for ring in self.payload.rings)

@@ -5,88 +5,17 @@ list. Rows are taken in chunks, whose cache lines are asked for together: on poo
 overlap, which makes an upsert several times as fast.
 """
 
-from math import isfinite
-
 import numpy as np
 
 from squallpy.runtime.kernels import layout as at
-from squallpy.runtime.kernels import triples
 from squallpy.runtime.kernels.area import HEAD
-from squallpy.runtime.kernels.arithmetic import exact_add, real_add
 from squallpy.runtime.kernels.compiled import GIVEN_MATRIX, VECTOR, Vector, address, inlined, kernel
 from squallpy.runtime.kernels.hashing import hash_row
 from squallpy.runtime.kernels.index import HIGH, LOW, full, home, remove, seek, seek_number, wipe
-from squallpy.runtime.kernels.machine import as_float, as_word, load, prefetch, store
-from squallpy.runtime.kernels.reals import add_reals
+from squallpy.runtime.kernels.machine import load, prefetch, store
+from squallpy.runtime.kernels.payloads import add, copy, is_zero
 from squallpy.runtime.kernels.slices import ask_link, ask_unlink, has_room, link, renumber, unlink, unlink_all
 from squallpy.runtime.kernels.storage import Words
-
-
-@inlined
-def _add(frame: Vector, target: int, source: int) -> bool:
-    """Add the payload at `source` to the one at `target`, lane by lane; is anything left?"""
-    left, i = 0, 0
-    for lane in range(frame[at.LANES]):
-        ring = frame[at.RINGS + lane]
-        if ring == 0:
-            n = load(target, i) + load(source, i)
-            store(target, i, n)
-            left |= n
-            i += 1
-            continue
-        if ring == 1:
-            lo, hi = exact_add(load(target, i), load(target, i + 1), load(source, i), load(source, i + 1))
-            left |= lo | hi
-            store(target, i, lo)
-            store(target, i + 1, hi)
-            i += 2
-            continue
-        a, a_low, a_odd = as_float(load(target, i)), as_float(load(target, i + 1)), load(target, i + 2)
-        b, b_low, b_odd = as_float(load(source, i)), as_float(load(source, i + 1)), load(source, i + 2)
-        x, y = real_add(a, a_low, b, b_low)
-        if a_odd | b_odd != 0 or not isfinite(x):
-            x, y, a_odd = add_reals(a, a_low, a_odd, b, b_low, b_odd)
-            store(target, i + 2, a_odd)
-            left |= a_odd
-        store(target, i, as_word(x))
-        store(target, i + 1, as_word(y))
-        if x != 0.0 or y != 0.0:
-            left = 1 if left == 0 else left
-        i += 3
-        if ring == 3:
-            signs = triples.add(load(target, i), load(source, i))
-            store(target, i, signs)
-            left |= signs
-            i += 1
-    return left != 0
-
-
-@inlined
-def _is_zero(frame: Vector, source: int) -> bool:
-    """Is the payload at `source` zero in every lane (−0.0 included)?"""
-    i = 0
-    for lane in range(frame[at.LANES]):
-        ring = frame[at.RINGS + lane]
-        if ring == 0:
-            if load(source, i) != 0:
-                return False
-            i += 1
-            continue
-        a, b = load(source, i), load(source, i + 1)
-        if ring >= 2:  # all but the sign
-            a, b = a << 1, (b << 1) | load(source, i + 2)
-            if ring == 3:
-                b |= load(source, i + 3)
-        if a | b != 0:
-            return False
-        i += 2 if ring == 1 else ring + 1
-    return True
-
-
-@inlined
-def _copy(target: int, source: int, words: int) -> None:
-    for i in range(words):
-        store(target, i, load(source, i))
 
 
 @inlined
@@ -100,8 +29,8 @@ def _drop(frame: Vector, position: int, record: int, count: int) -> None:
     if record != last:
         other = seek_number(table, size, hash_row(keys + last * wide, frame[at.KEY]), last)
         store(table, other, (load(table, other) & HIGH) | (record + 1))
-        _copy(keys + record * wide, keys + last * wide, frame[at.KEY])
-        _copy(words + record * broad, words + last * broad, frame[at.PAYLOAD])
+        copy(keys + record * wide, keys + last * wide, frame[at.KEY])
+        copy(words + record * broad, words + last * broad, frame[at.PAYLOAD])
         renumber(frame, last, record)
 
 
@@ -178,13 +107,13 @@ def upsert_records(frame: Vector, rows: Vector, payloads: Vector, start: int) ->
             entry = load(table, position)
             if entry != 0:
                 record = (entry & LOW) - 1
-                if not _add(frame, words + record * broad, source):
+                if not add(frame, words + record * broad, source):
                     _drop(frame, position, record, count)
                     count -= 1
-            elif not _is_zero(frame, source):
+            elif not is_zero(frame, source):
                 store(table, position, (h & HIGH) | (count + 1))
-                _copy(keys + count * wide, row, key)
-                _copy(words + count * broad, source, payload)
+                copy(keys + count * wide, row, key)
+                copy(words + count * broad, source, payload)
                 link(frame, count, row, j)
                 count += 1
     store(head, at.COUNT, count)

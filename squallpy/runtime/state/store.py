@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from squallpy.base.order import Order
 from squallpy.base.rings import Payload
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.pool import Pool
@@ -33,6 +34,7 @@ class PoolLayout:
     key_width: int
     payload: Payload
     slices: tuple[tuple[int, ...], ...] = ()
+    orders: tuple[Order, ...] = ()
 
     def __post_init__(self) -> None:
         assert "/" not in self.name and self.name not in ("", "dictionary"), f"{self.name!r} cannot name a pool's files"
@@ -55,7 +57,7 @@ class Store(Mapping[str, Pool]):
         self.layout = layout
         self.dictionary = Dictionary(storage)
         self._pools = {
-            pool.name: Pool(pool.key_width, pool.payload, pool.slices, storage, f"pool.{pool.name}")
+            pool.name: Pool(pool.key_width, pool.payload, pool.slices, storage, f"pool.{pool.name}", pool.orders)
             for pool in layout.pools
         }
 

@@ -1,0 +1,168 @@
+"""Sorted indexes: the records of a pool by some key columns and then by the value of one, with the sums of ranges.
+
+    index = Sorted(Order((0, 1), 1), Payload((Ring.COUNT,)))
+    index.upsert([[7, 10], [7, 20], [8, 30]], [[1], [2], [4]])
+    index.sums([[7]], [15], [99])           →  [[2]]
+    index.between([[7]], [0], [99])         →  rows [0, 0], places of (7, 10) and (7, 20) in `index.entries`
+
+Range bounds are ranks (see `rank`), both inclusive. Updates, sums and the ends of a range cost a logarithm. A NULL in
+the ranged column is in no range.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from squallpy.base.order import Order
+from squallpy.base.rings import Payload, Ring
+from squallpy.runtime.kernels import layout, tree
+from squallpy.runtime.kernels.area import CONSTANTS, Area
+from squallpy.runtime.kernels.storage import HEAP, Storage, Words
+
+LEAST, GREATEST = -(2**63) + 1, 2**63 - 1  # the ranks between which all values are
+_NULL = -(2**63)
+_ENTRIES, _NODES = 0, 1  # regions
+_BIRTH = 16  # nodes there is room for at first
+
+
+class Pieces(NamedTuple):
+    """Entries side by side on one level of the tree: their places, and between which values the prefix sums are."""
+
+    rows: Words  # below which of the given entries each is
+    places: Words
+    before: Words  # the sum of what stands before each
+    least: Words
+    most: Words
+
+
+class Sorted:
+    """An ordered multiset of key rows with payloads; zero payloads are not kept.
+
+    Places are row numbers of `entries`, valid until the next `upsert` or `clear`.
+    """
+
+    def __init__(self, order: Order, payload: Payload, storage: Storage = HEAP, name: str = "sorted") -> None:
+        width = len(order.columns)
+        assert sorted(order.columns) == list(range(width)) and order.equal < width, f"{order} orders no key"
+        assert not order.extents or set(payload.rings) <= {Ring.COUNT, Ring.EXACT}, "extents are of integers"
+        self.order, self.payload, self._columns = order, payload, list(order.columns)
+        self._stride = width + payload.width * (3 if order.extents else 1) + 1
+        rings = [int(ring) for ring in payload.rings]
+        scratch = layout.RINGS + len(rings) + 4
+        fixed = [width, payload.width, len(rings), self._stride, layout.RINGS + len(rings), order.extents, scratch]
+        regions = {"entries": _BIRTH * tree.FAN * self._stride, "nodes": _BIRTH * tree.HEADER}
+        self._area = Area(
+            storage, name, regions, scalars=tree.FREE, constants=[*fixed, *rings], scratch=2 * tree.DEPTH + 2
+        )
+        assert CONSTANTS + len(fixed) == layout.RINGS
+
+    def upsert(self, keys: Words, words: Words) -> None:
+        """Add a payload to each key, in order; keys are rows as the pool has them."""
+        rows = np.ascontiguousarray(keys[:, self._columns])
+        ranged = self.order.equal
+        rows[:, ranged] = self._stored(self.rank(rows[:, ranged]))
+        way = np.lexsort(rows.T[::-1])  # neighbours share their path, which is then in the cache
+        rows, words, done = rows[way], words[way], 0
+        while (done := tree.upsert_entries(self._area.current(), rows, words, done)) != len(rows):
+            assert done >= 0, f"keys {keys.shape} and words {words.shape} do not fit {self!r}"
+            nodes = 2 * (self._area.head[tree.TOP] + tree.DEPTH)
+            self._area.grow(_ENTRIES, nodes * tree.FAN * self._stride)
+            self._area.grow(_NODES, nodes * tree.HEADER)
+
+    def between(self, equal: Words, low: Words, high: Words) -> tuple[Words, Words]:
+        """All (row, place) whose entry has the row's values and is in its range; rows ascend."""
+        return tree.entries_between(self._area.current(), *self._bounds(equal, low, high))
+
+    def ends(self, equal: Words, low: Words, high: Words, *, greatest: bool) -> Words:
+        """The place of the least (or greatest) value in each range; −1 where there is none."""
+        last = int(greatest is not self.order.down)
+        return tree.ends_between(self._area.current(), *self._bounds(equal, low, high), last)
+
+    def sums(self, equal: Words, low: Words, high: Words) -> Words:
+        """The sum of the payloads in each range."""
+        out = np.zeros((len(equal), self.payload.width), np.int64)
+        tree.sums_between(self._area.current(), *self._bounds(equal, low, high), out.reshape(-1))
+        return out
+
+    def pieces(self, places: Words | None = None, before: Words | None = None) -> Pieces:
+        """What stands right below entries, which have `before` in front of them; without any, the topmost entries."""
+        frame = self._area.current()
+        if places is None or before is None:
+            root = self._area.head[tree.ROOT] - 1
+            nodes, before = np.array([root] if root >= 0 else [], np.int64), np.zeros((1, self.payload.width), np.int64)
+        else:
+            nodes = np.ascontiguousarray(self.entries[places, -1])
+        rows, below = tree.places_below(frame, nodes)
+        here = before[rows]
+        least, most = np.empty_like(here), np.empty_like(here)
+        tree.extents_of(frame, rows, below, here.reshape(-1), least.reshape(-1), most.reshape(-1))
+        return Pieces(rows, below, here, least, most)
+
+    def are_records(self, places: Words) -> bool:
+        """Are these entries, all of one level, records?"""
+        return not len(places) or self._area.array(_NODES)[places[0] // tree.FAN * tree.HEADER + tree.LEVEL] == 0
+
+    def firsts(self, places: Words) -> Words:
+        """The place of the first record below each entry."""
+        return tree.first_places(self._area.current(), np.ascontiguousarray(places))
+
+    def column(self, column: int, places: Words) -> Words:
+        """A key column of the pool at places of records."""
+        at = self._columns.index(column)
+        words = self.entries[places, at]
+        return self._unranked(words) if at == self.order.equal else words
+
+    @property
+    def entries(self) -> Words:
+        """Entries by place, a view; payloads begin at word `payload_at`."""
+        self._area.current()
+        count = self._area.head[tree.TOP] * tree.FAN
+        return self._area.array(_ENTRIES)[: count * self._stride].reshape(count, self._stride)
+
+    @property
+    def payload_at(self) -> int:
+        """Where payloads begin in `entries`."""
+        return len(self._columns)
+
+    def rank(self, words: Words) -> Words:
+        """Values of the ranged column as words in their order."""
+        if not self.order.real:
+            return words
+        return np.where(words == _NULL, words, words ^ ((words >> 63) & GREATEST))
+
+    def clear(self) -> None:
+        """Drop all records, keeping the memory."""
+        self._area.current()
+        for scalar in (tree.SIZE, tree.ROOT, tree.TOP, tree.FREE):
+            self._area.head[scalar] = 0
+
+    def __len__(self) -> int:
+        return self._area.head[tree.SIZE]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory spoken for."""
+        return self._area.nbytes
+
+    def __repr__(self) -> str:
+        return f"Sorted({self.order}; {len(self)} records)"
+
+    def _stored(self, ranks: Words) -> Words:
+        return ~ranks if self.order.down else ranks
+
+    def _unranked(self, words: Words) -> Words:
+        ranks = self._stored(words)
+        if not self.order.real:
+            return ranks
+        return np.where(ranks == _NULL, ranks, ranks ^ ((ranks >> 63) & GREATEST))
+
+    def _bounds(self, equal: Words, low: Words, high: Words) -> tuple[Words, Words]:
+        """Ranges as the keys from which and up to which entries are."""
+        low = np.maximum(low, LEAST)
+        if self.order.down:
+            low, high = ~high, ~low
+        n, given = equal.shape
+        bounds = np.empty((2, n, len(self._columns)), np.int64)
+        bounds[:, :, :given], bounds[0, :, given], bounds[1, :, given] = equal, low, high
+        bounds[0, :, given + 1 :], bounds[1, :, given + 1 :] = _NULL, GREATEST
+        return bounds[0], bounds[1]

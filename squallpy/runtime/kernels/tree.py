@@ -1,0 +1,513 @@
+"""The B+-tree under sorted indexes: rows in the order of their keys, and for each subtree the sum of its payloads.
+
+    entry   key | payload | least, greatest prefix sum of the subtree (if wanted) | child
+    node    FAN entries side by side; beside them a header: count, level (0: leaf), neighbours on its level
+
+An inner entry's key is a lower bound of its child's (for the first child: of nothing); its payload is the child's sum,
+so the sum of any range is found along two paths. All leaves are on one level. Keys are rows of signed words.
+
+Source: Bayer, McCreight (1972), split on the way down; sums as in order-statistic trees.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from squallpy.runtime.kernels import layout as at
+from squallpy.runtime.kernels.area import HEAD
+from squallpy.runtime.kernels.arithmetic import exact_add
+from squallpy.runtime.kernels.compiled import GIVEN_MATRIX, GIVEN_VECTOR, VECTOR, Vector, address, inlined, kernel
+from squallpy.runtime.kernels.machine import below, load, store
+from squallpy.runtime.kernels.payloads import add, copy, is_zero
+from squallpy.runtime.kernels.storage import Words
+
+FAN: Final = 32
+DEPTH: Final = 12  # levels at most: nodes are at least a quarter full, but for a few
+AHEAD: Final = 8  # rows whose leaves' headers are asked for together
+
+# Constants in the frame; KEY, PAYLOAD, LANES, PLACES, SCRATCH and RINGS stand where pools have them (see `layout`).
+STRIDE: Final = 4  # words in an entry
+EXTENTS: Final = 6  # 1 if entries know their extents
+
+# Regions, as offsets from PLACES.
+ENTRIES: Final = 0
+NODES: Final = 2
+
+# A node's header.
+COUNT: Final = 0
+LEVEL: Final = 1
+PREVIOUS: Final = 2  # + 1; 0: none
+NEXT: Final = 3
+HEADER: Final = 4
+
+# Scalars in the head.
+SIZE: Final = 1  # entries in leaves
+ROOT: Final = 2  # + 1; 0: empty
+TOP: Final = 3  # nodes ever used
+FREE: Final = 4  # first free node + 1
+
+
+@inlined
+def _header(frame: Vector, node: int) -> int:
+    return frame[frame[at.PLACES] + NODES] + 8 * HEADER * node
+
+
+@inlined
+def _count(frame: Vector, node: int) -> int:
+    return load(_header(frame, node), COUNT)
+
+
+@inlined
+def _entry(frame: Vector, node: int, i: int) -> int:
+    return frame[frame[at.PLACES] + ENTRIES] + 8 * frame[STRIDE] * (node * FAN + i)
+
+
+@inlined
+def _child(frame: Vector, node: int, i: int) -> int:
+    return load(_entry(frame, node, i), frame[STRIDE] - 1)
+
+
+@inlined
+def _before(a: int, b: int, width: int) -> bool:
+    """Is the key at `a` less than the one at `b`?"""
+    for i in range(width):
+        x, y = load(a, i), load(b, i)
+        if x != y:
+            return x < y
+    return False
+
+
+@inlined
+def _first_not_below(frame: Vector, node: int, key: int) -> int:
+    low, high = 0, _count(frame, node)
+    while low < high:
+        middle = (low + high) >> 1
+        if _before(_entry(frame, node, middle), key, frame[at.KEY]):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@inlined
+def _first_above(frame: Vector, node: int, key: int) -> int:
+    low, high = 0, _count(frame, node)
+    while low < high:
+        middle = (low + high) >> 1
+        if _before(key, _entry(frame, node, middle), frame[at.KEY]):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@inlined
+def _way(frame: Vector, node: int, key: int) -> int:
+    """The entry of an inner node below which a key is, if anywhere."""
+    return max(_first_above(frame, node, key) - 1, 0)
+
+
+@inlined
+def _move(frame: Vector, to: int, source: int, entries: int) -> None:
+    """Copy entries from one address to another, which may overlap."""
+    words = entries * frame[STRIDE]
+    if to < source:
+        copy(to, source, words)
+    else:
+        for i in range(words - 1, -1, -1):
+            store(to, i, load(source, i))
+
+
+@inlined
+def _allocate(frame: Vector, level: int) -> int:
+    head = frame[HEAD]
+    node = load(head, FREE) - 1
+    if node >= 0:
+        store(head, FREE, load(_header(frame, node), NEXT))
+    else:
+        node = load(head, TOP)
+        store(head, TOP, node + 1)
+    header = _header(frame, node)
+    store(header, COUNT, 0)
+    store(header, LEVEL, level)
+    store(header, PREVIOUS, 0)
+    store(header, NEXT, 0)
+    return node
+
+
+@inlined
+def _release(frame: Vector, node: int) -> None:
+    """Give back a node, which leaves its level."""
+    header, head = _header(frame, node), frame[HEAD]
+    previous, following = load(header, PREVIOUS), load(header, NEXT)
+    if previous != 0:
+        store(_header(frame, previous - 1), NEXT, following)
+    if following != 0:
+        store(_header(frame, following - 1), PREVIOUS, previous)
+    store(header, NEXT, load(head, FREE))
+    store(head, FREE, node + 1)
+
+
+@inlined
+def _less_exact(a_lo: int, a_hi: int, b_lo: int, b_hi: int) -> bool:
+    return a_hi < b_hi or (a_hi == b_hi and below(a_lo, b_lo) != 0)
+
+
+@inlined
+def _extend(frame: Vector, row: int, child: int) -> None:
+    """The extents of the entry at `row`: for each lane between which values the sums up to each record below it are."""
+    key, wide, leaf = frame[at.KEY], frame[at.PAYLOAD], load(_header(frame, child), LEVEL) == 0
+    up, down = (0, 0) if leaf else (wide, 2 * wide)
+    for word in range(2 * wide):
+        store(row, key + wide + word, 0)
+    at_lane = key
+    for lane in range(frame[at.LANES]):
+        lo, hi, a_lo, a_hi, b_lo, b_hi, wider = 0, 0, 0, 0, 0, 0, frame[at.RINGS + lane] != 0
+        for i in range(_count(frame, child)):
+            entry = _entry(frame, child, i) + 8 * at_lane
+            x_lo, y_lo, z_lo = load(entry, up), load(entry, down), load(entry, 0)
+            x_hi = load(entry, up + 1) if wider else x_lo >> 63
+            y_hi = load(entry, down + 1) if wider else y_lo >> 63
+            z_hi = load(entry, 1) if wider else z_lo >> 63
+            if leaf:
+                y_lo, y_hi = x_lo, x_hi
+            x_lo, x_hi = exact_add(lo, hi, x_lo, x_hi)
+            y_lo, y_hi = exact_add(lo, hi, y_lo, y_hi)
+            lo, hi = exact_add(lo, hi, z_lo, z_hi)
+            if i == 0 or _less_exact(x_lo, x_hi, a_lo, a_hi):
+                a_lo, a_hi = x_lo, x_hi
+            if i == 0 or _less_exact(b_lo, b_hi, y_lo, y_hi):
+                b_lo, b_hi = y_lo, y_hi
+        store(row, at_lane + wide, a_lo)
+        store(row, at_lane + 2 * wide, b_lo)
+        if wider:
+            store(row, at_lane + wide + 1, a_hi)
+            store(row, at_lane + 2 * wide + 1, b_hi)
+        at_lane += 2 if wider else 1
+
+
+@inlined
+def _summarise(frame: Vector, node: int, i: int) -> None:
+    """Payload and extents of an inner entry, anew."""
+    row, child = _entry(frame, node, i), _child(frame, node, i)
+    for word in range(frame[at.PAYLOAD]):
+        store(row, frame[at.KEY] + word, 0)
+    for j in range(_count(frame, child)):
+        add(frame, row + 8 * frame[at.KEY], _entry(frame, child, j) + 8 * frame[at.KEY])
+    if frame[EXTENTS] != 0:
+        _extend(frame, row, child)
+
+
+@inlined
+def _insert(frame: Vector, node: int, i: int) -> int:
+    """Make room for an entry; its address."""
+    count, row = _count(frame, node), _entry(frame, node, i)
+    _move(frame, row + 8 * frame[STRIDE], row, count - i)
+    store(_header(frame, node), COUNT, count + 1)
+    return row
+
+
+@inlined
+def _delete(frame: Vector, node: int, i: int) -> None:
+    count, row = _count(frame, node) - 1, _entry(frame, node, i)
+    _move(frame, row, row + 8 * frame[STRIDE], count - i)
+    store(_header(frame, node), COUNT, count)
+
+
+@inlined
+def _link(frame: Vector, left: int, right: int) -> None:
+    """Put a new node behind another."""
+    mine, other = _header(frame, left), _header(frame, right)
+    following = load(mine, NEXT)
+    store(other, NEXT, following)
+    store(other, PREVIOUS, left + 1)
+    store(mine, NEXT, right + 1)
+    if following != 0:
+        store(_header(frame, following - 1), PREVIOUS, right + 1)
+
+
+@inlined
+def _split(frame: Vector, node: int, i: int) -> None:
+    """Part the full child of entry `i` in two; there is room for another entry."""
+    left = _child(frame, node, i)
+    right = _allocate(frame, load(_header(frame, left), LEVEL))
+    _move(frame, _entry(frame, right, 0), _entry(frame, left, FAN // 2), FAN // 2)
+    store(_header(frame, left), COUNT, FAN // 2)
+    store(_header(frame, right), COUNT, FAN // 2)
+    _link(frame, left, right)
+    row = _insert(frame, node, i + 1)
+    copy(row, _entry(frame, right, 0), frame[at.KEY])
+    store(row, frame[STRIDE] - 1, right)
+    for j in range(i, i + 2):
+        _summarise(frame, node, j)
+
+
+@inlined
+def _merge(frame: Vector, node: int, i: int) -> None:
+    """Put the children of entries `i` and `i + 1` together, if they go into half a node."""
+    left, right = _child(frame, node, i), _child(frame, node, i + 1)
+    mine, theirs = _count(frame, left), _count(frame, right)
+    if mine + theirs <= FAN // 2:
+        row = _entry(frame, left, mine)
+        _move(frame, row, _entry(frame, right, 0), theirs)
+        if load(_header(frame, left), LEVEL) > 0:  # a first child's key bounds nothing
+            copy(row, _entry(frame, node, i + 1), frame[at.KEY])
+        store(_header(frame, left), COUNT, mine + theirs)
+        _release(frame, right)
+        _delete(frame, node, i + 1)
+        _summarise(frame, node, i)
+
+
+@inlined
+def _shrink(frame: Vector, depth: int) -> None:
+    """After an entry left a leaf: mend the path above it."""
+    head = frame[HEAD]
+    for d in range(depth - 1, -1, -1):
+        node, i = frame[frame[at.SCRATCH] + 2 * d], frame[frame[at.SCRATCH] + 2 * d + 1]
+        child = _child(frame, node, i)
+        count = _count(frame, child)
+        if count == 0:
+            _release(frame, child)
+            _delete(frame, node, i)
+            continue
+        _summarise(frame, node, i)
+        if count < FAN // 4 and _count(frame, node) > 1:
+            _merge(frame, node, max(i - 1, 0))
+    root = load(head, ROOT) - 1
+    while load(_header(frame, root), LEVEL) > 0 and _count(frame, root) == 1:
+        child = _child(frame, root, 0)
+        _release(frame, root)
+        root = child
+    if _count(frame, root) == 0:
+        _release(frame, root)
+        root = -1
+    store(head, ROOT, root + 1)
+
+
+@inlined
+def _descend(frame: Vector, key: int) -> int:
+    """Go to the leaf of a key, splitting full nodes and noting the path; its depth. The leaf stands behind the path."""
+    head, scratch = frame[HEAD], frame[at.SCRATCH]
+    node = load(head, ROOT) - 1
+    if node < 0:
+        node = _allocate(frame, 0)
+        store(head, ROOT, node + 1)
+    elif _count(frame, node) == FAN:
+        top = _allocate(frame, load(_header(frame, node), LEVEL) + 1)
+        row = _insert(frame, top, 0)
+        copy(row, _entry(frame, node, 0), frame[at.KEY])
+        store(row, frame[STRIDE] - 1, node)
+        store(head, ROOT, top + 1)
+        node = top
+    depth = 0
+    while load(_header(frame, node), LEVEL) > 0:
+        i = _way(frame, node, key)
+        if _count(frame, _child(frame, node, i)) == FAN:
+            _split(frame, node, i)
+            if not _before(key, _entry(frame, node, i + 1), frame[at.KEY]):
+                i += 1
+        frame[scratch + 2 * depth], frame[scratch + 2 * depth + 1] = node, i
+        depth += 1
+        node = _child(frame, node, i)
+    frame[scratch + 2 * depth] = node
+    return depth
+
+
+@inlined
+def _has_room(frame: Vector) -> bool:
+    """For as many new nodes as one entry can need."""
+    nodes, places = load(frame[HEAD], TOP) + DEPTH, frame[at.PLACES]
+    return nodes * HEADER <= frame[places + NODES + 1] and nodes * FAN * frame[STRIDE] <= frame[places + ENTRIES + 1]
+
+
+@kernel(f"int64({VECTOR}, {GIVEN_MATRIX}, {GIVEN_MATRIX}, int64)")
+def upsert_entries(frame: Vector, rows: Vector, payloads: Vector, start: int) -> int:
+    """Add a payload to each key from row `start` on; up to which row there was room, −1 if the widths are wrong."""
+    n, key, wide, scratch, head = rows.shape[0], frame[at.KEY], frame[at.PAYLOAD], frame[at.SCRATCH], frame[HEAD]
+    if rows.shape[1] != key or payloads.shape[1] != wide or payloads.shape[0] != n:
+        return -1
+    for row in range(start, n):
+        if not _has_room(frame):
+            return row
+        given, payload = address(rows) + 8 * key * row, address(payloads) + 8 * wide * row
+        depth = _descend(frame, given)
+        leaf = frame[scratch + 2 * depth]
+        i = _first_not_below(frame, leaf, given)
+        entry = _entry(frame, leaf, i)
+        if i < _count(frame, leaf) and not _before(given, entry, key):
+            if not add(frame, entry + 8 * key, payload):
+                _delete(frame, leaf, i)
+                store(head, SIZE, load(head, SIZE) - 1)
+                _shrink(frame, depth)
+                continue
+        elif is_zero(frame, payload):
+            continue
+        else:
+            entry = _insert(frame, leaf, i)
+            copy(entry, given, key)
+            copy(entry + 8 * key, payload, wide)
+            store(head, SIZE, load(head, SIZE) + 1)
+        for d in range(depth - 1, -1, -1):
+            node, j = frame[scratch + 2 * d], frame[scratch + 2 * d + 1]
+            if frame[EXTENTS] != 0:
+                _summarise(frame, node, j)
+            else:
+                add(frame, _entry(frame, node, j) + 8 * key, payload)
+    return n
+
+
+@inlined
+def _leaf(frame: Vector, key: int) -> int:
+    """The leaf where a key is, if anywhere; −1 in an empty tree."""
+    node = load(frame[HEAD], ROOT) - 1
+    while node >= 0 and load(_header(frame, node), LEVEL) > 0:
+        node = _child(frame, node, _way(frame, node, key))
+    return node
+
+
+@kernel(f"Tuple(({VECTOR}, {VECTOR}))({VECTOR}, {GIVEN_MATRIX}, {GIVEN_MATRIX})")
+def entries_between(frame: Vector, lows: Vector, highs: Vector) -> tuple[Words, Words]:
+    """All (row, place of an entry) with lows[row] ≤ its key ≤ highs[row], rows ascending, then keys."""
+    n, key = lows.shape[0], frame[at.KEY]
+    leaves, firsts, total = np.empty(n, np.int64), np.empty(n, np.int64), 0
+    for row in range(n):
+        low, high = address(lows) + 8 * key * row, address(highs) + 8 * key * row
+        leaf = _leaf(frame, low)
+        first = 0 if leaf < 0 else _first_not_below(frame, leaf, low)
+        leaves[row], firsts[row] = leaf, first
+        while leaf >= 0 and not _before(high, low, key):
+            end = _first_above(frame, leaf, high)
+            total += max(end - first, 0)
+            if end < _count(frame, leaf):
+                break
+            leaf, first = load(_header(frame, leaf), NEXT) - 1, 0
+    found, places, k = np.empty(total, np.int64), np.empty(total, np.int64), 0
+    for row in range(n):
+        low, high = address(lows) + 8 * key * row, address(highs) + 8 * key * row
+        leaf, first = leaves[row], firsts[row]
+        while leaf >= 0 and not _before(high, low, key):
+            end = _first_above(frame, leaf, high)
+            for i in range(first, end):
+                found[k], places[k] = row, leaf * FAN + i
+                k += 1
+            if end < _count(frame, leaf):
+                break
+            leaf, first = load(_header(frame, leaf), NEXT) - 1, 0
+    return found, places
+
+
+@kernel(f"{VECTOR}({VECTOR}, {GIVEN_MATRIX}, {GIVEN_MATRIX}, int64)")
+def ends_between(frame: Vector, lows: Vector, highs: Vector, last: int) -> Words:
+    """The place of the first (last = 0) or last (1) entry with lows[row] ≤ its key ≤ highs[row]; −1: there is none."""
+    n, key = lows.shape[0], frame[at.KEY]
+    out = np.empty(n, np.int64)
+    for row in range(n):
+        low, high = address(lows) + 8 * key * row, address(highs) + 8 * key * row
+        leaf = _leaf(frame, high if last != 0 else low)
+        out[row] = -1
+        if leaf < 0:
+            continue
+        i = _first_above(frame, leaf, high) - 1 if last != 0 else _first_not_below(frame, leaf, low)
+        if last != 0 and i < 0:
+            leaf = load(_header(frame, leaf), PREVIOUS) - 1
+            i = _count(frame, leaf) - 1 if leaf >= 0 else -1
+        elif last == 0 and i == _count(frame, leaf):
+            leaf, i = load(_header(frame, leaf), NEXT) - 1, 0
+        if leaf >= 0:
+            entry = _entry(frame, leaf, i)
+            if not _before(entry, low, key) and not _before(high, entry, key):
+                out[row] = leaf * FAN + i
+    return out
+
+
+@inlined
+def _gather(frame: Vector, node: int, start: int, end: int, target: int) -> None:
+    """Add up the payloads of entries `start` … `end − 1`."""
+    for i in range(start, end):
+        add(frame, target, _entry(frame, node, i) + 8 * frame[at.KEY])
+
+
+@inlined
+def _gather_side(frame: Vector, node: int, key: int, target: int, right: bool) -> None:
+    """Add up what is from a key on (right), or up to it (not), below a node."""
+    while load(_header(frame, node), LEVEL) > 0:
+        i = _way(frame, node, key)
+        _gather(frame, node, i + 1 if right else 0, _count(frame, node) if right else i, target)
+        node = _child(frame, node, i)
+    start = _first_not_below(frame, node, key) if right else 0
+    _gather(frame, node, start, _count(frame, node) if right else _first_above(frame, node, key), target)
+
+
+@kernel(f"void({VECTOR}, {GIVEN_MATRIX}, {GIVEN_MATRIX}, {VECTOR})")
+def sums_between(frame: Vector, lows: Vector, highs: Vector, out: Vector) -> None:
+    """For each row the sum of the payloads with lows[row] ≤ key ≤ highs[row]; `out` is zero before, rows after rows."""
+    key, wide = frame[at.KEY], frame[at.PAYLOAD]
+    for row in range(lows.shape[0]):
+        low, high = address(lows) + 8 * key * row, address(highs) + 8 * key * row
+        target, node = address(out) + 8 * wide * row, load(frame[HEAD], ROOT) - 1
+        if node < 0 or _before(high, low, key):
+            continue
+        i, j = 0, 0
+        while load(_header(frame, node), LEVEL) > 0:
+            i, j = _way(frame, node, low), _way(frame, node, high)
+            if i != j:
+                break
+            node = _child(frame, node, i)
+        if i == j:
+            _gather(frame, node, _first_not_below(frame, node, low), _first_above(frame, node, high), target)
+        else:
+            _gather(frame, node, i + 1, j, target)
+            _gather_side(frame, _child(frame, node, i), low, target, True)
+            _gather_side(frame, _child(frame, node, j), high, target, False)
+
+
+@kernel(f"{VECTOR}({VECTOR}, {GIVEN_VECTOR})")
+def first_places(frame: Vector, places: Vector) -> Words:
+    """For the place of each entry that of the first record below it, or itself in a leaf."""
+    out = np.empty(places.shape[0], np.int64)
+    for row in range(places.shape[0]):
+        place = places[row]
+        level = load(_header(frame, place // FAN), LEVEL)
+        for _ in range(level):
+            place = _child(frame, place // FAN, place % FAN) * FAN
+        out[row] = place
+    return out
+
+
+@kernel(f"Tuple(({VECTOR}, {VECTOR}))({VECTOR}, {GIVEN_VECTOR})")
+def places_below(frame: Vector, nodes: Vector) -> tuple[Words, Words]:
+    """All (row, place) of the entries in each of the nodes."""
+    total = 0
+    for row in range(nodes.shape[0]):
+        total += _count(frame, nodes[row])
+    rows, places, k = np.empty(total, np.int64), np.empty(total, np.int64), 0
+    for row in range(nodes.shape[0]):
+        for i in range(_count(frame, nodes[row])):
+            rows[k], places[k] = row, nodes[row] * FAN + i
+            k += 1
+    return rows, places
+
+
+@kernel(f"void({VECTOR}, {GIVEN_VECTOR}, {GIVEN_VECTOR}, {VECTOR}, {VECTOR}, {VECTOR})")
+def extents_of(frame: Vector, rows: Vector, places: Vector, before: Vector, least: Vector, most: Vector) -> None:
+    """Between which values the prefix sums of the records below each entry are, where `before` stands in front of it.
+
+    `before` gives, for each of the nodes that `rows` tells, what is before it; each entry's turns into what is before
+    its own: `least` and `most` come out, `before` has room for all. All hold rows of payload words side by side.
+    """
+    key, wide = frame[at.KEY], frame[at.PAYLOAD]
+    up, down = key, key
+    for k in range(rows.shape[0]):
+        entry = _entry(frame, places[k] // FAN, places[k] % FAN)
+        if load(_header(frame, places[k] // FAN), LEVEL) > 0:
+            up, down = key + wide, key + 2 * wide
+        here = address(before) + 8 * wide * k
+        low, high = address(least) + 8 * wide * k, address(most) + 8 * wide * k
+        if k > 0 and rows[k] == rows[k - 1]:
+            last = _entry(frame, places[k - 1] // FAN, places[k - 1] % FAN)
+            copy(here, address(before) + 8 * wide * (k - 1), wide)
+            add(frame, here, last + 8 * key)
+        copy(low, entry + 8 * up, wide)
+        copy(high, entry + 8 * down, wide)
+        add(frame, low, here)
+        add(frame, high, here)
