@@ -27,7 +27,7 @@ from squallpy.maintain.relational.show import definition, fold, head, program_te
 from squallpy.optimizer.stages import optimise, stages
 from squallpy.physical.place import place
 from squallpy.physical.plan import Plan
-from squallpy.physical.show import plan_text, stages_text
+from squallpy.physical.show import plan_text, stages_text, triggers_text
 from squallpy.runtime.evaluate.constant import constant
 
 if TYPE_CHECKING:  # what rows flow through is loaded when they do: EXPLAIN starts at once
@@ -106,7 +106,7 @@ class Session:
             case "calculus":
                 return fold(f"{head(compiled.lowered.view)} := {definition(compiled.lowered.view)}") + "\n"
             case "triggers":
-                return program_text(compiled.program)
+                return triggers_text(compiled.plan)
             case "physical":
                 return plan_text(compiled.plan)
             case "stages":

@@ -1,22 +1,29 @@
-"""Physical plans as people read them: `squall explain physical` and `squall explain stages`."""
+"""Physical plans as people read them: `squall explain triggers`, `physical` and `stages`."""
 
 from squallpy.base.rings import Payload
-from squallpy.maintain.relational.show import Names
+from squallpy.maintain.relational.show import Names, program_text
+from squallpy.physical.cost import costs
 from squallpy.physical.plan import Feed, Let, Lookup, Plan, PoolPlan, Route, Update, Where
+
+
+def triggers_text(plan: Plan) -> str:
+    """The trigger program, with what one tuple of its delta costs each statement."""
+    return program_text(plan.program, costs(plan))
 
 
 def plan_text(plan: Plan) -> str:
     """Components: feeds with their routes, pools with their layouts, statements as lookup steps."""
     lines = [f"PARTITIONS {plan.partitions}", ""]
-    for feed, updates in zip(plan.feeds, plan.updates, strict=True):
+    for feed, updates, each in zip(plan.feeds, plan.updates, costs(plan), strict=True):
         kind = "stream" if feed.relation.stream else "table"
-        whence = f"← {feed.nested.source.name}" if feed.nested else f"→ {route_text(feed.route)}"
+        whence = f"← {feed.nested.source.name}    [{each[0]}]" if feed.nested else f"→ {route_text(feed.route)}"
         lines.append(f"FEED {kind} {feed.relation.name}({', '.join(feed.fields)}) {whence}")
         for delta in feed.deltas:
             lines.append(
                 f"  {delta.name}({Names(delta.keys).list(delta.keys)}) {payload_text(plan.delta(delta.name).payload)}"
             )
-        lines += [f"    {update_text(update)}" for update in updates]
+        priced = zip(updates, each[len(each) - len(updates) :], strict=True)
+        lines += [f"    {update_text(update)}    [{cost}]" for update, cost in priced]
         lines.append("")
     lines.append("POOLS")
     lines += [f"  {pool_text(pool)}" for pool in plan.pools]
@@ -45,7 +52,7 @@ def pool_text(pool: PoolPlan) -> str:
 
 
 def update_text(update: Update) -> str:
-    """Δ → probe V → slice W → add to target, with what one tuple of the delta costs."""
+    """Δ → probe V → slice W → add to target."""
     names = Names([*update.variables, *(v for s in update.steps if isinstance(s, Lookup) for _, v in s.binds)])
     steps = []
     for step in update.steps:
@@ -57,15 +64,7 @@ def update_text(update: Update) -> str:
             case Let(variable, value):
                 steps.append(f"let {names(variable)} := {names.expr(value)}")
     steps.append(f"add to {update.target}({names.list(update.keys)})")
-    return f"{update.delta} → " + " → ".join(steps) + f"    [{cost(update)}]"
-
-
-def cost(update: Update) -> str:
-    """What one tuple of the delta costs: a probe O(1), a slice as many records as it finds, a scan all of a view."""
-    hows = [step.how for step in update.steps if isinstance(step, Lookup)]
-    if "scan" in hows:
-        return "O(n)"
-    return "O(slice)" if "slice" in hows else "O(1)"
+    return f"{update.delta} → " + " → ".join(steps)
 
 
 def stages_text(plan: Plan) -> str:

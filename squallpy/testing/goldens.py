@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from difflib import unified_diff
 from pathlib import Path
 
-from squallpy.maintain.relational.show import program_text
-from squallpy.physical.show import plan_text, stages_text
+from squallpy.physical.show import plan_text, stages_text, triggers_text
 from squallpy.session import Session
 from squallpy.testing.manual import manual
 
@@ -47,7 +46,7 @@ def golden(script: Path) -> str:
     (query,) = session.script.queries
     compiled = session.compile(query, PARTITIONS, {name: ROWS.get(name, 0) for name in session.script.relations})
     parts = {
-        "triggers": program_text(compiled.program),
+        "triggers": triggers_text(compiled.plan),
         "physical": plan_text(compiled.plan),
         "stages": stages_text(compiled.plan),
     }

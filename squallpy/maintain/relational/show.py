@@ -115,16 +115,17 @@ def statement_text(statement: Statement) -> str:
     return f"{statement.target}({names.list(statement.keys)}) += {_sum(statement.keys, terms, names)}"
 
 
-def trigger_text(trigger: Trigger, nest: Nest | None = None) -> str:
-    """ON UPDATE R BY ΔR; with `nest`, after how ΔR comes about."""
+def trigger_text(trigger: Trigger, nest: Nest | None = None, costs: Sequence[str] = ()) -> str:
+    """ON UPDATE R BY ΔR; with `nest`, after how ΔR comes about. `costs` are of that and of each statement."""
     name = trigger.relation.name.upper()
     verb = "ON UPDATE" if trigger.relation.stream else "ON LOAD"
     lines = [f"{head(d)} := {definition(d)}" for d in trigger.deltas]
     lines += [statement_text(s) for s in trigger.statements]
-    text = f"{verb} {name} BY Δ{name}\n"
-    if nest is not None:
-        text += indent(nest_delta(nest), "  ") + "\n"
-    return text + indent("\n".join(_align(lines)), "  ")
+    lines = ([] if nest is None else [nest_delta(nest)]) + _align(lines)
+    priced = [*range(nest is not None), *range(len(lines) - len(trigger.statements), len(lines))]
+    for at, cost in zip(priced, costs, strict=bool(costs)):
+        lines[at] += f"    [{cost}]"
+    return f"{verb} {name} BY Δ{name}\n" + indent("\n".join(lines), "  ")
 
 
 def nest_delta(nest: Nest) -> str:
@@ -210,8 +211,8 @@ def measure_value(measure: Measure, view: str) -> str:
     return f"{value} IF {seen} <> 0"
 
 
-def program_text(program: Program) -> str:
-    """Views, triggers and the result, as `squall explain triggers` prints them."""
+def program_text(program: Program, costs: Sequence[Sequence[str]] = ()) -> str:
+    """Views, triggers, with what their statements cost, and the result, as `squall explain triggers` prints them."""
     finish, result = program.finish, program.result
     names = Names(_scope(result.keys, result.terms[0].body))
     lines = [measure_text(m, result) for m in finish.measures]
@@ -223,6 +224,7 @@ def program_text(program: Program) -> str:
     if finish.limit is not None:
         lines.append(f"LIMIT {finish.limit}" + (f" OFFSET {finish.offset}" if finish.offset else ""))
     nests = {nest.relation.name: nest for nest in program.nests}
-    triggers = [trigger_text(t, nests.get(t.relation.name)) for t in program.triggers]
+    priced = zip(program.triggers, costs or [()] * len(program.triggers), strict=True)
+    triggers = [trigger_text(t, nests.get(t.relation.name), each) for t, each in priced]
     parts = [views_text(program), *triggers, "RESULT\n" + indent("\n".join(lines), "  ")]
     return "\n\n".join(parts) + "\n"
