@@ -67,8 +67,8 @@ class Block:
     def inline(self, expr: Expr) -> Expr:
         return fold_nulls(substitute(expr, self.computed)) if self.computed else expr
 
-    def rename(self, new: Iterable[tuple[Column, Expr]]) -> None:
-        """Compute more columns."""
+    def compute(self, new: Iterable[tuple[Column, Expr]]) -> None:
+        """Know more columns."""
         self.computed |= {column.id: self.inline(expr) for column, expr in new}
 
     def restrict(self, predicate: Expr) -> None:
@@ -91,7 +91,8 @@ class Lowered:
 
 
 Order = tuple[tuple[Expr, bool, bool], ...]
-Finished = tuple[Expr | None, tuple[tuple[str, Expr], ...], Order]  # HAVING, SELECT list, ORDER BY
+Items = tuple[tuple[str, Expr], ...]
+Finished = tuple[Expr | None, Items, Order]  # HAVING, SELECT list, ORDER BY
 
 
 def lower(query: Query) -> Lowered:
@@ -103,15 +104,15 @@ def lower(query: Query) -> Lowered:
     above = _chain(node)
     bottom = above[-1].inputs[0] if above else node
     blocks = _Blocks()
-    bottom, times = (bottom.child, bottom.times) if isinstance(bottom, Repeat) else (bottom, None)
-    if isinstance(bottom, Aggregate) and not any(agg.extreme for _, agg in bottom.aggs):
-        view, printed, measures = _grouped(RESULT, bottom, blocks)
+    grouped, times = (bottom.child, bottom.times) if isinstance(bottom, Repeat) else (bottom, None)
+    if isinstance(grouped, Aggregate) and not any(agg.extreme for _, agg in grouped.aggs):
+        view, printed, measures = _grouped(RESULT, grouped, blocks)
         having, items, order = _finish(above, query.names, printed, node)
-        single = not bottom.keys
+        single = not grouped.keys
         finish = Finish(measures, having, items, order, limit, offset, repeat=False, single=single, times=times)
     else:
-        view, finish = _bag(node, above, query.names, blocks)
-        finish = replace(finish, limit=limit, offset=offset)
+        view, items, order = _bag(bottom, _finish(above, query.names, {}, node), blocks)
+        finish = Finish((), None, items, order, limit, offset, repeat=True, single=False)
     return Lowered(view, finish, tuple(blocks.relations.values()), tuple(blocks.nests))
 
 
@@ -132,23 +133,18 @@ def _grouped(name: str, node: Aggregate, blocks: "_Blocks") -> tuple[View, dict[
     return _view(name, shared, keys, atoms, lanes), printed, tuple(measures)
 
 
-def _bag(node: Node, above: list[Node], names: tuple[str, ...], blocks: "_Blocks") -> tuple[View, Finish]:
+def _bag(child: Node, finished: Finished, blocks: "_Blocks") -> tuple[View, Items, Order]:
     """A query without aggregates: every printed and every ordering expression is a key of a bag of rows."""
-    sorts = next((n.keys for n in above if isinstance(n, Sort)), ())
+    having, items, order = finished
     fresh = count(900_000_000)
-    ordering = [(Column(next(fresh), str(e), e.type, e.nullable), e) for e, _, _ in sorts]
-    every = blocks.of(node)
-    atoms = [_Atoms(block) for block in every]
-    keys = [
-        [a.variable(column, block.inline(expr)) for column, expr in (*((c, c) for c in node.output), *ordering)]
-        for a, block in zip(atoms, every, strict=True)
-    ]
-    shared = _shared(keys)
-    printed, sorted_by = shared[: len(node.output)], shared[len(node.output) :]
-    items = tuple(zip(names, printed, strict=True))
-    order = tuple((v, down, nulls) for v, (_, down, nulls) in zip(sorted_by, sorts, strict=True))
-    view = _view(RESULT, shared, keys, atoms, _Lanes(atoms))
-    return view, Finish((), None, items, order, None, 0, repeat=True, single=False)
+    keys: dict[Expr, Column] = {}
+    for name, expr in (*items, *((str(expr), expr) for expr, _, _ in order)):
+        keys.setdefault(expr, Column(next(fresh), name, expr.type, expr.nullable))
+    rows = child if having is None else Filter(child, having)
+    view, printed, _ = _grouped(RESULT, Aggregate(rows, tuple((c, expr) for expr, c in keys.items()), ()), blocks)
+    found = {expr: printed[column.id] for expr, column in keys.items()}
+    shown = tuple((name, found[expr]) for name, expr in items)
+    return view, shown, tuple((found[expr], down, nulls) for expr, down, nulls in order)
 
 
 def _view(name: str, shared: list[Column], keys: list[list[Column]], atoms: list["_Atoms"], lanes: "_Lanes") -> View:
@@ -191,16 +187,16 @@ class _Blocks:
             case Project(child, items):
                 every = self.of(child)
                 for block in every:
-                    block.rename(items)
+                    block.compute(items)
                 return every
             case Join(left, right, on):
                 return [_joined(a, b, on) for a in self.of(left) for b in self.of(right)]
             case LeftJoin(left, right, on):
                 found, lost = self.of(Join(left, right, on)), self._unmatched(left, right, on)
                 for block in found:
-                    block.rename((c, c) for c in right.output)  # not NULL here, if they are not in `right`
+                    block.compute((c, c) for c in right.output)  # not NULL here, if they are not in `right`
                 for block in lost:
-                    block.rename((c, Literal(None, c.type)) for c in right.output)
+                    block.compute((c, Literal(None, c.type)) for c in right.output)
                 return found + lost
             case SemiJoin(left, right, on):
                 return self._matched(left, right, on)
@@ -211,7 +207,7 @@ class _Blocks:
                 for child in children:
                     mine = self.of(child)
                     for block in mine:
-                        block.rename(zip(columns, child.output, strict=True))
+                        block.compute(zip(columns, child.output, strict=True))
                     every += mine
                 return every
             case Sort(child):
@@ -311,8 +307,9 @@ class _Blocks:
             fields = tuple(Field(t, c.type, c.nullable) for t, c in zip(titles, node.output, strict=True))
             stream = any(atom.relation.stream for atom in view.atoms)
             items = tuple((t, printed.get(c.id, c)) for t, c in zip(titles, node.output, strict=True))
-            finish = Finish(measures, None, items, (), None, 0, repeat=False, single=not node.keys, over=over)
-            finish = replace(finish, times=times)
+            finish = Finish(
+                measures, None, items, (), None, 0, repeat=False, single=not node.keys, over=over, times=times
+            )
             nest = Nest(Relation(name, fields, stream, "view"), replace(view, name=f"G_{name.upper()}"), finish)
             self.nests.append(nest)
             self._known[spelled] = nest
