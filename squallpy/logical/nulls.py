@@ -1,16 +1,32 @@
 """What NULL does to expressions, as far as it can be told without rows."""
 
 from squallpy.base.types import BOOLEAN
-from squallpy.logical.expressions import FALSE, TRUE, Call, Cast, Expr, Literal, not_null, transform
+from squallpy.logical.coerce import exactly
+from squallpy.logical.expressions import FALSE, TRUE, Call, Case, Cast, Expr, Literal, not_null, transform
 from squallpy.logical.functions import FUNCTIONS
 
 
 def fold_nulls(expr: Expr) -> Expr:
     """NULL + x → NULL;  NULL IS NULL → TRUE;  a NOT NULL column IS NULL → FALSE;  x AND FALSE → FALSE
 
-    x = x → NOT x IS NULL
+    x = x → NOT x IS NULL;  CASE WHEN NULL IS NULL THEN x ELSE y END → x
     """
     return transform(expr, _fold)
+
+
+def fold_case(expr: Expr) -> Expr | None:
+    """CASE WHEN FALSE THEN a WHEN p THEN b WHEN TRUE THEN c … END → CASE WHEN p THEN b ELSE c END"""
+    match expr:
+        case Case(whens, otherwise, type) if any(isinstance(condition, Literal) for condition, _ in whens):
+            arms: list[tuple[Expr, Expr]] = []
+            for condition, value in whens:
+                if condition == TRUE:
+                    otherwise = value
+                    break
+                if not isinstance(condition, Literal):
+                    arms.append((condition, value))
+            return Case(tuple(arms), otherwise, type) if arms else exactly(otherwise, type)
+    return None
 
 
 def _fold(expr: Expr) -> Expr | None:
@@ -33,6 +49,8 @@ def _fold(expr: Expr) -> Expr | None:
             return Literal(None, type)
         case Cast(arg, type) if _is_null(arg):
             return Literal(None, type)
+        case Case():
+            return fold_case(expr)
     return None
 
 

@@ -17,8 +17,9 @@ from squallpy.logical.nodes import (
     Sort,
     Union,
 )
+from squallpy.logical.nulls import fold_case
 from squallpy.optimizer.rules import booleans, filters, outer
-from squallpy.optimizer.rules.constants import Evaluate, fold_case, fold_constant
+from squallpy.optimizer.rules.constants import Evaluate, fold_constant
 
 NodeRule = Callable[[Node], Node | None]
 ExprRule = Callable[[Expr], Expr | None]
