@@ -1,0 +1,62 @@
+"""Domain extraction (`dbtoaster-batch-ivm` §3.2.2), and where its examples are evaluated again (§3.2.3).
+
+The programs of Examples 3.1 to 3.3 are in `plans/`, beside what the paper says.
+"""
+
+import pytest
+
+from squallpy.maintain.relational.calculus import Cmp
+from squallpy.physical.cost import costs
+from squallpy.physical.place import place
+from squallpy.testing.goldens import PLANS
+from tests.maintain.test_program import program
+
+DOMAINS = {
+    "example_3_1": ("M_S", ["b"]),
+    "example_3_1_exists": ("M_S", ["b"]),
+    "example_3_2": ("M_R", ["a"]),
+    "example_3_3": ("M_S", []),
+}
+
+
+@pytest.mark.parametrize("example", DOMAINS)
+def test_domain_is_the_group(example: str) -> None:
+    """A nest changes in the groups that its view's delta names, by what the nested query is correlated with."""
+    (nest,) = program((PLANS / f"{example}.sql").read_text(), "").nests
+    assert nest.source is not None
+    assert (nest.source.name, [v.name for v in nest.source.variables]) == DOMAINS[example]
+
+
+def test_domain_is_as_strict_as_the_delta() -> None:
+    """Example 3.2: (B > 3) restricts the domain, for it is in the pre-aggregated delta already."""
+    (trigger, _) = program((PLANS / "example_3_2.sql").read_text(), "").triggers
+    (delta,), (statement,) = trigger.deltas, trigger.statements
+    _, condition = delta.terms[0].body
+    assert isinstance(condition, Cmp) and str(condition.predicate) == "b > 3"
+    assert [v.name for v in delta.keys] == ["a"] and statement.filters == ()
+
+
+@pytest.mark.parametrize("example", ["example_3_1", "example_3_1_exists", "example_3_2"])
+def test_equality_correlation_is_incremental(example: str) -> None:
+    plan = place(program((PLANS / f"{example}.sql").read_text(), ""), 1, {})
+    assert {cost for each in costs(plan) for cost in each} <= {"O(1)", "O(slice)"}
+
+
+def test_a_join_below_restricts_the_domain() -> None:
+    """ΔT reaches the groups of S that it joins, by a slice: no other is looked at."""
+    nested = "SELECT s.b, COUNT(*) AS n FROM s, t WHERE s.c = t.c GROUP BY s.b"
+    plan = place(program(f"SELECT COUNT(*) FROM r, ({nested}) q WHERE r.b = q.b AND r.a < q.n"), 1, {})
+    by_relation = {t.relation.name: each for t, each in zip(plan.program.triggers, costs(plan), strict=True)}
+    assert by_relation["t"][0] == "O(slice)" and "O(n)" not in {c for each in by_relation.values() for c in each}
+
+
+def test_no_correlation_is_evaluated_again_over_a_piece() -> None:
+    """Example 3.3: S only changes its count; that looks through Sum_[A](R ⋈ (B = 10)), and R looks up one count."""
+    compiled = program((PLANS / "example_3_3.sql").read_text(), "")
+    plan = place(compiled, 1, {})
+    by_relation = {t.relation.name: each for t, each in zip(compiled.triggers, costs(plan), strict=True)}
+    assert set(by_relation["r"]) == set(by_relation["s"]) == {"O(1)"}
+    piece = next(v for v in compiled.views if v.name == "M_R")
+    assert [v.name for v in piece.keys] == ["a"] and len(piece.terms[0].body) == 2
+    (again,) = [s for s in compiled.triggers[2].statements if s.target == "Q"]
+    assert [ref.name for ref in again.refs] == ["ΔN1", "M_R"]
