@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 
-from bench.queries import Q1, Q3
+from bench.queries import QUERIES
 
 SQUALL = [sys.executable, "-m", "squallpy.terminal"]
 
@@ -16,13 +16,13 @@ SQUALL = [sys.executable, "-m", "squallpy.terminal"]
 def measure(tables: Path, repeats: int) -> dict[str, float | str]:
     """Medians of `squall --help`, `squall explain` of Q3, and the first row of `squall run` of Q1 on Spark."""
     with tempfile.TemporaryDirectory() as room:
-        scripts = {query.name: Path(room) / f"{query.name}.sql" for query in (Q1, Q3)}
-        for query in (Q1, Q3):
-            scripts[query.name].write_text(query.script(str(tables.resolve())))
+        scripts = {name: Path(room) / f"{name}.sql" for name in ("q1", "q3")}
+        for name, path in scripts.items():
+            path.write_text(QUERIES[name].script(str(tables.resolve())))
         first = [*SQUALL, "run", "--mode", "changes", "--format", "csv", "--batch-rows", "10000", str(scripts["q1"])]
         return {
-            "help": _median(lambda: _whole([*SQUALL, "--help"]), repeats),
-            "explain": _median(lambda: _whole([*SQUALL, "explain", "physical", str(scripts["q3"])]), repeats),
+            "help": _median(lambda: whole([*SQUALL, "--help"]), repeats),
+            "explain": _median(lambda: whole([*SQUALL, "explain", "physical", str(scripts["q3"])]), repeats),
             "first_answer": _median(lambda: _first_row(first), min(repeats, 3)),
         }
 
@@ -35,7 +35,7 @@ def _median(action: Callable[[], float], repeats: int) -> float | str:
         return str(error)[:200]
 
 
-def _whole(command: list[str]) -> float:
+def whole(command: list[str]) -> float:
     start = perf_counter()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60)
     return perf_counter() - start

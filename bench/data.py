@@ -1,55 +1,51 @@
-"""TPC-H tables from tpchgen-cli, and their replay: the same micro-batches, row for row, for every system."""
+"""Tables from their generators, and their replay: the same micro-batches, row for row, for every system."""
 
 import os
 import shutil
-import subprocess
-import sys
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from bench.queries import TYPES, Query
+from bench import orderbook
+from bench.queries import Query
+from squallpy.runtime.evaluate.vector import arrow_type
 from squallpy.runtime.sources.replay import Replay
+from squallpy.runtime.sources.source import MULT
+from squallpy.testing import tpcds, tpch
 
 CACHE = Path(__file__).parent / ".data"
-_ARROW = {
-    "BIGINT": pa.int64(), "INT": pa.int32(), "DATE": pa.date32(), "VARCHAR": pa.string(),
-    "DECIMAL(15,2)": pa.decimal128(15, 2),
-}  # fmt: skip
+ORDERS = 1_000_000  # in the book at scale 1; then half as many events
 _OLD = 1_000_000_000  # seconds since 1970: the time of change of the first replay file
 
 
-def generate(scale: float) -> Path:
-    """The folder of the tables at a scale, made if it is not there yet."""
-    folder = CACHE / f"sf{scale:g}"
-    if not (folder / "done").exists():
-        beside = Path(sys.executable).parent / "tpchgen-cli"
-        tool = str(beside) if beside.exists() else shutil.which("tpchgen-cli")
-        if tool is None:
-            raise SystemExit("bench: tpchgen-cli is not installed; `make setup` installs it")
-        command = [
-            tool,
-            "parquet",
-            "-s",
-            f"{scale:g}",
-            "-T",
-            "customer,orders,lineitem",
-            "-o",
-            str(folder),
-            "-q",
-            "--overwrite",
-        ]
-        subprocess.run(command, check=True)
-        (folder / "done").touch()
+def folder_of(benchmark: str, scale: float) -> Path:
+    return CACHE / f"{benchmark}-{scale:g}"
+
+
+def generate(benchmark: str, scale: float) -> Path:
+    """The folder of the tables of a benchmark at a scale, made if it is not there yet."""
+    folder = folder_of(benchmark, scale)
+    if (folder / "done").exists():
+        return folder
+    try:
+        if benchmark == "orderbook":
+            orderbook.write(int(ORDERS * scale), folder, int(ORDERS * scale) // 2)
+        else:
+            {"tpch": tpch.generate, "tpcds": tpcds.generate}[benchmark](scale, folder)
+    except FileNotFoundError as error:
+        raise SystemExit(f"bench: {error.filename} is not installed; `make setup` installs it") from None
+    (folder / "done").touch()
     return folder
 
 
 @dataclass(frozen=True)
 class Stream:
-    """A query's tables cut into micro-batches."""
+    """A query's tables cut into micro-batches; change streams have a column `__mult`, 1 or −1."""
 
     query: Query
     folder: Path
@@ -57,7 +53,8 @@ class Stream:
 
     @cached_property
     def replay(self) -> Replay:
-        sizes = {t: pq.read_metadata(self.folder / f"{t}.parquet").num_rows for t in self.query.tables}
+        streams = [name for name, relation in self.query.relations.items() if relation.stream]
+        sizes = {name: pq.read_metadata(self.folder / f"{name}.parquet").num_rows for name in streams}
         return Replay(sizes, self.batch_rows)
 
     @property
@@ -66,15 +63,19 @@ class Stream:
 
     @cached_property
     def tables(self) -> dict[str, pa.RecordBatch]:
-        """The columns that the query reads, decoded."""
-        return {name: self._decode(name, columns) for name, columns in self.query.columns.items()}
+        """The columns that the query reads, decoded; static tables, too."""
+        return {name: self._decode(name) for name in self.query.tables}
+
+    @property
+    def static(self) -> dict[str, pa.RecordBatch]:
+        return {name: table for name, table in self.tables.items() if not self.query.relations[name].stream}
 
     def between(self, first: int, stop: int) -> dict[str, pa.RecordBatch]:
         """The rows of batches first … stop−1."""
-        ranges = self.replay.ranges(first), self.replay.ranges(stop)
+        starts, ends = self.replay.ranges(first), self.replay.ranges(stop)
         return {
-            name: table.slice(ranges[0][name][0], ranges[1][name][0] - ranges[0][name][0])
-            for name, table in self.tables.items()
+            name: self.tables[name].slice(starts[name][0], ends[name][0] - starts[name][0])
+            for name in self.replay.sizes
         }
 
     def seen(self, batch: int) -> int:
@@ -96,7 +97,27 @@ class Stream:
             (root / "done").touch()
         return root
 
-    def _decode(self, name: str, columns: list[str]) -> pa.RecordBatch:
-        table = pq.read_table(self.folder / f"{name}.parquet", columns=columns)
-        schema = pa.schema([(c, _ARROW[TYPES[c]]) for c in columns])
-        return table.select(columns).cast(schema).combine_chunks().to_batches()[0]
+    def nbytes(self, fields: dict[str, tuple[str, ...]]) -> int:
+        """Bytes of columns of the rows that are there at the end: 8 a number or date, of strings what they hold."""
+        total = 0
+        for name, columns in fields.items():
+            table = self.tables[name]
+            signs = np.asarray(table[MULT]) if MULT in table.schema.names else np.ones(len(table), np.int64)
+            for column in columns:
+                if pa.types.is_string(table[column].type):
+                    sizes = np.asarray(pc.fill_null(pc.binary_length(table[column]), 0), np.int64)
+                    total += int(np.dot(sizes, signs))
+                else:
+                    total += 8 * int(signs.sum())
+        return total
+
+    def _decode(self, name: str) -> pa.RecordBatch:
+        relation, columns = self.query.relations[name], self.query.columns[name]
+        op = [relation.op] if relation.op else []
+        read = pq.read_table(self.folder / f"{name}.parquet", columns=[*columns, *op])
+        schema = pa.schema([(f.name, arrow_type(f.type)) for f in relation.fields if f.name in columns])
+        table = read.select(columns).cast(schema)
+        if relation.op:
+            signs = pc.if_else(pc.equal(read[relation.op], "+"), 1, -1)
+            table = table.append_column(MULT, signs.cast(pa.int64()))
+        return table.combine_chunks().to_batches()[0]

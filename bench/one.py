@@ -17,9 +17,9 @@ from bench.answers import verdict
 from bench.data import Stream
 from bench.engines import ON_SPARK, open_engine
 from bench.queries import QUERIES
-from bench.watch import Watch, sum_of
+from bench.watch import Watch, sum_of, tenth
 
-WARM_BATCHES = 20
+WARM_BATCHES, WARM_BUDGET = 20, 10.0
 TINY_ROWS, TINY_BATCHES = 20, 30  # batches that cost nothing but what every batch costs
 POINTS = 200  # of a curve
 LOOK = 0.5  # seconds for the one who watches to see the memory before the first repeat
@@ -33,8 +33,9 @@ class Task:
     scale: float
     folder: str
     repeats: int
-    samples: int
+    samples: int | None
     budget: float
+    tenths: tuple[int, ...] | None = None  # only these tenths of the stream are measured
 
     @property
     def stream(self) -> Stream:
@@ -57,8 +58,8 @@ def measure(task: Task) -> dict[str, Any]:
         "batches": stream.batches,
         "version": engine.version,
     }
-    del result["folder"]
-    engine.run(stream, Watch(limit=WARM_BATCHES))
+    del result["folder"], result["tenths"]
+    engine.run(stream, Watch(limit=WARM_BATCHES, budget=WARM_BUDGET))
     if task.engine in ON_SPARK:
         tiny = Watch(limit=TINY_BATCHES)
         engine.run(task.tiny, tiny)
@@ -68,7 +69,7 @@ def measure(task: Task) -> dict[str, Any]:
     print("start", flush=True)
     time.sleep(LOOK)
     while len(runs) < task.repeats and spent < 2 * task.budget:
-        watch = Watch(samples=task.samples, budget=task.budget)
+        watch = Watch(tenths=task.tenths, samples=task.samples, budget=task.budget)
         answer = engine.run(stream, watch)
         if not runs:
             print("stop", flush=True)
@@ -80,7 +81,7 @@ def measure(task: Task) -> dict[str, Any]:
     totals = [whole(watch, stream.batches) for watch in runs]
     middle = runs[totals.index(statistics.median_low(totals))]
     result |= {"totals": totals, "extrapolated": len(middle.seconds) < stream.batches} | figures(stream, middle)
-    return result | {"answer": verdict(stream, answer)}
+    return result | dict(engine.facts) | {"answer": verdict(stream, answer)}
 
 
 def whole(watch: Watch, batches: int) -> float:
@@ -96,7 +97,7 @@ def whole(watch: Watch, batches: int) -> float:
 def figures(stream: Stream, watch: Watch) -> dict[str, Any]:
     """A run in numbers: seconds per batch, and how they grow along the stream."""
     n, seconds = stream.batches, list(watch.seconds.values())
-    tenth = {i: [s for b, s in watch.seconds.items() if i * n <= b * 10 < (i + 1) * n] for i in (1, 9)}
+    second, last = ([watch.seconds[b] for b in tenth(i, n) if b in watch.seconds] for i in (1, 9))
     total = whole(watch, n)
     return {
         "measured": len(seconds),
@@ -104,8 +105,9 @@ def figures(stream: Stream, watch: Watch) -> dict[str, Any]:
         "tuples_per_second": stream.replay.total / total,
         "p50": statistics.median(seconds),
         "p95": sorted(seconds)[min(len(seconds) - 1, int(0.95 * len(seconds)))],
-        "second_tenth": statistics.mean(tenth[1]) if tenth[1] else None,
-        "last_tenth": statistics.mean(tenth[9]) if tenth[9] else None,
+        "second_tenth": statistics.mean(second) if second else None,
+        "last_tenth": statistics.mean(last) if last else None,
+        "last_tenth_p50": statistics.median(last) if last else None,
         "curve": curve(stream, watch),
     }
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from bench.figures import Result, Results
-from bench.queries import QUERIES
+from bench.queries import STREAMING
 
 COLOURS = {"squallpy-local": "tab:red", "duckdb": "tab:blue", "polars": "tab:green"}
 
@@ -22,7 +22,7 @@ def crossings(results: Results) -> list[str]:
     out = ["| query | batch | scale | cheaper than DuckDB after | than Polars after |", "|---|--:|--:|--:|--:|"]
     panels = in_process(results)
     for scale, key in sorted(
-        panels, key=lambda panel: (list(QUERIES).index(panel[1].split("/")[0]), int(panel[1].split("/")[1]))
+        panels, key=lambda panel: (STREAMING.index(panel[1].split("/")[0]), int(panel[1].split("/")[1]))
     ):
         found = panels[scale, key]
         if "squallpy-local" in found:
@@ -63,7 +63,7 @@ def plot(results: Results, path: Path) -> bool:
 
     scale = max(s for s, _ in panels)
     keys = [key for s, key in panels if s == scale]
-    queries = [q for q in QUERIES if any(key.startswith(f"{q}/") for key in keys)]
+    queries = [q for q in STREAMING if any(key.startswith(f"{q}/") for key in keys)]
     batches = sorted({int(key.split("/")[1]) for key in keys})
     size = (4.2 * len(batches), 2.7 * len(queries))
     figure, axes = pyplot.subplots(

@@ -1,82 +1,96 @@
-"""The queries of TPC-H that are measured, in the SQL that every system understands."""
+"""What is measured: the examples, as they stand.
 
+q1 … q22     TPC-H                ds3 … ds79     TPC-DS, as in Table 1 of the paper
+vwap …       the order book       STREAMING      those of TPC-H that also run on Spark, beside its streaming SQL
+"""
+
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 
-TYPES = {
-    "c_custkey": "BIGINT", "c_mktsegment": "VARCHAR",
-    "o_orderkey": "BIGINT", "o_custkey": "BIGINT", "o_orderdate": "DATE", "o_orderpriority": "VARCHAR",
-    "o_shippriority": "INT",
-    "l_orderkey": "BIGINT", "l_quantity": "DECIMAL(15,2)", "l_extendedprice": "DECIMAL(15,2)",
-    "l_discount": "DECIMAL(15,2)", "l_tax": "DECIMAL(15,2)", "l_returnflag": "VARCHAR", "l_linestatus": "VARCHAR",
-    "l_shipdate": "DATE", "l_commitdate": "DATE", "l_receiptdate": "DATE", "l_shipmode": "VARCHAR",
-}  # fmt: skip
+from squallpy.catalog.relation import Relation
+from squallpy.session import Session
+from squallpy.testing.oracle import to_duckdb
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+BY_HAND = Path(__file__).parent / "by_hand"
 
 
 @dataclass(frozen=True)
 class Query:
-    """A query as text, its order apart: streams of changed groups cannot be sorted."""
+    """An example script with one query."""
 
     name: str
-    tables: tuple[str, ...]
-    select: str
-    order: str = ""
-    keys: tuple[str, ...] = ()  # of a group, among the output columns
+    path: Path
 
     @property
+    def benchmark(self) -> str:
+        return self.path.parent.name
+
+    @cached_property
+    def session(self) -> Session:
+        return Session(self.path)
+
+    @cached_property
+    def relations(self) -> dict[str, Relation]:
+        return dict(self.session.script.relations)
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        return tuple(self.relations)
+
+    @cached_property
     def text(self) -> str:
-        return f"{self.select} {self.order}".strip()
+        """The query alone, in Spark's dialect, as ours is."""
+        [query] = self.session.script.queries
+        return query.text.strip().rstrip(";")
 
     @property
+    def for_duckdb(self) -> str:
+        return to_duckdb(self.text)
+
+    @property
+    def by_hand(self) -> str | None:
+        """The same for DuckDB by window functions, where it sees nothing better than to compare all with all."""
+        path = BY_HAND / f"{self.name}.sql"
+        return path.read_text().strip().rstrip(";") if path.exists() else None
+
+    @property
+    def select(self) -> str:
+        """Without its order: streams of changed groups cannot be sorted."""
+        return self.text.rpartition("ORDER BY")[0] or self.text
+
+    @property
+    def order(self) -> str:
+        return self.text[len(self.select) :]
+
+    @cached_property
     def columns(self) -> dict[str, list[str]]:
-        """The columns of each table that the query reads; nobody is made to carry others."""
-        return {t: [c for c in TYPES if c[0] == t[0] and c in self.select] for t in self.tables}
+        """The columns of each table that the query names, and what deletes need; nobody is made to carry others."""
+        words = set(re.findall(r"\w+", self.text))
+        return {
+            name: [f.name for f in r.fields if f.name in words or (r.op and f.name in r.primary_key)]
+            for name, r in self.relations.items()
+        }
+
+    def types(self, table: str) -> dict[str, str]:
+        """The SQL types of the columns that the query names."""
+        return {f.name: str(f.type) for f in self.relations[table].fields if f.name in self.columns[table]}
 
     def script(self, folder: str) -> str:
-        """The query as a script of ours over the files in `folder`."""
-        streams = []
-        for table, columns in self.columns.items():
-            fields = ", ".join(f"{c} {TYPES[c]} NOT NULL" for c in columns)
-            streams.append(f"CREATE STREAM {table} ({fields}) USING parquet OPTIONS (path '{folder}/{table}.parquet');")
-        return "\n".join([*streams, f"{self.text};"])
+        """The example over the files in `folder`."""
+        return self.session.text.replace("(path 'data/", f"(path '{folder}/")
 
 
-Q1 = Query(
-    "q1",
-    ("lineitem",),
-    "SELECT l_returnflag, l_linestatus, SUM(l_quantity) AS sum_qty, SUM(l_extendedprice) AS sum_base_price, "
-    "SUM(l_extendedprice * (1 - l_discount)) AS sum_disc_price, "
-    "SUM(l_extendedprice * (1 - l_discount) * (1 + l_tax)) AS sum_charge, AVG(l_quantity) AS avg_qty, "
-    "AVG(l_extendedprice) AS avg_price, AVG(l_discount) AS avg_disc, COUNT(*) AS count_order "
-    "FROM lineitem WHERE l_shipdate <= DATE '1998-09-02' GROUP BY l_returnflag, l_linestatus",
-    "ORDER BY l_returnflag, l_linestatus",
-    ("l_returnflag", "l_linestatus"),
-)
-Q3 = Query(
-    "q3",
-    ("customer", "orders", "lineitem"),
-    "SELECT l_orderkey, SUM(l_extendedprice * (1 - l_discount)) AS revenue, o_orderdate, o_shippriority "
-    "FROM customer, orders, lineitem WHERE c_mktsegment = 'BUILDING' AND c_custkey = o_custkey "
-    "AND l_orderkey = o_orderkey AND o_orderdate < DATE '1995-03-15' AND l_shipdate > DATE '1995-03-15' "
-    "GROUP BY l_orderkey, o_orderdate, o_shippriority",
-    "ORDER BY revenue DESC, o_orderdate LIMIT 10",
-    ("l_orderkey", "o_orderdate", "o_shippriority"),
-)
-Q6 = Query(
-    "q6",
-    ("lineitem",),
-    "SELECT SUM(l_extendedprice * l_discount) AS revenue FROM lineitem WHERE l_shipdate >= DATE '1994-01-01' "
-    "AND l_shipdate < DATE '1995-01-01' AND l_discount BETWEEN 0.05 AND 0.07 AND l_quantity < 24",
-)
-Q12 = Query(
-    "q12",
-    ("orders", "lineitem"),
-    "SELECT l_shipmode, "
-    "SUM(CASE WHEN o_orderpriority = '1-URGENT' OR o_orderpriority = '2-HIGH' THEN 1 ELSE 0 END) AS high_line_count, "
-    "SUM(CASE WHEN o_orderpriority <> '1-URGENT' AND o_orderpriority <> '2-HIGH' THEN 1 ELSE 0 END) AS low_line_count "
-    "FROM orders, lineitem WHERE o_orderkey = l_orderkey AND l_shipmode IN ('MAIL', 'SHIP') "
-    "AND l_commitdate < l_receiptdate AND l_shipdate < l_commitdate AND l_receiptdate >= DATE '1994-01-01' "
-    "AND l_receiptdate < DATE '1995-01-01' GROUP BY l_shipmode",
-    "ORDER BY l_shipmode",
-    ("l_shipmode",),
-)
-QUERIES = {query.name: query for query in (Q1, Q3, Q6, Q12)}
+def _examples() -> Iterator[Query]:
+    for benchmark, prefix in (("tpch", "q"), ("tpcds", "ds")):
+        for number in sorted(int(path.stem[1:]) for path in (EXAMPLES / benchmark).glob("q*.sql")):
+            yield Query(f"{prefix}{number}", EXAMPLES / benchmark / f"q{number}.sql")
+    for path in sorted((EXAMPLES / "orderbook").glob("*.sql")):
+        yield Query(path.stem, path)
+
+
+QUERIES = {query.name: query for query in _examples()}
+STREAMING = ("q1", "q3", "q6", "q12")

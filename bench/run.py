@@ -19,12 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from bench import commands, report
-from bench.data import CACHE, generate
-from bench.engines import NAMES, ON_SPARK
+from bench.data import CACHE, folder_of, generate
+from bench.engines import NAMES, ON_SPARK, REEVALUATING
 from bench.memory import Memory, of_tree
 from bench.one import TINY_BATCHES, Task
-from bench.queries import QUERIES
+from bench.queries import QUERIES, STREAMING
 
+USUAL = [name for name in NAMES if name != "duckdb-by-hand"]
 HERE = Path(__file__).parent
 LOOK = 0.2  # seconds between looks at a run's memory
 PATIENCE = 12  # budgets that a process may take over everything, before it is ended
@@ -42,7 +43,7 @@ def main() -> None:
             keep(folder / f"{task.engine}-sf{task.scale:g}.json", task.key, result)
             print(report.line(result), flush=True)
     if options.only in "commands":
-        tables = generate(0.01 if options.quick else 0.1)
+        tables = generate("tpch", 0.01 if options.quick else 0.1)
         keep(folder / "commands.json", "commands", commands.measure(tables, options.repeats) | machine())
     print(report.write(folder))
 
@@ -51,8 +52,8 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.run", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small scales, one repeat")
     parser.add_argument("--only", default="", metavar="TEXT", help="runs whose engine/query/batch rows holds TEXT")
-    parser.add_argument("--engines", type=listed(NAMES), default=list(NAMES), help=", ".join(NAMES))
-    parser.add_argument("--queries", type=listed(QUERIES), default=list(QUERIES), help=", ".join(QUERIES))
+    parser.add_argument("--engines", type=listed(NAMES), default=USUAL, help=", ".join(NAMES))
+    parser.add_argument("--queries", type=listed(STREAMING), default=list(STREAMING), help=", ".join(STREAMING))
     parser.add_argument(
         "--batch-rows", type=lambda text: [int(n) for n in text.split(",")], default=[1_000, 10_000, 100_000]
     )
@@ -91,16 +92,15 @@ def tasks(options: argparse.Namespace) -> list[Task]:
             for engine in options.engines:
                 usual = (0.1 if engine in ON_SPARK else 1.0) / (10 if options.quick else 1)
                 scale = options.scale or usual
-                folder = str(CACHE / f"sf{scale:g}")
-                out.append(
-                    Task(engine, query, batch_rows, scale, folder, options.repeats, options.samples, options.budget)
-                )
+                folder = str(folder_of(QUERIES[query].benchmark, scale))
+                samples = options.samples if engine in REEVALUATING else None
+                out.append(Task(engine, query, batch_rows, scale, folder, options.repeats, samples, options.budget))
     return out
 
 
 def run(task: Task) -> dict[str, Any]:
     """One task in a process of its own, its memory watched from here."""
-    generate(task.scale)
+    generate(QUERIES[task.query].benchmark, task.scale)
     if task.engine in ON_SPARK:  # NB: written here, so that the measured process does not hold the tables
         task.stream.files()
         task.tiny.files(TINY_BATCHES)

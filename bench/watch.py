@@ -1,5 +1,6 @@
 """Which batches of a run are measured, what they cost, and when to stop."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 
@@ -7,10 +8,11 @@ from dataclasses import dataclass, field
 class Watch:
     """Seconds by batch.
 
-    `samples`: engines that can skip measure that many batches, spread evenly over the stream. `limit`: stop after so
-    many batches. `budget`: stop after so many measured seconds.
+    `tenths`: only these of the stream are measured. `samples`: so many batches are, spread evenly over the stream or
+    each of its tenths. `limit`: stop after so many batches. `budget`: stop after so many measured seconds.
     """
 
+    tenths: tuple[int, ...] | None = None
     samples: int | None = None
     limit: int | None = None
     budget: float = float("inf")
@@ -27,9 +29,20 @@ class Watch:
 
         Watch(samples=4).plan(1000)   →   [249, 499, 749, 999]
         """
-        samples = min(self.samples or batches, batches)
-        chosen = sorted({-(-(i + 1) * batches // samples) - 1 for i in range(samples)})
-        return [batch for batch in chosen if self.limit is None or batch < self.limit]
+        spans = [range(batches)] if self.tenths is None else [tenth(i, batches) for i in self.tenths]
+        chosen = {batch for span in spans for batch in _spread(span, self.samples)}
+        return [batch for batch in sorted(chosen) if self.limit is None or batch < self.limit]
+
+
+def tenth(i: int, batches: int) -> range:
+    """The batches of a tenth of the stream, 0 … 9; of a short one at least the last is there."""
+    return range(i * batches // 10, (i + 1) * batches // 10)
+
+
+def _spread(span: range, samples: int | None) -> Iterator[int]:
+    samples = min(samples or len(span), len(span))
+    for i in range(samples):
+        yield span[-(-(i + 1) * len(span) // samples) - 1]
 
 
 def sum_of(watch: Watch) -> float:

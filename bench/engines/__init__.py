@@ -6,10 +6,12 @@ squallpy-local-files  the first, reading Parquet as `squall run` does
 squallpy-spark        the Spark executor on local[2]
 spark-sql[-rocksdb]   Spark's own streaming SQL, state in memory or in RocksDB
 duckdb, polars        append the batch, run the query again
+duckdb-by-hand        the same with the query written for it by hand, where it cannot see what to do
 """
 
+from collections.abc import Mapping
 from importlib import import_module
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -25,9 +27,11 @@ _CLASSES = {
     "spark-sql": "spark_sql:Memory",
     "spark-sql-rocksdb": "spark_sql:RocksDB",
     "duckdb": "duckdb:Reevaluation",
+    "duckdb-by-hand": "duckdb:ByHand",
     "polars": "polars:Reevaluation",
 }
 NAMES = tuple(_CLASSES)
+REEVALUATING = ("duckdb", "duckdb-by-hand", "polars")  # can append batches without an answer
 ON_SPARK = ("squallpy-spark", "spark-sql", "spark-sql-rocksdb")
 
 
@@ -35,6 +39,7 @@ class Engine(Protocol):
     """One system, open for as long as its process."""
 
     version: str
+    facts: Mapping[str, Any]  # what else is known of the last run that came to its end
 
     def run(self, stream: Stream, watch: Watch) -> pa.Table | None:
         """Run the stream's query from batch 0 on, telling `watch` each batch; the answer, None if stopped early."""

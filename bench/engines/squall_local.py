@@ -2,9 +2,12 @@
 
 import tempfile
 from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 
@@ -14,7 +17,11 @@ from bench.watch import Watch
 from squallpy.physical.plan import Plan
 from squallpy.runtime.local import LocalExecutor
 from squallpy.runtime.pipeline import Input
+from squallpy.runtime.sources.replay import Replay
+from squallpy.runtime.sources.source import MULT
 from squallpy.session import Session
+
+LEAP_ROWS = 100_000
 
 
 class Decoded:
@@ -25,8 +32,39 @@ class Decoded:
         self._table, self.rows = table.cast(pa.schema(wide)), len(table)
 
     def read(self, start: int, stop: int, columns: Collection[str]) -> pa.RecordBatch:
-        names = [name for name in self._table.schema.names if name in columns]
+        names = [name for name in self._table.schema.names if name in columns or name == MULT]
         return self._table.slice(start, stop - start).select(names)
+
+
+@dataclass(frozen=True)
+class Leaps:
+    """A replay in which what lies between the batches `chosen` comes in large ones, so that it is soon over.
+
+    Leaps(replay, [3, 4]).steps   →   [(0, 3), (3, 4), (4, 5)]
+    """
+
+    replay: Replay
+    chosen: list[int]
+
+    @cached_property
+    def steps(self) -> list[tuple[int, int]]:
+        """First and end batch of each step."""
+        leap = max(1, LEAP_ROWS // self.replay.batch_rows)
+        ends = {batch + 1 for batch in self.chosen}
+        starts = [0, *sorted({*self.chosen, *ends})]
+        out = []
+        for first, stop in pairwise(starts):
+            out += [(at, min(at + leap, stop)) for at in range(first, stop, leap)]
+        return out
+
+    @property
+    def batches(self) -> int:
+        return len(self.steps)
+
+    def ranges(self, step: int) -> dict[str, tuple[int, int]]:
+        first, stop = self.steps[step]
+        starts, ends = self.replay.ranges(first), self.replay.ranges(stop)
+        return {name: (starts[name][0], ends[name][0]) for name in starts}
 
 
 class Local:
@@ -36,14 +74,26 @@ class Local:
 
     changes = True
 
+    def __init__(self) -> None:
+        self.facts: dict[str, Any] = {}
+
     def run(self, stream: Stream, watch: Watch) -> pa.Table | None:
-        executor = LocalExecutor(plan_of(stream, 1), Input(self._sources(stream), stream.replay), wanted=self.changes)
-        for batch in range(stream.batches):
+        plan, leaps = plan_of(stream, 1), Leaps(stream.replay, watch.plan(stream.batches))
+        input = Input(self._sources(stream), cast(Replay, leaps))
+        executor = LocalExecutor(plan, input, wanted=self.changes)
+        chosen = set(leaps.chosen)
+        for first, _ in leaps.steps:
             start = perf_counter()
             executor.step()
-            if not watch.record(batch, perf_counter() - start):
+            if first in chosen and not watch.record(first, perf_counter() - start):
                 break
-        return executor.final() if executor.next == stream.batches else None
+        if executor.next < leaps.batches or leaps.steps[-1][1] < stream.batches:
+            return None
+        store = executor._store
+        views = {name: pool.nbytes for name, pool in store.items()} | {"dictionary": store.dictionary.nbytes}
+        fields = {feed.relation.name: feed.fields for feed in plan.sources}
+        self.facts = {"views": views, "live_bytes": store.live_nbytes, "read_bytes": stream.nbytes(fields)}
+        return executor.final()
 
     def close(self) -> None: ...
 
@@ -75,7 +125,7 @@ def session_of(stream: Stream) -> Session:
 def plan_of(stream: Stream, partitions: int) -> Plan:
     session = session_of(stream)
     [query] = session.script.queries
-    return session.compile(query, partitions, dict(stream.replay.sizes)).plan
+    return session.compile(query, partitions, {name: len(table) for name, table in stream.tables.items()}).plan
 
 
 def open_sources(stream: Stream) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from contextlib import nullcontext
 from time import perf_counter
+from typing import Any
 
 import pyarrow as pa
 import pyspark
@@ -23,6 +24,7 @@ class Squall:
     """Batches end when their printed changes are on the driver; everything of Spark's between them counts."""
 
     version = f"{Local.version} on Spark {pyspark.__version__}"
+    facts: dict[str, Any] = {}  # noqa: RUF012
 
     def __init__(self) -> None:
         self._cluster = start(MASTER)
