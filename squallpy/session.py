@@ -64,12 +64,14 @@ class Executor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How a script is run. `changes`: each batch's printed changes are wanted, not only the final result."""
+    """How a script is run. `changes`: each batch's printed changes are wanted, not only the final result; `measured`:
+    so is what its state takes."""
 
     backend: str = "spark"
     master: str = "local[2]"
     batch_rows: int | None = None
     changes: bool = False
+    measured: bool = False
     checkpoint: Path | None = None
 
 
@@ -171,7 +173,7 @@ class Session:
 
         if place is not None:
             return DurableLocalExecutor(plan, input, place, wanted=options.changes)
-        return LocalExecutor(plan, input, wanted=options.changes)
+        return LocalExecutor(plan, input, wanted=options.changes, measured=options.measured)
 
     def _queries(self) -> Iterator[Query]:
         if not self.script.queries:

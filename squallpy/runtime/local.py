@@ -13,21 +13,22 @@ from squallpy.runtime.state.place import Place
 from squallpy.runtime.state.store import Store, StoreLayout
 from squallpy.runtime.triggers import Machine, store_layout
 
-LOOK = 16  # batches between looks at the size of the state
-
 OnBatch = Callable[[int, Changes | None, Stats], bool]  # batch, printed changes, statistics → go on?
 
 
 class LocalExecutor:
-    """Runs a plan of one partition over its input, batch by batch, from batch 0."""
+    """Runs a plan of one partition over its input, batch by batch, from batch 0.
 
-    def __init__(self, plan: Plan, input: Input, wanted: bool = True) -> None:
+    `measured`: the statistics of each batch say what its state takes, which costs as much as a very small batch.
+    """
+
+    def __init__(self, plan: Plan, input: Input, wanted: bool = True, measured: bool = False) -> None:
         assert plan.partitions == 1
-        self._input, self._wanted = input, wanted
+        self._input, self._wanted, self._measured = input, wanted, measured
         self._sender, self._machine, self._result = Sender(plan, input), Machine(plan), Result(plan)
         self._store = Store(StoreLayout((*store_layout(plan).pools, *result_layout(plan).pools)))
         self.schema = self._result.schema
-        self.next, self._counted = 0, 0
+        self.next = 0
 
     def step(self) -> tuple[Changes | None, Stats]:
         """Apply the next batch."""
@@ -35,19 +36,11 @@ class LocalExecutor:
         read = perf_counter()
         change = self._machine.apply(self._store, [delta for _, delta in deltas])
         changes = self._result.apply(self._store, [change], self.next == 0, self._wanted)
-        stats |= {
-            "trigger_seconds": perf_counter() - read,
-            "state_bytes": self._state_bytes(),
-            "unmatched": self._machine.unmatched,
-        }
+        stats |= {"trigger_seconds": perf_counter() - read, "unmatched": self._machine.unmatched}
+        if self._measured:
+            stats["views"] = self._store.usage()
         self.next += 1
         return changes, stats
-
-    def _state_bytes(self) -> int:
-        """As of a few batches ago: counting costs more than a small batch."""
-        if self.next % LOOK == 0:
-            self._counted = self._store.live_nbytes
-        return self._counted
 
     def run(self, on_batch: OnBatch) -> None:
         """Apply all batches, or until `on_batch` says stop."""

@@ -93,7 +93,7 @@ class Node:
             total = add_stats(total, stats)
             deltas += part
         change = self._machine.apply(store, deltas)
-        total |= {"state_bytes": store.live_nbytes, "unmatched": self._machine.unmatched}
+        total |= {"views": store.usage(), "unmatched": self._machine.unmatched}
         return pack_deltas([(change, self._plan.result.keys)], store.dictionary, total)
 
 
@@ -113,11 +113,16 @@ class Publisher:
             total = add_stats(total, stats)
             deltas += part
         changes = self.result.apply(store, deltas, first == b"first", self._wanted)
-        return pack_changes(changes, total)
+        return pack_changes(changes, add_stats(total, {"views": store.usage()}))
 
 
 def add_stats(total: Stats, more: Stats) -> Stats:
-    return {key: total.get(key, 0) + more.get(key, 0) for key in {**total, **more}}
+    """Numbers by name, added up; also those within."""
+    added = dict(total)
+    for name, value in more.items():
+        known = added.get(name)
+        added[name] = value if known is None else add_stats(known, value) if isinstance(value, dict) else known + value
+    return added
 
 
 def one_batch(table: pa.Table | pa.RecordBatch) -> pa.RecordBatch:

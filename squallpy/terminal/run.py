@@ -86,6 +86,7 @@ def run_script(request: RunRequest) -> None:
         master=request.master,
         batch_rows=request.batch_rows,
         changes=choice.mode != "final",
+        measured=request.metrics is not None,
         checkpoint=request.checkpoint,
     )
     try:

@@ -14,7 +14,8 @@ from squallpy.runtime.sinks.files import ChangeFiles, ResultFile, file_format
 from squallpy.runtime.sinks.metrics import Metrics
 
 SCHEMA = pa.schema([("k", pa.int64())])
-STATS = {"tuples": 5, "rows": 1, "seconds": 0.5, "state_bytes": 64, "feed_seconds": 0.1, "skipped": 0, "unmatched": 0}
+STATS = {"tuples": 5, "rows": 1, "seconds": 0.5, "feed_seconds": 0.1, "skipped": 0, "unmatched": 0}
+STATS["views"] = {"M_R": {"records": 1, "bytes": 64}, "strings": {"records": 0, "bytes": 16}}
 
 
 def query(number: int = 1) -> Any:
@@ -133,6 +134,7 @@ def golden_metrics_line(tmp_path: Path) -> None:
     sink.begin(query(), SCHEMA, 1)
     sink.batch(0, None, None, STATS)
     assert (tmp_path / "m.jsonl").read_text() == (
-        '{"batch": 0, "tuples": 5, "rows": 1, "seconds": 0.5, "state_bytes": 64, "skipped": 0, '
-        '"unmatched": 0, "stages": {"feed": 0.1}, "mapping": null, "ilf": null}\n'
+        '{"batch": 0, "tuples": 5, "rows": 1, "seconds": 0.5, "state_bytes": 80, "skipped": 0, '
+        '"unmatched": 0, "stages": {"feed": 0.1}, "views": {"M_R": {"records": 1, "bytes": 64}, '
+        '"strings": {"records": 0, "bytes": 16}}, "mapping": null, "ilf": null}\n'
     )

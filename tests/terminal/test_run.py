@@ -1,5 +1,6 @@
 """`squall run` and `squall explain` as processes: stdout is data, stderr is talk."""
 
+import json
 import os
 import pty
 import signal
@@ -49,6 +50,41 @@ def test_files_and_metrics_leave_stdout_empty(room: Path, squall: Squall) -> Non
     assert (room / "m.jsonl").read_text().count("\n") == 2
     assert squall("run", "q.sql", *LOCAL, "--out", "r.json").out == ""
     assert (room / "r.json").read_text().startswith('{"user": "ann"')
+
+
+def views(room: Path, squall: Squall, *options: str) -> list[dict[str, dict[str, int]]]:
+    """What `--metrics` says of the views after each batch."""
+    ended = squall("run", "q.sql", *options, "--batch-rows", "2", "--metrics", "m.jsonl")
+    assert (ended.status, ended.out) == (0, "user,total\nann,1.75\nbob,2.25\n")
+    lines = [json.loads(line) for line in (room / "m.jsonl").read_text().splitlines()]
+    for line in lines:
+        assert line["state_bytes"] == sum(view["bytes"] for view in line["views"].values())
+        for view in line["views"].values():
+            assert view["bytes"] == sum(number for part, number in view.items() if part not in ("records", "bytes"))
+    return [line["views"] for line in lines]
+
+
+EXTREMES = "SELECT user, SUM(amount) AS total FROM clicks GROUP BY user HAVING MAX(day) IS NOT NULL ORDER BY total;\n"
+EVERYWHERE = [
+    pytest.param(LOCAL, id="local"),
+    pytest.param((*LOCAL, "--checkpoint", "kept"), id="durable"),
+    pytest.param(("--backend", "spark", "--master", "local[1]"), id="spark", marks=pytest.mark.spark),
+]
+
+
+@pytest.mark.parametrize("options", EVERYWHERE)
+def test_metrics_say_what_each_view_takes(options: tuple[str, ...], room: Path, squall: Squall) -> None:
+    (room / "q.sql").write_text(STREAM + EXTREMES)
+    first, last = views(room, squall, *options)
+    held = [
+        {name: v["records"] for name, v in views.items() if name not in ("begun", "strings")} for views in (first, last)
+    ]
+    assert held == [
+        {"Q": 2, "M_CLICKS": 2, "M_N1": 2, "M_CLICKS_2": 2, "M_N2": 2, "n2 extremes": 2},
+        {"Q": 2, "M_CLICKS": 2, "M_N1": 2, "M_CLICKS_2": 3, "M_N2": 2, "n2 extremes": 2},
+    ]
+    rows = last["M_CLICKS_2"]
+    assert rows["keys"] == 3 * 2 * 8 and rows["payloads"] == 3 * 8 and rows["index"] > 0
 
 
 def test_skipped_rows_are_always_said(room: Path, squall: Squall) -> None:

@@ -81,11 +81,6 @@ class Area:
         """A region's words, as a view."""
         return self._regions[region].array()
 
-    @property
-    def nbytes(self) -> int:
-        """Memory spoken for; pages of it that were never touched cost nothing yet."""
-        return 8 * (sum(region.words for region in self._regions) + len(self.head))
-
     def _changed(self, r: int) -> None:
         self.head[self._sizes + 2 * r], self.head[self._sizes + 2 * r + 1] = self._regions[r].words, self._editions[r]
         self.head[GENERATION] += 1

@@ -73,9 +73,10 @@ class Dictionary:
         return self._area.head[_COUNT]
 
     @property
-    def nbytes(self) -> int:
-        """Memory spoken for; pages of it that were never touched cost nothing yet."""
-        return self._area.nbytes
+    def usage(self) -> dict[str, int]:
+        """Strings, and bytes in use by part, as `Pool.usage` has them."""
+        ends, text = self.contents()
+        return {"records": len(self), "keys": ends.nbytes + text.nbytes, "index": 8 * self._area.words(_INDEX)}
 
     def _numbers(self, array: pa.Array | pa.ChunkedArray, add: bool) -> Words:
         if isinstance(array, pa.DictionaryArray) and len(array.dictionary) <= 2 * len(array):  # else a slice of much

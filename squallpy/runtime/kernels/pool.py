@@ -128,9 +128,21 @@ class Pool:
         return self._area.head[layout.COUNT]
 
     @property
-    def nbytes(self) -> int:
-        """Memory spoken for; pages of it that were never touched cost nothing yet."""
-        return self._area.nbytes + sum(index.nbytes for index in self.sorted)
+    def usage(self) -> dict[str, int]:
+        """Records, and bytes in use by part; room to grow is not counted, for the system gives it when it is used."""
+        area, count, slices = self._area, len(self), 0
+        for s, columns in enumerate(self.slices):
+            first, state = _SLICE + 4 * s, layout.SLICE_STATE + layout.STATE * s
+            groups = area.head[state + layout.TOP] * (layout.GROUP_KEY + len(columns))
+            slices += area.words(first) + groups + area.head[state + layout.ARENA_TOP] + count
+        return {
+            "records": count,
+            "keys": 8 * count * self.key_width,
+            "payloads": 8 * count * self.payload.width,
+            "index": 8 * area.words(_INDEX),
+            "slices": 8 * slices,
+            "sorted": sum(index.nbytes for index in self.sorted),
+        }
 
     def __repr__(self) -> str:
         rings = ", ".join(ring.name for ring in self.payload.rings)

@@ -141,8 +141,8 @@ class Sorted:
 
     @property
     def nbytes(self) -> int:
-        """Memory spoken for."""
-        return self._area.nbytes
+        """Bytes of the nodes that were ever used."""
+        return 8 * self._area.head[tree.TOP] * (tree.FAN * self._stride + tree.HEADER)
 
     def __repr__(self) -> str:
         return f"Sorted({self.order}; {len(self)} records)"

@@ -1,7 +1,10 @@
 """One JSON line per batch, once.
 
 {"batch": 0, "tuples": 10000, "rows": 25, "seconds": 0.31, "state_bytes": 65536, "skipped": 0, "unmatched": 0,
- "stages": {"feed": 0.04, "apply": 0.02}, "mapping": null, "ilf": null}
+ "stages": {"feed": 0.04, "apply": 0.02}, "views": {"M_S": {"records": 900, "bytes": 65536, "keys": 7200, …}, …},
+ "mapping": null, "ilf": null}
+
+Bytes are those in use, in memory or mapped files, added up over partitions; room to grow is not counted.
 """
 
 import json
@@ -45,10 +48,12 @@ class Metrics:
 
 def metrics_line(number: int, stats: dict[str, Any]) -> dict[str, Any]:
     """What is recorded of a batch; None where it is not known."""
-    named = {name: stats.get(name) for name in ("tuples", "rows", "seconds", "state_bytes", "skipped", "unmatched")}
+    views = stats.get("views")
+    known = stats | {"state_bytes": views and sum(view["bytes"] for view in views.values())}
+    named = {name: known.get(name) for name in ("tuples", "rows", "seconds", "state_bytes", "skipped", "unmatched")}
     stages = {name.removesuffix(_STAGE): value for name, value in stats.items() if name.endswith(_STAGE)}
     shape = {"mapping": stats.get("mapping"), "ilf": stats.get("ilf")}
-    return {"batch": number} | named | {"stages": stages} | shape
+    return {"batch": number} | named | {"stages": stages, "views": views} | shape
 
 
 def _recorded(path: Path) -> set[tuple[int, int]]:

@@ -17,8 +17,8 @@ class Sink(Protocol):
         """A batch is done: the printed rows that went and came (None in a run that only wants the final result).
 
         `stats`: tuples (read), skipped (rows left out), unmatched (deletes of rows that were not there), rows (printed
-        changes), seconds (of the whole batch), total_tuples, state_bytes, and seconds by stage. NB: after a crash the
-        same batch may come again, with the same rows.
+        changes), seconds (of the whole batch), total_tuples, seconds by stage, and where it was measured, `views` (see
+        `Store.usage`). NB: after a crash the same batch may come again, with the same rows.
         """
 
     def final(self, table: pa.Table) -> None:

@@ -70,10 +70,10 @@ class Store(Mapping[str, Pool]):
     def __len__(self) -> int:
         return len(self._pools)
 
-    @property
-    def nbytes(self) -> int:
-        """Memory spoken for, indexes and room to grow included."""
-        return self.dictionary.nbytes + sum(pool.nbytes for pool in self.values())
+    def usage(self) -> dict[str, dict[str, int]]:
+        """By pool, and for the strings of all: records, bytes in use, and bytes of each part."""
+        parts = {name: pool.usage for name, pool in self.items()} | {"strings": self.dictionary.usage}
+        return {name: {"records": p.pop("records"), "bytes": sum(p.values()), **p} for name, p in parts.items()}
 
     @property
     def live_nbytes(self) -> int:
