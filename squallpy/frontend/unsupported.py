@@ -92,7 +92,7 @@ NODES: dict[str, Unsupported] = {
     "Lateral": Unsupported("LATERAL", "LATERAL"),
     "Unnest": Unsupported("UNNEST", "UNNEST"),
     "Values": Unsupported("VALUES", "VALUES"),
-    "Tuple": Unsupported("a row value (a, b)"),
+    "Tuple": Unsupported("a row value (a, b) here", "", "it goes with =, <> and IN"),
     "RegexpLike": Unsupported("RLIKE", "RLIKE"),
     "SimilarTo": Unsupported("SIMILAR TO", "SIMILAR"),
     "IntDiv": Unsupported("DIV", "DIV"),

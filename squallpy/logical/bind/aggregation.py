@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -12,6 +13,9 @@ from squallpy.logical.bind.derived import DERIVED
 from squallpy.logical.coerce import coerce
 from squallpy.logical.expressions import Column, Expr, Literal, children, rebuild
 from squallpy.logical.nodes import Agg, Aggregate, Node, Project, Union
+
+if TYPE_CHECKING:
+    from squallpy.logical.bind.subqueries import Subqueries
 
 PLAIN = ("SUM", "COUNT", "AVG", "MIN", "MAX")
 NAMES = (*PLAIN, *DERIVED)
@@ -24,6 +28,7 @@ class Aggregation:
     """The aggregates met so far, and whether of DISTINCT values, each with its column."""
 
     ctx: Context
+    subqueries: "Subqueries"  # those that arguments and keys read
     aggs: dict[tuple[Agg, bool], Column] = field(default_factory=dict)
 
     def column(self, function: str, arg: Expr | None, distinct: bool = False) -> Column:
@@ -44,6 +49,7 @@ class Aggregation:
 
     def over(self, plan: Node, keys: Items) -> Node:
         """The Aggregate with all of them."""
+        plan = self.subqueries.attach(plan)
         aggs = tuple((column, agg) for (agg, _), column in self.aggs.items())
         if not any(distinct for _, distinct in self.aggs):
             return Aggregate(plan, keys, aggs)

@@ -14,39 +14,47 @@ from squallpy.logical.bind.scalar import Scalars
 from squallpy.logical.bind.scope import Scope
 from squallpy.logical.bind.sets import SET_PARTS, bind_set
 from squallpy.logical.bind.sources import bind_from, bind_nested
-from squallpy.logical.bind.subqueries import Outer, Subqueries
+from squallpy.logical.bind.subqueries import Subqueries
+from squallpy.logical.bind.unnest import Outer
 from squallpy.logical.expressions import Column, Expr, Literal, columns
-from squallpy.logical.nodes import Aggregate, Filter, Join, Node
+from squallpy.logical.nodes import Aggregate, Filter, Node
 
 SELECT_PARTS = (
     "with_", "expressions", "distinct", "from_", "joins", "where", "group", "having", "order", "limit", "offset",
 )  # fmt: skip
 
 
-def bind_query(ctx: Context, node: exp.Expr, *, nested: bool = False, outer: Outer | None = None) -> Node:
-    """The plan of a query; `nested` ones may not sort or limit, and those with `outer` may name columns around them."""
+def bind_query(
+    ctx: Context, node: exp.Expr, *, nested: bool = False, limited: bool = False, outer: Outer | None = None
+) -> Node:
+    """The plan of a query.
+
+    `nested` ones are in no order, and have no LIMIT unless they are `limited`; those with `outer` may name columns
+    around them, and stand over its domain.
+    """
     while isinstance(node, exp.Subquery | exp.Paren):
         ctx.only(node, "this")
         node = node.this
     if not isinstance(node, exp.Select | exp.SetOperation):
         raise ctx.refuse(node)
     ctx.only(node, *(SELECT_PARTS if isinstance(node, exp.Select) else SET_PARTS))
-    if nested:
-        refuse_order(ctx, node)
-    ctx = with_queries(ctx, node)
-    return Block(ctx, node, outer).bind() if isinstance(node, exp.Select) else bind_set(ctx, node)
+    if nested and not limited:
+        refuse_limit(ctx, node)
+    ctx = with_queries(ctx, node, outer)
+    ordered = not nested or node.args.get("limit") is not None
+    if isinstance(node, exp.Select):
+        return Block(ctx, node, outer, ordered).bind()
+    return bind_set(ctx, node, outer, ordered)
 
 
-def refuse_order(ctx: Context, node: exp.Query) -> None:
-    for part, word in (("limit", "LIMIT"), ("offset", "OFFSET"), ("order", "ORDER")):
-        found = node.args.get(part)
+def refuse_limit(ctx: Context, node: exp.Query) -> None:
+    for word in ("LIMIT", "OFFSET"):
+        found = node.args.get(word.lower())
         if found is not None:
-            name = "ORDER BY" if word == "ORDER" else word
-            hint = "order the outer query" if word == "ORDER" else ""
-            raise ctx.refuse(found, Unsupported(f"{name} in a view or subquery", word, hint))
+            raise ctx.refuse(found, Unsupported(f"{word} in a view or subquery", word, "use MIN, MAX or HAVING"))
 
 
-def with_queries(ctx: Context, node: exp.Query) -> Context:
+def with_queries(ctx: Context, node: exp.Query, outer: Outer | None) -> Context:
     """The context in which the queries of WITH can be named; each is checked even where it is not used."""
     clause = node.args.get("with_")
     if clause is None:
@@ -59,9 +67,18 @@ def with_queries(ctx: Context, node: exp.Query) -> Context:
         if name.lower() in fresh:
             raise ctx.error("SQ2007", f'"{name}" is named twice in WITH', cte.args["alias"])
         fresh.add(name.lower())
-        bind_nested(ctx.rehearsal(), cte.this)
-        ctx = replace(ctx, ctes={**ctx.ctes, name.lower(): Common(cte.this, names, ctx)})
+        rehearse(ctx, cte.this, outer)
+        ctx = replace(ctx, ctes={**ctx.ctes, name.lower(): Common(cte.this, names, ctx, outer)})
     return ctx
+
+
+def rehearse(ctx: Context, node: exp.Expr, outer: Outer | None) -> None:
+    """Bind a query of WITH for its mistakes alone; what is unknown may be from around it."""
+    try:
+        bind_nested(ctx.rehearsal(), node)
+    except SquallError as error:
+        if outer is None or error.code not in ("SQ2001", "SQ2003"):
+            raise
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +97,11 @@ class Block:
     ctx: Context
     select: exp.Select
     outer: Outer | None = None
+    ordered: bool = True
     scope: Scope = field(default_factory=Scope)
     keys: dict[Expr, Column] = field(default_factory=dict)
     grouping: bool = False
+    below: set[int] = field(default_factory=set)  # the columns of subqueries that GROUP BY and aggregates read
     subqueries: Subqueries = field(init=False)
 
     def __post_init__(self) -> None:
@@ -90,16 +109,15 @@ class Block:
 
     def bind(self) -> Node:
         ctx, select = self.ctx, self.select
-        plan, self.scope = bind_from(ctx, select)
-        if self.outer:
-            self.scope.outer, plan = self.outer, Join(self.outer.domain, plan)
+        plan, self.scope = bind_from(ctx, select, self.outer)
         plan = self.where(plan)
-        aggregation = Aggregation(ctx)
+        aggregation = Aggregation(ctx, Subqueries(ctx))
         items = self.items(Scalars(ctx, self.scope, "SELECT", aggregation, subqueries=self.subqueries))
         self.group(items, aggregation)
         having = self.having(items, aggregation)
         order = bind_order(select.args.get("order"), items, self.seeing(items, aggregation, "ORDER BY"))
         group = select.args.get("group")
+        self.below = {id for waiting in aggregation.subqueries.waiting for id in waiting.made}
         self.grouping = group is not None or having is not None or bool(aggregation.aggs)
         if self.grouping:
             plan = self.subqueries.attach(self.aggregate(plan, aggregation), lambda expr: self.grouped(expr, select))
@@ -112,7 +130,7 @@ class Block:
         if select.args.get("distinct") is not None:
             plan, items, order = self.distinct(plan, items, order)
         outputs = tuple(self.output(item) for item in items)
-        plan = place_sort(plan, outputs, order)
+        plan = place_sort(plan, outputs, order if self.ordered else [])
         return bind_limit(ctx, select, plan)
 
     def where(self, plan: Node) -> Node:
@@ -159,8 +177,7 @@ class Block:
         aliases: dict[str, list[Expr]] = {}
         for item in items:
             aliases.setdefault(item.name.lower(), []).append(item.expr)
-        queries = self.subqueries if clause != "GROUP BY" else None
-        return Scalars(self.ctx, self.scope, clause, aggregation, aliases, subqueries=queries)
+        return Scalars(self.ctx, self.scope, clause, aggregation, aliases, subqueries=self.subqueries)
 
     def group(self, items: list[Item], aggregation: Aggregation) -> None:
         """GROUP BY: expressions, positions, or names of the select list where no column is called so."""
@@ -177,12 +194,13 @@ class Block:
                 expr = scalars.bind(node)
             if columns(expr) & set(aggregation.aggs.values()):
                 raise self.ctx.error("SQ2009", "GROUP BY cannot name an aggregate", node)
-            if any(c.id in self.subqueries.made for c in columns(expr)):
-                raise self.ctx.refuse(node, Unsupported("GROUP BY a subquery"))
             if expr not in self.keys:
                 selected = next((i.name for i in items if i.expr == expr), str(expr))
                 name = expr.name if isinstance(expr, Column) else selected
                 self.keys[expr] = self.ctx.column(name, expr.type, expr.nullable)
+
+        read = {c.id for expr in self.keys for c in columns(expr)}
+        aggregation.subqueries.waiting += self.subqueries.split(lambda waiting: bool(waiting.made & read)).waiting
 
     def having(self, items: list[Item], aggregation: Aggregation) -> Expr | None:
         clause = self.select.args.get("having")
@@ -198,7 +216,7 @@ class Block:
         """The expression over the columns of the Aggregate; SQ2006 if it needs one that is not grouped."""
         result = replace_known(expr, self.keys)
         inputs = {c.id for source in self.scope.sources for c in source.columns}
-        inputs |= {c.id for c in self.scope.merged.values()}
+        inputs |= {c.id for c in self.scope.merged.values()} | self.below
         stray = {c.id: c for c in columns(result) if c.id in inputs}
         if stray:
             place = next((n for n in outside_aggregates(node) if self.stands_for(n, stray)), node)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -13,14 +14,19 @@ from squallpy.frontend.select import SelectText
 from squallpy.frontend.unsupported import CLAUSES, NODES, Unsupported
 from squallpy.logical.expressions import Column
 
+if TYPE_CHECKING:
+    from squallpy.logical.bind.unnest import Outer
+
 
 @dataclass(frozen=True, slots=True)
 class Common:
-    """A WITH query: its AST, the names of its columns if given, and the WITH queries that it may use itself."""
+    """A WITH query: its AST, the names of its columns if given, the WITH queries that it may use itself, and what is
+    around the query that it belongs to."""
 
     query: exp.Expr
     columns: tuple[str, ...]
     context: "Context"
+    outer: "Outer | None" = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from sqlglot import exp
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BOOLEAN, NULL, VARCHAR, Kind, Type
 from squallpy.frontend.typenames import named_type
-from squallpy.frontend.unsupported import Unsupported
+from squallpy.frontend.unsupported import NODES, Unsupported
 from squallpy.logical.bind import temporal
 from squallpy.logical.bind.aggregation import Aggregation
 from squallpy.logical.bind.context import Context
@@ -62,7 +62,8 @@ class Scalars:
 
     def inner(self) -> "Scalars":
         """The same for the arguments of an aggregate: columns only, no further aggregates."""
-        return replace(self, clause="an aggregate", aggregation=None, aliases={}, subqueries=None)
+        below = self.aggregation.subqueries if self.aggregation else None
+        return replace(self, clause="an aggregate", aggregation=None, aliases={}, subqueries=below)
 
     def comparands(self, nodes: list[exp.Expr]) -> list[Expr]:
         """Expressions to be compared; text constants beside a DATE or TIMESTAMP are read as such."""
@@ -167,7 +168,21 @@ COMPARISONS = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: "
 def comparison(s: Scalars, node: exp.Binary) -> Expr:
     if isinstance(node.expression, exp.Any | exp.All):
         return quantified(s, node, node.expression)
+    if isinstance(node, exp.EQ | exp.NEQ) and isinstance(node.this, exp.Tuple):
+        same = rows_equal(s, node.this, node.expression)
+        return same if isinstance(node, exp.EQ) else call("not", same)
     return call(COMPARISONS[type(node)], *s.comparands([node.this, node.expression]))
+
+
+def rows_equal(s: Scalars, left: exp.Expr, right: exp.Expr) -> Expr:
+    """(a, b) = (c, d)  →  a = c AND b = d"""
+    if not isinstance(right, exp.Tuple):
+        raise s.ctx.refuse(right if isinstance(right, exp.Subquery) else left, NODES["Tuple"])
+    if len(left.expressions) != len(right.expressions):
+        message = f"a row of {len(left.expressions)} values with one of {len(right.expressions)}"
+        raise s.ctx.error("SQ2005", message, right)
+    pairs = zip(left.expressions, right.expressions, strict=True)
+    return conjunction([call("=", *s.comparands(list(pair))) for pair in pairs])
 
 
 @handles(exp.NullSafeNEQ, args="this expression")
@@ -185,8 +200,8 @@ def quantified(s: Scalars, node: exp.Binary, quantifier: exp.Any | exp.All) -> E
     if operator not in OPPOSITE:
         raise s.ctx.refuse(node)
     if isinstance(quantifier, exp.Any):
-        return queries.member(s.scope, operator, value, query)
-    return call("not", queries.member(s.scope, OPPOSITE[operator], value, query))
+        return queries.member(s.scope, operator, [value], query)
+    return call("not", queries.member(s.scope, OPPOSITE[operator], [value], query))
 
 
 def queries_of(s: Scalars, node: exp.Expr) -> "Subqueries":
@@ -231,7 +246,10 @@ def between(s: Scalars, node: exp.Between) -> Expr:
 def membership(s: Scalars, node: exp.In) -> Expr:
     """x IN (…): one call over constants; otherwise a disjunction of equalities. x IN (query) is x = ANY (query)."""
     if node.args.get("query") is not None:
-        return queries_of(s, node).member(s.scope, "=", s.bind(node.this), node.args["query"])
+        values = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
+        return queries_of(s, node).member(s.scope, "=", [s.bind(value) for value in values], node.args["query"])
+    if isinstance(node.this, exp.Tuple):
+        return disjunction([rows_equal(s, node.this, option) for option in node.expressions])
     value, *options = s.comparands([node.this, *node.expressions])
     if all(isinstance(option, Literal) for option in options):
         return call("in", value, *options)

@@ -10,7 +10,7 @@ from squallpy.logical.bind.context import Context
 from squallpy.logical.expressions import Column
 
 if TYPE_CHECKING:
-    from squallpy.logical.bind.subqueries import Outer
+    from squallpy.logical.bind.unnest import Outer
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from squallpy.logical.bind.ordering import bind_limit, bind_order, place_sort
 from squallpy.logical.bind.scalar import Scalars
 from squallpy.logical.bind.scope import Scope, Source
 from squallpy.logical.bind.sources import bind_nested
+from squallpy.logical.bind.unnest import Outer
 from squallpy.logical.coerce import exactly, unify
 from squallpy.logical.expressions import Column, Expr, Literal
 from squallpy.logical.functions import call, case
@@ -31,18 +32,18 @@ class Output:
     expr: Expr
 
 
-def bind_set(ctx: Context, node: exp.SetOperation) -> Node:
+def bind_set(ctx: Context, node: exp.SetOperation, outer: Outer | None = None, ordered: bool = True) -> Node:
     """The plan of a set operation with its ORDER BY and LIMIT."""
-    plan = unite(ctx, node) if isinstance(node, exp.Union) else count(ctx, node)
+    plan = unite(ctx, node, outer) if isinstance(node, exp.Union) else count(ctx, node, outer)
     outputs = tuple((ctx.column(c.name, c.type, c.nullable), c) for c in plan.output)
     scalars = Scalars(ctx, Scope([Source("", plan.output)]), "ORDER BY")
     order = bind_order(node.args.get("order"), [Output(c) for c in plan.output], scalars)
-    return bind_limit(ctx, node, place_sort(plan, outputs, order))
+    return bind_limit(ctx, node, place_sort(plan, outputs, order if ordered else []))
 
 
-def unite(ctx: Context, node: exp.Union) -> Node:
+def unite(ctx: Context, node: exp.Union, outer: Outer | None) -> Node:
     distinct = bool(node.args["distinct"])
-    plan = union(ctx, node, operands(ctx, node.this, distinct) + operands(ctx, node.expression, distinct))
+    plan = union(ctx, node, operands(ctx, node.this, distinct) + operands(ctx, node.expression, distinct), outer)
     return Aggregate(plan, grouped(ctx, plan.output), ()) if distinct else plan
 
 
@@ -55,9 +56,9 @@ def operands(ctx: Context, node: exp.Expr, distinct: bool) -> list[exp.Expr]:
     return operands(ctx, node.this, distinct) + operands(ctx, node.expression, distinct)
 
 
-def count(ctx: Context, node: exp.SetOperation) -> Node:
+def count(ctx: Context, node: exp.SetOperation, outer: Outer | None) -> Node:
     """INTERSECT and EXCEPT."""
-    plan = union(ctx, node, [node.this, node.expression], marked=True)
+    plan = union(ctx, node, [node.this, node.expression], outer, marked=True)
     *columns, first, second = plan.output
     n, m = ctx.column("n", BIGINT, False), ctx.column("m", BIGINT, False)
     counted = Aggregate(plan, grouped(ctx, tuple(columns)), ((n, Agg("count", first)), (m, Agg("count", second))))
@@ -71,12 +72,14 @@ def count(ctx: Context, node: exp.SetOperation) -> Node:
     return Project(rows, tuple((ctx.column(c.name, c.type, c.nullable), c) for c in rows.output[:-2]))
 
 
-def union(ctx: Context, node: exp.SetOperation, queries: list[exp.Expr], marked: bool = False) -> Union:
+def union(
+    ctx: Context, node: exp.SetOperation, queries: list[exp.Expr], outer: Outer | None, marked: bool = False
+) -> Union:
     """The rows of all queries, under the names of the first and of common types.
 
     `marked`: with a column for each query besides, which is NULL but for its own rows.
     """
-    plans = [bind_nested(ctx, query) for query in queries]
+    plans = [bind_nested(ctx, query, outer) for query in queries]
     word = node.key.upper()
     for query, plan in zip(queries[1:], plans[1:], strict=True):
         if len(plan.output) != len(plans[0].output):

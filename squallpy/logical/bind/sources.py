@@ -1,6 +1,6 @@
 """FROM → a join tree over scans, views and subqueries, and the scope that names its columns."""
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
@@ -11,45 +11,119 @@ from squallpy.frontend.unsupported import JOINS, NODES, Unsupported
 from squallpy.logical.bind.context import Common, Context
 from squallpy.logical.bind.scalar import Scalars
 from squallpy.logical.bind.scope import Scope, Source
-from squallpy.logical.expressions import TRUE, Column, Expr, Literal, conjunction
+from squallpy.logical.bind.subqueries import Subqueries
+from squallpy.logical.bind.unnest import Domain, Inner, Outer, has_domain, seen_from
+from squallpy.logical.expressions import TRUE, Column, Expr, Literal, columns, conjunction
 from squallpy.logical.functions import call, coalesce
-from squallpy.logical.nodes import AntiJoin, Join, LeftJoin, Node, Project, Scan, SemiJoin, Union
+from squallpy.logical.nodes import AntiJoin, Filter, Join, LeftJoin, Node, Project, Scan, SemiJoin, Union
 
 
-def bind_from(ctx: Context, select: exp.Select) -> tuple[Node, Scope]:
-    """The join tree of a query block, left to right as written, and its scope."""
+def bind_from(ctx: Context, select: exp.Select, outer: Outer | None = None) -> tuple[Node, Scope]:
+    """The join tree of a query block, left to right as written, and its scope; with `outer`, over its domain."""
     start = select.args.get("from_")
     if start is None:
         raise ctx.refuse(select, Unsupported("SELECT without FROM", "SELECT"))
     ctx.only(start, "this")
-    scope = Scope()
-    plan = bind_source(ctx, start.this, scope)
+    scope = Scope(outer=outer)
+    first = bind_source(ctx, start.this, scope, Scope(outer=outer))
+    joins = From(ctx, scope, first.plan, Subqueries(ctx))
+    if outer and first.domain.columns:
+        joins.plan = Join(outer.domain, *first.joined(outer.domain))
     for join in select.args.get("joins") or []:
-        plan = bind_join(ctx, join, plan, scope)
-    return plan, scope
+        joins.add(join)
+    joins.stand()
+    joins.settle()
+    return joins.plan, scope
 
 
-def bind_join(ctx: Context, join: exp.Join, left: Node, scope: Scope) -> Node:
-    """One more source joined to what is there."""
-    kind = join_kind(ctx, join)
-    ctx.only(join, "this", "method", "side", "kind", "on", "using")
-    right_scope = Scope()
-    right = bind_source(ctx, join.this, right_scope)
-    (source,) = right_scope.sources
-    pairs = merged_pairs(ctx, join, scope, source)
-    scope.add(ctx, source, join.this)
-    conditions: list[Expr] = [call("=", ours, theirs) for ours, theirs in pairs.values()]
-    on = join.args.get("on")
-    if on is not None:
-        conditions.append(Scalars(ctx, scope, "ON").condition(on))
-    condition = conjunction(c for c in conditions if c != TRUE)
-    if kind in ("SEMI", "ANTI"):
-        scope.sources.pop()
-        return (SemiJoin if kind == "SEMI" else AntiJoin)(left, right, condition)
-    plan = joined(ctx, kind, left, right, condition)
-    plan = merge(ctx, kind, plan, pairs, scope)
-    scope.update(plan.output)
-    return plan
+@dataclass(slots=True)
+class From:
+    """FROM while it is bound.
+
+    `late` are conditions of inner joins that wait until FROM is done, with the subqueries of theirs: they are what
+    WHERE might say as well, and may read what is around the query.
+    """
+
+    ctx: Context
+    scope: Scope
+    plan: Node
+    subqueries: Subqueries
+    late: list[Expr] = field(default_factory=list)
+
+    @property
+    def around(self) -> frozenset[int]:
+        """The columns from around the query."""
+        return frozenset(c.id for c in self.scope.outer.domain.output) if self.scope.outer else frozenset()
+
+    def stand(self) -> None:
+        """Have the columns from around the query beside those of FROM so far."""
+        if self.scope.outer and not has_domain(self.plan):
+            self.plan = Join(self.scope.outer.domain, self.plan)
+
+    def settle(self) -> None:
+        """The rows that the late conditions let through."""
+        if self.late:
+            self.plan = Filter(self.subqueries.attach(self.plan), conjunction(self.late))
+            self.late = []
+
+    def add(self, join: exp.Join) -> None:
+        """One more source joined to what is there."""
+        ctx, scope, kind = self.ctx, self.scope, join_kind(self.ctx, join)
+        ctx.only(join, "this", "method", "side", "kind", "on", "using")
+        if kind in ("RIGHT", "FULL") and self.late:
+            self.stand()
+            self.settle()
+        right_scope = Scope()
+        inner = bind_source(ctx, join.this, right_scope, scope)
+        (source,) = right_scope.sources
+        pairs = merged_pairs(ctx, join, scope, source)
+        scope.add(ctx, source, join.this)
+        right, same = self.beside(inner)
+        conditions = [same, *(call("=", ours, theirs) for ours, theirs in pairs.values())]
+        on = join.args.get("on")
+        if on is not None:
+            queries = Subqueries(ctx)
+            conditions.append(Scalars(ctx, scope, "ON", subqueries=queries).condition(on))
+            right = self.condition(kind, conditions, queries, right, join)
+        if kind in ("RIGHT", "FULL") and has_domain(self.plan):
+            name = f"a {kind} JOIN beside columns from around the query"
+            raise ctx.refuse(join, Unsupported(name, kind, "write a LEFT JOIN"))
+        condition = conjunction(c for c in conditions if c != TRUE)
+        if kind in ("SEMI", "ANTI"):
+            scope.sources.pop()
+            self.plan = (SemiJoin if kind == "SEMI" else AntiJoin)(self.plan, right, condition)
+            return
+        plan = joined(ctx, kind, self.plan, right, condition)
+        self.plan = merge(ctx, kind, plan, pairs, scope)
+        scope.update(self.plan.output)
+
+    def beside(self, inner: Inner) -> tuple[Node, Expr]:
+        """A source, and how it is joined to what it reads columns of, if it does."""
+        reads = {c.id for theirs in inner.domain.columns for c in columns(theirs)}
+        if not reads:
+            return inner.plan, TRUE
+        if reads & self.around:
+            self.stand()
+        return inner.joined(self.plan)
+
+    def condition(self, kind: str, conditions: list[Expr], queries: Subqueries, right: Node, join: exp.Join) -> Node:
+        """Make the last condition, ON, one that can stand in the join: late, or with its subqueries on a side each."""
+        on = conditions[-1]
+        around = bool(self.around & {c.id for c in columns(on)}.union(*(w.reads for w in queries.waiting)))
+        if kind == "INNER":
+            if around or queries.waiting:
+                self.late.append(conditions.pop())
+                self.subqueries.waiting += queries.waiting
+            return right
+        if around:
+            self.stand()
+        left, there = ({c.id for c in node.output} for node in (self.plan, right))
+        self.plan = queries.split(lambda waiting: waiting.reads <= left).attach(self.plan)
+        right = queries.split(lambda waiting: waiting.reads <= there).attach(right)
+        if queries.waiting:
+            name = f"a subquery that reads both sides of a {kind} JOIN in its ON"
+            raise self.ctx.refuse(join.args["on"], Unsupported(name, "SELECT"))
+        return right
 
 
 def join_kind(ctx: Context, join: exp.Join) -> str:
@@ -99,7 +173,7 @@ def merged_pairs(ctx: Context, join: exp.Join, scope: Scope, right: Source) -> d
     for name in names:
         reference = exp.Column(this=name)
         reference.parent = join
-        pairs[name.name.lower()] = scope.resolve(ctx, reference), Scope([right]).resolve(ctx, reference)
+        pairs[name.name.lower()] = scope.own(ctx, reference), Scope([right]).own(ctx, reference)
     return pairs
 
 
@@ -117,13 +191,17 @@ def merge(ctx: Context, kind: str, plan: Node, pairs: dict[str, tuple[Column, Co
     return Project(plan, (*((c, c) for c in plan.output), *items)) if items else plan
 
 
-def bind_source(ctx: Context, node: exp.Expr, scope: Scope) -> Node:
-    """A table, view, WITH query or subquery in FROM."""
+def bind_source(ctx: Context, node: exp.Expr, scope: Scope, before: Scope) -> Inner:
+    """A table, view, WITH query or subquery in FROM; LATERAL ones may read the sources before them."""
+    alias = ""
     if isinstance(node, exp.Table):
-        plan, alias = bind_table(ctx, node)
+        inner, alias = bind_table(ctx, node, before.outer)
     elif isinstance(node, exp.Subquery):
         ctx.only(node, "this", "alias")
-        plan, alias = bind_nested(ctx, node.this), ""
+        inner = bind_derived(ctx, node.this, Scope(outer=before.outer) if before.outer else None)
+    elif isinstance(node, exp.Lateral) and isinstance(node.this, exp.Subquery):
+        ctx.only(node, "this", "alias")
+        inner = bind_derived(ctx, node.this, before)
     else:
         raise ctx.refuse(node)
     given = node.args.get("alias")
@@ -131,14 +209,23 @@ def bind_source(ctx: Context, node: exp.Expr, scope: Scope) -> Node:
         ctx.only(given, "this", "columns")
         alias = given.name or alias
         try:
-            plan = rename(plan, tuple(c.name for c in given.args.get("columns") or ()))
+            inner = replace(inner, plan=rename(inner.plan, tuple(c.name for c in given.args.get("columns") or ())))
         except SquallError as error:
             raise error.at(ctx.span(given)) from None
-    scope.add(ctx, Source(alias, plan.output), node)
-    return plan
+    scope.add(ctx, Source(alias, inner.plan.output), node)
+    return inner
 
 
-def bind_table(ctx: Context, node: exp.Table) -> tuple[Node, str]:
+def bind_derived(ctx: Context, node: exp.Expr, around: Scope | None) -> Inner:
+    """A query in FROM; one that reads columns of `around` stands over its domain."""
+    if around is None:
+        return Inner(ctx, bind_nested(ctx, node), Domain())
+    domain = Domain()
+    inner = Inner(ctx, bind_nested(ctx, node, Outer(around, domain)), domain)
+    return inner if domain.columns else replace(inner, plan=inner.joined(domain)[0])
+
+
+def bind_table(ctx: Context, node: exp.Table, outer: Outer | None) -> tuple[Inner, str]:
     """The plan of a name and the alias it has by default."""
     if not isinstance(node.this, exp.Identifier):
         raise ctx.refuse(node, NODES.get(type(node.this).__name__) or Unsupported("a table function"))
@@ -146,14 +233,14 @@ def bind_table(ctx: Context, node: exp.Table) -> tuple[Node, str]:
     name = node.name
     common = ctx.ctes.get(name.lower())
     if common is not None:
-        return bind_common(common, ctx), name
+        return bind_common(common, ctx, outer), name
     try:
         entry = ctx.catalog.find(name, ctx.ctes)
     except SquallError as error:
         raise error.at(ctx.span(node.this)) from None
     if isinstance(entry, View):
-        return bind_view(ctx, entry), entry.name
-    return scan(ctx, entry, node.alias or entry.name), entry.name
+        return Inner(ctx, bind_view(ctx, entry), Domain()), entry.name
+    return Inner(ctx, scan(ctx, entry, node.alias or entry.name), Domain()), entry.name
 
 
 def scan(ctx: Context, relation: Relation, alias: str) -> Scan:
@@ -170,17 +257,18 @@ def bind_view(ctx: Context, view: View) -> Node:
         raise error.at(view.span) from None
 
 
-def bind_common(common: Common, ctx: Context) -> Node:
-    """A WITH query, bound anew with new columns."""
-    inside = replace(common.context, ids=ctx.ids)
-    return rename(bind_nested(inside, common.query), common.columns)
+def bind_common(common: Common, ctx: Context, outer: Outer | None) -> Inner:
+    """A WITH query, bound anew with new columns, where `outer` is around the query that names it."""
+    around = seen_from(outer, common.outer)
+    inner = bind_derived(replace(common.context, ids=ctx.ids), common.query, Scope(outer=around) if around else None)
+    return replace(inner, plan=rename(inner.plan, common.columns))
 
 
-def bind_nested(ctx: Context, node: exp.Expr) -> Node:
+def bind_nested(ctx: Context, node: exp.Expr, outer: Outer | None = None) -> Node:
     """A query inside another."""
     from squallpy.logical.bind.block import bind_query
 
-    return bind_query(ctx, node, nested=True)
+    return bind_query(ctx, node, nested=True, outer=outer)
 
 
 def rename(plan: Node, names: tuple[str, ...]) -> Node:

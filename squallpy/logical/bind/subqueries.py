@@ -3,113 +3,48 @@
     … WHERE l_quantity < (SELECT 0.2 * AVG(l_quantity) FROM lineitem l WHERE l.l_partkey = p_partkey)
     →  LeftJoin(…, Aggregate by l_partkey, ON p_partkey = l_partkey), and the condition reads its column
 
-A query that names columns of the one around it stands over their *domain*: the distinct values that they have there,
-joined to its FROM and carried through its GROUP BYs. Where it equates each of them with something of its own, that
-takes the domain's place.
-
-Source: Neumann, Kemper, "Unnesting Arbitrary Queries", BTW 2015.
+What they read from around them is taken care of in `unnest`.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT, BOOLEAN, INT
 from squallpy.frontend.unsupported import Unsupported
 from squallpy.logical.bind.context import Context
+from squallpy.logical.bind.rows import at_nothing, has_one_row, has_row
 from squallpy.logical.bind.scope import Scope
+from squallpy.logical.bind.unnest import Domain, Inner, Outer, Rewrite
 from squallpy.logical.expressions import (
     FALSE,
     TRUE,
-    Call,
     Column,
     Expr,
     Literal,
     columns,
     conjunction,
-    conjuncts,
+    disjunction,
     not_null,
     substitute,
-    uncast,
 )
 from squallpy.logical.functions import call, case
-from squallpy.logical.nodes import (
-    Agg,
-    Aggregate,
-    ConditionalJoin,
-    Filter,
-    Join,
-    LeftJoin,
-    Node,
-    Project,
-    Sort,
-    Union,
-)
+from squallpy.logical.nodes import Agg, Aggregate, Filter, Join, LeftJoin, Limit, Node, Project, Sort
 from squallpy.logical.nulls import fold_nulls
 
-Rewrite = Callable[[Expr], Expr]
 Attach = Callable[[Node, Node, Rewrite], Node]  # plan so far, plan without any subquery, what it calls things → plan
+Pairs = Sequence[tuple[Expr, Column]]  # values and the columns of a query that they are compared with
 SEVERAL = Unsupported("a subquery that may return several rows", "SELECT", "use MIN, MAX or another aggregate")
 
 
-class Domain(Node):
-    """What a query being bound takes from around it: our columns, by the expressions there. No plan keeps it."""
-
-    lends = True
-
-    def __init__(self) -> None:
-        self.columns: dict[Expr, Column] = {}
-
-    @property
-    def output(self) -> tuple[Column, ...]:
-        return tuple(self.columns.values())
-
-
 @dataclass(frozen=True, slots=True)
-class Outer:
-    """What stands around a query: a scope, and the domain of what is taken from it."""
+class Waiting:
+    """A subquery to be joined: the columns that it reads there, those that it adds, by id, and the join."""
 
-    scope: Scope
-    domain: Domain
-
-    def resolve(self, ctx: Context, node: exp.Column) -> Column:
-        """A column there, under a name of ours; SQ2001, SQ2002 or SQ2003 if there is none."""
-        column = self.scope.resolve(ctx, node)
-        if column not in self.domain.columns:
-            self.domain.columns[column] = ctx.column(column.name, column.type, column.nullable)
-        return self.domain.columns[column]
-
-
-@dataclass(frozen=True, slots=True)
-class Inner:
-    """A bound subquery, not yet joined."""
-
-    plan: Node
-    domain: Domain
-
-    def joined(self, plan: Node, rewrite: Rewrite) -> tuple[Node, Expr]:
-        """The subquery free of outer columns, and the condition by which it is joined to `plan`."""
-        if not self.domain.columns:
-            return carry(self.plan, {}, lambda below: below), TRUE
-        own = equated(self.plan, self.domain)
-        if len(own) == len(self.domain.columns):
-            named = {
-                ours: replace(ours, type=own[ours].type, nullable=own[ours].nullable)
-                for ours in self.domain.columns.values()
-            }
-            inner = carry(
-                self.plan,
-                named,
-                lambda below: Project(below, (*((c, c) for c in below.output), *((named[c], own[c]) for c in own))),
-            )
-            pairs = [call("=", rewrite(theirs), named[ours]) for theirs, ours in self.domain.columns.items()]
-            return inner, conjunction(pairs)
-        keys = tuple((ours, rewrite(theirs)) for theirs, ours in self.domain.columns.items())
-        values = Aggregate(narrowed(plan, {c.id for _, expr in keys for c in columns(expr)}), keys, ())
-        inner = carry(self.plan, {c: c for c in self.domain.columns.values()}, lambda below: Join(values, below))
-        return inner, conjunction(Call("<=>", (theirs, ours), BOOLEAN, False) for ours, theirs in keys)
+    reads: frozenset[int]
+    made: frozenset[int]
+    attach: Attach
 
 
 @dataclass(slots=True)
@@ -117,51 +52,58 @@ class Subqueries:
     """The subqueries of a clause: joins that wait for the plan that the clause reads."""
 
     ctx: Context
-    waiting: list[Attach] = field(default_factory=list)
-    made: set[int] = field(default_factory=set)  # the columns that they add
+    waiting: list[Waiting] = field(default_factory=list)
+    known: dict[exp.Expr, Expr] = field(default_factory=dict)  # what is written twice is one subquery
 
     def attach(self, plan: Node, rewrite: Rewrite = lambda expr: expr) -> Node:
         """The plan with all that is waiting joined to it; `rewrite` says what the plan calls the scope's columns."""
         base = plan
-        for attach in self.waiting:
-            plan = attach(plan, base, rewrite)
+        for waiting in self.waiting:
+            plan = waiting.attach(plan, base, rewrite)
         self.waiting.clear()
         return plan
 
-    def bind(self, scope: Scope, node: exp.Expr) -> Inner:
+    def split(self, chosen: Callable[[Waiting], bool]) -> "Subqueries":
+        """Those that are chosen, which wait here no longer."""
+        mine = [waiting for waiting in self.waiting if chosen(waiting)]
+        self.waiting = [waiting for waiting in self.waiting if waiting not in mine]
+        return Subqueries(self.ctx, mine)
+
+    def wait(self, inner: Inner, made: Iterable[Column], attach: Attach, values: Iterable[Expr] = ()) -> None:
+        """Join a subquery later, which reads `values` besides what it takes from around it."""
+        reads = frozenset(c.id for expr in (*inner.domain.columns, *values) for c in columns(expr))
+        self.waiting.append(Waiting(reads, frozenset(c.id for c in made), attach))
+
+    def bind(self, scope: Scope, node: exp.Expr, *, limited: bool = False) -> Inner:
+        """A subquery; one that is `limited` may end in a LIMIT, which is then at the top of its plan."""
         from squallpy.logical.bind.block import bind_query
 
         domain = Domain()
-        plan = bind_query(self.ctx, node, nested=True, outer=Outer(scope, domain))
-        if not has_domain(plan):  # a set operation
-            plan = Project(Join(domain, plan), tuple((c, c) for c in plan.output))
-        return Inner(plan, domain)
+        plan = bind_query(self.ctx, node, nested=True, limited=limited, outer=Outer(scope, domain))
+        return Inner(self.ctx, plan, domain)
 
     def column(self, name: str, expr: Expr) -> Column:
         """A column that a join will add."""
-        column = self.ctx.column(name, expr.type, True)
-        self.made.add(column.id)
-        return column
+        return self.ctx.column(name, expr.type, True)
 
     def scalar(self, scope: Scope, node: exp.Expr) -> Expr:
         """The one value of a query; NULL if it has no row."""
-        inner = self.bind(scope, node)
+        if node not in self.known:
+            self.known[node] = self._scalar(scope, node)
+        return self.known[node]
+
+    def _scalar(self, scope: Scope, node: exp.Expr) -> Expr:
+        inner = self.bind(scope, node, limited=True)
         if len(inner.plan.output) != 1:
             raise self.ctx.error("SQ2005", f"a subquery of {len(inner.plan.output)} columns is no value", node)
+        inner = self.single(inner, node)
         (value,) = inner.plan.output
-        nothing = at_nothing(inner.plan)
-        if nothing is None:
-            raise self.ctx.refuse(node, SEVERAL)
-        outside = {ours.id: theirs for theirs, ours in inner.domain.columns.items()}
-        default = fold_nulls(substitute(nothing[value.id], outside))
-        if columns(default) - {c for theirs in outside.values() for c in columns(theirs)}:
-            raise self.ctx.refuse(node, Unsupported("a subquery in an aggregating one that is correlated", "SELECT"))
-        always = not inner.domain.columns and not any(isinstance(n, Filter) for n in above(inner.plan))
-        shown = self.column(value.name, value)
-        marker = self.column("found", TRUE)
+        default = self.default(inner, value)
+        always = not inner.domain.columns and has_row(inner.plan)
+        shown, marker = self.column(value.name, value), self.column("found", TRUE)
 
         def attach(plan: Node, base: Node, rewrite: Rewrite) -> Node:
-            below, on = inner.joined(base, rewrite)
+            below, on = inner.joined(base, rewrite, lax=default is not None)
             items: tuple[tuple[Column, Expr], ...] = (
                 *((c, c) for c in below.output if c.id != value.id),
                 (shown, value),
@@ -170,17 +112,63 @@ class Subqueries:
             right = Project(below, items)
             return Join(plan, right) if always else LeftJoin(plan, right, on)
 
-        self.waiting.append(attach)
-        if always or default == Literal(None, default.type):
+        self.wait(inner, (shown, marker), attach)
+        if always or default is None or default == Literal(None, default.type):
             return shown
         return case([(not_null(marker), shown)], default)
 
+    def single(self, inner: Inner, node: exp.Expr) -> Inner:
+        """A query of at most one row; LIMIT 1 of the values in order is the least or greatest."""
+        plan, domain = inner.plan, inner.domain
+        if isinstance(plan, Limit) and plan.count != 0 and plan.offset == 0:
+            match plan:
+                case Limit(Sort(Project(_, ((value, _),)) as values, ((key, descending, nulls_first), *_)), 1):
+                    plan = self.first(values, value, descending, nulls_first) if key == value else plan.child
+                case Limit(child):
+                    plan = child
+        if not has_one_row(plan, frozenset(c.id for c in domain.output)):
+            raise self.ctx.refuse(node, SEVERAL)
+        return Inner(self.ctx, plan, domain)
+
+    def first(self, values: Node, value: Column, descending: bool, nulls_first: bool) -> Node:
+        """SELECT x … ORDER BY x LIMIT 1   →   SELECT MIN(x) …, but NULL if there is one and NULLs come first"""
+        function = "max" if descending else "min"
+        best, out = (self.ctx.column(value.name, value.type, True) for _ in range(2))
+        rows, present = self.ctx.column("rows", BIGINT, False), self.ctx.column("values", BIGINT, False)
+        if not (nulls_first and value.nullable):
+            return Project(Aggregate(values, (), ((best, Agg(function, value)),)), ((out, best),))
+        aggs = (best, Agg(function, value)), (rows, Agg("count", None)), (present, Agg("count", value))
+        shown = case([(call("=", rows, present), best)], Literal(None, value.type))
+        return Project(Aggregate(values, (), aggs), ((out, shown),))
+
+    def default(self, inner: Inner, value: Column) -> Expr | None:
+        """What an aggregating query is where its FROM has no row, if that is known without another subquery."""
+        nothing = at_nothing(inner.plan)
+        if nothing is None:
+            return None
+        outside = {ours.id: theirs for theirs, ours in inner.domain.columns.items()}
+        default = fold_nulls(substitute(nothing[value.id], outside))
+        known = {c for theirs in outside.values() for c in columns(theirs)}
+        return default if columns(default) <= known else None
+
     def exists(self, scope: Scope, node: exp.Expr) -> Expr:
         """EXISTS (query), never NULL."""
-        return self.found(self.bind(scope, node))
+        if node not in self.known:
+            self.known[node] = self._exists(scope, node)
+        return self.known[node]
 
-    def found(self, inner: Inner, within: Expr = TRUE, equal: tuple[Expr, Column] | None = None) -> Expr:
-        """TRUE where the subquery has a row for which `within` is TRUE, and a value there equals a column of it."""
+    def _exists(self, scope: Scope, node: exp.Expr) -> Expr:
+        inner = self.bind(scope, node, limited=True)
+        if isinstance(inner.plan, Limit):
+            if inner.plan.offset:
+                raise self.ctx.refuse(node, Unsupported("OFFSET in EXISTS", "OFFSET"))
+            if inner.plan.count == 0:
+                return FALSE
+            inner = Inner(self.ctx, inner.plan.child, inner.domain)
+        return TRUE if has_row(inner.plan) else self.found(inner)
+
+    def found(self, inner: Inner, within: Expr = TRUE, equal: Pairs = ()) -> Expr:
+        """TRUE where the subquery has a row for which `within` is TRUE, and values there equal columns of it."""
         marker = self.column("found", TRUE)
 
         def attach(plan: Node, base: Node, rewrite: Rewrite) -> Node:
@@ -188,143 +176,64 @@ class Subqueries:
             if within != TRUE:
                 below = Filter(below, within)
             mine = {c.id: c for c in below.output}
-            kept = [mine[c.id] for c in inner.domain.columns.values()]
-            if equal is not None:
-                kept.append(mine[equal[1].id])
-                on = conjunction(c for c in (on, call("=", rewrite(equal[0]), kept[-1])) if c != TRUE)
+            kept = [mine[c.id] for c in (*inner.domain.output, *(option for _, option in equal))]
+            pairs = [call("=", rewrite(value), mine[option.id]) for value, option in equal]
+            on = conjunction(c for c in (on, *pairs) if c != TRUE)
+            kept = list(dict.fromkeys(kept))
             grouped = Aggregate(below, tuple((c, c) for c in kept) or ((self.column("one", TRUE), TRUE),), ())
             return LeftJoin(plan, Project(grouped, (*((c, c) for c in grouped.output), (marker, TRUE))), on)
 
-        self.waiting.append(attach)
+        self.wait(inner, [marker], attach, [value for value, _ in equal])
         return not_null(marker)
 
-    def member(self, scope: Scope, operator: str, value: Expr, node: exp.Expr) -> Expr:
-        """value operator ANY (query): TRUE if it holds for a row; else NULL if it is NULL for one; else FALSE."""
+    def member(self, scope: Scope, operator: str, values: list[Expr], node: exp.Expr) -> Expr:
+        """values operator ANY (query): TRUE if it holds for a row; else NULL if it is NULL for one; else FALSE."""
         inner = self.bind(scope, node)
-        if len(inner.plan.output) != 1:
-            raise self.ctx.error("SQ2005", f"IN and ANY take a query of one column, not {len(inner.plan.output)}", node)
-        (option,) = inner.plan.output
+        options = inner.plan.output
+        if len(options) != len(values):
+            columns = f"{len(values)} column{'s' * (len(values) > 1)}"
+            raise self.ctx.error("SQ2005", f"IN and ANY take a query of {columns} here, not {len(options)}", node)
+        pairs = list(zip(values, options, strict=True))
         if operator == "=":
-            found = self.found(inner, equal=(value, option))
+            for value, option in pairs:
+                call("=", value, option)  # NB: are they of types that can be compared?
+            found = self.found(inner, equal=pairs)
         else:  # the comparison goes inside, with the value as one more thing from around
-            given = inner.domain.columns[value] = self.ctx.column("given", value.type, value.nullable)
-            found = self.found(inner, within=call(operator, given, option))
-        if not value.nullable and not option.nullable:
+            found = self.found(inner, within=conjunction(call(operator, a, b) for a, b in self.given(inner, pairs)))
+        if not any(e.nullable for pair in pairs for e in pair):
             return found
         again = self.bind(scope, node)
-        (option,) = again.plan.output
-        rows, nulls = self.column("rows", Literal(0, BIGINT)), self.column("values", Literal(0, BIGINT))
+        if len(values) > 1:
+            unknown = self.unknown(again, list(zip(values, again.plan.output, strict=True)))
+            return case([(found, TRUE), (unknown, Literal(None, BOOLEAN))], FALSE)
+        (value,), (option,) = values, again.plan.output
+        rows, present = self.column("rows", Literal(0, BIGINT)), self.column("values", Literal(0, BIGINT))
 
         def attach(plan: Node, base: Node, rewrite: Rewrite) -> Node:
             below, same = again.joined(base, rewrite)
             mine = {c.id: c for c in below.output}
-            keys = tuple((mine[c.id], mine[c.id]) for c in again.domain.columns.values())
-            counts = (rows, Agg("count", None)), (nulls, Agg("count", mine[option.id]))
+            keys = tuple((mine[c.id], mine[c.id]) for c in again.domain.output)
+            counts = (rows, Agg("count", None)), (present, Agg("count", mine[option.id]))
             return LeftJoin(plan, Aggregate(below, keys, counts), same)
 
-        self.waiting.append(attach)
+        self.wait(again, (rows, present), attach)
         empty = call("or", call("is_null", rows), call("=", rows, Literal(0, INT)))
-        unknown = call("or", call("is_null", value), call("<", nulls, rows))
+        unknown = call("or", call("is_null", value), call("<", present, rows))
         return case([(found, TRUE), (empty, FALSE), (unknown, Literal(None, BOOLEAN))], FALSE)
 
+    def unknown(self, inner: Inner, pairs: Pairs) -> Expr:
+        """Is there a row that equals the values, but for NULLs here or there?"""
+        tests = []
+        for given, option in self.given(inner, pairs):
+            nulls = [call("is_null", side) for side in (given, option) if side.nullable]
+            tests.append(disjunction((*nulls, call("=", given, option))))
+        return self.found(inner, within=conjunction(tests))
 
-def narrowed(plan: Node, needed: set[int]) -> Node:
-    """The least input of a plan that has some columns: its rows have all values that the plan's have, perhaps more."""
-    sides: tuple[Node, ...]
-    match plan:
-        case Join(left, right):
-            sides = (left, right)
-        case ConditionalJoin(left):
-            sides = (left,)
-        case Filter(child):
-            found = narrowed(child, needed)
-            return plan if found is child else found
-        case _:
-            return plan
-    return next((narrowed(side, needed) for side in sides if needed <= {c.id for c in side.output}), plan)
-
-
-def has_domain(node: Node) -> bool:
-    return isinstance(node, Domain) or any(has_domain(child) for child in node.inputs)
-
-
-def above(node: Node) -> Iterator[Node]:
-    """A plan's chain of operators of one input, top first."""
-    while len(node.inputs) == 1:
-        yield node
-        (node,) = node.inputs
-
-
-def equated(plan: Node, domain: Domain) -> dict[Column, Expr]:
-    """The domain's columns that the query equates with expressions of its own FROM, before it groups."""
-    path = list(walk_to_domain(plan))
-    base = path[-1]
-    assert isinstance(base, Join)
-    own, ours = {c.id for c in base.right.output}, {c.id: c for c in domain.columns.values()}
-    found: dict[Column, Expr] = {}
-    for node in reversed(path):
-        if isinstance(node, Aggregate | Project | Union):
-            break
-        for conjunct in conjuncts(node.predicate) if isinstance(node, Filter) else ():
-            match conjunct:
-                case Call("=", (a, b)):
-                    for one, other in ((a, b), (b, a)):
-                        column, read = uncast(one), {c.id for c in columns(other)}
-                        if isinstance(column, Column) and column.id in ours and read and read <= own:
-                            found.setdefault(ours[column.id], other)
-    return found
-
-
-def walk_to_domain(node: Node) -> Iterator[Node]:
-    """The operators from the top of a query to the join with its domain."""
-    while True:
-        yield node
-        if isinstance(node, Join) and isinstance(node.left, Domain):
-            return
-        node = next(child for child in node.inputs if has_domain(child))
-
-
-def carry(node: Node, named: dict[Column, Column], base: Callable[[Node], Node]) -> Node:
-    """The query with `base` in the place of its join with the domain, whose columns come out at the top."""
-    if not has_domain(node):
-        return node
-    more = tuple((c, c) for c in named.values())
-
-    def below(child: Node) -> Node:
-        return carry(child, named, base)
-
-    match node:
-        case Join(Domain(), right):
-            return base(right)
-        case Filter(child, predicate):
-            return Filter(below(child), predicate)
-        case Sort(child, keys):
-            return Sort(below(child), keys)
-        case Project(child, items):
-            return Project(below(child), (*items, *more))
-        case Aggregate(child, keys, aggs):
-            return Aggregate(below(child), (*keys, *more), aggs)
-        case Join() | ConditionalJoin() if has_domain(node.left):
-            return replace(node, left=below(node.left), right=carry(node.right, {}, base))
-        case Union(children, columns):
-            return Union(tuple(map(below, children)), (*columns, *named.values()))
-    raise SquallError("SQ3001", "a correlated subquery of this form is not supported yet")
-
-
-def at_nothing(node: Node) -> dict[int, Expr] | None:
-    """What a query's columns are if its FROM has no row; None if it need not have one row then."""
-    match node:
-        case Project(child, items):
-            found = at_nothing(child)
-            return None if found is None else {c.id: substitute(expr, found) for c, expr in items}
-        case Filter(child, predicate):
-            found = at_nothing(child)
-            if found is None:
-                return None
-            kept = fold_nulls(substitute(predicate, found))
-            return {id: case([(kept, value)], Literal(None, value.type)) for id, value in found.items()}
-        case Aggregate(_, (), aggs):
-            return {c.id: Literal(0 if agg.function == "count" else None, c.type) for c, agg in aggs}
-        case Join(left, _, None) | LeftJoin(left):
-            return at_nothing(left)
-    return None
+    def given(self, inner: Inner, pairs: Pairs) -> Pairs:
+        """The values as columns that the subquery takes from around it."""
+        found = []
+        for value, option in pairs:
+            if value not in inner.domain.columns:
+                inner.domain.columns[value] = self.ctx.column("given", value.type, value.nullable)
+            found.append((inner.domain.columns[value], option))
+        return found

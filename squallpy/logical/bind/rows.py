@@ -1,0 +1,99 @@
+"""How many rows a query may have, told from its plan while it is bound."""
+
+from squallpy.logical.bind.unnest import Domain
+from squallpy.logical.expressions import Call, Column, Expr, Literal, columns, conjuncts, substitute, uncast
+from squallpy.logical.functions import case
+from squallpy.logical.nodes import Aggregate, ConditionalJoin, Filter, Join, LeftJoin, Node, Project, Sort
+from squallpy.logical.nulls import fold_nulls
+
+
+def has_row(node: Node) -> bool:
+    """Whether a query has a row whatever there is: an aggregate without GROUP BY or HAVING."""
+    match node:
+        case Domain() | Aggregate(_, ()):
+            return True
+        case Project(child) | Sort(child) | LeftJoin(child):
+            return has_row(child)
+        case Join(left, right, None):
+            return has_row(left) and has_row(right)
+    return False
+
+
+def has_one_row(node: Node, fixed: frozenset[int]) -> bool:
+    """Whether a query has at most one row where some columns, by id, have one value: those from around it.
+
+    SELECT SUM(x) FROM s WHERE s.k = r.k GROUP BY s.k   →   yes: r.k is from around, hence s.k has one value
+    """
+    match node:
+        case Domain() | Aggregate(_, ()):
+            return True
+        case Filter(child, predicate):
+            return has_one_row(child, settled(fixed, conjuncts(predicate)))
+        case Project(child, items):
+            return has_one_row(child, fixed | _renamed(items, fixed))
+        case Aggregate(child, keys, _):
+            below = settled(fixed | _renamed(keys, fixed), holding(child))
+            return all(_known(expr, below) for _, expr in keys) or has_one_row(child, below)
+        case LeftJoin(left, right, on) | Join(left, right, on):
+            met = conjuncts(on) if on is not None else ()
+            mine = fixed if isinstance(node, LeftJoin) else settled(fixed, met)
+            theirs = settled(mine | {c.id for c in left.output}, met)
+            return has_one_row(left, mine) and has_one_row(right, theirs)
+        case ConditionalJoin(left) | Sort(left):
+            return has_one_row(left, fixed)
+    return False
+
+
+def _renamed(items: tuple[tuple[Column, Expr], ...], fixed: frozenset[int]) -> frozenset[int]:
+    """The inputs of columns that have one value."""
+    return frozenset(expr.id for column, expr in items if column.id in fixed and isinstance(expr, Column))
+
+
+def holding(node: Node) -> tuple[Expr, ...]:
+    """What is TRUE of every row of FROM and WHERE."""
+    match node:
+        case Filter(child, predicate):
+            return (*conjuncts(predicate), *holding(child))
+        case Join(left, right, on):
+            return (*(conjuncts(on) if on is not None else ()), *holding(left), *holding(right))
+        case ConditionalJoin(left):
+            return holding(left)
+    return ()
+
+
+def settled(fixed: frozenset[int], conditions: tuple[Expr, ...]) -> frozenset[int]:
+    """With the columns that equal something that has one value."""
+    before = None
+    while before != fixed:
+        before = fixed
+        for condition in conditions:
+            match condition:
+                case Call("=" | "<=>", (a, b)):
+                    sides = ((uncast(a), b), (uncast(b), a))
+                    fixed |= {c.id for c, other in sides if isinstance(c, Column) and _known(other, fixed)}
+    return fixed
+
+
+def _known(expr: Expr, fixed: frozenset[int]) -> bool:
+    return all(c.id in fixed for c in columns(expr))
+
+
+def at_nothing(node: Node) -> dict[int, Expr] | None:
+    """What the columns of an aggregate without GROUP BY are if FROM has no row; None if it need not have one then."""
+    match node:
+        case Project(child, items):
+            found = at_nothing(child)
+            return None if found is None else {c.id: substitute(expr, found) for c, expr in items}
+        case Filter(child, predicate):
+            found = at_nothing(child)
+            if found is None:
+                return None
+            kept = fold_nulls(substitute(predicate, found))
+            return {id: case([(kept, value)], Literal(None, value.type)) for id, value in found.items()}
+        case Sort(child):
+            return at_nothing(child)
+        case Aggregate(_, (), aggs):
+            return {c.id: Literal(0 if agg.function == "count" else None, c.type) for c, agg in aggs}
+        case Join(left, _, None) | LeftJoin(left):
+            return at_nothing(left)
+    return None
