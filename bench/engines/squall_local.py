@@ -89,10 +89,9 @@ class Local:
                 break
         if executor.next < leaps.batches or leaps.steps[-1][1] < stream.batches:
             return None
-        store = executor._store
-        views = {name: pool.nbytes for name, pool in store.items()} | {"dictionary": store.dictionary.nbytes}
+        views = {name: used["bytes"] for name, used in executor._store.usage().items()}
         fields = {feed.relation.name: feed.fields for feed in plan.sources}
-        self.facts = {"views": views, "live_bytes": store.live_nbytes, "read_bytes": stream.nbytes(fields)}
+        self.facts = {"views": views, "read_bytes": stream.nbytes(fields)}
         return executor.final()
 
     def close(self) -> None: ...
