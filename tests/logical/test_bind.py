@@ -250,6 +250,14 @@ def test_equal_aggregates_share_a_column() -> None:
     assert "Aggregate: COUNT(*)\n" in plan("SELECT COUNT(*), COUNT(a), COUNT(1) + COUNT(*) FROM r")
 
 
+def test_ways_to_write_a_rollup() -> None:
+    rollup = plan("SELECT a, s, COUNT(*) FROM r GROUP BY ROLLUP (a, s)")
+    assert plan("SELECT a, s, COUNT(*) FROM r GROUP BY a, s WITH ROLLUP") == rollup
+    assert plan("SELECT a, s, COUNT(*) FROM r GROUP BY GROUPING SETS ((a, s), a, ())") == rollup
+    assert plan("SELECT a, s, COUNT(*) FROM r GROUP BY a, s GROUPING SETS ((a, s), (a), ())") == rollup
+    assert plan("SELECT a, s, COUNT(*) FROM r GROUP BY ROLLUP ((a, s))") != rollup
+
+
 def test_names_are_aliases_columns_or_text() -> None:
     assert bind("SELECT a AS one, S, sum(b) + 1 FROM r GROUP BY a, s").queries[0].names == ("one", "S", "SUM(b) + 1")
 

@@ -1,7 +1,7 @@
 """Aggregate calls of a query block: collected once each, and replaced by the columns of the Aggregate."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -30,6 +30,8 @@ class Aggregation:
     ctx: Context
     subqueries: "Subqueries"  # those that arguments and keys read
     aggs: dict[tuple[Agg, bool], Column] = field(default_factory=dict)
+    groupings: dict[Expr, Column] = field(default_factory=dict)  # what GROUPING asks for, and its answers
+    asked: list[tuple[Expr, exp.Expr]] = field(default_factory=list)  # the same, and where
 
     def column(self, function: str, arg: Expr | None, distinct: bool = False) -> Column:
         """The column of an aggregate; equal aggregates share one.
@@ -46,6 +48,32 @@ class Aggregation:
             name = f"{function.upper()}(DISTINCT {arg})" if distinct else str(agg)
             self.aggs[agg, distinct] = self.ctx.column(name, result_type(function, arg), nullable=function != "count")
         return self.aggs[agg, distinct]
+
+    def grouping(self, key: Expr, node: exp.Expr) -> Column:
+        """The column of GROUPING(key): 1 where rows are not grouped by it."""
+        self.asked.append((key, node))
+        if key not in self.groupings:
+            self.groupings[key] = self.ctx.column(f"GROUPING({key})", INT, False)
+        return self.groupings[key]
+
+    def over_sets(self, plan: Node, keys: Mapping[Expr, Column], sets: Sequence[tuple[Expr, ...]]) -> Node:
+        """The Aggregates of several sets of keys, under NULLs for those that a set lacks.
+
+        GROUP BY ROLLUP (a)  →  Union(a, SUM(x) of (Aggregate by a: SUM(x));  NULL, SUM(x) of (Aggregate: SUM(x)))
+        """
+        plan, parts = self.subqueries.attach(plan), list[Node]()
+        columns = (*keys.values(), *self.aggs.values(), *self.groupings.values())
+        for chosen in sets:
+            mine = {expr: self._like(expr) for expr in chosen}
+            aggs = {agg: self.ctx.column(c.name, c.type, c.nullable) for agg, c in self.aggs.items()}
+            grouped = replace(self, aggs=aggs).over(plan, tuple((column, expr) for expr, column in mine.items()))
+            values = (
+                *(mine.get(expr) or Literal(None, expr.type) for expr in keys),
+                *aggs.values(),
+                *(Literal(int(expr not in chosen), INT) for expr in self.groupings),
+            )
+            parts.append(Project(grouped, tuple((self._like(value), value) for value in values)))
+        return Union(tuple(parts), columns)
 
     def over(self, plan: Node, keys: Items) -> Node:
         """The Aggregate with all of them."""

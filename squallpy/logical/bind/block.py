@@ -9,6 +9,7 @@ from squallpy.base.types import VARCHAR, Kind
 from squallpy.frontend.unsupported import Unsupported
 from squallpy.logical.bind.aggregation import Aggregation, is_aggregate, replace_known
 from squallpy.logical.bind.context import Common, Context
+from squallpy.logical.bind.grouping import grouping_sets
 from squallpy.logical.bind.ordering import Ordering, bind_limit, bind_order, ordinal, place_sort
 from squallpy.logical.bind.scalar import Scalars
 from squallpy.logical.bind.scope import Scope
@@ -100,6 +101,7 @@ class Block:
     ordered: bool = True
     scope: Scope = field(default_factory=Scope)
     keys: dict[Expr, Column] = field(default_factory=dict)
+    sets: list[tuple[Expr, ...]] = field(default_factory=list)  # of keys, which are all of them without ROLLUP
     grouping: bool = False
     below: set[int] = field(default_factory=set)  # the columns of subqueries that GROUP BY and aggregates read
     subqueries: Subqueries = field(init=False)
@@ -184,23 +186,34 @@ class Block:
         clause = self.select.args.get("group")
         if clause is None:
             return
-        self.ctx.only(clause, "expressions")
-        if not clause.expressions:
+        sets = grouping_sets(self.ctx, clause)
+        nodes = dict.fromkeys(node for each in sets for node in each)
+        if not nodes and len(sets) == 1:
             raise SquallError("SQ1001", "GROUP BY names no columns", self.ctx.query.keyword(clause, "GROUP"))
         scalars = replace(self.seeing(items, None, "GROUP BY"), columns_first=True)
-        for node in clause.expressions:
-            expr = ordinal(self.ctx, node, items, "GROUP BY")
-            if expr is None:
-                expr = scalars.bind(node)
-            if columns(expr) & set(aggregation.aggs.values()):
-                raise self.ctx.error("SQ2009", "GROUP BY cannot name an aggregate", node)
+        bound = {node: self.key(node, scalars, items, aggregation) for node in nodes}
+        self.sets = [tuple(dict.fromkeys(bound[node] for node in each)) for each in sets]
+        for expr in bound.values():
             if expr not in self.keys:
                 selected = next((i.name for i in items if i.expr == expr), str(expr))
                 name = expr.name if isinstance(expr, Column) else selected
-                self.keys[expr] = self.ctx.column(name, expr.type, expr.nullable)
+                missing = any(expr not in each for each in self.sets)
+                self.keys[expr] = self.ctx.column(name, expr.type, expr.nullable or missing)
+        for expr, node in aggregation.asked:
+            if len(sets) == 1 or expr not in self.keys:
+                raise self.ctx.error("SQ2009", "GROUPING goes with what ROLLUP, CUBE or GROUPING SETS name", node)
 
         read = {c.id for expr in self.keys for c in columns(expr)}
         aggregation.subqueries.waiting += self.subqueries.split(lambda waiting: bool(waiting.made & read)).waiting
+
+    def key(self, node: exp.Expr, scalars: Scalars, items: list[Item], aggregation: Aggregation) -> Expr:
+        """An expression of GROUP BY."""
+        expr = ordinal(self.ctx, node, items, "GROUP BY")
+        if expr is None:
+            expr = scalars.bind(node)
+        if columns(expr) & {*aggregation.aggs.values(), *aggregation.groupings.values()}:
+            raise self.ctx.error("SQ2009", "GROUP BY cannot name an aggregate", node)
+        return expr
 
     def having(self, items: list[Item], aggregation: Aggregation) -> Expr | None:
         clause = self.select.args.get("having")
@@ -210,6 +223,8 @@ class Block:
         return scalars.condition(clause.this)
 
     def aggregate(self, plan: Node, aggregation: Aggregation) -> Node:
+        if len(self.sets) > 1:
+            return aggregation.over_sets(plan, self.keys, self.sets)
         return aggregation.over(plan, tuple((column, expr) for expr, column in self.keys.items()))
 
     def grouped(self, expr: Expr, node: exp.Expr) -> Expr:

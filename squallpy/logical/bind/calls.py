@@ -152,6 +152,8 @@ def function(s: Scalars, node: exp.Anonymous) -> Expr:
     name = node.name.upper()
     if name in NAMES:
         return aggregate(s, name, node)
+    if name in ("GROUPING", "GROUPING_ID"):
+        return grouping(s, node)
     if name in AGGREGATES:
         raise SquallError("SQ3001", f"{name} is not supported yet", head(s, node), f"aggregates: {', '.join(NAMES)}")
     if name not in NAMED:
@@ -196,6 +198,19 @@ def aggregate(s: Scalars, name: str, node: exp.Anonymous, where: exp.Expr | None
         assert arg is not None
         return DERIVED[name](aggregation.column, arg)
     return aggregation.column(name.lower(), arg, distinct)
+
+
+def grouping(s: Scalars, node: exp.Anonymous) -> Expr:
+    """GROUPING(a, b), 2 · GROUPING(a) + GROUPING(b): 1 for what a row of ROLLUP, CUBE … is not grouped by."""
+    if s.aggregation is None:
+        raise SquallError("SQ2009", f"GROUPING cannot stand in {s.clause}", head(s, node))
+    if not node.expressions:
+        raise SquallError("SQ2005", f"{node.name.upper()} takes 1 or more arguments, not 0", head(s, node))
+    bits: list[Expr] = [s.aggregation.grouping(s.inner().bind(arg), arg) for arg in node.expressions]
+    total = bits[0]
+    for bit in bits[1:]:
+        total = call("+", call("*", total, Literal(2, INT)), bit)
+    return total
 
 
 def filtered(s: Scalars, node: exp.Filter) -> Expr:
