@@ -8,8 +8,8 @@ rows that it would print, which the rest of the query joins like any other.
 """
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import reduce
 from itertools import count, zip_longest
 
@@ -18,6 +18,8 @@ from squallpy.catalog.relation import Field, Relation
 from squallpy.logical.expressions import (
     TRUE,
     Call,
+    Case,
+    Cast,
     Column,
     Expr,
     Literal,
@@ -170,7 +172,7 @@ class _Blocks:
     def __init__(self) -> None:
         self.relations: dict[str, Relation] = {}
         self.nests: list[Nest] = []
-        self._known: dict[str, Nest] = {}
+        self._known: dict[Hashable, Nest] = {}
         self._fresh = count(700_000_000)
 
     def of(self, node: Node) -> list[Block]:
@@ -183,21 +185,21 @@ class _Blocks:
                 every = self.of(child)
                 for block in every:
                     block.restrict(predicate)
-                return [block for block in every if not block.empty] or every[:1]
+                return _filled(every)
             case Project(child, items):
                 every = self.of(child)
                 for block in every:
                     block.compute(items)
                 return every
             case Join(left, right, on):
-                return [_joined(a, b, on) for a in self.of(left) for b in self.of(right)]
+                return _filled([_joined(a, b, on) for a in self.of(left) for b in self.of(right)])
             case LeftJoin(left, right, on):
                 found, lost = self.of(Join(left, right, on)), self._unmatched(left, right, on)
                 for block in found:
                     block.compute((c, c) for c in right.output)  # not NULL here, if they are not in `right`
                 for block in lost:
                     block.compute((c, Literal(None, c.type)) for c in right.output)
-                return found + lost
+                return _filled(found + lost)
             case SemiJoin(left, right, on):
                 return self._matched(left, right, on)
             case AntiJoin(left, right, on):
@@ -223,14 +225,14 @@ class _Blocks:
     def _matched(self, left: Node, right: Node, on: Expr) -> list[Block]:
         """left ⋈ Exists(matches)"""
         matches, same = self._matches(left, right, on)
-        return [_joined(a, b, same) for a in self.of(left) for b in self.of(matches)]
+        return _filled([_joined(a, b, same) for a in self.of(left) for b in self.of(matches)])
 
     def _unmatched(self, left: Node, right: Node, on: Expr) -> list[Block]:
         """left − left ⋈ Exists(matches)"""
         gone = self._matched(left, right, on)
         for block in gone:
             block.sign = -block.sign
-        return self.of(left) + gone
+        return _filled(self.of(left) + gone)
 
     def _matches(self, left: Node, right: Node, on: Expr) -> tuple[Node, Expr]:
         """What says once, of the values in `left` that `on` reads, that `right` has a match; and how it is joined.
@@ -287,7 +289,7 @@ class _Blocks:
 
     def _nested(self, node: Aggregate | Repeat) -> Scan:
         """The scan of the relation that an Aggregate makes; equal ones make one."""
-        spelled = _spelled(node)
+        spelled = _spelled(node, {})
         node, times = (node.child, node.times) if isinstance(node, Repeat) else (node, None)
         nest = self._known.get(spelled)
         if nest is None:
@@ -329,6 +331,11 @@ def _joined(a: Block, b: Block, on: Expr | None) -> Block:
     return block
 
 
+def _filled(blocks: list[Block]) -> list[Block]:
+    """The blocks that may have rows, or any, as a view has at least one."""
+    return [block for block in blocks if not block.empty] or blocks[:1]
+
+
 def _unique(node: Node) -> set[int | None]:
     """The columns of which a plan has each combination once; empty if none are known."""
     match node:
@@ -347,10 +354,18 @@ def _reads(expr: Expr, ids: frozenset[int]) -> bool:
     return bool(columns(expr)) and {c.id for c in columns(expr)} <= ids
 
 
-def _spelled(node: Node) -> str:
-    """A plan's text, its columns numbered as they come: equal for plans that differ in column ids alone."""
-    numbers: dict[str, str] = {}
-    return re.sub(r"\bid=(\d+)", lambda found: numbers.setdefault(found[1], f"#{len(numbers)}"), repr(node))
+def _spelled(part: object, numbers: dict[int, int]) -> Hashable:
+    """A plan, its columns numbered as they come: equal for plans that differ in the names of things alone."""
+    match part:
+        case Column(id, _, held, nullable):
+            return "column", numbers.setdefault(id, len(numbers)), held, nullable
+        case Scan(relation, _, columns):
+            return "scan", relation.name, _spelled(columns, numbers)
+        case tuple():
+            return tuple(_spelled(each, numbers) for each in part)
+        case Node() | Agg() | Call() | Cast() | Case() if is_dataclass(part):
+            return type(part).__name__, *(_spelled(getattr(part, f.name), numbers) for f in fields(part))
+    return repr(part)  # NB: not the part itself, as 0.0 = -0.0
 
 
 def _word(name: str) -> str:

@@ -6,21 +6,13 @@ added to it, so that all aggregates over one join share one pool: its payload is
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from itertools import chain, count, groupby, permutations, product
+from itertools import chain, count
 
 from squallpy.logical.expressions import Column, columns, substitute
 from squallpy.maintain.program import Monomial, View
-from squallpy.maintain.relational.calculus import Assign, Cmp, Factor, Lane, Rel
+from squallpy.maintain.relational.calculus import Assign, Factor, Lane, Rel
+from squallpy.maintain.relational.canonical import Spelling, spell
 from squallpy.maintain.relational.units import Unit, prune
-
-
-@dataclass(frozen=True, slots=True)
-class _Spelling:
-    """A unit in canonical variables: its text, its atoms in canonical order, and the renaming (by variable id)."""
-
-    text: str
-    atoms: tuple[Rel, ...]
-    renaming: dict[int, Column]
 
 
 @dataclass(slots=True)
@@ -52,7 +44,7 @@ class Registry:
     def request(self, unit: Unit) -> tuple[str, tuple[Column, ...], tuple[int, ...]]:
         """The view of a unit: its name, the unit's variables in the order of its keys, and its lanes for the unit's
         (−1 for one that is None)."""
-        spelling = _canonical(unit)
+        spelling = spell(unit)
         entry = self.entries.get(spelling.text) or self._enter(unit, spelling)
         theirs = {spelling.renaming[v.id].id: v for v in unit.keys}
         canonical = {v.id: number for number, v in entry.own.items()}
@@ -64,7 +56,7 @@ class Registry:
     def views(self) -> tuple[View, ...]:
         return tuple(entry.view for entry in self.entries.values())
 
-    def _enter(self, unit: Unit, spelling: _Spelling) -> _Entry:
+    def _enter(self, unit: Unit, spelling: Spelling) -> _Entry:
         core = prune(unit.body, unit.keys, ())
         kept = {atom.fields for atom in core if isinstance(atom, Rel)}
         skeleton = {v for fields in kept for _, v in fields}
@@ -75,7 +67,7 @@ class Registry:
         entry = self.entries[spelling.text] = _Entry(self._name(unit), unit.keys, atoms, rest, own)
         return entry
 
-    def _lane(self, entry: _Entry, spelling: _Spelling, lane: Lane) -> int:
+    def _lane(self, entry: _Entry, spelling: Spelling, lane: Lane) -> int:
         renamed = tuple(substitute(f, dict(spelling.renaming)) for f in lane)
         text = " · ".join(sorted(map(repr, renamed)))
         if text not in entry.spelled:
@@ -103,43 +95,3 @@ def _binds(factor: Factor) -> tuple[Column, ...]:
         case Assign(variable):
             return (variable,)
     return ()
-
-
-def _canonical(unit: Unit) -> _Spelling:
-    """The least spelling over all orders of atoms of the same relation: it does not depend on variable names."""
-    core = prune(unit.body, unit.keys, ())
-    pairs = zip((f for f in core if isinstance(f, Rel)), (f for f in unit.body if isinstance(f, Rel)), strict=True)
-    by_name = sorted(pairs, key=lambda pair: (pair[0].relation.name, pair[0].delta))
-    runs = groupby(by_name, key=lambda pair: pair[0].relation.name)
-    orders = product(*(list(permutations(run)) for _, run in runs))
-    spellings = (_spell(unit, core, [pair for run in order for pair in run]) for order in orders)
-    return min(spellings, key=lambda s: s.text)
-
-
-def _spell(unit: Unit, core: tuple[Factor, ...], atoms: list[tuple[Rel, Rel]]) -> _Spelling:
-    renaming: dict[int, Column] = {}
-
-    def number(v: Column, id: int) -> None:
-        renaming.setdefault(v.id, Column(id, f"x{id}", v.type, v.nullable))
-
-    lines = []
-    for skeleton, _ in atoms:
-        fields = sorted(skeleton.fields, key=lambda pair: pair[0])
-        for _, v in fields:
-            number(v, len(renaming))
-        spelled = ", ".join(f"{name} {renaming[v.id].id}" for name, v in fields)
-        lines.append(f"{'Δ' if skeleton.delta else ''}{skeleton.relation.name}({spelled})")
-    pending = [f for f in core if isinstance(f, Assign)]
-    while pending:
-        ready = [f for f in pending if all(c.id in renaming for c in columns(f.value))]
-        text, chosen = min(((repr(substitute(f.value, dict(renaming))), f) for f in ready), key=lambda pair: pair[0])
-        number(chosen.variable, len(renaming))
-        lines.append(f"{renaming[chosen.variable.id].id} := {text}")
-        pending.remove(chosen)
-    lines += sorted(repr(substitute(f.predicate, dict(renaming))) for f in core if isinstance(f, Cmp))
-    lines.append(str(sorted(renaming[v.id].id for v in unit.keys)))
-    for position, (_, full) in enumerate(atoms):  # fields that only lanes read are named by where they stand
-        names = [f.name for f in full.relation.fields]
-        for name, v in full.fields:
-            number(v, -1 - position * 10_000 - names.index(name))
-    return _Spelling("\n".join(lines), tuple(full for _, full in atoms), renaming)

@@ -92,12 +92,8 @@ def _attach(atom: Rel, rest: Sequence[Factor]) -> tuple[Factor, ...]:
     A variable that it binds already is for another atom to compute: a + 1 = b AND b + 1 = a.
     """
     body: list[Factor] = [atom]
-    while more := [
-        f for f in rest if isinstance(f, Assign) and f.variable not in _bound(body) and columns(f.value) <= _bound(body)
-    ]:
-        body += [f for f in more if columns(f.value)]
-        if not any(columns(f.value) for f in more):
-            break
+    while more := [f for f in rest if isinstance(f, Assign) and _covers(body, f)]:
+        body += more
     return tuple(body)
 
 
@@ -111,7 +107,13 @@ def _components(groups: list[tuple[Factor, ...]]) -> list[tuple[Factor, ...]]:
         components = [c for c in components if c not in near]
         components.append([g for c in (*near, [group]) for g in c])
     pieces = [piece for component in components for piece in _cut(component, given)]
-    return deltas + [tuple(f for g in piece for f in g) for piece in pieces]
+    return deltas + [_merged(piece) for piece in pieces]
+
+
+def _merged(groups: list[tuple[Factor, ...]]) -> tuple[Factor, ...]:
+    """The factors of all groups; what several of them compute alike, once."""
+    factors = [f for group in groups for f in group]
+    return tuple(f for i, f in enumerate(factors) if isinstance(f, Rel) or f not in factors[:i])
 
 
 def _cut(component: list[tuple[Factor, ...]], given: frozenset[Column]) -> list[list[tuple[Factor, ...]]]:
@@ -158,11 +160,14 @@ def _in_order(body: Iterable[Factor]) -> tuple[Column, ...]:
     return tuple(found)
 
 
-def _covers(body: tuple[Factor, ...], factor: Factor) -> bool:
-    """Whether `body` binds all that a predicate or assignment reads. A predicate may go into several units: 1·1 = 1."""
+def _covers(body: Sequence[Factor], factor: Factor) -> bool:
+    """Whether `body` binds all that a predicate or assignment reads. A predicate may go into several units: 1·1 = 1.
+
+    A second name for a variable is for the statement to give: kept in a view, it would be the same column twice.
+    """
     match factor:
         case Cmp(predicate):
             return columns(predicate) <= _bound(body)
-        case Assign(variable, value):
-            return variable not in _bound(body) and bool(columns(value)) and columns(value) <= _bound(body)
+        case Assign(variable, value) if columns(value) and not isinstance(value, Column):
+            return variable not in _bound(body) and columns(value) <= _bound(body)
     return False

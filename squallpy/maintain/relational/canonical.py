@@ -1,0 +1,131 @@
+"""Canonical spellings: units that are equal up to the names of their variables have one text.
+
+    Sum_[a](R(a, b) ⋈ S(b, c))   =   Sum_[z](S(x, y) ⋈ R(z, x))
+
+Variables are coloured by what can be said of them without their names (which fields and expressions of which factors
+they stand in, beside which colours) until nothing more comes of it: colour refinement. Where some are still alike,
+each of them is singled out in turn, and the least text wins; what leads to a text seen before is not followed further,
+for there the unit looks as it did the first time.
+
+Source: McKay, Piperno, "Practical graph isomorphism, II", 2014.
+"""
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+
+from squallpy.logical.expressions import Column, Expr, transform, walk
+from squallpy.maintain.relational.calculus import Assign, Cmp, Factor, Rel
+from squallpy.maintain.relational.units import Unit, prune
+
+Colours = dict[int, int]  # by the ids of variables
+Path = tuple[int, ...]  # variables singled out, by id
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """A unit in canonical variables: its text, its atoms in canonical order, and the renaming (by variable id)."""
+
+    text: str
+    atoms: tuple[Rel, ...]
+    renaming: dict[int, Column]
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """A factor apart from the names of its variables: what it says, and the variables in the order of its places."""
+
+    text: str
+    variables: tuple[Column, ...]
+
+    def coloured(self, colours: Colours) -> tuple[str, tuple[int, ...]]:
+        return self.text, tuple(colours[v.id] for v in self.variables)
+
+
+def spell(unit: Unit) -> Spelling:
+    """The spelling of a unit, whatever its lanes: fields that only they read are named by where they stand."""
+    core = prune(unit.body, unit.keys, ())
+    shapes = [_shape(factor) for factor in core]
+    keys = {v.id for v in unit.keys}
+    variables = {v.id: v for shape in shapes for v in shape.variables}
+    search = _Search(shapes)
+    search.run(search.refined({id: int(id in keys) for id in variables}), ())
+    text, (_, colours) = min(search.leaves.items(), key=lambda leaf: leaf[0])
+    renaming = {id: _variable(colours[id], v) for id, v in variables.items()}
+    mine = [shape for shape, factor in zip(shapes, core, strict=True) if isinstance(factor, Rel)]
+    theirs = [factor for factor in unit.body if isinstance(factor, Rel)]
+    pairs = sorted(zip(mine, theirs, strict=True), key=lambda pair: pair[0].coloured(colours))
+    atoms = tuple(atom for _, atom in pairs)
+    for position, atom in enumerate(atoms):
+        names = [f.name for f in atom.relation.fields]
+        for name, v in atom.fields:
+            renaming.setdefault(v.id, _variable(-1 - position * 10_000 - names.index(name), v))
+    return Spelling(f"{len(keys)} keys\n{text}", atoms, renaming)
+
+
+def _variable(id: int, like: Column) -> Column:
+    return Column(id, f"x{id}", like.type, like.nullable)
+
+
+def _shape(factor: Factor) -> _Shape:
+    """R(a x, b y)  →  R(a, b), (x, y);   (x < y + x)  →  (· < · + ·), (x, y, x)"""
+    match factor:
+        case Rel(relation, fields, delta):
+            places = sorted(fields, key=lambda pair: pair[0])
+            names = ", ".join(name for name, _ in places)
+            return _Shape(f"{relation.name}{'Δ' if delta else ''}({names})", tuple(v for _, v in places))
+        case Cmp(predicate):
+            return _Shape(_skeleton(predicate), _read(predicate))
+        case Assign(variable, value):
+            return _Shape(f":= {_skeleton(value)}", (variable, *_read(value)))
+
+
+def _read(expr: Expr) -> tuple[Column, ...]:
+    return tuple(e for e in walk(expr) if isinstance(e, Column))
+
+
+def _skeleton(expr: Expr) -> str:
+    return repr(transform(expr, lambda e: replace(e, id=0, name="") if isinstance(e, Column) else None))
+
+
+class _Search:
+    """All that the least text may be, by the ways to it."""
+
+    def __init__(self, shapes: list[_Shape]) -> None:
+        self._shapes = shapes
+        self.leaves: dict[str, tuple[Path, Colours]] = {}
+
+    def run(self, colours: Colours, path: Path) -> int | None:
+        """Spell what can be reached from here; if all of that is known from another path, how much they share."""
+        alike = defaultdict[int, list[int]](list)
+        for id, colour in colours.items():
+            alike[colour].append(id)
+        tied = [colour for colour, ids in alike.items() if len(ids) > 1]
+        if not tied:
+            text = "\n".join(sorted(map(str, (shape.coloured(colours) for shape in self._shapes))))
+            known, _ = self.leaves.setdefault(text, (path, colours))
+            return None if known is path else _shared(known, path)
+        for id in alike[min(tied)]:
+            singled = {v: 2 * colour + (v != id) for v, colour in colours.items()}
+            back = self.run(self.refined(singled), (*path, id))
+            if back is not None and back < len(path):
+                return back
+        return None
+
+    def refined(self, colours: Colours) -> Colours:
+        """Colours from 0 that tell apart what those given, and the factors, tell apart."""
+        while True:
+            places = defaultdict[int, list[tuple[int, tuple[str, tuple[int, ...]]]]](list)
+            for shape in self._shapes:
+                seen = shape.coloured(colours)
+                for place, v in enumerate(shape.variables):
+                    places[v.id].append((place, seen))
+            marks = {id: (colour, tuple(sorted(places[id]))) for id, colour in colours.items()}
+            ranks = {mark: rank for rank, mark in enumerate(sorted(set(marks.values())))}
+            before, colours = len(set(colours.values())), {id: ranks[mark] for id, mark in marks.items()}
+            if len(ranks) in (before, len(colours)):
+                return colours
+
+
+def _shared(a: Path, b: Path) -> int:
+    """The length of a common beginning."""
+    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
