@@ -1,14 +1,14 @@
-"""Trigger program → physical plan: access paths, pools with their slices, and the routing of deltas."""
+"""Trigger program → physical plan: pools with their indexes, and the feeds with their routes."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 
+from squallpy.base.order import Order
 from squallpy.base.rings import Payload, Ring
 from squallpy.base.types import Kind
-from squallpy.logical.expressions import Column, columns
-from squallpy.maintain.program import Nest, Program, Ref, Statement, View
-from squallpy.maintain.relational.calculus import Assign, Cmp, Factor
-from squallpy.physical.plan import Feed, Let, Lookup, Nested, Plan, PoolPlan, Route, Step, Update, Where
+from squallpy.maintain.program import Nest, Program, View
+from squallpy.physical.access import Indexes, access
+from squallpy.physical.plan import Feed, Nested, Plan, PoolPlan, Route
 from squallpy.physical.route import choose_routes
 
 
@@ -18,8 +18,8 @@ def place(program: Program, partitions: int, sizes: Mapping[str, int]) -> Plan:
     if partitions == 1 or not routes:
         routes, partitions = {}, 1
     real = _real(program)
-    slices: dict[str, list[tuple[int, ...]]] = {}
-    nested = {nest.relation.name: _nested(nest, program, real, slices) for nest in program.nests}
+    indexes = Indexes()
+    nested = {nest.relation.name: _nested(nest, program, real, indexes) for nest in program.nests}
     feeds, updates, deltas = [], [], []
     for trigger in program.triggers:
         route = routes.get(trigger.relation.name, Route(None))
@@ -27,10 +27,10 @@ def place(program: Program, partitions: int, sizes: Mapping[str, int]) -> Plan:
         payloads = tuple(d.payload for d in own)
         fields = _fields(trigger.deltas, route)
         feeds.append(Feed(trigger.relation, fields, trigger.deltas, payloads, route, nested.get(trigger.relation.name)))
-        updates.append(tuple(_access(s, program, slices) for s in trigger.statements))
+        updates.append(tuple(access(s, program, indexes) for s in trigger.statements))
         deltas += own
-    pools = tuple(_pool(v, v.name, real, tuple(slices.get(v.name, ()))) for v in program.views[1:])
-    deltas = [replace(d, slices=tuple(slices.get(d.name, ()))) for d in deltas]
+    pools = tuple(_pool(v, v.name, real, *indexes.of(v.name)) for v in program.views[1:])
+    deltas = [PoolPlan(d.name, d.keys, d.payload, *indexes.of(d.name)) for d in deltas]
     return Plan(
         program, tuple(feeds), tuple(updates), pools, tuple(deltas), _pool(program.result, "Q", real), partitions
     )
@@ -43,12 +43,14 @@ def _real(program: Program) -> Ring:
     return Ring.SIGNED if product else Ring.REAL
 
 
-def _pool(view: View, name: str, real: Ring, slices: tuple[tuple[int, ...], ...] = ()) -> PoolPlan:
+def _pool(
+    view: View, name: str, real: Ring, slices: tuple[tuple[int, ...], ...] = (), orders: tuple[Order, ...] = ()
+) -> PoolPlan:
     rings = tuple(real if ring is Ring.REAL else ring for ring in view.rings)
-    return PoolPlan(name, view.keys, Payload(rings), slices)
+    return PoolPlan(name, view.keys, Payload(rings), slices, orders)
 
 
-def _nested(nest: Nest, program: Program, real: Ring, slices: dict[str, list[tuple[int, ...]]]) -> Nested:
+def _nested(nest: Nest, program: Program, real: Ring, indexes: Indexes) -> Nested:
     assert nest.source is not None
     view = next(v for v in program.views if v.name == nest.source.name)
     source = replace(_pool(view, view.name, real), keys=nest.source.variables)
@@ -57,15 +59,7 @@ def _nested(nest: Nest, program: Program, real: Ring, slices: dict[str, list[tup
         return Nested(source, finish)
     printed = {expr for _, expr in finish.items}
     group = tuple(i for i, key in enumerate(source.keys) if key in printed)
-    return Nested(source, finish, group, _slice(view.name, group, slices))
-
-
-def _slice(view: str, positions: tuple[int, ...], slices: dict[str, list[tuple[int, ...]]]) -> int:
-    """The number of the slice by those keys, which the pool then has."""
-    known = slices.setdefault(view, [])
-    if positions not in known:
-        known.append(positions)
-    return known.index(positions)
+    return Nested(source, finish, group, indexes.slice(view.name, group))
 
 
 def _fields(deltas: tuple[View, ...], route: Route) -> tuple[str, ...]:
@@ -74,59 +68,3 @@ def _fields(deltas: tuple[View, ...], route: Route) -> tuple[str, ...]:
     names |= set(route.fields or ())
     relation = deltas[0].atoms[0].relation
     return tuple(f.name for f in relation.fields if f.name in names)
-
-
-def _access(statement: Statement, program: Program, slices: dict[str, list[tuple[int, ...]]]) -> Update:
-    """Order the lookups of a statement: probes before slices before scans, filters as soon as they can be evaluated."""
-    first, *others = statement.refs
-    bound: set[Column] = set(first.variables)
-    filters: list[Factor] = list(statement.filters)
-    steps: list[Step] = []
-
-    def ready() -> None:
-        for f in list(filters):
-            match f:
-                case Cmp(predicate) if columns(predicate) <= bound:
-                    steps.append(Where(predicate))
-                    filters.remove(f)
-                case Assign(variable, value) if columns(value) <= bound:
-                    known = variable in bound
-                    steps.append(Let(variable, value))
-                    bound.add(variable)
-                    filters.remove(f)
-                    assert not known, f"{variable} is bound twice"
-
-    ready()
-    while others:
-        ref = min(
-            others, key=lambda r: (len([v for v in r.variables if v not in bound]) > 0, not (bound & set(r.variables)))
-        )
-        others.remove(ref)
-        steps.append(_lookup(ref, bound, slices))
-        bound |= set(ref.variables)
-        ready()
-    assert not filters, f"{filters} cannot be evaluated"
-    keys, lanes = statement.keys, statement.lanes
-    live = set(keys) | {v for lane in lanes for factor in lane or () for v in columns(factor)}
-    for i in reversed(range(len(steps))):
-        step = steps[i]
-        match step:
-            case Lookup():
-                steps[i] = replace(step, live=frozenset(v.id for v in live))
-                live |= {v for _, v in step.bound}
-            case Where(predicate):
-                live |= columns(predicate)
-            case Let(_, value):
-                live |= columns(value)
-    return Update(statement.target, first.name, first.variables, first.picks, tuple(steps), keys, lanes)
-
-
-def _lookup(ref: Ref, bound: set[Column], slices: dict[str, list[tuple[int, ...]]]) -> Lookup:
-    given = tuple((i, v) for i, v in enumerate(ref.variables) if v in bound)
-    new = tuple((i, v) for i, v in enumerate(ref.variables) if v not in bound)
-    if not new:
-        return Lookup(ref.name, "probe", -1, given, (), ref.picks, frozenset())
-    if not given:
-        return Lookup(ref.name, "scan", -1, (), new, ref.picks, frozenset())
-    index = _slice(ref.name, tuple(i for i, _ in given), slices)
-    return Lookup(ref.name, "slice", index, given, new, ref.picks, frozenset())

@@ -5,6 +5,7 @@ A plan is plain data: both executors run the same one, `local` in one partition,
 
 from dataclasses import dataclass
 
+from squallpy.base.order import Order
 from squallpy.base.rings import Payload
 from squallpy.catalog.relation import Relation
 from squallpy.logical.expressions import Column, Expr
@@ -14,20 +15,31 @@ from squallpy.maintain.relational.calculus import Lane
 
 @dataclass(frozen=True, slots=True)
 class PoolPlan:
-    """A view as a pool: its key variables, payload and the slices that statements use."""
+    """A view as a pool: its key variables, payload, and the slices and sorted indexes that statements use."""
 
     name: str
     keys: tuple[Column, ...]
     payload: Payload
     slices: tuple[tuple[int, ...], ...] = ()
+    orders: tuple[Order, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The values of a variable for which `rising` (which stays TRUE as it grows) and `falling` are TRUE; None: all."""
+
+    variable: Column
+    rising: Expr | None
+    falling: Expr | None
 
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
     """One join step: find the records of `source` that agree with bound variables, bind the others.
 
-    `how` is probe (all keys bound), slice (some; `index` says which) or scan (none). `bound` and `binds` pair key
-    positions with variables. `live` are the variables that later steps read.
+    `how` is probe (all keys bound), slice (some; `index` says which) or scan (none); or, over a sorted index, range
+    (the records of a range) or sum (their sum: no more is asked of them). `bound` and `binds` pair key positions with
+    variables. `live` are the variables that later steps read.
     """
 
     source: str
@@ -36,7 +48,8 @@ class Lookup:
     bound: tuple[tuple[int, Column], ...]
     binds: tuple[tuple[int, Column], ...]
     picks: tuple[int, ...]
-    live: frozenset[int]
+    live: frozenset[int] = frozenset()
+    range: Range | None = None
 
 
 @dataclass(frozen=True, slots=True)

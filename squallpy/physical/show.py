@@ -48,7 +48,8 @@ def payload_text(payload: Payload) -> str:
 def pool_text(pool: PoolPlan) -> str:
     names = Names(pool.keys)
     slices = "".join(f" slice({', '.join(names(pool.keys[i]) for i in s)})" for s in pool.slices)
-    return f"{pool.name}({names.list(pool.keys)}) {payload_text(pool.payload)}{slices}"
+    orders = "".join(f" sorted({', '.join(names(pool.keys[i]) for i in o.columns)})" for o in pool.orders)
+    return f"{pool.name}({names.list(pool.keys)}) {payload_text(pool.payload)}{slices}{orders}"
 
 
 def update_text(update: Update) -> str:
@@ -57,8 +58,10 @@ def update_text(update: Update) -> str:
     steps = []
     for step in update.steps:
         match step:
-            case Lookup(source, how, _, bound):
-                steps.append(f"{how} {source}({names.list(v for _, v in bound)})")
+            case Lookup(source, how, _, bound, range=ranged):
+                given = [names(v) for _, v in bound]
+                given += [names.expr(side) for side in (ranged.rising, ranged.falling) if side] if ranged else []
+                steps.append(f"{how} {source}({', '.join(given)})")
             case Where(predicate):
                 steps.append(f"where {names.expr(predicate)}")
             case Let(variable, value):

@@ -21,18 +21,20 @@ from squallpy.runtime.feed import number
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.lanes import fill_reals, load, multiply, pack
 from squallpy.runtime.kernels.pool import Pool
+from squallpy.runtime.kernels.sorted import Sorted
 from squallpy.runtime.kernels.storage import Words
 from squallpy.runtime.ledger import ledger_layouts, ledger_name, unmatched
 from squallpy.runtime.nested import Aggregates, NestFeed, Touched, begin, begun_layouts
+from squallpy.runtime.ranges import Bounds, Ranges, overlaid
 from squallpy.runtime.state.store import PoolLayout, Store, StoreLayout
 
 CHUNK = 1 << 17  # rows of a delta joined at a time: what a step makes of them has to fit in memory
-PAIRS = 1 << 22  # pairs that a scan makes at a time
+PAIRS = 1 << 22  # pairs that a scan or a range makes at a time
 
 
 def store_layout(plan: Plan) -> StoreLayout:
     """The pools that a partition of the plan keeps."""
-    views = tuple(PoolLayout(p.name, len(p.keys), p.payload, p.slices) for p in plan.pools)
+    views = tuple(PoolLayout(p.name, len(p.keys), p.payload, p.slices, p.orders) for p in plan.pools)
     return StoreLayout((*views, *ledger_layouts(plan), *begun_layouts(plan), *extremes_layouts(plan)))
 
 
@@ -48,7 +50,9 @@ class Machine:
         indexed = {
             step.source for updates in plan.updates for u in updates for step in u.steps if isinstance(step, Lookup)
         }
-        self._indexed = {d.name: Pool(len(d.keys), d.payload, d.slices) for d in plan.deltas if d.name in indexed}
+        self._indexed = {
+            d.name: Pool(len(d.keys), d.payload, d.slices, orders=d.orders) for d in plan.deltas if d.name in indexed
+        }
         self._nested = {f.relation.name: _nest(f, f.nested) for f in plan.feeds if f.nested}
         self._touched = {n.source.name: Touched(n.source) for f in plan.feeds if (n := f.nested)}
 
@@ -117,6 +121,10 @@ class _Rows:
         return _Rows(len(chosen), columns, sources)
 
 
+class _Crowded(Exception):
+    """A range makes more pairs of the rows than fit in memory at a time."""
+
+
 class _Statement:
     """An update made runnable."""
 
@@ -129,13 +137,14 @@ class _Statement:
             for s in update.steps
         ]
         self._payload = payloads[update.target]
+        self._counted = all(ring is Ring.COUNT for ring in payloads[update.delta].rings)
         lookups = [s for s in update.steps if isinstance(s, Lookup)]
         names = [update.delta, *(s.source for s in lookups)]
         self._scanned = [s.source for s in lookups if s.how == "scan"]
-        self._factors = [
-            _places(payloads[n], picks)
-            for n, picks in zip(names, (update.picks, *(s.picks for s in lookups)), strict=True)
-        ]
+        picks = (update.picks, *(s.picks for s in lookups))
+        shifts = (0, *(len(s.bound) + len(s.binds) if s.how == "range" else 0 for s in lookups))
+        self._factors = [_places(payloads[n], p, shift) for n, p, shift in zip(names, picks, shifts, strict=True)]
+        self._ranges = {step: Ranges(step) for step in lookups if step.range}
         self._lanes = [None if lane is None else [(compiled(f), f.type) for f in lane] for lane in update.lanes]
         self._key_ids = [k.id for k in update.keys]
         whole = payloads[update.delta] == self._payload and update.picks == tuple(range(len(self._payload.rings)))
@@ -151,19 +160,27 @@ class _Statement:
         chunk = CHUNK
         for source in self._scanned:  # every row of a chunk meets every record
             chunk = max(1, min(chunk, PAIRS // max(1, len(pools[source]))))
-        for start in range(0, len(delta.keys), chunk):
+        start = 0
+        while start < len(delta.keys):
             keys, words = delta.keys[start : start + chunk], np.ascontiguousarray(delta.words[start : start + chunk])
             columns = {v.id: np.ascontiguousarray(keys[:, i]) for i, v in enumerate(self._update.variables)}
-            rows = self._join(_Rows(len(keys), columns, [(words, None)]), pools, dictionary)
+            try:
+                rows = self._join(_Rows(len(keys), columns, [(words, None)]), pools, dictionary)
+            except _Crowded:
+                chunk = len(keys) // 2
+                continue
             if rows is not None:
                 _add(target, self._keys(rows), self._words(rows, dictionary), touched)
+            start += chunk
 
     def _join(self, rows: _Rows, pools: dict[str, Pool], dictionary: Dictionary) -> _Rows | None:
         """Take the steps; None when no row is left."""
         for step, function in zip(self._update.steps, self._functions, strict=True):
             match step:
-                case Lookup():
+                case Lookup(range=None):
                     rows = _look_up(step, rows, pools[step.source])
+                case Lookup():
+                    rows = self._look_up_range(step, rows, pools[step.source].sorted[step.index], dictionary)
                 case Where():
                     assert function is not None
                     kept = np.flatnonzero(np.broadcast_to(is_true(function(self._frame(rows, dictionary))), rows.rows))
@@ -175,6 +192,41 @@ class _Statement:
             if rows.rows == 0:
                 return None
         return rows
+
+    def _look_up_range(self, step: Lookup, rows: _Rows, index: Sorted, dictionary: Dictionary) -> _Rows:
+        """The rows with the records of their ranges, or with the sum of those."""
+        ranges, given = self._ranges[step], _given(step, rows)
+        assert step.range is not None
+        variable = step.range.variable.id
+
+        def framed(words: Words | None) -> Frame:
+            columns = rows.columns if words is None else rows.columns | {variable: words}
+            return self._frame(_Rows(rows.rows, columns, []), dictionary)
+
+        bounds = ranges.find(index, given, framed, dictionary)
+        if step.how == "sum":
+            sums = index.sums(given, *bounds)
+            found = np.flatnonzero(sums.any(axis=1))
+            out = rows.pick(found, step.live)
+            out.sources.append((sums, found))
+            return out
+        others = ranges.unordered(index, given)
+        if rows.rows > 1 and not len(others[0]) and len(rows.sources) == 1 and self._counted:
+            rows, given, bounds = _overlay(step, rows, given, bounds)
+        if rows.rows > 1 and index.count(given, *bounds) > PAIRS:
+            raise _Crowded
+        found, places = index.between(given, *bounds)
+        if len(others[0]):
+            more = rows.pick(others[0])
+            more.columns[variable] = index.column(index.ranged, others[1])
+            true = ranges.test(self._frame(more, dictionary))
+            found, places = np.append(found, others[0][true]), np.append(places, others[1][true])
+        out = rows.pick(found, step.live)
+        for position, v in step.binds:
+            if v.id in step.live:
+                out.columns[v.id] = index.column(position, places)
+        out.sources.append((index.entries, places))
+        return out
 
     def _frame(self, rows: _Rows, dictionary: Dictionary) -> Frame:
         return Frame(rows.rows, {}, lambda id: decode(rows.columns[id], self._types[id], dictionary))
@@ -208,10 +260,27 @@ def _add(target: Pool, keys: Words, words: Words, touched: Touched | None) -> No
     target.upsert(keys, words)
 
 
-def _look_up(step: Lookup, rows: _Rows, pool: Pool) -> _Rows:
+def _given(step: Lookup, rows: _Rows) -> Words:
+    """The values by which a lookup looks, row by row."""
     given = np.empty((rows.rows, len(step.bound)), np.int64)
     for i, (_, v) in enumerate(step.bound):
         given[:, i] = rows.columns[v.id]
+    return given
+
+
+def _overlay(step: Lookup, rows: _Rows, given: Words, bounds: Bounds) -> tuple[_Rows, Words, Bounds]:
+    """Rows that only differ in their ranges, as rows whose ranges do not overlap."""
+    kept = [id for id in sorted(rows.columns) if id in step.live]
+    groups = np.stack([*given.T, *(rows.columns[id] for id in kept)], axis=1) if given.shape[1] + len(kept) else given
+    ((words, at),) = rows.sources
+    chosen, bounds, counts = overlaid(groups, bounds, words if at is None else words[at])
+    out = rows.pick(chosen)
+    out.sources = [(counts, None)]
+    return out, given[chosen], bounds
+
+
+def _look_up(step: Lookup, rows: _Rows, pool: Pool) -> _Rows:
+    given = _given(step, rows)
     match step.how:
         case "probe":
             slots = pool.probe(given)
@@ -248,17 +317,18 @@ def _is_count(factor: _Factor) -> bool:
     return factor[-1] is Ring.COUNT
 
 
-def _places(payload: Payload, picks: tuple[int, ...]) -> list[tuple[int, Ring]]:
+def _places(payload: Payload, picks: tuple[int, ...], shift: int) -> list[tuple[int, Ring]]:
     """Offset and ring of the lane of a source that goes into each lane of the target."""
-    return [(payload.offsets[p], payload.rings[p]) for p in picks]
+    return [(payload.offsets[p] + shift, payload.rings[p]) for p in picks]
 
 
 def _variables(update: Update) -> list[Column]:
     found = list(update.variables)
     for step in update.steps:
         match step:
-            case Lookup(_, _, _, _, binds):
+            case Lookup(_, _, _, _, binds, range=ranged):
                 found += [v for _, v in binds]
+                found += [ranged.variable] if ranged else []
             case Let(variable):
                 found.append(variable)
     return found

@@ -71,7 +71,15 @@ class Sorted:
 
     def between(self, equal: Words, low: Words, high: Words) -> tuple[Words, Words]:
         """All (row, place) whose entry has the row's values and is in its range; rows ascend."""
-        return tree.entries_between(self._area.current(), *self._bounds(equal, low, high))
+        frame, bounds = self._area.current(), self._bounds(equal, low, high)
+        total = tree.count_between(frame, *bounds)
+        rows, places = np.empty(total, np.int64), np.empty(total, np.int64)
+        tree.entries_between(frame, *bounds, rows, places)
+        return rows, places
+
+    def count(self, equal: Words, low: Words, high: Words) -> int:
+        """How many pairs `between` would find."""
+        return tree.count_between(self._area.current(), *self._bounds(equal, low, high))
 
     def ends(self, equal: Words, low: Words, high: Words, *, greatest: bool) -> Words:
         """The place of the least (or greatest) value in each range; −1 where there is none."""
@@ -110,7 +118,12 @@ class Sorted:
         """A key column of the pool at places of records."""
         at = self._columns.index(column)
         words = self.entries[places, at]
-        return self._unranked(words) if at == self.order.equal else words
+        return self.value(self._stored(words)) if at == self.order.equal else words
+
+    @property
+    def ranged(self) -> int:
+        """The ranged column of the pool."""
+        return self.order.columns[self.order.equal]
 
     @property
     def entries(self) -> Words:
@@ -130,6 +143,13 @@ class Sorted:
             return words
         return np.where(words == _NULL, words, words ^ ((words >> 63) & GREATEST))
 
+    def value(self, ranks: Words) -> Words:
+        """From ranks back to values of the ranged column."""
+        if not self.order.real:
+            return ranks
+        words = np.where(ranks == _NULL, ranks, ranks ^ ((ranks >> 63) & GREATEST))
+        return np.where(ranks == -1, 0, words)  # −0.0 is no key
+
     def clear(self) -> None:
         """Drop all records, keeping the memory."""
         self._area.current()
@@ -148,13 +168,8 @@ class Sorted:
         return f"Sorted({self.order}; {len(self)} records)"
 
     def _stored(self, ranks: Words) -> Words:
+        """Ranks as the tree has them, and back."""
         return ~ranks if self.order.down else ranks
-
-    def _unranked(self, words: Words) -> Words:
-        ranks = self._stored(words)
-        if not self.order.real:
-            return ranks
-        return np.where(ranks == _NULL, ranks, ranks ^ ((ranks >> 63) & GREATEST))
 
     def _bounds(self, equal: Words, low: Words, high: Words) -> tuple[Words, Words]:
         """Ranges as the keys from which and up to which entries are."""

@@ -365,35 +365,39 @@ def _leaf(frame: Vector, key: int) -> int:
     return node
 
 
-@kernel(f"Tuple(({VECTOR}, {VECTOR}))({VECTOR}, {GIVEN_MATRIX}, {GIVEN_MATRIX})")
-def entries_between(frame: Vector, lows: Vector, highs: Vector) -> tuple[Words, Words]:
-    """All (row, place of an entry) with lows[row] ≤ its key ≤ highs[row], rows ascending, then keys."""
-    n, key = lows.shape[0], frame[at.KEY]
-    leaves, firsts, total = np.empty(n, np.int64), np.empty(n, np.int64), 0
-    for row in range(n):
+@kernel(f"int64({VECTOR}, {GIVEN_MATRIX}, {GIVEN_MATRIX})")
+def count_between(frame: Vector, lows: Vector, highs: Vector) -> int:
+    """How many pairs `entries_between` finds."""
+    key, total = frame[at.KEY], 0
+    for row in range(lows.shape[0]):
         low, high = address(lows) + 8 * key * row, address(highs) + 8 * key * row
-        leaf = _leaf(frame, low)
+        leaf = -1 if _before(high, low, key) else _leaf(frame, low)
         first = 0 if leaf < 0 else _first_not_below(frame, leaf, low)
-        leaves[row], firsts[row] = leaf, first
-        while leaf >= 0 and not _before(high, low, key):
+        while leaf >= 0:
             end = _first_above(frame, leaf, high)
             total += max(end - first, 0)
             if end < _count(frame, leaf):
                 break
             leaf, first = load(_header(frame, leaf), NEXT) - 1, 0
-    found, places, k = np.empty(total, np.int64), np.empty(total, np.int64), 0
-    for row in range(n):
+    return total
+
+
+@kernel(f"void({VECTOR}, {GIVEN_MATRIX}, {GIVEN_MATRIX}, {VECTOR}, {VECTOR})")
+def entries_between(frame: Vector, lows: Vector, highs: Vector, rows: Vector, places: Vector) -> None:
+    """All (row, place of an entry) with lows[row] ≤ its key ≤ highs[row], rows ascending, then keys; there is room."""
+    key, k = frame[at.KEY], 0
+    for row in range(lows.shape[0]):
         low, high = address(lows) + 8 * key * row, address(highs) + 8 * key * row
-        leaf, first = leaves[row], firsts[row]
-        while leaf >= 0 and not _before(high, low, key):
+        leaf = -1 if _before(high, low, key) else _leaf(frame, low)
+        first = 0 if leaf < 0 else _first_not_below(frame, leaf, low)
+        while leaf >= 0:
             end = _first_above(frame, leaf, high)
             for i in range(first, end):
-                found[k], places[k] = row, leaf * FAN + i
+                rows[k], places[k] = row, leaf * FAN + i
                 k += 1
             if end < _count(frame, leaf):
                 break
             leaf, first = load(_header(frame, leaf), NEXT) - 1, 0
-    return found, places
 
 
 @kernel(f"{VECTOR}({VECTOR}, {GIVEN_MATRIX}, {GIVEN_MATRIX}, int64)")

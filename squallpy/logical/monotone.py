@@ -1,0 +1,77 @@
+"""Which way a predicate goes as a column grows: what a sorted index can look up.
+
+direction(a.price > b.price + 10, a.price)   →   +1     once TRUE it stays TRUE
+direction(a.price > b.price + 10, b.price)   →   −1     once not TRUE it stays so
+"""
+
+from squallpy.base.types import Kind
+from squallpy.logical.expressions import Call, Cast, Column, Expr, Literal, columns
+
+RISING, STEADY, FALLING = 1, 0, -1
+
+
+def direction(predicate: Expr, column: Column) -> int | None:
+    """RISING, FALLING, or STEADY if it does not read the column, which is not NULL; None if it cannot be told."""
+    if column not in columns(predicate):
+        return STEADY
+    match predicate:
+        case Call("<" | "<=", (small, great)):
+            return _least(great, small, column)
+        case Call(">" | ">=", (great, small)):
+            return _least(great, small, column)
+        case Call("and" | "or", args):
+            return _joint(*(direction(arg, column) for arg in args))
+    return None
+
+
+def _least(great: Expr, small: Expr, column: Column) -> int | None:
+    return _joint(slope(great, column), _reverse(slope(small, column)))
+
+
+def slope(expr: Expr, column: Column) -> int | None:
+    """The same of a value: does it grow (or fall, or at least not the other way) with the column?"""
+    if expr == column:
+        return RISING
+    if column not in columns(expr):
+        return STEADY
+    if column.type.kind is Kind.DOUBLE:
+        return None  # NB: ∞ − ∞ is NaN, which is above everything
+    match expr:
+        case Call("+", (a, b)):
+            return _joint(slope(a, column), slope(b, column))
+        case Call("-", (a, b)):
+            return _joint(slope(a, column), _reverse(slope(b, column)))
+        case Call("negate", (a,)):
+            return _reverse(slope(a, column))
+        case Call("*", (a, b)) if column not in columns(a):
+            return _times(sign(a), slope(b, column))
+        case Call("*" | "/", (a, b)):
+            return _times(sign(b), slope(a, column))
+        case Cast(arg, type) if type.is_numeric or type.is_temporal:
+            return slope(arg, column) if arg.type.is_numeric or arg.type.is_temporal else None
+    return None
+
+
+def sign(expr: Expr) -> int | None:
+    """Of a constant that is not 0."""
+    match expr:
+        case Cast(arg):
+            return sign(arg)
+        case Call("negate", (arg,)):
+            return _reverse(sign(arg))
+        case Literal(int() | float() as value) if value:
+            return 1 if value > 0 else -1
+    return None
+
+
+def _reverse(way: int | None) -> int | None:
+    return None if way is None else -way
+
+
+def _times(factor: int | None, way: int | None) -> int | None:
+    return None if factor is None or way is None else factor * way
+
+
+def _joint(*ways: int | None) -> int | None:
+    told = {way for way in ways if way != STEADY}
+    return STEADY if not told else told.pop() if len(told) == 1 else None

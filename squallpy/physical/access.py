@@ -1,0 +1,185 @@
+"""Access paths: in which order a statement looks its views up, and how.
+
+    ΔN1(t) ⋈ M_BIDS(volume) ⋈ M_ASKS(price) ⋈ (volume > 0.25 * t)
+    →  sum M_BIDS(volume > 0.25 * t) → scan M_ASKS()
+
+What is bound makes a probe or a slice. A predicate that compares one more variable with what is bound makes a range of
+a sorted index; if nothing else is asked of the records in it, their sum is looked up.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from squallpy.base.order import Order
+from squallpy.base.types import Kind, Type
+from squallpy.logical.expressions import Column, columns, conjunction
+from squallpy.logical.monotone import FALLING, RISING, direction
+from squallpy.maintain.program import Program, Ref, Statement, View
+from squallpy.maintain.relational.calculus import Assign, Cmp, Factor, variables
+from squallpy.physical.keys import finds_one, known_keys
+from squallpy.physical.plan import Let, Lookup, Range, Step, Update, Where
+
+_CHOICE = ("probe", "one", "sum", "slice", "range", "scan")  # the sooner the better; one: a slice or scan of a record
+
+
+@dataclass(slots=True)
+class Indexes:
+    """The secondary indexes of each view (or delta) that statements turned out to need."""
+
+    slices: dict[str, list[tuple[int, ...]]] = field(default_factory=dict)
+    orders: dict[str, list[Order]] = field(default_factory=dict)
+
+    def slice(self, view: str, positions: tuple[int, ...]) -> int:
+        """The number of the slice by those keys."""
+        known = self.slices.setdefault(view, [])
+        if positions not in known:
+            known.append(positions)
+        return known.index(positions)
+
+    def order(self, view: str, order: Order) -> int:
+        """The number of the sorted index."""
+        known = self.orders.setdefault(view, [])
+        if order not in known:
+            known.append(order)
+        return known.index(order)
+
+    def of(self, view: str) -> tuple[tuple[tuple[int, ...], ...], tuple[Order, ...]]:
+        """All slices and sorted indexes."""
+        return tuple(self.slices.get(view, ())), tuple(self.orders.get(view, ()))
+
+
+def access(statement: Statement, program: Program, indexes: Indexes) -> Update:
+    """A statement as steps; filters as soon as they can be evaluated."""
+    first, *others = statement.refs
+    bound: set[Column] = set(first.variables)
+    filters: list[Factor] = list(statement.filters)
+    steps: list[Step] = []
+    keys, views = known_keys(program), {view.name: view for view in program.views}
+    asked = {*statement.keys, *(v for lane in statement.lanes for f in lane or () for v in columns(f))}
+
+    def ready() -> None:
+        for f in list(filters):
+            match f:
+                case Cmp(predicate) if columns(predicate) <= bound:
+                    steps.append(Where(predicate))
+                    filters.remove(f)
+                case Assign(variable, value) if columns(value) <= bound:
+                    known = variable in bound
+                    steps.append(Let(variable, value))
+                    bound.add(variable)
+                    filters.remove(f)
+                    assert not known, f"{variable} is bound twice"
+
+    ready()
+    while others:
+        ways = []
+        for ref in others:
+            elsewhere = asked.union(*(r.variables for r in others if r is not ref))
+            one = ref.name in views and finds_one(views[ref.name], _known(ref, views[ref.name], bound), keys)
+            ways.append(_way(ref, bound, filters, elsewhere, one))
+        best = min(ways, key=lambda way: (_CHOICE.index(way.how), not (bound & set(way.ref.variables))))
+        others.remove(best.ref)
+        steps.append(_lookup(best, bound, indexes))
+        filters = [f for f in filters if f not in best.used]
+        bound |= set(best.ref.variables)
+        ready()
+    assert not filters, f"{filters} cannot be evaluated"
+    _note_live(steps, asked)
+    return Update(
+        statement.target, first.name, first.variables, first.picks, tuple(steps), statement.keys, statement.lanes
+    )
+
+
+def _known(ref: Ref, view: View, bound: set[Column]) -> list[Column]:
+    """The keys of a view that are bound."""
+    return [key for key, v in zip(view.keys, ref.variables, strict=True) if v in bound]
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """One way to look a view up, and the filters that it takes care of."""
+
+    ref: Ref
+    how: str
+    range: Range | None = None
+    used: tuple[Factor, ...] = ()
+
+
+def _way(ref: Ref, bound: set[Column], filters: list[Factor], elsewhere: set[Column], one: bool) -> _Way:
+    """The best way with those variables bound; `elsewhere` are those that keys, lanes and other views read.
+
+    `one`: there is one record at most.
+    """
+    new = [v for v in ref.variables if v not in bound]
+    if not new:
+        return _Way(ref, "probe")
+    if one:
+        return _Way(ref, "one")
+    ranges = [found for v in new if (found := _range(v, bound, filters))]
+    if ranges:
+        range, used = max(ranges, key=lambda found: len(found[1]))
+        read = elsewhere.union(*(variables(f) for f in filters if f not in used))
+        ordered = not _is_wide(range.variable.type)
+        return _Way(ref, "sum" if ordered and not read & set(new) else "range", range, used)
+    return _Way(ref, "scan" if len(new) == len(ref.variables) else "slice")
+
+
+def _range(variable: Column, bound: set[Column], filters: Iterable[Factor]) -> tuple[Range, tuple[Factor, ...]] | None:
+    """The range of a variable that the filters leave, and which of them do."""
+    if not _is_ordered(variable.type):
+        return None
+    found = [
+        (f, way)
+        for f in filters
+        if isinstance(f, Cmp)
+        and variable in columns(f.predicate) <= bound | {variable}
+        and (way := direction(f.predicate, variable))
+    ]
+    if not found:
+        return None
+    sides = {side: [f.predicate for f, way in found if way == side] for side in (RISING, FALLING)}
+    rising, falling = (conjunction(sides[side]) if sides[side] else None for side in (RISING, FALLING))
+    return Range(variable, rising, falling), tuple(f for f, _ in found)
+
+
+def _is_ordered(type: Type) -> bool:
+    """Are keys of the type ordered as their values?"""
+    return type.is_numeric or type.is_temporal
+
+
+def _is_wide(type: Type) -> bool:
+    """Can keys be out of order, because values have no room in 64 bits?"""
+    return type.kind is Kind.DECIMAL and type.precision > 18
+
+
+def _lookup(way: _Way, bound: set[Column], indexes: Indexes) -> Lookup:
+    """The step, with the index that it needs."""
+    ref, how, range = way.ref, way.how, way.range
+    given = tuple((i, v) for i, v in enumerate(ref.variables) if v in bound)
+    new = tuple((i, v) for i, v in enumerate(ref.variables) if v not in bound)
+    index, equal = -1, tuple(i for i, _ in given)
+    if how == "one":
+        how = "slice" if given else "scan"
+    if how == "slice":
+        index = indexes.slice(ref.name, equal)
+    elif range:
+        ranged = ref.variables.index(range.variable)
+        order = (*equal, ranged, *(i for i, _ in new if i != ranged))
+        index = indexes.order(ref.name, Order(order, len(equal), real=range.variable.type.kind is Kind.DOUBLE))
+    return Lookup(ref.name, how, index, given, () if how == "sum" else new, ref.picks, range=range)
+
+
+def _note_live(steps: list[Step], asked: set[Column]) -> None:
+    """Note at each lookup which variables are read later."""
+    live = set(asked)
+    for i in reversed(range(len(steps))):
+        match steps[i]:
+            case Lookup(range=ranged) as step:
+                steps[i] = replace(step, live=frozenset(v.id for v in live))
+                live |= {v for _, v in step.bound}
+                for predicate in (ranged.rising, ranged.falling) if ranged else ():
+                    live |= columns(predicate) if predicate else set()
+            case Where(predicate):
+                live |= columns(predicate)
+            case Let(_, value):
+                live |= columns(value)

@@ -1,0 +1,49 @@
+"""Keys: what tells the rows of relations apart, and hence whether a lookup finds one record at most.
+
+N1(p, avg) has a row for each p    →    ΔL(p) ⋈ M_N1(p, avg) finds one
+"""
+
+from collections.abc import Iterable, Mapping
+
+from squallpy.logical.expressions import Column, columns
+from squallpy.maintain.program import Monomial, Nest, Program, View
+from squallpy.maintain.relational.calculus import Assign, Rel
+
+Keys = Mapping[str, tuple[str, ...]]  # fields, by relation
+
+
+def known_keys(program: Program) -> Keys:
+    """The fields that tell the rows of a relation apart, where they are known: of a nest, those of its groups."""
+    declared = {r.name: r.primary_key for r in program.relations if r.primary_key}
+    return declared | {nest.relation.name: _group(nest) for nest in program.nests}
+
+
+def _group(nest: Nest) -> tuple[str, ...]:
+    assert nest.source is not None
+    group = {v for v in nest.source.variables if v != nest.finish.over}
+    return tuple(title for title, expr in nest.finish.items if expr in group)
+
+
+def finds_one(view: View, bound: Iterable[Column], keys: Keys) -> bool:
+    """Do the variables in `bound` leave one record of the view at most?"""
+    if len(view.terms) > 1:
+        return False
+    return set(view.keys) <= _determined(view.terms[0], bound, keys)
+
+
+def _determined(term: Monomial, bound: Iterable[Column], keys: Keys) -> set[Column]:
+    """The variables that have one value each, given those in `bound`."""
+    known = set(bound)
+    while True:
+        more: set[Column] = set()
+        for factor in term.body:
+            match factor:
+                case Rel(relation, fields, delta=False) if (key := keys.get(relation.name)) is not None:
+                    by_name = dict(fields)
+                    if all(name in by_name and by_name[name] in known for name in key):
+                        more |= {v for _, v in fields}
+                case Assign(variable, value) if columns(value) <= known:
+                    more.add(variable)
+        if more <= known:
+            return known
+        known |= more

@@ -1,0 +1,164 @@
+"""Ranges at work: from predicates over one variable of a sorted index to the records, or the sums, of its ranges.
+
+ΔN1(t) = {(8): −1, (9): +1} ⋈ M_CUSTOMER(c, balance) ⋈ (balance > t)
+→   balance > 8 taken away and balance > 9 added, hence 8 < balance <= 9 taken away: overlaps are not looked up
+
+A predicate that only compares the variable gives its bound at once. Of another it is known that it stays TRUE as the
+variable grows (or falls), so its bound is found by bisection between the values that the index has: exact, whatever
+it computes and however it rounds.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from squallpy.logical.expressions import TRUE, Call, Column, Expr, columns, conjuncts, held_alike, uncast
+from squallpy.physical.plan import Lookup
+from squallpy.runtime.deltas import LEAST as ORDERED
+from squallpy.runtime.deltas import NULL, encode, is_wide
+from squallpy.runtime.evaluate.compiled import compiled
+from squallpy.runtime.evaluate.logic import is_true
+from squallpy.runtime.evaluate.vector import Frame, full
+from squallpy.runtime.kernels.dictionary import Dictionary
+from squallpy.runtime.kernels.sorted import GREATEST, LEAST, Sorted
+from squallpy.runtime.kernels.storage import Words
+
+Framed = Callable[[Words | None], Frame]  # the rows of a statement, the ranged variable being those words
+Bounds = tuple[Words, Words]  # ranks from which and up to which, row by row
+
+
+class Ranges:
+    """The range of a lookup's variable, made runnable."""
+
+    def __init__(self, step: Lookup) -> None:
+        assert step.range is not None
+        self._variable = step.range.variable
+        self._rising = _Side(step.range.rising, self._variable, True)
+        self._falling = _Side(step.range.falling, self._variable, False)
+        self._least = ORDERED if is_wide(self._variable.type) else LEAST
+
+    def find(self, index: Sorted, given: Words, framed: Framed, names: Dictionary) -> Bounds:
+        """Bounds for each row of `given`, the values that are equated; low > high where nothing qualifies."""
+        n = len(given)
+        low, high = np.full(n, self._least), np.full(n, GREATEST)
+        searched = [side for side in (self._rising, self._falling) if side.searched]
+        if searched:
+            low, high = self._extremes(index, given, low, high)
+        some = low <= high
+        for side in (self._rising, self._falling):
+            if side.searched:
+                found, ok = side.search(index, low, high, framed)
+            else:
+                found, ok = side.compare(index, n, framed, names)
+            some &= ok
+            if side is self._rising:
+                low = np.maximum(low, found)
+            else:
+                high = np.minimum(high, found)
+        return np.where(some, low, 1), np.where(some, high, 0)
+
+    def unordered(self, index: Sorted, given: Words) -> tuple[Words, Words]:
+        """(row, place) of the records whose values are too wide to be in their order."""
+        n = len(given)
+        if self._least == LEAST:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        return index.between(given, np.full(n, NULL + 1), np.full(n, ORDERED - 1))
+
+    def test(self, frame: Frame) -> Any:
+        """Are the predicates TRUE?"""
+        true: Any = np.ones(frame.rows, bool)
+        for side in (self._rising, self._falling):
+            true &= np.broadcast_to(side.test(frame), frame.rows)
+        return true
+
+    def _extremes(self, index: Sorted, given: Words, low: Words, high: Words) -> Bounds:
+        """The least and greatest values that there are; low > high where there are none."""
+        out = []
+        for greatest in (False, True):
+            places = index.ends(given, low, high, greatest=greatest)
+            words = index.column(index.ranged, np.maximum(places, 0)) if len(index) else low
+            out.append(np.where(places < 0, int(not greatest), index.rank(words)))
+        return out[0], out[1]
+
+
+class _Side:
+    """The predicates that bound a range from below (`rising`) or above."""
+
+    def __init__(self, predicate: Expr | None, variable: Column, rising: bool) -> None:
+        self._variable, self._rising = variable, rising
+        parts = () if predicate is None else conjuncts(predicate)
+        compared = [_compared(part, variable) for part in parts]
+        self.searched = None in compared
+        self._predicate = compiled(TRUE if predicate is None else predicate)
+        self._bounds = [] if self.searched else [(compiled(other), strict) for other, strict in compared]  # type: ignore[misc]
+
+    def test(self, frame: Frame) -> Any:
+        return is_true(self._predicate(frame))
+
+    def compare(self, index: Sorted, n: int, framed: Framed, names: Dictionary) -> tuple[Words, Any]:
+        """The bound of each row, from what the variable is compared with, and whether there is one."""
+        out, ok = np.full(n, LEAST if self._rising else GREATEST), np.ones(n, bool)
+        frame = framed(None)
+        for function, strict in self._bounds:
+            vec = full(function(frame), self._variable.type, n)
+            bound = index.rank(np.asarray(encode(vec, self._variable.type, n, names)))
+            ok &= bound != NULL
+            if strict:
+                ok &= bound != (GREATEST if self._rising else LEAST)
+                bound = bound + np.where(ok, 1 if self._rising else -1, 0)
+            out = np.maximum(out, bound) if self._rising else np.minimum(out, bound)
+        return out, ok
+
+    def search(self, index: Sorted, low: Words, high: Words, framed: Framed) -> tuple[Words, Any]:
+        """The first (or last) rank of each row's range for which the predicates are TRUE, and whether there is one."""
+
+        def test(ranks: Words) -> Any:
+            return np.broadcast_to(self.test(framed(index.value(ranks))), len(low))
+
+        left, right = low.copy(), np.maximum(low, high)
+        ok = test(right if self._rising else left)
+        while (open := left < right).any():
+            middle = (left & right) + ((left ^ right) >> 1)  # rounded down, without overflow
+            if self._rising:
+                true = test(middle)
+                right, left = np.where(true, middle, right), np.where(true | ~open, left, middle + 1)
+            else:
+                middle = np.where(open, middle + 1, middle)
+                true = test(middle)
+                left, right = np.where(true, middle, left), np.where(true | ~open, right, middle - 1)
+        return left, ok
+
+
+def _compared(predicate: Expr, variable: Column) -> tuple[Expr, bool] | None:
+    """What a predicate compares the variable with, in its own representation, and whether it excludes that."""
+    match predicate:
+        case Call("<" | "<=" | ">" | ">=" as name, (a, b)):
+            a, b = uncast(a), uncast(b)
+            other = b if a == variable else a
+            plain = variable in (a, b) and variable not in columns(other)
+            if plain and held_alike(other.type, variable.type) and not (is_wide(other.type) or is_wide(variable.type)):
+                return other, name in ("<", ">")
+    return None
+
+
+def overlaid(groups: Words, bounds: Bounds, words: Words) -> tuple[Words, Bounds, Words]:
+    """Ranges with counts, group by group, as ranges that do not overlap: (a row of each, bounds, counts), none 0.
+
+    [1, 5]: −1, [3, 9]: +1   →   [1, 2]: −1, [6, 9]: +1
+    """
+    low, high = bounds
+    kept = np.flatnonzero(low <= high)
+    n = len(kept)
+    rows = np.concatenate([kept, kept])
+    points = np.concatenate([low[kept], high[kept]])
+    after = np.repeat([0, 1], n)  # a range ends after its last point
+    change = np.concatenate([words[kept], -words[kept]])
+    order = np.lexsort((after, points, *groups[rows].T[::-1]))
+    rows, points, after, change = rows[order], points[order], after[order], change[order]
+    total = np.cumsum(change, axis=0)  # each group ends with 0
+    some = np.flatnonzero(total[:-1].any(axis=1)) if n else np.empty(0, np.int64)
+    starts, ends = points[some] + after[some], points[some + 1] - 1 + after[some + 1]
+    wide = points[some] < points[some + 1]  # NB: only then is the start sure not to overflow
+    there = np.flatnonzero(np.where(wide, starts <= ends, after[some] < after[some + 1]))
+    return rows[some][there], (starts[there], ends[there]), np.ascontiguousarray(total[some][there])
