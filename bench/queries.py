@@ -49,6 +49,7 @@ class Query:
 
     @property
     def for_duckdb(self) -> str:
+        """In its dialect, which Polars reads, too; where NULLs sort is said, for it is not the same everywhere."""
         return to_duckdb(self.text)
 
     @property

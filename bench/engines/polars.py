@@ -26,16 +26,13 @@ class Reevaluation:
         whole = {name: _frame(table) for name, table in stream.tables.items()}
         frames = {name: frame if name in stream.static else frame.clear() for name, frame in whole.items()}
         frames = {name: frame.drop(MULT, strict=False) for name, frame in frames.items()}
-        answer, done = None, 0
+        text, answer, done = stream.query.for_duckdb, None, 0
         for batch in watch.plan(stream.batches):
             _append(frames, stream, whole, done, batch)
             start = perf_counter()
             _append(frames, stream, whole, batch, batch + 1)
-            answer = (
-                pl.SQLContext({name: frame.lazy() for name, frame in frames.items()})
-                .execute(stream.query.text)
-                .collect()
-            )
+            tables = pl.SQLContext({name: frame.lazy() for name, frame in frames.items()})
+            answer = tables.execute(text).collect()
             done = batch + 1
             if not watch.record(batch, perf_counter() - start):
                 break
