@@ -1,4 +1,4 @@
--- TPC-DS Q27. Averages of what one group of people bought, by item and state; without the standard's ROLLUP, as in the paper.
+-- TPC-DS Q27. Averages of what one group of people bought, by item and state, by item, and of all.
 -- Its data: python -m squallpy.testing.tpcds 0.1 examples/tpcds/data
 CREATE STREAM store_sales (
     ss_sold_date_sk INT,
@@ -68,6 +68,7 @@ CREATE STREAM store (
 SELECT
     i_item_id,
     s_state,
+    GROUPING(s_state) AS g_state,
     AVG(ss_quantity) AS agg1,
     AVG(ss_list_price) AS agg2,
     AVG(ss_coupon_amt) AS agg3,
@@ -82,6 +83,6 @@ WHERE ss_sold_date_sk = d_date_sk
     AND cd_education_status = 'College'
     AND d_year = 2002
     AND s_state IN ('TN')
-GROUP BY i_item_id, s_state
-ORDER BY i_item_id, s_state
+GROUP BY ROLLUP (i_item_id, s_state)
+ORDER BY i_item_id, s_state, g_state
 LIMIT 100;
