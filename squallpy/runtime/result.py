@@ -116,7 +116,7 @@ def _difference(old: pa.Table, new: pa.Table) -> Changes:
     numbered = [f"c{i}" for i in range(len(names))]
     both = pa.concat_tables([old.rename_columns(numbered), new.rename_columns(numbered)])
     sign = pa.array(np.concatenate([np.full(len(old), -1), np.ones(len(new), np.int64)]))
-    totals = both.append_column("n", sign).group_by(numbered).aggregate([("n", "sum")])
+    totals = both.append_column("n", sign).group_by(numbered, use_threads=False).aggregate([("n", "sum")])
     counts = np.asarray(totals.column("n_sum"))
     rows = totals.select(numbered).rename_columns(names)
     everyone = np.arange(len(counts))
