@@ -25,6 +25,7 @@ class Squall(Spark):
             **{name: SparkParser.FUNCTION_PARSERS[name] for name in KEPT},
             "SUBSTRING": lambda self: self._parse_from_for(),
             "SUBSTR": lambda self: self._parse_from_for(),
+            "POSITION": lambda self: self._parse_sought(),
         }
         NO_PAREN_FUNCTION_PARSERS = {  # noqa: RUF012
             "CASE": SparkParser.NO_PAREN_FUNCTION_PARSERS["CASE"]
@@ -38,6 +39,13 @@ class Squall(Spark):
                 if self._match(TokenType.FOR):
                     args.append(self._parse_required())
             return self.expression(exp.Anonymous(this="SUBSTRING", expressions=args))
+
+        def _parse_sought(self) -> exp.Expr:
+            """POSITION(x IN y) as POSITION(x, y)."""
+            args = self._parse_csv(self._parse_bitwise)
+            if len(args) == 1 and self._match(TokenType.IN):
+                args.append(self._parse_required())
+            return self.expression(exp.Anonymous(this="POSITION", expressions=args))
 
         def _parse_required(self) -> exp.Expr:
             found = self._parse_bitwise()

@@ -104,7 +104,8 @@ CLOSING = ("FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", ")", ",")
 
 def refuse_stray_commas(query: SelectText) -> None:
     """SQ1001 for a comma that nothing follows: sqlglot forgives `SELECT a, FROM r`, Spark does not."""
-    following = [*(t.text.upper().split()[0] if t.text.strip() else "" for t in query.tokens[1:]), ")"]
+    words = ("" if t.token_type.name == "STRING" else t.text.upper().strip() for t in query.tokens[1:])
+    following = [*(word.partition(" ")[0] for word in words), ")"]
     for token, word in zip(query.tokens, following, strict=True):
         if token.text == "," and token.token_type.name == "COMMA" and word in CLOSING:
             span = query.script.span(query.start + token.start)

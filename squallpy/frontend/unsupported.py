@@ -43,7 +43,7 @@ CLAUSES: dict[str, Unsupported] = {
     "format": Unsupported("FORMAT", "FORMAT"),
     "options": Unsupported("query OPTIONS", "OPTION"),
     "for_": Unsupported("FOR", "FOR"),
-    "by_name": Unsupported("UNION BY NAME", "BY"),
+    "by_name": Unsupported("INTERSECT or EXCEPT BY NAME", "BY"),
     "Group.totals": Unsupported("WITH TOTALS", "TOTALS"),
     "Group.all": Unsupported("GROUP BY ALL", "ALL", "list the columns"),
     "Order.siblings": Unsupported("ORDER SIBLINGS BY", "SIBLINGS"),
@@ -66,6 +66,7 @@ CLAUSES: dict[str, Unsupported] = {
     "Between.symmetric": Unsupported("BETWEEN SYMMETRIC", "SYMMETRIC"),
     "Cast.format": Unsupported("CAST … FORMAT", "FORMAT"),
     "Cast.default": Unsupported("CAST … DEFAULT", "DEFAULT"),
+    "In.field": Unsupported("IN without parentheses", "IN"),
     "Trim.collation": Unsupported("COLLATE", "COLLATE"),
 }
 
@@ -90,9 +91,7 @@ NODES: dict[str, Unsupported] = {
     "Unnest": Unsupported("UNNEST", "UNNEST"),
     "Values": Unsupported("VALUES", "VALUES"),
     "Tuple": Unsupported("a row value (a, b) here", "", "it goes with =, <> and IN"),
-    "RegexpLike": Unsupported("RLIKE", "RLIKE"),
     "SimilarTo": Unsupported("SIMILAR TO", "SIMILAR"),
-    "IntDiv": Unsupported("DIV", "DIV"),
     "BitwiseAnd": Unsupported("&", "&"),
     "BitwiseOr": Unsupported("|", "|"),
     "BitwiseXor": Unsupported("^", "^"),
@@ -118,8 +117,9 @@ NODES: dict[str, Unsupported] = {
 
 # functions that are known but not maintained yet
 AGGREGATES: tuple[str, ...] = (
-    "CORR", "COVAR_POP",
-    "COVAR_SAMP", "COLLECT_LIST", "COLLECT_SET", "ARRAY_AGG", "FIRST", "LAST", "ANY_VALUE", "MEDIAN", "PERCENTILE",
-    "MODE", "APPROX_COUNT_DISTINCT", "STRING_AGG", "LISTAGG",
-    "MIN_BY", "MAX_BY",
+    "ANY_VALUE", "APPROX_COUNT_DISTINCT", "APPROX_PERCENTILE", "ARRAY_AGG", "BIT_AND", "BIT_OR", "BIT_XOR",
+    "COLLECT_LIST", "COLLECT_SET", "CORR", "COVAR_POP", "COVAR_SAMP", "FIRST", "FIRST_VALUE", "KURTOSIS", "LAST",
+    "LAST_VALUE", "LISTAGG", "MAX_BY", "MEDIAN", "MIN_BY", "MODE", "PERCENTILE", "PERCENTILE_APPROX",
+    "PERCENTILE_CONT", "PERCENTILE_DISC", "PRODUCT", "REGR_INTERCEPT", "REGR_R2", "REGR_SLOPE", "SKEWNESS",
+    "STRING_AGG",
 )  # fmt: skip

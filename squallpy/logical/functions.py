@@ -99,7 +99,7 @@ def quotient(name: str, args: Args) -> tuple[Args, Type]:
 def remainder(name: str, args: Args) -> tuple[Args, Type]:
     args = numbers(name, args)
     if args[0].type == DOUBLE:
-        raise mismatch(name, args, "% is for exact numbers")
+        raise mismatch(name, args, "it is for exact numbers")
     if all(arg.type.is_integer for arg in args):
         return args, BIGINT
     args, digits, scale = aligned(args)
@@ -176,8 +176,18 @@ def whole(name: str, args: Args) -> tuple[Args, Type]:
 
 
 def rounded(name: str, args: Args) -> tuple[Args, Type]:
+    """A DOUBLE, or an exact number to tens, hundreds …: those have no digits after the point."""
+    if args[0].type.is_integer:
+        return args, BIGINT
+    if args[0].type.kind is Kind.DECIMAL:
+        return args, decimal(args[0].type.precision - args[0].type.scale + 1, 0)
     (x, places), _ = takes(DOUBLE, (Kind.DOUBLE,), WHOLE)(name, args)
     return (x, places), DOUBLE
+
+
+def divided(name: str, args: Args) -> tuple[Args, Type]:
+    args, _ = remainder(name, args)
+    return args, BIGINT
 
 
 def extreme(name: str, args: Args) -> tuple[Args, Type]:
@@ -209,6 +219,8 @@ def listed(name: str, args: Args) -> tuple[Args, Type]:
     return comparable(name, args)
 
 
+REALS = ("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "cbrt", "degrees", "radians")
+
 FUNCTIONS: dict[str, Function] = {
     "+": Function(2, 2, additive, "sum; INT and BIGINT give BIGINT, DECIMAL one digit more"),
     "-": Function(2, 2, additive, "difference"),
@@ -219,12 +231,14 @@ FUNCTIONS: dict[str, Function] = {
     "abs": Function(1, 1, same, "absolute value"),
     "floor": Function(1, 1, whole, "the next whole number below"),
     "ceil": Function(1, 1, whole, "the next whole number above"),
-    "round": Function(2, 2, rounded, "a DOUBLE rounded to that many digits after the point, half away from zero"),
+    "div": Function(2, 2, divided, "quotient cut to a whole number; NULL where the divisor is 0", "divisor"),
+    "round": Function(2, 2, rounded, "rounded to that many digits after the point, half away from zero"),
     "sign": Function(1, 1, real, "-1.0, 0.0 or 1.0"),
     "exp": Function(1, 1, real, "e to that power"),
     "ln": Function(1, 1, real, "natural logarithm; NULL of what is not positive", "always"),
     "log10": Function(1, 1, real, "logarithm to base 10; NULL of what is not positive", "always"),
     "log2": Function(1, 1, real, "logarithm to base 2; NULL of what is not positive", "always"),
+    **{name: Function(1, 1, real, f"{name} of a DOUBLE") for name in REALS},
     "power": Function(2, 2, real, "first to the power of the second"),
     "greatest": Function(2, None, extreme, "the greatest that is not NULL", "all"),
     "least": Function(2, None, extreme, "the least that is not NULL", "all"),
@@ -248,12 +262,20 @@ FUNCTIONS: dict[str, Function] = {
     "substring": Function(2, 3, takes(VARCHAR, TEXT, WHOLE), "part from a position, counted from the end if negative"),
     "upper": Function(1, 1, takes(VARCHAR, TEXT), "upper case"),
     "lower": Function(1, 1, takes(VARCHAR, TEXT), "lower case"),
-    "trim": Function(1, 1, takes(VARCHAR, TEXT), "without spaces at both ends"),
-    "ltrim": Function(1, 1, takes(VARCHAR, TEXT), "without spaces at its start"),
-    "rtrim": Function(1, 1, takes(VARCHAR, TEXT), "without spaces at its end"),
+    "trim": Function(2, 2, takes(VARCHAR, TEXT), "without some characters at both ends"),
+    "ltrim": Function(2, 2, takes(VARCHAR, TEXT), "without some characters at its start"),
+    "rtrim": Function(2, 2, takes(VARCHAR, TEXT), "without some characters at its end"),
     "lpad": Function(3, 3, takes(VARCHAR, TEXT, WHOLE, TEXT), "filled up at the start, or cut, to a length"),
     "rpad": Function(3, 3, takes(VARCHAR, TEXT, WHOLE, TEXT), "filled up at the end, or cut, to a length"),
     "replace": Function(3, 3, takes(VARCHAR, TEXT), "every occurrence of the second by the third"),
+    "repeat": Function(2, 2, takes(VARCHAR, TEXT, WHOLE), "that many times after itself"),
+    "initcap": Function(1, 1, takes(VARCHAR, TEXT), "every word with a capital, and small letters"),
+    "translate": Function(3, 3, takes(VARCHAR, TEXT), "characters of the second replaced by those of the third"),
+    "concat_ws": Function(2, None, takes(VARCHAR, TEXT), "what is not NULL, with the first between", "never"),
+    "split_part": Function(3, 3, takes(VARCHAR, TEXT, TEXT, WHOLE), "a part between separators, '' if there is none"),
+    "instr": Function(2, 2, takes(INT, TEXT), "where the second first occurs, from 1; 0 if it does not"),
+    "rlike": Function(2, 2, takes(BOOLEAN, TEXT), "does a regular expression (RE2) match a part?"),
+    "regexp_replace": Function(3, 3, takes(VARCHAR, TEXT), "what matches replaced; $1 is the first group"),
     "reverse": Function(1, 1, takes(VARCHAR, TEXT), "backwards"),
     "startswith": Function(2, 2, takes(BOOLEAN, TEXT), "does it begin so?"),
     "endswith": Function(2, 2, takes(BOOLEAN, TEXT), "does it end so?"),
@@ -261,7 +283,7 @@ FUNCTIONS: dict[str, Function] = {
     "length": Function(1, 1, takes(INT, TEXT), "number of characters"),
     **{
         f"extract_{part}": Function(1, 1, takes(INT, MOMENTS), f"the {part} of a DATE or TIMESTAMP")
-        for part in ("year", "quarter", "month", "day", "dayofweek", "weekday", "dayofyear")
+        for part in ("year", "quarter", "month", "week", "day", "dayofweek", "weekday", "dayofyear")
     },
     **{
         f"extract_{part}": Function(1, 1, takes(INT, TIMES), f"the {part} of a TIMESTAMP, whole")
@@ -270,6 +292,7 @@ FUNCTIONS: dict[str, Function] = {
     "add_months": Function(2, 2, months, "months later; the day is cut to the month's last"),
     "last_day": Function(1, 1, takes(DATE, MOMENTS), "the last day of its month"),
     "trunc": Function(2, 2, takes(DATE, MOMENTS, TEXT), "the first day of its YEAR, QUARTER, MONTH or WEEK"),
+    "trunc_time": Function(2, 2, takes(TIMESTAMP, TIMES, WHOLE), "the last multiple of so many microseconds"),
     "add_days": Function(2, 2, takes(DATE, DAYS, WHOLE), "days later"),
     "add_micros": Function(2, 2, takes(TIMESTAMP, TIMES, WHOLE), "microseconds later"),
     "days_between": Function(2, 2, takes(INT, DAYS), "first date minus second, in days"),

@@ -11,7 +11,7 @@ from squallpy.base.types import BIGINT, DOUBLE, INT, Kind, Type, decimal
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.derived import DERIVED
 from squallpy.logical.coerce import coerce
-from squallpy.logical.expressions import Column, Expr, Literal, children, rebuild
+from squallpy.logical.expressions import Column, Expr, Literal, children, rebuild, transform
 from squallpy.logical.nodes import Agg, Aggregate, Node, Project, Union
 
 if TYPE_CHECKING:
@@ -25,27 +25,29 @@ Items = tuple[tuple[Column, Expr], ...]
 
 @dataclass(slots=True)
 class Aggregation:
-    """The aggregates met so far, and whether of DISTINCT values, each with its column."""
+    """The aggregates met so far, and of the DISTINCT values of what, each with its column."""
 
     ctx: Context
     subqueries: "Subqueries"  # those that arguments and keys read
-    aggs: dict[tuple[Agg, bool], Column] = field(default_factory=dict)
+    aggs: dict[tuple[Agg, Expr | None], Column] = field(default_factory=dict)
     groupings: dict[Expr, Column] = field(default_factory=dict)  # what GROUPING asks for, and its answers
     asked: list[tuple[Expr, exp.Expr]] = field(default_factory=list)  # the same, and where
 
-    def column(self, function: str, arg: Expr | None, distinct: bool = False) -> Column:
-        """The column of an aggregate; equal aggregates share one.
+    def column(self, function: str, arg: Expr | None, distinct: Expr | None = None) -> Column:
+        """The column of an aggregate of `arg`, over rows or over the `distinct` values that it reads; equal ones share.
 
         COUNT(x) of an x that is never NULL is COUNT(*); MIN(DISTINCT x) is MIN(x).
         """
         if arg is not None and arg.type.kind is Kind.NULL:
             arg = coerce(arg, BIGINT)
-        distinct = distinct and function not in ("min", "max")
-        if function == "count" and arg is not None and not arg.nullable and not distinct:
+            distinct = distinct and arg
+        if function in ("min", "max"):
+            distinct = None
+        if function == "count" and arg is not None and not arg.nullable and distinct is None:
             arg = None
         agg = Agg(function, arg)
         if (agg, distinct) not in self.aggs:
-            name = f"{function.upper()}(DISTINCT {arg})" if distinct else str(agg)
+            name = str(agg) if distinct is None else f"{function.upper()}(DISTINCT {arg})"
             self.aggs[agg, distinct] = self.ctx.column(name, result_type(function, arg), nullable=function != "count")
         return self.aggs[agg, distinct]
 
@@ -79,7 +81,7 @@ class Aggregation:
         """The Aggregate with all of them."""
         plan = self.subqueries.attach(plan)
         aggs = tuple((column, agg) for (agg, _), column in self.aggs.items())
-        if not any(distinct for _, distinct in self.aggs):
+        if all(distinct is None for _, distinct in self.aggs):
             return Aggregate(plan, keys, aggs)
         return self._apart(plan, keys)
 
@@ -90,8 +92,8 @@ class Aggregation:
         →  k: COUNT(row), SUM(v), SUM(x)  of  Union(k, 1, v, NULL of r;  k, NULL, NULL, x of (DISTINCT k, x of r))
         """
         row = Literal(1, INT)
-        plain = list(dict.fromkeys(agg.arg or row for agg, distinct in self.aggs if not distinct))
-        values = list(dict.fromkeys(agg.arg for agg, distinct in self.aggs if distinct and agg.arg is not None))
+        plain = list(dict.fromkeys(agg.arg or row for agg, distinct in self.aggs if distinct is None))
+        values = list(dict.fromkeys(distinct for _, distinct in self.aggs if distinct is not None))
         parts = [[*(e for _, e in keys), *plain, *(Literal(None, x.type) for x in values)]] if plain else []
         inputs = [plan] if plain else []
         for x in values:
@@ -106,10 +108,15 @@ class Aggregation:
             Project(input, tuple((self._like(e), e) for e in part)) for input, part in zip(inputs, parts, strict=True)
         )
         names, first, last = columns[: len(keys)], columns[len(keys) :][: len(plain)], columns[len(keys) + len(plain) :]
-        given = {False: dict(zip(plain, first, strict=True)), True: dict(zip(values, last, strict=True))}
+        rows, taken = dict(zip(plain, first, strict=True)), dict(zip(values, last, strict=True))
+
+        def given(arg: Expr | None, distinct: Expr | None) -> Expr:
+            if distinct is None:
+                return rows[arg or row]
+            return transform(arg or row, lambda e: taken[distinct] if e == distinct else None)
+
         aggs = tuple(
-            (column, Agg(agg.function, given[distinct][agg.arg or row]))
-            for (agg, distinct), column in self.aggs.items()
+            (column, Agg(agg.function, given(agg.arg, distinct))) for (agg, distinct), column in self.aggs.items()
         )
         regrouped = tuple((column, name) for (column, _), name in zip(keys, names, strict=True))
         return Aggregate(Union(projects, columns), regrouped, aggs)

@@ -2,22 +2,24 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import e, pi
 
 from sqlglot import exp
 
 from squallpy.base.errors import Span, SquallError, nearest
-from squallpy.base.types import DATE, INT, NULL, TIMESTAMP, VARCHAR, decimal
+from squallpy.base.types import BIGINT, DATE, DOUBLE, INT, NULL, TIMESTAMP, VARCHAR, decimal
 from squallpy.frontend.unsupported import AGGREGATES
 from squallpy.logical.bind import temporal
 from squallpy.logical.bind.aggregation import NAMES
 from squallpy.logical.bind.derived import DERIVED
-from squallpy.logical.bind.scalar import Scalars
+from squallpy.logical.bind.scalar import Scalars, extract
 from squallpy.logical.coerce import cast
 from squallpy.logical.expressions import Expr, Literal, not_null
-from squallpy.logical.functions import call, case, coalesce
+from squallpy.logical.functions import REALS, call, case, coalesce
 
 Builder = Callable[..., Expr]
 ZERO, SPACE, EMPTY = Literal(0, INT), Literal(" ", VARCHAR), Literal("", VARCHAR)
+TIMES = ("HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND")
 TRUNCATIONS = {
     "year": ("YEAR", "YYYY", "YY"), "quarter": ("QUARTER",), "month": ("MONTH", "MM", "MON"), "week": ("WEEK",),
 }  # fmt: skip
@@ -53,8 +55,6 @@ def right(text: Expr, length: Expr) -> Expr:
 
 def padded(name: str) -> Builder:
     def build(text: Expr, length: Expr, fill: Expr = SPACE) -> Expr:
-        if not isinstance(fill, Literal) or len(str(fill.value)) > 1:
-            raise SquallError("SQ3001", f"{name.upper()} with anything but one character is not supported yet")
         return call(name, text, length, fill)
 
     return build
@@ -62,9 +62,9 @@ def padded(name: str) -> Builder:
 
 def rounded(x: Expr, places: Expr = ZERO) -> Expr:
     """ROUND(x, n), half away from zero: a cast to fewer decimals where x is exact."""
-    if not isinstance(places, Literal) or not places.type.is_integer or places.value is None or places.value < 0:
-        raise SquallError("SQ3001", "ROUND to anything but a constant number of decimals is not supported yet")
-    if not x.type.is_exact:
+    if not isinstance(places, Literal) or not places.type.is_integer or places.value is None:
+        raise SquallError("SQ3001", "ROUND to anything but a constant number of digits is not supported yet")
+    if not x.type.is_exact or places.value < 0:
         return call("round", x, places)
     if places.value >= x.type.scale:
         return x
@@ -90,9 +90,56 @@ def truncated(day: Expr, unit: Expr) -> Expr:
 
 def date_trunc(unit: Expr, moment: Expr) -> Expr:
     """DATE_TRUNC('MONTH', t), a TIMESTAMP."""
-    if isinstance(unit, Literal) and str(unit.value).upper() in ("DAY", "DD"):
+    name = str(unit.value).upper() if isinstance(unit, Literal) else ""
+    if name in ("DAY", "DD"):
         return cast(cast(moment, DATE), TIMESTAMP)
+    if name in TIMES:
+        return call("trunc_time", cast(moment, TIMESTAMP), Literal(temporal.UNITS[name][2], BIGINT))
     return cast(truncated(moment, unit), TIMESTAMP)
+
+
+def date_part(part: Expr, moment: Expr) -> Expr:
+    """DATE_PART('MONTH', d), which is EXTRACT(MONTH FROM d)"""
+    if not isinstance(part, Literal):
+        raise SquallError("SQ3001", "DATE_PART of a computed part is not supported yet")
+    return extract(str(part.value), moment)
+
+
+def decode(value: Expr, *rest: Expr) -> Expr:
+    """DECODE(x, 1, 'a', 2, 'b', 'c')  →  CASE WHEN x <=> 1 THEN 'a' WHEN x <=> 2 THEN 'b' ELSE 'c' END"""
+    pairs = list(zip(rest[::2], rest[1::2], strict=False))
+    otherwise = rest[-1] if len(rest) % 2 else Literal(None, NULL)
+    return case([(call("<=>", value, key), result) for key, result in pairs], otherwise)
+
+
+def logarithm(base: Expr, x: Expr | None = None) -> Expr:
+    """LOG(x), LOG(base, x)"""
+    return call("ln", base) if x is None else call("/", call("ln", x), call("ln", base))
+
+
+def positive(a: Expr, b: Expr) -> Expr:
+    """PMOD(a, b), the remainder with the sign of the divisor"""
+    return call("%", call("+", call("%", a, b), b), b)
+
+
+def between(separator: Expr, *parts: Expr) -> Expr:
+    """CONCAT_WS(',', a, b)"""
+    if not isinstance(separator, Literal):
+        raise SquallError("SQ3001", "CONCAT_WS with a computed separator is not supported yet")
+    if separator.value is None:
+        return Literal(None, VARCHAR)
+    return call("concat_ws", separator, *parts) if parts else EMPTY
+
+
+def part(text: Expr, separator: Expr, position: Expr) -> Expr:
+    if isinstance(position, Literal) and position.value == 0:
+        raise SquallError("SQ2005", "SPLIT_PART counts from 1, or from -1 at the end")
+    return call("split_part", text, separator, position)
+
+
+def of_spaces(name: str) -> Builder:
+    """TRIM(x) is TRIM(' ' FROM x)."""
+    return lambda text: call(name, text, SPACE)
 
 
 def date_add(day: Expr, days: Expr) -> Expr:
@@ -116,6 +163,19 @@ NAMED: dict[str, tuple[int, int | None, Builder]] = {
     **dict.fromkeys(("IFNULL", "NVL"), (2, 2, coalesce)),
     **dict.fromkeys(("IF", "IFF"), (3, 3, if_else)),
     "ABS": (1, 1, direct("abs")),
+    "DIV": (2, 2, direct("div")),
+    "PMOD": (2, 2, positive),
+    "TRY_DIVIDE": (2, 2, direct("/")),
+    "LOG": (1, 2, logarithm),
+    "PI": (0, 0, lambda: Literal(pi, DOUBLE)),
+    "E": (0, 0, lambda: Literal(e, DOUBLE)),
+    **{name.upper(): (1, 1, direct(name)) for name in REALS},
+    "ISNULL": (1, 1, direct("is_null")),
+    "ISNOTNULL": (1, 1, not_null),
+    "EQUAL_NULL": (2, 2, direct("<=>")),
+    "NULLIFZERO": (1, 1, lambda x: null_if(x, ZERO)),
+    "ZEROIFNULL": (1, 1, lambda x: coalesce(x, ZERO)),
+    "DECODE": (3, None, decode),
     **{name: (1, 1, direct(name.lower())) for name in ("SQRT", "FLOOR", "CEIL", "SIGN", "EXP", "LN", "LOG10", "LOG2")},
     "CEILING": (1, 1, direct("ceil")),
     **dict.fromkeys(("POWER", "POW"), (2, 2, direct("power"))),
@@ -129,21 +189,37 @@ NAMED: dict[str, tuple[int, int | None, Builder]] = {
     "LPAD": (2, 3, padded("lpad")),
     "RPAD": (2, 3, padded("rpad")),
     "REPLACE": (2, 3, replaced),
-    **{name: (1, 1, direct(name.lower())) for name in ("LTRIM", "RTRIM", "REVERSE")},
+    "LTRIM": (1, 1, of_spaces("ltrim")),
+    "RTRIM": (1, 1, of_spaces("rtrim")),
+    "BTRIM": (1, 2, lambda text, characters=SPACE: call("trim", text, characters)),
+    "REVERSE": (1, 1, direct("reverse")),
+    "REPEAT": (2, 2, direct("repeat")),
+    "INITCAP": (1, 1, direct("initcap")),
+    "TRANSLATE": (3, 3, direct("translate")),
+    "CONCAT_WS": (1, None, between),
+    "SPLIT_PART": (3, 3, part),
+    "INSTR": (2, 2, direct("instr")),
+    **dict.fromkeys(("LOCATE", "POSITION"), (2, 2, lambda sought, text: call("instr", text, sought))),
+    **dict.fromkeys(("RLIKE", "REGEXP", "REGEXP_LIKE"), (2, 2, direct("rlike"))),
+    "REGEXP_REPLACE": (3, 3, direct("regexp_replace")),
     **{name: (2, 2, direct(name.lower())) for name in ("STARTSWITH", "ENDSWITH", "CONTAINS")},
     "CONCAT": (1, None, concat),
     "COALESCE": (1, None, coalesce),
     "NULLIF": (2, 2, null_if),
     "DATE": (1, 1, lambda value: cast(value, DATE)),
     **{name: (1, 1, direct(f"extract_{name.lower()}")) for name in ("DAYOFWEEK", "WEEKDAY", "DAYOFYEAR")},
+    **dict.fromkeys(("WEEKOFYEAR", "WEEK"), (1, 1, direct("extract_week"))),
+    **dict.fromkeys(("DATE_PART", "DATEPART"), (2, 2, date_part)),
+    "TO_DATE": (1, 1, lambda value: cast(value, DATE)),
+    "TO_TIMESTAMP": (1, 1, lambda value: cast(value, TIMESTAMP)),
     "LAST_DAY": (1, 1, direct("last_day")),
     "TRUNC": (2, 2, truncated),
     "DATE_TRUNC": (2, 2, date_trunc),
     "NVL2": (3, 3, nvl2),
     "ADD_MONTHS": (2, 2, direct("add_months")),
-    "DATE_ADD": (2, 2, date_add),
+    **dict.fromkeys(("DATE_ADD", "DATEADD"), (2, 2, date_add)),
     "DATE_SUB": (2, 2, date_sub),
-    "DATEDIFF": (2, 2, direct("days_between")),
+    **dict.fromkeys(("DATEDIFF", "DATE_DIFF"), (2, 2, direct("days_between"))),
 }
 
 
@@ -184,8 +260,6 @@ def aggregate(s: Scalars, name: str, node: exp.Anonymous, where: exp.Expr | None
         s.ctx.only(first, "expressions")
     if len(args) != 1:
         raise SquallError("SQ2005", f"{name} takes one argument, not {len(args)}", head(s, node))
-    if distinct and name in DERIVED:
-        raise SquallError("SQ3001", f"{name}(DISTINCT …) is not supported yet", head(s, node))
     arg: Expr | None = None
     if not (isinstance(args[0], exp.Star) and name == "COUNT" and not distinct):
         arg = s.inner().bind(args[0])
@@ -196,8 +270,8 @@ def aggregate(s: Scalars, name: str, node: exp.Anonymous, where: exp.Expr | None
         arg = case([(condition, Literal(1, INT) if arg is None else arg)], Literal(None, NULL))
     if name in DERIVED:
         assert arg is not None
-        return DERIVED[name](aggregation.column, arg)
-    return aggregation.column(name.lower(), arg, distinct)
+        return DERIVED[name](lambda function, of: aggregation.column(function, of, arg if distinct else None), arg)
+    return aggregation.column(name.lower(), arg, arg if distinct else None)
 
 
 def grouping(s: Scalars, node: exp.Anonymous) -> Expr:

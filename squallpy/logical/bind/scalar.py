@@ -326,18 +326,41 @@ def cases(s: Scalars, node: exp.Case) -> Expr:
 
 @handles(exp.Extract, args="this expression")
 def extraction(s: Scalars, node: exp.Extract) -> Expr:
-    part = node.this.name.upper()
-    name = f"extract_{part.lower().removesuffix('s')}"
-    if name.removeprefix("extract_") not in ("year", "quarter", "month", "day", "hour", "minute", "second"):
-        raise SquallError("SQ3001", f"EXTRACT({part} FROM …) is not supported yet")
-    return call(name, s.bind(node.expression))
+    return extract(node.this.name, s.bind(node.expression))
+
+
+PARTS = {
+    **{name: name for name in ("year", "quarter", "month", "week", "day", "hour", "minute", "second")},
+    "dayofweek": "dayofweek",
+    "dow": "dayofweek",
+    "dayofyear": "dayofyear",
+    "doy": "dayofyear",
+}
+
+
+def extract(part: str, moment: Expr) -> Expr:
+    """EXTRACT(part FROM moment)"""
+    known = PARTS.get(part.lower()) or PARTS.get(part.lower().removesuffix("s"))
+    if known is None:
+        raise SquallError("SQ3001", f"EXTRACT({part.upper()} FROM …) is not supported yet")
+    return call(f"extract_{known}", moment)
 
 
 @handles(exp.Trim, args="this position expression")
 def trimming(s: Scalars, node: exp.Trim) -> Expr:
-    if node.args.get("expression") is not None or node.args.get("position") not in (None, "BOTH"):
-        raise SquallError("SQ3001", "TRIM of anything but spaces at both ends is not supported yet")
-    return call("trim", s.bind(node.this))
+    name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(node.args.get("position") or "", "trim")
+    characters = node.args.get("expression")
+    return call(name, s.bind(node.this), s.bind(characters) if characters is not None else Literal(" ", VARCHAR))
+
+
+@handles(exp.RegexpLike, args="this expression")
+def regular(s: Scalars, node: exp.RegexpLike) -> Expr:
+    return call("rlike", s.bind(node.this), s.bind(node.expression))
+
+
+@handles(exp.IntDiv, args="this expression")
+def whole_quotient(s: Scalars, node: exp.IntDiv) -> Expr:
+    return call("div", s.bind(node.this), s.bind(node.expression))
 
 
 @handles(exp.Anonymous, args="this expressions")

@@ -22,7 +22,7 @@ from squallpy.logical.expressions import Column, Expr, Literal
 from squallpy.logical.functions import call, case
 from squallpy.logical.nodes import Agg, Aggregate, Filter, Node, Project, Repeat, Union
 
-SET_PARTS = ("with_", "this", "expression", "distinct", "order", "limit", "offset")
+SET_PARTS = ("with_", "this", "expression", "distinct", "by_name", "order", "limit", "offset")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +43,16 @@ def bind_set(ctx: Context, node: exp.SetOperation, outer: Outer | None = None, o
 
 def unite(ctx: Context, node: exp.Union, outer: Outer | None) -> Node:
     distinct = bool(node.args["distinct"])
-    plan = union(ctx, node, operands(ctx, node.this, distinct) + operands(ctx, node.expression, distinct), outer)
+    sides = [node.this, node.expression]
+    if not node.args.get("by_name"):
+        sides = [query for side in sides for query in operands(ctx, side, distinct)]
+    plan = union(ctx, node, sides, outer)
     return Aggregate(plan, grouped(ctx, plan.output), ()) if distinct else plan
 
 
 def operands(ctx: Context, node: exp.Expr, distinct: bool) -> list[exp.Expr]:
     """Those of a chain of UNIONs; below a UNION DISTINCT it is the same whether they are ALL."""
-    whole = any(node.args.get(part) for part in ("with_", "order", "limit", "offset"))
+    whole = any(node.args.get(part) for part in ("with_", "by_name", "order", "limit", "offset"))
     if not isinstance(node, exp.Union) or whole or (node.args["distinct"] and not distinct):
         return [node]
     ctx.only(node, *SET_PARTS)
@@ -58,6 +61,7 @@ def operands(ctx: Context, node: exp.Expr, distinct: bool) -> list[exp.Expr]:
 
 def count(ctx: Context, node: exp.SetOperation, outer: Outer | None) -> Node:
     """INTERSECT and EXCEPT."""
+    ctx.only(node, *(part for part in SET_PARTS if part != "by_name"))
     plan = union(ctx, node, [node.this, node.expression], outer, marked=True)
     *columns, first, second = plan.output
     n, m = ctx.column("n", BIGINT, False), ctx.column("m", BIGINT, False)
@@ -81,6 +85,8 @@ def union(
     """
     plans = [bind_nested(ctx, query, outer) for query in queries]
     word = node.key.upper()
+    if node.args.get("by_name"):
+        plans = by_name(ctx, queries, plans)
     for query, plan in zip(queries[1:], plans[1:], strict=True):
         if len(plan.output) != len(plans[0].output):
             message = f"{word} of {len(plans[0].output)} and {len(plan.output)} columns"
@@ -102,6 +108,21 @@ def union(
         for j, part in enumerate(parts):
             part.append((ctx.column(f"of_{i + 1}", INT, True), Literal(1 if i == j else None, INT)))
     return Union(tuple(Project(plan, tuple(p)) for plan, p in zip(plans, parts, strict=True)), tuple(columns))
+
+
+def by_name(ctx: Context, queries: list[exp.Expr], plans: list[Node]) -> list[Node]:
+    """The plans with the columns of all, in the order in which they are first named; NULL where one has none."""
+    names = {c.name.lower(): c.name for plan in reversed(plans) for c in reversed(plan.output)}
+    order = dict.fromkeys(c.name.lower() for plan in plans for c in plan.output)
+    aligned = list[Node]()
+    for query, plan in zip(queries, plans, strict=True):
+        mine = {c.name.lower(): c for c in plan.output}
+        if len(mine) < len(plan.output):
+            raise SquallError("SQ2002", "UNION BY NAME of columns of one name", ctx.query.keyword(query, "NAME"))
+        nothing = Literal(None, VARCHAR)
+        items = ((names[name], mine.get(name, nothing)) for name in order)
+        aligned.append(Project(plan, tuple((ctx.column(n, e.type, e.nullable), e) for n, e in items)))
+    return aligned
 
 
 def is_null(plan: Node, column: Column) -> bool:

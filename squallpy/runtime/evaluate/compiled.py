@@ -14,9 +14,10 @@ import pyarrow.compute as pc
 from squallpy.base.errors import SquallError
 from squallpy.base.types import Kind, Type
 from squallpy.logical.expressions import Call, Case, Cast, Column, Expr, Literal
+from squallpy.logical.functions import REALS
 from squallpy.runtime.evaluate import dates, logic, numbers, texts
 from squallpy.runtime.evaluate.casts import cast
-from squallpy.runtime.evaluate.vector import Frame, Vec, both
+from squallpy.runtime.evaluate.vector import Frame, Vec, both, full
 
 Function = Callable[[Frame], Vec]
 
@@ -73,16 +74,24 @@ def _call(call: Call) -> Function:
             return _binary(args, numbers.divide)
         case "%":
             return _binary(args, numbers.remainder)
+        case "div":
+            return _binary(args, numbers.quotient)
         case "negate":
             return _signed(args[0], np.negative, kind)
         case "sqrt" | "exp" | "sign":
             return _unary(args[0], _quietly({"sqrt": np.sqrt, "exp": np.exp, "sign": np.sign}[name]))
+        case _ if name in REALS:
+            return _unary(
+                args[0], _quietly(getattr(np, {"asin": "arcsin", "acos": "arccos", "atan": "arctan"}.get(name, name)))
+            )
         case "ln" | "log10" | "log2":
             return lambda frame: numbers.logarithm(name, args[0](frame))
         case "power":
             return _binary(args, numbers.real(np.power))
         case "round":
             places = _constant(call, 1)
+            if kind.is_exact:
+                return lambda frame: numbers.tens(args[0](frame), kind, places, call.type)
             return _unary(args[0], lambda x: numbers.rounded(x, places))
         case "floor" | "ceil":
             return lambda frame: numbers.whole(name, args[0](frame), kind, frame.rows)
@@ -108,17 +117,43 @@ def _call(call: Call) -> Function:
             return _text(args[0], pc.utf8_upper)
         case "lower":
             return _text(args[0], pc.utf8_lower)
-        case "trim":
-            return _text(args[0], lambda x: pc.utf8_trim(x, " "))
-        case "ltrim" | "rtrim":
-            trim = pc.utf8_ltrim if name == "ltrim" else pc.utf8_rtrim
-            return _text(args[0], lambda x: trim(x, " "))
+        case "trim" | "ltrim" | "rtrim":
+            trim, characters = (
+                {"trim": pc.utf8_trim, "ltrim": pc.utf8_ltrim, "rtrim": pc.utf8_rtrim}[name],
+                _constant(call, 1),
+            )
+            return _text(args[0], lambda x: trim(x, characters))
         case "lpad" | "rpad":
             width, fill = _constant(call, 1), _constant(call, 2)
             return _text(args[0], lambda x: texts.pad(x, width, fill, name == "lpad"))
         case "replace":
             old, new = _constant(call, 1), _constant(call, 2)
             return _text(args[0], lambda x: pc.replace_substring(x, old, new) if old else x)
+        case "repeat":
+            times = _constant(call, 1)
+            return _text(args[0], lambda x: pc.binary_repeat(x, max(0, times)))
+        case "initcap":
+            return _text(args[0], texts.initcap)
+        case "translate":
+            characters, others = _constant(call, 1), _constant(call, 2)
+            return _text(args[0], lambda x: texts.translate(x, characters, others))
+        case "concat_ws":
+            separator = _constant(call, 0)
+            return lambda frame: Vec(
+                texts.between(separator, [full(a(frame), call.type, frame.rows) for a in args[1:]])
+            )
+        case "split_part":
+            separator, position = _constant(call, 1), _constant(call, 2)
+            return _text(args[0], lambda x: texts.part(x, separator, position))
+        case "instr":
+            sought = _constant(call, 1)
+            return _text(args[0], lambda x: texts.place(x, sought))
+        case "rlike":
+            expression = _constant(call, 1)
+            return _text(args[0], lambda x: _mask(texts.matching(pc.match_substring_regex, x, expression)))
+        case "regexp_replace":
+            expression, new = _constant(call, 1), texts.groups(_constant(call, 2))
+            return _text(args[0], lambda x: texts.matching(pc.replace_substring_regex, x, expression, new))
         case "reverse":
             return _text(args[0], pc.utf8_reverse)
         case "startswith" | "endswith" | "contains":
@@ -135,6 +170,9 @@ def _call(call: Call) -> Function:
         case "trunc":
             unit = _constant(call, 1)
             return _unary(args[0], lambda x: dates.truncate(unit, x, kind))
+        case "trunc_time":
+            size = _constant(call, 1)
+            return _unary(args[0], lambda x: x - np.mod(x, size))
         case "add_months":
             return _binary(args, lambda a, b: Vec(dates.add_months(a.values, b.values, kind), both(a.valid, b.valid)))
         case "add_days" | "add_micros":

@@ -92,6 +92,21 @@ def remainder(a: Vec, b: Vec) -> Vec:
         return Vec(values, both(a.valid, b.valid, ~zero))
 
 
+def quotient(a: Vec, b: Vec) -> Vec:
+    """Quotient of exact numbers, cut to a whole one; NULL where the divisor is 0."""
+    zero = np.equal(b.values, 0)
+    divisor = np.where(zero, 1, b.values)
+    valid = both(a.valid, b.valid, ~zero)
+    values = np.where(valid, a.values, 0)
+    wide = values.dtype == object or divisor.dtype == object or bool(np.any(np.equal(values, -LIMIT)))
+    if wide:
+        values, divisor = values.astype(object), divisor.astype(object)
+    whole = np.abs(values) // np.abs(divisor) * np.where((values < 0) != (divisor < 0), -1, 1)
+    if wide and np.any((whole < -LIMIT) | (whole >= LIMIT)):
+        raise SquallError("SQ5001", f"a value does not fit {BIGINT}", hint="use /")
+    return Vec(whole.astype(np.int64), valid)
+
+
 def compare(name: str, double: bool) -> Callable[[Vec, Vec], Vec]:
     """Comparison of numbers, dates and booleans; NaN equals itself and is greater than all else, as in Spark."""
     operate: Any = {
@@ -145,6 +160,16 @@ def rounded(values: Any, places: int) -> Any:
         scaled = np.abs(values) * 10.0**places
         result = np.copysign(np.floor(scaled + 0.5) / 10.0**places, values)
         return np.where(np.isfinite(scaled), result, values)
+
+
+def tens(vec: Vec, type: Type, places: int, result: Type) -> Vec:
+    """Exact numbers rounded to 10 ** -places, half away from zero."""
+    values = np.asarray(masked(vec)).astype(object)
+    step = 10 ** (type.scale - places)
+    tens = np.sign(values) * ((np.abs(values) + step // 2) // step) * 10**-places
+    if largest(tens) >= min(digits_bound(result), 10**38):
+        raise SquallError("SQ5001", f"a value does not fit {result}", hint="CAST to DECIMAL(38,0) first")
+    return Vec(tens.astype(np.int64) if largest(tens) < LIMIT else tens, vec.valid)
 
 
 def whole(name: str, vec: Vec, type: Type, rows: int) -> Vec:

@@ -1,10 +1,14 @@
 """Text functions, by Arrow's compute kernels; positions count characters from 1."""
 
+import re
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from squallpy.base.errors import SquallError
 
 LONGEST = 2**31  # characters of a text, and more
 
@@ -63,7 +67,87 @@ def concat(values: list[Any]) -> Any:
 
 
 def pad(values: Any, width: int, fill: str, left: bool) -> Any:
-    """Filled up with a character, or cut, to `width` characters."""
+    """Filled up with a text, as often as it takes, or cut, to `width` characters."""
     width = max(0, min(width, LONGEST))
     cut = pc.utf8_slice_codeunits(values, 0, width)
-    return (pc.utf8_lpad if left else pc.utf8_rpad)(cut, width, fill) if fill else cut
+    if len(fill) < 2:
+        return (pc.utf8_lpad if left else pc.utf8_rpad)(cut, width, fill) if fill else cut
+    lengths = pc.dictionary_encode(pc.utf8_length(_array(cut)))
+    lacking = [width - (length or 0) for length in lengths.dictionary.to_pylist()]  # one for each length that occurs
+    fills = pa.array([(fill * (n // len(fill) + 1))[:n] for n in lacking], pa.string()).take(lengths.indices)
+    return concat([fills, cut] if left else [cut, fills])
+
+
+def _array(values: Any) -> Any:
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+
+
+def initcap(values: Any) -> Any:
+    """'ab CD'  →  'Ab Cd'; words are what spaces part."""
+    words = pc.split_pattern(_array(values), " ")
+    capital = pa.ListArray.from_arrays(words.offsets, pc.utf8_capitalize(words.values))
+    return pc.binary_join(capital, " ")
+
+
+def between(separator: str, parts: list[Any]) -> Any:
+    """Texts that are not NULL, with a separator between them."""
+    arrays = [_array(v if ok is None else pc.if_else(pa.array(ok), v, pa.scalar(None, v.type))) for v, ok in parts]
+    # NB: Arrow leaves out rows of NULLs alone; the empty text at the start keeps them, and is cut off again
+    first = pa.array([""], pa.string()).take(pa.array(np.zeros(len(arrays[0]), np.int64)))
+    return pc.utf8_slice_codeunits(
+        pc.binary_join_element_wise(first, *arrays, separator, null_handling="skip"), len(separator)
+    )
+
+
+def part(values: Any, separator: str, position: int) -> Any:
+    """The part at a position between separators, counted from the end if it is negative; '' if there is none."""
+    if not separator:
+        return values if position in (1, -1) else pc.utf8_slice_codeunits(values, 0, 0)
+    lists = pc.split_pattern(_array(values), separator)
+    starts, ends = np.asarray(lists.offsets)[:-1], np.asarray(lists.offsets)[1:]
+    at = starts + position - 1 if position > 0 else ends + position
+    return pc.fill_null(lists.values.take(pa.array(at, mask=(at < starts) | (at >= ends))), "")
+
+
+def place(values: Any, sought: str) -> Any:
+    """The position at which a text first occurs, in characters from 1; 0 if it does not."""
+    if not sought:
+        return np.ones(len(values), np.int64)
+    lists = pc.split_pattern(_array(values), sought, max_splits=1)
+    starts, ends = np.asarray(lists.offsets)[:-1], np.asarray(lists.offsets)[1:]
+    before = pc.utf8_length(lists.values.take(pa.array(starts, mask=starts >= ends)))
+    return np.where(ends - starts > 1, np.asarray(pc.fill_null(before, 0)) + 1, 0).astype(np.int64)
+
+
+def matching(function: Any, values: Any, *arguments: str) -> Any:
+    """A function of regular expressions; SQ5002 where one is not valid."""
+    try:
+        return function(values, *arguments)
+    except pa.ArrowInvalid as error:
+        raise SquallError("SQ5002", f"'{arguments[0]}' is not a valid regular expression: {error}") from None
+
+
+def groups(text: str) -> str:
+    r"""A replacement as Spark writes groups, in Arrow's way: '$1-\$'  →  '\1-$'"""
+    return re.sub(r"\\(.)|\$(\d)", lambda m: rf"\{m[2]}" if m[2] else m[1].replace("\\", r"\\"), text)
+
+
+def translate(values: Any, characters: str, others: str) -> Any:
+    """Each of some characters replaced by the other at its place, or taken away if there is none.
+
+    All texts together are one array of code points on the way.
+    """
+    array = pc.fill_null(_array(values).cast(pa.string()), "")
+    offsets = np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + len(array) + 1]
+    text = array.buffers()[2].to_pybytes()[offsets[0] : offsets[-1]].decode()
+    points = np.frombuffer(text.encode("utf-32-le"), np.uint32)
+    new, kept = points.copy(), np.ones(len(points), bool)
+    for number, character in reversed(list(enumerate(characters))):  # the first of several alike counts
+        here = points == ord(character)
+        kept[here] = number < len(others)
+        new[here] = ord(others[number]) if number < len(others) else 0
+    ends = np.cumsum(np.asarray(pc.utf8_length(array)))
+    sizes = (1 + (new >= 0x80) + (new >= 0x800) + (new >= 0x10000)) * kept
+    bounds = np.concatenate([[0], np.cumsum(sizes)])[np.concatenate([[0], ends]).astype(np.int64)].astype(np.int32)
+    data = new[kept].tobytes().decode("utf-32-le").encode()
+    return pa.StringArray.from_buffers(len(array), pa.py_buffer(bounds), pa.py_buffer(data))
