@@ -204,6 +204,13 @@ def moments(name: str, args: Args) -> tuple[Args, Type]:
     return args, DOUBLE
 
 
+def checked(name: str, args: Args) -> tuple[Args, Type]:
+    """SUM(x), SUM(CAST(x AS DOUBLE))"""
+    total, near = args
+    assert total.type.kind is Kind.DECIMAL and near.type == DOUBLE
+    return args, total.type
+
+
 def months(name: str, args: Args) -> tuple[Args, Type]:
     return takes(args[0].type, MOMENTS, WHOLE)(name, args)
 
@@ -243,6 +250,7 @@ FUNCTIONS: dict[str, Function] = {
     "greatest": Function(2, None, extreme, "the greatest that is not NULL", "all"),
     "least": Function(2, None, extreme, "the least that is not NULL", "all"),
     "sqrt": Function(1, 1, real, "square root; NaN of a negative number"),
+    "checked": Function(2, 2, checked, "an exact sum, if it is not far from the same sum of doubles"),
     "var_pop": Function(3, 3, moments, "variance from COUNT(x), SUM(x), SUM(x * x)", "always"),
     "var_samp": Function(3, 3, moments, "variance of a sample, likewise; NULL of one value", "always"),
     "=": Function(2, 2, comparable, "equal; both sides are cast to their common type"),

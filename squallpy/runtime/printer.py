@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from squallpy.base.errors import SquallError
 from squallpy.base.types import Kind, Type
+from squallpy.logical.expressions import Column
 from squallpy.maintain.program import Finish, Measure
 from squallpy.physical.plan import PoolPlan
 from squallpy.runtime.deltas import decode
@@ -24,7 +25,7 @@ class Printer:
     """From keys and payloads to printed columns."""
 
     def __init__(self, finish: Finish, pool: PoolPlan) -> None:
-        self._finish, self._keys, self._payload = finish, pool.keys, pool.payload
+        self._finish, self._keys, self._payload, self._view = finish, pool.keys, pool.payload, pool.name
         self._having = None if finish.having is None else compiled(finish.having)
         self._times = None if finish.times is None else compiled(finish.times)
         self._items = [(compiled(e), e.type) for _, e in finish.items]
@@ -101,7 +102,6 @@ class Printer:
         return np.zeros(len(words), np.int64) if total is None else total
 
     def _measure(self, measure: Measure, words: Words) -> Vec:
-        type = measure.column.type
         count = self._sum(measure.present, words)
         if measure.function == "count":
             return Vec(count)
@@ -110,7 +110,7 @@ class Printer:
             with np.errstate(all="ignore"):
                 mean = np.asarray(total / np.where(valid, count, 1), np.float64) / 10.0**measure.scale
             return Vec(mean, valid)
-        return Vec(_fitted(total, type), valid)
+        return Vec(_fitted(total, measure.column, self._view), valid)
 
 
 def _ranks(vec: Vec, type: Type, down: bool = False, nulls_first: bool = False) -> list[Any]:
@@ -121,12 +121,13 @@ def _ranks(vec: Vec, type: Type, down: bool = False, nulls_first: bool = False) 
     return [vec.valid if nulls_first else ~vec.valid, np.where(vec.valid, rank, 0)]
 
 
-def _fitted(total: Any, type: Type) -> Any:
+def _fitted(total: Any, column: Column, view: str) -> Any:
     """A sum in the range of its type."""
+    type = column.type
     if total.dtype != object:
         return total
     if type.kind is not Kind.DECIMAL and largest(total) >= LIMIT:
-        raise SquallError("SQ5001", f"a SUM does not fit {type}", hint="CAST to DECIMAL(38,0) first")
+        raise SquallError("SQ5001", f"{column} of {view} does not fit {type}", hint="CAST to DECIMAL(38,0) first")
     if largest(total) >= 10**38:
-        raise SquallError("SQ5001", "a SUM does not fit 38 digits")
+        raise SquallError("SQ5001", f"{column} of {view} does not fit 38 digits")
     return total if type.kind is Kind.DECIMAL else total.astype(np.int64)

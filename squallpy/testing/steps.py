@@ -14,10 +14,10 @@
     result             the rows of the answer now; `result ordered` if their order counts
     1, 1
 
-Further sections: `table NAME` (rows of a static table, before the first batch), `restart` (stop, and go on from the
-checkpoint), `no oracle` (DuckDB means something else by this SQL), `error SQ2003 2:8` (the script must be refused so).
-After every batch the answer is compared with DuckDB's, and with the sum of all changes. Lines that start with `--` are
-comments.
+Further sections: `fails SQ5001` (a batch that ends the query with this error), `table NAME` (rows of a static table,
+before the first batch), `restart` (stop, and go on from the checkpoint), `no oracle` (DuckDB means something else by
+this SQL), `error SQ2003 2:8` (the script must be refused so). After every batch the answer is compared with DuckDB's,
+and with the sum of all changes. Lines that start with `--` are comments.
 """
 
 import re
@@ -36,7 +36,9 @@ from squallpy.testing.compare import difference, rows_of, same_row, whole_days
 from squallpy.testing.oracle import MULT, Oracle
 
 Values = list[str | None]
-HEADS = re.compile(r"(table \w+|no oracle|batch|result|result ordered|changes|restart|error SQ\d{4}(?: \d+:\d+)?)\s*$")
+HEADS = re.compile(
+    r"(table \w+|no oracle|batch|result|result ordered|changes|restart|fails SQ\d{4}|error SQ\d{4}(?: \d+:\d+)?)\s*$"
+)
 VALUE = re.compile(r"\s*(?:'((?:[^']|'')*)'|([^,']*?))\s*(?:,|$)")
 UNSOURCED = re.compile(r"(CREATE\s+(STREAM|TABLE)\s+(\w+)\s*\((?:[^()']|\([^()]*\))*\))(?=\s*;)", re.IGNORECASE)
 
@@ -150,6 +152,8 @@ class _Run:
             match section.head.split():
                 case ["batch"]:
                     self._batch(section)
+                case ["fails", code]:
+                    self._fails(section, code)
                 case ["changes"]:
                     self._compare_changes(section)
                 case ["result", *ordered]:
@@ -157,17 +161,31 @@ class _Run:
                 case ["restart"]:
                     self._engine.restart()
 
-    def _batch(self, section: Section) -> None:
+    def _fails(self, section: Section, code: str) -> None:
+        try:
+            self._engine.push(self._pushed(section))
+            self._engine.result()
+        except SquallError as error:
+            if error.code != code:
+                raise _failure(self._steps, section, f"failed with: {error}") from None
+            return
+        raise _failure(self._steps, section, "did not fail")
+
+    def _pushed(self, section: Section) -> dict[str, pa.Table]:
+        """The rows of a batch, by stream."""
         rows: dict[str, list[Values]] = {}
         signs: dict[str, list[int]] = {}
         for line in section.lines:
             sign, name, text = line.split(None, 2)
             rows.setdefault(name, []).append(split(text))
             signs.setdefault(name, []).append({"+": 1, "-": -1}[sign])
-        pushed = {
+        return {
             name: table(self._relations[name], values).append_column(MULT, pa.array(signs[name], pa.int64()))
             for name, values in rows.items()
         }
+
+    def _batch(self, section: Section) -> None:
+        pushed = self._pushed(section)
         for name, some in pushed.items():
             self._oracle.push(name, some)
         self._changes = self._engine.push(pushed)

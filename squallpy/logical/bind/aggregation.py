@@ -10,8 +10,10 @@ from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT, DOUBLE, INT, Kind, Type, decimal
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.derived import DERIVED
+from squallpy.logical.bind.wide import is_risky, wide_columns
 from squallpy.logical.coerce import coerce
 from squallpy.logical.expressions import Column, Expr, Literal, children, rebuild, transform
+from squallpy.logical.functions import call
 from squallpy.logical.nodes import Agg, Aggregate, Node, Project, Union
 
 if TYPE_CHECKING:
@@ -80,6 +82,29 @@ class Aggregation:
     def over(self, plan: Node, keys: Items) -> Node:
         """The Aggregate with all of them."""
         plan = self.subqueries.attach(plan)
+        wide = wide_columns(plan)
+        if any(is_risky(agg, wide) for agg, _ in self.aggs):
+            return self._checked(plan, keys, wide)
+        return self._grouped(plan, keys)
+
+    def _checked(self, plan: Node, keys: Items, wide: frozenset[int]) -> Node:
+        """Sums of wide decimals beside the same of doubles, which say whether they have left what they are kept in.
+
+        SUM(x)  →  CHECKED(SUM(x), SUM(CAST(x AS DOUBLE)))        AVG(x)  →  AVG(CAST(x AS DOUBLE))
+        """
+        raw = replace(self, aggs={})
+        checked: list[tuple[Column, Expr]] = [(column, column) for column, _ in keys]
+        for (agg, distinct), column in self.aggs.items():
+            if agg.arg is None or not is_risky(agg, wide):
+                raw.aggs[agg, distinct] = column
+                checked.append((column, column))
+                continue
+            near = raw.column(agg.function, coerce(agg.arg, DOUBLE), distinct)
+            total = raw.column("sum", agg.arg, distinct) if agg.function == "sum" else None
+            checked.append((column, call("checked", total, near) if total else near))
+        return Project(raw._grouped(plan, keys), tuple(checked))
+
+    def _grouped(self, plan: Node, keys: Items) -> Node:
         aggs = tuple((column, agg) for (agg, _), column in self.aggs.items())
         if all(distinct is None for _, distinct in self.aggs):
             return Aggregate(plan, keys, aggs)

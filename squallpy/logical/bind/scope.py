@@ -53,9 +53,12 @@ class Scope:
 
     def find(self, name: str) -> list[Column]:
         """The columns of an unqualified name."""
-        if name.lower() in self.merged:
-            return [self.merged[name.lower()]]
-        return [column for source in self.sources for column in source.named(name)]
+        found = [column for source in self.sources for column in source.named(name)]
+        merged = self.merged.get(name.lower())
+        if merged is None:
+            return found
+        parts = {*self.hidden, *self.places, merged.id}  # a source that came later has the name for itself
+        return [merged, *(c for c in found if c.id not in parts)]
 
     def resolve(self, ctx: Context, node: exp.Column) -> Column:
         """The column that a reference means; SQ2001, SQ2002 or SQ2003 if it means none or several."""

@@ -98,6 +98,8 @@ def _call(call: Call) -> Function:
         case "greatest" | "least":
             beats = _comparison(">" if name == "greatest" else "<", kind)
             return lambda frame: logic.best([a(frame) for a in args], beats, kind, frame.rows)
+        case "checked":
+            return _binary(args, lambda total, near: numbers.checked(total, near, call))
         case "var_samp" | "var_pop":
             scale = call.args[1].type.scale
             return lambda frame: numbers.variance([a(frame) for a in args], scale, name == "var_samp")

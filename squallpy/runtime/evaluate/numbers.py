@@ -7,6 +7,7 @@ import numpy as np
 
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT, DOUBLE, Kind, Type
+from squallpy.logical.expressions import Call
 from squallpy.runtime.evaluate.vector import Vec, both
 
 LIMIT = 2**63
@@ -132,6 +133,15 @@ def compare(name: str, double: bool) -> Callable[[Vec, Vec], Vec]:
         return Vec(result, both(a.valid, b.valid))
 
     return run
+
+
+def checked(total: Vec, near: Vec, call: Call) -> Vec:
+    """A sum mod 2 ** 128, if the same sum of doubles says that it is the sum itself."""
+    with np.errstate(all="ignore"):
+        outside = np.greater(np.abs(masked(near)), 1.2 * 10.0 ** (38 - call.type.scale))
+    if np.any(outside):
+        raise SquallError("SQ5001", f"{call.args[0]} does not fit 38 digits")
+    return total
 
 
 def variance(sums: list[Vec], scale: int, sample: bool) -> Vec:

@@ -1,0 +1,47 @@
+"""Sums that might leave the 128 bits they are kept in: those of decimals that take more than a machine word."""
+
+from squallpy.base.types import DOUBLE, Kind
+from squallpy.logical.expressions import Cast, Column, Expr, Literal, children
+from squallpy.logical.nodes import Agg, Aggregate, Node, Project, Scan, Union
+
+NARROW = 19  # digits of a BIGINT
+
+
+def is_risky(agg: Agg, wide: frozenset[int]) -> bool:
+    """Whether a few rows may add up to more than 38 digits."""
+    arg = agg.arg
+    return agg.function in ("sum", "avg") and arg is not None and arg.type.kind is Kind.DECIMAL and _is_wide(arg, wide)
+
+
+def wide_columns(plan: Node) -> frozenset[int]:
+    """The columns of a plan, by id, whose values are wide, and not just of a type that could hold such."""
+    match plan:
+        case Scan(_, _, columns):
+            return frozenset(c.id for c in columns if c.type.precision > NARROW)
+        case Project(child, items):
+            below = wide_columns(child)
+            return frozenset(column.id for column, expr in items if _is_wide(expr, below))
+        case Aggregate(child, keys, aggs):
+            below = wide_columns(child)
+            values = (*keys, *((column, agg.arg) for column, agg in aggs if agg.arg is not None))
+            return frozenset(column.id for column, expr in values if _is_wide(expr, below))
+        case Union(inputs, columns):
+            known = [wide_columns(child) for child in inputs]
+            rows = zip(columns, *(child.output for child in inputs), strict=True)
+            return frozenset(
+                c.id for c, *same in rows if any(s.id in below for s, below in zip(same, known, strict=True))
+            )
+    if not plan.inputs:
+        return frozenset(c.id for c in plan.output if c.type.precision > NARROW)
+    return frozenset[int]().union(*map(wide_columns, plan.inputs))
+
+
+def _is_wide(expr: Expr, wide: frozenset[int]) -> bool:
+    match expr:
+        case Column(id):
+            return id in wide
+        case Literal(value):
+            return expr.type.kind is Kind.DECIMAL and value is not None and abs(value) >= 10**NARROW
+        case Cast(arg) if not arg.type.is_exact:
+            return expr.type.precision > NARROW
+    return expr.type != DOUBLE and any(_is_wide(child, wide) for child in children(expr))
