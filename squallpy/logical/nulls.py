@@ -9,7 +9,7 @@ from squallpy.logical.functions import FUNCTIONS
 def fold_nulls(expr: Expr) -> Expr:
     """NULL + x → NULL;  NULL IS NULL → TRUE;  a NOT NULL column IS NULL → FALSE;  x AND FALSE → FALSE
 
-    x = x → NOT x IS NULL;  CASE WHEN NULL IS NULL THEN x ELSE y END → x
+    x = x → NOT x IS NULL;  CASE WHEN NULL IS NULL THEN x ELSE y END → x;  CASE WHEN p THEN 1 END IS NULL → NOT p
     """
     return transform(expr, _fold)
 
@@ -31,12 +31,20 @@ def fold_case(expr: Expr) -> Expr | None:
 
 def _fold(expr: Expr) -> Expr | None:
     match expr:
+        case Call("is_null", (Case(((condition, value),), otherwise),)) if _is_null(otherwise) and not (
+            condition.nullable or value.nullable
+        ):
+            return Call("not", (condition,), BOOLEAN, False)
         case Call("is_null", (arg,)):
             return TRUE if _is_null(arg) else None if arg.nullable else FALSE
         case Call("=", (a, b)) if a == b:
             return not_null(a) if a.nullable else TRUE
+        case Call("not", (Call("not", (inner,)),)):
+            return inner
         case Call("not", (Literal(bool(value)),)):
             return Literal(not value, BOOLEAN)
+        case Case(((condition, Case(((same, value), *_), _, inner)), *more), otherwise, outer) if condition == same:
+            return Case(((condition, value), *more), otherwise, outer) if inner == outer else None
         case Call("and", args) if FALSE in args:
             return FALSE
         case Call("or", args) if TRUE in args:

@@ -7,7 +7,8 @@ all of the rest, and the partial results add up. So it is one exchange and one b
 whatever the query. A nest's rows are not sums, so its groups must be whole: the variable has to be one of its keys.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import combinations
 
 from squallpy.logical.expressions import Column
 from squallpy.maintain.program import Monomial, Program, View
@@ -26,10 +27,9 @@ def choose_routes(program: Program, sizes: Mapping[str, int]) -> dict[str, Route
     read = {(a.relation.name, field) for a in atoms if a.relation.name not in nested for field, _ in a.fields}
     ordered = sorted(read, key=lambda pair: (-sizes.get(pair[0], 0), pair))
     best: Fields = {}
-    for seed in ordered:
-        chosen = dict([seed]) if _spread(program, dict([seed])) is not None else {}
+    for chosen in _seeds(program, ordered):
         for name, field in ordered:
-            if chosen and name not in chosen and _spread(program, {**chosen, name: field}) is not None:
+            if name not in chosen and _spread(program, {**chosen, name: field}) is not None:
                 chosen[name] = field
         if _weight(program, chosen, sizes) > _weight(program, best, sizes):
             best = chosen
@@ -43,6 +43,20 @@ def choose_routes(program: Program, sizes: Mapping[str, int]) -> dict[str, Route
         return {}
     largest = max(single, key=lambda a: (sizes.get(a.relation.name, 0), a.relation.name))
     return {largest.relation.name: Route(())}  # NB: an update's old and new row may part
+
+
+def _seeds(program: Program, fields: list[tuple[str, str]]) -> Iterator[Fields]:
+    """Fields that relations may be partitioned by; two where only both together may, as in R EXCEPT S."""
+    alone = []
+    for field in fields:
+        if _spread(program, dict([field])) is not None:
+            yield dict([field])
+        else:
+            alone.append(field)
+    if any(len(view.terms) > 1 for view in _definitions(program)):
+        for pair in combinations(alone, 2):
+            if len(dict(pair)) == 2 and _spread(program, dict(pair)) is not None:
+                yield dict(pair)
 
 
 def _definitions(program: Program) -> tuple[View, ...]:

@@ -12,7 +12,7 @@ from squallpy.testing.goldens import PLANS
 from tests.maintain.test_program import program
 
 DOMAINS = {
-    "example_3_1": ("M_S", ["b"]),
+    "example_3_1": ("G_N1", ["b"]),
     "example_3_1_exists": ("M_S", ["b"]),
     "example_3_2": ("M_R", ["a"]),
     "example_3_3": ("M_S", []),
@@ -39,7 +39,7 @@ def test_domain_is_as_strict_as_the_delta() -> None:
 @pytest.mark.parametrize("example", ["example_3_1", "example_3_1_exists", "example_3_2"])
 def test_equality_correlation_is_incremental(example: str) -> None:
     plan = place(program((PLANS / f"{example}.sql").read_text(), ""), 1, {})
-    assert {cost for each in costs(plan) for cost in each} <= {"O(1)", "O(slice)"}
+    assert {cost for each in costs(plan) for cost in each} <= {"O(1)", "O(log n)", "O(slice)"}
 
 
 def test_a_join_below_restricts_the_domain() -> None:

@@ -21,6 +21,10 @@ def delta(term: Term, relation: str) -> Term:
             return Plus(tuple(delta(t, relation) for t in terms))
         case Prod((first, *rest)):
             tail = Prod(tuple(rest))
+            if relation not in relations(first):
+                return Prod((first, delta(tail, relation)))
+            if relation not in relations(tail):
+                return Prod((delta(first, relation), tail))
             head_change, tail_change = delta(first, relation), delta(tail, relation)
             return Plus((Prod((head_change, tail)), Prod((first, tail_change)), Prod((head_change, tail_change))))
         case Sum(keys, inner):

@@ -9,7 +9,7 @@ rows that it would print, which the rest of the query joins like any other.
 
 import re
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import reduce
 from itertools import count, zip_longest
 
@@ -50,6 +50,7 @@ from squallpy.logical.nodes import (
 from squallpy.logical.nulls import fold_nulls
 from squallpy.maintain.program import RESULT, Finish, Measure, Monomial, Nest, View
 from squallpy.maintain.relational.calculus import MINUS, Assign, Cmp, Factor, Lane, Rel, renamed
+from squallpy.maintain.relational.defaults import Nothing, defaulted, without_case
 from squallpy.maintain.relational.linear import Polynomial, linear, present
 from squallpy.maintain.relational.units import prune
 
@@ -65,16 +66,20 @@ class Block:
     conjuncts: list[Expr]
     computed: dict[int, Expr]
     sign: int = 1
+    nothing: Nothing = field(default_factory=dict)
 
     def inline(self, expr: Expr) -> Expr:
-        return fold_nulls(substitute(expr, self.computed)) if self.computed else expr
+        if not self.computed:
+            return expr
+        return without_case(fold_nulls(substitute(expr, self.computed)), self.nothing)
 
     def compute(self, new: Iterable[tuple[Column, Expr]]) -> None:
         """Know more columns."""
         self.computed |= {column.id: self.inline(expr) for column, expr in new}
 
     def restrict(self, predicate: Expr) -> None:
-        self.conjuncts += [c for c in map(self.inline, conjuncts(predicate)) if c != TRUE]
+        every = dict.fromkeys((*self.conjuncts, *map(self.inline, conjuncts(predicate))))
+        self.conjuncts = [c for c in every if c != TRUE]
 
     @property
     def empty(self) -> bool:
@@ -194,12 +199,7 @@ class _Blocks:
             case Join(left, right, on):
                 return _filled([_joined(a, b, on) for a in self.of(left) for b in self.of(right)])
             case LeftJoin(left, right, on):
-                found, lost = self.of(Join(left, right, on)), self._unmatched(left, right, on)
-                for block in found:
-                    block.compute((c, c) for c in right.output)  # not NULL here, if they are not in `right`
-                for block in lost:
-                    block.compute((c, Literal(None, c.type)) for c in right.output)
-                return _filled(found + lost)
+                return self._defaulted(node) or self._outer(left, right, on)
             case SemiJoin(left, right, on):
                 return self._matched(left, right, on)
             case AntiJoin(left, right, on):
@@ -221,6 +221,33 @@ class _Blocks:
                 titled = zip(node.output, scan.columns, strict=True)  # NB: columns go by id, their names differ
                 return [Block([scan], [], {column.id: field for column, field in titled})]
         raise AssertionError(f"the binder let {type(node).__name__} below a join")
+
+    def _defaulted(self, join: LeftJoin) -> list[Block]:
+        """left ⋈ groups with defaults; nothing if that is not what `right` is"""
+        found = defaulted(join, self._fresh)
+        if found is None:
+            return []
+        plan, nothing = found
+        every = self.of(plan)
+        for block in every:
+            block.nothing |= nothing
+        return every
+
+    def _outer(self, left: Node, right: Node, on: Expr) -> list[Block]:
+        """left ⋈ right, and what of left is in no match, with NULLs beside it."""
+        found = self.of(Join(left, right, on))
+        matches, same = self._matches(left, right, on)
+        marker = self._column(TRUE)
+        marked = Project(matches, (*((c, c) for c in matches.output), (marker, TRUE)))
+        lost = self._defaulted(LeftJoin(left, marked, same))
+        for block in lost:
+            block.restrict(Call("is_null", (marker,), BOOLEAN, False))
+        lost = lost or self._unmatched(left, right, on)
+        for block in found:
+            block.compute((c, c) for c in right.output)  # not NULL here, if they are not in `right`
+        for block in lost:
+            block.compute((c, Literal(None, c.type)) for c in right.output)
+        return _filled(found + lost)
 
     def _matched(self, left: Node, right: Node, on: Expr) -> list[Block]:
         """left ⋈ Exists(matches)"""
@@ -325,7 +352,8 @@ def _part(agg: Agg) -> Expr | None:
 
 
 def _joined(a: Block, b: Block, on: Expr | None) -> Block:
-    block = Block(a.scans + b.scans, a.conjuncts + b.conjuncts, a.computed | b.computed, a.sign * b.sign)
+    computed, nothing = a.computed | b.computed, a.nothing | b.nothing
+    block = Block(a.scans + b.scans, a.conjuncts + b.conjuncts, computed, a.sign * b.sign, nothing)
     if on is not None:
         block.restrict(on)
     return block
