@@ -23,7 +23,7 @@ test: setup  ## every test
 	$(BIN)/python -m pytest
 
 N ?= 1000
-fuzz: setup  ## random queries on random streams, N of them for each executor: make fuzz N=10000
+fuzz: setup  ## random queries on random streams, N of them for each executor, a tenth of it on Spark: make fuzz N=10000
 	FUZZ=$$((4 * $(N))) $(BIN)/python -m pytest tests/steps/test_random.py
 
 plans: setup  ## rewrite the golden plans; review them as a diff

@@ -1,11 +1,12 @@
-"""Hypothesis strategies: random queries over random streams of inserts and deletes, nested up to two deep.
+"""Hypothesis strategies: random queries, of all that a query is made of, over random streams of inserts and deletes.
 
     cases()  →  Case(script="CREATE STREAM r0 (…); SELECT …", batches=[[("r0", +1, (1, None)), …], …])
 
-Small domains, so that rows meet, repeat and cancel out; NULLs everywhere; deletes of rows that never were, or that
-come later.
+Small domains and few rows, so that rows meet, repeat and cancel out; NULLs everywhere; deletes of rows that never were,
+or that come later, or of all there is.
 """
 
+from collections import Counter
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -29,6 +30,7 @@ LITERALS = {
 NUMBERS = ("INT", "BIGINT", "DECIMAL(8,2)", "DECIMAL(38,2)", "DOUBLE")
 SUMS = {"INT": "BIGINT", "DECIMAL(8,2)": "DECIMAL(38,2)"}  # those that the oracle cannot make overflow
 DEPTH = 2  # of queries inside queries
+SOURCES = 3  # in a FROM
 OPERATORS = ("=", "<>", "<", "<=", ">", ">=")
 
 Change = tuple[str, int, tuple[Any, ...]]  # stream, ±1, values
@@ -44,6 +46,27 @@ class Column:
     @property
     def number(self) -> bool:
         return self.type in NUMBERS
+
+
+Tables = dict[str, list[str]]  # the types of their columns c0, c1, …
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a query may name: tables, the columns of the query around it, and how many queries may be inside it."""
+
+    tables: Tables
+    depth: int
+    outer: tuple[Column, ...] = ()
+    level: int = 0
+
+    @property
+    def alias(self) -> str:
+        return "tuvw"[self.level]
+
+    def inside(self, columns: list[Column]) -> "Scope":
+        """The scope of a subquery that sees these columns around it."""
+        return Scope(self.tables, self.depth - 1, tuple(columns), self.level + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,107 +99,253 @@ def shown(value: Any) -> str:
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    """One to three streams, a query over one to three uses of them, up to five batches."""
-    streams = {
-        f"r{i}": draw(st.lists(st.sampled_from(list(DOMAINS)), min_size=1, max_size=3))
-        for i in range(draw(st.integers(1, 3)))
-    }
+    """One to three streams, a query over them, up to five batches; then, perhaps, all that is there is deleted."""
+    names = [f"r{i}" for i in range(draw(st.integers(1, 3)))]
+    fields = st.tuples(st.sampled_from(list(DOMAINS)), st.sampled_from(["", "", " NOT NULL"]))
+    streams = {name: draw(st.lists(fields, min_size=1, max_size=3)) for name in names}
     creates = [
-        f"CREATE STREAM {name} ({', '.join(f'c{i} {type}' for i, type in enumerate(types))});"
-        for name, types in streams.items()
+        f"CREATE STREAM {name} ({', '.join(f'c{i} {type}{rest}' for i, (type, rest) in enumerate(declared))});"
+        for name, declared in streams.items()
     ]
-    script = "\n".join([*creates, f"{draw(queries(streams))};"])
-    return Case(script, draw(st.lists(batches(streams), min_size=1, max_size=5)))
+    tables = {name: [type for type, _ in declared] for name, declared in streams.items()}
+    script = "\n".join([*creates, f"{draw(queries(tables))};"])
+    rows = {name: draw(st.lists(rows_of(declared), min_size=2, max_size=6)) for name, declared in streams.items()}
+    changes = draw(st.lists(batches(rows), min_size=2, max_size=5))
+    settled(changes, draw(st.sampled_from([True, True, False])))
+    if draw(st.booleans()):
+        changes.append([(name, -1, row) for (name, row), n in net(changes).items() for _ in range(n)])
+    return Case(script, changes)
+
+
+def settled(batches: list[list[Change]], always: bool) -> None:
+    """Insert what has been deleted but never was; in each batch, or else in the last: the oracle has no such rows."""
+    for n in range(0 if always else len(batches) - 1, len(batches)):
+        owed = ((change, -times) for change, times in net(batches[: n + 1]).items())
+        batches[n] += [(name, 1, row) for (name, row), times in owed for _ in range(times)]
+
+
+def net(batches: list[list[Change]]) -> Counter[tuple[str, tuple[Any, ...]]]:
+    """How often each row is there after some batches."""
+    found = Counter[tuple[str, tuple[Any, ...]]]()
+    for name, sign, row in (change for batch in batches for change in batch):
+        found[name, row] += sign
+    return found
 
 
 @st.composite
-def froms(draw: st.DrawFn, streams: dict[str, list[str]], depth: int) -> tuple[str, list[Column]]:
-    """FROM streams and queries, and the columns that it gives."""
-    uses = draw(st.lists(st.sampled_from([*streams, *(["nested"] if depth else [])]), min_size=1, max_size=3))
-    sources, columns = [], []
-    for i, use in enumerate(uses):
-        text, types = draw(nested(streams, depth - 1)) if use == "nested" else (use, streams[use])
-        sources.append(f"{text} t{i}")
-        columns += [Column(f"t{i}.c{j}", type) for j, type in enumerate(types)]
-    return ", ".join(sources), columns
+def queries(draw: st.DrawFn, tables: Tables) -> str:
+    """[WITH …] SELECT …, or two with a set operation between them, [ORDER BY all columns LIMIT n]."""
+    prefix = ""
+    if draw(st.integers(0, 4)) == 0:
+        text, types = draw(selects(Scope(tables, 1)))
+        prefix, tables = f"WITH w0 AS ({text}) ", {**tables, "w0": types}
+    text, types = draw(selects(Scope(tables, draw(st.integers(0, DEPTH))), top=True))
+    if "" not in types and draw(st.integers(0, 4)) == 0:
+        other, _ = draw(selects(Scope(tables, 0), types))
+        text = f"{text} {draw(SETS)} {other}"
+    if (
+        not {"", "DOUBLE"} & {*types} and draw(st.integers(0, 5)) == 0
+    ):  # NB: what is not selected must not say which rows are
+        order = ", ".join(f"c{i}{draw(st.sampled_from(['', ' DESC']))}" for i in range(len(types)))
+        text = f"SELECT * FROM ({text}) s ORDER BY {order} LIMIT {draw(st.integers(0, 3))}"
+    return prefix + text
+
+
+JOINS = ("JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN")
+SETS = st.sampled_from(["UNION", "UNION ALL", "INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL"])
 
 
 @st.composite
-def nested(draw: st.DrawFn, streams: dict[str, list[str]], depth: int) -> tuple[str, list[str]]:
-    """A query in FROM: (SELECT … AS c0, … AS c1 …), and the types of its columns."""
-    sources, columns = draw(froms(streams, depth))
-    where = draw(st.lists(conditions(columns), max_size=1))
-    filtered = f" WHERE {where[0]}" if where else ""
-    keys = draw(st.lists(st.sampled_from(columns), max_size=2, unique=True))
-    aggregates = draw(st.lists(typed_aggregate(columns), min_size=not keys, max_size=2))
-    items = [(key.name, key.type) for key in keys] + aggregates
-    shown = ", ".join(f"{text} AS c{i}" for i, (text, _) in enumerate(items))
-    grouped = f" GROUP BY {', '.join(key.name for key in keys)}" if keys else ""
-    having = draw(st.sampled_from(["", "", " HAVING COUNT(*) > 1"])) if keys else ""
-    return f"(SELECT {shown} FROM {sources}{filtered}{grouped}{having})", [type for _, type in items]
+def selects(draw: st.DrawFn, scope: Scope, wanted: list[str] | None = None, top: bool = False) -> tuple[str, list[str]]:
+    """SELECT … AS c0, … AS c1 FROM … [WHERE …] [GROUP BY … [HAVING …]], and the types of its columns.
+
+    With `wanted` it has columns of those types; at the `top` some may be of a type that is not known: "".
+    """
+    sources, columns = draw(froms(scope))
+    where = draw(st.lists(predicates(scope, columns), max_size=2))
+    tail = f" FROM {sources}" + (f" WHERE {' AND '.join(where)}" if where else "")
+    if wanted is not None:
+        items = [(draw(of_type(columns, type)), type) for type in wanted]
+        return f"SELECT {listed(items)}{tail}", wanted
+    kind = draw(st.sampled_from(["rows", "distinct", "groups", "groups"]))
+    keys = draw(st.lists(typed_key(columns), min_size=kind != "groups", max_size=2, unique=True))
+    if kind != "groups":
+        items = [*keys, *([draw(scalars(scope, columns))] if scope.depth and draw(st.booleans()) else [])]
+        return f"SELECT {'DISTINCT ' if kind == 'distinct' else ''}{listed(items)}{tail}", [type for _, type in items]
+    aggregates = st.one_of(typed_aggregate(columns), aggregate(columns)) if top else typed_aggregate(columns)
+    items = [*keys, *draw(st.lists(aggregates, min_size=not keys, max_size=2))]
+    grouped = [Column(text, type) for text, type in keys if text in {c.name for c in columns}]
+    if scope.depth and draw(st.integers(0, 3)) == 0:
+        items.append(draw(scalars(scope, grouped)))
+    having = ""
+    if keys and draw(st.integers(0, 3)) == 0:
+        count = f"COUNT(*) {draw(st.sampled_from(OPERATORS))}"
+        having = f" HAVING {count} {draw(scalars(scope, grouped, counts=True))[0] if scope.depth else 1}"
+    by = f" GROUP BY {', '.join(text for text, _ in keys)}" if keys else ""
+    return f"SELECT {listed(items)}{tail}{by}{having}", [type for _, type in items]
+
+
+def listed(items: list[tuple[str, str]]) -> str:
+    return ", ".join(f"{text} AS c{i}" for i, (text, _) in enumerate(items))
+
+
+@st.composite
+def froms(draw: st.DrawFn, scope: Scope) -> tuple[str, list[Column]]:
+    """FROM tables and queries, with commas or with joins between them, and the columns that it gives."""
+    commas: bool = draw(st.booleans())
+    kinds = st.sampled_from([*scope.tables, *(["nested"] if scope.depth else [])])
+    text, columns = "", list[Column]()
+    for i, use in enumerate(draw(st.lists(kinds, min_size=1, max_size=SOURCES))):
+        source, types = use, scope.tables.get(use, [])
+        if use == "nested":
+            source, types = draw(selects(Scope(scope.tables, scope.depth - 1)))
+            source = f"({source})"
+        name = f"{scope.alias}{i}"
+        mine = [Column(f"{name}.c{j}", type) for j, type in enumerate(types)]
+        if not i:
+            text = f"{source} {name}"
+        elif commas:
+            text += f", {source} {name}"
+        else:
+            word = draw(st.sampled_from(JOINS))
+            text += f" {word} {source} {name} ON {draw(ons(word, columns, mine))}"
+            if "SEMI" in word or "ANTI" in word:
+                continue
+        columns += mine
+    return text, columns
+
+
+@st.composite
+def ons(draw: st.DrawFn, word: str, left: list[Column], right: list[Column]) -> str:
+    """The condition of a join: an equality of both sides or, if the oracle can do that, anything."""
+    equal = [f"{a.name} = {b.name}" for a in left for b in right if a.type == b.type]
+    if word == "FULL JOIN" or (equal and draw(st.integers(0, 3))):
+        return draw(st.sampled_from(equal)) if equal else "1 = 0"
+    return draw(conditions([*left, *right]))
+
+
+def predicates(scope: Scope, columns: list[Column]) -> st.SearchStrategy[str]:
+    """A condition of WHERE: on columns, on those of the query around it too, or with a query in it."""
+    plain = conditions(columns)
+    choices = [plain, plain]
+    if scope.outer:
+        choices += [correlations(columns, scope.outer)] * 2
+    if scope.depth:
+        inside = subqueries(scope, columns)
+        choices += [inside, st.builds("({} OR {})".format, inside, plain), st.builds("NOT ({})".format, inside)]
+    return st.one_of(choices)
+
+
+@st.composite
+def correlations(draw: st.DrawFn, columns: list[Column], outer: tuple[Column, ...]) -> str:
+    """A comparison of a column with one of the query around, if there are two alike."""
+    pairs = [(a, b) for a in columns for b in outer if a.type == b.type]
+    if not pairs:
+        return "1 = 1"
+    a, b = draw(st.sampled_from(pairs))
+    return f"{a.name} {draw(st.sampled_from(['=', '=', '=', '<', '<>', '>=']))} {b.name}"
+
+
+@st.composite
+def subqueries(draw: st.DrawFn, scope: Scope, columns: list[Column]) -> str:
+    """A condition with a query in it, correlated or not."""
+    within = scope.inside(columns)
+    tail, inner = draw(tails(within))
+    own = draw(st.sampled_from(inner))
+    choices = [f"EXISTS (SELECT 1 {tail})", f"NOT EXISTS (SELECT {own.name} {tail})"]
+    alike = [c for c in columns if c.type == own.type]
+    if alike:
+        column, operator = draw(st.sampled_from(alike)), draw(st.sampled_from(OPERATORS))
+        choices += [f"{column.name} {word} (SELECT {own.name} {tail})" for word in ("IN", "NOT IN")]
+        choices += [f"{column.name} {operator} {word} (SELECT {own.name} {tail})" for word in ("ANY", "ALL")]
+    value, type = draw(scalars(scope, columns))
+    alike = [c for c in columns if c.type == type]
+    other = draw(st.sampled_from(alike)).name if alike else LITERALS[type]
+    choices += [f"{other} {draw(st.sampled_from(OPERATORS))} {value}", f"{value} IS NULL"]
+    return draw(st.sampled_from(choices))
+
+
+@st.composite
+def scalars(draw: st.DrawFn, scope: Scope, columns: list[Column], counts: bool = False) -> tuple[str, str]:
+    """A query of one value, correlated or not, and its type; one that `counts` has a number to compare counts with."""
+    tail, inner = draw(tails(scope.inside(columns)))
+    value, type = ("COUNT(*)", "BIGINT") if counts else draw(typed_aggregate(inner))
+    return f"(SELECT {value} {tail})", type
+
+
+@st.composite
+def tails(draw: st.DrawFn, scope: Scope) -> tuple[str, list[Column]]:
+    """FROM … [WHERE …] of a subquery over one table, and the columns that it gives."""
+    table = draw(st.sampled_from(list(scope.tables)))
+    columns = [Column(f"{scope.alias}0.c{j}", type) for j, type in enumerate(scope.tables[table])]
+    where = draw(st.lists(predicates(scope, columns), max_size=2))
+    return f"FROM {table} {scope.alias}0" + (f" WHERE {' AND '.join(where)}" if where else ""), columns
 
 
 @st.composite
 def typed_aggregate(draw: st.DrawFn, columns: list[Column]) -> tuple[str, str]:
     """An aggregate and its type."""
     column = draw(st.sampled_from(columns))
-    choices = [("COUNT(*)", "BIGINT"), (f"COUNT({column.name})", "BIGINT")]
+    choices = [
+        ("COUNT(*)", "BIGINT"),
+        (f"COUNT({column.name})", "BIGINT"),
+        (f"COUNT(DISTINCT {column.name})", "BIGINT"),
+    ]
     choices += [(f"{extreme}({column.name})", column.type) for extreme in ("MIN", "MAX")]
     if column.type in SUMS:
-        choices.append((f"SUM({column.name})", SUMS[column.type]))
-    return draw(st.sampled_from(choices))
+        choices += [(f"SUM({distinct}{column.name})", SUMS[column.type]) for distinct in ("", "", "DISTINCT ")]
+    text, type = draw(st.sampled_from(choices))
+    if draw(st.integers(0, 4)) == 0:
+        text += f" FILTER (WHERE {draw(comparisons(columns))})"
+    return text, type
 
 
 @st.composite
-def queries(draw: st.DrawFn, streams: dict[str, list[str]]) -> str:
-    """SELECT … FROM … [WHERE …] [GROUP BY …] [HAVING …]."""
-    sources, columns = draw(froms(streams, draw(st.integers(0, DEPTH))))
-    where = draw(st.lists(conditions(columns), max_size=3))
-    filtered = f" WHERE {' AND '.join(where)}" if where else ""
-    keys = draw(st.lists(keys_of(columns), max_size=2, unique=True))
-    kind: str = draw(st.sampled_from(["rows", "groups", "distinct"]))
-    if kind != "groups":
-        items = ", ".join(f"{key} AS k{i}" for i, key in enumerate(keys or [columns[0].name]))
-        return f"SELECT {'DISTINCT ' if kind == 'distinct' else ''}{items} FROM {sources}{filtered}"
-    aggregates = draw(st.lists(aggregate(columns), min_size=1, max_size=3))
-    items = ", ".join(
-        [f"{key} AS k{i}" for i, key in enumerate(keys)] + [f"{a} AS a{i}" for i, a in enumerate(aggregates)]
-    )
-    grouped = f" GROUP BY {', '.join(keys)}" if keys else ""
-    with_having: bool = draw(st.booleans())
-    having = f" HAVING COUNT(*) {draw(st.sampled_from(OPERATORS))} 2" if keys and with_having else ""
-    return f"SELECT {items} FROM {sources}{filtered}{grouped}{having}"
-
-
-@st.composite
-def keys_of(draw: st.DrawFn, columns: list[Column]) -> str:
-    """A column, or an expression over one or two."""
+def typed_key(draw: st.DrawFn, columns: list[Column]) -> tuple[str, str]:
+    """A column, or sometimes an expression, with its type."""
     column = draw(st.sampled_from(columns))
-    choices = [column.name, column.name, f"COALESCE({column.name}, {LITERALS[column.type]})"]
-    if column.number:
-        other = draw(st.sampled_from([c for c in columns if c.number]))
-        choices += [f"{column.name} + {other.name}", f"CASE WHEN {column.name} > {other.name} THEN 1 END"]
+    if draw(st.integers(0, 3)):
+        return column.name, column.type
+    return draw(keys_of(columns, column)), column.type
+
+
+@st.composite
+def of_type(draw: st.DrawFn, columns: list[Column], type: str) -> str:
+    """A column of a type, if there is one, or a constant."""
+    alike = [c.name for c in columns if c.type == type]
+    return draw(st.sampled_from([*alike, *alike, f"CAST(NULL AS {type})", f"CAST({LITERALS[type]} AS {type})"]))
+
+
+@st.composite
+def keys_of(draw: st.DrawFn, columns: list[Column], column: Column) -> str:
+    """An expression over one or two columns, of the type of the first."""
+    alike = [c for c in columns if c.type == column.type]
+    other = draw(st.sampled_from(alike))
+    choices = [f"COALESCE({column.name}, {LITERALS[column.type]})", f"COALESCE({column.name}, {other.name})"]
+    choices += [f"CASE WHEN {draw(comparisons(columns))} THEN {column.name} ELSE {other.name} END"]
+    choices += [f"NULLIF({column.name}, {other.name})"]
+    if column.type == "INT":
+        choices += [f"{column.name} + {other.name}", f"{column.name} * 2 - 1"]
     elif column.type == "VARCHAR":
         choices += [f"SUBSTRING({column.name}, 1, 1)", f"UPPER({column.name})"]
-    elif column.type != "BOOLEAN":
-        choices += [f"EXTRACT(YEAR FROM {column.name})", f"{column.name} - INTERVAL '1' MONTH"]
     return draw(st.sampled_from(choices))
 
 
 @st.composite
-def aggregate(draw: st.DrawFn, columns: list[Column]) -> str:
+def aggregate(draw: st.DrawFn, columns: list[Column]) -> tuple[str, str]:
+    """An aggregate of an expression, whose type is not known."""
     column = draw(st.sampled_from(columns))
     numbers = [c for c in columns if c.number]
-    choices = ["COUNT(*)", f"COUNT({column.name})", f"MIN({column.name})", f"MAX({column.name})"]
+    choices = [f"COUNT({column.name})"]
     if numbers:
         a, b = draw(st.sampled_from(numbers)), draw(st.sampled_from(numbers))
-        choices += [f"SUM({a.name})", f"AVG({a.name})", f"SUM({a.name} + 1)"]
+        choices += [f"AVG({a.name})", f"AVG(DISTINCT {a.name})", f"SUM({a.name} + 1)"]
         choices += [f"SUM({a.name} - {b.name})", f"AVG({a.name} - {b.name})", f"SUM(COALESCE({a.name}, {b.name}))"]
         choices += [f"COUNT(CASE WHEN {a.name} > {b.name} THEN {column.name} END)"]
         choices += [f"SUM(CASE WHEN {draw(conditions(columns))} THEN {a.name} ELSE 0 END)"]
         if not {"BIGINT", "DECIMAL(38,2)"} & {a.type, b.type}:  # the oracle's products overflow first
             choices += [f"SUM({a.name} * {b.name})"]
-    return draw(st.sampled_from(choices))
+    return draw(st.sampled_from(choices)), ""
 
 
 def conditions(columns: list[Column]) -> st.SearchStrategy[str]:
@@ -196,6 +365,7 @@ def conditions(columns: list[Column]) -> st.SearchStrategy[str]:
 def comparisons(draw: st.DrawFn, columns: list[Column]) -> str:
     column = draw(st.sampled_from(columns))
     others = [c for c in columns if c.type == column.type or (c.number and column.number)]
+    others = [c for c in others if c != column] or others
     other, operator = draw(st.sampled_from(others)), draw(st.sampled_from(OPERATORS))
     choices = [
         f"{column.name} = {other.name}",
@@ -215,11 +385,13 @@ def comparisons(draw: st.DrawFn, columns: list[Column]) -> str:
     return draw(st.sampled_from(choices))
 
 
-def batches(streams: dict[str, list[str]]) -> st.SearchStrategy[list[Change]]:
-    """Up to eight changes; more inserts than deletes."""
-    signs = st.sampled_from([1, 1, 1, -1])
-    rows = [
-        st.tuples(st.just(name), signs, st.tuples(*(st.sampled_from(DOMAINS[type]) for type in types)))
-        for name, types in streams.items()
-    ]
-    return st.lists(st.one_of(rows), max_size=8)
+def rows_of(declared: list[tuple[str, str]]) -> st.SearchStrategy[tuple[Any, ...]]:
+    """Rows of a stream; no NULL where it is NOT NULL."""
+    return st.tuples(*(st.sampled_from([v for v in DOMAINS[type] if v is not None or not r]) for type, r in declared))
+
+
+def batches(rows: dict[str, list[tuple[Any, ...]]]) -> st.SearchStrategy[list[Change]]:
+    """No changes or up to eight; more inserts than deletes."""
+    signs = st.sampled_from([1, 1, 1, -1, -1])
+    some = st.one_of([st.tuples(st.just(name), signs, st.sampled_from(own)) for name, own in rows.items()])
+    return st.sampled_from([1, 4, 6, 8, 8, 0]).flatmap(lambda size: st.lists(some, min_size=size, max_size=size))
