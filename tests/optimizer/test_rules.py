@@ -110,6 +110,11 @@ def test_filters_move_below_joins() -> None:
     ]
 
 
+def test_a_condition_that_moves_leaves_nothing() -> None:
+    lines = plan("SELECT r.a FROM r JOIN (SELECT b FROM s WHERE s.b > 1) q ON r.a = 1 WHERE r.b < q.b").splitlines()
+    assert [line.strip() for line in lines[1:4]] == ["Join on b < b", "Filter a = 1", "Scan r"]
+
+
 @pytest.mark.parametrize(
     ("sql", "expected"),
     [

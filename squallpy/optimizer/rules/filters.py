@@ -119,9 +119,9 @@ def push_filter_below_join(node: Node) -> Node | None:
 
 def reading(predicate: Expr, node: Node) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
     """The conjuncts that read columns of a node and no others, and the rest."""
-    ids = {c.id for c in node.output}
-    mine = tuple(c for c in conjuncts(predicate) if columns(c) and {v.id for v in columns(c)} <= ids)
-    return mine, tuple(c for c in conjuncts(predicate) if c not in mine)
+    ids, every = {c.id for c in node.output}, tuple(c for c in conjuncts(predicate) if c != TRUE)
+    mine = tuple(c for c in every if columns(c) and {v.id for v in columns(c)} <= ids)
+    return mine, tuple(c for c in every if c not in mine)
 
 
 def scans(node: Node) -> list[Scan]:
