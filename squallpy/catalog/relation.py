@@ -28,11 +28,14 @@ class Relation:
     fields: tuple[Field, ...]
     stream: bool
     format: str
-    options: Mapping[str, str] = field(default_factory=dict, hash=False)
+    options: Mapping[str, str] = field(default_factory=dict)
     primary_key: tuple[str, ...] = ()
     timestamp: str | None = None
     delay_micros: int = 0
     span: Span | None = None
+
+    def __hash__(self) -> int:
+        return hash(self.name)
 
     @property
     def op(self) -> str | None:

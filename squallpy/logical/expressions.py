@@ -21,6 +21,9 @@ class Column:
     type: Type
     nullable: bool = True
 
+    def __hash__(self) -> int:
+        return self.id  # columns are looked up more often than anything else while a query is compiled
+
     def __str__(self) -> str:
         return self.name
 
@@ -191,6 +194,8 @@ def walk(expr: Expr) -> Iterator[Expr]:
 
 def columns(expr: Expr) -> frozenset[Column]:
     """The columns that an expression reads."""
+    if isinstance(expr, Column):
+        return frozenset((expr,))
     return frozenset(e for e in walk(expr) if isinstance(e, Column))
 
 

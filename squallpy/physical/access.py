@@ -60,10 +60,10 @@ def access(statement: Statement, program: Program, indexes: Indexes) -> Update:
     def ready() -> None:
         for f in list(filters):
             match f:
-                case Cmp(predicate) if columns(predicate) <= bound:
+                case Cmp(predicate) if f.reads <= bound:
                     steps.append(Where(predicate))
                     filters.remove(f)
-                case Assign(variable, value) if columns(value) <= bound:
+                case Assign(variable, value) if f.reads <= bound:
                     known = variable in bound
                     steps.append(Let(variable, value))
                     bound.add(variable)
@@ -132,7 +132,7 @@ def _range(variable: Column, bound: set[Column], filters: Iterable[Factor]) -> t
         (f, way)
         for f in filters
         if isinstance(f, Cmp)
-        and variable in columns(f.predicate) <= bound | {variable}
+        and variable in f.reads <= bound | {variable}
         and (way := direction(f.predicate, variable))
     ]
     if not found:

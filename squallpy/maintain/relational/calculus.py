@@ -8,7 +8,7 @@ that they share. Payloads live in a product of rings, so a value term is a vecto
 aggregate, each lane a product of scalar factors (none: 1). A NULL factor counts as 0, a BOOLEAN one as 0 or 1.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from squallpy.base.rings import Ring
 from squallpy.base.types import INT, Kind
@@ -35,6 +35,10 @@ class Cmp:
     """(predicate): payload 1 where the predicate is TRUE, else 0."""
 
     predicate: Expr
+    reads: frozenset[Column] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reads", columns(self.predicate))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,10 @@ class Assign:
 
     variable: Column
     value: Expr
+    reads: frozenset[Column] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reads", columns(self.value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +94,10 @@ def variables(term: Term) -> frozenset[Column]:
     match term:
         case Rel(_, fields):
             return frozenset(v for _, v in fields)
-        case Cmp(predicate):
-            return columns(predicate)
-        case Assign(variable, value):
-            return columns(value) | {variable}
+        case Cmp():
+            return term.reads
+        case Assign(variable):
+            return term.reads | {variable}
         case Values(lanes):
             return frozenset(v for lane in lanes for factor in lane or () for v in columns(factor))
         case Prod(terms) | Plus(terms):
@@ -108,7 +116,7 @@ def renamed(factor: Factor, names: dict[int, Expr]) -> Factor:
 
     match factor:
         case Rel(_, fields):
-            return replace(factor, fields=tuple((field, name(v)) for field, v in fields))
+            return replace(factor, fields=tuple((title, name(v)) for title, v in fields))
         case Cmp(predicate):
             return Cmp(substitute(predicate, names))
         case Assign(variable, value):

@@ -32,6 +32,9 @@ class _Entry:
         return View(self.name, self.keys, (Monomial((*self.atoms, *self.rest), tuple(self.lanes)),))
 
 
+Request = tuple[str, tuple[Column, ...], tuple[int, ...]]
+
+
 @dataclass(slots=True)
 class Registry:
     """Views in the order in which they were asked for; `prefix` begins their names, `mark` numbers those alike."""
@@ -39,11 +42,17 @@ class Registry:
     prefix: str
     mark: str = "_"
     entries: dict[str, _Entry] = field(default_factory=dict)
+    asked: dict[Unit, Request] = field(default_factory=dict)
     fresh: Iterator[int] = field(default_factory=lambda: count(1_000_000))
 
-    def request(self, unit: Unit) -> tuple[str, tuple[Column, ...], tuple[int, ...]]:
+    def request(self, unit: Unit) -> Request:
         """The view of a unit: its name, the unit's variables in the order of its keys, and its lanes for the unit's
         (−1 for one that is None)."""
+        if unit not in self.asked:
+            self.asked[unit] = self._request(unit)
+        return self.asked[unit]
+
+    def _request(self, unit: Unit) -> Request:
         spelling = spell(unit)
         entry = self.entries.get(spelling.text) or self._enter(unit, spelling)
         theirs = {spelling.renaming[v.id].id: v for v in unit.keys}

@@ -166,8 +166,8 @@ def _covers(body: Sequence[Factor], factor: Factor) -> bool:
     A second name for a variable is for the statement to give: kept in a view, it would be the same column twice.
     """
     match factor:
-        case Cmp(predicate):
-            return columns(predicate) <= _bound(body)
-        case Assign(variable, value) if columns(value) and not isinstance(value, Column):
-            return variable not in _bound(body) and columns(value) <= _bound(body)
+        case Cmp():
+            return factor.reads <= _bound(body)
+        case Assign(variable, value) if factor.reads and not isinstance(value, Column):
+            return variable not in (bound := _bound(body)) and factor.reads <= bound
     return False
