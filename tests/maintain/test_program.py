@@ -73,3 +73,44 @@ def test_static_tables_have_no_triggers_of_their_own_on_streams() -> None:
     assert [s.target for s in load.statements] == ["M_T"]
     assert compiled.triggers[0] is load, "tables are loaded before the first changes"
     assert [v.name for v in compiled.views] == ["Q", "M_T"], "the stream need not be kept: the table never changes"
+
+
+STAR = """
+CREATE STREAM l (ok INT NOT NULL, sk INT NOT NULL, q INT NOT NULL) USING csv OPTIONS (path 'l');
+CREATE STREAM o (ok INT NOT NULL, y INT NOT NULL{}) USING csv OPTIONS (path 'o');
+CREATE STREAM s (sk INT NOT NULL, n INT NOT NULL{}) USING csv OPTIONS (path 's');
+CREATE STREAM t (n INT NOT NULL, x INT NOT NULL{}) USING csv OPTIONS (path 't');
+"""
+KEYS = [f", PRIMARY KEY ({key})" for key in ("ok", "sk", "n")]
+BY_YEAR = (
+    "SELECT o.y, SUM(l.q) FROM l, o, s, t WHERE l.ok = o.ok AND l.sk = s.sk AND s.n = t.n AND t.x > 0 GROUP BY o.y"
+)
+
+
+def test_no_view_widens_what_names_the_delta_by_its_key() -> None:
+    """TPC-H Q9's shape: each lineitem has one order and one supplier, so ΔO and ΔS visit their lineitems."""
+    compiled = program(BY_YEAR, STAR.format(*KEYS))
+    joined = {view.name for view in compiled.views if view.degree > 1}
+    assert joined == {"Q", "M_ST", "M_LOS"}  # ΔT names suppliers, not lineitems: M_LOS sums up theirs
+    trigger = next(t for t in compiled.triggers if t.relation.name == "o")
+    (statement,) = [s for s in trigger.statements if s.target == "Q"]
+    assert [ref.name for ref in statement.refs] == ["ΔO", "M_L", "M_ST"]
+
+
+def test_without_keys_views_join() -> None:
+    joined = {view.name for view in program(BY_YEAR, STAR.format("", "", "")).views if view.degree > 1}
+    assert joined == {"Q", "M_ST", "M_LOS", "M_LST", "M_LO", "M_LS"}
+
+
+def test_what_a_key_names_goes_with_what_names_it() -> None:
+    """TPC-H Q5's shape: ΔO ties lineitems and customers; a supplier, of the nation of one, is named by the other."""
+    relations = """
+    CREATE STREAM o (ok INT NOT NULL, ck INT NOT NULL) USING csv OPTIONS (path 'o');
+    CREATE STREAM l (ok INT NOT NULL, sk INT NOT NULL) USING csv OPTIONS (path 'l');
+    CREATE STREAM c (ck INT NOT NULL, n INT NOT NULL, PRIMARY KEY (ck)) USING csv OPTIONS (path 'c');
+    CREATE STREAM s (sk INT NOT NULL, n INT NOT NULL, PRIMARY KEY (sk)) USING csv OPTIONS (path 's');
+    """
+    compiled = program(
+        "SELECT COUNT(*) FROM c, s, o, l WHERE c.ck = o.ck AND l.ok = o.ok AND l.sk = s.sk AND c.n = s.n", relations
+    )
+    assert not any({a.relation.name for a in v.atoms} == {"c", "s"} for v in compiled.views)

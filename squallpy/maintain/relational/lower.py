@@ -339,7 +339,8 @@ class _Blocks:
             finish = Finish(
                 measures, None, items, (), None, 0, repeat=False, single=not node.keys, over=over, times=times
             )
-            nest = Nest(Relation(name, fields, stream, "view"), replace(view, name=f"G_{name.upper()}"), finish)
+            relation = Relation(name, fields, stream, "view", primary_key=tuple(titles[: len(node.keys)]))
+            nest = Nest(relation, replace(view, name=f"G_{name.upper()}"), finish)
             self.nests.append(nest)
             self._known[spelled] = nest
         columns = (replace(c, name=f.name) for c, f in zip(node.output, nest.relation.fields, strict=True))

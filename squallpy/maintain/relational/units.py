@@ -100,14 +100,60 @@ def _attach(atom: Rel, rest: Sequence[Factor]) -> tuple[Factor, ...]:
 def _components(groups: list[tuple[Factor, ...]]) -> list[tuple[Factor, ...]]:
     """Deltas each alone, first; then the connected components of the others, cut where they would not stay small."""
     deltas = [g for g in groups if _is_delta(g)]
-    given = frozenset[Column]().union(*(_bound(g) for g in deltas))
+    given = _bound(f for g in deltas for f in g)
+    pieces = []
+    for component in _connected([g for g in groups if not _is_delta(g)], given):
+        fact = _fact(component, deltas, given)
+        if fact is None:
+            pieces += _cut(component, given)
+            continue
+        known = given | _bound(fact)
+        pieces.append([fact])
+        for rest in _connected([g for g in component if g is not fact], known):
+            pieces += _cut(rest, known)
+    return deltas + [_merged(piece) for piece in pieces]
+
+
+def _connected(groups: list[tuple[Factor, ...]], given: frozenset[Column]) -> list[list[tuple[Factor, ...]]]:
+    """Groups that variables tie together, those `given` aside."""
     components: list[list[tuple[Factor, ...]]] = []
-    for group in (g for g in groups if not _is_delta(g)):
+    for group in groups:
         near = [c for c in components if any((_bound(g) & _bound(group)) - given for g in c)]
         components = [c for c in components if c not in near]
         components.append([g for c in (*near, [group]) for g in c])
-    pieces = [piece for component in components for piece in _cut(component, given)]
-    return deltas + [_merged(piece) for piece in pieces]
+    return components
+
+
+def _fact(
+    component: list[tuple[Factor, ...]], deltas: list[tuple[Factor, ...]], given: frozenset[Column]
+) -> tuple[Factor, ...] | None:
+    """The atom of several that names the deltas, and all others, by their primary keys; it becomes a piece of its own.
+
+    TPC-H Q9, ΔP(pk):  L(ok, pk, sk) ⋈ O(ok, year) ⋈ S(sk, n)   →   L(ok, pk, sk)  |  O(ok, year)  |  S(sk, n)
+
+    A lineitem has one order and one supplier. Uncut, the view would be the lineitems made wider, and so would be others
+    for ΔO, ΔS and each pair of them, all to be maintained for each lineitem. Cut, a part visits its own lineitems, and
+    as each has one part, the visits of all parts come to one for each lineitem.
+    """
+    if len(component) < 2:
+        return None
+    for group in component:
+        if all(_named(delta, _bound(group)) for delta in deltas):
+            known, waiting = given | _bound(group), [g for g in component if g is not group]
+            while found := [g for g in waiting if _named(g, known)]:
+                known |= _bound(f for g in found for f in g)
+                waiting = [g for g in waiting if g not in found]
+            if not waiting:
+                return group
+    return None
+
+
+def _named(group: tuple[Factor, ...], known: frozenset[Column]) -> bool:
+    """Do variables in `known` name one row of the group's atom, by its primary key?"""
+    (atom,) = (f for f in group if isinstance(f, Rel))
+    by_name = dict(atom.fields)
+    key = atom.relation.primary_key
+    return bool(key) and all(by_name.get(name) in known for name in key)
 
 
 def _merged(groups: list[tuple[Factor, ...]]) -> tuple[Factor, ...]:
@@ -129,13 +175,14 @@ def _cut(component: list[tuple[Factor, ...]], given: frozenset[Column]) -> list[
     if len(tops) < 2:
         return [component]
     place = {i: next(t for t, top in enumerate(tops) if a <= top) for i, a in enumerate(anchors) if a}
-    while len(place) < len(component):  # atoms that no delta touches go with the nearest that one does
+    while len(place) < len(component):  # atoms that no delta touches go with what names them, or else with the nearest
         ring = {}
         for i, group in enumerate(component):
             if i not in place:
-                near = [place[j] for j in place if (_bound(component[j]) & _bound(group)) - given]
+                near = [j for j in place if (_bound(component[j]) & _bound(group)) - given]
+                named = [j for j in near if _named(group, _bound(component[j]))]
                 if near:
-                    ring[i] = min(near)
+                    ring[i] = min(place[j] for j in named or near)
         place |= ring
     return [[g for i, g in enumerate(component) if place[i] == t] for t in range(len(tops))]
 
