@@ -41,5 +41,10 @@ class Relation:
     def op(self) -> str | None:
         return self.options.get("op")
 
+    def nullable(self, name: str) -> bool:
+        """Can a field be NULL?"""
+        found = self.field(name)
+        return found is None or found.nullable
+
     def field(self, name: str) -> Field | None:
         return next((f for f in self.fields if f.name.lower() == name.lower()), None)

@@ -77,7 +77,7 @@ def access(statement: Statement, program: Program, indexes: Indexes) -> Update:
             elsewhere = asked.union(*(r.variables for r in others if r is not ref))
             one = ref.name in views and finds_one(views[ref.name], _known(ref, views[ref.name], bound), keys)
             ways.append(_way(ref, bound, filters, elsewhere, one))
-        best = min(ways, key=lambda way: (_CHOICE.index(way.how), not (bound & set(way.ref.variables))))
+        best = min(ways, key=lambda way: (_CHOICE.index(way.how), *_spread(way.ref, bound)))
         others.remove(best.ref)
         steps.append(_lookup(best, bound, indexes))
         filters = [f for f in filters if f not in best.used]
@@ -88,6 +88,12 @@ def access(statement: Statement, program: Program, indexes: Indexes) -> Update:
     return Update(
         statement.target, first.name, first.variables, first.picks, tuple(steps), statement.keys, statement.lanes
     )
+
+
+def _spread(ref: Ref, bound: set[Column]) -> tuple[bool, int]:
+    """How many records of a view there may be, as far as its variables tell: less if more of them are bound."""
+    new = set(ref.variables) - bound
+    return len(new) == len(ref.variables), len(new)
 
 
 def _known(ref: Ref, view: View, bound: set[Column]) -> list[Column]:

@@ -10,18 +10,19 @@ KEYED = RST.replace("a INT NOT NULL,", "a INT PRIMARY KEY,")
 RS = "FROM r, s WHERE"
 QUERIES = {
     f"SELECT COUNT(*) {RS} r.b = s.b": {"r": ["O(1)", "O(1)"], "s": ["O(1)", "O(1)"]},
-    f"SELECT COUNT(*) {RS} r.b < s.b": {"r": ["O(n)", "O(1)"], "s": ["O(n)", "O(1)"]},
+    f"SELECT COUNT(*) {RS} r.b < s.b": {"r": ["O(log n)", "O(1)"], "s": ["O(log n)", "O(1)"]},
+    f"SELECT COUNT(*) {RS} r.b <> s.b": {"r": ["O(n)", "O(1)"], "s": ["O(n)", "O(1)"]},
     f"SELECT r.a, COUNT(*) {RS} r.b = s.b GROUP BY r.a": {"r": ["O(1)", "O(1)"], "s": ["O(slice)", "O(1)"]},
     # a record of R for each a, which is its key: a slice by it finds one
     f"SELECT r.b, COUNT(*) {RS} r.a = s.b GROUP BY r.b": {"r": ["O(1)", "O(1)"], "s": ["O(1)", "O(1)"]},
     # pairs of one batch: as many as it has tuples, not as the tables
-    "SELECT COUNT(*) FROM s x, s y WHERE x.b < y.b": {"s": ["O(n)", "O(n)", "O(slice)", "O(1)"]},
+    "SELECT COUNT(*) FROM s x, s y WHERE x.b <> y.b": {"s": ["O(n)", "O(n)", "O(slice)", "O(1)"]},
     # an average for each b; one count of all; the greatest of each group and of all
     "SELECT COUNT(*) FROM s, (SELECT b, AVG(a) AS m FROM r GROUP BY b) q WHERE s.b = q.b AND s.c < q.m": {
-        "r": ["O(1)"], "s": ["O(1)", "O(1)"], "n1": ["O(1)", "O(slice)", "O(1)"],
+        "r": ["O(1)"], "s": ["O(1)", "O(1)"], "n1": ["O(1)", "O(log n)", "O(1)"],
     },
     "SELECT COUNT(*) FROM r WHERE r.a < (SELECT COUNT(*) FROM s)": {
-        "r": ["O(1)", "O(1)"], "s": ["O(1)"], "n1": ["O(1)", "O(n)", "O(1)"],
+        "r": ["O(1)", "O(1)"], "s": ["O(1)"], "n1": ["O(1)", "O(log n)", "O(1)"],
     },
     "SELECT b, MAX(a) FROM r GROUP BY b": {"r": ["O(1)"], "n1": ["O(slice)", "O(1)"]},
     "SELECT MAX(a) FROM r": {"r": ["O(1)"], "n1": ["O(n)", "O(1)"]},

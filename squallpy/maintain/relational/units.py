@@ -9,7 +9,7 @@ variables that the deltas do not bind (`dbtoaster-batch-ivm` §2.2 and its footn
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from squallpy.logical.expressions import Column, columns
+from squallpy.logical.expressions import Column, columns, not_null
 from squallpy.maintain.relational.calculus import MINUS, Assign, Cmp, Factor, Lane, Rel, Values, variables
 
 
@@ -38,6 +38,7 @@ def split(factors: Sequence[Factor], values: Values, keys: Iterable[Column]) -> 
     groups = _components([_attach(atom, rest) for atom in atoms])
     bodies = [(*group, *(f for f in rest if f not in group and _covers(group, f))) for group in groups]
     filters = tuple(f for f in rest if not any(f in body for body in bodies))
+    bodies = [tuple(f for f in body if not _is_implied(f, body)) for body in bodies]
     scopes = [_bound(body) for body in bodies]
 
     picked: list[list[Lane | None]] = [[] for _ in bodies]
@@ -61,6 +62,16 @@ def split(factors: Sequence[Factor], values: Values, keys: Iterable[Column]) -> 
         unit_keys = tuple(v for v in _in_order(body) if v in wanted)
         units.append(Unit(prune(body, unit_keys, picked[i]), unit_keys, tuple(picked[i])))
     return Split(tuple(units), filters, tuple(residual))
+
+
+def _is_implied(factor: Factor, body: Iterable[Factor]) -> bool:
+    """Does the factor only ask that a variable be not NULL, and all fields that are bound to it are NOT NULL?
+
+    NB: one such field would do, but the others' own views keep the factor, and are to be the same wherever they are.
+    """
+    fields = ((f.relation, *field) for f in body if isinstance(f, Rel) for field in f.fields)
+    asked = [relation.nullable(name) for relation, name, v in fields if factor == Cmp(not_null(v))]
+    return bool(asked) and not any(asked)
 
 
 def prune(body: tuple[Factor, ...], keys: Iterable[Column], lanes: Iterable[Lane | None]) -> tuple[Factor, ...]:
