@@ -48,6 +48,7 @@ CLAUSES: dict[str, Unsupported] = {
     "Group.all": Unsupported("GROUP BY ALL", "ALL", "list the columns"),
     "Order.siblings": Unsupported("ORDER SIBLINGS BY", "SIBLINGS"),
     "Ordered.with_fill": Unsupported("WITH FILL", "FILL"),
+    "Limit.expressions": Unsupported("LIMIT … BY", "BY"),
     "Limit.limit_options": Unsupported("this form of LIMIT", "LIMIT"),
     "Distinct.on": Unsupported("DISTINCT ON", "DISTINCT"),
     "Table.db": Unsupported("a schema before a table's name", "", "write the table's name alone"),
@@ -80,8 +81,8 @@ JOINS: dict[str, Unsupported] = {
 NODES: dict[str, Unsupported] = {
     "Select": Unsupported("a subquery in an expression", "SELECT"),
     "Subquery": Unsupported("a subquery in an expression", "SELECT"),
-    "Any": Unsupported("ANY (…)", "ANY"),
-    "All": Unsupported("ALL (…)", "ALL"),
+    "Any": Unsupported("ANY (…) of what is no query", "ANY", "write OR"),
+    "All": Unsupported("ALL (…) of what is no query", "ALL", "write AND"),
     "Window": Unsupported("a window function (OVER)", "OVER"),
     "WithinGroup": Unsupported("WITHIN GROUP", "WITHIN"),
     "IgnoreNulls": Unsupported("IGNORE NULLS", "IGNORE"),
@@ -95,6 +96,8 @@ NODES: dict[str, Unsupported] = {
     "BitwiseAnd": Unsupported("&", "&"),
     "BitwiseOr": Unsupported("|", "|"),
     "BitwiseXor": Unsupported("^", "^"),
+    "BitwiseLeftShift": Unsupported("<<", "<<"),
+    "BitwiseRightShift": Unsupported(">>", ">>"),
     "BitwiseNot": Unsupported("~", "~"),
     "Collate": Unsupported("COLLATE", "COLLATE"),
     "AtTimeZone": Unsupported("AT TIME ZONE", "AT"),
@@ -123,3 +126,61 @@ AGGREGATES: tuple[str, ...] = (
     "PERCENTILE_CONT", "PERCENTILE_DISC", "PRODUCT", "REGR_INTERCEPT", "REGR_R2", "REGR_SLOPE", "SKEWNESS",
     "STRING_AGG",
 )  # fmt: skip
+
+# scalar functions of Spark that we know of, and what to do instead
+FUNCTIONS: dict[str, str] = {
+    **dict.fromkeys(
+        ("CURDATE", "CURRENT_DATE", "CURRENT_TIMESTAMP", "LOCALTIMESTAMP", "NOW", "UNIX_TIMESTAMP"),
+        "write DATE '…' or TIMESTAMP '…': an answer does not depend on when it is computed",
+    ),
+    **dict.fromkeys(
+        ("MONOTONICALLY_INCREASING_ID", "RAND", "RANDN", "RANDOM", "SHUFFLE", "UUID"),
+        "an answer does not depend on when it is computed",
+    ),
+    **dict.fromkeys(
+        ("ARRAY", "ARRAY_CONTAINS", "ELEMENT_AT", "EXPLODE", "FLATTEN", "FROM_JSON", "GET_JSON_OBJECT", "INLINE", "MAP",
+         "NAMED_STRUCT", "POSEXPLODE", "SEQUENCE", "SIZE", "SPLIT", "STACK", "STRUCT", "TO_JSON", "UNNEST"),
+        "there are no arrays, maps and structs",
+    ),
+    **dict.fromkeys(
+        ("CUME_DIST", "DENSE_RANK", "LAG", "LEAD", "NTH_VALUE", "NTILE", "PERCENT_RANK", "RANK", "ROW_NUMBER"),
+        "there are no window functions",
+    ),
+    **dict.fromkeys(("STRING", "INT", "BIGINT", "DOUBLE", "FLOAT", "DECIMAL", "BOOLEAN", "TIMESTAMP"), "write CAST"),
+    **dict.fromkeys(
+        ("ASCII", "ATAN2", "BASE64", "BIN", "BIT_COUNT", "BROUND", "CHR", "CONV", "CRC32", "DATE_FORMAT", "DAYNAME",
+         "FACTORIAL", "FORMAT_NUMBER", "FORMAT_STRING", "FROM_UNIXTIME", "HASH", "HEX", "HYPOT", "LEVENSHTEIN",
+         "MAKE_DATE", "MAKE_TIMESTAMP", "MD5", "MONTHNAME", "MONTHS_BETWEEN", "NEXT_DAY", "OVERLAY", "PRINTF",
+         "REGEXP_COUNT", "REGEXP_EXTRACT", "SHA1", "SHA2", "SHIFTLEFT", "SHIFTRIGHT", "SOUNDEX", "SUBSTRING_INDEX",
+         "TIMESTAMPADD", "TIMESTAMPDIFF", "TO_CHAR", "TO_NUMBER", "TRY_ADD", "TRY_MULTIPLY", "TRY_SUBTRACT",
+         "WIDTH_BUCKET", "XXHASH64"),
+        "",
+    ),
+}  # fmt: skip
+
+# shapes of queries, by what the binder calls them
+QUERIES: dict[str, Unsupported] = {
+    "several rows": Unsupported(
+        "a subquery that may return several rows", "SELECT", "use MIN, MAX or another aggregate"
+    ),
+    "both sides": Unsupported(
+        "a subquery that reads both sides of an outer, SEMI or ANTI join in its ON", "SELECT", "join a subquery in FROM"
+    ),
+    "outer join inside": Unsupported(
+        "a RIGHT or FULL JOIN beside columns from around the query", "JOIN", "write a LEFT JOIN"
+    ),
+    "outer join after comma": Unsupported(
+        "a RIGHT or FULL JOIN after a comma or CROSS JOIN", "JOIN", "write a subquery"
+    ),
+    "LIMIT": Unsupported("LIMIT in a view or subquery", "LIMIT", "use MIN, MAX or HAVING"),
+    "OFFSET": Unsupported("OFFSET in a view or subquery", "OFFSET", "use MIN, MAX or HAVING"),
+    "OFFSET in EXISTS": Unsupported("OFFSET in EXISTS", "OFFSET", "use HAVING COUNT(*) > …"),
+    "FETCH": Unsupported("FETCH", "FETCH", "use LIMIT"),
+    "no FROM": Unsupported("SELECT without FROM", "SELECT"),
+    "table function": Unsupported("a table function"),
+    "many sets": Unsupported("GROUP BY of more than 64 sets", "GROUP"),
+    "several counted": Unsupported("COUNT of several columns", "COUNT", "count the rows of a SELECT DISTINCT in FROM"),
+    "subquery here": Unsupported(
+        "a subquery in ORDER BY of a set operation", "SELECT", "write the set operation in FROM"
+    ),
+}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from squallpy.base.errors import SquallError, nearest
 from squallpy.base.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP, VARCHAR, Kind, Type, as_decimal, decimal
 from squallpy.logical.coerce import coerce, exactly, unify
-from squallpy.logical.expressions import Call, Case, Expr, Literal, not_null
+from squallpy.logical.expressions import Call, Case, Expr, Literal, columns, not_null
 
 Args = tuple[Expr, ...]
 Rule = Callable[[str, Args], tuple[Args, Type]]  # name, arguments → arguments as needed, type of the result
@@ -23,6 +23,7 @@ class Function:
     """A scalar function: how many arguments (most None: any number), its type rule, and a line for the manual.
 
     `nulls`: "any" NULL where an argument is, "all" where all are, "never", or "always" possibly NULL.
+    `constant`: arguments from this position on read no columns.
     """
 
     least: int
@@ -30,6 +31,7 @@ class Function:
     rule: Rule
     doc: str
     nulls: str = "any"
+    constant: int | None = None
 
 
 def mismatch(name: str, args: Args, hint: str = "") -> SquallError:
@@ -239,7 +241,7 @@ FUNCTIONS: dict[str, Function] = {
     "floor": Function(1, 1, whole, "the next whole number below"),
     "ceil": Function(1, 1, whole, "the next whole number above"),
     "div": Function(2, 2, divided, "quotient cut to a whole number; NULL where the divisor is 0", "divisor"),
-    "round": Function(2, 2, rounded, "rounded to that many digits after the point, half away from zero"),
+    "round": Function(2, 2, rounded, "rounded to that many digits after the point, half away from zero", constant=1),
     "sign": Function(1, 1, real, "-1.0, 0.0 or 1.0"),
     "exp": Function(1, 1, real, "e to that power"),
     "ln": Function(1, 1, real, "natural logarithm; NULL of what is not positive", "always"),
@@ -267,27 +269,27 @@ FUNCTIONS: dict[str, Function] = {
     "in": Function(2, None, listed, "x IN (constants); NULL where nothing matches and one is NULL"),
     "like": Function(2, 3, alike, "x LIKE pattern [ESCAPE e]; the escape is given wherever the pattern has one"),
     "||": Function(2, 2, takes(VARCHAR, TEXT), "concatenation; NULL where one side is"),
-    "substring": Function(2, 3, takes(VARCHAR, TEXT, WHOLE), "part from a position, counted from the end if negative"),
+    "substring": Function(2, 3, takes(VARCHAR, TEXT, WHOLE), "a part; a negative position is from the end", constant=1),
     "upper": Function(1, 1, takes(VARCHAR, TEXT), "upper case"),
     "lower": Function(1, 1, takes(VARCHAR, TEXT), "lower case"),
-    "trim": Function(2, 2, takes(VARCHAR, TEXT), "without some characters at both ends"),
-    "ltrim": Function(2, 2, takes(VARCHAR, TEXT), "without some characters at its start"),
-    "rtrim": Function(2, 2, takes(VARCHAR, TEXT), "without some characters at its end"),
-    "lpad": Function(3, 3, takes(VARCHAR, TEXT, WHOLE, TEXT), "filled up at the start, or cut, to a length"),
-    "rpad": Function(3, 3, takes(VARCHAR, TEXT, WHOLE, TEXT), "filled up at the end, or cut, to a length"),
-    "replace": Function(3, 3, takes(VARCHAR, TEXT), "every occurrence of the second by the third"),
-    "repeat": Function(2, 2, takes(VARCHAR, TEXT, WHOLE), "that many times after itself"),
+    "trim": Function(2, 2, takes(VARCHAR, TEXT), "without some characters at both ends", constant=1),
+    "ltrim": Function(2, 2, takes(VARCHAR, TEXT), "without some characters at its start", constant=1),
+    "rtrim": Function(2, 2, takes(VARCHAR, TEXT), "without some characters at its end", constant=1),
+    "lpad": Function(3, 3, takes(VARCHAR, TEXT, WHOLE, TEXT), "to a length, filled up at its start", constant=1),
+    "rpad": Function(3, 3, takes(VARCHAR, TEXT, WHOLE, TEXT), "to a length, filled up at its end", constant=1),
+    "replace": Function(3, 3, takes(VARCHAR, TEXT), "every occurrence of the second by the third", constant=1),
+    "repeat": Function(2, 2, takes(VARCHAR, TEXT, WHOLE), "that many times after itself", constant=1),
     "initcap": Function(1, 1, takes(VARCHAR, TEXT), "every word with a capital, and small letters"),
-    "translate": Function(3, 3, takes(VARCHAR, TEXT), "characters of the second replaced by those of the third"),
+    "translate": Function(3, 3, takes(VARCHAR, TEXT), "characters of one text by another's", constant=1),
     "concat_ws": Function(2, None, takes(VARCHAR, TEXT), "what is not NULL, with the first between", "never"),
-    "split_part": Function(3, 3, takes(VARCHAR, TEXT, TEXT, WHOLE), "a part between separators, '' if there is none"),
-    "instr": Function(2, 2, takes(INT, TEXT), "where the second first occurs, from 1; 0 if it does not"),
-    "rlike": Function(2, 2, takes(BOOLEAN, TEXT), "does a regular expression (RE2) match a part?"),
-    "regexp_replace": Function(3, 3, takes(VARCHAR, TEXT), "what matches replaced; $1 is the first group"),
+    "split_part": Function(3, 3, takes(VARCHAR, TEXT, TEXT, WHOLE), "a part between separators, or ''", constant=1),
+    "instr": Function(2, 2, takes(INT, TEXT), "where the second first occurs, from 1; 0 if it does not", constant=1),
+    "rlike": Function(2, 2, takes(BOOLEAN, TEXT), "does a regular expression (RE2) match a part?", constant=1),
+    "regexp_replace": Function(3, 3, takes(VARCHAR, TEXT), "what matches replaced; $1 is the first group", constant=1),
     "reverse": Function(1, 1, takes(VARCHAR, TEXT), "backwards"),
-    "startswith": Function(2, 2, takes(BOOLEAN, TEXT), "does it begin so?"),
-    "endswith": Function(2, 2, takes(BOOLEAN, TEXT), "does it end so?"),
-    "contains": Function(2, 2, takes(BOOLEAN, TEXT), "does it have that inside?"),
+    "startswith": Function(2, 2, takes(BOOLEAN, TEXT), "does it begin so?", constant=1),
+    "endswith": Function(2, 2, takes(BOOLEAN, TEXT), "does it end so?", constant=1),
+    "contains": Function(2, 2, takes(BOOLEAN, TEXT), "does it have that inside?", constant=1),
     "length": Function(1, 1, takes(INT, TEXT), "number of characters"),
     **{
         f"extract_{part}": Function(1, 1, takes(INT, MOMENTS), f"the {part} of a DATE or TIMESTAMP")
@@ -317,6 +319,10 @@ def call(name: str, *args: Expr) -> Call:
         wanted = " to ".join(map(str, counts)) + ("" if function.most else " or more")
         raise SquallError("SQ2005", f"{name.upper()} takes {wanted} arguments, not {len(args)}")
     fitted, type = function.rule(name, args)
+    for position, arg in enumerate(fitted):
+        if function.constant is not None and position >= function.constant and columns(arg):
+            message = f"{name.upper()} with a computed argument {position + 1} is not supported yet"
+            raise SquallError("SQ3001", message, hint="write a constant")
     return Call(name, fitted, type, nullable(function, fitted))
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from squallpy.frontend.unsupported import AGGREGATES, CLAUSES, JOINS, NODES, STATEMENTS, Unsupported
+from squallpy.frontend.unsupported import AGGREGATES, CLAUSES, FUNCTIONS, JOINS, NODES, QUERIES, STATEMENTS, Unsupported
 from squallpy.logical.bind.aggregation import NAMES
 from squallpy.logical.bind.calls import NAMED
 
@@ -15,8 +15,9 @@ What a script may say is in the [README](../README.md#sql). These tables are wri
 
 def manual() -> str:
     """The text of `docs/sql.md`."""
-    refused = {u.name: u.hint for u in _constructs(CLAUSES, JOINS, NODES)}
+    refused = {u.name: u.hint for u in _constructs(CLAUSES, JOINS, NODES, QUERIES)}
     refused |= {f"{name}(…)": "" for name in AGGREGATES} | {f"{word} as a statement": "" for word in STATEMENTS}
+    refused |= {f"{name}(…)": hint for name, hint in FUNCTIONS.items()}
     text = (
         HEAD
         + _table("Aggregates", ("function",), ((f"`{name}`",) for name in sorted(NAMES)))

@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from squallpy.base.errors import SquallError
 from squallpy.base.types import VARCHAR, Kind
-from squallpy.frontend.unsupported import Unsupported
+from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical.bind.aggregation import Aggregation, is_aggregate, replace_known
 from squallpy.logical.bind.context import Common, Context
 from squallpy.logical.bind.grouping import grouping_sets
@@ -52,7 +52,7 @@ def refuse_limit(ctx: Context, node: exp.Query) -> None:
     for word in ("LIMIT", "OFFSET"):
         found = node.args.get(word.lower())
         if found is not None:
-            raise ctx.refuse(found, Unsupported(f"{word} in a view or subquery", word, "use MIN, MAX or HAVING"))
+            raise ctx.refuse(found, QUERIES[word])
 
 
 def with_queries(ctx: Context, node: exp.Query, outer: Outer | None) -> Context:

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from squallpy.base.errors import Span, SquallError, nearest
 from squallpy.base.types import BIGINT, DATE, DOUBLE, INT, NULL, TIMESTAMP, VARCHAR, decimal
-from squallpy.frontend.unsupported import AGGREGATES
+from squallpy.frontend.unsupported import AGGREGATES, FUNCTIONS, QUERIES
 from squallpy.logical.bind import temporal
 from squallpy.logical.bind.aggregation import NAMES
 from squallpy.logical.bind.derived import DERIVED
@@ -232,6 +232,8 @@ def function(s: Scalars, node: exp.Anonymous) -> Expr:
         return grouping(s, node)
     if name in AGGREGATES:
         raise SquallError("SQ3001", f"{name} is not supported yet", head(s, node), f"aggregates: {', '.join(NAMES)}")
+    if name in FUNCTIONS:
+        raise SquallError("SQ3001", f"{name} is not supported yet", head(s, node), FUNCTIONS[name])
     if name not in NAMED:
         known = (*NAMED, *NAMES, "CAST", "EXTRACT", "TRIM")
         raise SquallError("SQ2004", f'unknown function "{node.name}"', head(s, node), nearest(name, known))
@@ -258,6 +260,8 @@ def aggregate(s: Scalars, name: str, node: exp.Anonymous, where: exp.Expr | None
     args = [*(first.expressions if isinstance(first, exp.Distinct) else node.expressions[:1]), *more]
     if distinct:
         s.ctx.only(first, "expressions")
+    if name == "COUNT" and len(args) > 1:
+        raise s.ctx.refuse(node, QUERIES["several counted"])
     if len(args) != 1:
         raise SquallError("SQ2005", f"{name} takes one argument, not {len(args)}", head(s, node))
     arg: Expr | None = None

@@ -8,7 +8,7 @@ from itertools import combinations, product
 
 from sqlglot import exp
 
-from squallpy.frontend.unsupported import Unsupported
+from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical.bind.context import Context
 
 MOST_SETS = 64
@@ -27,7 +27,7 @@ def grouping_sets(ctx: Context, clause: exp.Group) -> list[Set]:
     for element in elements:
         count *= len(element)
     if count > MOST_SETS:
-        raise ctx.refuse(clause, Unsupported(f"GROUP BY of more than {MOST_SETS} sets", "GROUP"))
+        raise ctx.refuse(clause, QUERIES["many sets"])
     return [tuple(dict.fromkeys(node for part in parts for node in part)) for parts in product(*elements)]
 
 
@@ -46,7 +46,7 @@ def alternatives(ctx: Context, node: exp.Expr, default: list[exp.Expr] | None = 
         return
     parts = [members(each) for each in listed]
     if isinstance(node, exp.Cube) and 2 ** len(parts) > MOST_SETS:
-        raise ctx.refuse(node, Unsupported(f"GROUP BY of more than {MOST_SETS} sets", "CUBE"))
+        raise ctx.refuse(node, QUERIES["many sets"])
     for size in range(len(parts), -1, -1):
         for chosen in [tuple(parts[:size])] if isinstance(node, exp.Rollup) else combinations(parts, size):
             yield tuple(each for part in chosen for each in part)

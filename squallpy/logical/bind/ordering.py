@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from squallpy.base.errors import SquallError
 from squallpy.base.types import Kind
-from squallpy.frontend.unsupported import Unsupported
+from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical.bind.aggregation import replace_known
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.scalar import Scalars
@@ -84,7 +84,7 @@ def bind_limit(ctx: Context, query: exp.Query, plan: Node) -> Node:
     count = None
     if limit is not None:
         if not isinstance(limit, exp.Limit):
-            raise ctx.refuse(limit, Unsupported("FETCH", "FETCH", "use LIMIT"))
+            raise ctx.refuse(limit, QUERIES["FETCH"])
         ctx.only(limit, "expression")
         count = whole(ctx, limit.expression, "LIMIT")
     if offset is not None:

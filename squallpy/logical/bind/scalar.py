@@ -9,7 +9,7 @@ from sqlglot import exp
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BOOLEAN, NULL, VARCHAR, Kind, Type
 from squallpy.frontend.typenames import named_type
-from squallpy.frontend.unsupported import NODES, Unsupported
+from squallpy.frontend.unsupported import NODES, QUERIES
 from squallpy.logical.bind import temporal
 from squallpy.logical.bind.aggregation import Aggregation
 from squallpy.logical.bind.context import Context
@@ -206,7 +206,7 @@ def quantified(s: Scalars, node: exp.Binary, quantifier: exp.Any | exp.All) -> E
 
 def queries_of(s: Scalars, node: exp.Expr) -> "Subqueries":
     if s.subqueries is None:
-        raise s.ctx.refuse(node, Unsupported(f"a subquery in {s.clause}", "SELECT"))
+        raise s.ctx.refuse(node, QUERIES["subquery here"])
     return s.subqueries
 
 

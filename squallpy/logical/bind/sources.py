@@ -7,7 +7,7 @@ from sqlglot import exp
 from squallpy.base.errors import SquallError
 from squallpy.catalog.catalog import View
 from squallpy.catalog.relation import Relation
-from squallpy.frontend.unsupported import JOINS, NODES, Unsupported
+from squallpy.frontend.unsupported import JOINS, NODES, QUERIES, Unsupported
 from squallpy.logical.bind.context import Common, Context
 from squallpy.logical.bind.scalar import Scalars
 from squallpy.logical.bind.scope import Scope, Source
@@ -22,7 +22,7 @@ def bind_from(ctx: Context, select: exp.Select, outer: Outer | None = None) -> t
     """The join tree of a query block, left to right as written, and its scope; with `outer`, over its domain."""
     start = select.args.get("from_")
     if start is None:
-        raise ctx.refuse(select, Unsupported("SELECT without FROM", "SELECT"))
+        raise ctx.refuse(select, QUERIES["no FROM"])
     ctx.only(start, "this")
     scope = Scope(outer=outer)
     first = bind_source(ctx, start.this, scope, Scope(outer=outer))
@@ -86,8 +86,7 @@ class From:
             conditions.append(Scalars(ctx, scope, "ON", subqueries=queries).condition(on))
             right = self.condition(kind, conditions, queries, right, join)
         if kind in ("RIGHT", "FULL") and has_domain(self.plan):
-            name = f"a {kind} JOIN beside columns from around the query"
-            raise ctx.refuse(join, Unsupported(name, kind, "write a LEFT JOIN"))
+            raise ctx.refuse(join, replace(QUERIES["outer join inside"], keyword=kind))
         condition = conjunction(c for c in conditions if c != TRUE)
         if kind in ("SEMI", "ANTI"):
             scope.sources.pop()
@@ -121,8 +120,7 @@ class From:
         self.plan = queries.split(lambda waiting: waiting.reads <= left).attach(self.plan)
         right = queries.split(lambda waiting: waiting.reads <= there).attach(right)
         if queries.waiting:
-            name = f"a subquery that reads both sides of a {kind} JOIN in its ON"
-            raise self.ctx.refuse(join.args["on"], Unsupported(name, "SELECT"))
+            raise self.ctx.refuse(join.args["on"], QUERIES["both sides"])
         return right
 
 
@@ -138,8 +136,7 @@ def join_kind(ctx: Context, join: exp.Join) -> str:
         raise ctx.refuse(join, JOINS.get(join.kind) or Unsupported(f"{join.kind} JOIN", join.kind))
     if join.side in ("RIGHT", "FULL") and crossed(join):
         # NB: a, b RIGHT JOIN c is a × (b RIGHT JOIN c), a CROSS JOIN b RIGHT JOIN c is not; sqlglot reads both alike
-        name = f"{join.side} JOIN after a comma or CROSS JOIN"
-        raise ctx.refuse(join, Unsupported(name, join.side, "write a subquery"))
+        raise ctx.refuse(join, replace(QUERIES["outer join after comma"], keyword=join.side))
     return join.kind if by_kind else join.side or "INNER"
 
 
@@ -228,7 +225,7 @@ def bind_derived(ctx: Context, node: exp.Expr, around: Scope | None) -> Inner:
 def bind_table(ctx: Context, node: exp.Table, outer: Outer | None) -> tuple[Inner, str]:
     """The plan of a name and the alias it has by default."""
     if not isinstance(node.this, exp.Identifier):
-        raise ctx.refuse(node, NODES.get(type(node.this).__name__) or Unsupported("a table function"))
+        raise ctx.refuse(node, NODES.get(type(node.this).__name__) or QUERIES["table function"])
     ctx.only(node, "this", "alias")
     name = node.name
     common = ctx.ctes.get(name.lower())

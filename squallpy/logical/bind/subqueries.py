@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from squallpy.base.types import BIGINT, BOOLEAN, INT
-from squallpy.frontend.unsupported import Unsupported
+from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.rows import at_nothing, has_one_row, has_row
 from squallpy.logical.bind.scope import Scope
@@ -35,7 +35,6 @@ from squallpy.logical.nulls import fold_nulls
 
 Attach = Callable[[Node, Node, Rewrite], Node]  # plan so far, plan without any subquery, what it calls things → plan
 Pairs = Sequence[tuple[Expr, Column]]  # values and the columns of a query that they are compared with
-SEVERAL = Unsupported("a subquery that may return several rows", "SELECT", "use MIN, MAX or another aggregate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +126,7 @@ class Subqueries:
                 case Limit(child):
                     plan = child
         if not has_one_row(plan, frozenset(c.id for c in domain.output)):
-            raise self.ctx.refuse(node, SEVERAL)
+            raise self.ctx.refuse(node, QUERIES["several rows"])
         return Inner(self.ctx, plan, domain)
 
     def first(self, values: Node, value: Column, descending: bool, nulls_first: bool) -> Node:
@@ -161,7 +160,7 @@ class Subqueries:
         inner = self.bind(scope, node, limited=True)
         if isinstance(inner.plan, Limit):
             if inner.plan.offset:
-                raise self.ctx.refuse(node, Unsupported("OFFSET in EXISTS", "OFFSET"))
+                raise self.ctx.refuse(node, QUERIES["OFFSET in EXISTS"])
             if inner.plan.count == 0:
                 return FALSE
             inner = Inner(self.ctx, inner.plan.child, inner.domain)

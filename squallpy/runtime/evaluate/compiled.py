@@ -14,9 +14,10 @@ import pyarrow.compute as pc
 from squallpy.base.errors import SquallError
 from squallpy.base.types import Kind, Type
 from squallpy.logical.expressions import Call, Case, Cast, Column, Expr, Literal
-from squallpy.logical.functions import REALS
+from squallpy.logical.functions import FUNCTIONS, REALS
 from squallpy.runtime.evaluate import dates, logic, numbers, texts
 from squallpy.runtime.evaluate.casts import cast
+from squallpy.runtime.evaluate.constant import constant
 from squallpy.runtime.evaluate.vector import Frame, Vec, both, full
 
 Function = Callable[[Frame], Vec]
@@ -39,6 +40,9 @@ def compiled(expr: Expr) -> Function:
             arms = [(compiled(c), compiled(v)) for c, v in whens]
             last = compiled(otherwise)
             return lambda frame: logic.case([(c(frame), v(frame)) for c, v in arms], last(frame), type, frame.rows)
+        case Call(name, args) if FUNCTIONS[name].constant and any(a == Literal(None, a.type) for a in args):
+            nothing = Vec(_filler(Literal(None, expr.type)), False)
+            return lambda frame: nothing
         case Call():
             return _call(expr)
     raise AssertionError(expr)
@@ -199,11 +203,9 @@ def _comparison(name: str, type: Type) -> Callable[[Vec, Vec], Vec]:
 
 
 def _constant(call: Call, position: int) -> Any:
-    match call.args[position]:
-        case Literal(value) if value is not None:
-            return value
-        case Cast(Literal(value)) if value is not None:
-            return value
+    literal = constant(call.args[position])
+    if literal is not None and literal.value is not None:
+        return literal.value
     raise SquallError("SQ3001", f"{call.name.upper()} with a computed argument {position + 1} is not supported yet")
 
 
