@@ -36,10 +36,11 @@ class Task:
     samples: int | None
     budget: float
     tenths: tuple[int, ...] | None = None  # only these tenths of the stream are measured
+    round_robin: bool = False
 
     @property
     def stream(self) -> Stream:
-        return Stream(QUERIES[self.query], Path(self.folder), self.batch_rows)
+        return Stream(QUERIES[self.query], Path(self.folder), self.batch_rows, self.round_robin)
 
     @property
     def tiny(self) -> Stream:

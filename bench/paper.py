@@ -22,8 +22,8 @@ GAIN = {(1.0, 1_000): 30.0, (1.0, 10_000): 10.0, (0.1, 1_000): 4.0, (0.1, 10_000
 
 HEAD = """# Table 1 of the paper, and ours
 
-Made by `python -m bench.table1`; do not edit. All relations stream (but nation and region), interleaved in proportion
-to their sizes.
+Made by `python -m bench.table1`; do not edit. All relations but nation and region stream,
+{order}.
 
 - *ms*: a batch in the last tenth of the stream, its printed changes made: the mean over all of them, and the median
   (*p50*), which knows less of what else the machine did. DuckDB and Polars, which answer the query again, are given all
@@ -41,9 +41,10 @@ to their sizes.
 """
 
 
-def text(results: Results) -> str:
+def text(results: Results, round_robin: bool = False) -> str:
     """All tables."""
-    parts = [HEAD]
+    order = "a row of each in turns, as in the paper" if round_robin else "interleaved in proportion to their sizes"
+    parts = [HEAD.format(order=order)]
     for scale, rows in sorted({(scale, rows) for _, _, scale, rows in results if rows}):
         parts += [
             f"## Scale {scale:g}, batches of {rows:,}",

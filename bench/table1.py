@@ -2,7 +2,8 @@
 
     --queries LIST   q1 … q22, ds3 … ds79, vwap …           [default: TPC-H, TPC-DS and vwap]
     --engines LIST   squallpy-local, duckdb, polars; duckdb-by-hand where a query is written for it by hand
-    --out FOLDER     where table1.jsonl and table1.md are   [default: bench/results]
+    --round-robin    streams in turns, a row of each, as in the paper   [default: in proportion to their sizes]
+    --out FOLDER     where table1.jsonl and table1.md are (table1-round-robin.…)   [default: bench/results]
     --again          measure what is known, too
 
 Each run is a process; its result is a line of table1.jsonl as soon as it is known, and what is known is not measured
@@ -35,19 +36,19 @@ Key = tuple[str, str, float, int]  # query, engine, scale, batch rows; `explain`
 def main() -> None:
     options = parse()
     options.out.mkdir(parents=True, exist_ok=True)
-    path = options.out / "table1.jsonl"
+    path = options.out / f"table1{'-round-robin' if options.round_robin else ''}.jsonl"
     known = {} if options.again else load(path)
     for key in wanted(options):
         if key in known:
             continue
         print(*key, "…", end=" ", flush=True)
-        result = measure(*key)
+        result = measure(*key, options.round_robin)
         with path.open("a") as lines:
             lines.write(
                 json.dumps(dict(zip(("query", "engine", "scale", "batch_rows"), key, strict=True)) | result) + "\n"
             )
         print(line(result), flush=True)
-    (options.out / "table1.md").write_text(paper.text(load(path)))
+    path.with_suffix(".md").write_text(paper.text(load(path), options.round_robin))
 
 
 def parse() -> argparse.Namespace:
@@ -59,6 +60,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--engines", type=lambda text: text.split(","), default=list(ENGINES))
     parser.add_argument("--out", type=Path, default=HERE / "results")
     parser.add_argument("--again", action="store_true")
+    parser.add_argument("--round-robin", action="store_true")
     options = parser.parse_args()
     for name in options.queries:
         if name not in QUERIES:
@@ -86,13 +88,13 @@ def load(path: Path) -> dict[Key, dict[str, Any]]:
     return {(r["query"], r["engine"], r["scale"], r["batch_rows"]): r for r in lines}
 
 
-def measure(query: str, engine: str, scale: float, batch_rows: int) -> dict[str, Any]:
+def measure(query: str, engine: str, scale: float, batch_rows: int, round_robin: bool) -> dict[str, Any]:
     if engine == "explain":
         return {"seconds": explain(query)} | machine()
     ours = engine == "squallpy-local"
     folder = str(folder_of(QUERIES[query].benchmark, scale))
     tenths, samples, budget = ((1, 9), None, BUDGETS[0]) if ours else ((9,), SAMPLES, BUDGETS[1])
-    result = run(Task(engine, query, batch_rows, scale, folder, 1, samples, budget, tenths))
+    result = run(Task(engine, query, batch_rows, scale, folder, 1, samples, budget, tenths, round_robin))
     result.pop("curve", None)
     return result
 
