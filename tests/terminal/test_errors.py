@@ -126,6 +126,14 @@ def test_a_value_that_fails_at_run_time(room: Path, squall: Squall) -> None:
     assert ended.err.startswith("SQ5002 ") and ended.err.count("\n") == 1
 
 
+def test_a_sum_that_overflows_is_named_with_its_view(room: Path, squall: Squall) -> None:
+    query = "SELECT COUNT(*) AS n FROM (SELECT user, SUM(9223372036854775807) AS total FROM clicks GROUP BY user) q"
+    (room / "q.sql").write_text(f"{STREAM}{query} WHERE q.total > 0;")
+    ended = squall("run", "q.sql", "--backend", "local")
+    message = "SQ5001 SUM(9223372036854775807) of M_CLICKS does not fit BIGINT, CAST to DECIMAL(38,0) first\n"
+    assert ended == Ended(1, "", message)
+
+
 @pytest.mark.parametrize(
     ("error", "status"),
     [
