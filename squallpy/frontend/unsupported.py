@@ -56,8 +56,7 @@ CLAUSES: dict[str, Unsupported] = {
     "Column.db": Unsupported("a schema before a column's name", "", "write table.column"),
     "Column.catalog": Unsupported("a catalog before a column's name", "", "write table.column"),
     "Column.join_mark": Unsupported("(+) outer joins"),
-    "Table.joins": Unsupported("a join in parentheses"),
-    "Subquery.joins": Unsupported("a join in parentheses"),
+    "Subquery.alias": Unsupported("a name for a join in parentheses", "", "name its sources"),
     "Table.version": Unsupported("time travel"),
     "With.recursive": Unsupported("WITH RECURSIVE", "RECURSIVE"),
     "Star.except_": Unsupported("* EXCEPT", "EXCEPT"),
@@ -103,7 +102,6 @@ NODES: dict[str, Unsupported] = {
     "AtTimeZone": Unsupported("AT TIME ZONE", "AT"),
     "CurrentDate": Unsupported("CURRENT_DATE", "CURRENT_DATE", "write DATE '…'"),
     "CurrentTimestamp": Unsupported("CURRENT_TIMESTAMP", "CURRENT_TIMESTAMP", "write TIMESTAMP '…'"),
-    "Table": Unsupported("a table in parentheses"),
     "Var": Unsupported("ALL here", "ALL"),
     "Alias": Unsupported("a name inside an expression", "AS"),
     "Star": Unsupported("* inside an expression"),
@@ -172,6 +170,8 @@ QUERIES: dict[str, Unsupported] = {
     "outer join after comma": Unsupported(
         "a RIGHT or FULL JOIN after a comma or CROSS JOIN", "JOIN", "write a subquery"
     ),
+    "parentheses inside": Unsupported("a join in parentheses that reads columns from around the query"),
+    "USING twice": Unsupported("USING beside a join in parentheses that has USING", "", "write ON"),
     "LIMIT": Unsupported("LIMIT in a view or subquery", "LIMIT", "use MIN, MAX or HAVING"),
     "OFFSET": Unsupported("OFFSET in a view or subquery", "OFFSET", "use MIN, MAX or HAVING"),
     "OFFSET in EXISTS": Unsupported("OFFSET in EXISTS", "OFFSET", "use HAVING COUNT(*) > …"),

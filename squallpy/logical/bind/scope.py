@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from squallpy.base.errors import SquallError, nearest
+from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical.bind.context import Context
 from squallpy.logical.expressions import Column
 
@@ -42,6 +43,16 @@ class Scope:
         if source.alias and any(s.alias.lower() == source.alias.lower() for s in self.sources):
             raise ctx.error("SQ2007", f'"{source.alias}" is named twice in FROM', node, "give one of them an alias")
         self.sources.append(source)
+
+    def take(self, ctx: Context, other: "Scope", node: exp.Expr) -> None:
+        """The sources of another scope as well."""
+        for source in other.sources:
+            self.add(ctx, source, node)
+        if self.merged.keys() & other.merged.keys():
+            raise ctx.refuse(node, QUERIES["USING twice"])
+        self.merged |= other.merged
+        self.places |= other.places
+        self.hidden |= other.hidden
 
     def source(self, ctx: Context, name: str, node: exp.Expr) -> Source:
         """The source of an alias; SQ2001 if there is none."""

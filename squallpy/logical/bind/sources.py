@@ -73,11 +73,10 @@ class From:
         if kind in ("RIGHT", "FULL") and self.late:
             self.stand()
             self.settle()
-        right_scope = Scope()
-        inner = bind_source(ctx, join.this, right_scope, scope)
-        (source,) = right_scope.sources
-        pairs = merged_pairs(ctx, join, scope, source)
-        scope.add(ctx, source, join.this)
+        beside = Scope()
+        inner = bind_source(ctx, join.this, beside, scope)
+        pairs = merged_pairs(ctx, join, scope, beside)
+        scope.take(ctx, beside, join.this)
         right, same = self.beside(inner)
         conditions = [same, *(call("=", ours, theirs) for ours, theirs in pairs.values())]
         on = join.args.get("on")
@@ -89,7 +88,7 @@ class From:
             raise ctx.refuse(join, replace(QUERIES["outer join inside"], keyword=kind))
         condition = conjunction(c for c in conditions if c != TRUE)
         if kind in ("SEMI", "ANTI"):
-            scope.sources.pop()
+            del scope.sources[-len(beside.sources) :]
             self.plan = (SemiJoin if kind == "SEMI" else AntiJoin)(self.plan, right, condition)
             return
         plan = joined(ctx, kind, self.plan, right, condition)
@@ -160,17 +159,19 @@ def joined(ctx: Context, kind: str, left: Node, right: Node, on: Expr) -> Node:
     return Union((LeftJoin(left, right, on), rest), tuple(replace(c, nullable=True) for c in output))
 
 
-def merged_pairs(ctx: Context, join: exp.Join, scope: Scope, right: Source) -> dict[str, tuple[Column, Column]]:
+def merged_pairs(ctx: Context, join: exp.Join, scope: Scope, right: Scope) -> dict[str, tuple[Column, Column]]:
     """The columns that USING or NATURAL equates, left and right, by name."""
     if join.method == "NATURAL":
-        names = [exp.to_identifier(c.name) for c in right.columns if scope.find(c.name)]
+        names = [exp.to_identifier(c.name) for c in right.star() if scope.find(c.name)]
     else:
         names = [name.copy() for name in join.args.get("using") or []]
+    if names and right.merged:
+        raise ctx.refuse(join, QUERIES["USING twice"])
     pairs = {}
     for name in names:
         reference = exp.Column(this=name)
         reference.parent = join
-        pairs[name.name.lower()] = scope.own(ctx, reference), Scope([right]).own(ctx, reference)
+        pairs[name.name.lower()] = scope.own(ctx, reference), right.own(ctx, reference)
     return pairs
 
 
@@ -193,6 +194,8 @@ def bind_source(ctx: Context, node: exp.Expr, scope: Scope, before: Scope) -> In
     alias = ""
     if isinstance(node, exp.Table):
         inner, alias = bind_table(ctx, node, before.outer)
+    elif isinstance(node, exp.Subquery) and (tree := parenthesised(ctx, node)) is not None:
+        return bind_parentheses(ctx, tree, scope, before)
     elif isinstance(node, exp.Subquery):
         ctx.only(node, "this", "alias")
         inner = bind_derived(ctx, node.this, Scope(outer=before.outer) if before.outer else None)
@@ -211,6 +214,35 @@ def bind_source(ctx: Context, node: exp.Expr, scope: Scope, before: Scope) -> In
             raise error.at(ctx.span(given)) from None
     scope.add(ctx, Source(alias, inner.plan.output), node)
     return inner
+
+
+def parenthesised(ctx: Context, node: exp.Subquery) -> exp.Expr | None:
+    """The first source of FROM (a JOIN b …); None if it is a query that stands in the parentheses."""
+    inside = node.this
+    while isinstance(inside, exp.Subquery) and not inside.args.get("joins") and not inside.args.get("alias"):
+        inside = inside.this
+    if not isinstance(inside, exp.Table | exp.Subquery):
+        return None
+    ctx.only(node, "this")
+    return inside
+
+
+def bind_parentheses(ctx: Context, first: exp.Expr, scope: Scope, before: Scope) -> Inner:
+    """(a JOIN b …) in FROM: its sources are those of the whole FROM."""
+    around = Scope(outer=before.outer)
+    source = first.copy()
+    source.parent = first.parent
+    source.set("joins", None)
+    inner = bind_source(ctx, source, around, Scope(outer=before.outer))
+    joins = From(ctx, around, inner.plan, Subqueries(ctx))
+    for join in first.args.get("joins") or []:
+        joins.add(join)
+    reads = {c.id for expr in joins.late for c in columns(expr)}.union(*(w.reads for w in joins.subqueries.waiting))
+    if inner.domain.columns or reads & joins.around or has_domain(joins.plan):
+        raise ctx.refuse(first, QUERIES["parentheses inside"])
+    joins.settle()
+    scope.take(ctx, around, first)
+    return Inner(ctx, joins.plan, Domain())
 
 
 def bind_derived(ctx: Context, node: exp.Expr, around: Scope | None) -> Inner:
