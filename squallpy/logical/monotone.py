@@ -11,7 +11,10 @@ RISING, STEADY, FALLING = 1, 0, -1
 
 
 def direction(predicate: Expr, column: Column) -> int | None:
-    """RISING, FALLING, or STEADY if it does not read the column, which is not NULL; None if it cannot be told."""
+    """RISING, FALLING, or STEADY if it does not read the column; None if it cannot be told.
+
+    A predicate that rises or falls is not TRUE where the column is NULL.
+    """
     if column not in columns(predicate):
         return STEADY
     match predicate:
@@ -19,8 +22,11 @@ def direction(predicate: Expr, column: Column) -> int | None:
             return _least(great, small, column)
         case Call(">" | ">=", (great, small)):
             return _least(great, small, column)
-        case Call("and" | "or", args):
+        case Call("and", args):
             return _joint(*(direction(arg, column) for arg in args))
+        case Call("or", args):
+            ways = [direction(arg, column) for arg in args]
+            return None if column.nullable and STEADY in ways else _joint(*ways)  # NB: else it may be TRUE at NULL
     return None
 
 
