@@ -28,7 +28,7 @@ SLICE_STATE: Final = 2  # for each slice STATE words:
 LIVE: Final = 0  # groups in use
 TOP: Final = 1  # groups ever used
 FREE: Final = 2  # first free group + 1
-ARENA_TOP: Final = 3  # arena words ever used
+ARENA_TOP: Final = 3  # arena entries ever used, of 32 bits
 ARENA_FREE: Final = 4  # for each size class, the first free block + 1
 STATE: Final = 40
 
@@ -41,4 +41,4 @@ SMALLEST: Final = 2  # size class of a new posting
 DISORDER: Final = 64
 
 CHUNK: Final = 32  # rows whose cache lines are asked for together
-ARENA_ROOM: Final = 4  # arena words that a posting's blocks, old ones included, take at most for each record
+ARENA_ROOM: Final = 4  # arena entries that a posting's blocks, old ones included, take at most for each record

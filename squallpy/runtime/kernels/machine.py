@@ -70,6 +70,12 @@ def store(builder: Any, address: Any, index: Any, word: Any) -> Any:
 
 
 @_operation(_void(_int, _int, _int))
+def store32(builder: Any, address: Any, index: Any, word: Any) -> Any:
+    """Set the 32-bit word number `index` at `address` to the low half of `word`."""
+    builder.store(builder.trunc(word, _I32), _element(builder, _I32, address, index), align=1)
+
+
+@_operation(_void(_int, _int, _int))
 def store8(builder: Any, address: Any, index: Any, byte: Any) -> Any:
     """Set the byte number `index` at `address` to the low eight bits of `byte`."""
     builder.store(builder.trunc(byte, _I8), _element(builder, _I8, address, index))

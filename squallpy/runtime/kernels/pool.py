@@ -134,7 +134,7 @@ class Pool:
         for s, columns in enumerate(self.slices):
             first, state = _SLICE + 4 * s, layout.SLICE_STATE + layout.STATE * s
             groups = area.head[state + layout.TOP] * (layout.GROUP_KEY + len(columns))
-            slices += area.words(first) + groups + area.head[state + layout.ARENA_TOP] + count
+            slices += area.words(first) + groups + area.head[state + layout.ARENA_TOP] // 2 + count
         return {
             "records": count,
             "keys": 8 * count * self.key_width,
@@ -162,7 +162,7 @@ class Pool:
                 self._grow_index(first)
             needs += [
                 (first + 1, (top + layout.CHUNK) * (layout.GROUP_KEY + len(columns))),
-                (first + 2, arena + layout.ARENA_ROOM * count),
+                (first + 2, (arena + layout.ARENA_ROOM * count + 1) // 2),
                 (first + 3, count),
             ]
         for region, words in needs:

@@ -18,7 +18,7 @@ from squallpy.runtime.kernels.area import HEAD
 from squallpy.runtime.kernels.compiled import GIVEN_MATRIX, VECTOR, Vector, address, inlined, kernel
 from squallpy.runtime.kernels.hashing import hash_picked
 from squallpy.runtime.kernels.index import HIGH, LOW, full, home, remove, seek_number, wipe
-from squallpy.runtime.kernels.machine import load, prefetch, shift_right, store
+from squallpy.runtime.kernels.machine import load, load32, prefetch, shift_right, store, store32
 from squallpy.runtime.kernels.storage import Words
 
 ALONE = 1 << 31  # numbers from here on are no group's, but stand for record `number − ALONE`
@@ -123,7 +123,7 @@ def ask_link(frame: Vector, key: int, j: int, depth: int) -> None:
             group = _group(frame, s, number)
             line = group
             if depth == 2:
-                line = frame[place + at.ARENA] + 8 * (load(group, at.START) + load(group, at.LENGTH))
+                line = frame[place + at.ARENA] + 4 * (load(group, at.START) + load(group, at.LENGTH))
             prefetch(line)
 
 
@@ -145,7 +145,7 @@ def ask_unlink(frame: Vector, record: int, depth: int) -> None:
         group = _group(frame, s, shift_right(spot, 32))
         line = group
         if depth == 2:
-            line = frame[place + at.ARENA] + 8 * (load(group, at.START) + (spot & LOW))
+            line = frame[place + at.ARENA] + 4 * (load(group, at.START) + (spot & LOW))
         prefetch(line)
 
 
@@ -153,7 +153,7 @@ def ask_unlink(frame: Vector, record: int, depth: int) -> None:
 def _allocate(state: int, arena: int, size_class: int) -> int:
     block = load(state, at.ARENA_FREE + size_class)
     if block != 0:
-        store(state, at.ARENA_FREE + size_class, load(arena, block - 1))
+        store(state, at.ARENA_FREE + size_class, load(arena + 4 * (block - 1), 0))
         return block - 1
     top = load(state, at.ARENA_TOP)
     store(state, at.ARENA_TOP, top + (1 << size_class))
@@ -162,7 +162,7 @@ def _allocate(state: int, arena: int, size_class: int) -> int:
 
 @inlined
 def _release(state: int, arena: int, start: int, size_class: int) -> None:
-    store(arena, start, load(state, at.ARENA_FREE + size_class))
+    store(arena + 4 * start, 0, load(state, at.ARENA_FREE + size_class))
     store(state, at.ARENA_FREE + size_class, start + 1)
 
 
@@ -174,7 +174,7 @@ def has_room(frame: Vector, count: int) -> bool:
         if (
             full(load(state, at.LIVE) + at.CHUNK, frame[place + 1])
             or (load(state, at.TOP) + at.CHUNK) * _group_words(frame, s) > frame[place + at.GROUPS + 1]
-            or load(state, at.ARENA_TOP) + at.ARENA_ROOM * (count + at.CHUNK) > frame[place + at.ARENA + 1]
+            or load(state, at.ARENA_TOP) + at.ARENA_ROOM * (count + at.CHUNK) > 2 * frame[place + at.ARENA + 1]
             or count + at.CHUNK > frame[place + at.WHERE + 1]
         ):
             return False
@@ -218,7 +218,7 @@ def _company(frame: Vector, s: int, record: int) -> int:
     store(group, at.SHAPE, at.SMALLEST)
     for i in range(frame[columns]):
         store(group, at.GROUP_KEY + i, load(key, frame[columns + 1 + i]))
-    store(frame[place + at.ARENA], start, record)
+    store32(frame[place + at.ARENA], start, record)
     store(frame[place + at.WHERE], record, number << 32)
     return number
 
@@ -234,12 +234,12 @@ def _append(frame: Vector, s: int, number: int, record: int) -> None:
         state = _state(frame, s)
         wider = _allocate(state, arena, size_class + 1)
         for i in range(length):
-            store(arena, wider + i, load(arena, start + i))
+            store32(arena, wider + i, load32(arena, start + i))
         _release(state, arena, start, size_class)
         store(group, at.START, wider)
         store(group, at.SHAPE, shape + 1)
         start = wider
-    store(arena, start + length, record)
+    store32(arena, start + length, record)
     store(group, at.LENGTH, length + 1)
     store(frame[place + at.WHERE], record, (number << 32) | length)
 
@@ -257,8 +257,8 @@ def unlink(frame: Vector, record: int) -> None:
             start, last = load(group, at.START), load(group, at.LENGTH) - 1
             store(group, at.LENGTH, last)
             if position != last:
-                moved = load(arena, start + last)
-                store(arena, start + position, moved)
+                moved = load32(arena, start + last)
+                store32(arena, start + position, moved)
                 store(where, moved, spot)
                 store(group, at.SHAPE, load(group, at.SHAPE) | at.DISORDER)
             elif last == 0:
@@ -285,7 +285,7 @@ def renumber(frame: Vector, old: int, new: int) -> None:
             store(where, new, (ALONE + new) << 32)
             continue
         group = _group(frame, s, number)
-        store(frame[place + at.ARENA], load(group, at.START) + (spot & LOW), new)
+        store32(frame[place + at.ARENA], load(group, at.START) + (spot & LOW), new)
         store(where, new, spot)
         if load(group, at.LENGTH) > 1:
             store(group, at.SHAPE, load(group, at.SHAPE) | at.DISORDER)
@@ -315,14 +315,14 @@ def _sort(arena: int, start: int, length: int, where: int, number: int) -> None:
         gap = gap * 9 // 4 + 1
     while gap > 0:
         for i in range(gap, length):
-            record, j = load(arena, start + i), i
-            while j >= gap and load(arena, start + j - gap) > record:
-                store(arena, start + j, load(arena, start + j - gap))
+            record, j = load32(arena, start + i), i
+            while j >= gap and load32(arena, start + j - gap) > record:
+                store32(arena, start + j, load32(arena, start + j - gap))
                 j -= gap
-            store(arena, start + j, record)
+            store32(arena, start + j, record)
         gap = gap * 4 // 9
     for i in range(length):
-        store(where, load(arena, start + i), (number << 32) | i)
+        store(where, load32(arena, start + i), (number << 32) | i)
 
 
 @kernel(f"Tuple(({VECTOR}, {VECTOR}))({VECTOR}, int64, {GIVEN_MATRIX})")
@@ -362,7 +362,7 @@ def slice_records(frame: Vector, s: int, bound: Vector) -> tuple[Words, Words]:
     for row in range(n):
         number = found[row]
         if row + at.CHUNK < n and 0 <= found[row + at.CHUNK] < ALONE:
-            prefetch(arena + 8 * load(_group(frame, s, found[row + at.CHUNK]), at.START))
+            prefetch(arena + 4 * load(_group(frame, s, found[row + at.CHUNK]), at.START))
         if number >= ALONE:
             rows[i], records[i] = row, number - ALONE
             i += 1
@@ -370,6 +370,6 @@ def slice_records(frame: Vector, s: int, bound: Vector) -> tuple[Words, Words]:
             group = _group(frame, s, number)
             start, length = load(group, at.START), load(group, at.LENGTH)
             for j in range(start, start + length):
-                rows[i], records[i] = row, load(arena, j)
+                rows[i], records[i] = row, load32(arena, j)
                 i += 1
     return rows, records

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 _RECORD = struct.Struct("<4sq?qq36s36s36s")  # magic, batch, dirty, edition, logged, segment, identity, boot
-_MAGIC = b"SQH1"
+_MAGIC = b"SQH2"
 
 
 @dataclass(frozen=True, slots=True)
