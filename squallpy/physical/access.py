@@ -132,7 +132,7 @@ def _way(ref: Ref, bound: set[Column], filters: list[Factor], elsewhere: set[Col
 
 def _range(variable: Column, bound: set[Column], filters: Iterable[Factor]) -> tuple[Range, tuple[Factor, ...]] | None:
     """The range of a variable that the filters leave, and which of them do."""
-    if not _is_ordered(variable.type):
+    if not is_ordered(variable.type):
         return None
     found = [
         (f, way)
@@ -148,8 +148,8 @@ def _range(variable: Column, bound: set[Column], filters: Iterable[Factor]) -> t
     return Range(variable, rising, falling), tuple(f for f, _ in found)
 
 
-def _is_ordered(type: Type) -> bool:
-    """Are keys of the type ordered as their values?"""
+def is_ordered(type: Type) -> bool:
+    """Are keys of the type ordered as their values? (Of wide decimals, those that have room.)"""
     return type.is_numeric or type.is_temporal
 
 

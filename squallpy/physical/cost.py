@@ -32,9 +32,11 @@ def costs(plan: Plan) -> Costs:
 
 
 def _rows(nested: Nested) -> str:
-    """The cost of a group's rows: an extreme that has gone is looked for in all the group."""
+    """The cost of a group's rows: where an extreme has gone, the next is looked for."""
     if nested.finish.over is None:
         return ONE
+    if nested.order >= 0:
+        return LOG
     return SLICE if nested.group else ALL
 
 

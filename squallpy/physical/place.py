@@ -7,7 +7,7 @@ from squallpy.base.order import Order
 from squallpy.base.rings import Payload, Ring
 from squallpy.base.types import Kind
 from squallpy.maintain.program import Nest, Program, View
-from squallpy.physical.access import Indexes, access
+from squallpy.physical.access import Indexes, access, is_ordered
 from squallpy.physical.plan import Feed, Nested, Plan, PoolPlan, Route
 from squallpy.physical.route import choose_routes
 
@@ -59,7 +59,11 @@ def _nested(nest: Nest, program: Program, real: Ring, indexes: Indexes) -> Neste
         return Nested(source, finish)
     printed = {expr for _, expr in finish.items}
     group = tuple(i for i, key in enumerate(source.keys) if key in printed)
-    return Nested(source, finish, group, indexes.slice(view.name, group))
+    value = source.keys.index(finish.over)
+    if value in group or not is_ordered(finish.over.type):
+        return Nested(source, finish, group, index=indexes.slice(view.name, group))
+    order = Order((*group, value), len(group), real=finish.over.type.kind is Kind.DOUBLE)
+    return Nested(source, finish, group, order=indexes.order(view.name, order))
 
 
 def _fields(deltas: tuple[View, ...], route: Route) -> tuple[str, ...]:

@@ -94,13 +94,15 @@ class Route:
 class Nested:
     """Where the rows of a nest come from: `source` is a pool under the finish's variables.
 
-    For extremes, `group` are the positions in its keys of what is grouped by, and the columns of its slice `index`.
+    For extremes, `group` are the positions in its keys of what is grouped by; the values of a group are in the sorted
+    index `order`, or, of a type whose keys are in no order, in the slice `index`.
     """
 
     source: PoolPlan
     finish: Finish
     group: tuple[int, ...] = ()
     index: int = -1
+    order: int = -1
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,9 @@
 
 V(k, x): (7, 3) (7, 5) (7, 9)    N1 = (7, MIN 3, MAX 9)      − (7, 9)  →  ΔN1 = {(7, 3, 9): −1, (7, 3, 5): +1}
 
-The view holds each value of a group once, with its multiplicity. Beside it stand the extremes of each group; only when
-one of those has gone are the group's other values looked through.
+The view holds each value of a group once, with its multiplicity: an ordered multiset, as it has a sorted index by group
+and value. Beside it stand the extremes of each group; only when one of those has gone is the next looked up, in
+logarithmic time. Where keys are not in the order of values (texts), a group's other values are looked through.
 """
 
 from typing import Any
@@ -14,10 +15,12 @@ from squallpy.base.rings import Payload, Ring
 from squallpy.base.types import Kind
 from squallpy.logical.expressions import Column
 from squallpy.physical.plan import Feed, Nested, Plan
-from squallpy.runtime.deltas import NULL, Delta, decode
+from squallpy.runtime.deltas import LEAST as ORDERED
+from squallpy.runtime.deltas import NULL, Delta, decode, is_wide
 from squallpy.runtime.evaluate.order import ordinals
 from squallpy.runtime.evaluate.vector import Vec, full
 from squallpy.runtime.kernels.pool import Pool
+from squallpy.runtime.kernels.sorted import GREATEST, LEAST, Sorted
 from squallpy.runtime.kernels.storage import Words
 from squallpy.runtime.nested import RowDeltas, begun
 from squallpy.runtime.state.store import PoolLayout, Store
@@ -46,9 +49,10 @@ class Extremes:
     def __init__(self, feed: Feed, nested: Nested) -> None:
         finish, source = nested.finish, nested.source
         assert finish.over is not None
-        self._finish, self._source, self._state, self._index = finish, source.name, _pool(feed), nested.index
+        self._finish, self._source, self._state, self._nested = finish, source.name, _pool(feed), nested
         self._over, self._value, self._group = finish.over, source.keys.index(finish.over), list(nested.group)
         self._count = source.payload.offsets[finish.count]
+        self._least = ORDERED if is_wide(self._over.type) else LEAST
         self._null = -1 if self._over.type.kind is Kind.VARCHAR else NULL
         self._places = {source.keys[position].id: i for i, position in enumerate(nested.group)}
         self._fields = {title: expr for title, expr in finish.items if isinstance(expr, Column)}
@@ -104,12 +108,49 @@ class Extremes:
             places.append(kept)
             found.append(old[kept, lane])
         again = np.flatnonzero(lost)
-        rows, slots = pool.slice(self._index, np.ascontiguousarray(groups[again]))
-        there = pool.words[slots, self._count] > 0
-        places.append(again[rows[there]])
-        found.append(pool.keys[slots[there], self._value])
+        rows, others = self._others(pool, np.ascontiguousarray(groups[again]))
+        places.append(again[rows])
+        found.append(others)
         self._choose(store, new, np.concatenate(places), np.concatenate(found))
         return new
+
+    def _others(self, pool: Pool, groups: Words) -> tuple[Words, Words]:
+        """(group, value) of values that there are in groups, their extremes among them."""
+        if self._nested.order < 0:
+            rows, slots = pool.slice(self._nested.index, groups)
+            there = pool.words[slots, self._count] > 0
+            return rows[there], pool.keys[slots[there], self._value]
+        index = pool.sorted[self._nested.order]
+        rows, places = self._unordered(index, groups)
+        for function in sorted({m.function for m in self._finish.measures}):
+            found = self._extreme(index, groups, greatest=function == "max")
+            rows, places = np.append(rows, np.flatnonzero(found >= 0)), np.append(places, found[found >= 0])
+        return rows, index.column(self._value, places)
+
+    def _unordered(self, index: Sorted, groups: Words) -> tuple[Words, Words]:
+        """(group, place) of the values that are too wide to be in their order."""
+        n = len(groups)
+        rows, places = index.between(groups, np.full(n, NULL + 1), np.full(n, self._least - 1))
+        there = index.entries[places, index.payload_at + self._count] > 0
+        return rows[there], places[there]
+
+    def _extreme(self, index: Sorted, groups: Words, greatest: bool) -> Words:
+        """The place of the least or greatest value of each group, −1 where there is none."""
+        low, high = np.full(len(groups), self._least), np.full(len(groups), GREATEST)
+        found = index.ends(groups, low, high, greatest=greatest)
+        while True:  # past values that are not there: whose deletes came before their inserts
+            odd: Any = np.flatnonzero((found >= 0) & (index.entries[found, index.payload_at + self._count] <= 0))
+            if not len(odd):
+                return found
+            ranks = index.rank(index.column(self._value, found[odd]))
+            found[odd] = -1
+            more = ranks != (self._least if greatest else GREATEST)
+            odd, ranks = odd[more], ranks[more]
+            if greatest:
+                high[odd] = ranks - 1
+            else:
+                low[odd] = ranks + 1
+            found[odd] = index.ends(np.ascontiguousarray(groups[odd]), low[odd], high[odd], greatest=greatest)
 
     def _choose(self, store: Store, new: Words, places: Words, codes: Words) -> None:
         """Write the extremes of the values `codes` of the groups at `places`."""

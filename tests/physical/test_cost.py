@@ -24,8 +24,8 @@ QUERIES = {
     "SELECT COUNT(*) FROM r WHERE r.a < (SELECT COUNT(*) FROM s)": {
         "r": ["O(1)", "O(1)"], "s": ["O(1)"], "n1": ["O(1)", "O(log n)", "O(1)"],
     },
-    "SELECT b, MAX(a) FROM r GROUP BY b": {"r": ["O(1)"], "n1": ["O(slice)", "O(1)"]},
-    "SELECT MAX(a) FROM r": {"r": ["O(1)"], "n1": ["O(n)", "O(1)"]},
+    "SELECT b, MAX(a) FROM r GROUP BY b": {"r": ["O(1)"], "n1": ["O(log n)", "O(1)"]},
+    "SELECT MAX(a) FROM r": {"r": ["O(1)"], "n1": ["O(log n)", "O(1)"]},
 }  # fmt: skip
 
 
