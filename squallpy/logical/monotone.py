@@ -4,8 +4,9 @@ direction(a.price > b.price + 10, a.price)   →   +1     once TRUE it stays TRU
 direction(a.price > b.price + 10, b.price)   →   −1     once not TRUE it stays so
 """
 
-from squallpy.base.types import Kind
-from squallpy.logical.expressions import Call, Cast, Column, Expr, Literal, columns
+from squallpy.base.types import BOOLEAN, Kind
+from squallpy.logical.expressions import FALSE, Call, Cast, Column, Expr, Literal, columns, substitute
+from squallpy.logical.nulls import fold_nulls
 
 RISING, STEADY, FALLING = 1, 0, -1
 
@@ -24,10 +25,16 @@ def direction(predicate: Expr, column: Column) -> int | None:
             return _least(great, small, column)
         case Call("and", args):
             return _joint(*(direction(arg, column) for arg in args))
-        case Call("or", args):
-            ways = [direction(arg, column) for arg in args]
-            return None if column.nullable and STEADY in ways else _joint(*ways)  # NB: else it may be TRUE at NULL
+        case Call("or", args) if not column.nullable or all(_rejects_null(arg, column) for arg in args):
+            return _joint(*(direction(arg, column) for arg in args))
+        case Call("not", (Call("is_null", (arg,)),)) if arg == column:
+            return STEADY
     return None
+
+
+def _rejects_null(predicate: Expr, column: Column) -> bool:
+    """Is it not TRUE where the column is NULL?"""
+    return fold_nulls(substitute(predicate, {column.id: Literal(None, column.type)})) in (FALSE, Literal(None, BOOLEAN))
 
 
 def _least(great: Expr, small: Expr, column: Column) -> int | None:

@@ -129,6 +129,21 @@ class Finish:
 
 
 @dataclass(frozen=True, slots=True)
+class Running:
+    """What the rows of a nest of intervals are: the intervals of p in which Sum(view(x) ⋈ (x op p)) satisfies `where`.
+
+    A row has the ends of an interval, NULL for none. `where` reads the finish's measures and variables of the
+    `context`: each with the nest, of one row, and the field that it stands for. `total`: a sum of nothing counts too.
+    """
+
+    x: Column
+    op: str
+    where: tuple[Expr, ...]
+    context: tuple[tuple[Column, str, str], ...]
+    total: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Nest:
     """A relation of the rows that `finish` makes of a view's groups.
 
@@ -140,6 +155,7 @@ class Nest:
     view: View
     finish: Finish
     source: "Ref | None" = None
+    running: Running | None = None
 
 
 @dataclass(frozen=True, slots=True)

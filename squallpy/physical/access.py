@@ -16,10 +16,11 @@ from squallpy.logical.expressions import Column, columns, conjunction
 from squallpy.logical.monotone import FALLING, RISING, direction
 from squallpy.maintain.program import Program, Ref, Statement, View
 from squallpy.maintain.relational.calculus import Assign, Cmp, Factor, variables
-from squallpy.physical.keys import finds_one, known_keys
+from squallpy.physical.keys import finds_one, known_keys, views_of_intervals
 from squallpy.physical.plan import Let, Lookup, Range, Step, Update, Where
 
-_CHOICE = ("probe", "one", "sum", "slice", "range", "scan")  # the sooner the better; one: a slice or scan of a record
+# The sooner the better. "one" is a slice or scan of one record, "few" a scan of intervals.
+_CHOICE = ("probe", "one", "few", "sum", "slice", "range", "scan")
 
 
 @dataclass(slots=True)
@@ -55,6 +56,7 @@ def access(statement: Statement, program: Program, indexes: Indexes) -> Update:
     filters: list[Factor] = list(statement.filters)
     steps: list[Step] = []
     keys, views = known_keys(program), {view.name: view for view in program.views}
+    few = views_of_intervals(program)
     asked = {*statement.keys, *(v for lane in statement.lanes for f in lane or () for v in columns(f))}
 
     def ready() -> None:
@@ -75,8 +77,10 @@ def access(statement: Statement, program: Program, indexes: Indexes) -> Update:
         ways = []
         for ref in others:
             elsewhere = asked.union(*(r.variables for r in others if r is not ref))
-            one = ref.name in views and finds_one(views[ref.name], _known(ref, views[ref.name], bound), keys)
-            ways.append(_way(ref, bound, filters, elsewhere, one))
+            view = views.get(ref.name)
+            one = view is not None and finds_one(view, _known(ref, view, bound), keys)
+            size = "one" if one else "few" if ref.name in few else None
+            ways.append(_way(ref, bound, filters, elsewhere, size))
         best = min(ways, key=lambda way: (_CHOICE.index(way.how), *_spread(way.ref, bound)))
         others.remove(best.ref)
         steps.append(_lookup(best, bound, indexes))
@@ -111,16 +115,16 @@ class _Way:
     used: tuple[Factor, ...] = ()
 
 
-def _way(ref: Ref, bound: set[Column], filters: list[Factor], elsewhere: set[Column], one: bool) -> _Way:
+def _way(ref: Ref, bound: set[Column], filters: list[Factor], elsewhere: set[Column], size: str | None) -> _Way:
     """The best way with those variables bound; `elsewhere` are those that keys, lanes and other views read.
 
-    `one`: there is one record at most.
+    `size`: there is one record at most, or there are few.
     """
     new = [v for v in ref.variables if v not in bound]
     if not new:
         return _Way(ref, "probe")
-    if one:
-        return _Way(ref, "one")
+    if size:
+        return _Way(ref, size)
     ranges = [found for v in new if (found := _range(v, bound, filters))]
     if ranges:
         range, used = max(ranges, key=lambda found: len(found[1]))
@@ -164,7 +168,7 @@ def _lookup(way: _Way, bound: set[Column], indexes: Indexes) -> Lookup:
     given = tuple((i, v) for i, v in enumerate(ref.variables) if v in bound)
     new = tuple((i, v) for i, v in enumerate(ref.variables) if v not in bound)
     index, equal = -1, tuple(i for i, _ in given)
-    if how == "one":
+    if how in ("one", "few"):
         how = "slice" if given else "scan"
     if how == "slice":
         index = indexes.slice(ref.name, equal)

@@ -10,7 +10,7 @@ scan M_CUSTOMER()                O(n)       all of a view
 from collections.abc import Mapping
 
 from squallpy.maintain.program import View
-from squallpy.physical.keys import Keys, finds_one, known_keys
+from squallpy.physical.keys import Keys, finds_one, known_keys, views_of_intervals
 from squallpy.physical.plan import Lookup, Nested, Plan, Update
 
 COSTS = ("O(1)", "O(log n)", "O(slice)", "O(n)")  # cheap to dear
@@ -23,16 +23,18 @@ def costs(plan: Plan) -> Costs:
     """By trigger, by statement; of the trigger of a nest, first what a group costs that its view's delta touched."""
     program = plan.program
     views = {view.name: view for view in (*program.views, *(d for t in program.triggers for d in t.deltas))}
-    keys = known_keys(program)
+    keys, few = known_keys(program), views_of_intervals(program)
     found = []
     for feed, updates in zip(plan.feeds, plan.updates, strict=True):
         rows = [_rows(feed.nested)] if feed.nested else []
-        found.append((*rows, *(_cost(update, views, keys) for update in updates)))
+        found.append((*rows, *(_cost(update, views, keys, few) for update in updates)))
     return tuple(found)
 
 
 def _rows(nested: Nested) -> str:
     """The cost of a group's rows: where an extreme has gone, the next is looked for."""
+    if nested.running:
+        return LOG
     if nested.finish.over is None:
         return ONE
     if nested.order >= 0:
@@ -40,16 +42,16 @@ def _rows(nested: Nested) -> str:
     return SLICE if nested.group else ALL
 
 
-def _cost(update: Update, views: Mapping[str, View], keys: Keys) -> str:
+def _cost(update: Update, views: Mapping[str, View], keys: Keys, few: frozenset[str]) -> str:
     """The cost of its dearest step."""
     lookups = (step for step in update.steps if isinstance(step, Lookup))
-    return max((_step(step, views[step.source], keys) for step in lookups), key=COSTS.index, default=ONE)
+    return max((_step(step, views[step.source], keys, few) for step in lookups), key=COSTS.index, default=ONE)
 
 
-def _step(step: Lookup, view: View, keys: Keys) -> str:
+def _step(step: Lookup, view: View, keys: Keys, few: frozenset[str]) -> str:
     if step.how == "probe" or finds_one(view, [view.keys[position] for position, _ in step.bound], keys):
         return ONE
     if step.how == "sum":
         return LOG
-    batch = any(atom.delta for atom in view.atoms)
-    return ALL if step.how == "scan" and not batch else SLICE
+    short = view.name in few or any(atom.delta for atom in view.atoms)
+    return ALL if step.how == "scan" and not short else SLICE

@@ -15,7 +15,13 @@ Keys = Mapping[str, tuple[str, ...]]  # fields, by relation
 def known_keys(program: Program) -> Keys:
     """The fields that tell the rows of a relation apart, where they are known: of a nest, those of its groups."""
     declared = {r.name: r.primary_key for r in program.relations if r.primary_key}
-    return declared | {nest.relation.name: _group(nest) for nest in program.nests}
+    return declared | {nest.relation.name: _group(nest) for nest in program.nests if nest.running is None}
+
+
+def views_of_intervals(program: Program) -> frozenset[str]:
+    """The views that have a record for each interval of some nests, which are few: mostly one."""
+    nests = {nest.relation.name for nest in program.nests if nest.running}
+    return frozenset(v.name for v in program.views if v.atoms and all(a.relation.name in nests for a in v.atoms))
 
 
 def _group(nest: Nest) -> tuple[str, ...]:

@@ -19,7 +19,9 @@ def place(program: Program, partitions: int, sizes: Mapping[str, int]) -> Plan:
         routes, partitions = {}, 1
     real = _real(program)
     indexes = Indexes()
-    nested = {nest.relation.name: _nested(nest, program, real, indexes) for nest in program.nests}
+    nested: dict[str, Nested] = {}
+    for nest in program.nests:
+        nested[nest.relation.name] = _nested(nest, program, real, indexes, nested)
     feeds, updates, deltas = [], [], []
     for trigger in program.triggers:
         route = routes.get(trigger.relation.name, Route(None))
@@ -50,11 +52,16 @@ def _pool(
     return PoolPlan(name, view.keys, Payload(rings), slices, orders)
 
 
-def _nested(nest: Nest, program: Program, real: Ring, indexes: Indexes) -> Nested:
+def _nested(nest: Nest, program: Program, real: Ring, indexes: Indexes, known: Mapping[str, Nested]) -> Nested:
     assert nest.source is not None
     view = next(v for v in program.views if v.name == nest.source.name)
     source = replace(_pool(view, view.name, real), keys=nest.source.variables)
     finish = nest.finish.picked(nest.source.picks)
+    if nest.running:
+        down, doubles = nest.running.op in (">", ">="), nest.running.x.type.kind is Kind.DOUBLE
+        order = indexes.order(view.name, Order((0,), 0, real=doubles, down=down, extents=True))
+        context = tuple(known[name] for _, name, _ in nest.running.context)
+        return Nested(source, finish, order=order, running=nest.running, context=context)
     if finish.over is None:
         return Nested(source, finish)
     printed = {expr for _, expr in finish.items}

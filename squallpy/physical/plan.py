@@ -9,7 +9,7 @@ from squallpy.base.order import Order
 from squallpy.base.rings import Payload
 from squallpy.catalog.relation import Relation
 from squallpy.logical.expressions import Column, Expr
-from squallpy.maintain.program import Finish, Program, View
+from squallpy.maintain.program import Finish, Program, Running, View
 from squallpy.maintain.relational.calculus import Lane
 
 
@@ -95,7 +95,8 @@ class Nested:
     """Where the rows of a nest come from: `source` is a pool under the finish's variables.
 
     For extremes, `group` are the positions in its keys of what is grouped by; the values of a group are in the sorted
-    index `order`, or, of a type whose keys are in no order, in the slice `index`.
+    index `order`, or, of a type whose keys are in no order, in the slice `index`. For intervals, `order` is a sorted
+    index that knows its extents, and `context` what the running's context comes from.
     """
 
     source: PoolPlan
@@ -103,6 +104,8 @@ class Nested:
     group: tuple[int, ...] = ()
     index: int = -1
     order: int = -1
+    running: Running | None = None
+    context: tuple["Nested", ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

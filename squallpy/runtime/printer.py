@@ -44,9 +44,17 @@ class Printer:
 
         return Frame(len(keys), {}, load)
 
+    def count(self, words: Words) -> Words:
+        """How many rows each group has."""
+        return np.asarray(words[:, self._payload.offsets[self._finish.count]])
+
+    def present(self, measure: Measure, words: Words) -> Any:
+        """How many of them an aggregate is over: those whose value is not NULL."""
+        return self._sum(measure.present, words)
+
     def times(self, frame: Frame, words: Words) -> Words:
         """How often each row is printed: its multiplicity, or once where its group exists and HAVING is TRUE."""
-        count = words[:, self._payload.offsets[self._finish.count]]
+        count = self.count(words)
         if self._finish.repeat:
             return np.maximum(count, 0)
         shown: Any = count != 0
@@ -102,7 +110,7 @@ class Printer:
         return np.zeros(len(words), np.int64) if total is None else total
 
     def _measure(self, measure: Measure, words: Words) -> Vec:
-        count = self._sum(measure.present, words)
+        count = self.present(measure, words)
         if measure.function == "count":
             return Vec(count)
         total, valid = self._sum(measure.value, words), count != 0

@@ -18,6 +18,7 @@ from squallpy.runtime.evaluate.logic import is_true
 from squallpy.runtime.evaluate.vector import Frame, Vec, full
 from squallpy.runtime.extremes import Extremes, extremes_layouts
 from squallpy.runtime.feed import number
+from squallpy.runtime.intervals import Intervals, intervals_layouts
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.lanes import fill_reals, load, multiply, pack
 from squallpy.runtime.kernels.pool import Pool
@@ -35,7 +36,9 @@ PAIRS = 1 << 22  # pairs that a scan or a range makes at a time
 def store_layout(plan: Plan) -> StoreLayout:
     """The pools that a partition of the plan keeps."""
     views = tuple(PoolLayout(p.name, len(p.keys), p.payload, p.slices, p.orders) for p in plan.pools)
-    return StoreLayout((*views, *ledger_layouts(plan), *begun_layouts(plan), *extremes_layouts(plan)))
+    return StoreLayout(
+        (*views, *ledger_layouts(plan), *begun_layouts(plan), *extremes_layouts(plan), *intervals_layouts(plan))
+    )
 
 
 class Machine:
@@ -98,6 +101,8 @@ _Factor = tuple[Words, Words | None, int, Ring]  # a lane: its matrix, which row
 
 
 def _nest(feed: Feed, nested: Nested) -> NestFeed:
+    if nested.running:
+        return Intervals(feed, nested)
     return Extremes(feed, nested) if nested.finish.over else Aggregates(feed, nested)
 
 

@@ -10,7 +10,9 @@ KEYED = RST.replace("a INT NOT NULL,", "a INT PRIMARY KEY,")
 RS = "FROM r, s WHERE"
 QUERIES = {
     f"SELECT COUNT(*) {RS} r.b = s.b": {"r": ["O(1)", "O(1)"], "s": ["O(1)", "O(1)"]},
+    # the sum of a range, its records, and what is no range
     f"SELECT COUNT(*) {RS} r.b < s.b": {"r": ["O(log n)", "O(1)"], "s": ["O(log n)", "O(1)"]},
+    f"SELECT s.b, COUNT(*) {RS} r.b < s.b GROUP BY s.b": {"r": ["O(slice)", "O(1)"], "s": ["O(log n)", "O(1)"]},
     f"SELECT COUNT(*) {RS} r.b <> s.b": {"r": ["O(n)", "O(1)"], "s": ["O(n)", "O(1)"]},
     f"SELECT r.a, COUNT(*) {RS} r.b = s.b GROUP BY r.a": {"r": ["O(1)", "O(1)"], "s": ["O(slice)", "O(1)"]},
     # a record of R for each a, which is its key: a slice by it finds one
@@ -23,6 +25,10 @@ QUERIES = {
     },
     "SELECT COUNT(*) FROM r WHERE r.a < (SELECT COUNT(*) FROM s)": {
         "r": ["O(1)", "O(1)"], "s": ["O(1)"], "n1": ["O(1)", "O(log n)", "O(1)"],
+    },
+    # a running sum against a bound
+    "SELECT COUNT(*) FROM s WHERE 10 > (SELECT SUM(x.c) FROM s x WHERE x.b > s.b)": {
+        "s": ["O(slice)", "O(1)"], "n3": ["O(log n)", "O(log n)", "O(1)"],
     },
     "SELECT b, MAX(a) FROM r GROUP BY b": {"r": ["O(1)"], "n1": ["O(log n)", "O(1)"]},
     "SELECT MAX(a) FROM r": {"r": ["O(1)"], "n1": ["O(log n)", "O(1)"]},

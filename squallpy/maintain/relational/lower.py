@@ -52,6 +52,7 @@ from squallpy.maintain.program import RESULT, Finish, Measure, Monomial, Nest, V
 from squallpy.maintain.relational.calculus import MINUS, Assign, Cmp, Factor, Lane, Rel, renamed
 from squallpy.maintain.relational.defaults import Nothing, defaulted, without_case
 from squallpy.maintain.relational.linear import Polynomial, linear, present
+from squallpy.maintain.relational.running import intervals
 from squallpy.maintain.relational.units import prune
 
 
@@ -120,7 +121,8 @@ def lower(query: Query) -> Lowered:
     else:
         view, items, order = _bag(bottom, _finish(above, query.names, {}, node), blocks)
         finish = Finish((), None, items, order, limit, offset, repeat=True, single=False)
-    return Lowered(view, finish, tuple(blocks.relations.values()), tuple(blocks.nests))
+    view, nests = intervals(view, tuple(blocks.nests))
+    return Lowered(view, finish, tuple(blocks.relations.values()), nests)
 
 
 def _grouped(name: str, node: Aggregate, blocks: "_Blocks") -> tuple[View, dict[int, Expr], tuple[Measure, ...]]:

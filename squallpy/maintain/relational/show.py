@@ -6,12 +6,13 @@ ON UPDATE R BY ΔR
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from textwrap import indent
 
 from squallpy.base.types import BIGINT
 from squallpy.catalog.relation import Relation
 from squallpy.logical.expressions import Call, Column, Expr, Literal, substitute, transform
-from squallpy.maintain.program import Measure, Nest, Program, Ref, Statement, Trigger, View
+from squallpy.maintain.program import Measure, Nest, Program, Ref, Running, Statement, Trigger, View
 from squallpy.maintain.relational.calculus import Assign, Cmp, Factor, Lane, Rel, Values, variables
 
 WIDTH = 112  # of a printed line
@@ -133,13 +134,15 @@ def nest_delta(nest: Nest) -> str:
     assert nest.source is not None
     name, view = nest.relation.name.upper(), nest.source.name
     keys = Names(nest.source.variables).list(nest.source.variables)
-    domain = f"Dom_[{keys}](Δ{view}) ⋈ " if keys else ""
+    domain = f"Dom_[{keys}](Δ{view}) ⋈ " if keys and not nest.running else ""
     return f"Δ{name} := {domain}({name}[{view} + Δ{view}] − {name}[{view}])"
 
 
 def nest_text(nest: Nest) -> str:
     """What a nest's fields are in terms of the view that it is made of."""
     assert nest.source is not None
+    if nest.running:
+        return _intervals_text(nest, nest.source, nest.running)
     finish = nest.finish.picked(nest.source.picks)
     names = Names(nest.source.variables)
     measures = {
@@ -157,6 +160,19 @@ def nest_text(nest: Nest) -> str:
     terms = [*([] if finish.single else [groups]), *filter(None, fields), *times]
     line = f"{head} := {' ⋈ '.join(terms)}"
     return line if len(line) <= WIDTH else f"{head} :=\n    " + "\n      ⋈ ".join(terms)
+
+
+def _intervals_text(nest: Nest, source: Ref, running: Running) -> str:
+    """N4(low, high) := Intervals_[p](Exists(F(p)) ⋈ (0.25 * N1.total > SUM(v))), F(p) := Sum(M_BIDS(x) ⋈ (x > p))"""
+    x = source.variables[0].name
+    context: dict[int, Expr] = {c.id: replace(c, name=f"{of.upper()}.{title}") for c, of, title in running.context}
+    terms = [
+        *([] if running.total else ["Exists(F(p))"]),
+        *(f"({substitute(predicate, context)})" for predicate in running.where),
+    ]
+    head = f"{nest.relation.name.upper()}({', '.join(title for title, _ in nest.finish.items)})"
+    running_sum = f"F(p) := Sum({source.name}({x}) ⋈ ({x} {running.op} p))"
+    return f"{head} := Intervals_[p]({' ⋈ '.join(terms)})\n  with {running_sum}"
 
 
 def _align(lines: list[str]) -> list[str]:
