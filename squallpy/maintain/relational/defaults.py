@@ -164,7 +164,7 @@ def _values(node: Node, exprs: tuple[Expr, ...]) -> Iterator[Rows]:
         case Join(_, right) if read <= {c.id for c in right.output}:
             yield from _values(right, exprs)
         case LeftJoin(left, right) if read <= {c.id for c in right.output}:
-            yield from _values(right, exprs)
+            yield from _values(right, over({c.id: c for c in right.output}))  # NOT NULL again, perhaps
             yield from _values(left, over({c.id: Literal(None, c.type) for c in right.output}))
         case Union(children, own):
             for child in children:
