@@ -59,9 +59,9 @@ def _nested(nest: Nest, program: Program, real: Ring, indexes: Indexes, known: M
     finish = nest.finish.picked(nest.source.picks)
     if nest.running:
         down, doubles = nest.running.op in (">", ">="), nest.running.x.type.kind is Kind.DOUBLE
-        order = indexes.order(view.name, Order((0,), 0, real=doubles, down=down, extents=True))
+        along = indexes.order(view.name, Order((0,), 0, real=doubles, down=down, extents=True))
         context = tuple(known[name] for _, name, _ in nest.running.context)
-        return Nested(source, finish, order=order, running=nest.running, context=context)
+        return Nested(source, finish, order=along, running=nest.running, context=context)
     if finish.over is None:
         return Nested(source, finish)
     printed = {expr for _, expr in finish.items}

@@ -42,12 +42,8 @@ class Intervals:
 
     def __init__(self, feed: Feed, nested: Nested) -> None:
         assert nested.running is not None
-        self._source, self._index, self._state, self._rows = (
-            nested.source.name,
-            nested.index,
-            _pool(feed),
-            RowDeltas(feed),
-        )
+        self._source, self._order, self._state = nested.source.name, nested.order, _pool(feed)
+        self._rows = RowDeltas(feed)
         self._ends = {c.name: (i, c) for i, (_, c) in enumerate(nested.finish.items) if isinstance(c, Column)}
         self._total = nested.running.total
         self._where = [compiled(predicate) for predicate in nested.running.where]
