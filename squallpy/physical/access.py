@@ -4,10 +4,11 @@
     →  sum M_BIDS(volume > 0.25 * t) → scan M_ASKS()
 
 What is bound makes a probe or a slice. A predicate that compares one more variable with what is bound makes a range of
-a sorted index; if nothing else is asked of the records in it, their sum is looked up.
+a sorted index; if nothing else is asked of the records in it, their sum is looked up. Of what a foreign key selects
+there are few records: a slice is then as good, and takes less.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 
 from squallpy.base.order import Order
@@ -16,7 +17,7 @@ from squallpy.logical.expressions import Column, columns, conjunction
 from squallpy.logical.monotone import FALLING, RISING, direction
 from squallpy.maintain.program import Program, Ref, Statement, View
 from squallpy.maintain.relational.calculus import Assign, Cmp, Factor, variables
-from squallpy.physical.keys import finds_one, known_keys, views_of_intervals
+from squallpy.physical.keys import finds_one, foreign_keys, known_keys, views_of_intervals
 from squallpy.physical.plan import Let, Lookup, Range, Step, Update, Where
 
 # The sooner the better. "one" is a slice or scan of one record, "few" a scan of intervals.
@@ -55,8 +56,8 @@ def access(statement: Statement, program: Program, indexes: Indexes) -> Update:
     bound: set[Column] = set(first.variables)
     filters: list[Factor] = list(statement.filters)
     steps: list[Step] = []
-    keys, views = known_keys(program), {view.name: view for view in program.views}
-    few = views_of_intervals(program)
+    keys, foreign, few = known_keys(program), foreign_keys(program), views_of_intervals(program)
+    views = {view.name: view for view in program.views}
     asked = {*statement.keys, *(v for lane in statement.lanes for f in lane or () for v in columns(f))}
 
     def ready() -> None:
@@ -72,15 +73,21 @@ def access(statement: Statement, program: Program, indexes: Indexes) -> Update:
                     filters.remove(f)
                     assert not known, f"{variable} is bound twice"
 
+    def size(ref: Ref) -> str | None:
+        view = views.get(ref.name)
+        if view is None:
+            return None
+        given = _known(ref, view, bound)
+        if finds_one(view, given, keys):
+            return "one"
+        return "few" if ref.name in few else "slice" if _are_fields(view, given, foreign) else None
+
     ready()
     while others:
         ways = []
         for ref in others:
             elsewhere = asked.union(*(r.variables for r in others if r is not ref))
-            view = views.get(ref.name)
-            one = view is not None and finds_one(view, _known(ref, view, bound), keys)
-            size = "one" if one else "few" if ref.name in few else None
-            ways.append(_way(ref, bound, filters, elsewhere, size))
+            ways.append(_way(ref, bound, filters, elsewhere, size(ref)))
         best = min(ways, key=lambda way: (_CHOICE.index(way.how), *_spread(way.ref, bound)))
         others.remove(best.ref)
         steps.append(_lookup(best, bound, indexes))
@@ -105,6 +112,12 @@ def _known(ref: Ref, view: View, bound: set[Column]) -> list[Column]:
     return [key for key, v in zip(view.keys, ref.variables, strict=True) if v in bound]
 
 
+def _are_fields(view: View, given: Iterable[Column], fields: Collection[tuple[str, str]]) -> bool:
+    """Is a field of `fields` among what is given?"""
+    wanted = set(given)
+    return any(v in wanted and (a.relation.name, name) in fields for a in view.atoms for name, v in a.fields)
+
+
 @dataclass(frozen=True, slots=True)
 class _Way:
     """One way to look a view up, and the filters that it takes care of."""
@@ -118,7 +131,7 @@ class _Way:
 def _way(ref: Ref, bound: set[Column], filters: list[Factor], elsewhere: set[Column], size: str | None) -> _Way:
     """The best way with those variables bound; `elsewhere` are those that keys, lanes and other views read.
 
-    `size`: there is one record at most, or there are few.
+    `size`: how it is looked up if there is one record at most, or there are few.
     """
     new = [v for v in ref.variables if v not in bound]
     if not new:

@@ -30,6 +30,24 @@ def _group(nest: Nest) -> tuple[str, ...]:
     return tuple(title for title, expr in nest.finish.items if expr in group)
 
 
+def foreign_keys(program: Program) -> frozenset[tuple[str, str]]:
+    """(relation, field) that the query equates with the primary key, of one field, of another relation.
+
+    TPC-H Q17:  {(lineitem, l_partkey)}: a part has few lineitems, however many there are of either.
+    """
+    keys = {r.name: r.primary_key[0] for r in program.relations if len(r.primary_key) == 1}
+    found = set()
+    for term in (t for view in (program.result, *(nest.view for nest in program.nests)) for t in view.terms):
+        named = {v: a.relation for a in term.atoms for name, v in a.fields if keys.get(a.relation.name) == name}
+        found |= {
+            (atom.relation.name, name)
+            for atom in term.atoms
+            for name, v in atom.fields
+            if v in named and named[v] is not atom.relation
+        }
+    return frozenset(found)
+
+
 def finds_one(view: View, bound: Iterable[Column], keys: Keys) -> bool:
     """Do the variables in `bound` leave one record of the view at most?"""
     if len(view.terms) > 1:

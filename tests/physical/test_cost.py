@@ -17,6 +17,9 @@ QUERIES = {
     f"SELECT r.a, COUNT(*) {RS} r.b = s.b GROUP BY r.a": {"r": ["O(1)", "O(1)"], "s": ["O(slice)", "O(1)"]},
     # a record of R for each a, which is its key: a slice by it finds one
     f"SELECT r.b, COUNT(*) {RS} r.a = s.b GROUP BY r.b": {"r": ["O(1)", "O(1)"], "s": ["O(1)", "O(1)"]},
+    # few records of S have an a of R, its key; but many may have a b, which is none
+    f"SELECT COUNT(*) {RS} r.a = s.b AND s.c < r.b": {"r": ["O(slice)", "O(1)"], "s": ["O(1)", "O(1)"]},
+    f"SELECT COUNT(*) {RS} r.b = s.b AND s.c < r.a": {"r": ["O(log n)", "O(1)"], "s": ["O(log n)", "O(1)"]},
     # pairs of one batch: as many as it has tuples, not as the tables
     "SELECT COUNT(*) FROM s x, s y WHERE x.b <> y.b": {"s": ["O(n)", "O(n)", "O(slice)", "O(1)"]},
     # an average for each b; one count of all; the greatest of each group and of all
