@@ -20,8 +20,9 @@ from squallpy.maintain.relational.calculus import Assign, Cmp, Factor, variables
 from squallpy.physical.keys import finds_one, foreign_keys, known_keys, views_of_intervals
 from squallpy.physical.plan import Let, Lookup, Range, Step, Update, Where
 
-# The sooner the better. "one" is a slice or scan of one record, "few" a scan of intervals.
-_CHOICE = ("probe", "one", "few", "sum", "slice", "range", "scan")
+# The sooner the better. "one" is a slice or scan of one record, "few" a scan of intervals. What has no key at all is
+# "apart": it picks no rows, and ranges that overlap are best looked up before they are multiplied.
+_CHOICE = ("probe", "one", "few", "sum", "slice", "range", "apart", "scan")
 
 
 @dataclass(slots=True)
@@ -39,11 +40,13 @@ class Indexes:
         return known.index(positions)
 
     def order(self, view: str, order: Order) -> int:
-        """The number of the sorted index."""
+        """The number of a sorted index that is at least in that order: it can be read either way."""
         known = self.orders.setdefault(view, [])
-        if order not in known:
+        plain = replace(order, down=False, extents=False)
+        if order.extents or plain not in (replace(o, down=False, extents=False) for o in known):
             known.append(order)
-        return known.index(order)
+            return len(known) - 1
+        return next(i for i, o in enumerate(known) if replace(o, down=False, extents=False) == plain)
 
     def of(self, view: str) -> tuple[tuple[tuple[int, ...], ...], tuple[Order, ...]]:
         """All slices and sorted indexes."""
@@ -135,7 +138,7 @@ def _way(ref: Ref, bound: set[Column], filters: list[Factor], elsewhere: set[Col
     """
     new = [v for v in ref.variables if v not in bound]
     if not new:
-        return _Way(ref, "probe")
+        return _Way(ref, "probe" if ref.variables else "apart")
     if size:
         return _Way(ref, size)
     ranges = [found for v in new if (found := _range(v, bound, filters))]
@@ -181,6 +184,8 @@ def _lookup(way: _Way, bound: set[Column], indexes: Indexes) -> Lookup:
     given = tuple((i, v) for i, v in enumerate(ref.variables) if v in bound)
     new = tuple((i, v) for i, v in enumerate(ref.variables) if v not in bound)
     index, equal = -1, tuple(i for i, _ in given)
+    if how == "apart":
+        how = "probe"
     if how in ("one", "few"):
         how = "slice" if given else "scan"
     if how == "slice":

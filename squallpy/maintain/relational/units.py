@@ -35,7 +35,7 @@ def split(factors: Sequence[Factor], values: Values, keys: Iterable[Column]) -> 
     """Cut a monomial into units; predicates and scalar factors go into the units that bind all they read."""
     atoms = [f for f in factors if isinstance(f, Rel)]
     rest = [f for f in factors if not isinstance(f, Rel)]
-    groups = _components([_attach(atom, rest) for atom in atoms])
+    groups = _components([_attach(atom, rest) for atom in atoms], rest)
     bodies = [(*group, *(f for f in rest if f not in group and _covers(group, f))) for group in groups]
     filters = tuple(f for f in rest if not any(f in body for body in bodies))
     bodies = [tuple(f for f in body if not _is_implied(f, body)) for body in bodies]
@@ -108,20 +108,20 @@ def _attach(atom: Rel, rest: Sequence[Factor]) -> tuple[Factor, ...]:
     return tuple(body)
 
 
-def _components(groups: list[tuple[Factor, ...]]) -> list[tuple[Factor, ...]]:
+def _components(groups: list[tuple[Factor, ...]], rest: Sequence[Factor]) -> list[tuple[Factor, ...]]:
     """Deltas each alone, first; then the connected components of the others, cut where they would not stay small."""
     deltas = [g for g in groups if _is_delta(g)]
     given = _bound(f for g in deltas for f in g)
     pieces = []
-    for component in _connected([g for g in groups if not _is_delta(g)], given):
+    for component in _compared(_connected([g for g in groups if not _is_delta(g)], given), given, rest):
         fact = _fact(component, deltas, given)
         if fact is None:
             pieces += _cut(component, given)
             continue
         known = given | _bound(fact)
         pieces.append([fact])
-        for rest in _connected([g for g in component if g is not fact], known):
-            pieces += _cut(rest, known)
+        for part in _connected([g for g in component if g is not fact], known):
+            pieces += _cut(part, known)
     return deltas + [_merged(piece) for piece in pieces]
 
 
@@ -132,6 +132,23 @@ def _connected(groups: list[tuple[Factor, ...]], given: frozenset[Column]) -> li
         near = [c for c in components if any((_bound(g) & _bound(group)) - given for g in c)]
         components = [c for c in components if c not in near]
         components.append([g for c in (*near, [group]) for g in c])
+    return components
+
+
+def _compared(
+    components: list[list[tuple[Factor, ...]]], given: frozenset[Column], rest: Sequence[Factor]
+) -> list[list[tuple[Factor, ...]]]:
+    """Components that nothing ties to the deltas put together where a predicate compares them: their join is the same
+    for all of the batch.
+
+    ΔASKS(p):  BIDS(broker, q) | N8(low, high) | (q >= low)   →   BIDS(broker, q) ⋈ N8(low, high) ⋈ (q >= low)
+    """
+    tied = given.union(*(variables(f) for f in rest if variables(f) & given))
+    for f in rest:
+        near = [c for c in components if _bound(f for g in c for f in g) & variables(f)]
+        scope = _bound(f for c in near for g in c for f in g)
+        if isinstance(f, Cmp) and len(near) > 1 and variables(f) <= scope and not scope & tied:
+            components = [*(c for c in components if c not in near), [g for c in near for g in c]]
     return components
 
 
