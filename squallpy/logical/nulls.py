@@ -2,14 +2,15 @@
 
 from squallpy.base.types import BOOLEAN
 from squallpy.logical.coerce import exactly
-from squallpy.logical.expressions import FALSE, TRUE, Call, Case, Cast, Expr, Literal, not_null, transform
+from squallpy.logical.expressions import FALSE, TRUE, Call, Case, Cast, Expr, Literal, transform
 from squallpy.logical.functions import FUNCTIONS
 
 
 def fold_nulls(expr: Expr) -> Expr:
     """NULL + x → NULL;  NULL IS NULL → TRUE;  a NOT NULL column IS NULL → FALSE;  x AND FALSE → FALSE
 
-    x = x → NOT x IS NULL;  CASE WHEN NULL IS NULL THEN x ELSE y END → x;  CASE WHEN p THEN 1 END IS NULL → NOT p
+    x = x → TRUE if x is NOT NULL
+    CASE WHEN NULL IS NULL THEN x ELSE y END → x;  CASE WHEN p THEN 1 END IS NULL → NOT p
     """
     return transform(expr, _fold)
 
@@ -38,7 +39,7 @@ def _fold(expr: Expr) -> Expr | None:
         case Call("is_null", (arg,)):
             return TRUE if _is_null(arg) else None if arg.nullable else FALSE
         case Call("=", (a, b)) if a == b:
-            return not_null(a) if a.nullable else TRUE
+            return None if a.nullable else TRUE
         case Call("not", (Call("not", (inner,)),)):
             return inner
         case Call("not", (Literal(bool(value)),)):

@@ -79,7 +79,7 @@ class Block:
         self.computed |= {column.id: self.inline(expr) for column, expr in new}
 
     def restrict(self, predicate: Expr) -> None:
-        every = dict.fromkeys((*self.conjuncts, *map(self.inline, conjuncts(predicate))))
+        every = dict.fromkeys((*self.conjuncts, *(_asked(self.inline(c)) for c in conjuncts(predicate))))
         self.conjuncts = [c for c in every if c != TRUE]
 
     @property
@@ -360,6 +360,14 @@ def _joined(a: Block, b: Block, on: Expr | None) -> Block:
     if on is not None:
         block.restrict(on)
     return block
+
+
+def _asked(conjunct: Expr) -> Expr:
+    """x = x → NOT x IS NULL, where no more is asked than whether it is TRUE"""
+    match conjunct:
+        case Call("=", (a, b)) if a == b:
+            return not_null(a)
+    return conjunct
 
 
 def _filled(blocks: list[Block]) -> list[Block]:
