@@ -51,6 +51,7 @@ from squallpy.logical.nulls import fold_nulls
 from squallpy.maintain.program import RESULT, Finish, Measure, Monomial, Nest, View
 from squallpy.maintain.relational.calculus import MINUS, Assign, Cmp, Factor, Lane, Rel, renamed
 from squallpy.maintain.relational.defaults import Nothing, defaulted, without_case
+from squallpy.maintain.relational.disjunctions import ranges_apart
 from squallpy.maintain.relational.linear import Polynomial, linear, present
 from squallpy.maintain.relational.running import intervals
 from squallpy.maintain.relational.units import prune
@@ -122,7 +123,8 @@ def lower(query: Query) -> Lowered:
         view, items, order = _bag(bottom, _finish(above, query.names, {}, node), blocks)
         finish = Finish((), None, items, order, limit, offset, repeat=True, single=False)
     view, nests = intervals(view, tuple(blocks.nests))
-    return Lowered(view, finish, tuple(blocks.relations.values()), nests)
+    nests = tuple(replace(nest, view=ranges_apart(nest.view)) for nest in nests)
+    return Lowered(ranges_apart(view), finish, tuple(blocks.relations.values()), nests)
 
 
 def _grouped(name: str, node: Aggregate, blocks: "_Blocks") -> tuple[View, dict[int, Expr], tuple[Measure, ...]]:
