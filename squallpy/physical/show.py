@@ -55,8 +55,8 @@ def pool_text(pool: PoolPlan) -> str:
 def update_text(update: Update) -> str:
     """Δ → probe V → slice W → add to target."""
     lookups = [step for step in update.steps if isinstance(step, Lookup)]
-    ranged = [step.range.variable for step in lookups if step.range]
-    names = Names([*update.variables, *(v for step in lookups for _, v in step.binds), *ranged])
+    along = [step.range.variable for step in lookups if step.range]
+    names = Names([*update.variables, *(v for step in lookups for _, v in step.binds), *along])
     steps = []
     for step in update.steps:
         match step:
