@@ -2,9 +2,11 @@
 
 All groups that sort before a *bar* are known, at least as many as are printed. A batch can only move the groups that
 it changes, so those and the known ones are sorted together; what falls behind the bar is forgotten. Only when fewer
-are left than are printed is the whole result sorted again.
+are left than are printed is the whole result sorted again, and then more are kept, up to the root of their number: if
+the first ones are deleted again and again, a delete costs that root and not a scan.
 """
 
+from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,7 @@ from squallpy.runtime.kernels.storage import Words
 from squallpy.runtime.printer import Printer
 from squallpy.runtime.state.store import Store
 
-SPARE = 64  # groups known beyond those that are printed
+SPARE = 64  # groups known, at first, beyond those that are printed
 
 
 class TopK:
@@ -24,7 +26,7 @@ class TopK:
 
     def __init__(self, printer: Printer, pool: str, key_width: int, offset: int, limit: int | None) -> None:
         self._printer, self._pool, self._offset, self._limit = printer, pool, offset, limit
-        self._wanted = offset + (limit or 0)
+        self._wanted, self._spare = offset + (limit or 0), SPARE
         self._store: Store | None = None
         self._known = Pool(key_width, Payload((Ring.COUNT,)))
         self._bar: tuple[Words, Words] | None = None  # key and payload of the last known group when it became the bar
@@ -64,7 +66,8 @@ class TopK:
         return np.concatenate([keys, self._bar[0]]), np.concatenate([words, self._bar[1]])
 
     def _sort_known(self, store: Store, keys: Words) -> None:
-        keys, words = self._barred(keys, store[self._pool].get(keys))
+        pool = store[self._pool]
+        keys, words = self._barred(keys, pool.get(keys))
         frame = self._printer.frame(keys, words, store.dictionary)
         times = self._printer.times(frame, words)
         if self._bar:
@@ -74,6 +77,7 @@ class TopK:
         if self._bar:  # NB: the sort is stable and the bar comes last, so its own group, unchanged, stays before it
             rows = rows[: int(np.flatnonzero(rows == len(keys) - 1)[0])]
             if times[rows].sum() < self._wanted:
+                self._spare = max(self._spare, min(2 * self._spare, isqrt(len(pool))))
                 self._sort_all(store)
                 return
         self._remember(store, keys[rows], words[rows], times[rows])
@@ -91,8 +95,8 @@ class TopK:
 
     def _remember(self, store: Store, keys: Words, words: Words, times: Words) -> None:
         """Keep sorted groups as the known ones, cut when they have become many, and print the first."""
-        if len(keys) > 2 * (self._wanted + SPARE):
-            keys = keys[: self._wanted + SPARE]
+        if len(keys) > 2 * (self._wanted + self._spare):
+            keys = keys[: self._wanted + self._spare]
             self._bar = keys[-1:].copy(), words[len(keys) - 1 : len(keys)].copy()
         self._store = store
         self._known.clear()
