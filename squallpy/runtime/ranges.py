@@ -9,11 +9,12 @@ it computes and however it rounds.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from squallpy.logical.expressions import TRUE, Call, Column, Expr, columns, conjuncts, held_alike, uncast
+from squallpy.base.types import BOOLEAN
+from squallpy.logical.expressions import TRUE, Call, Column, Expr, columns, conjuncts, held_alike, not_null, uncast
 from squallpy.physical.plan import Lookup
 from squallpy.runtime.deltas import LEAST as ORDERED
 from squallpy.runtime.deltas import NULL, encode, is_wide
@@ -91,7 +92,7 @@ class _Side:
         compared = [_compared(part, variable) for part in parts]
         self.searched = None in compared
         self._predicate = compiled(TRUE if predicate is None else predicate)
-        self._bounds = [] if self.searched else [(compiled(other), strict) for other, strict in compared]  # type: ignore[misc]
+        self._bounds = [] if self.searched else [(compiled(bound.value), bound) for bound in compared if bound]
 
     def test(self, frame: Frame) -> Any:
         return is_true(self._predicate(frame))
@@ -100,14 +101,16 @@ class _Side:
         """The bound of each row, from what the variable is compared with, and whether there is one."""
         out, ok = np.full(n, LEAST if self._rising else GREATEST), np.ones(n, bool)
         frame = framed(None)
-        for function, strict in self._bounds:
+        for function, bound in self._bounds:
             vec = full(function(frame), self._variable.type, n)
-            bound = index.rank(np.asarray(encode(vec, self._variable.type, n, names)))
-            ok &= bound != NULL
-            if strict:
-                ok &= bound != (GREATEST if self._rising else LEAST)
-                bound = bound + np.where(ok, 1 if self._rising else -1, 0)
-            out = np.maximum(out, bound) if self._rising else np.minimum(out, bound)
+            rank = index.rank(np.asarray(encode(vec, self._variable.type, n, names)))
+            here = rank != NULL
+            if not bound.optional:
+                ok &= here
+            if bound.strict:
+                ok &= rank != (GREATEST if self._rising else LEAST)
+                rank = rank + np.where(ok & here, 1 if self._rising else -1, 0)
+            out = np.where(here, np.maximum(out, rank) if self._rising else np.minimum(out, rank), out)
         return out, ok
 
     def search(self, index: Sorted, low: Words, high: Words, framed: Framed) -> tuple[Words, Any]:
@@ -130,15 +133,31 @@ class _Side:
         return left, ok
 
 
-def _compared(predicate: Expr, variable: Column) -> tuple[Expr, bool] | None:
-    """What a predicate compares the variable with, in its own representation, and whether it excludes that."""
+class _Bound(NamedTuple):
+    """What a variable is compared with, whether that is excluded, and whether a NULL means that there is no bound."""
+
+    value: Expr
+    strict: bool
+    optional: bool = False
+
+
+def _compared(predicate: Expr, variable: Column) -> _Bound | None:
+    """The bound that a predicate is, if it compares the variable with a value in the same representation.
+
+    v > e      e IS NULL OR v > e      e IS NULL AND NOT v IS NULL OR v > e
+    """
     match predicate:
+        case Call("or", (absent, compared)):
+            bound = _compared(compared, variable)
+            asked = [c for c in conjuncts(absent) if c != not_null(variable)]  # NB: in a range it is not NULL
+            if bound and asked == [Call("is_null", (bound.value,), BOOLEAN, False)]:
+                return bound._replace(optional=True)
         case Call("<" | "<=" | ">" | ">=" as name, (a, b)):
             a, b = uncast(a), uncast(b)
             other = b if a == variable else a
             plain = variable in (a, b) and variable not in columns(other)
             if plain and held_alike(other.type, variable.type) and not (is_wide(other.type) or is_wide(variable.type)):
-                return other, name in ("<", ">")
+                return _Bound(other, name in ("<", ">"))
     return None
 
 
