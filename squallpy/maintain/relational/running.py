@@ -5,9 +5,9 @@
     BIDS(p, …) ⋈ N1(t) ⋈ N3(p, f) ⋈ (0.25 * t > f)      N3(p, f) := N2(p) ⋈ (f := Sum(BIDS(p2, v) ⋈ (p2 > p) ⋈ ⟨v⟩))
  →  BIDS(p, …) ⋈ N4(low, high) ⋈ (p >= low) ⋈ (p < high)
 
-One order changes f for every p on one side of it, which is why re-evaluation is the best that DBToaster can do (VWAP in
-Table 1 of `dbtoaster-batch-ivm`). But f is a prefix sum of a view of p2, so a sorted index that knows the extents of
-its prefix sums finds where f crosses the bound in a logarithm; N4 has a row for each interval, mostly one.
+One order changes f for every p on one side of it, which is why the paper evaluates such a query again
+(`dbtoaster-batch-ivm` §3.2.3). But f is a prefix sum of a view of p2, so a sorted index that knows the extents of its
+prefix sums finds where f crosses the bound in a logarithm; N4 has a row for each interval, mostly one.
 """
 
 from collections.abc import Iterable, Iterator
