@@ -26,7 +26,7 @@ ON_SPARK = {
     "nested_two": 3, "extremes_join": 2, "extremes_types": 2,
     "lateral_chain": 2, "subquery_derived_two": 2, "subquery_global_in": 2, "subquery_group_by": 2,
     "subquery_in_aggregate": 2, "subquery_on": 3, "grouping_rollup": 2, "subquery_row_not_in": 2,
-    "subquery_with_outer": 2,
+    "subquery_with_outer": 2, "range_sum_by_group": 2, "range_wide_decimals": 2, "running_two": 2,
 }  # fmt: skip
 
 
