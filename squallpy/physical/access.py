@@ -53,14 +53,21 @@ class Indexes:
         return tuple(self.slices.get(view, ())), tuple(self.orders.get(view, ()))
 
 
-def access(statement: Statement, program: Program, indexes: Indexes) -> Update:
+class Known:
+    """What is known of a program's views; found once for all of its statements."""
+
+    def __init__(self, program: Program) -> None:
+        self.views = {view.name: view for view in program.views}
+        self.keys, self.foreign, self.few = known_keys(program), foreign_keys(program), views_of_intervals(program)
+
+
+def access(statement: Statement, known: Known, indexes: Indexes) -> Update:
     """A statement as steps; filters as soon as they can be evaluated."""
     first, *others = statement.refs
     bound: set[Column] = set(first.variables)
     filters: list[Factor] = list(statement.filters)
     steps: list[Step] = []
-    keys, foreign, few = known_keys(program), foreign_keys(program), views_of_intervals(program)
-    views = {view.name: view for view in program.views}
+    views, keys, foreign, few = known.views, known.keys, known.foreign, known.few
     asked = {*statement.keys, *(v for lane in statement.lanes for f in lane or () for v in columns(f))}
 
     def ready() -> None:
@@ -70,11 +77,11 @@ def access(statement: Statement, program: Program, indexes: Indexes) -> Update:
                     steps.append(Where(predicate))
                     filters.remove(f)
                 case Assign(variable, value) if f.reads <= bound:
-                    known = variable in bound
+                    again = variable in bound
                     steps.append(Let(variable, value))
                     bound.add(variable)
                     filters.remove(f)
-                    assert not known, f"{variable} is bound twice"
+                    assert not again, f"{variable} is bound twice"
 
     def size(ref: Ref) -> str | None:
         view = views.get(ref.name)

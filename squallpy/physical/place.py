@@ -7,7 +7,7 @@ from squallpy.base.order import Order
 from squallpy.base.rings import Payload, Ring
 from squallpy.base.types import Kind
 from squallpy.maintain.program import Nest, Program, View
-from squallpy.physical.access import Indexes, access, is_ordered
+from squallpy.physical.access import Indexes, Known, access, is_ordered
 from squallpy.physical.plan import Feed, Nested, Plan, PoolPlan, Route
 from squallpy.physical.route import choose_routes
 
@@ -18,7 +18,7 @@ def place(program: Program, partitions: int, sizes: Mapping[str, int]) -> Plan:
     if partitions == 1 or not routes:
         routes, partitions = {}, 1
     real = _real(program)
-    indexes = Indexes()
+    indexes, known = Indexes(), Known(program)
     nested: dict[str, Nested] = {}
     for nest in program.nests:
         nested[nest.relation.name] = _nested(nest, program, real, indexes, nested)
@@ -29,7 +29,7 @@ def place(program: Program, partitions: int, sizes: Mapping[str, int]) -> Plan:
         payloads = tuple(d.payload for d in own)
         fields = _fields(trigger.deltas, route)
         feeds.append(Feed(trigger.relation, fields, trigger.deltas, payloads, route, nested.get(trigger.relation.name)))
-        updates.append(tuple(access(s, program, indexes) for s in trigger.statements))
+        updates.append(tuple(access(s, known, indexes) for s in trigger.statements))
         deltas += own
     pools = tuple(_pool(v, v.name, real, *indexes.of(v.name)) for v in program.views[1:])
     deltas = [PoolPlan(d.name, d.keys, d.payload, *indexes.of(d.name)) for d in deltas]
