@@ -25,7 +25,9 @@ from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.sorted import GREATEST, LEAST, Sorted
 from squallpy.runtime.kernels.storage import Words
 
-Framed = Callable[[Words | None], Frame]  # the rows of a statement, the ranged variable being those words
+# The rows of a statement, or those of them that are chosen; the ranged variable are the given words.
+Framed = Callable[[Words | None, Words | None], Frame]
+TRIED = 512  # values that a bisection tries at a time: a predicate takes as long for some as for one
 Bounds = tuple[Words, Words]  # ranks from which and up to which, row by row
 
 
@@ -100,7 +102,7 @@ class _Side:
     def compare(self, index: Sorted, n: int, framed: Framed, names: Dictionary) -> tuple[Words, Any]:
         """The bound of each row, from what the variable is compared with, and whether there is one."""
         out, ok = np.full(n, LEAST if self._rising else GREATEST), np.ones(n, bool)
-        frame = framed(None)
+        frame = framed(None, None)
         for function, bound in self._bounds:
             vec = full(function(frame), self._variable.type, n)
             rank = index.rank(np.asarray(encode(vec, self._variable.type, n, names)))
@@ -115,21 +117,30 @@ class _Side:
 
     def search(self, index: Sorted, low: Words, high: Words, framed: Framed) -> tuple[Words, Any]:
         """The first (or last) rank of each row's range for which the predicates are TRUE, and whether there is one."""
+        n = len(low)
+        points = max(1, TRIED // max(n, 1))
+        left, right, sign = low.copy(), np.maximum(low, high), 1 if self._rising else -1
 
         def test(ranks: Words) -> Any:
-            return np.broadcast_to(self.test(framed(index.value(ranks))), len(low))
+            frame = framed(index.value(ranks.reshape(-1)), np.repeat(np.arange(n), ranks.shape[1]))
+            return np.broadcast_to(self.test(frame), ranks.size).reshape(ranks.shape)
 
-        left, right = low.copy(), np.maximum(low, high)
-        ok = test(right if self._rising else left)
-        while (open := left < right).any():
-            middle = (left & right) + ((left ^ right) >> 1)  # rounded down, without overflow
+        ok = test((right if self._rising else left)[:, None])[:, 0]
+        while n and (left < right).any():
+            span = (right - left).view(np.uint64)[:, None]  # NB: it may pass 2⁶³
+            steps = np.arange(points, dtype=np.uint64)
+            offsets = np.where(span <= points, np.minimum(steps, span), span // np.uint64(points + 1) * (steps + 1))
+            tried = (left if self._rising else right)[:, None] + sign * offsets.view(np.int64)
+            true = test(tried)
+            found, first = true.any(axis=1), true.argmax(axis=1)
+            rows, last = np.arange(n), np.where(found, np.maximum(first - 1, 0), points - 1)
+            passed, hit = tried[rows, last] + sign, tried[rows, first]  # the best that is left, and one that is TRUE
+            moved = ~found | (first > 0)
             if self._rising:
-                true = test(middle)
-                right, left = np.where(true, middle, right), np.where(true | ~open, left, middle + 1)
+                left, right = np.where(moved, passed, left), np.where(found, hit, right)
             else:
-                middle = np.where(open, middle + 1, middle)
-                true = test(middle)
-                left, right = np.where(true, middle, left), np.where(true | ~open, right, middle - 1)
+                left, right = np.where(found, hit, left), np.where(moved, passed, right)
+            left, right = np.where(ok, left, low), np.where(ok, right, low)
         return left, ok
 
 

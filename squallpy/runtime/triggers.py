@@ -204,9 +204,10 @@ class _Statement:
         assert step.range is not None
         variable = step.range.variable.id
 
-        def framed(words: Words | None) -> Frame:
-            columns = rows.columns if words is None else rows.columns | {variable: words}
-            return self._frame(_Rows(rows.rows, columns, []), dictionary)
+        def framed(words: Words | None, chosen: Words | None) -> Frame:
+            some = rows if chosen is None else _Rows(rows.rows, rows.columns, []).pick(chosen)
+            columns = some.columns if words is None else some.columns | {variable: words}
+            return self._frame(_Rows(some.rows, columns, []), dictionary)
 
         bounds = ranges.find(index, given, framed, dictionary)
         if step.how == "sum":

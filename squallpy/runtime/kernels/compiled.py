@@ -1,9 +1,12 @@
 """How kernels are compiled: entry points once, ahead of the first row; what they call is inlined into them.
 
-NB: numba's cache notices a change of a kernel's own file, not of what it inlines from others: `make clean` after such.
+numba's cache notices a change of a kernel's own file. Kernels inline from each other's files, so here it notices a change
+of any of them.
 """
 
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
@@ -28,9 +31,26 @@ class Vector(Protocol):
     def __setitem__(self, at: Any, value: Any, /) -> None: ...
 
 
+@cache
+def _stamp() -> tuple[tuple[str, float, int], ...]:
+    """What tells one state of all the kernels' files from another."""
+    files = sorted(Path(__file__).parent.glob("*.py"))
+    return tuple((file.name, file.stat().st_mtime, file.stat().st_size) for file in files)
+
+
 def kernel(signature: str) -> Callable[[_Function], _Function]:
     """An entry point, compiled for this signature at import or taken from the disk cache; runs without the GIL."""
-    return cast(Callable[[_Function], _Function], njit(signature, cache=True, nogil=True))
+
+    def made(function: _Function) -> _Function:
+        compiled: Any = njit(nogil=True)(function)
+        compiled.enable_caching()
+        index = compiled._cache._cache_file
+        index._source_stamp = (index._source_stamp, _stamp())
+        compiled.compile(signature)
+        compiled.disable_compile()
+        return cast(_Function, compiled)
+
+    return made
 
 
 def inlined(function: _Function) -> _Function:
