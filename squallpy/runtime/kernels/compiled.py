@@ -1,6 +1,6 @@
 """How kernels are compiled: entry points once, ahead of the first row; what they call is inlined into them.
 
-numba's cache notices a change of a kernel's own file. Kernels inline from each other's files, so here it notices a change
+numba's cache notices a change of a kernel's own file. Kernels inline from each other's, so here it notices a change
 of any of them.
 """
 
