@@ -1,9 +1,10 @@
-"""Every step test on every executor; on the local one with the optimizer on and off."""
+"""Every step test with the optimizer on and off, and on one more executor; some of them on Spark."""
 
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 
@@ -15,6 +16,8 @@ KNOWN: dict[str, str] = {}  # what fails, and why
 ENGINES: dict[str, Callable[[], MemoryEngine]] = {
     "optimized": LocalEngine,
     "plain": partial(LocalEngine, optimizer=False),
+}
+MORE: dict[str, Callable[[], MemoryEngine]] = {
     "volatile": VolatileEngine,
     "two partitions": partial(PartitionedEngine, 2),
     "three partitions": partial(PartitionedEngine, 3),
@@ -40,6 +43,13 @@ def known(path: Path) -> object:
 @pytest.mark.parametrize("path", [known(path) for path in FILES])
 def step_local(path: Path, engine: str, tmp_path: Path) -> None:
     run_steps(path, ENGINES[engine](), tmp_path)
+
+
+@pytest.mark.parametrize("path", [known(path) for path in FILES])
+def step_elsewhere(path: Path, tmp_path: Path) -> None:
+    """One of the other executors, whichever falls to the file by its name."""
+    name = list(MORE)[crc32(path.stem.encode()) % len(MORE)]
+    run_steps(path, MORE[name](), tmp_path)
 
 
 @pytest.mark.spark
