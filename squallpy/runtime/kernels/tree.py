@@ -349,10 +349,10 @@ def upsert_entries(frame: Vector, rows: Vector, payloads: Vector, start: int) ->
             store(head, SIZE, load(head, SIZE) + 1)
         for d in range(depth - 1, -1, -1):
             node, j = frame[scratch + 2 * d], frame[scratch + 2 * d + 1]
+            above = _entry(frame, node, j)
+            add(frame, above + 8 * key, payload)
             if frame[EXTENTS] != 0:
-                _summarise(frame, node, j)
-            else:
-                add(frame, _entry(frame, node, j) + 8 * key, payload)
+                _extend(frame, above, _child(frame, node, j))
     return n
 
 
