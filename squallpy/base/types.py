@@ -61,6 +61,16 @@ class Type:
     def is_temporal(self) -> bool:
         return self.kind in (Kind.DATE, Kind.TIMESTAMP)
 
+    @property
+    def is_wide(self) -> bool:
+        """Can a value have no room in 64 bits?"""
+        return self.kind is Kind.DECIMAL and self.precision > 18
+
+    @property
+    def is_ordered(self) -> bool:
+        """Are keys of the type ordered as their values? (Of wide decimals, those that have room.)"""
+        return self.is_numeric or self.is_temporal
+
 
 BOOLEAN, INT, BIGINT = Type(Kind.BOOLEAN), Type(Kind.INT), Type(Kind.BIGINT)
 DOUBLE, VARCHAR, DATE, TIMESTAMP = Type(Kind.DOUBLE), Type(Kind.VARCHAR), Type(Kind.DATE), Type(Kind.TIMESTAMP)

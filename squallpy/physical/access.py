@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 
 from squallpy.base.order import Order
-from squallpy.base.types import Kind, Type
+from squallpy.base.types import Kind
 from squallpy.logical.expressions import Column, columns, conjunction
 from squallpy.logical.monotone import FALLING, RISING, direction
 from squallpy.maintain.program import Program, Ref, Statement, View
@@ -152,14 +152,14 @@ def _way(ref: Ref, bound: set[Column], filters: list[Factor], elsewhere: set[Col
     if ranges:
         range, used = max(ranges, key=lambda found: len(found[1]))
         read = elsewhere.union(*(variables(f) for f in filters if f not in used))
-        ordered = not _is_wide(range.variable.type)
+        ordered = not range.variable.type.is_wide
         return _Way(ref, "sum" if ordered and not read & set(new) else "range", range, used)
     return _Way(ref, "scan" if len(new) == len(ref.variables) else "slice")
 
 
 def _range(variable: Column, bound: set[Column], filters: Iterable[Factor]) -> tuple[Range, tuple[Factor, ...]] | None:
     """The range of a variable that the filters leave, and which of them do."""
-    if not is_ordered(variable.type):
+    if not variable.type.is_ordered:
         return None
     found = [
         (f, way)
@@ -173,16 +173,6 @@ def _range(variable: Column, bound: set[Column], filters: Iterable[Factor]) -> t
     sides = {side: [f.predicate for f, way in found if way == side] for side in (RISING, FALLING)}
     rising, falling = (conjunction(sides[side]) if sides[side] else None for side in (RISING, FALLING))
     return Range(variable, rising, falling), tuple(f for f, _ in found)
-
-
-def is_ordered(type: Type) -> bool:
-    """Are keys of the type ordered as their values? (Of wide decimals, those that have room.)"""
-    return type.is_numeric or type.is_temporal
-
-
-def _is_wide(type: Type) -> bool:
-    """Can keys be out of order, because values have no room in 64 bits?"""
-    return type.kind is Kind.DECIMAL and type.precision > 18
 
 
 def _lookup(way: _Way, bound: set[Column], indexes: Indexes) -> Lookup:

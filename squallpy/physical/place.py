@@ -7,7 +7,7 @@ from squallpy.base.order import Order
 from squallpy.base.rings import Payload, Ring
 from squallpy.base.types import Kind
 from squallpy.maintain.program import Nest, Program, View
-from squallpy.physical.access import Indexes, Known, access, is_ordered
+from squallpy.physical.access import Indexes, Known, access
 from squallpy.physical.plan import Feed, Nested, Plan, PoolPlan, Route
 from squallpy.physical.route import choose_routes
 
@@ -67,7 +67,7 @@ def _nested(nest: Nest, program: Program, real: Ring, indexes: Indexes, known: M
     printed = {expr for _, expr in finish.items}
     group = tuple(i for i, key in enumerate(source.keys) if key in printed)
     value = source.keys.index(finish.over)
-    if value in group or not is_ordered(finish.over.type):
+    if value in group or not finish.over.type.is_ordered:
         return Nested(source, finish, group, index=indexes.slice(view.name, group))
     order = Order((*group, value), len(group), real=finish.over.type.kind is Kind.DOUBLE)
     return Nested(source, finish, group, order=indexes.order(view.name, order))

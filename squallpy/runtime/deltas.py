@@ -46,7 +46,7 @@ def encode(vec: Vec, type: Type, rows: int, dictionary: Dictionary) -> Words:
         return dictionary.intern(values)
     if type.kind is Kind.DOUBLE:
         keys: Any = np.where(np.isnan(values), np.nan, values + 0.0).view(np.int64)
-    elif is_wide(type):
+    elif type.is_wide:
         keys = _encode_wide(values, valid, dictionary)
     else:
         keys = values.astype(np.int64, copy=False)
@@ -64,7 +64,7 @@ def decode(keys: Words, column: Column, dictionary: Dictionary) -> Vec:
     valid = keys != NULL if column.nullable else None
     if kind is Kind.DOUBLE:
         return Vec(np.ascontiguousarray(keys).view(np.float64), valid)
-    if is_wide(column.type) and (spelled := _spelled(keys)).any():
+    if column.type.is_wide and (spelled := _spelled(keys)).any():
         digits = dictionary.strings(keys[spelled] - NULL - 1).cast(pa.decimal128(38, 0))
         values = keys.astype(object)
         values[spelled] = from_arrow(digits, decimal(38, 0)).values
@@ -72,9 +72,9 @@ def decode(keys: Words, column: Column, dictionary: Dictionary) -> Vec:
     return Vec(keys != 0 if kind is Kind.BOOLEAN else keys, valid)
 
 
-def is_wide(type: Type) -> bool:
-    """Can a value have no room in 64 bits?"""
-    return type.kind is Kind.DECIMAL and type.precision > 18
+def least_in_order(type: Type) -> int:
+    """The least key whose value is in its order: below are NULL and the spelled ones."""
+    return LEAST if type.is_wide else NULL + 1
 
 
 def _spelled(keys: Words) -> Any:
@@ -110,7 +110,7 @@ def pack_deltas(
             if column.type.kind is Kind.VARCHAR:
                 arrays.append(dictionary.strings(keys))
                 names.append(f"{TEXT} {i}")
-            elif is_wide(column.type) and (spelled := _spelled(keys)).any():
+            elif column.type.is_wide and (spelled := _spelled(keys)).any():
                 arrays.append(dictionary.strings(np.where(spelled, keys - NULL - 1, -1)))
                 names.append(f"{DIGITS} {i}")
         batch = pa.record_batch(arrays, names=names)

@@ -15,12 +15,11 @@ from squallpy.base.rings import Payload, Ring
 from squallpy.base.types import Kind
 from squallpy.logical.expressions import Column
 from squallpy.physical.plan import Feed, Nested, Plan
-from squallpy.runtime.deltas import LEAST as ORDERED
-from squallpy.runtime.deltas import NULL, Delta, decode, is_wide
+from squallpy.runtime.deltas import NULL, Delta, decode, least_in_order
 from squallpy.runtime.evaluate.order import ordinals
 from squallpy.runtime.evaluate.vector import Vec, full
 from squallpy.runtime.kernels.pool import Pool
-from squallpy.runtime.kernels.sorted import GREATEST, LEAST, Sorted
+from squallpy.runtime.kernels.sorted import GREATEST, Sorted
 from squallpy.runtime.kernels.storage import Words
 from squallpy.runtime.nested import RowDeltas, begun
 from squallpy.runtime.state.store import PoolLayout, Store
@@ -52,7 +51,7 @@ class Extremes:
         self._finish, self._source, self._state, self._nested = finish, source.name, _pool(feed), nested
         self._over, self._value, self._group = finish.over, source.keys.index(finish.over), list(nested.group)
         self._count = source.payload.offsets[finish.count]
-        self._least = ORDERED if is_wide(self._over.type) else LEAST
+        self._least = least_in_order(self._over.type)
         self._null = -1 if self._over.type.kind is Kind.VARCHAR else NULL
         self._places = {source.keys[position].id: i for i, position in enumerate(nested.group)}
         self._fields = {title: expr for title, expr in finish.items if isinstance(expr, Column)}
@@ -129,8 +128,7 @@ class Extremes:
 
     def _unordered(self, index: Sorted, groups: Words) -> tuple[Words, Words]:
         """(group, place) of the values that are too wide to be in their order."""
-        n = len(groups)
-        rows, places = index.between(groups, np.full(n, NULL + 1), np.full(n, self._least - 1))
+        rows, places = index.below(groups, self._least)
         there = index.entries[places, index.payload_at + self._count] > 0
         return rows[there], places[there]
 

@@ -16,7 +16,7 @@ from squallpy.logical.expressions import Column, columns
 from squallpy.maintain.program import View
 from squallpy.maintain.relational.calculus import Assign, Cmp, Lane, ring
 from squallpy.physical.plan import Feed
-from squallpy.runtime.deltas import NULL, Delta, encode, is_wide
+from squallpy.runtime.deltas import NULL, Delta, encode
 from squallpy.runtime.evaluate.compiled import Function, compiled
 from squallpy.runtime.evaluate.logic import is_true
 from squallpy.runtime.evaluate.numbers import LIMIT, largest
@@ -82,7 +82,7 @@ class Feeder:
             column, type = table.column(name), self._types[name]
             if type.kind is Kind.VARCHAR:
                 hashed.append(column)
-            elif is_wide(type):  # as a narrow type does where there is room, for the two may be joined
+            elif type.is_wide:  # as a narrow type does where there is room, for the two may be joined
                 low, high = pack_decimal128(column).T
                 word = low + _SPREAD * (high - (low >> 63))
                 hashed.append(np.where(np.asarray(column.is_null()), NULL, word))

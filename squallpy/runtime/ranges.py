@@ -16,8 +16,7 @@ import numpy as np
 from squallpy.base.types import BOOLEAN
 from squallpy.logical.expressions import TRUE, Call, Column, Expr, columns, conjuncts, held_alike, not_null, uncast
 from squallpy.physical.plan import Lookup
-from squallpy.runtime.deltas import LEAST as ORDERED
-from squallpy.runtime.deltas import NULL, encode, is_wide
+from squallpy.runtime.deltas import NULL, encode, least_in_order
 from squallpy.runtime.evaluate.compiled import compiled
 from squallpy.runtime.evaluate.logic import is_true
 from squallpy.runtime.evaluate.vector import Frame, full
@@ -39,7 +38,7 @@ class Ranges:
         self._variable = step.range.variable
         self._rising = _Side(step.range.rising, self._variable, True)
         self._falling = _Side(step.range.falling, self._variable, False)
-        self._least = ORDERED if is_wide(self._variable.type) else LEAST
+        self._least = least_in_order(self._variable.type)
 
     def find(self, index: Sorted, given: Words, framed: Framed, names: Dictionary) -> Bounds:
         """Bounds for each row of `given`, the values that are equated; low > high where nothing qualifies."""
@@ -63,10 +62,9 @@ class Ranges:
 
     def unordered(self, index: Sorted, given: Words) -> tuple[Words, Words]:
         """(row, place) of the records whose values are too wide to be in their order."""
-        n = len(given)
-        if self._least == LEAST:
+        if not self._variable.type.is_wide:
             return np.empty(0, np.int64), np.empty(0, np.int64)
-        return index.between(given, np.full(n, NULL + 1), np.full(n, ORDERED - 1))
+        return index.below(given, self._least)
 
     def test(self, frame: Frame) -> Any:
         """Are the predicates TRUE?"""
@@ -167,7 +165,7 @@ def _compared(predicate: Expr, variable: Column) -> _Bound | None:
             a, b = uncast(a), uncast(b)
             other = b if a == variable else a
             plain = variable in (a, b) and variable not in columns(other)
-            if plain and held_alike(other.type, variable.type) and not (is_wide(other.type) or is_wide(variable.type)):
+            if plain and held_alike(other.type, variable.type) and not (other.type.is_wide or variable.type.is_wide):
                 return _Bound(other, name in ("<", ">"))
     return None
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from squallpy.base.rings import Ring
-from squallpy.base.types import BOOLEAN, Type
+from squallpy.base.types import BOOLEAN
 from squallpy.catalog.relation import Field, Relation
 from squallpy.logical.expressions import (
     Call,
@@ -88,7 +88,8 @@ def _running(nest: Nest, nests: tuple[Nest, ...]) -> _Running | None:
     body = tuple(f for f in term.body if f not in (atom, comparison))
     apart = all(p not in variables(f) for f in body) and all(p not in columns(e) for e in _factors(term))
     exact = all(ring in (Ring.COUNT, Ring.EXACT) for ring in view.rings)
-    if not (apart and exact and x != p and _is_ordered(x.type) and held_alike(x.type, p.type)):
+    ordered = x.type.is_ordered and not x.type.is_wide and held_alike(x.type, p.type)
+    if not (apart and exact and ordered and x != p):
         return None
     definition = domains[atom.relation.name]
     if len(definition.terms) != 1 or len(definition.keys) != 1:
@@ -104,11 +105,6 @@ def _running(nest: Nest, nests: tuple[Nest, ...]) -> _Running | None:
 
 def _factors(term: Monomial) -> Iterator[Expr]:
     return (factor for lane in term.lanes for factor in lane or ())
-
-
-def _is_ordered(type: Type) -> bool:
-    """Are keys of the type in the order of their values?"""
-    return type.is_temporal or (type.is_numeric and type.precision <= 18)
 
 
 class _Rewriting:

@@ -53,7 +53,7 @@ def from_arrow(array: pa.Array, type: Type) -> Vec:
         case Kind.DECIMAL:
             words = np.frombuffer(array.buffers()[1], np.int64)[2 * array.offset : 2 * (array.offset + len(array))]
             low, high = words[0::2], words[1::2]
-            if type.precision > 18 and not np.array_equal(high, low >> 63):
+            if type.is_wide and not np.array_equal(high, low >> 63):
                 from squallpy.base.rings import Ring
                 from squallpy.runtime.kernels.lanes import unpack
 

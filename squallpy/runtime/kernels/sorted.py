@@ -77,6 +77,11 @@ class Sorted:
         tree.entries_between(frame, *bounds, rows, places)
         return rows, places
 
+    def below(self, equal: Words, rank: int) -> tuple[Words, Words]:
+        """All (row, place) whose entry has the row's values and is below a rank; none is NULL."""
+        n = len(equal)
+        return self.between(equal, np.full(n, LEAST), np.full(n, rank - 1))
+
     def count(self, equal: Words, low: Words, high: Words) -> int:
         """How many pairs `between` would find."""
         return tree.count_between(self._area.current(), *self._bounds(equal, low, high))
