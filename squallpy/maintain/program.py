@@ -8,7 +8,9 @@ A `Nest` makes a relation of a view: what a nested aggregate says about each gro
 change is extracted from the groups that the batch touched (§3.2.2), and has a trigger like that of any relation.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
+from itertools import count
 
 from squallpy.base.rings import Ring
 from squallpy.catalog.relation import Relation
@@ -141,6 +143,11 @@ class Running:
     where: tuple[Expr, ...]
     context: tuple[tuple[Column, str, str], ...]
     total: bool
+
+
+def nest_name(taken: Collection[str]) -> str:
+    """n1, n2, …: the first name that no relation or nest has"""
+    return next(name for name in (f"n{i}" for i in count(1)) if name not in taken)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from squallpy.runtime.evaluate.vector import Vec, full
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.sorted import GREATEST, Sorted
 from squallpy.runtime.kernels.storage import Words
-from squallpy.runtime.nested import RowDeltas, begun
+from squallpy.runtime.nested import Groups, RowDeltas, begun
 from squallpy.runtime.state.store import PoolLayout, Store
 
 
@@ -59,7 +59,8 @@ class Extremes:
         self._groups = Pool(len(nested.group), Payload((Ring.COUNT,)))
         self._rows = RowDeltas(feed)
 
-    def deltas(self, store: Store, touched: tuple[Words, Words]) -> dict[str, Delta]:
+    def deltas(self, store: Store, touched: Groups | None) -> dict[str, Delta]:
+        assert touched is not None
         keys, before = touched
         state, single = store[self._state], self._finish.single
         self._groups.clear()

@@ -21,11 +21,12 @@ from squallpy.runtime.evaluate.vector import Frame, Vec, full, take
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.sorted import Sorted
 from squallpy.runtime.kernels.storage import Words
-from squallpy.runtime.nested import RowDeltas
+from squallpy.runtime.nested import Groups, RowDeltas
 from squallpy.runtime.printer import Printer
 from squallpy.runtime.state.store import PoolLayout, Store
 
 _NO, _YES, _MIXED = 0, 1, 2
+Context = list[tuple[Column, Vec]]  # variables of one row
 
 
 def intervals_layouts(plan: Plan) -> tuple[PoolLayout, ...]:
@@ -54,7 +55,7 @@ class Intervals:
             for (column, _, title), inner in zip(nested.running.context, nested.context, strict=True)
         ]
 
-    def deltas(self, store: Store, touched: tuple[Words, Words]) -> dict[str, Delta]:
+    def deltas(self, store: Store, touched: Groups | None) -> dict[str, Delta]:
         state = store[self._state]
         old, new = state.keys.copy(), self._find(store)
         if np.array_equal(old, new):
@@ -73,17 +74,22 @@ class Intervals:
     def _find(self, store: Store) -> Words:
         """The intervals of now: their ends, NULL for none, in order."""
         index = store[self._source].sorted[self._order]
+        context, names = self._fixed(store), store.dictionary
+
+        def judge(least: Words, most: Words) -> Words:
+            return self._judge(least, most, context, names)
+
         pieces = index.pieces()
-        places, before, verdicts = pieces.places, pieces.before, self._judge(pieces.least, pieces.most, store)
+        places, before, verdicts = pieces.places, pieces.before, judge(pieces.least, pieces.most)
         while len(mixed := np.flatnonzero(verdicts == _MIXED)):
             pieces = index.pieces(places[mixed], before[mixed])
             kept = np.flatnonzero(verdicts != _MIXED)
             order = np.argsort(np.concatenate([kept, mixed[pieces.rows]]), kind="stable")
             places = np.concatenate([places[kept], pieces.places])[order]
             before = np.concatenate([before[kept], pieces.before])[order]
-            verdicts = np.concatenate([verdicts[kept], self._judge(pieces.least, pieces.most, store)])[order]
+            verdicts = np.concatenate([verdicts[kept], judge(pieces.least, pieces.most)])[order]
         nothing = np.zeros((1, before.shape[1]), np.int64)
-        return self._joined(index, places, np.append(self._judge(nothing, nothing, store), verdicts))
+        return self._joined(index, places, np.append(judge(nothing, nothing), verdicts))
 
     def _joined(self, index: Sorted, places: Words, verdicts: Words) -> Words:
         """Pieces side by side as intervals; each goes from its first record up to that of the next piece, the first one
@@ -97,7 +103,7 @@ class Intervals:
         out[: len(stops), last] = index.column(index.ranged, index.firsts(places[stops - 1]))
         return out
 
-    def _judge(self, least: Words, most: Words, store: Store) -> Words:
+    def _judge(self, least: Words, most: Words, context: Context, names: Dictionary) -> Words:
         """What the predicates say of all records of each piece, whose prefix sums are between two payloads."""
         printer, ends = self._printer, (least, most)
         verdicts, nowhere = np.full(len(least), _YES), np.zeros(len(least), bool)
@@ -105,8 +111,7 @@ class Intervals:
             nowhere = (printer.count(least) == 0) & (printer.count(most) == 0)
             exists = _same_sign(*map(printer.count, ends))
             verdicts = np.where(nowhere, _NO, np.where(exists, _YES, _MIXED))
-        context = self._fixed(store)
-        frames = [self._frame(words, context, store.dictionary) for words in ends]
+        frames = [self._frame(words, context, names) for words in ends]
         for predicate in self._where:
             low, high = (np.broadcast_to(is_true(predicate(frame)), frame.rows) for frame in frames)
             told = np.where(low & high, _YES, np.where(low | high, _MIXED, _NO))
@@ -116,7 +121,7 @@ class Intervals:
             known &= _same_sign(*(printer.present(measure, words) for words in ends))
         return np.where(known | nowhere, verdicts, _MIXED)
 
-    def _fixed(self, store: Store) -> list[tuple[Column, Vec]]:
+    def _fixed(self, store: Store) -> Context:
         """The variables of the context, one row each."""
         out = []
         for column, title, source, printer in self._context:
@@ -125,7 +130,7 @@ class Intervals:
             out.append((column, full(printer.item(title, frame), column.type, 1)))
         return out
 
-    def _frame(self, words: Words, context: list[tuple[Column, Vec]], names: Dictionary) -> Frame:
+    def _frame(self, words: Words, context: Context, names: Dictionary) -> Frame:
         rows = len(words)
         frame = self._printer.frame(np.empty((rows, 0), np.int64), words, names)
         columns = {column.id: take(vec, np.zeros(rows, np.int64)) for column, vec in context}

@@ -21,6 +21,7 @@ from squallpy.runtime.kernels.storage import Words
 from squallpy.runtime.printer import Printer
 from squallpy.runtime.state.store import PoolLayout, Store
 
+Groups = tuple[Words, Words]  # keys, each once, and payloads
 _COUNT = Payload((Ring.COUNT,))
 _BEGUN = "begun"  # the pool that says whether there was a batch before: one record, or none
 
@@ -55,7 +56,7 @@ class Touched:
         fresh = self._seen.keys[known:]
         self._before = np.concatenate([self._before, pool.get(fresh)])
 
-    def groups(self) -> tuple[Words, Words]:
+    def groups(self) -> Groups:
         """Keys, each once, and payloads."""
         return self._seen.keys, self._before
 
@@ -67,8 +68,11 @@ class Touched:
 class NestFeed(Protocol):
     """The feed of a nest, made runnable."""
 
-    def deltas(self, store: Store, touched: tuple[Words, Words]) -> dict[str, Delta]:
-        """The change of the nest's rows, pre-aggregated, given the touched groups and their payloads before."""
+    def deltas(self, store: Store, touched: Groups | None) -> dict[str, Delta]:
+        """The change of the nest's rows, pre-aggregated, given the touched groups and their payloads before.
+
+        None: nobody noted them, for all who ask for that view's rows look at it as a whole.
+        """
 
 
 class Aggregates:
@@ -79,7 +83,8 @@ class Aggregates:
         self._printer = Printer(nested.finish, nested.source)
         self._rows = RowDeltas(feed)
 
-    def deltas(self, store: Store, touched: tuple[Words, Words]) -> dict[str, Delta]:
+    def deltas(self, store: Store, touched: Groups | None) -> dict[str, Delta]:
+        assert touched is not None
         keys, before = touched
         if self._finish.single and not len(keys) and not begun(store):
             keys, before = np.empty((1, 0), np.int64), np.zeros((1, before.shape[1]), np.int64)

@@ -57,7 +57,7 @@ class Machine:
             d.name: Pool(len(d.keys), d.payload, d.slices, orders=d.orders) for d in plan.deltas if d.name in indexed
         }
         self._nested = {f.relation.name: _nest(f, f.nested) for f in plan.feeds if f.nested}
-        self._touched = {n.source.name: Touched(n.source) for f in plan.feeds if (n := f.nested)}
+        self._touched = {n.source.name: Touched(n.source) for f in plan.feeds if (n := f.nested) and not n.running}
 
     def apply(self, store: Store, deltas: list[Delta]) -> Delta:
         """Apply one batch, relation by relation; returns the change of the result.
@@ -71,7 +71,8 @@ class Machine:
             given.setdefault(delta.name, []).append(delta)
         for feed, statements in zip(self._plan.feeds, self._triggers, strict=True):
             if feed.nested:
-                mine = self._nested[feed.relation.name].deltas(store, self._touched[feed.nested.source.name].groups())
+                touched = self._touched.get(feed.nested.source.name)
+                mine = self._nested[feed.relation.name].deltas(store, touched.groups() if touched else None)
             else:
                 mine = {d.name: _merged(given[d.name]) for d in feed.deltas if d.name in given}
             pools: dict[str, Pool] = dict(store)
@@ -85,13 +86,13 @@ class Machine:
                 self.unmatched += unmatched(store[ledger], changes.keys, changes.words)
             for statement in statements:
                 if statement.delta in mine:
-                    touched = self._touched.get(statement.target)
-                    statement.run(mine[statement.delta], pools, store.dictionary, touched)
+                    noted = self._touched.get(statement.target)
+                    statement.run(mine[statement.delta], pools, store.dictionary, noted)
             for name in mine:
                 if name in self._indexed:
                     self._indexed[name].clear()
-        for noted in self._touched.values():
-            noted.clear()
+        for touched in self._touched.values():
+            touched.clear()
         begin(store)
         keys, words = self._result.rows()
         return Delta(RESULT, keys, words)

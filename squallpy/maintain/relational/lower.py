@@ -48,7 +48,7 @@ from squallpy.logical.nodes import (
     Union,
 )
 from squallpy.logical.nulls import fold_nulls
-from squallpy.maintain.program import RESULT, Finish, Measure, Monomial, Nest, View
+from squallpy.maintain.program import RESULT, Finish, Measure, Monomial, Nest, View, nest_name
 from squallpy.maintain.relational.calculus import MINUS, Assign, Cmp, Factor, Lane, Rel, renamed
 from squallpy.maintain.relational.defaults import Nothing, defaulted, without_case
 from squallpy.maintain.relational.disjunctions import ranges_apart
@@ -335,7 +335,7 @@ class _Blocks:
             else:
                 view, printed, measures = _grouped("", node, self)
             taken = {*self.relations, *(n.relation.name for n in self.nests)}
-            name = next(n for n in (f"n{i}" for i in count(1)) if n not in taken)
+            name = nest_name(taken)
             titles = _distinct_names([_word(column.name) for column in node.output])
             fields = tuple(Field(t, c.type, c.nullable) for t, c in zip(titles, node.output, strict=True))
             stream = any(atom.relation.stream for atom in view.atoms)

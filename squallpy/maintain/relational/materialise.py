@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from squallpy.catalog.relation import Relation
 from squallpy.maintain.program import Monomial, Program, Ref, Statement, Trigger, View
-from squallpy.maintain.relational.calculus import Prod, Rel, Sum, Values
+from squallpy.maintain.relational.calculus import Prod, Sum, Values
 from squallpy.maintain.relational.delta import delta, monomials
 from squallpy.maintain.relational.lower import Lowered
 from squallpy.maintain.relational.registry import Registry
@@ -77,7 +77,7 @@ def _changes(view: View, relation: Relation, views: Registry) -> list[_Change]:
         change = delta(Sum(view.keys, Prod((*term.body, Values(term.lanes)))), relation.name)
         for factors, values in monomials(change):
             parts = split(factors, values, view.keys)
-            refs = (None if _is_delta(unit) else Ref(*views.request(unit)) for unit in parts.units)
+            refs = (None if unit.is_delta else Ref(*views.request(unit)) for unit in parts.units)
             found.append(_Change(parts, tuple(refs)))
     return found
 
@@ -86,7 +86,3 @@ def _reads(term: Monomial, relation: Relation) -> bool:
     """Whether there are statements for it: for streams, and for all relations where only static tables are read."""
     read = [atom.relation for atom in term.atoms]
     return relation in read and (relation.stream or not any(r.stream for r in read))
-
-
-def _is_delta(unit: Unit) -> bool:
-    return any(isinstance(f, Rel) and f.delta for f in unit.body)

@@ -31,7 +31,7 @@ from squallpy.logical.expressions import (
 )
 from squallpy.logical.monotone import FALLING, RISING, direction
 from squallpy.logical.nulls import fold_nulls
-from squallpy.maintain.program import Finish, Measure, Monomial, Nest, Running, View
+from squallpy.maintain.program import Finish, Measure, Monomial, Nest, Running, View, nest_name
 from squallpy.maintain.relational.calculus import Cmp, Factor, Rel, renamed, variables
 from squallpy.maintain.relational.units import prune
 
@@ -57,7 +57,7 @@ def intervals(view: View, nests: tuple[Nest, ...]) -> tuple[View, tuple[Nest, ..
     found = [running for nest in nests if (running := _running(nest, nests))]
     if not found:
         return view, nests
-    rewriting = _Rewriting(nests)
+    rewriting = _Rewriting(view, nests)
     for running in found:
         view = rewriting.rewrite(view, running)
         rewriting.nests = [replace(nest, view=rewriting.rewrite(nest.view, running)) for nest in rewriting.nests]
@@ -110,8 +110,11 @@ def _factors(term: Monomial) -> Iterator[Expr]:
 class _Rewriting:
     """Uses of running aggregates replaced, one after the other."""
 
-    def __init__(self, nests: tuple[Nest, ...]) -> None:
+    def __init__(self, view: View, nests: tuple[Nest, ...]) -> None:
         self.nests = list(nests)
+        self._single = {n.relation.name for n in nests if _is_total(n)}
+        self._taken = {a.relation.name for v in (view, *(n.view for n in nests)) for a in v.atoms}
+        self._taken |= {n.relation.name for n in nests}
         self.made: dict[tuple[str, str], Nest] = {}
         self._fresh = count(600_000_000)
 
@@ -171,34 +174,30 @@ class _Rewriting:
 
     def _context(self, body: Iterable[Factor]) -> dict[Column, tuple[str, str]]:
         """The variables that a row of a nest binds that always has one; of which nest, and its field."""
-        single = {n.relation.name for n in self.nests if _is_total(n)}
         return {
             v: (f.relation.name, title)
             for f in body
-            if isinstance(f, Rel) and f.relation.name in single
+            if isinstance(f, Rel) and f.relation.name in self._single
             for title, v in f.fields
         }
 
     def _without_idle(self, body: tuple[Factor, ...], asked: set[Column]) -> tuple[Factor, ...]:
         """Without the one-row nests that nothing is read of."""
-        single = {n.relation.name for n in self.nests if _is_total(n)}
 
         def idle(f: Factor) -> bool:
-            if not isinstance(f, Rel) or f.relation.name not in single:
+            if not isinstance(f, Rel) or f.relation.name not in self._single:
                 return False
             mine = variables(f)
             return not mine & asked and not any(mine & variables(g) for g in body if g is not f)
 
         return tuple(f for f in body if not idle(f))
 
-    def _intervals(
-        self, running: _Running, where: tuple[Expr, ...], context: tuple[tuple[Column, str, str], ...]
-    ) -> Nest:
+    def _intervals(self, running: _Running, where: tuple[Expr, ...], context: Context) -> Nest:
         """The nest of the intervals in which the aggregate exists and satisfies the predicates; equal ones are one."""
         spelled = (running.nest.relation.name, repr([substitute(w, _titled(context)) for w in where]))
         if spelled not in self.made:
-            taken = {n.relation.name for n in (*self.nests, *self.made.values())}
-            name = next(n for n in (f"n{i}" for i in count(1)) if n not in taken)
+            name = nest_name(self._taken)
+            self._taken.add(name)
             type = running.x.type
             ends = tuple(Column(next(self._fresh), title, type) for title in ("low", "high"))
             relation = Relation(name, tuple(Field(c.name, type) for c in ends), running.nest.relation.stream, "view")

@@ -21,6 +21,10 @@ class Unit:
     keys: tuple[Column, ...]
     lanes: tuple[Lane | None, ...]
 
+    @property
+    def is_delta(self) -> bool:
+        return _is_delta(self.body)
+
 
 @dataclass(frozen=True, slots=True)
 class Split:
