@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from squallpy.runtime.kernels.ahead import populate
 from squallpy.runtime.kernels.storage import Region, Storage, Words
 
 HEAD = 0  # frame[0]: address of the head
@@ -42,6 +43,7 @@ class Area:
         self.frame[HEAD] = head.address
         self.head = memoryview(head.array().data).cast("B").cast("q")
         self._regions: list[Region] = []
+        self._spare: dict[int, Region] = {}  # what regions will be replaced with
         self._editions: list[int] = []
         for r, (region, words) in enumerate(regions.items()):
             edition = self.head[self._sizes + 2 * r + 1]
@@ -67,11 +69,28 @@ class Area:
     def replace(self, region: int, words: int) -> tuple[Region, Region]:
         """Put an empty region of another size in a region's place: (old, new), for the caller to carry over."""
         old, edition = self._regions[region], self._editions[region]
-        new = self._storage.region(f"{self._name}.{self._names[region]}.{edition + 1}", words)
+        new = self._spare.pop(region, None)
+        if new is None or new.words < words:
+            new = self._storage.region(f"{self._name}.{self._names[region]}.{edition + 1}", words)
         self._storage.drop(f"{self._name}.{self._names[region]}.{edition}")
         self._regions[region], self._editions[region] = new, edition + 1
         self._changed(region)
         return old, new
+
+    def get_ready(self, growing: list[tuple[int, int, int]], doubling: list[int]) -> None:
+        """Have memory got ready: words of regions, (region, first, end), and what will replace some by its double."""
+        if self._storage.shared:  # what is there is for all to see
+            return
+        for r, _, end in growing:
+            if end > self.words(r):
+                self.grow(r, max(end, 2 * self.words(r)))
+        stretches = [(self._regions[r], first, end) for r, first, end in growing]
+        for r in doubling:
+            if r not in self._spare:
+                name = f"{self._name}.{self._names[r]}.{self._editions[r] + 1}"
+                self._spare[r] = self._storage.region(name, 2 * self.words(r))
+                stretches.append((self._spare[r], 0, self._spare[r].words))
+        populate(stretches)
 
     def words(self, region: int) -> int:
         """Size of a region."""

@@ -27,6 +27,8 @@ from squallpy.runtime.kernels.storage import HEAP, Storage, Words
 
 _INDEX, _KEYS, _WORDS, _SLICE = 0, 1, 2, 3  # regions; each slice has four: index, groups, arena, where
 _BIRTH = 512  # words of a region at first: a page
+_AHEAD = 1 << 15  # records for which memory is got ready, at least; fewer are not worth a helper
+_LARGE = 1 << 17  # words of an index whose double is got ready
 
 
 class Pool:
@@ -67,6 +69,7 @@ class Pool:
             constants=[*fixed, *rings, *bounds],
             scratch=layout.CHUNK * (1 + len(slices)) + key_width,
         )
+        self._ready = _AHEAD  # records at which to look ahead again
         self.sorted = tuple(Sorted(order, payload, storage, f"{name}.sorted{i}") for i, order in enumerate(orders))
 
     def upsert(self, keys: Words, words: Words) -> None:
@@ -77,6 +80,8 @@ class Pool:
             assert done >= 0, f"keys {keys.shape} and words {words.shape} do not fit {self!r}"
             self._grow()
             done = upsert_records(frame, keys, words, done)
+        if len(self) >= self._ready:
+            self._look_ahead()
         for index in self.sorted:
             index.upsert(keys, words)
 
@@ -168,6 +173,24 @@ class Pool:
         for region, words in needs:
             if words > area.words(region):
                 area.grow(region, max(words, 2 * area.words(region)))
+
+    def _look_ahead(self) -> None:
+        """Have the memory of the next records got ready, and the double of indexes that will soon be full."""
+        area, count = self._area, len(self)
+        more = max(_AHEAD, count // 16)
+        self._ready = count + more // 2
+        growing = [(_KEYS, self.key_width, count), (_WORDS, self.payload.width, count)]
+        entries = {_INDEX: count}
+        for s, columns in enumerate(self.slices):
+            first, state = _SLICE + 4 * s, layout.SLICE_STATE + layout.STATE * s
+            live, top, arena = (area.head[state + i] for i in (layout.LIVE, layout.TOP, layout.ARENA_TOP))
+            growing += [(first + 1, layout.GROUP_KEY + len(columns), top), (first + 2, 1, arena // 2)]
+            growing += [(first + 3, 1, count)]
+            entries[first] = live
+        area.get_ready(
+            [(region, width * used, width * (used + more)) for region, width, used in growing],
+            [r for r, used in entries.items() if area.words(r) >= _LARGE and used * 9 >= area.words(r) * 5],
+        )
 
     def _grow_index(self, region: int) -> None:
         old, new = self._area.replace(region, 2 * self._area.words(region))

@@ -73,6 +73,9 @@ class _FileRegion:
         if words > self.words:
             self._map(words)
 
+    def populate(self, start: int, stop: int) -> None:
+        """Nothing: files are sparse, and take no room that is not used."""
+
 
 class Mapped:
     """Regions as files in a directory, for processes that take turns under a lock of their own."""

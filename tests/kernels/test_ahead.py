@@ -1,0 +1,50 @@
+"""Memory got ready ahead: pages are there before they are touched, and what is in them stays."""
+
+import resource
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from squallpy.runtime.kernels.ahead import _populate, populate
+from squallpy.runtime.kernels.area import Area
+from squallpy.runtime.kernels.storage import HEAP
+
+MEGA = 1 << 17  # words in a mebibyte
+
+
+def faults():
+    return resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a hint that only Linux takes")
+def oracle_populated_pages_do_not_fault():
+    ready, left = (HEAP.region(name, 2 * MEGA) for name in ("ready", "left"))
+    ready.array()[:100] = 5
+    _populate([(ready, 50, 4 * MEGA)])  # its end is clipped
+    touched = []
+    for region in (ready, left):
+        before = faults()
+        region.array()[::512] += 1
+        touched.append(faults() - before)
+    assert touched[0] < touched[1]
+    assert ready.array()[:101].tolist() == [6, *[5] * 99, 0]
+
+
+def oracle_regions_grow_and_are_replaced_by_what_was_got_ready():
+    area = Area(HEAP, "area", {"rows": 512, "index": 512}, scalars=1)
+    area.array(0)[:512] = np.arange(512)
+    area.get_ready([(0, 512, 2000)], [1])
+    area.get_ready([(0, 600, 2000)], [1])
+    assert area.words(0) >= 2000 and area.array(0)[:512].tolist() == list(range(512))
+    spare = area._spare[1]
+    old, new = area.replace(1, 1024)
+    assert new is spare and (old.words, new.words) == (512, 1024) and not new.array().any()
+    assert area.replace(1, 2048)[1].words == 2048
+
+
+def oracle_nothing_to_populate_starts_no_helper():
+    before = threading.active_count()
+    populate([])
+    assert threading.active_count() == before
