@@ -9,7 +9,7 @@ LANES: Final = 3  # lanes in a payload
 SLICES: Final = 4  # secondary indexes
 PLACES: Final = 5  # where (address, words) of the regions begin: index, keys, words, then four for each slice
 BOUNDS: Final = 6  # where the slices' columns begin: for each slice how many, then which, in KEY + 1 words
-SCRATCH: Final = 7  # where the scratch begins: CHUNK hashes of rows, CHUNK for each slice, a key
+SCRATCH: Final = 7  # where the scratch begins: CHUNK hashes of rows, CHUNK of new records, a key
 RINGS: Final = 8  # ring of each lane, from here
 
 # Regions, as offsets from PLACES; words are one further.
@@ -40,5 +40,5 @@ GROUP_KEY: Final = 3  # the columns' values, from here
 SMALLEST: Final = 2  # size class of a new posting
 DISORDER: Final = 64
 
-CHUNK: Final = 32  # rows whose cache lines are asked for together
+CHUNK: Final = 64  # rows whose cache lines are asked for together
 ARENA_ROOM: Final = 4  # arena entries that a posting's blocks, old ones included, take at most for each record

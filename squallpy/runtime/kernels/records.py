@@ -14,7 +14,7 @@ from squallpy.runtime.kernels.hashing import hash_row
 from squallpy.runtime.kernels.index import HIGH, LOW, full, home, remove, seek, seek_number, wipe
 from squallpy.runtime.kernels.machine import load, prefetch, store
 from squallpy.runtime.kernels.payloads import add, copy, is_zero
-from squallpy.runtime.kernels.slices import ask_link, ask_unlink, has_room, link, renumber, unlink, unlink_all
+from squallpy.runtime.kernels.slices import ask_unlink, has_room, link, renumber, unlink, unlink_all
 from squallpy.runtime.kernels.storage import Words
 
 
@@ -54,14 +54,13 @@ def _ask(frame: Vector, base: int, row: int, rows: int) -> None:
 
 
 @inlined
-def _ask_slices(frame: Vector, base: int, given: int, row: int, rows: int, count: int) -> None:
-    """Ask for the cache lines by which records that probably come, go or move will be linked and unlinked."""
+def _ask_leaving(frame: Vector, base: int, given: int, row: int, rows: int, count: int) -> None:
+    """Ask for the cache lines by which records that probably leave will be unlinked, and those that fill their gaps."""
     places, scratch, wide, broad = frame[at.PLACES], frame[at.SCRATCH], 8 * frame[at.KEY], 8 * frame[at.PAYLOAD]
     table, size, words = frame[places], frame[places + 1], frame[places + at.WORDS]
     for depth in range(3):
         last = count
         for j in range(rows):
-            ask_link(frame, base + (row + j) * wide, j, depth)
             entry = load(table, home(frame[scratch + j], size))
             if entry != 0 and (entry ^ frame[scratch + j]) & HIGH == 0:
                 record = (entry & LOW) - 1
@@ -73,6 +72,8 @@ def _ask_slices(frame: Vector, base: int, given: int, row: int, rows: int, count
                         if depth == 0:
                             h = hash_row(frame[places + at.KEYS] + last * wide, frame[at.KEY])
                             prefetch(table + 8 * home(h, size))
+        if last == count:
+            return
 
 
 @kernel(f"int64({VECTOR}, {GIVEN_MATRIX}, {GIVEN_MATRIX}, int64)")
@@ -98,7 +99,8 @@ def upsert_records(frame: Vector, rows: Vector, payloads: Vector, start: int) ->
             return chunk
         _ask(frame, base, chunk, here)
         if frame[at.SLICES] > 0:
-            _ask_slices(frame, base, given, chunk, here, count)
+            _ask_leaving(frame, base, given, chunk, here, count)
+        linked = count
         for j in range(here):
             row = base + (chunk + j) * wide
             source = given + (chunk + j) * broad
@@ -108,14 +110,16 @@ def upsert_records(frame: Vector, rows: Vector, payloads: Vector, start: int) ->
             if entry != 0:
                 record = (entry & LOW) - 1
                 if not add(frame, words + record * broad, source):
+                    link(frame, linked, count)
                     _drop(frame, position, record, count)
                     count -= 1
+                    linked = count
             elif not is_zero(frame, source):
                 store(table, position, (h & HIGH) | (count + 1))
                 copy(keys + count * wide, row, key)
                 copy(words + count * broad, source, payload)
-                link(frame, count, row, j)
                 count += 1
+        link(frame, linked, count)
     store(head, at.COUNT, count)
     return n
 

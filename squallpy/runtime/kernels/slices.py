@@ -65,66 +65,33 @@ def _hash(frame: Vector, s: int, key: int) -> int:
 
 
 @inlined
-def _hashes(frame: Vector, s: int) -> int:
-    """Where in the frame the hashes of a chunk's rows are noted."""
-    return frame[at.SCRATCH] + at.CHUNK * (1 + s)
+def _seek(
+    table: int, size: int, h: int, key: int, picks: int, width: int, groups: int, stride: int, keys: int, wide: int
+) -> int:
+    """Position of the entry that the key at `key` belongs to, or of the empty entry where it would stand.
 
-
-@inlined
-def _has(frame: Vector, s: int, number: int, key: int) -> bool:
-    """Do the records under `number` agree with the key at `key` on the slice's columns?"""
-    columns = _columns(frame, s)
-    if number >= ALONE:
-        other = _key(frame, number - ALONE)
-        for i in range(columns + 1, columns + 1 + frame[columns]):
-            if load(other, frame[i]) != load(key, frame[i]):
-                return False
-        return True
-    group = _group(frame, s, number)
-    for i in range(frame[columns]):  # noqa: SIM110
-        if load(group, at.GROUP_KEY + i) != load(key, frame[columns + 1 + i]):
-            return False
-    return True
-
-
-@inlined
-def _seek(frame: Vector, s: int, h: int, key: int) -> int:
-    """Position of the entry that the key at `key` belongs to, or of the empty entry where it would stand."""
-    place = _place(frame, s)
-    table, size = frame[place], frame[place + 1]
+    All is by address: groups are `stride` bytes apart, records' keys `wide`, and `width` columns, `picks`, tell.
+    """
     position = home(h, size)
     while True:
         entry = load(table, position)
-        if entry == 0 or ((entry ^ h) & HIGH == 0 and _has(frame, s, (entry & LOW) - 1, key)):
+        if entry == 0:
             return position
+        if (entry ^ h) & HIGH == 0:
+            number, i = (entry & LOW) - 1, 0
+            if number >= ALONE:
+                other = keys + (number - ALONE) * wide
+                while i < width and load(other, load(picks, i)) == load(key, load(picks, i)):
+                    i += 1
+            else:
+                group = groups + number * stride
+                while i < width and load(group, at.GROUP_KEY + i) == load(key, load(picks, i)):
+                    i += 1
+            if i == width:
+                return position
         position += 1
         if position == size:
             position = 0
-
-
-@inlined
-def ask_link(frame: Vector, key: int, j: int, depth: int) -> None:
-    """Note the hashes of row `j` of a chunk, whose key is at `key`, and ask for the cache lines that linking it will
-    need: of the index, then who stands there, then the posting's end."""
-    for s in range(frame[at.SLICES]):
-        place = _place(frame, s)
-        if depth == 0:
-            h = _hash(frame, s, key)
-            frame[_hashes(frame, s) + j] = h
-            prefetch(frame[place] + 8 * home(h, frame[place + 1]))
-            continue
-        entry = load(frame[place], home(frame[_hashes(frame, s) + j], frame[place + 1]))
-        number = (entry & LOW) - 1
-        if number >= ALONE:
-            if depth == 1:
-                prefetch(_key(frame, number - ALONE))
-                prefetch(frame[place + at.WHERE] + 8 * (number - ALONE))
-        elif number >= 0:
-            group = _group(frame, s, number)
-            line = group
-            if depth == 2:
-                line = frame[place + at.ARENA] + 4 * (load(group, at.START) + load(group, at.LENGTH))
-            prefetch(line)
 
 
 @inlined
@@ -182,23 +149,47 @@ def has_room(frame: Vector, count: int) -> bool:
 
 
 @inlined
-def link(frame: Vector, record: int, key: int, j: int) -> None:
-    """Enter a record, row `j` of a chunk, whose key is at `key`, in all slices; there is room."""
+def link(frame: Vector, first: int, count: int) -> None:
+    """Enter the newest records, from `first` on and a chunk at most, in all slices; there is room.
+
+    Slice by slice, and in passes: each asks for the cache lines that the next will need, of the index, then who stands
+    there, then the posting's end.
+    """
+    hashes, keys, wide = frame[at.SCRATCH] + at.CHUNK, frame[frame[at.PLACES] + at.KEYS], 8 * frame[at.KEY]
     for s in range(frame[at.SLICES]):
-        place = _place(frame, s)
-        h = frame[_hashes(frame, s) + j]
-        position = _seek(frame, s, h, key)
-        number = (load(frame[place], position) & LOW) - 1
-        if number < 0:
-            store(frame[place], position, (h & HIGH) | (ALONE + record + 1))
-            store(frame[place + at.WHERE], record, (ALONE + record) << 32)
-            state = _state(frame, s)
-            store(state, at.LIVE, load(state, at.LIVE) + 1)
-            continue
-        if number >= ALONE:
-            number = _company(frame, s, number - ALONE)
-            store(frame[place], position, (h & HIGH) | (number + 1))
-        _append(frame, s, number, record)
+        place, columns = _place(frame, s), _columns(frame, s)
+        table, size, groups = frame[place], frame[place + 1], frame[place + at.GROUPS]
+        arena, where, live = frame[place + at.ARENA], frame[place + at.WHERE], _state(frame, s) + 8 * at.LIVE
+        picks, width, stride = address(frame) + 8 * (columns + 1), frame[columns], 8 * _group_words(frame, s)
+        for record in range(first, count):
+            h = hash_picked(keys + record * wide, picks, width)
+            frame[hashes + record - first] = h
+            prefetch(table + 8 * home(h, size))
+        for record in range(first, count):
+            number = (load(table, home(frame[hashes + record - first], size)) & LOW) - 1
+            if number >= ALONE:
+                prefetch(keys + (number - ALONE) * wide)
+                prefetch(where + 8 * (number - ALONE))
+            elif number >= 0:
+                prefetch(groups + number * stride)
+        for record in range(first, count):
+            number = (load(table, home(frame[hashes + record - first], size)) & LOW) - 1
+            if 0 <= number < ALONE:
+                group = groups + number * stride
+                prefetch(arena + 4 * (load(group, at.START) + load(group, at.LENGTH)))
+        for record in range(first, count):
+            h = frame[hashes + record - first]
+            position = _seek(table, size, h, keys + record * wide, picks, width, groups, stride, keys, wide)
+            number = (load(table, position) & LOW) - 1
+            if number < 0:
+                store(table, position, (h & HIGH) | (ALONE + record + 1))
+                store(where, record, (ALONE + record) << 32)
+                store(live, 0, load(live, 0) + 1)
+                continue
+            if number >= ALONE:
+                number = _company(frame, s, number - ALONE)
+                store(table, position, (h & HIGH) | (number + 1))
+            _append(frame, s, number, record)
 
 
 @inlined
@@ -328,15 +319,16 @@ def _sort(arena: int, start: int, length: int, where: int, number: int) -> None:
 @kernel(f"Tuple(({VECTOR}, {VECTOR}))({VECTOR}, int64, {GIVEN_MATRIX})")
 def slice_records(frame: Vector, s: int, bound: Vector) -> tuple[Words, Words]:
     """All (row of `bound`, record) that agree on the columns of slice `s`, ascending."""
-    place, width, n = _place(frame, s), bound.shape[1], bound.shape[0]
-    table, size, base, columns = frame[place], frame[place + 1], address(bound), _columns(frame, s) + 1
-    arena, where = frame[place + at.ARENA], frame[place + at.WHERE]
-    key = address(frame) + 8 * (frame[at.SCRATCH] + at.CHUNK * (1 + frame[at.SLICES]))
+    place, columns, width, n = _place(frame, s), _columns(frame, s), bound.shape[1], bound.shape[0]
+    table, size, base, groups = frame[place], frame[place + 1], address(bound), frame[place + at.GROUPS]
+    arena, where, stride = frame[place + at.ARENA], frame[place + at.WHERE], 8 * _group_words(frame, s)
+    keys, wide, picks = frame[frame[at.PLACES] + at.KEYS], 8 * frame[at.KEY], address(frame) + 8 * (columns + 1)
+    key = address(frame) + 8 * (frame[at.SCRATCH] + 2 * at.CHUNK)
     found = np.empty(n, np.int64)
     for row in range(n):
         for i in range(width):
-            store(key, frame[columns + i], load(base, row * width + i))
-        found[row] = _hash(frame, s, key)
+            store(key, load(picks, i), load(base, row * width + i))
+        found[row] = hash_picked(key, picks, width)
     total = 0
     for row in range(n):
         if row + at.CHUNK < n:
@@ -344,10 +336,11 @@ def slice_records(frame: Vector, s: int, bound: Vector) -> tuple[Words, Words]:
         if row + at.CHUNK // 2 < n:
             ahead = (load(table, home(found[row + at.CHUNK // 2], size)) & LOW) - 1
             if ahead >= 0:
-                prefetch(_key(frame, ahead - ALONE) if ahead >= ALONE else _group(frame, s, ahead))
+                prefetch(keys + (ahead - ALONE) * wide if ahead >= ALONE else groups + ahead * stride)
         for i in range(width):
-            store(key, frame[columns + i], load(base, row * width + i))
-        number = (load(table, _seek(frame, s, found[row], key)) & LOW) - 1
+            store(key, load(picks, i), load(base, row * width + i))
+        position = _seek(table, size, found[row], key, picks, width, groups, stride, keys, wide)
+        number = (load(table, position) & LOW) - 1
         found[row] = number
         if number >= ALONE:
             total += 1
