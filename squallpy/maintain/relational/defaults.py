@@ -29,6 +29,7 @@ from squallpy.logical.expressions import (
 from squallpy.logical.functions import call
 from squallpy.logical.nodes import Agg, Aggregate, ConditionalJoin, Filter, Join, LeftJoin, Node, Project, Union
 from squallpy.logical.nulls import fold_nulls
+from squallpy.maintain.relational.containment import values_within
 
 Rows = tuple[Node, tuple[Expr, ...]]  # an input, and expressions over its rows
 Nothing = dict[int, dict[int, Expr]]  # by the column that counts rows: what other columns are where it is 0
@@ -61,6 +62,8 @@ def defaulted(join: LeftJoin, fresh: Iterator[int]) -> tuple[Node, Nothing] | No
             pairs[id] = pair
     if pairs.keys() != keys.keys():
         return None
+    if not rest and _has_all(join.left, aggregate, tuple(pairs.values())):
+        return _plain(join, aggregate, pairs, shown), {}
 
     found = Column(next(fresh), "found", BIGINT, False)
     aggs = {c.id: replace(c, id=next(fresh), nullable=agg.function != "count") for c, agg in aggregate.aggs}
@@ -83,6 +86,23 @@ def defaulted(join: LeftJoin, fresh: Iterator[int]) -> tuple[Node, Nothing] | No
     items = ((replace(c, nullable=True), value(c)) for c in join.right.output)
     nothing: dict[int, Expr] = {c.id: Literal(None if c.nullable else 0, c.type) for c in aggs.values()}
     return Project(Join(join.left, nest, on), (*((c, c) for c in join.left.output), *items)), {found.id: nothing}
+
+
+def _has_all(left: Node, aggregate: Aggregate, pairs: tuple[_Pair, ...]) -> bool:
+    """Is there a group for all that `left` has: l ⟕ Aggregate of l, or of more than l?"""
+    here, there = tuple(pair.here for pair in pairs), tuple(pair.there for pair in pairs)
+    if not pairs or any(pair.strict and pair.here.nullable for pair in pairs):
+        return False
+    return all(values_within(node, exprs, aggregate.child, there) for node, exprs in _values(left, here))
+
+
+def _plain(join: LeftJoin, aggregate: Aggregate, pairs: dict[int, _Pair], shown: dict[int, Expr]) -> Node:
+    """The same as an inner join."""
+    groups = replace(aggregate, keys=tuple((pair.column, pair.there) for pair in pairs.values()))
+    same = conjunction(Call("<=>", (pair.here, pair.column), BOOLEAN, False) for pair in pairs.values())
+    names: dict[int, Expr] = {id: pair.column for id, pair in pairs.items()}
+    items = ((replace(c, nullable=True), substitute(shown.get(c.id, c), names)) for c in join.right.output)
+    return Project(Join(join.left, groups, same), (*((c, c) for c in join.left.output), *items))
 
 
 def without_case(expr: Expr, nothing: Nothing) -> Expr:

@@ -34,6 +34,7 @@ from squallpy.logical.nodes import (
     Agg,
     Aggregate,
     AntiJoin,
+    ConditionalJoin,
     Filter,
     Join,
     LeftJoin,
@@ -53,6 +54,7 @@ from squallpy.maintain.relational.calculus import MINUS, Assign, Cmp, Factor, La
 from squallpy.maintain.relational.defaults import Nothing, defaulted, without_case
 from squallpy.maintain.relational.disjunctions import ranges_apart
 from squallpy.maintain.relational.linear import Polynomial, linear, present
+from squallpy.maintain.relational.others import counted
 from squallpy.maintain.relational.running import intervals
 from squallpy.maintain.relational.units import prune
 
@@ -185,6 +187,8 @@ class _Blocks:
         self._fresh = count(700_000_000)
 
     def of(self, node: Node) -> list[Block]:
+        if isinstance(node, Join | ConditionalJoin) and (by_counts := counted(node, self._fresh)):
+            return self.of(by_counts)
         match node:
             case Scan(relation):
                 if all(nest.relation is not relation for nest in self.nests):
