@@ -15,9 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from squallpy.base.rings import Payload, Ring
+from squallpy.runtime.kernels import steps
 from squallpy.runtime.kernels.dictionary import Dictionary
-from squallpy.runtime.kernels.lanes import multiply
 from squallpy.runtime.kernels.pool import Pool
+from squallpy.runtime.kernels.products import kind_of
 from squallpy.runtime.kernels.routing import hash_columns, hash_strings
 from squallpy.runtime.state.partition import StatePartition
 from squallpy.runtime.state.store import PoolLayout, Store, StoreLayout
@@ -104,12 +105,16 @@ def strings() -> None:
 
 
 def lanes() -> None:
-    rows = np.random.default_rng(0).integers(0, ROWS, ROWS)
+    rows, nothing = np.random.default_rng(0).integers(0, ROWS, ROWS), np.empty((0, ROWS), np.int64)
     for ring in Ring:
-        out, source = np.ones((ROWS, ring.words), np.int64), np.ones((ROWS, ring.words), np.int64)
+        own = Ring.COUNT if ring is Ring.REAL else ring
+        left, right = np.ones((ROWS, ring.words), np.int64), np.ones((ROWS, own.words), np.int64)
+        places = np.stack([m.ctypes.data + 8 * m.shape[1] * at for m, at in ((left, np.arange(ROWS)), (right, rows))])
+        lane = [0, ring.words, 2, 0, 0, kind_of(ring, ring, False), 1, 0, kind_of(ring, own, True)]
+        outcome = np.array([0, ring.words, *lane])
         report(
-            f"multiply {ring.name} by picked rows",
-            lambda out=out, source=source, ring=ring: multiply(out, 0, ring, source, rows, 0, ring),  # type: ignore[misc]
+            f"multiply {ring.name} by {own.name} of picked rows",
+            lambda outcome=outcome, places=places: steps.emitted(outcome, nothing, places),  # type: ignore[misc]
             ROWS,
         )
 

@@ -5,22 +5,21 @@ from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from squallpy.base.rings import Payload, Ring
+from squallpy.runtime.kernels import steps
 from squallpy.runtime.kernels.lanes import (
     fill_reals,
     integers,
-    load,
-    multiply,
     pack,
     pack_decimal128,
     to_decimal128,
     unpack,
 )
 from squallpy.runtime.kernels.pool import Pool
+from squallpy.runtime.kernels.products import kind_of
 
 LONG = st.integers(-(2**127), 2**127 - 1)
 WORD = st.integers(-(2**63), 2**63 - 1)
@@ -35,6 +34,13 @@ def wrap(n):
 def fractions(words):
     """The finite parts of REAL or SIGNED elements."""
     return [Fraction(hi) + Fraction(lo) for hi, lo in words[:, :2].copy().view(np.float64).tolist()]
+
+
+def times(left, ring, right, own, column=0):
+    """Lanes of `ring` times lanes of `own`, which start at a column of `right`, row by row."""
+    lane = [0, ring.words, 2, 0, 0, kind_of(ring, ring, False), 1, column, kind_of(ring, own, True)]
+    places = np.stack([m.ctypes.data + 8 * m.shape[1] * np.arange(len(m)) for m in (left, right)])
+    return steps.emitted(np.array([0, ring.words, *lane]), np.empty((0, len(left)), np.int64), places)[1]
 
 
 def total(bag, ring):
@@ -56,47 +62,36 @@ def property_exact_round_trip(values):
 @given(st.lists(st.tuples(LONG, LONG | WORD), min_size=1))
 def property_exact_product_wraps(pairs):
     left, right = (pack(np.array([*column, None], object)[:-1], Ring.EXACT) for column in zip(*pairs, strict=True))
-    multiply(left, 0, Ring.EXACT, right, None, 0, Ring.EXACT)
-    assert integers(left) == [wrap(a * b) for a, b in pairs]
+    assert integers(times(left, Ring.EXACT, right, Ring.EXACT)) == [wrap(a * b) for a, b in pairs]
 
 
 @given(st.lists(st.tuples(LONG, WORD), min_size=1))
 def property_count_times_exact(pairs):
     left = pack(np.array([*[a for a, _ in pairs], None], object)[:-1], Ring.EXACT)
-    multiply(left, 0, Ring.EXACT, np.array([[7, b] for _, b in pairs]), None, 1, Ring.COUNT)
-    assert integers(left) == [wrap(a * b) for a, b in pairs]
+    counts = np.array([[7, b] for _, b in pairs])
+    assert integers(times(left, Ring.EXACT, counts, Ring.COUNT, 1)) == [wrap(a * b) for a, b in pairs]
 
 
 @given(st.lists(WORD, min_size=1))
 def property_count_converts_exactly(values):
-    counts = np.array(values).reshape(-1, 1)
-    assert fractions(pack(counts[:, 0], Ring.REAL)) == values
-    words = np.zeros((len(values), 5), np.int64)
-    load(words, 3, Ring.EXACT, counts, None, 0, Ring.COUNT)
-    assert integers(words[:, 3:]) == values and not words[:, :3].any()
+    counts = np.array(values)
+    assert fractions(pack(counts, Ring.REAL)) == values
+    assert integers(times(pack(np.ones_like(counts), Ring.EXACT), Ring.EXACT, counts[:, None], Ring.COUNT)) == values
 
 
 @given(st.lists(st.tuples(REAL, REAL), min_size=1))
 def property_real_product_is_nearly_exact(pairs):
     left, right = (pack(np.array(column), Ring.SIGNED) for column in zip(*pairs, strict=True))
-    multiply(left, 0, Ring.SIGNED, right, None, 0, Ring.SIGNED)
-    for got, (a, b) in zip(fractions(left), pairs, strict=True):
+    product = times(left, Ring.SIGNED, right, Ring.SIGNED)
+    for got, (a, b) in zip(fractions(product), pairs, strict=True):
         exact = Fraction(a) * Fraction(b)
         assert abs(got - exact) <= abs(exact) / 2**100
 
 
-def oracle_rows_pick_from_source():
-    out = np.array([[2, 0], [3, 0], [5, 0]])
-    multiply(out, 0, Ring.COUNT, np.array([[10], [100]]), np.array([1, 0, 1]), 0, Ring.COUNT)
-    assert out.tolist() == [[200, 0], [30, 0], [500, 0]]
-    with pytest.raises(IndexError):
-        multiply(out, 0, Ring.COUNT, np.array([[10], [100]]), np.array([0, -1, 0]), 0, Ring.COUNT)
-
-
 def oracle_huge_and_infinite_products():
     words = pack(np.array([1e300, 1e200, np.inf]), Ring.SIGNED)
-    multiply(words, 0, Ring.SIGNED, pack(np.array([2.0, 1e200, 2.0]), Ring.SIGNED), None, 0, Ring.SIGNED)
-    assert unpack(words, Ring.SIGNED).tolist() == [2e300, np.inf, np.inf]
+    product = times(words, Ring.SIGNED, pack(np.array([2.0, 1e200, 2.0]), Ring.SIGNED), Ring.SIGNED)
+    assert unpack(product, Ring.SIGNED).tolist() == [2e300, np.inf, np.inf]
 
 
 SPECIAL = st.sampled_from([np.inf, -np.inf, np.nan, 0.0, 0.5, -1.5, 3.0])
@@ -108,8 +103,7 @@ BAG = st.lists(st.tuples(SPECIAL, st.integers(-2, 2)), max_size=6)
 def property_sums_multiply_as_their_rows_do(left, right, n):
     """(Σa)(Σb) = Σab as elements, not only as printed: hence also where rows go before they come."""
     a, b = total(left, Ring.SIGNED), total(right, Ring.SIGNED)
-    multiply(a, 0, Ring.SIGNED, b, None, 0, Ring.SIGNED)
-    multiply(a, 0, Ring.SIGNED, np.array([[n]]), None, 0, Ring.COUNT)
+    a = times(times(a, Ring.SIGNED, b, Ring.SIGNED), Ring.SIGNED, np.array([[n]]), Ring.COUNT)
     with np.errstate(invalid="ignore"):
         rows = [(np.multiply(x, y), i * j * n) for x, i in left for y, j in right]
     expected = total(rows, Ring.SIGNED)
@@ -132,10 +126,10 @@ def property_infinities_leave_with_their_rows(bag, data):
 
 def oracle_a_product_that_overflowed_comes_back():
     parts = [total([(x, 1)], Ring.SIGNED) for x in (1e200, 1e200)]
-    multiply(parts[0], 0, Ring.SIGNED, parts[1], None, 0, Ring.SIGNED)
-    assert unpack(parts[0], Ring.SIGNED).tolist() == [np.inf]
-    multiply(parts[0], 0, Ring.SIGNED, total([(1e-200, 1)], Ring.SIGNED), None, 0, Ring.SIGNED)
-    np.testing.assert_allclose(unpack(parts[0], Ring.SIGNED), [1e200], rtol=1e-15)
+    product = times(parts[0], Ring.SIGNED, parts[1], Ring.SIGNED)
+    assert unpack(product, Ring.SIGNED).tolist() == [np.inf]
+    product = times(product, Ring.SIGNED, total([(1e-200, 1)], Ring.SIGNED), Ring.SIGNED)
+    np.testing.assert_allclose(unpack(product, Ring.SIGNED), [1e200], rtol=1e-15)
 
 
 @given(st.lists(st.decimals(-(10**30), 10**30, places=4)))

@@ -39,6 +39,7 @@ class Area:
         self._places = CONSTANTS + len(constants)  # where addresses and words begin in the frame
         self.frame: Words = np.zeros(self._places + 2 * len(regions) + scratch, np.int64)
         self.frame[CONSTANTS : self._places] = constants
+        self.address = self.frame.ctypes.data
         head = storage.region(f"{name}.head", self._sizes + 2 * len(regions))
         self.frame[HEAD] = head.address
         self.head = memoryview(head.array().data).cast("B").cast("q")

@@ -18,6 +18,7 @@ from numba.extending import intrinsic
 
 _I8, _I32, _I64, _I128 = (ir.IntType(bits) for bits in (8, 32, 64, 128))
 _int, _float, _void = types.int64, types.float64, types.void
+_pointer: Any = types.CPointer(types.int64)  # type: ignore[no-untyped-call]
 
 Emit = Callable[..., Any]  # (builder, *argument values) → result value
 
@@ -79,6 +80,12 @@ def store32(builder: Any, address: Any, index: Any, word: Any) -> Any:
 def store8(builder: Any, address: Any, index: Any, byte: Any) -> Any:
     """Set the byte number `index` at `address` to the low eight bits of `byte`."""
     builder.store(builder.trunc(byte, _I8), _element(builder, _I8, address, index))
+
+
+@_operation(_pointer(_int))
+def pointer(builder: Any, address: Any) -> Any:
+    """The address as numba's `carray` takes it, which makes an array of what is there."""
+    return builder.inttoptr(address, _I64.as_pointer())
 
 
 @_operation(_void(_int))

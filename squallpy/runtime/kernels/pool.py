@@ -72,6 +72,12 @@ class Pool:
         self._ready = _AHEAD  # records at which to look ahead again
         self.sorted = tuple(Sorted(order, payload, storage, f"{name}.sorted{i}") for i, order in enumerate(orders))
 
+    @property
+    def address(self) -> int:
+        """Where kernels find the frame, which stays there; what it says holds until the next `upsert` or `clear`."""
+        self._area.current()
+        return self._area.address
+
     def upsert(self, keys: Words, words: Words) -> None:
         """Add a payload to each key, in order; a key whose payload becomes zero leaves."""
         frame = self._area.current()

@@ -124,8 +124,8 @@ def upsert_records(frame: Vector, rows: Vector, payloads: Vector, start: int) ->
     return n
 
 
-@kernel(f"{VECTOR}({VECTOR}, {GIVEN_MATRIX})")
-def probe_records(frame: Vector, rows: Vector) -> Words:
+@inlined
+def probed(frame: Vector, rows: Vector) -> Words:
     """The record of each key, −1 where there is none."""
     n, key, places, scratch = rows.shape[0], frame[at.KEY], frame[at.PLACES], frame[at.SCRATCH]
     table, size, keys = frame[places], frame[places + 1], frame[places + at.KEYS]
@@ -138,6 +138,12 @@ def probe_records(frame: Vector, rows: Vector) -> Words:
             position = seek(table, size, frame[scratch + j], base + (chunk + j) * wide, key, keys, wide)
             found[chunk + j] = (load(table, position) & LOW) - 1
     return found
+
+
+@kernel(f"{VECTOR}({VECTOR}, {GIVEN_MATRIX})")
+def probe_records(frame: Vector, rows: Vector) -> Words:
+    """`probed`, on its own."""
+    return probed(frame, rows)
 
 
 @kernel(f"void({VECTOR})")

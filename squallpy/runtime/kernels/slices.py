@@ -316,8 +316,8 @@ def _sort(arena: int, start: int, length: int, where: int, number: int) -> None:
         store(where, load32(arena, start + i), (number << 32) | i)
 
 
-@kernel(f"Tuple(({VECTOR}, {VECTOR}))({VECTOR}, int64, {GIVEN_MATRIX})")
-def slice_records(frame: Vector, s: int, bound: Vector) -> tuple[Words, Words]:
+@inlined
+def sliced(frame: Vector, s: int, bound: Vector) -> tuple[Words, Words]:
     """All (row of `bound`, record) that agree on the columns of slice `s`, ascending."""
     place, columns, width, n = _place(frame, s), _columns(frame, s), bound.shape[1], bound.shape[0]
     table, size, base, groups = frame[place], frame[place + 1], address(bound), frame[place + at.GROUPS]
@@ -366,3 +366,9 @@ def slice_records(frame: Vector, s: int, bound: Vector) -> tuple[Words, Words]:
                 rows[i], records[i] = row, load32(arena, j)
                 i += 1
     return rows, records
+
+
+@kernel(f"Tuple(({VECTOR}, {VECTOR}))({VECTOR}, int64, {GIVEN_MATRIX})")
+def slice_records(frame: Vector, s: int, bound: Vector) -> tuple[Words, Words]:
+    """`sliced`, on its own."""
+    return sliced(frame, s, bound)

@@ -1,0 +1,88 @@
+"""Products of payload lanes, in memory.
+
+A COUNT lane converts exactly to any ring, another only goes into its own. REAL is added up and never multiplied by
+itself: that takes SIGNED.
+"""
+
+from math import isfinite
+
+from squallpy.base.rings import Ring
+from squallpy.runtime.kernels import triples
+from squallpy.runtime.kernels.arithmetic import exact_multiply, real_multiply, real_of, sign
+from squallpy.runtime.kernels.compiled import inlined
+from squallpy.runtime.kernels.machine import as_float, as_word, load, store
+from squallpy.runtime.kernels.reals import multiply_reals, multiply_signs, scale_real
+
+_COUNTED, _TIMES = 4, 8
+
+
+def kind_of(out: Ring, source: Ring, times: bool) -> int:
+    """How `combine` is to put a lane into one of `out`: alone, or times what is there."""
+    assert source in (out, Ring.COUNT), f"no {source.name} in {out.name}"
+    assert not times or source is not Ring.REAL, "a product of sums of doubles takes their signs"
+    return int(out) + (0 if source == out else _COUNTED) + (_TIMES if times else 0)
+
+
+@inlined
+def put(at: int, x: float, y: float, odd: int) -> None:
+    store(at, 0, as_word(x))
+    store(at, 1, as_word(y))
+    store(at, 2, odd)
+
+
+@inlined
+def put_count(o: int, n: int, signed: bool) -> None:
+    """The integer n as the REAL or SIGNED element at o."""
+    x, y = real_of(n)
+    put(o, x, y, 0)
+    if signed:
+        store(o, 3, triples.triple(n, 0, 0))
+
+
+@inlined
+def _scale(o: int, n: int, signed: bool) -> None:
+    """The REAL or SIGNED element at o, n times."""
+    x, y, odd = as_float(load(o, 0)), as_float(load(o, 1)), load(o, 2)
+    u, v = real_of(n)
+    p, q = real_multiply(x, y, u, v)
+    if odd != 0 or not isfinite(p):
+        p, q, odd = scale_real(x, y, odd, n, u, v)
+    put(o, p, q, odd)
+    if signed:
+        store(o, 3, triples.times(load(o, 3), n))
+
+
+@inlined
+def _multiply(o: int, a: int) -> None:
+    """The SIGNED element at o times the one at a."""
+    x, y, odd, signs = as_float(load(o, 0)), as_float(load(o, 1)), load(o, 2), load(o, 3)
+    u, v, other, others = as_float(load(a, 0)), as_float(load(a, 1)), load(a, 2), load(a, 3)
+    p, q = real_multiply(x, y, u, v)
+    if odd | other != 0 or not isfinite(p):
+        p, q, odd = multiply_reals(x, y, odd, signs, u, v, other, others)
+    put(o, p, q, odd)
+    store(o, 3, multiply_signs(signs, others))
+
+
+@inlined
+def combine(o: int, a: int, kind: int) -> None:
+    """The lane at `o` becomes, or is multiplied by, the one at `a`. kind: see `kind_of`."""
+    times, counted, ring = kind >= _TIMES, kind & _COUNTED != 0, kind & 3
+    if ring == 0:
+        store(o, 0, load(o, 0) * load(a, 0) if times else load(a, 0))
+    elif ring == 1:
+        lo = load(a, 0)
+        hi = sign(lo) if counted else load(a, 1)
+        if times:
+            lo, hi = exact_multiply(load(o, 0), load(o, 1), lo, hi)
+        store(o, 0, lo)
+        store(o, 1, hi)
+    elif times and counted:
+        _scale(o, load(a, 0), ring == 3)
+    elif times:
+        _multiply(o, a)
+    elif counted:
+        put_count(o, load(a, 0), ring == 3)
+    else:
+        for word in range(ring + 1):
+            store(o, word, load(a, word))

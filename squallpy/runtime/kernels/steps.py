@@ -1,0 +1,266 @@
+"""The steps of a statement over all rows of a delta, in one call.
+
+ΔO(ck, ok) ⋈ M_C(ck) ⋈ M_L(ok) → Q(ok)      load ΔO | probe M_C by ck | probe M_L by ok | emit ok, n · n · (n, revenue)
+
+A *program* is words: of each step its operation, its length, what it needs. The rows under way are *columns*, a
+register for each variable, and *places*: for each source of payload factors (the delta first) the address of each
+row's payload. So no payload is copied before the products are made. One set of kernels serves every statement.
+
+Source: fused triggers, `dbtoaster-batch-ivm` §5.1; the paper generates code, here programs are data.
+"""
+
+from typing import Any, Final
+
+import numpy as np
+from numba import carray  # type: ignore[attr-defined]
+
+from squallpy.runtime.kernels import layout as at
+from squallpy.runtime.kernels.area import HEAD
+from squallpy.runtime.kernels.compiled import GIVEN_MATRIX, MATRIX, VECTOR, Vector, address, inlined, kernel
+from squallpy.runtime.kernels.machine import load, pointer, store
+from squallpy.runtime.kernels.products import combine
+from squallpy.runtime.kernels.records import probed
+from squallpy.runtime.kernels.slices import sliced
+from squallpy.runtime.kernels.storage import Words
+
+# Operations, the first word of a step. The second is the step's length.
+PROBE: Final = 0
+SLICE: Final = 1
+SCAN: Final = 2
+COMPARE: Final = 3
+SET: Final = 4
+
+# A lookup: where its pool's frame is, the number of its source, its slice; how many registers it looks by, how many
+# it binds, how many live on, and those: registers, (key position, register) pairs, registers.
+FRAME: Final = 2
+SOURCE: Final = 3
+INDEX: Final = 4
+COUNTS: Final = 5
+LISTS: Final = 8
+
+# A comparison: which, of a register with another (or −1: with a constant), and what is NULL in each; then how many
+# registers live on, and those. Setting: a register and its value.
+WHICH: Final = 2
+LEFT: Final = 3
+RIGHT: Final = 4
+CONSTANT: Final = 5
+NULLS: Final = 6
+LIVE: Final = 8
+COMPARISONS: Final = ("=", "<>", "<", "<=", ">", ">=")
+
+_FAR = 1 << 40
+
+
+@inlined
+def _words_at(where: int) -> Vector:
+    """What is at an address as an array without an end."""
+    there: Any = pointer(where)
+    return carray(there, (_FAR,))
+
+
+@inlined
+def _given(program: Vector, start: int, count: int, columns: Vector) -> Words:
+    """Rows of the registers that the program lists."""
+    n = columns.shape[1]
+    out = np.empty((n, count), np.int64)
+    for k in range(count):
+        register = program[start + k]
+        for i in range(n):
+            out[i, k] = columns[register, i]
+    return out
+
+
+@inlined
+def _picked(program: Vector, start: int, count: int, columns: Vector, rows: Vector) -> Words:
+    """The chosen rows of the registers that the program lists."""
+    m = rows.shape[0]
+    out = np.empty((columns.shape[0], m), np.int64)
+    for k in range(count):
+        register = program[start + k]
+        for j in range(m):
+            out[register, j] = columns[register, rows[j]]
+    return out
+
+
+@inlined
+def _moved(places: Vector, rows: Vector) -> Words:
+    """The places of chosen rows."""
+    m = rows.shape[0]
+    out = np.empty((places.shape[0], m), np.int64)
+    for source in range(places.shape[0]):
+        for j in range(m):
+            out[source, j] = places[source, rows[j]]
+    return out
+
+
+@inlined
+def _among(found: Vector) -> tuple[Words, Words]:
+    """(row, record) where there is a record."""
+    m = 0
+    for i in range(found.shape[0]):
+        m += found[i] >= 0
+    rows, records, j = np.empty(m, np.int64), np.empty(m, np.int64), 0
+    for i in range(found.shape[0]):
+        if found[i] >= 0:
+            rows[j], records[j] = i, found[i]
+            j += 1
+    return rows, records
+
+
+@inlined
+def _crossed(n: int, count: int) -> tuple[Words, Words]:
+    """(row, record), each with each."""
+    rows, records, j = np.empty(n * count, np.int64), np.empty(n * count, np.int64), 0
+    for i in range(n):
+        for record in range(count):
+            rows[j], records[j] = i, record
+            j += 1
+    return rows, records
+
+
+@inlined
+def _found(frame: Vector, kind: int, index: int, given: Vector) -> tuple[Words, Words]:
+    """All (row, record) of a lookup; rows ascend."""
+    if kind == PROBE:
+        return _among(probed(frame, given))
+    if kind == SLICE:
+        return sliced(frame, index, given)
+    return _crossed(given.shape[0], load(frame[HEAD], at.COUNT))
+
+
+@inlined
+def _look_up(program: Vector, step: int, columns: Words, places: Words) -> tuple[Words, Words]:
+    """The rows with the records that they find."""
+    frame, kind, source = _words_at(program[step + FRAME]), program[step], program[step + SOURCE]
+    bound, binds, live = program[step + COUNTS], program[step + COUNTS + 1], program[step + COUNTS + 2]
+    lists, n = step + LISTS, columns.shape[1]
+    rows, records = _found(frame, kind, program[step + INDEX], _given(program, lists, bound, columns))
+    if kind != PROBE or rows.shape[0] != n:  # else everyone found one, and stays where it is
+        columns = _picked(program, lists + bound + 2 * binds, live, columns, rows)
+        places = _moved(places, rows)
+    regions = frame[at.PLACES]
+    keys, words, wide, broad = frame[regions + at.KEYS], frame[regions + at.WORDS], frame[at.KEY], frame[at.PAYLOAD]
+    for j in range(rows.shape[0]):
+        places[source, j] = words + 8 * records[j] * broad
+    for k in range(lists + bound, lists + bound + 2 * binds, 2):
+        position, register = program[k], program[k + 1]
+        for j in range(rows.shape[0]):
+            columns[register, j] = load(keys + 8 * records[j] * wide, position)
+    return columns, places
+
+
+@inlined
+def _holds(which: int, a: int, b: int) -> bool:
+    if which == 0:
+        return a == b
+    if which == 1:
+        return a != b
+    if which < 4:
+        return a < b if which == 2 else a <= b
+    return a > b if which == 4 else a >= b
+
+
+@inlined
+def _compare(program: Vector, step: int, columns: Words, places: Words) -> tuple[Words, Words]:
+    """The rows for which a comparison is TRUE."""
+    which, left, right = program[step + WHICH], program[step + LEFT], program[step + RIGHT]
+    n, null, other = columns.shape[1], program[step + NULLS], program[step + NULLS + 1]
+    found = np.empty(n, np.int64)
+    for i in range(n):
+        a = columns[left, i]
+        b = program[step + CONSTANT] if right < 0 else columns[right, i]
+        found[i] = i if a != null and (right < 0 or b != other) and _holds(which, a, b) else -1
+    rows, _ = _among(found)
+    if rows.shape[0] == n:
+        return columns, places
+    return _picked(program, step + LIVE, program[step + 1] - LIVE, columns, rows), _moved(places, rows)
+
+
+@inlined
+def _joined(program: Vector, columns: Words, places: Words) -> tuple[Words, Words]:
+    step = 0
+    while step < program.shape[0] and columns.shape[1] > 0:
+        operation = program[step]
+        if operation <= SCAN:
+            columns, places = _look_up(program, step, columns, places)
+        elif operation == COMPARE:
+            columns, places = _compare(program, step, columns, places)
+        else:
+            for i in range(columns.shape[1]):
+                columns[program[step + 2], i] = program[step + 3]
+        step += program[step + 1]
+    return columns, places
+
+
+@inlined
+def _loaded(keys: Vector, words: Vector, registers: int, sources: int) -> tuple[Words, Words]:
+    n, width, start, broad = keys.shape[0], keys.shape[1], address(words), 8 * words.shape[1]
+    columns, places = np.empty((registers, n), np.int64), np.empty((sources, n), np.int64)
+    for i in range(n):
+        for k in range(width):
+            columns[k, i] = keys[i, k]
+        places[0, i] = start + i * broad
+    return columns, places
+
+
+@inlined
+def _emitted(outcome: Vector, columns: Vector, places: Vector) -> tuple[Words, Words]:
+    """`outcome`: how many registers make a key, and those; the width of a payload; then for each lane its offset, its
+    words, and the number of its factors, of each of which: source, offset, kind. No factors: 0."""
+    n, width = columns.shape[1], outcome[0]
+    keys = _given(outcome, 1, width, columns)
+    words = np.empty((n, outcome[width + 1]), np.int64)
+    here, broad, lane = address(words), 8 * outcome[width + 1], width + 2
+    while lane < outcome.shape[0]:
+        offset, size, factors = outcome[lane], outcome[lane + 1], outcome[lane + 2]
+        lane += 3
+        if factors == 0:
+            for i in range(n):
+                for word in range(offset, offset + size):
+                    words[i, word] = 0
+        for f in range(lane, lane + 3 * factors, 3):
+            source, there, kind = outcome[f], 8 * outcome[f + 1], outcome[f + 2]
+            for i in range(n):
+                combine(here + i * broad + 8 * offset, places[source, i] + there, kind)
+        lane += 3 * factors
+    return keys, words
+
+
+@kernel(f"Tuple(({MATRIX}, {MATRIX}))({VECTOR}, {VECTOR}, {GIVEN_MATRIX}, {GIVEN_MATRIX}, int64, int64)")
+def run(
+    program: Vector, outcome: Vector, keys: Vector, words: Vector, registers: int, sources: int
+) -> tuple[Words, Words]:
+    """From the rows of a delta to what is added to the target: keys and payloads, keys perhaps more than once."""
+    columns, places = _loaded(keys, words, registers, sources)
+    columns, places = _joined(program, columns, places)
+    return _emitted(outcome, columns, places)
+
+
+@kernel(f"Tuple(({MATRIX}, {MATRIX}))({GIVEN_MATRIX}, {GIVEN_MATRIX}, int64, int64)")
+def loaded(keys: Vector, words: Vector, registers: int, sources: int) -> tuple[Words, Words]:
+    """The rows of a delta: columns, the first of which are the keys, and places, the first of which are the payloads'.
+    The payloads have to stay where they are."""
+    return _loaded(keys, words, registers, sources)
+
+
+@kernel(f"Tuple(({MATRIX}, {MATRIX}))({VECTOR}, {MATRIX}, {MATRIX})")
+def joined(program: Vector, columns: Words, places: Words) -> tuple[Words, Words]:
+    """Columns and places after the steps of a program."""
+    return _joined(program, columns, places)
+
+
+@kernel(f"Tuple(({MATRIX}, {MATRIX}))({VECTOR}, {MATRIX}, {MATRIX})")
+def emitted(outcome: Vector, columns: Vector, places: Vector) -> tuple[Words, Words]:
+    """Keys and payloads of the rows."""
+    return _emitted(outcome, columns, places)
+
+
+@kernel(f"{MATRIX}({VECTOR}, int64)")
+def payloads(places: Vector, width: int) -> Words:
+    """A copy of the payloads at `places`."""
+    out = np.empty((places.shape[0], width), np.int64)
+    here = address(out)
+    for i in range(places.shape[0]):
+        for word in range(width):
+            store(here + 8 * i * width, word, load(places[i], word))
+    return out
