@@ -5,7 +5,7 @@
 
 A predicate that only compares the variable gives its bound at once. Of another it is known that it stays TRUE as the
 variable grows (or falls), so its bound is found by bisection between the values that the index has: exact, whatever
-it computes and however it rounds.
+it computes and however it rounds. Where it compares a CAST of the variable, that bisection knows where to begin.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from squallpy.base.types import BOOLEAN
-from squallpy.logical.expressions import TRUE, Call, Column, Expr, columns, conjuncts, held_alike, not_null, uncast
+from squallpy.logical.expressions import (
+    TRUE,
+    Call,
+    Cast,
+    Column,
+    Expr,
+    columns,
+    conjuncts,
+    held_alike,
+    not_null,
+    uncast,
+)
 from squallpy.physical.plan import Lookup
 from squallpy.runtime.deltas import NULL, encode, least_in_order
 from squallpy.runtime.evaluate.compiled import compiled
@@ -27,6 +38,8 @@ from squallpy.runtime.kernels.storage import Words
 # The rows of a statement, or those of them that are chosen; the ranged variable are the given words.
 Framed = Callable[[Words | None, Words | None], Frame]
 TRIED = 512  # values that a bisection tries at a time: a predicate takes as long for some as for one
+NEAR = 8  # values that it tries first on either side of where a bound should be
+_FAR = 2.0**62
 Bounds = tuple[Words, Words]  # ranks from which and up to which, row by row
 
 
@@ -93,6 +106,8 @@ class _Side:
         self.searched = None in compared
         self._predicate = compiled(TRUE if predicate is None else predicate)
         self._bounds = [] if self.searched else [(compiled(bound.value), bound) for bound in compared if bound]
+        guess = next((expr for part in parts if (expr := _near(part, variable))), None)
+        self._guess = None if guess is None else (compiled(guess), guess)
 
     def test(self, frame: Frame) -> Any:
         return is_true(self._predicate(frame))
@@ -123,23 +138,42 @@ class _Side:
             frame = framed(index.value(ranks.reshape(-1)), np.repeat(np.arange(n), ranks.shape[1]))
             return np.broadcast_to(self.test(frame), ranks.size).reshape(ranks.shape)
 
+        def narrow(tried: Words) -> Bounds:
+            """What is left of the search after values, by row, in the direction from the side where it is not TRUE."""
+            true = test(tried)
+            found, first = true.any(axis=1), true.argmax(axis=1)
+            rows, last = np.arange(n), np.where(found, np.maximum(first - 1, 0), tried.shape[1] - 1)
+            passed, hit = tried[rows, last] + sign, tried[rows, first]  # the best that is left, and one that is TRUE
+            moved = ~found | (first > 0)
+            if self._rising:
+                return np.where(moved, passed, left), np.where(found, hit, right)
+            return np.where(found, hit, left), np.where(moved, passed, right)
+
         ok = test((right if self._rising else left)[:, None])[:, 0]
+        start = self._start(framed, index)
+        if start is not None and n:
+            near = start[:, None] + sign * np.arange(-NEAR, NEAR + 1)
+            left, right = narrow(np.clip(near, left[:, None], right[:, None]))
+            left, right = np.where(ok, left, low), np.where(ok, right, low)
         while n and (left < right).any():
             span = (right - left).view(np.uint64)[:, None]  # NB: it may pass 2⁶³
             steps = np.arange(points, dtype=np.uint64)
             offsets = np.where(span <= points, np.minimum(steps, span), span // np.uint64(points + 1) * (steps + 1))
-            tried = (left if self._rising else right)[:, None] + sign * offsets.view(np.int64)
-            true = test(tried)
-            found, first = true.any(axis=1), true.argmax(axis=1)
-            rows, last = np.arange(n), np.where(found, np.maximum(first - 1, 0), points - 1)
-            passed, hit = tried[rows, last] + sign, tried[rows, first]  # the best that is left, and one that is TRUE
-            moved = ~found | (first > 0)
-            if self._rising:
-                left, right = np.where(moved, passed, left), np.where(found, hit, right)
-            else:
-                left, right = np.where(found, hit, left), np.where(moved, passed, right)
+            left, right = narrow((left if self._rising else right)[:, None] + sign * offsets.view(np.int64))
             left, right = np.where(ok, left, low), np.where(ok, right, low)
         return left, ok
+
+    def _start(self, framed: Framed, index: Sorted) -> Words | None:
+        """Where the bounds should be, as far as one of the predicates tells: no more than a guess."""
+        if self._guess is None:
+            return None
+        function, expr = self._guess
+        frame = framed(None, None)
+        value = np.asarray(full(function(frame), expr.type, frame.rows).values, np.float64) / 10.0**expr.type.scale
+        if index.order.real:
+            return index.rank(value.view(np.int64))
+        with np.errstate(invalid="ignore"):
+            return np.clip(np.nan_to_num(value * 10.0**self._variable.type.scale), -_FAR, _FAR).astype(np.int64)
 
 
 class _Bound(NamedTuple):
@@ -167,6 +201,18 @@ def _compared(predicate: Expr, variable: Column) -> _Bound | None:
             plain = variable in (a, b) and variable not in columns(other)
             if plain and held_alike(other.type, variable.type) and not (other.type.is_wide or variable.type.is_wide):
                 return _Bound(other, name in ("<", ">"))
+    return None
+
+
+def _near(predicate: Expr, variable: Column) -> Expr | None:
+    """CAST(v AS DOUBLE) > e   →   e, which is a number nearly as v is at its bound"""
+    match predicate:
+        case Call("<" | "<=" | ">" | ">=", (a, b)):
+            for one, other in ((a, b), (b, a)):
+                while isinstance(one, Cast) and one.type.is_numeric:
+                    one = one.arg
+                if one == variable and variable.type.is_numeric and variable not in columns(other):
+                    return other
     return None
 
 
