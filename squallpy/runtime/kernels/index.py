@@ -34,6 +34,19 @@ def same(a: int, b: int, width: int) -> bool:
 
 
 @inlined
+def peek(table: int, size: int, h: int) -> int:
+    """The entry that a hash most probably has, found without a look at any key; 0 if it has none."""
+    at = home(h, size)
+    while True:
+        entry = load(table, at)
+        if entry == 0 or (entry ^ h) & HIGH == 0:
+            return entry
+        at += 1
+        if at == size:
+            at = 0
+
+
+@inlined
 def seek(table: int, size: int, h: int, key: int, width: int, rows: int, stride: int) -> int:
     """Position of the entry whose row (`width` words at `rows + number * stride`) equals `key`, or of the empty entry
     where it belongs."""

@@ -11,7 +11,7 @@ from squallpy.runtime.kernels import layout as at
 from squallpy.runtime.kernels.area import HEAD
 from squallpy.runtime.kernels.compiled import GIVEN_MATRIX, VECTOR, Vector, address, inlined, kernel
 from squallpy.runtime.kernels.hashing import hash_row
-from squallpy.runtime.kernels.index import HIGH, LOW, full, home, remove, seek, seek_number, wipe
+from squallpy.runtime.kernels.index import HIGH, LOW, full, home, peek, remove, seek, seek_number, wipe
 from squallpy.runtime.kernels.machine import load, prefetch, store
 from squallpy.runtime.kernels.payloads import add, copy, is_zero
 from squallpy.runtime.kernels.slices import ask_unlink, has_room, link, renumber, unlink, unlink_all
@@ -45,7 +45,7 @@ def _ask(frame: Vector, base: int, row: int, rows: int) -> None:
         frame[scratch + j] = h
         prefetch(table + 8 * home(h, size))
     for j in range(rows):
-        entry = load(table, home(frame[scratch + j], size))
+        entry = peek(table, size, frame[scratch + j])
         if entry != 0:
             record = (entry & LOW) - 1
             prefetch(keys + record * 8 * key)
@@ -61,8 +61,8 @@ def _ask_leaving(frame: Vector, base: int, given: int, row: int, rows: int, coun
     for depth in range(3):
         last = count
         for j in range(rows):
-            entry = load(table, home(frame[scratch + j], size))
-            if entry != 0 and (entry ^ frame[scratch + j]) & HIGH == 0:
+            entry = peek(table, size, frame[scratch + j])
+            if entry != 0:
                 record = (entry & LOW) - 1
                 if load(words + record * broad, 0) + load(given + (row + j) * broad, 0) == 0:
                     ask_unlink(frame, record, depth)
@@ -152,7 +152,7 @@ def clear_records(frame: Vector) -> None:
     head, places, key = frame[HEAD], frame[at.PLACES], frame[at.KEY]
     table, size, keys = frame[places], frame[places + 1], frame[places + at.KEYS]
     count = load(head, at.COUNT)
-    if count * 8 > size:
+    if count * 64 > size:
         for i in range(size):
             store(table, i, 0)
     else:

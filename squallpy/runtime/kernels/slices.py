@@ -17,7 +17,7 @@ from squallpy.runtime.kernels import layout as at
 from squallpy.runtime.kernels.area import HEAD
 from squallpy.runtime.kernels.compiled import GIVEN_MATRIX, VECTOR, Vector, address, inlined, kernel
 from squallpy.runtime.kernels.hashing import hash_picked
-from squallpy.runtime.kernels.index import HIGH, LOW, full, home, remove, seek_number, wipe
+from squallpy.runtime.kernels.index import HIGH, LOW, full, home, peek, remove, seek_number, wipe
 from squallpy.runtime.kernels.machine import load, load32, prefetch, shift_right, store, store32
 from squallpy.runtime.kernels.storage import Words
 
@@ -166,14 +166,14 @@ def link(frame: Vector, first: int, count: int) -> None:
             frame[hashes + record - first] = h
             prefetch(table + 8 * home(h, size))
         for record in range(first, count):
-            number = (load(table, home(frame[hashes + record - first], size)) & LOW) - 1
+            number = (peek(table, size, frame[hashes + record - first]) & LOW) - 1
             if number >= ALONE:
                 prefetch(keys + (number - ALONE) * wide)
                 prefetch(where + 8 * (number - ALONE))
             elif number >= 0:
                 prefetch(groups + number * stride)
         for record in range(first, count):
-            number = (load(table, home(frame[hashes + record - first], size)) & LOW) - 1
+            number = (peek(table, size, frame[hashes + record - first]) & LOW) - 1
             if 0 <= number < ALONE:
                 group = groups + number * stride
                 prefetch(arena + 4 * (load(group, at.START) + load(group, at.LENGTH)))
@@ -288,7 +288,7 @@ def unlink_all(frame: Vector, count: int) -> None:
     for s in range(frame[at.SLICES]):
         place, state = _place(frame, s), _state(frame, s)
         table, size = frame[place], frame[place + 1]
-        if count * 8 > size:
+        if count * 64 > size:
             for i in range(size):
                 store(table, i, 0)
         else:
@@ -334,7 +334,7 @@ def sliced(frame: Vector, s: int, bound: Vector) -> tuple[Words, Words]:
         if row + at.CHUNK < n:
             prefetch(table + 8 * home(found[row + at.CHUNK], size))
         if row + at.CHUNK // 2 < n:
-            ahead = (load(table, home(found[row + at.CHUNK // 2], size)) & LOW) - 1
+            ahead = (peek(table, size, found[row + at.CHUNK // 2]) & LOW) - 1
             if ahead >= 0:
                 prefetch(keys + (ahead - ALONE) * wide if ahead >= ALONE else groups + ahead * stride)
         for i in range(width):
