@@ -363,7 +363,9 @@ def sliced(frame: Vector, s: int, bound: Vector) -> tuple[Words, Words]:
             group = _group(frame, s, number)
             start, length = load(group, at.START), load(group, at.LENGTH)
             for j in range(start, start + length):
-                rows[i], records[i] = row, load32(arena, j)
+                record = load32(arena, j)
+                prefetch(keys + record * wide)  # which the caller will read
+                rows[i], records[i] = row, record
                 i += 1
     return rows, records
 
