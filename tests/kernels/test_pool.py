@@ -140,6 +140,24 @@ def property_growth_keeps_everything():
     assert np.array_equal(pool.keys, left)
 
 
+def property_crowded_tables_take_turns():
+    """Keys that come and go within a chunk, in tables as full as they get, against numpy."""
+    random = np.random.default_rng(3)
+    pool, totals = Pool(2, Payload((Ring.COUNT,)), ((1,), (0, 1))), np.zeros(2400, np.int64)
+    for _ in range(60):
+        picked, signs = random.integers(0, 2400, 3000), random.integers(-1, 2, (3000, 1))
+        pool.upsert(np.stack([picked, picked % 600], axis=1), signs)
+        np.add.at(totals, picked, signs[:, 0])
+        there = np.flatnonzero(totals)
+        assert np.array_equal(np.sort(pool.keys[:, 0]), there)
+        assert np.array_equal(pool.words[:, 0], totals[pool.keys[:, 0]])
+        groups = np.arange(600).reshape(-1, 1)
+        for index, bound in enumerate((groups, np.stack([there, there % 600], axis=1))):
+            rows, slots = pool.slice(index, np.ascontiguousarray(bound))
+            assert np.array_equal(np.sort(pool.keys[slots, 0]), there)
+            assert np.array_equal(pool.keys[slots][:, list(pool.slices[index])], bound[rows])
+
+
 def property_same_calls_same_slots():
     random = np.random.default_rng(2)
     batches = [random.integers(0, 500, (300, 1)) for _ in range(20)]

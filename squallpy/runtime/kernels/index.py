@@ -35,22 +35,22 @@ def same(a: int, b: int, width: int) -> bool:
 
 @inlined
 def peek(table: int, size: int, h: int) -> int:
-    """The entry that a hash most probably has, found without a look at any key; 0 if it has none."""
+    """Where the entry that a hash most probably has stands, found without a look at any key, or where it would."""
     at = home(h, size)
     while True:
         entry = load(table, at)
         if entry == 0 or (entry ^ h) & HIGH == 0:
-            return entry
+            return at
         at += 1
         if at == size:
             at = 0
 
 
 @inlined
-def seek(table: int, size: int, h: int, key: int, width: int, rows: int, stride: int) -> int:
+def seek(table: int, size: int, start: int, h: int, key: int, width: int, rows: int, stride: int) -> int:
     """Position of the entry whose row (`width` words at `rows + number * stride`) equals `key`, or of the empty entry
-    where it belongs."""
-    at = home(h, size)
+    where it belongs; from `start` on, its home or where it was peeked, if nothing was removed meanwhile."""
+    at = start
     while True:
         entry = load(table, at)
         if entry == 0:

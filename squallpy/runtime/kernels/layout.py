@@ -9,7 +9,7 @@ LANES: Final = 3  # lanes in a payload
 SLICES: Final = 4  # secondary indexes
 PLACES: Final = 5  # where (address, words) of the regions begin: index, keys, words, then four for each slice
 BOUNDS: Final = 6  # where the slices' columns begin: for each slice how many, then which, in KEY + 1 words
-SCRATCH: Final = 7  # where the scratch begins: CHUNK hashes of rows, CHUNK of new records, a key
+SCRATCH: Final = 7  # where the scratch begins: of a chunk's rows hashes and positions, of new records both, a key
 RINGS: Final = 8  # ring of each lane, from here
 
 # Regions, as offsets from PLACES; words are one further.

@@ -67,7 +67,7 @@ class Pool:
             regions,
             scalars=1 + layout.STATE * len(slices),
             constants=[*fixed, *rings, *bounds],
-            scratch=2 * layout.CHUNK + key_width,
+            scratch=4 * layout.CHUNK + key_width,
         )
         self._ready = _AHEAD  # records at which to look ahead again
         self.sorted = tuple(Sorted(order, payload, storage, f"{name}.sorted{i}") for i, order in enumerate(orders))

@@ -36,7 +36,7 @@ def _drop(frame: Vector, position: int, record: int, count: int) -> None:
 
 @inlined
 def _ask(frame: Vector, base: int, row: int, rows: int) -> None:
-    """Hash `rows` keys from `row` on into the scratch and ask for the cache lines their records are in."""
+    """Note the hashes of `rows` keys from `row` on and where their entries are, and ask for their records' lines."""
     places, key, payload = frame[at.PLACES], frame[at.KEY], frame[at.PAYLOAD]
     table, size, keys, words = frame[places], frame[places + 1], frame[places + at.KEYS], frame[places + at.WORDS]
     scratch = frame[at.SCRATCH]
@@ -45,7 +45,9 @@ def _ask(frame: Vector, base: int, row: int, rows: int) -> None:
         frame[scratch + j] = h
         prefetch(table + 8 * home(h, size))
     for j in range(rows):
-        entry = peek(table, size, frame[scratch + j])
+        position = peek(table, size, frame[scratch + j])
+        frame[scratch + at.CHUNK + j] = position
+        entry = load(table, position)
         if entry != 0:
             record = (entry & LOW) - 1
             prefetch(keys + record * 8 * key)
@@ -61,7 +63,7 @@ def _ask_leaving(frame: Vector, base: int, given: int, row: int, rows: int, coun
     for depth in range(3):
         last = count
         for j in range(rows):
-            entry = peek(table, size, frame[scratch + j])
+            entry = load(table, frame[scratch + at.CHUNK + j])
             if entry != 0:
                 record = (entry & LOW) - 1
                 if load(words + record * broad, 0) + load(given + (row + j) * broad, 0) == 0:
@@ -100,12 +102,13 @@ def upsert_records(frame: Vector, rows: Vector, payloads: Vector, start: int) ->
         _ask(frame, base, chunk, here)
         if frame[at.SLICES] > 0:
             _ask_leaving(frame, base, given, chunk, here, count)
-        linked = count
+        linked, removed = count, False
         for j in range(here):
             row = base + (chunk + j) * wide
             source = given + (chunk + j) * broad
             h = frame[scratch + j]
-            position = seek(table, size, h, row, key, keys, wide)
+            guess = home(h, size) if removed else frame[scratch + at.CHUNK + j]
+            position = seek(table, size, guess, h, row, key, keys, wide)
             entry = load(table, position)
             if entry != 0:
                 record = (entry & LOW) - 1
@@ -113,7 +116,7 @@ def upsert_records(frame: Vector, rows: Vector, payloads: Vector, start: int) ->
                     link(frame, linked, count)
                     _drop(frame, position, record, count)
                     count -= 1
-                    linked = count
+                    linked, removed = count, True
             elif not is_zero(frame, source):
                 store(table, position, (h & HIGH) | (count + 1))
                 copy(keys + count * wide, row, key)
@@ -135,7 +138,8 @@ def probed(frame: Vector, rows: Vector) -> Words:
         here = min(at.CHUNK, n - chunk)
         _ask(frame, base, chunk, here)
         for j in range(here):
-            position = seek(table, size, frame[scratch + j], base + (chunk + j) * wide, key, keys, wide)
+            h, position = frame[scratch + j], frame[scratch + at.CHUNK + j]
+            position = seek(table, size, position, h, base + (chunk + j) * wide, key, keys, wide)
             found[chunk + j] = (load(table, position) & LOW) - 1
     return found
 

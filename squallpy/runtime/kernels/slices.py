@@ -66,13 +66,24 @@ def _hash(frame: Vector, s: int, key: int) -> int:
 
 @inlined
 def _seek(
-    table: int, size: int, h: int, key: int, picks: int, width: int, groups: int, stride: int, keys: int, wide: int
+    table: int,
+    size: int,
+    start: int,
+    h: int,
+    key: int,
+    picks: int,
+    width: int,
+    groups: int,
+    stride: int,
+    keys: int,
+    wide: int,
 ) -> int:
     """Position of the entry that the key at `key` belongs to, or of the empty entry where it would stand.
 
-    All is by address: groups are `stride` bytes apart, records' keys `wide`, and `width` columns, `picks`, tell.
+    All is by address: groups are `stride` bytes apart, records' keys `wide`, and `width` columns, `picks`, tell. It is
+    at `start`, where it was peeked, or behind.
     """
-    position = home(h, size)
+    position = start
     while True:
         entry = load(table, position)
         if entry == 0:
@@ -155,7 +166,7 @@ def link(frame: Vector, first: int, count: int) -> None:
     Slice by slice, and in passes: each asks for the cache lines that the next will need, of the index, then who stands
     there, then the posting's end.
     """
-    hashes, keys, wide = frame[at.SCRATCH] + at.CHUNK, frame[frame[at.PLACES] + at.KEYS], 8 * frame[at.KEY]
+    hashes, keys, wide = frame[at.SCRATCH] + 2 * at.CHUNK, frame[frame[at.PLACES] + at.KEYS], 8 * frame[at.KEY]
     for s in range(frame[at.SLICES]):
         place, columns = _place(frame, s), _columns(frame, s)
         table, size, groups = frame[place], frame[place + 1], frame[place + at.GROUPS]
@@ -166,20 +177,22 @@ def link(frame: Vector, first: int, count: int) -> None:
             frame[hashes + record - first] = h
             prefetch(table + 8 * home(h, size))
         for record in range(first, count):
-            number = (peek(table, size, frame[hashes + record - first]) & LOW) - 1
+            position = peek(table, size, frame[hashes + record - first])
+            frame[hashes + at.CHUNK + record - first] = position
+            number = (load(table, position) & LOW) - 1
             if number >= ALONE:
                 prefetch(keys + (number - ALONE) * wide)
                 prefetch(where + 8 * (number - ALONE))
             elif number >= 0:
                 prefetch(groups + number * stride)
         for record in range(first, count):
-            number = (peek(table, size, frame[hashes + record - first]) & LOW) - 1
+            number = (load(table, frame[hashes + at.CHUNK + record - first]) & LOW) - 1
             if 0 <= number < ALONE:
                 group = groups + number * stride
                 prefetch(arena + 4 * (load(group, at.START) + load(group, at.LENGTH)))
         for record in range(first, count):
-            h = frame[hashes + record - first]
-            position = _seek(table, size, h, keys + record * wide, picks, width, groups, stride, keys, wide)
+            h, position = frame[hashes + record - first], frame[hashes + at.CHUNK + record - first]
+            position = _seek(table, size, position, h, keys + record * wide, picks, width, groups, stride, keys, wide)
             number = (load(table, position) & LOW) - 1
             if number < 0:
                 store(table, position, (h & HIGH) | (ALONE + record + 1))
@@ -323,7 +336,7 @@ def sliced(frame: Vector, s: int, bound: Vector) -> tuple[Words, Words]:
     table, size, base, groups = frame[place], frame[place + 1], address(bound), frame[place + at.GROUPS]
     arena, where, stride = frame[place + at.ARENA], frame[place + at.WHERE], 8 * _group_words(frame, s)
     keys, wide, picks = frame[frame[at.PLACES] + at.KEYS], 8 * frame[at.KEY], address(frame) + 8 * (columns + 1)
-    key = address(frame) + 8 * (frame[at.SCRATCH] + 2 * at.CHUNK)
+    key = address(frame) + 8 * (frame[at.SCRATCH] + 4 * at.CHUNK)
     found = np.empty(n, np.int64)
     for row in range(n):
         for i in range(width):
@@ -334,12 +347,12 @@ def sliced(frame: Vector, s: int, bound: Vector) -> tuple[Words, Words]:
         if row + at.CHUNK < n:
             prefetch(table + 8 * home(found[row + at.CHUNK], size))
         if row + at.CHUNK // 2 < n:
-            ahead = (peek(table, size, found[row + at.CHUNK // 2]) & LOW) - 1
+            ahead = (load(table, peek(table, size, found[row + at.CHUNK // 2])) & LOW) - 1
             if ahead >= 0:
                 prefetch(keys + (ahead - ALONE) * wide if ahead >= ALONE else groups + ahead * stride)
         for i in range(width):
             store(key, load(picks, i), load(base, row * width + i))
-        position = _seek(table, size, found[row], key, picks, width, groups, stride, keys, wide)
+        position = _seek(table, size, home(found[row], size), found[row], key, picks, width, groups, stride, keys, wide)
         number = (load(table, position) & LOW) - 1
         found[row] = number
         if number >= ALONE:
