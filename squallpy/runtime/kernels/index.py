@@ -6,6 +6,8 @@ An entry's home is its hash scaled to the table, so the table is ordered by hash
 sequential pass that never looks at a key, and deletion (backward shift) needs no tombstones. Numbers stay below 2³¹.
 """
 
+import numpy as np
+
 from squallpy.runtime.kernels.compiled import inlined, kernel
 from squallpy.runtime.kernels.machine import load, multiply_high, store
 
@@ -102,15 +104,26 @@ def wipe(table: int, size: int, h: int) -> None:
             at = 0
 
 
+_BLOCK = 64  # entries of a table carried over at a time
+
+
 @kernel("void(int64, int64, int64, int64)")
 def carry_over(old: int, old_size: int, new: int, new_size: int) -> None:
-    """Put the entries of one table into an empty one."""
-    for i in range(old_size):
-        entry = load(old, i)
-        if entry != 0:
-            at = home(entry, new_size)
+    """Put the entries of one table into an empty one.
+
+    By blocks, of which the entries that are there come first, without a jump: which they are nobody could predict.
+    """
+    block = np.empty(_BLOCK, np.int64)
+    for start in range(0, old_size, _BLOCK):
+        there = 0
+        for i in range(start, min(start + _BLOCK, old_size)):
+            entry = load(old, i)
+            block[there] = entry
+            there += entry != 0
+        for i in range(there):
+            at = home(block[i], new_size)
             while load(new, at) != 0:
                 at += 1
                 if at == new_size:
                     at = 0
-            store(new, at, entry)
+            store(new, at, block[i])
