@@ -2,7 +2,7 @@
 
     machine · hashing · arithmetic · index     what kernels are made of
     triples · reals                            sums of doubles that may be infinite or NaN
-    storage · area                             memory: growable regions, and whole data structures in them
+    storage · area · ahead                     memory: growable regions, whole data structures in them, room for more
     pool (layout, payloads, records, slices)   views
     sorted (tree)                              their sorted indexes, with sums of ranges
     lanes                                      columns of payloads
