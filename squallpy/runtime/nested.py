@@ -14,7 +14,7 @@ from squallpy.base.rings import Payload, Ring
 from squallpy.physical.plan import Feed, Nested, Plan, PoolPlan
 from squallpy.runtime.deltas import Delta
 from squallpy.runtime.evaluate.vector import Vec, joined
-from squallpy.runtime.feed import Grouping
+from squallpy.runtime.grouping import Grouping
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.storage import Words

@@ -19,7 +19,7 @@ from squallpy.runtime.deltas import Delta, decode, encode
 from squallpy.runtime.evaluate.compiled import Function, compiled
 from squallpy.runtime.evaluate.logic import is_true
 from squallpy.runtime.evaluate.vector import Frame, Vec, full
-from squallpy.runtime.feed import number
+from squallpy.runtime.grouping import number
 from squallpy.runtime.kernels import steps
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.lanes import fill_reals, pack

@@ -6,6 +6,7 @@
     pool (layout, payloads, records, slices)   views
     sorted (tree)                              their sorted indexes, with sums of ranges
     lanes                                      columns of payloads
+    expressions                                filters, keys and lanes of Arrow batches
     strings · dictionary · routing             strings ↔ integers; content hashes
 
 Kernels are compiled when their module is first imported and then come from numba's cache (`__pycache__` beside the
