@@ -1,13 +1,16 @@
 """From the keys and payloads of the result view to printed columns: measures, HAVING, the SELECT list, ORDER BY."""
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from squallpy.base.errors import SquallError
 from squallpy.base.types import Kind, Type
-from squallpy.logical.expressions import Column
+from squallpy.logical.expressions import Column, columns
 from squallpy.maintain.program import Finish, Measure
 from squallpy.physical.plan import PoolPlan
 from squallpy.runtime.deltas import decode
@@ -20,6 +23,8 @@ from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.lanes import unpack
 from squallpy.runtime.kernels.storage import Words
 
+_Terms = tuple[tuple[int, int], ...]  # of a sum: coefficients and lanes
+
 
 class Printer:
     """From keys and payloads to printed columns."""
@@ -30,17 +35,20 @@ class Printer:
         self._times = None if finish.times is None else compiled(finish.times)
         self._items = [(compiled(e), e.type) for _, e in finish.items]
         self._order = [(compiled(e), e.type, down, nulls) for e, down, nulls in finish.order]
+        measures = {m.column.id for m in finish.measures}
+        self._measured = [any(c.id in measures for c in columns(e)) for _, e in finish.items]
         self.schema = pa.schema([(name, arrow_type(e.type)) for name, e in finish.items])
 
     def frame(self, keys: Words, words: Words, names: Dictionary) -> Frame:
         """Key columns and measures."""
         places = {k.id: i for i, k in enumerate(self._keys)}
         measures = {m.column.id: m for m in self._finish.measures}
+        total = cache(lambda terms: self._sum(terms, words))  # measures are often over the same rows
 
         def load(id: int) -> Vec:
             if id in places:
                 return decode(np.ascontiguousarray(keys[:, places[id]]), self._keys[places[id]], names)
-            return self._measure(measures[id], words)
+            return self._measure(measures[id], total)
 
         return Frame(len(keys), {}, load)
 
@@ -71,9 +79,22 @@ class Printer:
         function, type = self._items[self.schema.get_field_index(name)]
         return full(function(frame), type, frame.rows)
 
-    def table(self, frame: Frame) -> pa.Table:
-        columns = [to_arrow(f(frame), type, frame.rows) for f, type in self._items]
+    def items(self, frame: Frame) -> list[Vec]:
+        """The printed columns."""
+        return [full(f(frame), type, frame.rows) for f, type in self._items]
+
+    def table(self, items: list[Vec], rows: Words) -> pa.Table:
+        """Printed rows by their numbers."""
+        columns = [to_arrow(take(v, rows), type, len(rows)) for v, (_, type) in zip(items, self._items, strict=True)]
         return pa.Table.from_arrays(columns, schema=self.schema)
+
+    def alike(self, items: list[Vec], half: int) -> Any:
+        """Which of the first half of the rows print as those of the second, whose keys are the same."""
+        same = np.ones(half, bool)
+        for (values, valid), measured in zip(items, self._measured, strict=True):
+            if measured:
+                same &= _alike(values, valid, half)
+        return same
 
     def not_after_last(self, frame: Frame) -> Any:
         """Rows that may sort before the last or with it, by the first ORDER BY key alone: a filter before the sort."""
@@ -96,12 +117,14 @@ class Printer:
             ranks += _ranks(take(full(frame[key.id], key.type, frame.rows), rows), key.type)
         return np.lexsort(ranks[::-1]) if ranks else np.arange(len(rows))
 
-    def _sum(self, terms: tuple[tuple[int, int], ...], words: Words) -> Any:
+    def _sum(self, terms: _Terms, words: Words) -> Any:
         """Σ coefficient · lane."""
         total: Any = None
         for coefficient, lane in terms:
             at, ring = self._payload.offsets[lane], self._payload.rings[lane]
             values: Any = unpack(words[:, at : at + ring.words], ring)
+            if len(terms) == 1 and coefficient == 1:
+                return values
             if values.dtype == np.int64 and largest(values) * (abs(coefficient) + 1) * len(terms) >= LIMIT:
                 values = values.astype(object)
             part = values if coefficient == 1 else values * coefficient
@@ -109,16 +132,16 @@ class Printer:
                 total = part if total is None else total + part
         return np.zeros(len(words), np.int64) if total is None else total
 
-    def _measure(self, measure: Measure, words: Words) -> Vec:
-        count = self.present(measure, words)
+    def _measure(self, measure: Measure, total: Callable[[_Terms], Any]) -> Vec:
+        count = total(measure.present)
         if measure.function == "count":
             return Vec(count)
-        total, valid = self._sum(measure.value, words), count != 0
+        value, valid = total(measure.value), count != 0
         if measure.function == "avg":
             with np.errstate(all="ignore"):
-                mean = np.asarray(total / np.where(valid, count, 1), np.float64) / 10.0**measure.scale
+                mean = np.asarray(value / np.where(valid, count, 1), np.float64) / 10.0**measure.scale
             return Vec(mean, valid)
-        return Vec(_fitted(total, measure.column, self._view), valid)
+        return Vec(_fitted(value, measure.column, self._view), valid)
 
 
 def _ranks(vec: Vec, type: Type, down: bool = False, nulls_first: bool = False) -> list[Any]:
@@ -127,6 +150,20 @@ def _ranks(vec: Vec, type: Type, down: bool = False, nulls_first: bool = False) 
     if vec.valid is None:
         return [rank]
     return [vec.valid if nulls_first else ~vec.valid, np.where(vec.valid, rank, 0)]
+
+
+def _alike(values: Any, valid: Any, half: int) -> Any:
+    """Which values of the first half are those of the second: NULL is NULL, and NaN is NaN."""
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        equal = np.asarray(pc.fill_null(pc.equal(values.slice(0, half), values.slice(half)), False))
+    else:
+        above, below = values[:half], values[half:]
+        equal = np.asarray(above == below, bool)
+        if values.dtype == np.float64:
+            equal |= np.isnan(above) & np.isnan(below)
+    if valid is None:
+        return equal
+    return np.where(valid[:half], equal & valid[half:], ~valid[half:])
 
 
 def _fitted(total: Any, column: Column, view: str) -> Any:

@@ -5,11 +5,9 @@ Each batch brings the change ΔQ of the view; the result answers with the printe
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from squallpy.maintain.program import RESULT
 from squallpy.physical.plan import Plan
@@ -42,6 +40,7 @@ class Result:
         self._printer = Printer(plan.finish, plan.result)
         self._scratch = Pool(len(plan.result.keys), plan.result.payload)
         self.schema = self._printer.schema
+        self._nothing = Changes(self.schema.empty_table(), self.schema.empty_table())
         cut = (plan.finish.limit is not None or plan.finish.offset) and not plan.finish.single
         self._top = (
             TopK(self._printer, RESULT, len(plan.result.keys), plan.finish.offset, plan.finish.limit) if cut else None
@@ -53,15 +52,14 @@ class Result:
         `first`: nothing has been printed before this batch.
         """
         pool = store[RESULT]
-        self._scratch.clear()
-        for change in changes:  # a group may have changed in several partitions
-            self._scratch.upsert(change.keys, change.words)
-        keys, words = self._scratch.rows()
+        keys, words = self._merged(changes)
         if self._finish.single and not len(keys):
             keys, words = np.empty((1, 0), np.int64), np.zeros((1, self._pool.payload.width), np.int64)
         if not wanted:
             pool.upsert(keys, words)
             return None
+        if not len(keys) and not first:
+            return self._nothing
         before = pool.get(keys)
         if self._top:
             shown = self.schema.empty_table() if first else self._top.before(store)
@@ -70,6 +68,15 @@ class Result:
         pool.upsert(keys, words)
         after = pool.get(keys)
         return self._changes(keys, before, after, store.dictionary, first)
+
+    def _merged(self, changes: Sequence[Delta]) -> tuple[Words, Words]:
+        """Changes with each group once: it may have changed in several partitions."""
+        if len(changes) == 1:
+            return changes[0].keys, changes[0].words
+        self._scratch.clear()
+        for change in changes:
+            self._scratch.upsert(change.keys, change.words)
+        return self._scratch.rows()
 
     def final(self, store: Store) -> pa.Table:
         """All printed rows, in order and cut to the limit."""
@@ -82,30 +89,20 @@ class Result:
         if self._finish.order or self._top:
             rows = rows[self._printer.order(frame, rows)]
         stop = None if self._finish.limit is None else self._finish.offset + self._finish.limit
-        return self._printer.table(frame).take(pa.array(rows[self._finish.offset : stop]))
+        return self._printer.table(self._printer.items(frame), rows[self._finish.offset : stop])
 
     def _changes(self, keys: Words, before: Words, after: Words, names: Dictionary, first: bool) -> Changes:
-        old, new = self._printer.frame(keys, before, names), self._printer.frame(keys, after, names)
-        gone, come = self._printer.times(old, before), self._printer.times(new, after)
+        groups = len(keys)
+        words = np.concatenate([before, after])
+        frame = self._printer.frame(np.concatenate([keys, keys]), words, names)
+        times, items = self._printer.times(frame, words), self._printer.items(frame)
+        gone, come = times[:groups], times[groups:]
         if first:
             gone = np.zeros_like(gone)
-        old_rows, new_rows = self._printer.table(old), self._printer.table(new)
-        same = _equal(old_rows, new_rows)
-        kept = np.where(same, np.minimum(gone, come), 0)
-        everyone = np.arange(len(keys))
-        deletes = pa.array(np.repeat(everyone, gone - kept))
-        inserts = pa.array(np.repeat(everyone, come - kept))
-        return Changes(old_rows.take(deletes), new_rows.take(inserts))
-
-
-def _equal(a: pa.Table, b: pa.Table) -> Any:
-    """Rows that print alike, NULLs and NaNs included."""
-    same = np.ones(len(a), bool)
-    for x, y in zip(a.columns, b.columns, strict=True):
-        equal = np.asarray(pc.fill_null(pc.equal(x, y), False))
-        nulls = np.asarray(pc.and_(pc.is_null(x, nan_is_null=True), pc.is_null(y, nan_is_null=True)))
-        same &= equal | nulls
-    return same
+        kept = np.where(self._printer.alike(items, groups), np.minimum(gone, come), 0)
+        rows = np.repeat(np.arange(2 * groups), np.concatenate([gone - kept, come - kept]))
+        table, cut = self._printer.table(items, rows), int((gone - kept).sum())
+        return Changes(table.slice(0, cut), table.slice(cut))
 
 
 def _difference(old: pa.Table, new: pa.Table) -> Changes:

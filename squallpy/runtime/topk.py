@@ -106,4 +106,4 @@ class TopK:
         if self.shown is None or not all(map(np.array_equal, head, self._head)):
             frame = self._printer.frame(head[0], head[1], store.dictionary)
             printed = np.repeat(np.arange(len(head[0])), head[2])[self._offset : stop]
-            self._head, self.shown = head, self._printer.table(frame).take(pa.array(printed))
+            self._head, self.shown = head, self._printer.table(self._printer.items(frame), printed)

@@ -101,7 +101,7 @@ def arrow_type(type: Type) -> pa.DataType:
 def to_arrow(vec: Vec, type: Type, rows: int) -> pa.Array:
     """A vector as an Arrow array of `rows` rows."""
     values, valid = full(vec, type, rows)
-    nulls = None if valid is None else ~valid
+    nulls = None if valid is None or valid.all() else ~valid
     kind = arrow_type(type)
     match type.kind:
         case Kind.VARCHAR:

@@ -47,8 +47,10 @@ def pack(values: npt.NDArray[np.generic] | npt.NDArray[np.object_], ring: Ring) 
         case Ring.COUNT, "i" | "u" | "b":
             return np.ascontiguousarray(values, np.int64).reshape(-1, 1).copy()
         case Ring.EXACT, "i" | "u" | "b":
-            low = values.astype(np.int64)
-            return np.stack((low, low >> 63 if values.dtype != np.uint64 else np.zeros_like(low)), axis=1)
+            out = np.empty((len(values), 2), np.int64)
+            out[:, 0] = values
+            out[:, 1] = 0 if values.dtype == np.uint64 else out[:, 0] >> 63
+            return out
         case ((Ring.REAL | Ring.SIGNED), "f"):
             out = np.empty((len(values), ring.words), np.int64)
             fill_reals(out, 0, ring, values.astype(np.float64), None)

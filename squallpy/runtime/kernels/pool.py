@@ -20,7 +20,7 @@ from squallpy.base.rings import Payload
 from squallpy.runtime.kernels import layout
 from squallpy.runtime.kernels.area import CONSTANTS, Area
 from squallpy.runtime.kernels.index import carry_over
-from squallpy.runtime.kernels.records import clear_records, probe_records, upsert_records
+from squallpy.runtime.kernels.records import clear_records, get_records, probe_records, upsert_records
 from squallpy.runtime.kernels.slices import slice_records
 from squallpy.runtime.kernels.sorted import Sorted
 from squallpy.runtime.kernels.storage import HEAP, Storage, Words
@@ -98,11 +98,8 @@ class Pool:
 
     def get(self, keys: Words) -> Words:
         """The payload of each key, zero where there is none."""
-        slots = self.probe(keys)
-        out = np.zeros((len(slots), self.payload.width), np.int64)
-        found = slots >= 0
-        out[found] = self.words[slots[found]]
-        return out
+        assert keys.shape[1] == self.key_width
+        return get_records(self._area.current(), keys)
 
     def slice(self, index: int, bound: Words) -> tuple[Words, Words]:
         """All pairs (row of `bound`, slot) that agree on the columns of slice `index`; rows ascend, then slots."""

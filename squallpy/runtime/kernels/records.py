@@ -9,7 +9,7 @@ import numpy as np
 
 from squallpy.runtime.kernels import layout as at
 from squallpy.runtime.kernels.area import HEAD
-from squallpy.runtime.kernels.compiled import GIVEN_MATRIX, VECTOR, Vector, address, inlined, kernel
+from squallpy.runtime.kernels.compiled import GIVEN_MATRIX, MATRIX, VECTOR, Vector, address, inlined, kernel
 from squallpy.runtime.kernels.hashing import hash_row
 from squallpy.runtime.kernels.index import HIGH, LOW, full, home, peek, remove, seek, seek_number, wipe
 from squallpy.runtime.kernels.machine import load, prefetch, store
@@ -148,6 +148,18 @@ def probed(frame: Vector, rows: Vector) -> Words:
 def probe_records(frame: Vector, rows: Vector) -> Words:
     """`probed`, on its own."""
     return probed(frame, rows)
+
+
+@kernel(f"{MATRIX}({VECTOR}, {GIVEN_MATRIX})")
+def get_records(frame: Vector, rows: Vector) -> Words:
+    """The payload of each key, zero where there is none."""
+    slots, width = probed(frame, rows), frame[at.PAYLOAD]
+    words = frame[frame[at.PLACES] + at.WORDS]
+    out = np.zeros((len(slots), width), np.int64)
+    for i in range(len(slots)):
+        if slots[i] >= 0:
+            copy(address(out) + 8 * i * width, words + 8 * slots[i] * width, width)
+    return out
 
 
 @kernel(f"void({VECTOR})")
