@@ -113,9 +113,15 @@ class Printer:
         ranks: list[Any] = []
         for function, type, down, nulls_first in self._order:
             ranks += _ranks(take(full(function(frame), type, frame.rows), rows), type, down, nulls_first)
+        order = _sorted(ranks, len(rows))
+        apart = np.zeros(max(0, len(rows) - 1), bool)
+        for rank in ranks:
+            apart |= rank[order[1:]] != rank[order[:-1]]
+        if apart.all():
+            return order
         for key in self._keys:
             ranks += _ranks(take(full(frame[key.id], key.type, frame.rows), rows), key.type)
-        return np.lexsort(ranks[::-1]) if ranks else np.arange(len(rows))
+        return _sorted(ranks, len(rows))
 
     def _sum(self, terms: _Terms, words: Words) -> Any:
         """Σ coefficient · lane."""
@@ -142,6 +148,11 @@ class Printer:
                 mean = np.asarray(value / np.where(valid, count, 1), np.float64) / 10.0**measure.scale
             return Vec(mean, valid)
         return Vec(_fitted(value, measure.column, self._view), valid)
+
+
+def _sorted(ranks: list[Any], rows: int) -> Any:
+    """A permutation by the first rank, then the next ones; stable."""
+    return np.lexsort(ranks[::-1]) if ranks else np.arange(rows)
 
 
 def _ranks(vec: Vec, type: Type, down: bool = False, nulls_first: bool = False) -> list[Any]:

@@ -9,15 +9,17 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from squallpy.base.rings import Payload, Ring
 from squallpy.maintain.program import RESULT
 from squallpy.physical.plan import Plan
 from squallpy.runtime.deltas import Delta
+from squallpy.runtime.evaluate.vector import Frame
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.storage import Words
 from squallpy.runtime.printer import Printer
 from squallpy.runtime.state.store import PoolLayout, Store, StoreLayout
-from squallpy.runtime.topk import TopK
+from squallpy.runtime.topk import Head, TopK
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,7 @@ class Result:
         self._finish, self._pool = plan.finish, plan.result
         self._printer = Printer(plan.finish, plan.result)
         self._scratch = Pool(len(plan.result.keys), plan.result.payload)
+        self._groups = Pool(len(plan.result.keys), Payload((Ring.COUNT,)))
         self.schema = self._printer.schema
         self._nothing = Changes(self.schema.empty_table(), self.schema.empty_table())
         cut = (plan.finish.limit is not None or plan.finish.offset) and not plan.finish.single
@@ -60,14 +63,17 @@ class Result:
             return None
         if not len(keys) and not first:
             return self._nothing
-        before = pool.get(keys)
         if self._top:
-            shown = self.schema.empty_table() if first else self._top.before(store)
+            old = None if first else self._top.before(store)
             pool.upsert(keys, words)
-            return _difference(shown, self._top.after(store, keys))
+            new = self._top.after(store, keys)
+            return self._nothing if new is old else self._moves(old, new, store.dictionary)
+        before = pool.get(keys)
         pool.upsert(keys, words)
-        after = pool.get(keys)
-        return self._changes(keys, before, after, store.dictionary, first)
+        both, words = np.concatenate([keys, keys]), np.concatenate([before, pool.get(keys)])
+        frame = self._printer.frame(both, words, store.dictionary)
+        gone, come = np.split(self._printer.times(frame, words), 2)
+        return self._changes(frame, np.zeros_like(gone) if first else gone, come)
 
     def _merged(self, changes: Sequence[Delta]) -> tuple[Words, Words]:
         """Changes with each group once: it may have changed in several partitions."""
@@ -91,33 +97,26 @@ class Result:
         stop = None if self._finish.limit is None else self._finish.offset + self._finish.limit
         return self._printer.table(self._printer.items(frame), rows[self._finish.offset : stop])
 
-    def _changes(self, keys: Words, before: Words, after: Words, names: Dictionary, first: bool) -> Changes:
-        groups = len(keys)
-        words = np.concatenate([before, after])
-        frame = self._printer.frame(np.concatenate([keys, keys]), words, names)
-        times, items = self._printer.times(frame, words), self._printer.items(frame)
-        gone, come = times[:groups], times[groups:]
-        if first:
-            gone = np.zeros_like(gone)
-        kept = np.where(self._printer.alike(items, groups), np.minimum(gone, come), 0)
-        rows = np.repeat(np.arange(2 * groups), np.concatenate([gone - kept, come - kept]))
+    def _moves(self, old: Head | None, new: Head, names: Dictionary) -> Changes:
+        """From the first groups as they were to the first groups as they are."""
+        heads = [(half, head) for half, head in enumerate((old, new)) if head]
+        self._groups.clear()
+        for _, head in heads:
+            self._groups.upsert(head.keys, np.ones((len(head.keys), 1), np.int64))
+        keys = self._groups.keys
+        words = np.zeros((2, len(keys), self._pool.payload.width), np.int64)
+        times = np.zeros((2, len(keys)), np.int64)
+        for half, head in heads:
+            at = self._groups.probe(head.keys)
+            words[half, at], times[half, at] = head.words, head.times
+        moved = np.flatnonzero((words[0] != words[1]).any(axis=1) | (times[0] != times[1]))
+        frame = self._printer.frame(np.tile(keys[moved], (2, 1)), np.concatenate(words[:, moved]), names)
+        return self._changes(frame, *times[:, moved])
+
+    def _changes(self, frame: Frame, gone: Words, come: Words) -> Changes:
+        """Rows of the first half of a frame that went, and rows of the second, whose keys are the same, that came."""
+        items = self._printer.items(frame)
+        kept = np.where(self._printer.alike(items, len(gone)), np.minimum(gone, come), 0)
+        rows = np.repeat(np.arange(frame.rows), np.concatenate([gone - kept, come - kept]))
         table, cut = self._printer.table(items, rows), int((gone - kept).sum())
         return Changes(table.slice(0, cut), table.slice(cut))
-
-
-def _difference(old: pa.Table, new: pa.Table) -> Changes:
-    """Bag difference of two printed results."""
-    if old is new or old.equals(new):
-        return Changes(old.slice(0, 0), new.slice(0, 0))
-    names = old.column_names
-    numbered = [f"c{i}" for i in range(len(names))]
-    both = pa.concat_tables([old.rename_columns(numbered), new.rename_columns(numbered)])
-    sign = pa.array(np.concatenate([np.full(len(old), -1), np.ones(len(new), np.int64)]))
-    totals = both.append_column("n", sign).group_by(numbered, use_threads=False).aggregate([("n", "sum")])
-    counts = np.asarray(totals.column("n_sum"))
-    rows = totals.select(numbered).rename_columns(names)
-    everyone = np.arange(len(counts))
-    return Changes(
-        rows.take(pa.array(np.repeat(everyone, np.maximum(-counts, 0)))),
-        rows.take(pa.array(np.repeat(everyone, np.maximum(counts, 0)))),
-    )

@@ -6,11 +6,11 @@ are left than are printed is the whole result sorted again, and then more are ke
 the first ones are deleted again and again, a delete costs that root and not a scan.
 """
 
+from dataclasses import dataclass
 from math import isqrt
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from squallpy.base.rings import Payload, Ring
 from squallpy.runtime.kernels.pool import Pool
@@ -21,8 +21,24 @@ from squallpy.runtime.state.store import Store
 SPARE = 64  # groups known, at first, beyond those that are printed
 
 
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The first groups: keys, payloads, and how often they are printed."""
+
+    keys: Words
+    words: Words
+    times: Words
+
+    def same(self, other: "Head | None") -> bool:
+        """Does it print what another of the same store does?"""
+        return other is not None and all(
+            np.array_equal(a, b)
+            for a, b in ((self.keys, other.keys), (self.words, other.words), (self.times, other.times))
+        )
+
+
 class TopK:
-    """The printed rows of one store. What it remembers follows from the store's contents, so it need not be durable."""
+    """The printed groups of one store. What it remembers follows from the contents, so it need not be durable."""
 
     def __init__(self, printer: Printer, pool: str, key_width: int, offset: int, limit: int | None) -> None:
         self._printer, self._pool, self._offset, self._limit = printer, pool, offset, limit
@@ -30,17 +46,16 @@ class TopK:
         self._store: Store | None = None
         self._known = Pool(key_width, Payload((Ring.COUNT,)))
         self._bar: tuple[Words, Words] | None = None  # key and payload of the last known group when it became the bar
-        self.shown: pa.Table | None = None
-        self._head: tuple[Words, Words, Words] = (np.empty(0, np.int64),) * 3  # keys, payloads and times of `shown`
+        self._head: Head | None = None
 
-    def before(self, store: Store) -> pa.Table:
+    def before(self, store: Store) -> Head:
         """What is printed of a store that nothing has been added to since the last `after`."""
-        if self._store is not store or self.shown is None:
+        if self._store is not store or self._head is None:
             self._sort_all(store)
-        assert self.shown is not None
-        return self.shown
+        assert self._head is not None
+        return self._head
 
-    def after(self, store: Store, changed: Words) -> pa.Table:
+    def after(self, store: Store, changed: Words) -> Head:
         """What is printed of the store after the groups `changed`, each named once, have changed."""
         if self._limit is None or self._store is not store:
             self._sort_all(store)
@@ -49,8 +64,8 @@ class TopK:
             near = known | self._near(store, changed)
             if near.any():
                 self._sort_known(store, np.concatenate([self._known.keys, changed[near & ~known]]))
-        assert self.shown is not None
-        return self.shown
+        assert self._head is not None
+        return self._head
 
     def _near(self, store: Store, keys: Words) -> Any:
         """Which groups may sort before the bar."""
@@ -90,7 +105,7 @@ class TopK:
         rows = rows[self._printer.order(frame, rows)]
         self._bar = None
         if self._store is not store:
-            self.shown = None  # its strings may have other numbers
+            self._head = None  # its strings may have other numbers
         self._remember(store, keys[rows], words[rows], times[rows])
 
     def _remember(self, store: Store, keys: Words, words: Words, times: Words) -> None:
@@ -102,8 +117,8 @@ class TopK:
         self._known.clear()
         self._known.upsert(keys, np.ones((len(keys), 1), np.int64))
         stop = None if self._limit is None else self._wanted  # each group is printed at least once
-        head = keys[:stop], words[:stop], times[:stop]
-        if self.shown is None or not all(map(np.array_equal, head, self._head)):
-            frame = self._printer.frame(head[0], head[1], store.dictionary)
-            printed = np.repeat(np.arange(len(head[0])), head[2])[self._offset : stop]
-            self._head, self.shown = head, self._printer.table(self._printer.items(frame), printed)
+        ends = np.cumsum(times[:stop])
+        bounds = np.clip([ends - times[:stop], ends], self._offset, stop)
+        head = Head(keys[:stop], words[:stop], bounds[1] - bounds[0])
+        if not head.same(self._head):
+            self._head = head
