@@ -73,20 +73,21 @@ class Extremes:
         old = state.get(groups)
         new = self._advance(store, keys, before, groups, old)
         state.upsert(groups, new - old)
-        gone, come = (old[:, 0] != 0).astype(np.int64), (new[:, 0] != 0).astype(np.int64)
+        payloads, both = np.concatenate([old, new]), np.concatenate([groups, groups])
+        times = (payloads[:, 0] != 0).astype(np.int64)
         if single:
-            gone, come = np.full(1, int(begun(store))), np.ones(1, np.int64)
+            times[:] = int(begun(store)), 1
+        times[: len(groups)] *= -1
 
-        def field(name: str, payloads: Words) -> Vec:
+        def field(name: str) -> Vec:
             column = self._fields[name]
             if column.id in self._places:
-                vec = decode(np.ascontiguousarray(groups[:, self._places[column.id]]), column, store.dictionary)
+                codes = np.ascontiguousarray(both[:, self._places[column.id]])
             else:
                 codes = np.where(payloads[:, 0] == 0, self._null, payloads[:, self._lanes[column.id]])
-                vec = decode(codes, column, store.dictionary)
-            return full(vec, column.type, len(groups))
+            return full(decode(codes, column, store.dictionary), column.type, len(codes))
 
-        return self._rows(gone, come, lambda name: (field(name, old), field(name, new)), store.dictionary)
+        return self._rows(times, field, store.dictionary)
 
     def _advance(self, store: Store, keys: Words, before: Words, groups: Words, old: Words) -> Words:
         """How many values each group has now, and its extremes; all 0 for one that has none left."""

@@ -73,10 +73,9 @@ class Grouping:
     ) -> tuple[Words, Words]:
         """Keys (behind the `target` of each, if there is one) and payloads of `rows` tuples; `read` gives fields.
 
-        `batch`: they are those of a record batch, which a program can read.
+        `batch`: they are those of a record batch.
         """
-        runner = self._runners[mult is not None] if batch else None
-        found = self._run(runner, batch, read, target, names) if runner and batch else None
+        found = self._run(rows, read, mult, target, names, batch)
         keys, words = found or self._evaluate(rows, read, mult, target, names)
         self._scratch.clear()
         self._scratch.upsert(keys, words)
@@ -105,18 +104,31 @@ class Grouping:
         return Runner(coder.program(), self._scratch.key_width, self._payload.width)
 
     def _run(
-        self, runner: Runner, batch: Batch, read: Callable[[str], Vec], target: Words | None, names: Dictionary
+        self,
+        rows: int,
+        read: Callable[[str], Vec],
+        mult: Words | None,
+        target: Words | None,
+        names: Dictionary,
+        batch: Batch | None,
     ) -> tuple[Words, Words] | None:
-        """What the program makes of a batch; keys that are texts are numbered here."""
-        found = runner(batch, lambda: Frame(batch.rows, {}, lambda id: read(self._fields[id])))
+        """What the program makes of the rows; keys that are texts are numbered here."""
+        runner = self._runners[mult is not None]
+        if runner is None:
+            return None
+        if batch:
+            found = runner.over_batch(batch, lambda: self._frame(rows, read, None))
+        else:
+            found = runner.over_vectors(
+                rows, lambda name: Vec(mult) if name == MULT else read(name), lambda: self._frame(rows, read, None)
+            )
         if found is None:
             return None
         keys, words, kept = found
         if target is not None:
             keys[:, 0] = target[kept]
         if self._texts:
-            chosen = None if len(kept) == batch.rows else kept
-            frame = self._frame(len(kept), read, chosen)
+            frame = self._frame(len(kept), read, None if len(kept) == rows else kept)
             for i, type, function in self._texts:
                 keys[:, i] = encode(function(frame), type, len(kept), names)
         return keys, words

@@ -63,13 +63,13 @@ class Intervals:
         state.upsert(old, np.full((len(old), 1), -1))
         state.upsert(new, np.ones((len(new), 1), np.int64))
 
-        def field(name: str, keys: Words) -> Vec:
-            at, column = self._ends[name]
-            return full(decode(np.ascontiguousarray(keys[:, at]), column, store.dictionary), column.type, len(keys))
-
         rows = np.concatenate([old, new])
-        gone = np.repeat([1, 0], [len(old), len(new)])
-        return self._rows(gone, 1 - gone, lambda name: (field(name, rows),) * 2, store.dictionary)
+
+        def field(name: str) -> Vec:
+            at, column = self._ends[name]
+            return full(decode(np.ascontiguousarray(rows[:, at]), column, store.dictionary), column.type, len(rows))
+
+        return self._rows(np.repeat([-1, 1], [len(old), len(new)]), field, store.dictionary)
 
     def _find(self, store: Store) -> Words:
         """The intervals of now: their ends, NULL for none, in order."""

@@ -13,7 +13,7 @@ import numpy as np
 from squallpy.base.rings import Payload, Ring
 from squallpy.physical.plan import Feed, Nested, Plan, PoolPlan
 from squallpy.runtime.deltas import Delta
-from squallpy.runtime.evaluate.vector import Vec, joined
+from squallpy.runtime.evaluate.vector import Vec, take
 from squallpy.runtime.grouping import Grouping
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.pool import Pool
@@ -90,14 +90,11 @@ class Aggregates:
             keys, before = np.empty((1, 0), np.int64), np.zeros((1, before.shape[1]), np.int64)
         if not len(keys):
             return {}
-        after = store[self._source].get(keys)
-        old = self._printer.frame(keys, before, store.dictionary)
-        new = self._printer.frame(keys, after, store.dictionary)
-        gone, come = self._printer.times(old, before), self._printer.times(new, after)
-        if self._finish.single and not begun(store):
-            gone = np.zeros_like(gone)
-        item = self._printer.item
-        return self._rows(gone, come, lambda name: (item(name, old), item(name, new)), store.dictionary)
+        words = np.concatenate([before, store[self._source].get(keys)])
+        frame = self._printer.frame(np.concatenate([keys, keys]), words, store.dictionary)
+        times = self._printer.times(frame, words)
+        times[: len(keys)] *= 0 if self._finish.single and not begun(store) else -1
+        return self._rows(times, lambda name: self._printer.item(name, frame), store.dictionary)
 
 
 class RowDeltas:
@@ -106,19 +103,12 @@ class RowDeltas:
     def __init__(self, feed: Feed) -> None:
         self._groupings = [Grouping(delta, payload) for delta, payload in zip(feed.deltas, feed.payloads, strict=True)]
 
-    def __call__(
-        self, gone: Words, come: Words, fields: Callable[[str], tuple[Vec, Vec]], names: Dictionary
-    ) -> dict[str, Delta]:
-        """How often each row went and came, and its fields before and after."""
-        mult = np.concatenate([-gone, come])
-        chosen = np.flatnonzero(mult)
-
-        def read(name: str) -> Vec:
-            return joined(*fields(name), chosen)
-
+    def __call__(self, times: Words, field: Callable[[str], Vec], names: Dictionary) -> dict[str, Delta]:
+        """How often each row came, or, below 0, went; `field` has its fields."""
+        chosen = np.flatnonzero(times)
         out = {}
         for grouping in self._groupings:
-            delta = Delta(grouping.name, *grouping(len(chosen), read, mult[chosen], None, names))
-            if len(delta.keys):
-                out[grouping.name] = delta
+            keys, words = grouping(len(chosen), lambda name: take(field(name), chosen), times[chosen], None, names)
+            if len(keys):
+                out[grouping.name] = Delta(grouping.name, keys, words)
         return out

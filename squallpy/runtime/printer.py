@@ -108,13 +108,14 @@ class Printer:
         near = np.asarray(values >= values[-1] if down else values <= values[-1], bool)
         return near if valid is None else near | ~valid
 
-    def order(self, frame: Frame, rows: Words) -> Any:
+    def order(self, keys: Words, frame: Frame, rows: Words) -> Any:
         """A permutation of `rows` by ORDER BY, then by their keys, so that equal rows have one order too; stable."""
         ranks: list[Any] = []
         for function, type, down, nulls_first in self._order:
             ranks += _ranks(take(full(function(frame), type, frame.rows), rows), type, down, nulls_first)
         order = _sorted(ranks, len(rows))
-        apart = np.zeros(max(0, len(rows) - 1), bool)
+        groups = keys[rows[order]]
+        apart = (groups[1:] == groups[:-1]).all(axis=1)  # of a group with itself, the keys have nothing to say
         for rank in ranks:
             apart |= rank[order[1:]] != rank[order[:-1]]
         if apart.all():

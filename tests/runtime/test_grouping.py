@@ -12,7 +12,7 @@ from squallpy.logical.bind import compile_script
 from squallpy.maintain.relational.lower import lower
 from squallpy.maintain.relational.materialise import materialise
 from squallpy.physical.place import place
-from squallpy.runtime.evaluate.vector import Vec, arrow_type, to_arrow
+from squallpy.runtime.evaluate.vector import Vec, arrow_type, from_arrow, to_arrow
 from squallpy.runtime.feed import Feeder
 from squallpy.runtime.kernels.dictionary import Dictionary
 
@@ -119,6 +119,23 @@ def differential_programs_and_vectors(sql: str, op: bool) -> None:
     for seed in range(12):
         table = batch((1, 30, 300, 1000)[seed % 4], Random(seed), op, far=seed % 3)
         assert outcome(fast, table) == outcome(slow, table), seed
+
+
+@pytest.mark.parametrize("sql", CODED)
+def differential_programs_over_vectors(sql: str) -> None:
+    fast, slow = feeders(sql, True)
+    for seed in range(12):
+        table = batch((1, 30, 300, 1000)[seed % 4], Random(seed), True, far=seed % 3)
+        mult = np.asarray(table.column("__mult"))
+        fields = {f.name: from_arrow(table.column(f.name), f.type) for f in FIELDS}
+        found = []
+        for grouping in (fast._groups[0], slow._groups[0]):
+            try:
+                out = grouping(len(table), fields.__getitem__, mult, None, Dictionary())
+                found.append([m.tolist() for m in out])
+            except SquallError as error:
+                found.append(str(error))
+        assert found[0] == found[1], seed
 
 
 def oracle_a_program_answers_where_everything_has_room() -> None:

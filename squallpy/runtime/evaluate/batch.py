@@ -1,4 +1,4 @@
-"""Programs run over record batches, whose memory the kernel reads as it is."""
+"""Programs run over record batches, or over vectors, whose memory the kernel reads as it is."""
 
 import ctypes
 from collections.abc import Callable
@@ -7,24 +7,27 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from squallpy.runtime.evaluate.coded import Program
-from squallpy.runtime.evaluate.vector import Frame
+from squallpy.base.types import Kind
+from squallpy.runtime.evaluate.coded import Computed, Program
+from squallpy.runtime.evaluate.vector import Frame, Vec
 from squallpy.runtime.kernels import expressions as op
 from squallpy.runtime.kernels.storage import Words
 
 _pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _pointer.restype, _pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
 
-_FORMATS = {
-    pa.lib.Type_BOOL: op.BITS,
-    pa.lib.Type_INT64: op.WORDS,
-    pa.lib.Type_TIMESTAMP: op.WORDS,
-    pa.lib.Type_DOUBLE: op.WORDS,
-    pa.lib.Type_DATE32: op.HALVES,
-    pa.lib.Type_DECIMAL128: op.DECIMALS,
-    pa.lib.Type_STRING: op.TEXTS,
-    pa.lib.Type_LARGE_STRING: op.LONG_TEXTS,
+_FORMATS = {  # how a kernel reads Arrow's types, by kind of ours
+    Kind.BOOLEAN: {pa.lib.Type_BOOL: op.BITS},
+    Kind.DATE: {pa.lib.Type_DATE32: op.HALVES},
+    Kind.TIMESTAMP: {pa.lib.Type_TIMESTAMP: op.WORDS},
+    Kind.INT: {pa.lib.Type_INT64: op.WORDS},
+    Kind.BIGINT: {pa.lib.Type_INT64: op.WORDS},
+    Kind.DECIMAL: {pa.lib.Type_DECIMAL128: op.DECIMALS},
+    Kind.DOUBLE: {pa.lib.Type_DOUBLE: op.WORDS},
+    Kind.VARCHAR: {pa.lib.Type_STRING: op.TEXTS, pa.lib.Type_LARGE_STRING: op.LONG_TEXTS},
 }
+
+Found = tuple[Words, Words, Words]
 
 
 class Batch:
@@ -37,41 +40,66 @@ class Batch:
 
 
 class Runner:
-    """A program made runnable. Not shared between threads: it reuses its scratch."""
+    """A program made runnable. Not shared between threads: it reuses its scratch.
+
+    What it answers with are keys, payloads and numbers of the rows that are left; None where only slower ways have an
+    answer.
+    """
 
     def __init__(self, program: Program, key_width: int, payload_width: int) -> None:
         self._program, self._widths = program, (key_width, payload_width)
-        self._computed = [(c, source) for c, source in enumerate(program.sources) if not isinstance(source, str)]
         self._columns = np.zeros((len(program.sources), op.COLUMN), np.int64)
+        self._columns[:, op.CHILD] = -1
+        self._columns[:, op.FORMAT] = [op.FLAGS if t.kind is Kind.BOOLEAN else op.WORDS for t in program.types]
+        self._computed = [(c, source) for c, source in enumerate(program.sources) if isinstance(source, Computed)]
         self._scratch = np.empty(op.scratch_words(program.registers), np.int64)
         self._schema: pa.Schema | None = None
         self._readable = False
 
-    def __call__(self, batch: Batch, frame: Callable[[], Frame]) -> tuple[Words, Words, Words] | None:
-        """Keys, payloads and numbers of the rows that are left; None where only slower ways have an answer."""
+    def over_batch(self, batch: Batch, frame: Callable[[], Frame]) -> Found | None:
+        """Run over a record batch, of which `frame` has the fields."""
         if self._schema is None or not self._schema.equals(batch.schema):
             self._schema, self._readable = batch.schema, self._find(batch.schema)
         if not self._readable:
             return None
-        computed = [(c, *source(frame())) for c, source in self._computed]  # NB: holds the memory until the end
-        for c, values, valid in computed:
-            self._columns[c, op.VALUES] = _address(values)
-            self._columns[c, op.VALID] = 0 if valid is None else _address(valid)
-        keys, words = (np.empty((batch.rows, width), np.int64) for width in self._widths)
-        kept = np.empty(batch.rows, np.int64)
-        program = self._program
-        left = op.run_program(program.code, self._columns, batch.address, batch.rows, self._scratch, keys, words, kept)
+        held = [self._give(c, source(frame())) for c, source in self._computed]
+        return self._run(batch.rows, batch.address) if all(held) else None
+
+    def over_vectors(self, rows: int, read: Callable[[str], Vec], frame: Callable[[], Frame]) -> Found | None:
+        """Run over vectors; `read` gives fields."""
+        held = []
+        for c, source in enumerate(self._program.sources):
+            vec = source(frame()) if isinstance(source, Computed) else read(source)
+            held.append(self._give(c, vec))
+            if not held[-1]:
+                return None
+        return self._run(rows, 0)
+
+    def _run(self, rows: int, address: int) -> Found | None:
+        keys, words = (np.empty((rows, width), np.int64) for width in self._widths)
+        kept = np.empty(rows, np.int64)
+        left = op.run_program(self._program.code, self._columns, address, rows, self._scratch, keys, words, kept)
         return None if left < 0 else (keys[:left], words[:left], kept[:left])
+
+    def _give(self, c: int, vec: Vec) -> Vec | None:
+        """Let a column be a vector: what holds its memory; None if it is not as programs read it."""
+        if not isinstance(vec.values, np.ndarray) or vec.values.dtype == object:
+            return None
+        values = np.ascontiguousarray(vec.values)
+        valid = None if vec.valid is None else np.ascontiguousarray(vec.valid)
+        self._columns[c, op.VALUES] = _address(values)
+        self._columns[c, op.VALID] = 0 if valid is None else _address(valid)
+        return Vec(values, valid)
 
     def _find(self, schema: pa.Schema) -> bool:
         """Note where in a batch the fields are; False if one is not as programs read it."""
-        for c, (source, format) in enumerate(zip(self._program.sources, self._program.formats, strict=True)):
-            child = schema.get_field_index(source) if isinstance(source, str) else -1
-            if child >= 0:
-                found = _FORMATS.get(schema.types[child].id, -1)
-                if found != format and (found, format) != (op.LONG_TEXTS, op.TEXTS):
-                    return False
-                format = found
+        for c, (source, type) in enumerate(zip(self._program.sources, self._program.types, strict=True)):
+            if isinstance(source, Computed):
+                continue
+            child = schema.get_field_index(source)
+            format = _FORMATS[type.kind].get(schema.types[child].id) if child >= 0 else None
+            if format is None:
+                return False
             self._columns[c, [op.FORMAT, op.CHILD]] = format, child
         return True
 

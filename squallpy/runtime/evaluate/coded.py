@@ -17,7 +17,7 @@ from squallpy.logical.expressions import Call, Case, Cast, Column, Expr, Literal
 from squallpy.runtime.evaluate.compiled import COMPARISONS, Function, compiled
 from squallpy.runtime.evaluate.dates import DAY
 from squallpy.runtime.evaluate.numbers import LIMIT, digits_bound
-from squallpy.runtime.evaluate.vector import Frame, full
+from squallpy.runtime.evaluate.vector import Frame, Vec, full
 from squallpy.runtime.kernels import expressions as op
 from squallpy.runtime.kernels.storage import Words
 
@@ -28,7 +28,6 @@ _ARITHMETIC |= {"add_days": op.ADD, "add_micros": op.ADD, "days_between": op.SUB
 _PARTS = ("extract_year", "extract_month", "extract_day")
 _TEXT_FUNCTIONS = {"like", "startswith", "endswith", "contains", "substring", "upper", "lower", "length", "||"}
 _TEXT_FUNCTIONS |= {*COMPARISONS, "in", "and", "or", "not", "is_null"}
-_FORMATS = {Kind.BOOLEAN: op.BITS, Kind.DATE: op.HALVES, Kind.DECIMAL: op.DECIMALS, Kind.VARCHAR: op.TEXTS}
 _FEW = 8  # texts of a list that are compared one by one
 
 
@@ -43,10 +42,9 @@ class Computed:
     expr: Expr
     function: Function
 
-    def __call__(self, frame: Frame) -> tuple[Words, Words | None]:
-        """Its values and their validity, in memory."""
-        values, valid = full(self.function(frame), self.expr.type, frame.rows)
-        return np.ascontiguousarray(values), None if valid is None else np.ascontiguousarray(valid)
+    def __call__(self, frame: Frame) -> Vec:
+        """Its values, given those of fields."""
+        return full(self.function(frame), self.expr.type, frame.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +53,7 @@ class Program:
 
     code: Words
     sources: tuple[str | Computed, ...]
-    formats: tuple[int, ...]
+    types: tuple[Type, ...]
     registers: int
     texts: tuple[bytes, ...]  # the code has their addresses
 
@@ -67,7 +65,7 @@ class Coder:
     fields: dict[int, str]
     _code: list[int] = field(default_factory=list)
     _sources: list[str | Computed] = field(default_factory=list)
-    _formats: list[int] = field(default_factory=list)
+    _types: list[Type] = field(default_factory=list)
     _texts: list[bytes] = field(default_factory=list)
     _registers: dict[Expr, int] = field(default_factory=dict)  # what has been evaluated
     _assigned: dict[int, int] = field(default_factory=dict)  # variables
@@ -76,7 +74,7 @@ class Coder:
 
     def program(self) -> Program:
         code = np.array(self._code, np.int64)
-        return Program(code, tuple(self._sources), tuple(self._formats), self._count, tuple(self._texts))
+        return Program(code, tuple(self._sources), tuple(self._types), self._count, tuple(self._texts))
 
     def assign(self, variable: Column, value: Expr) -> None:
         """A variable from here on stands for a value."""
@@ -171,7 +169,7 @@ class Coder:
             raise Unknown(call)
         source = Computed(expr, compiled(expr))
         self._sources.append(source)
-        self._formats.append(op.FLAGS if call.type.kind is Kind.BOOLEAN else op.WORDS)
+        self._types.append(call.type)
         return self._fill(op.LOAD, len(self._sources) - 1)
 
     def _cast(self, register: int, source: Type, target: Type) -> int:
@@ -209,7 +207,7 @@ class Coder:
     def _column(self, name: str, type: Type) -> int:
         if name not in self._sources:
             self._sources.append(name)
-            self._formats.append(_FORMATS.get(type.kind, op.WORDS))
+            self._types.append(type)
         return self._sources.index(name)
 
     def _fill(self, operation: int, *operands: int) -> int:

@@ -145,16 +145,3 @@ def take(vec: Vec, chosen: Any) -> Vec:
     elif np.ndim(values):
         values = values[chosen]
     return Vec(values, valid[chosen] if np.ndim(valid) else valid)
-
-
-def joined(above: Vec, below: Vec, chosen: Any) -> Vec:
-    """Chosen rows of one full vector on top of another."""
-    if isinstance(above.values, pa.Array | pa.ChunkedArray):
-        parts = [part.combine_chunks() if isinstance(part, pa.ChunkedArray) else part for part in (above[0], below[0])]
-        values = pa.concat_arrays([part.cast(pa.string()) for part in parts])
-    else:
-        values = np.concatenate([above.values, below.values])
-    valid = None
-    if above.valid is not None or below.valid is not None:
-        valid = np.concatenate([np.ones(len(v.values), bool) if v.valid is None else v.valid for v in (above, below)])
-    return take(Vec(values, valid), chosen)
