@@ -32,14 +32,13 @@ class Input:
     sources: Mapping[str, Source]
     replay: Replay
 
-    def share(self, relation: str, stream: bool, batch: int, split: int, splits: int) -> tuple[int, int]:
-        """The rows of a relation that one of `splits` tasks reads in a batch; static tables come with batch 0."""
-        if stream:
-            start, stop = self.replay.ranges(batch)[relation]
-        else:
-            start, stop = 0, self.sources[relation].rows if batch == 0 else 0
-        rows = stop - start
-        return start + rows * split // splits, start + rows * (split + 1) // splits
+    def shares(self, batch: int, split: int, splits: int) -> dict[str, tuple[int, int]]:
+        """The rows of each relation that one of `splits` tasks reads in a batch; static tables come with batch 0."""
+        tables = {} if batch else {name: (0, source.rows) for name, source in self.sources.items()}
+        return {
+            name: (start + (stop - start) * split // splits, start + (stop - start) * (split + 1) // splits)
+            for name, (start, stop) in (tables | self.replay.ranges(batch)).items()
+        }
 
 
 class Sender:
@@ -56,9 +55,10 @@ class Sender:
         """The deltas of a share of the batch, and what was read."""
         out: list[tuple[int | None, Delta]] = []
         stats: Stats = {"tuples": 0, "skipped": 0}
+        shares = self._input.shares(batch, split, splits)
         for feeder in self._feeders:
             relation = feeder.feed.relation
-            start, stop = self._input.share(relation.name, relation.stream, batch, split, splits)
+            start, stop = shares.get(relation.name, (0, 0))
             if start < stop:
                 table = self._input.sources[relation.name].read(start, stop, feeder.feed.fields)
                 stats["tuples"] += stop - start
