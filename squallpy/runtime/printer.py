@@ -1,7 +1,7 @@
 """From the keys and payloads of the result view to printed columns: measures, HAVING, the SELECT list, ORDER BY."""
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, reduce
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,14 @@ from squallpy.runtime.kernels.storage import Words
 _Terms = tuple[tuple[int, int], ...]  # of a sum: coefficients and lanes
 
 
+class Groups(Frame):
+    """Groups as a frame: key columns and measures; `pick` gives some of them."""
+
+    def __init__(self, keys: Words, load: Callable[[int], Vec], pick: Callable[[Words], "Groups"]) -> None:
+        super().__init__(len(keys), {}, load)
+        self.keys, self.pick = keys, pick
+
+
 class Printer:
     """From keys and payloads to printed columns."""
 
@@ -36,10 +44,10 @@ class Printer:
         self._items = [(compiled(e), e.type) for _, e in finish.items]
         self._order = [(compiled(e), e.type, down, nulls) for e, down, nulls in finish.order]
         measures = {m.column.id for m in finish.measures}
-        self._measured = [any(c.id in measures for c in columns(e)) for _, e in finish.items]
+        self._measured = {i for i, (_, e) in enumerate(finish.items) if any(c.id in measures for c in columns(e))}
         self.schema = pa.schema([(name, arrow_type(e.type)) for name, e in finish.items])
 
-    def frame(self, keys: Words, words: Words, names: Dictionary) -> Frame:
+    def frame(self, keys: Words, words: Words, names: Dictionary) -> Groups:
         """Key columns and measures."""
         places = {k.id: i for i, k in enumerate(self._keys)}
         measures = {m.column.id: m for m in self._finish.measures}
@@ -50,7 +58,7 @@ class Printer:
                 return decode(np.ascontiguousarray(keys[:, places[id]]), self._keys[places[id]], names)
             return self._measure(measures[id], total)
 
-        return Frame(len(keys), {}, load)
+        return Groups(keys, load, lambda rows: self.frame(keys[rows], words[rows], names))
 
     def count(self, words: Words) -> Words:
         """How many rows each group has."""
@@ -79,22 +87,28 @@ class Printer:
         function, type = self._items[self.schema.get_field_index(name)]
         return full(function(frame), type, frame.rows)
 
-    def items(self, frame: Frame) -> list[Vec]:
-        """The printed columns."""
-        return [full(f(frame), type, frame.rows) for f, type in self._items]
+    def table(self, frame: Frame) -> pa.Table:
+        """The printed rows of a frame."""
+        return self._printed([full(f(frame), type, frame.rows) for f, type in self._items])
 
-    def table(self, items: list[Vec], rows: Words) -> pa.Table:
-        """Printed rows by their numbers."""
-        columns = [to_arrow(take(v, rows), type, len(rows)) for v, (_, type) in zip(items, self._items, strict=True)]
+    def changes(self, frame: Groups, gone: Words, come: Words) -> tuple[pa.Table, pa.Table]:
+        """Rows that went, and that came: how often each group was printed, and is, which stands in the first half of a
+        frame as it was, and in the second as it is. What depends on keys alone is looked at where it is printed."""
+        items = list(enumerate(self._items))
+        measured = {i: full(f(frame), type, frame.rows) for i, (f, type) in items if i in self._measured}
+        same = reduce(np.logical_and, (_alike(vec, len(gone)) for vec in measured.values()), np.ones(len(gone), bool))
+        kept = np.where(same, np.minimum(gone, come), 0)
+        rows = np.repeat(np.arange(frame.rows), np.concatenate([gone - kept, come - kept]))
+        some = frame.pick(rows)
+        table = self._printed(
+            [take(measured[i], rows) if i in measured else full(f(some), type, some.rows) for i, (f, type) in items]
+        )
+        cut = int((gone - kept).sum())
+        return table.slice(0, cut), table.slice(cut)
+
+    def _printed(self, items: list[Vec]) -> pa.Table:
+        columns = [to_arrow(vec, type, len(vec.values)) for vec, (_, type) in zip(items, self._items, strict=True)]
         return pa.Table.from_arrays(columns, schema=self.schema)
-
-    def alike(self, items: list[Vec], half: int) -> Any:
-        """Which of the first half of the rows print as those of the second, whose keys are the same."""
-        same = np.ones(half, bool)
-        for (values, valid), measured in zip(items, self._measured, strict=True):
-            if measured:
-                same &= _alike(values, valid, half)
-        return same
 
     def not_after_last(self, frame: Frame) -> Any:
         """Rows that may sort before the last or with it, by the first ORDER BY key alone: a filter before the sort."""
@@ -108,13 +122,13 @@ class Printer:
         near = np.asarray(values >= values[-1] if down else values <= values[-1], bool)
         return near if valid is None else near | ~valid
 
-    def order(self, keys: Words, frame: Frame, rows: Words) -> Any:
+    def order(self, frame: Groups, rows: Words) -> Any:
         """A permutation of `rows` by ORDER BY, then by their keys, so that equal rows have one order too; stable."""
         ranks: list[Any] = []
         for function, type, down, nulls_first in self._order:
             ranks += _ranks(take(full(function(frame), type, frame.rows), rows), type, down, nulls_first)
         order = _sorted(ranks, len(rows))
-        groups = keys[rows[order]]
+        groups = frame.keys[rows[order]]
         apart = (groups[1:] == groups[:-1]).all(axis=1)  # of a group with itself, the keys have nothing to say
         for rank in ranks:
             apart |= rank[order[1:]] != rank[order[:-1]]
@@ -164,8 +178,9 @@ def _ranks(vec: Vec, type: Type, down: bool = False, nulls_first: bool = False) 
     return [vec.valid if nulls_first else ~vec.valid, np.where(vec.valid, rank, 0)]
 
 
-def _alike(values: Any, valid: Any, half: int) -> Any:
+def _alike(vec: Vec, half: int) -> Any:
     """Which values of the first half are those of the second: NULL is NULL, and NaN is NaN."""
+    values, valid = vec
     if isinstance(values, pa.Array | pa.ChunkedArray):
         equal = np.asarray(pc.fill_null(pc.equal(values.slice(0, half), values.slice(half)), False))
     else:

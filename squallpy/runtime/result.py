@@ -13,7 +13,6 @@ from squallpy.base.rings import Payload, Ring
 from squallpy.maintain.program import RESULT
 from squallpy.physical.plan import Plan
 from squallpy.runtime.deltas import Delta
-from squallpy.runtime.evaluate.vector import Frame
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.storage import Words
@@ -70,10 +69,11 @@ class Result:
             return self._nothing if new is old else self._moves(old, new, store.dictionary)
         before = pool.get(keys)
         pool.upsert(keys, words)
-        both, words = np.concatenate([keys, keys]), np.concatenate([before, pool.get(keys)])
-        frame = self._printer.frame(both, words, store.dictionary)
+        words = np.concatenate([before, pool.get(keys)])
+        frame = self._printer.frame(np.concatenate([keys, keys]), words, store.dictionary)
         gone, come = np.split(self._printer.times(frame, words), 2)
-        return self._changes(frame, np.zeros_like(gone) if first else gone, come)
+        gone = np.zeros_like(gone) if first else gone
+        return Changes(*self._printer.changes(frame, gone, come))
 
     def _merged(self, changes: Sequence[Delta]) -> tuple[Words, Words]:
         """Changes with each group once: it may have changed in several partitions."""
@@ -93,9 +93,10 @@ class Result:
         times = self._printer.times(frame, words)
         rows = np.repeat(np.arange(len(keys)), times)
         if self._finish.order or self._top:
-            rows = rows[self._printer.order(keys, frame, rows)]
+            rows = rows[self._printer.order(frame, rows)]
         stop = None if self._finish.limit is None else self._finish.offset + self._finish.limit
-        return self._printer.table(self._printer.items(frame), rows[self._finish.offset : stop])
+        rows = rows[self._finish.offset : stop]
+        return self._printer.table(frame.pick(rows))
 
     def _moves(self, old: Head | None, new: Head, names: Dictionary) -> Changes:
         """From the first groups as they were to the first groups as they are."""
@@ -111,12 +112,4 @@ class Result:
             words[half, at], times[half, at] = head.words, head.times
         moved = np.flatnonzero((words[0] != words[1]).any(axis=1) | (times[0] != times[1]))
         frame = self._printer.frame(np.tile(keys[moved], (2, 1)), np.concatenate(words[:, moved]), names)
-        return self._changes(frame, *times[:, moved])
-
-    def _changes(self, frame: Frame, gone: Words, come: Words) -> Changes:
-        """Rows of the first half of a frame that went, and rows of the second, whose keys are the same, that came."""
-        items = self._printer.items(frame)
-        kept = np.where(self._printer.alike(items, len(gone)), np.minimum(gone, come), 0)
-        rows = np.repeat(np.arange(frame.rows), np.concatenate([gone - kept, come - kept]))
-        table, cut = self._printer.table(items, rows), int((gone - kept).sum())
-        return Changes(table.slice(0, cut), table.slice(cut))
+        return Changes(*self._printer.changes(frame, times[0, moved], times[1, moved]))

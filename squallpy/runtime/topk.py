@@ -88,7 +88,7 @@ class TopK:
         if self._bar:
             times[-1] = 1
         rows = np.flatnonzero(times)
-        rows = rows[self._printer.order(keys, frame, rows)]
+        rows = rows[self._printer.order(frame, rows)]
         if self._bar:  # NB: the sort is stable and the bar comes last, so its own group, unchanged, stays before it
             rows = rows[: int(np.flatnonzero(rows == len(keys) - 1)[0])]
             if times[rows].sum() < self._wanted:
@@ -102,7 +102,7 @@ class TopK:
         frame = self._printer.frame(keys, words, store.dictionary)
         times = self._printer.times(frame, words)
         rows = np.flatnonzero(times)
-        rows = rows[self._printer.order(keys, frame, rows)]
+        rows = rows[self._printer.order(frame, rows)]
         self._bar = None
         if self._store is not store:
             self._head = None  # its strings may have other numbers

@@ -106,7 +106,7 @@ def to_arrow(vec: Vec, type: Type, rows: int) -> pa.Array:
     match type.kind:
         case Kind.VARCHAR:
             if nulls is None:
-                return values.cast(kind)
+                return values if values.type == kind else values.cast(kind)
             return pa.compute.if_else(pa.array(valid), values, pa.scalar(None, values.type)).cast(kind)
         case Kind.DECIMAL:
             from squallpy.base.rings import Ring
