@@ -133,25 +133,22 @@ class Grouping:
                 keys[:, i] = encode(function(frame), type, len(kept), names)
         return keys, words
 
-    def _frame(self, rows: int, read: Callable[[str], Vec], chosen: Any) -> Frame:
-        """Fields of chosen rows (None: of all)."""
+    def _frame(
+        self, rows: int, read: Callable[[str], Vec], chosen: Any, columns: dict[int, Vec] | None = None
+    ) -> Frame:
+        """Fields of chosen rows (None: of all), and columns that are there."""
 
         def load(id: int) -> Vec:
             vec = read(self._fields[id])
             return vec if chosen is None else take(vec, chosen)
 
-        return Frame(rows, {}, load)
+        return Frame(rows, columns or {}, load)
 
     def _evaluate(
         self, rows: int, read: Callable[[str], Vec], mult: Words | None, target: Words | None, names: Dictionary
     ) -> tuple[Words, Words]:
         chosen: Any = None
-
-        def load(id: int) -> Vec:
-            vec = read(self._fields[id])
-            return vec if chosen is None else take(vec, chosen)
-
-        frame = Frame(rows, {}, load)
+        frame = self._frame(rows, read, None)
         mask: Any = None
         at = 0
         while at < len(self._steps) and self._steps[at][0] is None:  # predicates over fields, before anything is copied
@@ -161,7 +158,7 @@ class Grouping:
         if mask is not None and not np.all(mask):
             chosen = np.flatnonzero(np.broadcast_to(mask, rows))
             rows = len(chosen)
-            frame = Frame(rows, {}, load)
+            frame = self._frame(rows, read, chosen)
             mult = None if mult is None else mult[chosen]
             target = None if target is None else target[chosen]
         for variable, function in self._steps[at:]:
@@ -172,7 +169,7 @@ class Grouping:
             if len(kept) < rows:
                 chosen = kept if chosen is None else chosen[kept]
                 rows = len(kept)
-                frame = Frame(rows, {id: take(vec, kept) for id, vec in frame._columns.items()}, load)
+                frame = self._frame(rows, read, chosen, {id: take(vec, kept) for id, vec in frame._columns.items()})
                 mult = None if mult is None else mult[kept]
                 target = None if target is None else target[kept]
         keys = np.empty((rows, len(self._keys) + self._routed), np.int64)

@@ -49,8 +49,6 @@ class Runner:
     def __init__(self, program: Program, key_width: int, payload_width: int) -> None:
         self._program, self._widths = program, (key_width, payload_width)
         self._columns = np.zeros((len(program.sources), op.COLUMN), np.int64)
-        self._columns[:, op.CHILD] = -1
-        self._columns[:, op.FORMAT] = [op.FLAGS if t.kind is Kind.BOOLEAN else op.WORDS for t in program.types]
         self._computed = [(c, source) for c, source in enumerate(program.sources) if isinstance(source, Computed)]
         self._scratch = np.empty(op.scratch_words(program.registers), np.int64)
         self._schema: pa.Schema | None = None
@@ -62,15 +60,15 @@ class Runner:
             self._schema, self._readable = batch.schema, self._find(batch.schema)
         if not self._readable:
             return None
-        held = [self._give(c, source(frame())) for c, source in self._computed]
+        held = [self._give(c, source(frame()), batch.rows) for c, source in self._computed]
         return self._run(batch.rows, batch.address) if all(held) else None
 
     def over_vectors(self, rows: int, read: Callable[[str], Vec], frame: Callable[[], Frame]) -> Found | None:
-        """Run over vectors; `read` gives fields."""
+        """Run over vectors; `read` gives fields, and `frame` has them."""
+        self._schema = None
         held = []
         for c, source in enumerate(self._program.sources):
-            vec = source(frame()) if isinstance(source, Computed) else read(source)
-            held.append(self._give(c, vec))
+            held.append(self._give(c, source(frame()) if isinstance(source, Computed) else read(source), rows))
             if not held[-1]:
                 return None
         return self._run(rows, 0)
@@ -81,14 +79,15 @@ class Runner:
         left = op.run_program(self._program.code, self._columns, address, rows, self._scratch, keys, words, kept)
         return None if left < 0 else (keys[:left], words[:left], kept[:left])
 
-    def _give(self, c: int, vec: Vec) -> Vec | None:
+    def _give(self, c: int, vec: Vec, rows: int) -> Vec | None:
         """Let a column be a vector: what holds its memory; None if it is not as programs read it."""
         if not isinstance(vec.values, np.ndarray) or vec.values.dtype == object:
             return None
         values = np.ascontiguousarray(vec.values)
         valid = None if vec.valid is None else np.ascontiguousarray(vec.valid)
-        self._columns[c, op.VALUES] = _address(values)
-        self._columns[c, op.VALID] = 0 if valid is None else _address(valid)
+        assert len(values) == rows and (valid is None or len(valid) == rows), "the kernel trusts this"
+        format = op.FLAGS if values.dtype == bool else op.WORDS
+        self._columns[c] = format, -1, _address(values), 0 if valid is None else _address(valid), 0, 0
         return Vec(values, valid)
 
     def _find(self, schema: pa.Schema) -> bool:
@@ -97,7 +96,7 @@ class Runner:
             if isinstance(source, Computed):
                 continue
             child = schema.get_field_index(source)
-            format = _FORMATS[type.kind].get(schema.types[child].id) if child >= 0 else None
+            format = _FORMATS.get(type.kind, {}).get(schema.types[child].id) if child >= 0 else None
             if format is None:
                 return False
             self._columns[c, [op.FORMAT, op.CHILD]] = format, child
