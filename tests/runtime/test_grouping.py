@@ -34,12 +34,14 @@ CODED = [
     "SELECT COUNT(*) FROM t WHERE i IN (1, 2, NULL) OR NOT (i IN (3, NULL)) OR j IN (1, 2)",
     "SELECT UPPER(s), COUNT(*) FROM t WHERE e + INTERVAL 1 DAY > d GROUP BY UPPER(s)",
     "SELECT CAST(q AS DECIMAL(9, 4)), SUM(CAST(p AS DECIMAL(15, 3))), SUM(-i) FROM t GROUP BY CAST(q AS DECIMAL(9, 4))",
+    "SELECT SUM(p) FROM t WHERE i / j > 1 OR p / q < 0.5 OR x / x = 1",
+    "SELECT x * 2 - p, COUNT(*) FROM t WHERE x + i > -3 OR w * x <= x GROUP BY x * 2 - p",
     "SELECT CAST(d AS TIMESTAMP), MAX(p) FROM t WHERE i > j GROUP BY CAST(d AS TIMESTAMP)",
 ]
 SLOW = [
     "SELECT i, SUM(x) FROM t GROUP BY i",
     "SELECT SUM(w) FROM t",
-    "SELECT SUM(p) FROM t WHERE i / j > 1",
+    "SELECT SUM(p) FROM t WHERE LN(i) > 1",
     "SELECT COUNT(*) FROM t WHERE CAST(s AS BIGINT) > 1 OR x IN (1, 2)",
 ]
 FIELDS = (

@@ -25,6 +25,7 @@ _COMPARE = dict(zip(COMPARISONS, range(op.EQUAL, op.GREATER_EQUAL + 1), strict=T
 _SWAPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _ARITHMETIC = {"+": op.ADD, "-": op.SUBTRACT, "*": op.MULTIPLY}
 _ARITHMETIC |= {"add_days": op.ADD, "add_micros": op.ADD, "days_between": op.SUBTRACT}
+_REAL = {"+": op.REAL_ADD, "-": op.REAL_SUBTRACT, "*": op.REAL_MULTIPLY, "/": op.DIVIDE}
 _PARTS = ("extract_year", "extract_month", "extract_day")
 _TEXT_FUNCTIONS = {"like", "startswith", "endswith", "contains", "substring", "upper", "lower", "length", "||"}
 _TEXT_FUNCTIONS |= {*COMPARISONS, "in", "and", "or", "not", "is_null"}
@@ -150,8 +151,9 @@ class Coder:
             return self._fill(op.PART, self.value(args[0]), _PARTS.index(name))
         if name == "negate" and call.type.is_exact:
             return self._fill(op.SUBTRACT, self._constant(0, BIGINT), self.value(args[0]))
-        if name in _ARITHMETIC and call.type.kind is not Kind.DOUBLE:
-            return self._fill(_ARITHMETIC[name], *(self.value(arg) for arg in args))
+        operations = _REAL if call.type.kind is Kind.DOUBLE else _ARITHMETIC
+        if name in operations:
+            return self._fill(operations[name], *(self.value(arg) for arg in args))
         raise Unknown(call)
 
     def _of_texts(self, call: Call) -> int:
@@ -177,6 +179,8 @@ class Coder:
             return register
         if source.kind is Kind.DATE and target.kind is Kind.TIMESTAMP:
             return self._fill(op.MULTIPLY, register, self._constant(DAY, BIGINT))
+        if source.is_exact and target.kind is Kind.DOUBLE and 10**source.scale < LIMIT:
+            return self._fill(op.TO_REAL, register, _bits(10.0**source.scale))
         step = target.scale - source.scale
         if not (source.is_exact and target.is_exact) or step < 0:
             raise Unknown
@@ -193,7 +197,7 @@ class Coder:
 
     def _constant(self, value: Any, type: Type) -> int:
         if type.kind is Kind.DOUBLE and value is not None:
-            value = np.float64(value).view(np.int64)
+            value = _bits(value)
         if value is not None and not -LIMIT < value < LIMIT:
             raise Unknown(value)
         return self._fill(op.CONSTANT, int(value or 0), int(value is None))
@@ -219,6 +223,10 @@ class Coder:
     def _emit(self, operation: int, *operands: int) -> None:
         """An operation that fills none."""
         self._code += [operation, 0, *operands, *[0] * (op.WIDTH - 2 - len(operands))]
+
+
+def _bits(value: float) -> int:
+    return int(np.float64(value).view(np.int64))
 
 
 def _all_texts(exprs: Sequence[Expr]) -> bool:

@@ -42,6 +42,11 @@ FILTER: Final = 21  # register: drop the rows where it is not TRUE
 KEEP: Final = 22  # register: what it has of the rows that the last filter kept
 KEY: Final = 23  # place, register, the least value that is its own key
 LANE: Final = 24  # word, words, register, register of multiplicities or −1
+TO_REAL: Final = 25  # register, the double by which it is divided
+REAL_ADD: Final = 26  # register, register, of doubles; so have the next ones
+REAL_SUBTRACT: Final = 27
+REAL_MULTIPLY: Final = 28
+DIVIDE: Final = 29  # NULL where the divisor is 0
 
 # Columns: what is at an address, and by how many of them, or bits of a validity, the first row is behind it.
 FORMAT: Final = 0
@@ -218,6 +223,30 @@ def _combine(operation: int, x: int, y: int, n: int, out: int) -> bool:
 
 
 @inlined
+def _reckon(operation: int, x: int, y: int, n: int, out: int) -> None:
+    """Arithmetic of doubles, by IEEE rules."""
+    nulls = 0
+    for i in range(n):
+        a, b = as_float(load(x, i)), as_float(load(y, i))
+        known = _known(x, i) & _known(y, i)
+        real: float = 0.0
+        if operation == REAL_ADD:
+            real = a + b
+        elif operation == REAL_SUBTRACT:
+            real = a - b
+        elif operation == REAL_MULTIPLY:
+            real = a * b
+        elif b != 0.0:
+            real = a / b
+        else:
+            known = 0
+        store(out, i, as_word(real) if known else 0)
+        store8(out + _VALID, i, known)
+        nulls |= 1 - known
+    store(out, _NULLS, nulls)
+
+
+@inlined
 def _connect(operation: int, x: int, y: int, n: int, out: int) -> None:
     """AND and OR: NULL unless both operands are known, or one that decides is."""
     decisive = 0 if operation == AND else 1
@@ -242,6 +271,8 @@ def _change(operation: int, x: int, operand: int, n: int, out: int) -> None:
             word = 1 - word
         elif operation == PART:
             word = _part(word, operand)
+        elif operation == TO_REAL:
+            word = as_word(float(word) / as_float(operand))
         else:
             number = as_float(word) + 0.0  # −0.0 becomes 0.0
             word = as_word(number) if number == number else _NAN
@@ -342,7 +373,7 @@ def run_program(
                 fits = _combine(operation, x, y, n, out)
             elif operation <= OR:
                 _connect(operation, x, y, n, out)
-            elif operation <= PART:
+            elif operation <= PART or operation == TO_REAL:
                 _change(operation, x, b, n, out)
             elif operation == IS_NULL:
                 store(out, _NULLS, 0)
@@ -367,6 +398,8 @@ def run_program(
                 for i in range(n):
                     store(x, i, load(x, load(picked, i)))
                     store8(x + _VALID, i, load8(x + _VALID, load(picked, i)))
+            elif operation > TO_REAL:
+                _reckon(operation, x, y, n, out)
             elif operation == KEY:
                 fits = _write_key(address(keys) + done * wide + 8 * a, wide, y, c, n)
             else:
