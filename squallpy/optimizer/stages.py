@@ -57,7 +57,7 @@ def stages(evaluate: Evaluate) -> tuple[Stage, ...]:
         ),
         Stage(
             "push filters",
-            "last, when all conjuncts are known: smaller deltas and smaller views",
+            "last, when all conjuncts are known: smaller deltas and smaller views; constants of a UNION meet there",
             nodes=(
                 filters.drop_true_predicate,
                 filters.merge_filters,
@@ -68,7 +68,9 @@ def stages(evaluate: Evaluate) -> tuple[Stage, ...]:
                 outer.push_filter_left,
                 outer.push_on_right,
                 filters.push_filter_below_join,
+                filters.drop_input_of_union,
             ),
+            exprs=(fold_constant(evaluate), booleans.fold_constant_in_and, booleans.fold_constant_in_or),
         ),
     )
 

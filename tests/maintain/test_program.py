@@ -114,3 +114,25 @@ def test_what_a_key_names_goes_with_what_names_it() -> None:
         "SELECT COUNT(*) FROM c, s, o, l WHERE c.ck = o.ck AND l.ok = o.ok AND l.sk = s.sk AND c.n = s.n", relations
     )
     assert not any({a.relation.name for a in v.atoms} == {"c", "s"} for v in compiled.views)
+
+
+def star(dimensions: int) -> tuple[str, str]:
+    """A query that joins that many relations to one, and the relations."""
+    names = [f"d{i}" for i in range(dimensions)]
+    keys = ", ".join(f"k{i} INT NOT NULL" for i in range(dimensions))
+    relations = f"CREATE STREAM f ({keys}) USING csv OPTIONS (path 'f');\n" + "\n".join(
+        f"CREATE STREAM {n} (k INT NOT NULL, x INT NOT NULL) USING csv OPTIONS (path '{n}');" for n in names
+    )
+    joined = " AND ".join(f"f.k{i} = {n}.k" for i, n in enumerate(names))
+    return f"SELECT d0.x, COUNT(*) FROM f, {', '.join(names)} WHERE {joined} GROUP BY d0.x", relations
+
+
+def test_few_relations_are_joined_into_views() -> None:
+    """A star of three has a view for each set of its points with the middle, and one for each relation."""
+    assert len(program(*star(3)).views) == 2**3 + 3
+
+
+def test_many_relations_are_kept_apart() -> None:
+    """A star of nine would have 2⁹ views: its relations are materialised one by one."""
+    compiled = program(*star(9))
+    assert sorted(view.name for view in compiled.views) == [*(f"M_D{i}" for i in range(9)), "M_F", "Q"]

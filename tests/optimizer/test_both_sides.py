@@ -35,6 +35,8 @@ QUERIES = {
     "strengthen_left_join": "SELECT a, d FROM r LEFT JOIN s ON r.b = s.b WHERE d IN (1, 2) AND (a > d OR c)",
     "push_filter_left": "SELECT a, d FROM r LEFT JOIN s ON r.b = s.b WHERE a > 1 AND (d IS NULL OR d = 0)",
     "push_on_right": "SELECT a FROM r LEFT ANTI JOIN s ON r.b = s.b AND d > 0 AND a > 1",
+    "drop_input_of_union": "SELECT v, n FROM (SELECT 'r' AS k, a AS v, COUNT(*) AS n FROM r GROUP BY a "
+    "UNION ALL SELECT 's', d, COUNT(*) FROM s GROUP BY d) u WHERE k = 's'",
     "drop_true_predicate": "SELECT a FROM r WHERE TRUE",
 }
 

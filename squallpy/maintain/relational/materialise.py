@@ -5,6 +5,9 @@ own; then the same for those views, until deltas read no relation. Views equal u
 nests are made of among them.
 
     Q(b) = Sum_[b](R(a,b) ⋈ S(b,c) ⋈ T(c,d))   →   Q(b), M_RS(b,c), M_ST(b), M_R(b), M_S(b,c), M_T(c)
+
+A star of n relations has 2ⁿ joins, each of them a part of some delta. Where a query's views would be far more than its
+relations, the relations are materialised one by one, and its deltas join them anew: first-order maintenance.
 """
 
 from dataclasses import dataclass, replace
@@ -17,23 +20,53 @@ from squallpy.maintain.relational.lower import Lowered
 from squallpy.maintain.relational.registry import Registry
 from squallpy.maintain.relational.units import Split, Unit, split
 
+Joined = tuple[str, ...]  # the relations of a query or nest
+MOST = 8  # views for each relation of a query or nest, before they are too many
+
 
 def materialise(lowered: Lowered) -> Program:
     """The trigger program that keeps a query fresh; static relations only have triggers that load them."""
+    apart: frozenset[Joined] = frozenset()
+    while True:
+        try:
+            return _materialise(lowered, apart)
+        except _Many as many:
+            apart |= {many.joined}
+
+
+class _Many(Exception):
+    """What the deltas of a query or nest ask for, and the deltas of that, are too many views."""
+
+    def __init__(self, joined: Joined) -> None:
+        super().__init__(joined)
+        self.joined = joined
+
+
+def _materialise(lowered: Lowered, apart: frozenset[Joined]) -> Program:
+    """The program with the relations of some joins `apart`; raises _Many for one whose relations have to be."""
     registry = Registry("M_")
+    roots = (lowered.view, *(n.view for n in lowered.nests))
+    joined = {view.name: tuple(sorted(atom.relation.name for atom in view.atoms)) for view in roots}
+    origin = {view.name: view.name for view in roots}  # of each view: what asked for it first
     own = {view.name: view for view in (lowered.view, *(n.view for n in lowered.nests if len(n.view.terms) > 1))}
     relations = (*lowered.relations, *(nest.relation for nest in lowered.nests))
     views: dict[str, View] = {}
     changes: dict[tuple[str, str], list[_Change]] = {}  # by view and relation
     while True:  # until no statement asks for a view or a lane that is not there yet
-        nests = tuple(replace(nest, source=_source(nest.view, registry)) for nest in lowered.nests)
+        sources = [_source(nest.view, registry) for nest in lowered.nests]
+        nests = tuple(replace(n, source=source) for n, source in zip(lowered.nests, sources, strict=True))
+        origin = {source.name: n.view.name for n, source in zip(nests, sources, strict=True)} | origin
         found = own | {v.name: v for v in registry.views}
         new = [view for name, view in found.items() if views.get(name) != view]
         if not new:
             break
         for view in new:
+            root = origin[view.name]
             for relation in relations:
-                changes[view.name, relation.name] = _changes(view, relation, registry)
+                changes[view.name, relation.name] = _changes(view, relation, registry, joined[root] in apart)
+            origin = dict.fromkeys(registry.names, root) | origin
+            if joined[root] not in apart and list(origin.values()).count(root) > MOST * len(joined[root]):
+                raise _Many(joined[root])
         views = found
 
     triggers = []
@@ -70,13 +103,14 @@ class _Change:
         return Statement(view.name, view.keys, refs, self.parts.filters, self.parts.lanes)
 
 
-def _changes(view: View, relation: Relation, views: Registry) -> list[_Change]:
-    """What a batch of changes to `relation` adds to `view`, each monomial of the delta apart."""
+def _changes(view: View, relation: Relation, views: Registry, apart: bool) -> list[_Change]:
+    """What a batch of changes to `relation` adds to `view`, by each monomial of the delta; its relations `apart` or
+    joined."""
     found = []
     for term in (t for t in view.terms if _reads(t, relation)):
         change = delta(Sum(view.keys, Prod((*term.body, Values(term.lanes)))), relation.name)
         for factors, values in monomials(change):
-            parts = split(factors, values, view.keys)
+            parts = split(factors, values, view.keys, apart)
             refs = (None if unit.is_delta else Ref(*views.request(unit)) for unit in parts.units)
             found.append(_Change(parts, tuple(refs)))
     return found

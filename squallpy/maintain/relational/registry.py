@@ -62,6 +62,10 @@ class Registry:
         return entry.name, ordered, picks
 
     @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(entry.name for entry in self.entries.values())
+
+    @property
     def views(self) -> tuple[View, ...]:
         return tuple(entry.view for entry in self.entries.values())
 

@@ -9,7 +9,7 @@ variables that the deltas do not bind (`dbtoaster-batch-ivm` §2.2 and its footn
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from squallpy.logical.expressions import Column, columns, not_null
+from squallpy.logical.expressions import Call, Column, columns
 from squallpy.maintain.relational.calculus import MINUS, Assign, Cmp, Factor, Lane, Rel, Values, variables
 
 
@@ -35,12 +35,15 @@ class Split:
     lanes: tuple[Lane | None, ...]
 
 
-def split(factors: Sequence[Factor], values: Values, keys: Iterable[Column]) -> Split:
-    """Cut a monomial into units; predicates and scalar factors go into the units that bind all they read."""
+def split(factors: Sequence[Factor], values: Values, keys: Iterable[Column], apart: bool = False) -> Split:
+    """Cut a monomial into units, all atoms `apart` if it is to be so; predicates and scalar factors go into the units
+    that bind all they read."""
     atoms = [f for f in factors if isinstance(f, Rel)]
     rest = [f for f in factors if not isinstance(f, Rel)]
-    groups = _components([_attach(atom, rest) for atom in atoms], rest)
-    bodies = [(*group, *(f for f in rest if f not in group and _covers(group, f))) for group in groups]
+    groups = [_attach(atom, rest) for atom in atoms]
+    groups = sorted(groups, key=lambda group: not _is_delta(group)) if apart else _components(groups, rest)
+    covered = [(group, _bound(group)) for group in groups]
+    bodies = [(*group, *(f for f in rest if f not in group and _covers(scope, f))) for group, scope in covered]
     filters = tuple(f for f in rest if not any(f in body for body in bodies))
     bodies = [tuple(f for f in body if not _is_implied(f, body)) for body in bodies]
     scopes = [_bound(body) for body in bodies]
@@ -73,9 +76,12 @@ def _is_implied(factor: Factor, body: Iterable[Factor]) -> bool:
 
     NB: one such field would do, but the others' own views keep the factor, and are to be the same wherever they are.
     """
-    fields = ((f.relation, *field) for f in body if isinstance(f, Rel) for field in f.fields)
-    asked = [relation.nullable(name) for relation, name, v in fields if factor == Cmp(not_null(v))]
-    return bool(asked) and not any(asked)
+    match factor:
+        case Cmp(Call("not", (Call("is_null", (Column() as asked,)),))):
+            atoms = (f for f in body if isinstance(f, Rel))
+            nullable = [f.relation.nullable(name) for f in atoms for name, v in f.fields if v == asked]
+            return bool(nullable) and not any(nullable)
+    return False
 
 
 def prune(body: tuple[Factor, ...], keys: Iterable[Column], lanes: Iterable[Lane | None]) -> tuple[Factor, ...]:
@@ -107,7 +113,7 @@ def _attach(atom: Rel, rest: Sequence[Factor]) -> tuple[Factor, ...]:
     A variable that it binds already is for another atom to compute: a + 1 = b AND b + 1 = a.
     """
     body: list[Factor] = [atom]
-    while more := [f for f in rest if isinstance(f, Assign) and _covers(body, f)]:
+    while more := [f for f in rest if isinstance(f, Assign) and _covers(_bound(body), f)]:
         body += more
     return tuple(body)
 
@@ -131,12 +137,14 @@ def _components(groups: list[tuple[Factor, ...]], rest: Sequence[Factor]) -> lis
 
 def _connected(groups: list[tuple[Factor, ...]], given: frozenset[Column]) -> list[list[tuple[Factor, ...]]]:
     """Groups that variables tie together, those `given` aside."""
-    components: list[list[tuple[Factor, ...]]] = []
+    components: list[tuple[frozenset[Column], list[tuple[Factor, ...]]]] = []  # with the variables that they bind
     for group in groups:
-        near = [c for c in components if any((_bound(g) & _bound(group)) - given for g in c)]
-        components = [c for c in components if c not in near]
-        components.append([g for c in (*near, [group]) for g in c])
-    return components
+        scope, joined = _bound(group) - given, [group]
+        apart = [c for c in components if not c[0] & scope]
+        for theirs, near in reversed([c for c in components if c[0] & scope]):
+            scope, joined = scope | theirs, [*near, *joined]
+        components = [*apart, (scope, joined)]
+    return [component for _, component in components]
 
 
 def _compared(
@@ -147,12 +155,17 @@ def _compared(
 
     ΔASKS(p):  BIDS(broker, q) | N8(low, high) | (q >= low)   →   BIDS(broker, q) ⋈ N8(low, high) ⋈ (q >= low)
     """
+    if len(components) < 2:
+        return components
     tied = given.union(*(variables(f) for f in rest if variables(f) & given))
+    scopes = [_bound(f for g in c for f in g) for c in components]
     for f in rest:
-        near = [c for c in components if _bound(f for g in c for f in g) & variables(f)]
-        scope = _bound(f for c in near for g in c for f in g)
-        if isinstance(f, Cmp) and len(near) > 1 and variables(f) <= scope and not scope & tied:
-            components = [*(c for c in components if c not in near), [g for c in near for g in c]]
+        near = [i for i, scope in enumerate(scopes) if isinstance(f, Cmp) and scope & f.reads]
+        scope = frozenset[Column]().union(*(scopes[i] for i in near))
+        if isinstance(f, Cmp) and len(near) > 1 and f.reads <= scope and not scope & tied:
+            apart = [i for i in range(len(components)) if i not in near]
+            components = [*(components[i] for i in apart), [g for i in near for g in components[i]]]
+            scopes = [*(scopes[i] for i in apart), scope]
     return components
 
 
@@ -239,14 +252,14 @@ def _in_order(body: Iterable[Factor]) -> tuple[Column, ...]:
     return tuple(found)
 
 
-def _covers(body: Sequence[Factor], factor: Factor) -> bool:
-    """Whether `body` binds all that a predicate or assignment reads. A predicate may go into several units: 1·1 = 1.
+def _covers(bound: frozenset[Column], factor: Factor) -> bool:
+    """Whether all is bound that a predicate or assignment reads. A predicate may go into several units: 1·1 = 1.
 
     A second name for a variable is for the statement to give: kept in a view, it would be the same column twice.
     """
     match factor:
         case Cmp():
-            return factor.reads <= _bound(body)
+            return factor.reads <= bound
         case Assign(variable, value) if factor.reads and not isinstance(value, Column):
-            return variable not in (bound := _bound(body)) and factor.reads <= bound
+            return variable not in bound and factor.reads <= bound
     return False

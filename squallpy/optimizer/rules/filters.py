@@ -5,6 +5,7 @@ from dataclasses import replace
 from squallpy.logical.expressions import (
     TRUE,
     Expr,
+    Literal,
     columns,
     conjunction,
     conjuncts,
@@ -12,7 +13,7 @@ from squallpy.logical.expressions import (
     disjuncts,
     substitute,
 )
-from squallpy.logical.nodes import Aggregate, Filter, Join, Node, Project, Repeat, Scan, Union
+from squallpy.logical.nodes import Aggregate, ConditionalJoin, Filter, Join, Node, Project, Repeat, Scan, Union
 from squallpy.logical.nulls import fold_nulls
 
 
@@ -51,6 +52,33 @@ def push_filter_below_union(node: Node) -> Node | None:
             below = (Filter(child, substitute(predicate, own)) for child, own in zip(children, names, strict=True))
             return replace(union, children=tuple(below))
     return None
+
+
+def drop_input_of_union(node: Node) -> Node | None:
+    """σ_FALSE(r) ∪ s → s: what tells the inputs of a UNION apart by a constant asks for one of them"""
+    match node:
+        case Union(children, output):
+            left = tuple(child for child in children if not is_never(child)) or children[:1]
+            if len(left) == 1:
+                return Project(left[0], tuple(zip(output, left[0].output, strict=True)))
+            return Union(left, output) if len(left) < len(children) else None
+    return None
+
+
+def is_never(node: Node) -> bool:
+    """Has it no rows, whatever there is?"""
+    match node:
+        case Filter(_, Literal(value)) if not value:
+            return True
+        case Aggregate(_, ()):
+            return False
+        case Filter(child) | Project(child) | Aggregate(child) | ConditionalJoin(child):
+            return is_never(child)
+        case Join(left, right):
+            return is_never(left) or is_never(right)
+        case Union(children):
+            return all(map(is_never, children))
+    return False
 
 
 def push_filter_below_aggregate(node: Node) -> Node | None:
