@@ -159,7 +159,7 @@ FUNCTIONS: dict[str, str] = {
 # shapes of queries, by what the binder calls them
 QUERIES: dict[str, Unsupported] = {
     "several rows": Unsupported(
-        "a subquery that may return several rows", "SELECT", "use MIN, MAX or another aggregate"
+        "a subquery with LIMIT that may return several rows", "SELECT", "use MIN, MAX or another aggregate"
     ),
     "both sides": Unsupported(
         "a subquery that reads both sides of an outer, SEMI or ANTI join in its ON", "SELECT", "join a subquery in FROM"

@@ -213,6 +213,13 @@ def checked(name: str, args: Args) -> tuple[Args, Type]:
     return args, total.type
 
 
+def single(name: str, args: Args) -> tuple[Args, Type]:
+    """A value, how many rows have one, and the query."""
+    value, rows, query = args
+    assert rows.type == BIGINT and isinstance(query, Literal)
+    return args, value.type
+
+
 def months(name: str, args: Args) -> tuple[Args, Type]:
     return takes(args[0].type, MOMENTS, WHOLE)(name, args)
 
@@ -253,6 +260,7 @@ FUNCTIONS: dict[str, Function] = {
     "least": Function(2, None, extreme, "the least that is not NULL", "all"),
     "sqrt": Function(1, 1, real, "square root; NaN of a negative number"),
     "checked": Function(2, 2, checked, "an exact sum, if it is not far from the same sum of doubles"),
+    "only": Function(3, 3, single, "the value of a subquery, if it has one row"),
     "var_pop": Function(3, 3, moments, "variance from COUNT(x), SUM(x), SUM(x * x)", "always"),
     "var_samp": Function(3, 3, moments, "variance of a sample, likewise; NULL of one value", "always"),
     "=": Function(2, 2, comparable, "equal; both sides are cast to their common type"),

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from squallpy.base.types import BIGINT, BOOLEAN, INT
+from squallpy.base.types import BIGINT, BOOLEAN, INT, VARCHAR
 from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.rows import at_nothing, has_one_row, has_row
@@ -34,6 +34,7 @@ from squallpy.logical.nodes import Agg, Aggregate, Filter, Join, LeftJoin, Limit
 from squallpy.logical.nulls import fold_nulls
 
 Attach = Callable[[Node, Node, Rewrite], Node]  # plan so far, plan without any subquery, what it calls things → plan
+WORDS = 80  # characters of a query in a message
 Pairs = Sequence[tuple[Expr, Column]]  # values and the columns of a query that they are compared with
 
 
@@ -117,7 +118,8 @@ class Subqueries:
         return case([(not_null(marker), shown)], default)
 
     def single(self, inner: Inner, node: exp.Expr) -> Inner:
-        """A query of at most one row; LIMIT 1 of the values in order is the least or greatest."""
+        """A query of at most one row, or one that fails if it has several; LIMIT 1 of the values in order is the least
+        or greatest."""
         plan, domain = inner.plan, inner.domain
         if isinstance(plan, Limit) and plan.count != 0 and plan.offset == 0:
             match plan:
@@ -125,9 +127,19 @@ class Subqueries:
                     plan = self.first(values, value, descending, nulls_first) if key == value else plan.child
                 case Limit(child):
                     plan = child
-        if not has_one_row(plan, frozenset(c.id for c in domain.output)):
+        if has_one_row(plan, frozenset(c.id for c in domain.output)):
+            return Inner(self.ctx, plan, domain)
+        if isinstance(inner.plan, Limit):
             raise self.ctx.refuse(node, QUERIES["several rows"])
-        return Inner(self.ctx, plan, domain)
+        return Inner(self.ctx, self.only(plan, node), domain, counted=True)
+
+    def only(self, values: Node, node: exp.Expr) -> Node:
+        """SELECT x …   →   SELECT ONLY(MIN(x), COUNT(*)) …, which fails where there are several rows"""
+        (value,) = values.output
+        least, rows = self.ctx.column(value.name, value.type, True), self.ctx.column("rows", BIGINT, False)
+        counted = Aggregate(values, (), ((least, Agg("min", value)), (rows, Agg("count", None))))
+        words = Literal(" ".join(self.ctx.query.words(node).split())[:WORDS], VARCHAR)
+        return Project(counted, ((self.ctx.column(value.name, value.type, True), call("only", least, rows, words)),))
 
     def first(self, values: Node, value: Column, descending: bool, nulls_first: bool) -> Node:
         """SELECT x … ORDER BY x LIMIT 1   →   SELECT MIN(x) …, but NULL if there is one and NULLs come first"""

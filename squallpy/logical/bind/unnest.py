@@ -75,11 +75,12 @@ def seen_from(inside: Outer | None, outer: Outer | None) -> Outer | None:
 
 @dataclass(frozen=True, slots=True)
 class Inner:
-    """A bound query, not yet joined to what is around it."""
+    """A bound query, not yet joined to what is around it; of one that is `counted` only the rows for values there are."""
 
     ctx: Context
     plan: Node
     domain: Domain
+    counted: bool = False
 
     def joined(self, plan: Node, rewrite: Rewrite = lambda expr: expr, lax: bool = False) -> tuple[Node, Expr]:
         """The query free of outer columns, and the condition by which it is joined to `plan`.
@@ -92,7 +93,7 @@ class Inner:
             return _Carrier(self.ctx, self.plan, {}, []).carry(self.plan), TRUE
         keys = tuple((c, rewrite(theirs)) for theirs, c in self.domain.columns.items())
         values = Aggregate(narrowed(plan, {c.id for _, expr in keys for c in columns(expr)}), keys, ())
-        own = equated(self.plan, self.domain)
+        own = [] if self.counted else equated(self.plan, self.domain)
         named = {c: replace(c, type=own[0][1][c].type) for c in ours} if own else {c: c for c in ours}
         carrier = _Carrier(self.ctx, values, named, own)
         inner = carrier.carry(self.plan, lax=lax)

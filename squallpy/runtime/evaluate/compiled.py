@@ -104,6 +104,8 @@ def _call(call: Call) -> Function:
             return lambda frame: logic.best([a(frame) for a in args], beats, kind, frame.rows)
         case "checked":
             return _binary(args, lambda total, near: numbers.checked(total, near, call))
+        case "only":
+            return lambda frame: logic.only(args[0](frame), args[1](frame), _constant(call, 2))
         case "var_samp" | "var_pop":
             scale = call.args[1].type.scale
             return lambda frame: numbers.variance([a(frame) for a in args], scale, name == "var_samp")

@@ -8,8 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from squallpy.base.errors import SquallError
 from squallpy.base.types import Kind, Type
 from squallpy.runtime.evaluate.vector import Vec, full
+
+SEVERAL = "use MIN, MAX or another aggregate"
 
 
 def conjunction(args: list[Vec]) -> Vec:
@@ -95,3 +98,11 @@ def best(args: list[Vec], beats: Callable[[Vec, Vec], Vec], type: Type, rows: in
         better = np.logical_and(is_true(beats(other, out)), np.logical_not(is_null(other, rows).values))
         out = case([(Vec(np.logical_or(better, is_null(out, rows).values)), other)], out, type, rows)
     return out
+
+
+def only(value: Vec, rows: Vec, query: str) -> Vec:
+    """The value of a query that has one row."""
+    most = int(np.max(np.asarray(rows.values), initial=0))
+    if most > 1:
+        raise SquallError("SQ5004", f"a subquery has {most} rows where one is expected: {query}", hint=SEVERAL)
+    return value
