@@ -155,15 +155,15 @@ def _text(literal: Literal) -> str:
 
 
 def parse_date(text: str) -> int:
-    """Days since 1970 of 'YYYY-MM-DD'."""
-    if not re.fullmatch(r"\s*\d{4}-\d\d-\d\d\s*", text):
+    """Days since 1970 of 'YYYY-MM-DD', or with single digits."""
+    if not re.fullmatch(r"\s*\d{4}-\d\d?-\d\d?\s*", text):
         raise ValueError(text)
-    return (date.fromisoformat(text.strip()) - EPOCH).days
+    return (date(*map(int, text.split("-"))) - EPOCH).days
 
 
 def parse_timestamp(text: str) -> int:
     """µs since 1970 of 'YYYY-MM-DD[ HH:MM[:SS[.ffffff]]]'; no time zones."""
-    if not re.fullmatch(r"\s*\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?\s*", text):
+    if not re.fullmatch(r"\s*\d{4}-\d\d?-\d\d?([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?\s*", text):
         raise ValueError(text)
-    moment = datetime.fromisoformat(text.strip())
+    moment = datetime.fromisoformat(re.sub(r"-(\d)(?!\d)", r"-0\1", text.strip()))
     return (moment - EPOCH_TIME) // timedelta(microseconds=1)

@@ -206,6 +206,13 @@ def moments(name: str, args: Args) -> tuple[Args, Type]:
     return args, DOUBLE
 
 
+def mixed(name: str, args: Args) -> tuple[Args, Type]:
+    """COUNT(*), SUM(y), SUM(x), SUM(y * x)"""
+    count, first, second, product = args
+    assert count.type == BIGINT and product.type.scale == first.type.scale + second.type.scale
+    return args, DOUBLE
+
+
 def checked(name: str, args: Args) -> tuple[Args, Type]:
     """SUM(x), SUM(CAST(x AS DOUBLE))"""
     total, near = args
@@ -263,6 +270,8 @@ FUNCTIONS: dict[str, Function] = {
     "only": Function(3, 3, single, "the value of a subquery, if it has one row"),
     "var_pop": Function(3, 3, moments, "variance from COUNT(x), SUM(x), SUM(x * x)", "always"),
     "var_samp": Function(3, 3, moments, "variance of a sample, likewise; NULL of one value", "always"),
+    "covar_pop": Function(4, 4, mixed, "covariance from COUNT(*), SUM(y), SUM(x), SUM(y * x)", "always"),
+    "covar_samp": Function(4, 4, mixed, "covariance of a sample, likewise; NULL of one pair", "always"),
     "=": Function(2, 2, comparable, "equal; both sides are cast to their common type"),
     "<>": Function(2, 2, comparable, "not equal"),
     "<=>": Function(2, 2, comparable, "equal or both NULL; never NULL itself", "never"),

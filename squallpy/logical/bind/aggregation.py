@@ -9,10 +9,10 @@ from sqlglot import exp
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT, DOUBLE, INT, Kind, Type, decimal
 from squallpy.logical.bind.context import Context
-from squallpy.logical.bind.derived import DERIVED
+from squallpy.logical.bind.derived import DERIVED, PAIRED
 from squallpy.logical.bind.wide import is_risky, wide_columns
 from squallpy.logical.coerce import coerce
-from squallpy.logical.expressions import Column, Expr, Literal, children, rebuild, transform
+from squallpy.logical.expressions import Column, Expr, Literal, children, rebuild
 from squallpy.logical.functions import call
 from squallpy.logical.nodes import Agg, Aggregate, Node, Project, Union
 
@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from squallpy.logical.bind.subqueries import Subqueries
 
 PLAIN = ("SUM", "COUNT", "AVG", "MIN", "MAX")
-NAMES = (*PLAIN, *DERIVED)
+NAMES = (*PLAIN, *DERIVED, *PAIRED)
 
 Items = tuple[tuple[Column, Expr], ...]
+Values = tuple[Expr, ...]  # what DISTINCT compares
 
 
 @dataclass(slots=True)
@@ -31,25 +32,25 @@ class Aggregation:
 
     ctx: Context
     subqueries: "Subqueries"  # those that arguments and keys read
-    aggs: dict[tuple[Agg, Expr | None], Column] = field(default_factory=dict)
+    aggs: dict[tuple[Agg, Values | None], Column] = field(default_factory=dict)
     groupings: dict[Expr, Column] = field(default_factory=dict)  # what GROUPING asks for, and its answers
     asked: list[tuple[Expr, exp.Expr]] = field(default_factory=list)  # the same, and where
 
-    def column(self, function: str, arg: Expr | None, distinct: Expr | None = None) -> Column:
+    def column(self, function: str, arg: Expr | None, distinct: Values | None = None) -> Column:
         """The column of an aggregate of `arg`, over rows or over the `distinct` values that it reads; equal ones share.
 
         COUNT(x) of an x that is never NULL is COUNT(*); MIN(DISTINCT x) is MIN(x).
         """
         if arg is not None and arg.type.kind is Kind.NULL:
             arg = coerce(arg, BIGINT)
-            distinct = distinct and arg
+            distinct = distinct and (arg,)
         if function in ("min", "max"):
             distinct = None
         if function == "count" and arg is not None and not arg.nullable and distinct is None:
             arg = None
         agg = Agg(function, arg)
         if (agg, distinct) not in self.aggs:
-            name = str(agg) if distinct is None else f"{function.upper()}(DISTINCT {arg})"
+            name = str(agg) if distinct is None else f"{function.upper()}(DISTINCT {', '.join(map(str, distinct))})"
             self.aggs[agg, distinct] = self.ctx.column(name, result_type(function, arg), nullable=function != "count")
         return self.aggs[agg, distinct]
 
@@ -119,26 +120,30 @@ class Aggregation:
         row = Literal(1, INT)
         plain = list(dict.fromkeys(agg.arg or row for agg, distinct in self.aggs if distinct is None))
         values = list(dict.fromkeys(distinct for _, distinct in self.aggs if distinct is not None))
-        parts = [[*(e for _, e in keys), *plain, *(Literal(None, x.type) for x in values)]] if plain else []
+        of_all = [x for each in values for x in each]
+        parts = [[*(e for _, e in keys), *plain, *(Literal(None, x.type) for x in of_all)]] if plain else []
         inputs = [plan] if plain else []
-        for x in values:
-            once = tuple((self._like(e), e) for e in (*(e for _, e in keys), x))
+        start = len(plain)
+        for each in values:
+            once = tuple((self._like(e), e) for e in (*(e for _, e in keys), *each))
             inputs.append(Aggregate(plan, once, ()))
-            *same, value = (column for column, _ in once)
-            nulls: list[Expr] = [Literal(None, e.type) for e in (*plain, *values)]
-            nulls[len(plain) + values.index(x)] = value
-            parts.append([*same, *nulls])
+            found = [column for column, _ in once]
+            nulls: list[Expr] = [Literal(None, e.type) for e in (*plain, *of_all)]
+            nulls[start : start + len(each)] = found[len(keys) :]
+            start += len(each)
+            parts.append([*found[: len(keys)], *nulls])
         columns = tuple(self._like(*same) for same in zip(*parts, strict=True))
         projects = tuple(
             Project(input, tuple((self._like(e), e) for e in part)) for input, part in zip(inputs, parts, strict=True)
         )
         names, first, last = columns[: len(keys)], columns[len(keys) :][: len(plain)], columns[len(keys) + len(plain) :]
-        rows, taken = dict(zip(plain, first, strict=True)), dict(zip(values, last, strict=True))
+        rows, rest = dict(zip(plain, first, strict=True)), iter(last)
+        taken = {each: {x: next(rest) for x in each} for each in values}
 
-        def given(arg: Expr | None, distinct: Expr | None) -> Expr:
+        def given(arg: Expr | None, distinct: Values | None) -> Expr:
             if distinct is None:
                 return rows[arg or row]
-            return transform(arg or row, lambda e: taken[distinct] if e == distinct else None)
+            return replace_known(arg or row, taken[distinct])
 
         aggs = tuple(
             (column, Agg(agg.function, given(agg.arg, distinct))) for (agg, distinct), column in self.aggs.items()

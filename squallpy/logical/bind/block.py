@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from squallpy.base.errors import SquallError
+from squallpy.base.errors import SquallError, nearest
 from squallpy.base.types import VARCHAR, Kind
 from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical.bind.aggregation import Aggregation, is_aggregate, replace_known
@@ -16,7 +16,7 @@ from squallpy.logical.bind.scope import Scope
 from squallpy.logical.bind.sets import SET_PARTS, bind_set
 from squallpy.logical.bind.sources import bind_from, bind_nested
 from squallpy.logical.bind.subqueries import Subqueries
-from squallpy.logical.bind.unnest import Outer
+from squallpy.logical.bind.unnest import Domain, Outer
 from squallpy.logical.expressions import Column, Expr, Literal, columns
 from squallpy.logical.nodes import Aggregate, Filter, Node
 
@@ -73,13 +73,14 @@ def with_queries(ctx: Context, node: exp.Query, outer: Outer | None) -> Context:
     return ctx
 
 
-def rehearse(ctx: Context, node: exp.Expr, outer: Outer | None) -> None:
-    """Bind a query of WITH for its mistakes alone; what is unknown may be from around it."""
-    try:
-        bind_nested(ctx.rehearsal(), node)
-    except SquallError as error:
-        if outer is None or error.code not in ("SQ2001", "SQ2003"):
-            raise
+def rehearse(ctx: Context, query: exp.Expr, outer: Outer | None) -> None:
+    """Bind a query of WITH for its mistakes alone; what it reads from around it is not noted there."""
+    if outer is None:
+        bind_nested(ctx.rehearsal(), query)
+        return
+    around = Outer(outer.scope, Domain())
+    ctes = {name: replace(each, outer=around) if each.outer is outer else each for name, each in ctx.ctes.items()}
+    bind_nested(replace(ctx, ctes=ctes), query, around)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,15 +151,26 @@ class Block:
         for node in self.select.expressions:
             star = node if isinstance(node, exp.Star) else node.this if isinstance(node, exp.Column) else None
             if isinstance(star, exp.Star):
-                self.ctx.only(star)
                 table = node.args.get("table") if star is not node else None
                 source = self.scope.source(self.ctx, table.name, table) if table else None
-                found += [Item(c.name, c, node) for c in (source.columns if source else self.scope.star())]
+                shown = self.but(star, source.columns if source else tuple(self.scope.star()))
+                found += [Item(c.name, c, node) for c in shown]
             else:
                 found.append(self.item(node, scalars))
         if not found:
             raise self.ctx.error("SQ1001", "SELECT selects nothing", self.select)
         return found
+
+    def but(self, star: exp.Star, every: tuple[Column, ...]) -> list[Column]:
+        """The columns of * EXCEPT (a, b)."""
+        self.ctx.only(star, "except_")
+        left, known = list(every), [c.name for c in every]
+        for node in star.args.get("except_") or []:
+            named = [c for c in left if c.name.lower() == node.name.lower()]
+            if not named:
+                raise self.ctx.error("SQ2003", f'* has no column "{node.name}"', node, nearest(node.name, known))
+            left = [c for c in left if c not in named]
+        return left
 
     def item(self, node: exp.Expr, scalars: Scalars) -> Item:
         if isinstance(node, exp.Alias):
@@ -186,6 +198,9 @@ class Block:
         clause = self.select.args.get("group")
         if clause is None:
             return
+        if clause.args.get("all"):
+            self.group_all(clause, items, aggregation)
+            return
         sets = grouping_sets(self.ctx, clause)
         nodes = dict.fromkeys(node for each in sets for node in each)
         if not nodes and len(sets) == 1:
@@ -205,6 +220,15 @@ class Block:
 
         read = {c.id for expr in self.keys for c in columns(expr)}
         aggregation.subqueries.waiting += self.subqueries.split(lambda waiting: bool(waiting.made & read)).waiting
+
+    def group_all(self, clause: exp.Group, items: list[Item], aggregation: Aggregation) -> None:
+        """GROUP BY ALL: what is selected and no aggregate."""
+        self.ctx.only(clause, "all")
+        aggregates = {*aggregation.aggs.values(), *aggregation.groupings.values()}
+        for item in items:
+            if not isinstance(item.expr, Literal) and not columns(item.expr) & aggregates:
+                self.keys.setdefault(item.expr, self.ctx.column(item.name, item.expr.type, item.expr.nullable))
+        self.sets = [tuple(self.keys)]
 
     def key(self, node: exp.Expr, scalars: Scalars, items: list[Item], aggregation: Aggregation) -> Expr:
         """An expression of GROUP BY."""

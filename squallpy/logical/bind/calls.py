@@ -8,17 +8,18 @@ from sqlglot import exp
 
 from squallpy.base.errors import Span, SquallError, nearest
 from squallpy.base.types import BIGINT, DATE, DOUBLE, INT, NULL, TIMESTAMP, VARCHAR, decimal
-from squallpy.frontend.unsupported import AGGREGATES, FUNCTIONS, QUERIES
+from squallpy.frontend.unsupported import AGGREGATES, FUNCTIONS
 from squallpy.logical.bind import temporal
 from squallpy.logical.bind.aggregation import NAMES
-from squallpy.logical.bind.derived import DERIVED
+from squallpy.logical.bind.derived import DERIVED, PAIRED, paired
 from squallpy.logical.bind.scalar import Scalars, extract
-from squallpy.logical.coerce import cast
-from squallpy.logical.expressions import Expr, Literal, not_null
+from squallpy.logical.coerce import cast, coerce
+from squallpy.logical.expressions import Expr, Literal, conjunction, not_null
 from squallpy.logical.functions import REALS, call, case, coalesce
 
 Builder = Callable[..., Expr]
 ZERO, SPACE, EMPTY = Literal(0, INT), Literal(" ", VARCHAR), Literal("", VARCHAR)
+NUMBERS = {1: "one argument", 2: "two arguments"}
 TIMES = ("HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND")
 TRUNCATIONS = {
     "year": ("YEAR", "YYYY", "YY"), "quarter": ("QUARTER",), "month": ("MONTH", "MM", "MON"), "week": ("WEEK",),
@@ -260,22 +261,36 @@ def aggregate(s: Scalars, name: str, node: exp.Anonymous, where: exp.Expr | None
     args = [*(first.expressions if isinstance(first, exp.Distinct) else node.expressions[:1]), *more]
     if distinct:
         s.ctx.only(first, "expressions")
-    if name == "COUNT" and len(args) > 1:
-        raise s.ctx.refuse(node, QUERIES["several counted"])
-    if len(args) != 1:
-        raise SquallError("SQ2005", f"{name} takes one argument, not {len(args)}", head(s, node))
-    arg: Expr | None = None
-    if not (isinstance(args[0], exp.Star) and name == "COUNT" and not distinct):
-        arg = s.inner().bind(args[0])
-    else:
+    takes = 2 if name in PAIRED else 1
+    if len(args) != takes and not (name == "COUNT" and args):
+        raise SquallError("SQ2005", f"{name} takes {NUMBERS[takes]}, not {len(args)}", head(s, node))
+    if isinstance(args[0], exp.Star) and name == "COUNT" and len(args) == 1 and not distinct:
         s.ctx.only(args[0])
+        values: list[Expr] = []
+    else:
+        values = [s.inner().bind(each) for each in args]
     if where is not None:
         condition = replace(s.inner(), clause="FILTER").condition(where)
-        arg = case([(condition, Literal(1, INT) if arg is None else arg)], Literal(None, NULL))
+        values = [case([(condition, value)], Literal(None, NULL)) for value in values or [Literal(1, INT)]]
+    if name in PAIRED:
+        if distinct:
+            raise s.ctx.refuse(first)
+        if not all(value.type.is_numeric or value.type == NULL for value in values):
+            types = ", ".join(str(value.type) for value in values)
+            raise SquallError("SQ2005", f"{name} does not take ({types})", head(s, node))
+        y, x = (coerce(value, DOUBLE) if value.type == NULL else value for value in values)
+        return PAIRED[name](paired(aggregation.column, y, x))
+    apart = tuple(dict.fromkeys(values)) if distinct else None
     if name in DERIVED:
-        assert arg is not None
-        return DERIVED[name](lambda function, of: aggregation.column(function, of, arg if distinct else None), arg)
-    return aggregation.column(name.lower(), arg, arg if distinct else None)
+        return DERIVED[name](lambda function, of: aggregation.column(function, of, apart), *values)
+    return aggregation.column(name.lower(), none_null(values), apart)
+
+
+def none_null(values: list[Expr]) -> Expr | None:
+    """What COUNT(a, b) counts: rows in which neither is NULL."""
+    if len(values) < 2:
+        return values[0] if values else None
+    return case([(conjunction(map(not_null, values)), Literal(1, INT))], Literal(None, NULL))
 
 
 def grouping(s: Scalars, node: exp.Anonymous) -> Expr:

@@ -76,8 +76,24 @@ def count(ctx: Context, node: exp.SetOperation, outer: Outer | None) -> Node:
     return Project(rows, tuple((ctx.column(c.name, c.type, c.nullable), c) for c in rows.output[:-2]))
 
 
+def bind_values(ctx: Context, node: exp.Values) -> Node:
+    """VALUES (1, 'a'), (2, 'b')   →   SELECT 1 AS col1, 'a' AS col2 UNION ALL SELECT 2, 'b'"""
+    rows = list[exp.Expr]()
+    for row in node.expressions:
+        items = [exp.alias_(value.copy(), f"col{i}") for i, value in enumerate(row.expressions, 1)]
+        query = exp.Select(expressions=items)
+        query.parent = row
+        rows.append(query)
+    plan = union(ctx, node, rows, None)
+    return Project(plan, tuple((ctx.column(c.name, c.type, c.nullable), c) for c in plan.output))
+
+
 def union(
-    ctx: Context, node: exp.SetOperation, queries: list[exp.Expr], outer: Outer | None, marked: bool = False
+    ctx: Context,
+    node: exp.SetOperation | exp.Values,
+    queries: list[exp.Expr],
+    outer: Outer | None,
+    marked: bool = False,
 ) -> Union:
     """The rows of all queries, under the names of the first and of common types.
 

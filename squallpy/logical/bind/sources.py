@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from squallpy.base.errors import SquallError
+from squallpy.base.types import BIGINT
 from squallpy.catalog.catalog import View
 from squallpy.catalog.relation import Relation
 from squallpy.frontend.unsupported import JOINS, NODES, QUERIES, Unsupported
@@ -13,18 +14,30 @@ from squallpy.logical.bind.scalar import Scalars
 from squallpy.logical.bind.scope import Scope, Source
 from squallpy.logical.bind.subqueries import Subqueries
 from squallpy.logical.bind.unnest import Domain, Inner, Outer, has_domain, seen_from
-from squallpy.logical.expressions import TRUE, Column, Expr, Literal, columns, conjunction
+from squallpy.logical.expressions import FALSE, TRUE, Column, Expr, Literal, columns, conjunction
 from squallpy.logical.functions import call, coalesce
-from squallpy.logical.nodes import AntiJoin, Filter, Join, LeftJoin, Node, Project, Scan, SemiJoin, Union
+from squallpy.logical.nodes import (
+    Agg,
+    Aggregate,
+    AntiJoin,
+    Filter,
+    Join,
+    LeftJoin,
+    Node,
+    Project,
+    Scan,
+    SemiJoin,
+    Union,
+)
 
 
 def bind_from(ctx: Context, select: exp.Select, outer: Outer | None = None) -> tuple[Node, Scope]:
     """The join tree of a query block, left to right as written, and its scope; with `outer`, over its domain."""
-    start = select.args.get("from_")
+    start, scope = select.args.get("from_"), Scope(outer=outer)
     if start is None:
-        raise ctx.refuse(select, QUERIES["no FROM"])
+        plan = one_row(ctx, select)
+        return (Join(outer.domain, plan) if outer else plan), scope
     ctx.only(start, "this")
-    scope = Scope(outer=outer)
     first = bind_source(ctx, start.this, scope, Scope(outer=outer))
     joins = From(ctx, scope, first.plan, Subqueries(ctx))
     if outer and first.domain.columns:
@@ -34,6 +47,15 @@ def bind_from(ctx: Context, select: exp.Select, outer: Outer | None = None) -> t
     joins.stand()
     joins.settle()
     return joins.plan, scope
+
+
+def one_row(ctx: Context, node: exp.Expr) -> Node:
+    """One row of nothing that matters: a count of no rows, of any relation."""
+    relation = next(iter(ctx.catalog.relations.values()), None)
+    if relation is None:
+        raise ctx.refuse(node, QUERIES["no FROM"])
+    nothing = Filter(scan(ctx, relation, relation.name), FALSE)
+    return Aggregate(nothing, (), ((ctx.column("rows", BIGINT, False), Agg("count", None)),))
 
 
 @dataclass(slots=True)
@@ -196,6 +218,11 @@ def bind_source(ctx: Context, node: exp.Expr, scope: Scope, before: Scope) -> In
         inner, alias = bind_table(ctx, node, before.outer)
     elif isinstance(node, exp.Subquery) and (tree := parenthesised(ctx, node)) is not None:
         return bind_parentheses(ctx, tree, scope, before)
+    elif isinstance(node, exp.Values):
+        from squallpy.logical.bind.sets import bind_values
+
+        ctx.only(node, "expressions", "alias")
+        inner = Inner(ctx, bind_values(ctx, node), Domain())
     elif isinstance(node, exp.Subquery):
         ctx.only(node, "this", "alias")
         inner = bind_derived(ctx, node.this, Scope(outer=before.outer) if before.outer else None)

@@ -75,7 +75,7 @@ def seen_from(inside: Outer | None, outer: Outer | None) -> Outer | None:
 
 @dataclass(frozen=True, slots=True)
 class Inner:
-    """A bound query, not yet joined to what is around it; of one that is `counted` only the rows for values there are."""
+    """A bound query, not yet joined to what is around it; one that is `counted` has rows for values that are there."""
 
     ctx: Context
     plan: Node

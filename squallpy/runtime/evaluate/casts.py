@@ -107,6 +107,9 @@ def _from_text(vec: Vec, target: Type, rows: int) -> Vec:
     array = pc.utf8_trim_whitespace(array)
     kind = arrow_type(DOUBLE) if target.kind is Kind.DOUBLE else pa.int64() if target.is_integer else arrow_type(target)
     try:
+        if target.is_temporal:  # 2024-3-1 is 2024-03-01
+            for _ in ("month", "day"):
+                array = pc.replace_substring_regex(array, r"^(\d{4}(?:-\d\d)?)-(\d)(\D|$)", r"\1-0\2\3")
         if target.kind is Kind.DECIMAL:  # more digits than fit after the point are rounded, as in Spark
             array = pc.round(pc.cast(array, pa.decimal256(76, 38)), target.scale, "half_towards_infinity")
         if target.kind is Kind.INT:  # within 32 bits, held in 64

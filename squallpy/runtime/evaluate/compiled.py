@@ -109,6 +109,9 @@ def _call(call: Call) -> Function:
         case "var_samp" | "var_pop":
             scale = call.args[1].type.scale
             return lambda frame: numbers.variance([a(frame) for a in args], scale, name == "var_samp")
+        case "covar_samp" | "covar_pop":
+            product = call.args[3].type.scale
+            return lambda frame: numbers.covariance([a(frame) for a in args], product, name == "covar_samp")
         case "abs":
             return _signed(args[0], np.abs, kind)
         case _ if name in COMPARISONS:

@@ -146,15 +146,22 @@ def checked(total: Vec, near: Vec, call: Call) -> Vec:
 
 def variance(sums: list[Vec], scale: int, sample: bool) -> Vec:
     """(n·Σx² − (Σx)²) / (n·(n − 1)), or / n²: exact up to the division if the sums are."""
-    n, total, squares = (np.asarray(masked(vec)) for vec in sums)
-    if total.dtype.kind != "f":
-        n, total, squares = (values.astype(object) for values in (n, total, squares))
+    count, total, squares = sums
+    values, valid = covariance([count, total, total, squares], 2 * scale, sample)
+    return Vec(np.maximum(values, 0), valid)
+
+
+def covariance(sums: list[Vec], scale: int, sample: bool) -> Vec:
+    """(n·Σxy − Σx·Σy) / (n·(n − 1)), or / n²; `scale` is that of the product."""
+    n, first, second, product = (np.asarray(masked(vec)) for vec in sums)
+    if product.dtype.kind != "f":
+        n, first, second, product = (values.astype(object) for values in (n, first, second, product))
     with np.errstate(all="ignore"):
-        spread = np.asarray(n * squares - total * total, np.float64) / 10.0 ** (2 * scale)
+        spread = np.asarray(n * product - first * second, np.float64) / 10.0**scale
         count = np.asarray(n, np.float64)
         pairs = count * (count - sample)
         known = pairs > 0
-        return Vec(np.maximum(spread, 0) / np.where(known, pairs, 1), both(known, *(vec.valid for vec in sums)))
+        return Vec(spread / np.where(known, pairs, 1), both(known, *(vec.valid for vec in sums)))
 
 
 def logarithm(name: str, vec: Vec) -> Vec:
