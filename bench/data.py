@@ -16,7 +16,8 @@ from bench.queries import Query
 from squallpy.runtime.evaluate.vector import arrow_type
 from squallpy.runtime.sources.replay import Replay
 from squallpy.runtime.sources.source import MULT
-from squallpy.testing import tpcds, tpch
+from squallpy.testing.tpcds import TPCDS
+from squallpy.testing.tpch import TPCH
 
 CACHE = Path(__file__).parent / ".data"
 ORDERS = 1_000_000  # in the book at scale 1; then half as many events
@@ -36,7 +37,7 @@ def generate(benchmark: str, scale: float) -> Path:
         if benchmark == "orderbook":
             orderbook.write(int(ORDERS * scale), folder, int(ORDERS * scale) // 2)
         else:
-            {"tpch": tpch.generate, "tpcds": tpcds.generate}[benchmark](scale, folder)
+            {"tpch": TPCH, "tpcds": TPCDS}[benchmark].generate(scale, folder)
     except FileNotFoundError as error:
         raise SystemExit(f"bench: {error.filename} is not installed; `make setup` installs it") from None
     (folder / "done").touch()

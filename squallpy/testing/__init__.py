@@ -1,7 +1,7 @@
-"""What tests stand on: DuckDB as the oracle, step tests, goldens, TPC-H data, random queries and streams.
+"""What tests stand on: DuckDB as the oracle, step tests, goldens, TPC data, random queries and streams.
 
 oracle   the rows of each stream so far, in DuckDB    compare     two bags of rows, and how they differ
 steps    SQL, batches and expected rows as text       engines     what runs steps: every executor
 memory   sources and batches that tests push          strategies  random queries and ± streams
-tpch     data and schemas of TPC-H                    goldens     EXPLAIN of standard queries as files
+tpc      data and schemas of TPC-H and TPC-DS         goldens     EXPLAIN of standard queries as files
 """

@@ -81,6 +81,11 @@ class Case:
         changes = [change for batch in self.batches for change in batch]
         return Case(self.script, [changes[i : i + size] for i in range(0, len(changes), size)] or [[]])
 
+    @property
+    def emptied(self) -> bool:
+        """Is nothing left in the end?"""
+        return not any(net(self.batches).values())
+
     def text(self) -> str:
         """As a step test."""
         lines = [self.script]

@@ -3,13 +3,7 @@
 python -m squallpy.testing.tpcds 0.1 examples/tpcds/data      parquet files of the tables at scale 0.1
 """
 
-import shutil
-import subprocess
-import sys
-import tempfile
-from pathlib import Path
-
-from squallpy.testing.tpch import split_columns
+from squallpy.testing.tpc import Benchmark
 
 # NB: the generator leaves out a value here and there: only what is part of a key is NOT NULL, as in the standard
 COLUMNS: dict[str, str] = {
@@ -32,38 +26,7 @@ COLUMNS: dict[str, str] = {
     "s_city VARCHAR, s_county VARCHAR, s_state VARCHAR, s_zip VARCHAR, s_gmt_offset DECIMAL(5,2)",
 }
 KEYS = {"store_sales": ("ss_item_sk", "ss_ticket_number")}
-
-
-def create(table: str, folder: str = "data") -> str:
-    """The declaration of a table as a stream, its rows in `folder`; like all here, it changes."""
-    columns = [f"    {column.strip()}" for column in split_columns(COLUMNS[table])]
-    key = KEYS.get(table, (COLUMNS[table].split()[0],))
-    body = ",\n".join([*columns, f"    PRIMARY KEY ({', '.join(key)})"])
-    return f"CREATE STREAM {table} (\n{body}\n) USING parquet OPTIONS (path '{folder}/{table}.parquet');\n"
-
-
-def generate(scale: float, folder: Path) -> Path:
-    """The tables at a scale factor in `folder`, made once; needs tpcgen-cli on the PATH or beside the interpreter."""
-    done = folder / "scale"
-    if done.exists() and done.read_text().strip() == f"{scale:g}":
-        return folder
-    program = shutil.which("tpcgen-cli") or str(Path(sys.executable).parent / "tpcgen-cli")
-    folder.mkdir(parents=True, exist_ok=True)
-    command = [program, "tpcds", "parquet", "-s", f"{scale:g}", "-q", "--overwrite", "-T", ",".join(COLUMNS)]
-    subprocess.run([*command, "--output-dir", str(folder)], check=True)
-    done.write_text(f"{scale:g}\n")
-    return folder
-
-
-def cached(scale: float) -> Path:
-    """The same in the folder for temporary files, shared by all test runs."""
-    return generate(scale, Path(tempfile.gettempdir()) / "squallpy-tpcds" / f"{scale:g}")
-
+TPCDS = Benchmark("tpcds", COLUMNS, KEYS, (), "tpcgen-cli", ("tpcds",), ("-T", ",".join(COLUMNS)))
 
 if __name__ == "__main__":
-    if len(sys.argv) < 3:
-        sys.exit(__doc__)
-    try:
-        generate(float(sys.argv[1]), Path(sys.argv[2]))
-    except FileNotFoundError:
-        sys.exit("tpcgen-cli makes the data and is not on the PATH: pip install tpcgen-cli")
+    TPCDS.main(__doc__)

@@ -4,11 +4,7 @@ python -m squallpy.testing.tpch 0.1 examples/tpch/data        parquet files of a
 python -m squallpy.testing.tpch 0.1 /tmp/tpch tbl             the same as .tbl, with | after every field
 """
 
-import shutil
-import subprocess
-import sys
-import tempfile
-from pathlib import Path
+from squallpy.testing.tpc import Benchmark, split_columns
 
 KEYS = {"partsupp": ("ps_partkey", "ps_suppkey"), "lineitem": ("l_orderkey", "l_linenumber")}
 STATIC = ("nation", "region")  # do not change: CREATE TABLE
@@ -30,53 +26,8 @@ COLUMNS: dict[str, str] = {
     "l_linestatus VARCHAR, l_shipdate DATE, l_commitdate DATE, l_receiptdate DATE, l_shipinstruct VARCHAR, "
     "l_shipmode VARCHAR, l_comment VARCHAR",
 }
-
-
-def create(table: str, folder: str = "data", format: str = "parquet") -> str:
-    """The declaration of a table, its rows in `folder`; every column is NOT NULL, as the standard's data is."""
-    columns = [f"    {column.strip()} NOT NULL" for column in split_columns(COLUMNS[table])]
-    key = KEYS.get(table, (COLUMNS[table].split()[0],))
-    columns.append(f"    PRIMARY KEY ({', '.join(key)})")
-    kind = "TABLE" if table in STATIC else "STREAM"
-    more = "" if format == "parquet" else ", delimiter '|'"
-    using, ending = ("parquet", "parquet") if format == "parquet" else ("csv", "tbl")
-    body = ",\n".join(columns)
-    return f"CREATE {kind} {table} (\n{body}\n) USING {using} OPTIONS (path '{folder}/{table}.{ending}'{more});\n"
-
-
-def split_columns(text: str) -> list[str]:
-    """At the commas that are not within parentheses."""
-    parts = [""]
-    for piece in text.split(","):
-        if parts[-1].count("(") > parts[-1].count(")"):
-            parts[-1] += f",{piece}"
-        else:
-            parts.append(piece)
-    return parts[1:]
-
-
-def generate(scale: float, folder: Path, format: str = "parquet") -> Path:
-    """All tables at a scale factor in `folder`, made once; needs tpchgen-cli on the PATH or beside the interpreter."""
-    done = folder / "scale"
-    if done.exists() and done.read_text().strip() == f"{scale:g} {format}":
-        return folder
-    program = shutil.which("tpchgen-cli") or str(Path(sys.executable).parent / "tpchgen-cli")
-    folder.mkdir(parents=True, exist_ok=True)
-    command = [program, format, "-s", f"{scale:g}", "-q", "--overwrite"]
-    subprocess.run([*command, "--output-dir", str(folder)], check=True)
-    done.write_text(f"{scale:g} {format}\n")
-    return folder
-
-
-def cached(scale: float, format: str = "parquet") -> Path:
-    """The same in the folder for temporary files, shared by all test runs."""
-    return generate(scale, Path(tempfile.gettempdir()) / "squallpy-tpch" / f"{format}-{scale:g}", format)
-
+NOT_NULL = {table: ", ".join(f"{c.strip()} NOT NULL" for c in split_columns(text)) for table, text in COLUMNS.items()}
+TPCH = Benchmark("tpch", NOT_NULL, KEYS, STATIC, "tpchgen-cli", ())
 
 if __name__ == "__main__":
-    if len(sys.argv) < 3:
-        sys.exit(__doc__)
-    try:
-        generate(float(sys.argv[1]), Path(sys.argv[2]), *sys.argv[3:4])
-    except FileNotFoundError:
-        sys.exit("tpchgen-cli makes the data and is not on the PATH: pip install tpchgen-cli")
+    TPCH.main(__doc__)

@@ -14,11 +14,13 @@ import pytest
 from bench.orderbook import book
 from squallpy.runtime.sources.replay import Replay
 from squallpy.session import RunOptions, Session
-from squallpy.testing import tpcds, tpch
 from squallpy.testing.compare import difference
 from squallpy.testing.engines import PartitionedEngine, SparkEngine, VolatileEngine
 from squallpy.testing.examples import Kept, keep_fresh, rounds
 from squallpy.testing.oracle import MULT, to_duckdb
+from squallpy.testing.tpc import split_columns
+from squallpy.testing.tpcds import TPCDS as DS
+from squallpy.testing.tpch import TPCH as H
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TPCH = [f"tpch/q{number}" for number in range(1, 23)]
@@ -39,10 +41,10 @@ def tables(benchmark: str) -> dict[str, pa.Table]:
     if benchmark == "orderbook":
         return {side: orders.drop_columns("__op") for side, orders in book(800, 0).items()}
     if benchmark == "tpch":
-        folder, columns = tpch.cached(0.01), tpch.COLUMNS
+        folder, columns = H.cached(0.01), H.columns
     else:
-        folder, columns = tpcds.cached(0.01), tpcds.COLUMNS
-    names = {t: [c.split()[0] for c in tpch.split_columns(text)] for t, text in columns.items()}
+        folder, columns = DS.cached(0.01), DS.columns
+    names = {t: [c.split()[0] for c in split_columns(text)] for t, text in columns.items()}
     read = {t: plain(pq.read_table(folder / f"{t}.parquet", columns=names[t])) for t in columns}
     if benchmark == "tpcds":
         for name, reference in REFERENCES.items():
@@ -63,7 +65,7 @@ def batches(benchmark: str) -> tuple[dict[str, pa.Table], ...]:
 
 def run(example: str, engine: Any, folder: Path) -> Iterator[int]:
     benchmark = example.partition("/")[0]
-    static = {name: tables("tpch")[name] for name in tpch.STATIC} if benchmark == "tpch" else {}
+    static = {name: tables("tpch")[name] for name in H.static} if benchmark == "tpch" else {}
     return keep_fresh((EXAMPLES / f"{example}.sql").read_text(), batches(benchmark), engine, folder, static)
 
 
@@ -99,7 +101,7 @@ def signed(orders: pa.Table) -> pa.Table:
 @pytest.mark.parametrize("example", TPCDS)
 def oracle_tpcds_files(example: str, tmp_path: Path) -> None:
     """From the generator's files, whole."""
-    folder, script = tpcds.cached(0.01), tmp_path / "example.sql"
+    folder, script = DS.cached(0.01), tmp_path / "example.sql"
     text = (EXAMPLES / f"{example}.sql").read_text()
     script.write_text(text.replace("(path 'data/", f"(path '{folder}/"))
     session, connection = Session(script), duckdb.connect()

@@ -8,7 +8,7 @@ from squallpy.session import RunOptions, Session
 from squallpy.testing.compare import difference
 from squallpy.testing.examples import Kept
 from squallpy.testing.oracle import to_duckdb
-from squallpy.testing.tpch import COLUMNS, cached, create
+from squallpy.testing.tpch import TPCH
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "tpch"
 
@@ -18,17 +18,17 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "tpch"
 def oracle_tpch(query: str, format: str, tmp_path: Path) -> None:
     import duckdb
 
-    data = cached(0.01, format)
+    data = TPCH.cached(0.01, format)
     text = (EXAMPLES / f"{query}.sql").read_text()
-    used = [name for name in COLUMNS if f" {name} (" in text]
+    used = [name for name in TPCH.columns if f" {name} (" in text]
     select = text.rpartition(";\n\n")[2]
     script = tmp_path / f"{query}.sql"
-    script.write_text("".join(create(name, str(data), format) for name in used) + select)
+    script.write_text("".join(TPCH.create(name, str(data), format) for name in used) + select)
     kept = Kept()
     Session(script).run(RunOptions(backend="local", batch_rows=20_000), kept)
     connection = duckdb.connect()
     for name in used:
-        connection.execute(f"CREATE VIEW {name} AS FROM '{cached(0.01) / name}.parquet'")
+        connection.execute(f"CREATE VIEW {name} AS FROM '{TPCH.cached(0.01) / name}.parquet'")
     expected = connection.execute(to_duckdb(select.rstrip().rstrip(";"))).fetchall()
     assert not difference(kept.table, expected, ordered="ORDER BY" in select)
     assert len(kept.table) > 0
