@@ -192,6 +192,14 @@ def divided(name: str, args: Args) -> tuple[Args, Type]:
     return args, BIGINT
 
 
+def bits(name: str, args: Args) -> tuple[Args, Type]:
+    """Of integers, as 64 bits."""
+    args = plain(args)
+    if not all(arg.type.is_integer for arg in args):
+        raise mismatch(name, args)
+    return args, BIGINT
+
+
 def extreme(name: str, args: Args) -> tuple[Args, Type]:
     args, _ = comparable(name, args)
     target = unify([arg.type for arg in args])
@@ -263,6 +271,12 @@ FUNCTIONS: dict[str, Function] = {
     "log2": Function(1, 1, real, "logarithm to base 2; NULL of what is not positive", "always"),
     **{name: Function(1, 1, real, f"{name} of a DOUBLE") for name in REALS},
     "power": Function(2, 2, real, "first to the power of the second"),
+    "atan2": Function(2, 2, real, "the angle of (x, y), y first"),
+    "hypot": Function(2, 2, real, "the length of (x, y)"),
+    "bit_and": Function(2, 2, bits, "bits of both"),
+    "bit_or": Function(2, 2, bits, "bits of either"),
+    "bit_xor": Function(2, 2, bits, "bits of one"),
+    "bit_not": Function(1, 1, bits, "the other bits"),
     "greatest": Function(2, None, extreme, "the greatest that is not NULL", "all"),
     "least": Function(2, None, extreme, "the least that is not NULL", "all"),
     "sqrt": Function(1, 1, real, "square root; NaN of a negative number"),

@@ -358,6 +358,19 @@ def regular(s: Scalars, node: exp.RegexpLike) -> Expr:
     return call("rlike", s.bind(node.this), s.bind(node.expression))
 
 
+BITS = {exp.BitwiseAnd: "bit_and", exp.BitwiseOr: "bit_or", exp.BitwiseXor: "bit_xor"}
+
+
+@handles(*BITS, args="this expression")
+def bitwise(s: Scalars, node: exp.Binary) -> Expr:
+    return call(BITS[type(node)], s.bind(node.this), s.bind(node.expression))
+
+
+@handles(exp.BitwiseNot, args="this")
+def inverted(s: Scalars, node: exp.BitwiseNot) -> Expr:
+    return call("bit_not", s.bind(node.this))
+
+
 @handles(exp.IntDiv, args="this expression")
 def whole_quotient(s: Scalars, node: exp.IntDiv) -> Expr:
     return call("div", s.bind(node.this), s.bind(node.expression))

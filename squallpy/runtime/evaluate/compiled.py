@@ -90,8 +90,13 @@ def _call(call: Call) -> Function:
             )
         case "ln" | "log10" | "log2":
             return lambda frame: numbers.logarithm(name, args[0](frame))
-        case "power":
-            return _binary(args, numbers.real(np.power))
+        case "power" | "atan2" | "hypot":
+            return _binary(args, numbers.real({"power": np.power, "atan2": np.arctan2, "hypot": np.hypot}[name]))
+        case "bit_and" | "bit_or" | "bit_xor":
+            operate: Any = {"bit_and": np.bitwise_and, "bit_or": np.bitwise_or, "bit_xor": np.bitwise_xor}[name]
+            return _binary(args, lambda a, b: Vec(operate(a.values, b.values), both(a.valid, b.valid)))
+        case "bit_not":
+            return _unary(args[0], np.bitwise_not)
         case "round":
             places = _constant(call, 1)
             if kind.is_exact:
