@@ -110,14 +110,20 @@ NODES: dict[str, Unsupported] = {
     "Distinct": Unsupported("DISTINCT here", "DISTINCT"),
 }
 
-# functions that are known but not maintained yet
-AGGREGATES: tuple[str, ...] = (
-    "APPROX_COUNT_DISTINCT", "APPROX_PERCENTILE", "ARRAY_AGG", "BIT_AND", "BIT_OR", "BIT_XOR",
-    "COLLECT_LIST", "COLLECT_SET", "FIRST", "FIRST_VALUE", "KURTOSIS", "LAST",
-    "LAST_VALUE", "LISTAGG", "MAX_BY", "MEDIAN", "MIN_BY", "MODE", "PERCENTILE", "PERCENTILE_APPROX",
-    "PERCENTILE_CONT", "PERCENTILE_DISC", "PRODUCT", "SKEWNESS",
-    "STRING_AGG",
-)  # fmt: skip
+# aggregates that are known but not maintained yet, and what to do instead
+AGGREGATES: dict[str, str] = {
+    "APPROX_COUNT_DISTINCT": "use COUNT(DISTINCT …), which is exact",
+    **dict.fromkeys(("ARRAY_AGG", "COLLECT_LIST", "COLLECT_SET"), "there are no arrays, maps and structs"),
+    **dict.fromkeys(
+        ("FIRST", "FIRST_VALUE", "LAST", "LAST_VALUE"), "a stream has no order that stays: use MIN, MAX or ANY_VALUE"
+    ),
+    **dict.fromkeys(("MAX_BY", "MIN_BY"), "join the rows with their MAX or MIN in a subquery"),
+    **dict.fromkeys(
+        ("APPROX_PERCENTILE", "BIT_AND", "BIT_OR", "BIT_XOR", "KURTOSIS", "LISTAGG", "MEDIAN", "MODE", "PERCENTILE",
+         "PERCENTILE_APPROX", "PERCENTILE_CONT", "PERCENTILE_DISC", "PRODUCT", "SKEWNESS", "STRING_AGG"),
+        "",
+    ),
+}  # fmt: skip
 
 # scalar functions of Spark that we know of, and what to do instead
 FUNCTIONS: dict[str, str] = {

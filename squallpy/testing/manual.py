@@ -16,13 +16,13 @@ What a script may say is in the [README](../README.md#sql). These tables are wri
 def manual() -> str:
     """The text of `docs/sql.md`."""
     refused = {u.name: u.hint for u in _constructs(CLAUSES, JOINS, NODES, QUERIES)}
-    refused |= {f"{name}(…)": "" for name in AGGREGATES} | {f"{word} as a statement": "" for word in STATEMENTS}
-    refused |= {f"{name}(…)": hint for name, hint in FUNCTIONS.items()}
+    refused |= {f"{word} as a statement": "" for word in STATEMENTS}
+    refused |= {f"{name}(…)": hint for name, hint in (AGGREGATES | FUNCTIONS).items()}
     text = (
         HEAD
         + _table("Aggregates", ("function",), ((f"`{name}`",) for name in sorted(NAMES)))
         + _table("Functions", ("function", "arguments"), ((f"`{name}`", _count(name)) for name in sorted(NAMED)))
-        + "Besides: CAST, EXTRACT, TRIM, CASE, BETWEEN, IN, LIKE, IS NULL, ||.\n\n"
+        + "Besides: CAST, EXTRACT, TRIM, CASE, BETWEEN, IN, LIKE, IS NULL, ||, &, |, ^, ~.\n\n"
         + _table(
             "Refused by name",
             ("construct", "instead"),

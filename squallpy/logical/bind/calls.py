@@ -235,7 +235,7 @@ def function(s: Scalars, node: exp.Anonymous) -> Expr:
     if name in ("GROUPING", "GROUPING_ID"):
         return grouping(s, node)
     if name in AGGREGATES:
-        raise SquallError("SQ3001", f"{name} is not supported yet", head(s, node), f"aggregates: {', '.join(NAMES)}")
+        raise SquallError("SQ3001", f"{name} is not supported yet", head(s, node), AGGREGATES[name])
     if name in FUNCTIONS:
         raise SquallError("SQ3001", f"{name} is not supported yet", head(s, node), FUNCTIONS[name])
     if name not in NAMED:
@@ -257,7 +257,7 @@ def aggregate(s: Scalars, name: str, node: exp.Anonymous, where: exp.Expr | None
     """An aggregate, of the rows of its FILTER: COUNT(*) FILTER (WHERE p) → COUNT(CASE WHEN p THEN 1 END)"""
     aggregation = s.aggregation
     if aggregation is None:
-        hint = "use HAVING" if s.clause == "WHERE" else ""
+        hint = {"WHERE": "use HAVING", "an aggregate": "take the inner one from a subquery in FROM"}.get(s.clause, "")
         raise SquallError("SQ2009", f"{name} is an aggregate and cannot stand in {s.clause}", head(s, node), hint)
     (first, *more) = node.expressions or [None]
     distinct = isinstance(first, exp.Distinct)
