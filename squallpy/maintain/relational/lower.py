@@ -55,6 +55,7 @@ from squallpy.maintain.relational.defaults import Nothing, defaulted, without_ca
 from squallpy.maintain.relational.disjunctions import ranges_apart
 from squallpy.maintain.relational.linear import Polynomial, linear, present
 from squallpy.maintain.relational.others import counted
+from squallpy.maintain.relational.padded import padded
 from squallpy.maintain.relational.running import intervals
 from squallpy.maintain.relational.units import prune
 
@@ -117,7 +118,7 @@ def lower(query: Query) -> Lowered:
     blocks = _Blocks()
     grouped, times = (bottom.child, bottom.times) if isinstance(bottom, Repeat) else (bottom, None)
     if isinstance(grouped, Aggregate) and not any(agg.extreme for _, agg in grouped.aggs):
-        view, printed, measures = _grouped(RESULT, grouped, blocks)
+        view, printed, measures = _grouped(RESULT, blocks.seen(grouped), blocks)
         having, items, order = _finish(above, query.names, printed, node)
         single = not grouped.keys
         finish = Finish(measures, having, items, order, limit, offset, repeat=False, single=single, times=times)
@@ -225,10 +226,14 @@ class _Blocks:
             case Aggregate(_, _, aggs) if any(agg.extreme for _, agg in aggs) and len({_part(a) for _, a in aggs}) > 1:
                 return self.of(self._apart(node))
             case Aggregate() | Repeat():
-                scan = self._nested(node)
+                scan = self._nested(self.seen(node) if isinstance(node, Aggregate) else node)
                 titled = zip(node.output, scan.columns, strict=True)  # NB: columns go by id, their names differ
                 return [Block([scan], [], {column.id: field for column, field in titled})]
         raise AssertionError(f"the binder let {type(node).__name__} below a join")
+
+    def seen(self, node: Aggregate) -> Aggregate:
+        """An Aggregate without an outer join whose NULLs it does not see."""
+        return padded(node, self._fresh) or node
 
     def _defaulted(self, join: LeftJoin) -> list[Block]:
         """left ⋈ groups with defaults; nothing if that is not what `right` is"""
