@@ -57,12 +57,31 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
+class Row:
+    """What is read of a nest's row: fields by the variables that they bind. It is the row as it was `before` the batch,
+    or as it is."""
+
+    nest: str
+    fields: tuple[tuple[str, Column], ...]
+    before: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Ref:
-    """A use of a view or delta: the variables in the place of its keys, and which lane goes into each lane."""
+    """A use of a view or delta: the variables in the place of its keys, and which lane goes into each lane.
+
+    With `row`, what is used is not the view's payload, but the row that a nest makes of it.
+    """
 
     name: str
     variables: tuple[Column, ...]
     picks: tuple[int, ...]
+    row: Row | None = None
+
+    @property
+    def bound(self) -> tuple[Column, ...]:
+        """All variables that it binds."""
+        return (*self.variables, *(v for _, v in self.row.fields)) if self.row else self.variables
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,9 @@ from squallpy.physical.keys import finds_one, foreign_keys, known_keys, views_of
 from squallpy.physical.plan import Let, Lookup, Range, Step, Update, Where
 
 # The sooner the better. "one" is a slice or scan of one record, "few" a scan of intervals. What has no key at all is
-# "apart": it picks no rows, and ranges that overlap are best looked up before they are multiplied.
-_CHOICE = ("probe", "one", "few", "sum", "slice", "range", "apart", "scan")
+# "apart": it picks no rows, and ranges that overlap are best looked up before they are multiplied. Of what a nest makes
+# of a record, "exists" only asks whether there is a row, "row" has it computed; "later", when the record is known.
+_CHOICE = ("probe", "exists", "one", "row", "few", "sum", "slice", "range", "apart", "scan", "later")
 
 
 @dataclass(slots=True)
@@ -85,7 +86,7 @@ def access(statement: Statement, known: Known, indexes: Indexes) -> Update:
 
     def size(ref: Ref) -> str | None:
         view = views.get(ref.name)
-        if view is None:
+        if view is None or ref.row:
             return None
         given = _known(ref, view, bound)
         if finds_one(view, given, keys):
@@ -102,7 +103,7 @@ def access(statement: Statement, known: Known, indexes: Indexes) -> Update:
         others.remove(best.ref)
         steps.append(_lookup(best, bound, indexes))
         filters = [f for f in filters if f not in best.used]
-        bound |= set(best.ref.variables)
+        bound |= set(best.ref.bound)
         ready()
     assert not filters, f"{filters} cannot be evaluated"
     _note_live(steps, asked)
@@ -144,6 +145,8 @@ def _way(ref: Ref, bound: set[Column], filters: list[Factor], elsewhere: set[Col
     `size`: how it is looked up if there is one record at most, or there are few.
     """
     new = [v for v in ref.variables if v not in bound]
+    if ref.row:
+        return _Way(ref, "later" if new else "row" if ref.row.fields else "exists")
     if not new:
         return _Way(ref, "probe" if ref.variables else "apart")
     if size:
@@ -181,7 +184,7 @@ def _lookup(way: _Way, bound: set[Column], indexes: Indexes) -> Lookup:
     given = tuple((i, v) for i, v in enumerate(ref.variables) if v in bound)
     new = tuple((i, v) for i, v in enumerate(ref.variables) if v not in bound)
     index, equal = -1, tuple(i for i, _ in given)
-    if how == "apart":
+    if how in ("apart", "exists", "row"):
         how = "probe"
     if how in ("one", "few"):
         how = "slice" if given else "scan"
@@ -191,7 +194,7 @@ def _lookup(way: _Way, bound: set[Column], indexes: Indexes) -> Lookup:
         ranged = ref.variables.index(range.variable)
         order = (*equal, ranged, *(i for i, _ in new if i != ranged))
         index = indexes.order(ref.name, Order(order, len(equal), real=range.variable.type.kind is Kind.DOUBLE))
-    return Lookup(ref.name, how, index, given, () if how == "sum" else new, ref.picks, range=range)
+    return Lookup(ref.name, how, index, given, () if how == "sum" else new, ref.picks, range=range, row=ref.row)
 
 
 def _note_live(steps: list[Step], asked: set[Column]) -> None:

@@ -9,7 +9,7 @@ from squallpy.base.order import Order
 from squallpy.base.rings import Payload
 from squallpy.catalog.relation import Relation
 from squallpy.logical.expressions import Column, Expr
-from squallpy.maintain.program import Finish, Program, Running, View
+from squallpy.maintain.program import Finish, Program, Row, Running, View
 from squallpy.maintain.relational.calculus import Lane
 
 
@@ -39,7 +39,8 @@ class Lookup:
 
     `how` is probe (all keys bound), slice (some; `index` says which) or scan (none); or, over a sorted index, range
     (the records of a range) or sum (their sum: no more is asked of them). `bound` and `binds` pair key positions with
-    variables. `live` are the variables that later steps read.
+    variables. `live` are the variables that later steps read. With `row`, what is found is the row that a nest makes of
+    the record.
     """
 
     source: str
@@ -50,6 +51,7 @@ class Lookup:
     picks: tuple[int, ...]
     live: frozenset[int] = frozenset()
     range: Range | None = None
+    row: Row | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,14 +56,16 @@ def update_text(update: Update) -> str:
     """Δ → probe V → slice W → add to target."""
     lookups = [step for step in update.steps if isinstance(step, Lookup)]
     along = [step.range.variable for step in lookups if step.range]
-    names = Names([*update.variables, *(v for step in lookups for _, v in step.binds), *along])
+    rows = [v for step in lookups if step.row for _, v in step.row.fields]
+    names = Names([*update.variables, *(v for step in lookups for _, v in step.binds), *along, *rows])
     steps = []
     for step in update.steps:
         match step:
-            case Lookup(source, how, _, bound, range=ranged):
+            case Lookup(source, how, _, bound, range=ranged) as step:
                 given = [names(v) for _, v in bound]
                 given += [names.expr(side) for side in (ranged.rising, ranged.falling) if side] if ranged else []
-                steps.append(f"{how} {source}({', '.join(given)})")
+                of = f"{step.row.nest.upper()}[{source}]" if step.row else source
+                steps.append(f"{how} {of}({', '.join(given)})")
             case Where(predicate):
                 steps.append(f"where {names.expr(predicate)}")
             case Let(variable, value):

@@ -11,7 +11,8 @@ import numpy as np
 from squallpy.base.rings import Payload, Ring
 from squallpy.base.types import Kind, Type
 from squallpy.logical.expressions import Call, Column, Expr, Literal, conjuncts, held_alike
-from squallpy.physical.plan import Let, Lookup, Step, Update, Where
+from squallpy.maintain.program import Row
+from squallpy.physical.plan import Let, Lookup, Nested, Step, Update, Where
 from squallpy.runtime.deltas import NULL
 from squallpy.runtime.kernels import steps
 from squallpy.runtime.kernels.products import kind_of
@@ -23,10 +24,12 @@ _MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Steps that follow one another in one program, and where in it the frames of which pools belong."""
+    """Steps that follow one another in one program, and where in it the frames of which pools belong, and what nests
+    know of the payloads before the batch."""
 
     program: Words
     frames: tuple[tuple[int, str], ...]
+    noted: tuple[tuple[int, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,38 +48,42 @@ class Assembly:
         return len(set(self.registers.values()))
 
 
-def assembled(update: Update, payloads: Mapping[str, Payload]) -> Assembly:
+def assembled(update: Update, payloads: Mapping[str, Payload], nests: Mapping[str, Nested]) -> Assembly:
     """The update as programs."""
     registers = {v.id: i for i, v in enumerate(update.variables)}
     parts: list[Part | Step] = []
     words: list[int] = []
     frames: list[tuple[int, str]] = []
+    noted: list[tuple[int, str]] = []
     source = 0
 
     def flush() -> None:
         if words:
-            parts.append(Part(np.array(words, np.int64), tuple(frames)))
+            parts.append(Part(np.array(words, np.int64), tuple(frames), tuple(noted)))
             words.clear()
             frames.clear()
+            noted.clear()
 
     for step in update.steps:
         known = sorted(set(registers.values()))
         if isinstance(step, Lookup):
             source += 1
-            for _, v in step.binds:
+            for _, v in (*step.binds, *(step.row.fields if step.row else ())):
                 registers.setdefault(v.id, len(set(registers.values())))
         elif isinstance(step, Let):
             same = _same(step)
             registers[step.variable.id] = registers[same.id] if same else len(known)
             if same:
                 continue
-        code = _code(step, registers, known, source)
+        code = _code(step, registers, known, source, nests)
         if code is None:
             flush()
             parts.append(step)
             continue
         if isinstance(step, Lookup):
             frames.append((len(words) + steps.FRAME, step.source))
+            if step.row and step.row.before:
+                noted.append((len(words) + steps.NOTED, step.row.nest))
         words += code
     flush()
     computed = sum(len(lane or ()) for lane in update.lanes)
@@ -98,11 +105,15 @@ def _same(step: Let) -> Column | None:
     return None
 
 
-def _code(step: Step, registers: Mapping[int, int], known: Iterable[int], source: int) -> list[int] | None:
+def _code(
+    step: Step, registers: Mapping[int, int], known: Iterable[int], source: int, nests: Mapping[str, Nested]
+) -> list[int] | None:
     """The words of a step; None if it has to be evaluated."""
     match step:
-        case Lookup(range=None):
+        case Lookup(range=None, row=None):
             return _lookup(step, registers, known, source)
+        case Lookup(row=Row(nest)):
+            return _row(step, nests[nest], registers, known)
         case Where(predicate):
             compared = [_compared(part, registers) for part in conjuncts(predicate)]
             if all(compared):
@@ -124,6 +135,31 @@ def _lookup(step: Lookup, registers: Mapping[int, int], known: Iterable[int], so
     counts = [len(bound), len(binds), len(live)]
     lists = [*bound, *(word for pair in binds for word in pair), *live]
     return _operation(_LOOKUPS[step.how], [0, source, step.index, *counts, *lists])
+
+
+def _row(step: Lookup, nested: Nested, registers: Mapping[int, int], known: Iterable[int]) -> list[int] | None:
+    """The words of a look at a nest's row, if all that is read of it are counts."""
+    assert step.row is not None
+    finish, payload = nested.finish, nested.source.payload
+    counts = {m.column: m.value[0][1] for m in finish.measures if m.function == "count" and _is_lane(m.value)}
+    made = dict(finish.items)
+    lanes = [finish.count]
+    for title, v in step.row.fields:
+        lane = counts.get(made[title]) if isinstance(made[title], Column) else None  # type: ignore[arg-type]
+        if lane is None:
+            return None
+        lanes += [lane] if v.id in step.live else []
+    if any(payload.rings[lane] is not Ring.COUNT for lane in lanes):
+        return None
+    live = sorted({registers[id] for id in step.live if id in registers} & set(known))
+    bound = [registers[v.id] for _, v in step.bound]
+    into = [-1, *(registers[v.id] for _, v in step.row.fields if v.id in step.live)]
+    pairs = [word for lane, register in zip(lanes, into, strict=True) for word in (payload.offsets[lane], register)]
+    return _operation(steps.ROW, [0, 0, 0, len(bound), len(lanes), len(live), *bound, *pairs, *live])
+
+
+def _is_lane(terms: tuple[tuple[int, int], ...]) -> bool:
+    return len(terms) == 1 and terms[0][0] == 1
 
 
 def _compared(predicate: Expr, registers: Mapping[int, int]) -> list[int] | None:
@@ -168,7 +204,7 @@ def _outcome(update: Update, payloads: Mapping[str, Payload], registers: Mapping
         if update.lanes[lane] is None:
             words.append(0)
             continue
-        factors = [(s, p.offsets[picks[lane]], p.rings[picks[lane]]) for s, (p, picks) in enumerate(given)]
+        factors = [(s, p.offsets[picks[lane]], p.rings[picks[lane]]) for s, (p, picks) in enumerate(given) if picks]
         for expr in update.lanes[lane] or ():
             factors.append((computed, 0, computed_ring(expr.type, ring)))
             computed += 1

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from squallpy.base.rings import Payload, Ring
 from squallpy.physical.plan import Feed, Nested, Plan, PoolPlan
@@ -60,6 +61,18 @@ class Touched:
         """Keys, each once, and payloads."""
         return self._seen.keys, self._before
 
+    @property
+    def addresses(self) -> tuple[int, int]:
+        """Of the pool of groups and of their payloads before the batch; 0 if there are none."""
+        return (self._seen.address, self._before.ctypes.data) if len(self._seen) else (0, 0)
+
+    def take_back(self, keys: Words, words: Words) -> None:
+        """Make payloads of these keys what they were before the batch."""
+        if len(self._seen):
+            slots = self._seen.probe(keys)
+            noted = slots >= 0
+            words[noted] = self._before[slots[noted]]
+
     def clear(self) -> None:
         self._seen.clear()
         self._before = self._before[:0]
@@ -95,6 +108,29 @@ class Aggregates:
         times = self._printer.times(frame, words)
         times[: len(keys)] *= 0 if self._finish.single and not begun(store) else -1
         return self._rows(times, lambda name: self._printer.item(name, frame), store.dictionary)
+
+
+class RowsOf:
+    """The rows of a nest of sums, looked at through its view; `touched` knows what that was before the batch."""
+
+    def __init__(self, nested: Nested, touched: Touched) -> None:
+        self.nested, self._touched = nested, touched
+        self._printer = Printer(nested.finish, nested.source)
+
+    @property
+    def noted(self) -> tuple[int, int]:
+        """The addresses of the groups whose payloads were others before the batch, and of those; 0 if none were."""
+        return self._touched.addresses
+
+    def __call__(
+        self, pool: Pool, keys: Words, before: bool, names: Dictionary
+    ) -> tuple[npt.NDArray[np.bool_], Callable[[str], Vec]]:
+        """Which keys have a row, and the fields of all rows."""
+        words = pool.get(keys)
+        if before:
+            self._touched.take_back(keys, words)
+        frame = self._printer.frame(keys, words, names)
+        return self._printer.times(frame, words) > 0, lambda title: self._printer.item(title, frame)
 
 
 class RowDeltas:

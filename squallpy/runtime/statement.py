@@ -7,6 +7,7 @@ else a statement asks for, ranges and what only expressions tell, is done betwee
 """
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 import numpy as np
 
@@ -26,7 +27,7 @@ from squallpy.runtime.kernels.lanes import fill_reals, pack
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.sorted import Sorted
 from squallpy.runtime.kernels.storage import Words
-from squallpy.runtime.nested import Touched
+from squallpy.runtime.nested import RowsOf, Touched
 from squallpy.runtime.ranges import Bounds, Ranges, overlaid
 
 CHUNK = 1 << 14  # rows of a delta joined at a time: what a step makes of them is to stay in the cache
@@ -60,9 +61,11 @@ class _Crowded(Exception):
 class Statement:
     """An update made runnable."""
 
-    def __init__(self, update: Update, payloads: Mapping[str, Payload]) -> None:
+    def __init__(
+        self, update: Update, payloads: Mapping[str, Payload], nests: Mapping[str, RowsOf] = MappingProxyType({})
+    ) -> None:
         self.delta, self.target, self._update = update.delta, update.target, update
-        self._code = assembled(update, payloads)
+        self._code = assembled(update, payloads, {name: rows.nested for name, rows in nests.items()})
         self._payload = payloads[update.delta]
         self._variables = {v.id: v for v in _variables(update)}
         self._functions: dict[int, Function] = {
@@ -74,6 +77,7 @@ class Statement:
         lookups = [s for s in update.steps if isinstance(s, Lookup)]
         self._scanned = [s.source for s in lookups if s.how == "scan"]
         self._ranges = {step: Ranges(step) for step in lookups if step.range}
+        self._nests = nests
         self._numbers = {id(step): n for n, step in enumerate(lookups, 1)}
         rings = payloads[update.target].rings
         self._computed = [
@@ -98,6 +102,8 @@ class Statement:
             if isinstance(part, Part):
                 for position, source in part.frames:
                     part.program[position] = pools[source].address
+                for position, nest in part.noted:
+                    part.program[position : position + 2] = self._nests[nest].noted
         chunk = CHUNK
         for source in self._scanned:  # every row of a chunk meets every record
             chunk = max(1, min(chunk, PAIRS // max(1, len(pools[source]))))
@@ -121,8 +127,10 @@ class Statement:
             match part:
                 case Part(program):
                     rows = _Rows(*steps.joined(program, rows.columns, rows.places), rows.kept)
-                case Lookup():
+                case Lookup(row=None):
                     rows = self._look_up(part, rows, pools[part.source].sorted[part.index], names)
+                case Lookup():
+                    rows = self._look_through(part, rows, pools[part.source], names)
                 case Where():
                     true = np.broadcast_to(is_true(self._functions[i](self._frame(rows, names))), len(rows))
                     rows = rows if true.all() else rows.pick(np.flatnonzero(true))
@@ -167,6 +175,17 @@ class Statement:
             if v.id in step.live:
                 out.columns[self._code.registers[v.id]] = index.column(position, places)
         out.hold(source, index.entries, places, index.payload_at)
+        return out
+
+    def _look_through(self, step: Lookup, rows: _Rows, pool: Pool, names: Dictionary) -> _Rows:
+        """The rows with those that a nest makes of the records that they name."""
+        assert step.row is not None
+        found, item = self._nests[step.row.nest](pool, self._given(step, rows), step.row.before, names)
+        out = rows if found.all() else rows.pick(np.flatnonzero(found))
+        for title, v in step.row.fields:
+            if v.id in step.live:
+                words = encode(item(title), v.type, len(rows), names)
+                out.columns[self._code.registers[v.id]] = words if out is rows else words[found]
         return out
 
     def _overlay(self, step: Lookup, rows: _Rows, given: Words, bounds: Bounds) -> tuple[_Rows, Words, Bounds]:
@@ -217,8 +236,8 @@ def _variables(update: Update) -> list[Column]:
     found = list(update.variables)
     for step in update.steps:
         match step:
-            case Lookup(_, _, _, _, binds, range=ranged):
-                found += [v for _, v in binds]
+            case Lookup(_, _, _, _, binds, range=ranged, row=row):
+                found += [v for _, v in (*binds, *(row.fields if row else ()))]
                 found += [ranged.variable] if ranged else []
             case Let(variable):
                 found.append(variable)

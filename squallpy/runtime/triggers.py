@@ -9,7 +9,7 @@ from squallpy.runtime.extremes import Extremes, extremes_layouts
 from squallpy.runtime.intervals import Intervals, intervals_layouts
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.ledger import ledger_layouts, ledger_name, unmatched
-from squallpy.runtime.nested import Aggregates, NestFeed, Touched, begin, begun_layouts
+from squallpy.runtime.nested import Aggregates, NestFeed, RowsOf, Touched, begin, begun_layouts
 from squallpy.runtime.state.store import PoolLayout, Store, StoreLayout
 from squallpy.runtime.statement import Statement
 
@@ -28,7 +28,6 @@ class Machine:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         payloads = {p.name: p.payload for p in (*plan.pools, *plan.deltas, plan.result)}
-        self._triggers = [[Statement(update, payloads) for update in updates] for updates in plan.updates]
         self.unmatched = 0
         self._result = Pool(len(plan.result.keys), plan.result.payload)
         indexed = {
@@ -39,6 +38,12 @@ class Machine:
         }
         self._nested = {f.relation.name: _nest(f, f.nested) for f in plan.feeds if f.nested}
         self._touched = {n.source.name: Touched(n.source) for f in plan.feeds if (n := f.nested) and not n.running}
+        rows = {
+            f.relation.name: RowsOf(n, self._touched[n.source.name])
+            for f in plan.feeds
+            if (n := f.nested) and not n.running and not n.finish.over
+        }
+        self._triggers = [[Statement(update, payloads, rows) for update in updates] for updates in plan.updates]
 
     def apply(self, store: Store, deltas: list[Delta]) -> Delta:
         """Apply one batch, relation by relation; returns the change of the result.

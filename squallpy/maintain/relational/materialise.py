@@ -18,6 +18,7 @@ from squallpy.maintain.relational.calculus import Prod, Sum, Values
 from squallpy.maintain.relational.delta import delta, monomials
 from squallpy.maintain.relational.lower import Lowered
 from squallpy.maintain.relational.registry import Registry
+from squallpy.maintain.relational.through import look_through
 from squallpy.maintain.relational.units import Split, Unit, split
 
 Joined = tuple[str, ...]  # the relations of a query or nest
@@ -79,7 +80,7 @@ def _materialise(lowered: Lowered, apart: frozenset[Joined]) -> Program:
         ]
         if statements:
             triggers.append(Trigger(relation, deltas.views, tuple(statements)))
-    return Program(tuple(views.values()), tuple(triggers), lowered.finish, nests)
+    return look_through(Program(tuple(views.values()), tuple(triggers), lowered.finish, nests))
 
 
 def _source(view: View, registry: Registry) -> Ref:

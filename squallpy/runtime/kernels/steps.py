@@ -29,6 +29,7 @@ SLICE: Final = 1
 SCAN: Final = 2
 COMPARE: Final = 3
 SET: Final = 4
+ROW: Final = 5
 
 # A lookup: where its pool's frame is, the number of its source, its slice; how many registers it looks by, how many
 # it binds, how many live on, and those: registers, (key position, register) pairs, registers.
@@ -37,6 +38,12 @@ SOURCE: Final = 3
 INDEX: Final = 4
 COUNTS: Final = 5
 LISTS: Final = 8
+
+# What a nest makes of a record: as a lookup, but instead of source and slice, the frame of a pool of keys (0: none) and
+# where the payloads are that stand in for those keys'; what it binds are (payload position, register) pairs, of
+# which the first has no register: where that is 0, there is no row.
+NOTED: Final = 3
+BEFORE: Final = 4
 
 # A comparison: which, of a register with another (or −1: with a constant), and what is NULL in each; then how many
 # registers live on, and those. Setting: a register and its value.
@@ -150,6 +157,35 @@ def _look_up(program: Vector, step: int, columns: Words, places: Words) -> tuple
 
 
 @inlined
+def _look_through(program: Vector, step: int, columns: Words, places: Words) -> tuple[Words, Words]:
+    """The rows with what counts say of the records that they name."""
+    frame, bound = _words_at(program[step + FRAME]), program[step + COUNTS]
+    first, n = step + LISTS + bound, columns.shape[1]
+    last = first + 2 * program[step + COUNTS + 1]
+    given = _given(program, step + LISTS, bound, columns)
+    words, broad = frame[frame[at.PLACES] + at.WORDS], 8 * frame[at.PAYLOAD]
+    there = probed(frame, given)
+    for i in range(n):
+        there[i] = words + there[i] * broad if there[i] >= 0 else 0
+    if program[step + NOTED] != 0:
+        noted = probed(_words_at(program[step + NOTED]), given)
+        for i in range(n):
+            if noted[i] >= 0:
+                there[i] = program[step + BEFORE] + noted[i] * broad
+    found = np.empty(n, np.int64)
+    for i in range(n):
+        found[i] = i if there[i] != 0 and load(there[i], program[first]) != 0 else -1
+    rows, _ = _among(found)
+    if rows.shape[0] != n:
+        columns = _picked(program, last, program[step + COUNTS + 2], columns, rows)
+        places = _moved(places, rows)
+    for k in range(first + 2, last, 2):
+        for j in range(rows.shape[0]):
+            columns[program[k + 1], j] = load(there[rows[j]], program[k])
+    return columns, places
+
+
+@inlined
 def _holds(which: int, a: int, b: int) -> bool:
     if which == 0:
         return a == b
@@ -185,6 +221,8 @@ def _joined(program: Vector, columns: Words, places: Words) -> tuple[Words, Word
             columns, places = _look_up(program, step, columns, places)
         elif operation == COMPARE:
             columns, places = _compare(program, step, columns, places)
+        elif operation == ROW:
+            columns, places = _look_through(program, step, columns, places)
         else:
             for i in range(columns.shape[1]):
                 columns[program[step + 2], i] = program[step + 3]
