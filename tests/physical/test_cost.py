@@ -24,7 +24,7 @@ QUERIES = {
     "SELECT COUNT(*) FROM s x, s y WHERE x.b <> y.b": {"s": ["O(n)", "O(n)", "O(slice)", "O(1)"]},
     # an average for each b; one count of all; the greatest of each group and of all
     "SELECT COUNT(*) FROM s, (SELECT b, AVG(a) AS m FROM r GROUP BY b) q WHERE s.b = q.b AND s.c < q.m": {
-        "r": ["O(1)"], "s": ["O(1)", "O(1)"], "n1": ["O(1)", "O(log n)", "O(1)"],
+        "r": ["O(1)"], "s": ["O(1)", "O(1)"], "n1": ["O(1)", "O(log n)"],
     },
     "SELECT COUNT(*) FROM r WHERE r.a < (SELECT COUNT(*) FROM s)": {
         "r": ["O(1)", "O(1)"], "s": ["O(1)"], "n1": ["O(1)", "O(log n)", "O(1)"],
