@@ -5,6 +5,7 @@ probe M_C(ck) → where ck <> s → let x = f(ck)    →    a program of two ste
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
 
@@ -48,7 +49,9 @@ class Assembly:
         return len(set(self.registers.values()))
 
 
-def assembled(update: Update, payloads: Mapping[str, Payload], nests: Mapping[str, Nested]) -> Assembly:
+def assembled(
+    update: Update, payloads: Mapping[str, Payload], nests: Mapping[str, Nested] = MappingProxyType({})
+) -> Assembly:
     """The update as programs."""
     registers = {v.id: i for i, v in enumerate(update.variables)}
     parts: list[Part | Step] = []
