@@ -195,6 +195,8 @@ class _Blocks:
                 if all(nest.relation is not relation for nest in self.nests):
                     self.relations[relation.name] = relation
                 return [Block([node], [], {})]
+            case Filter(LeftJoin() as join, predicate) if lost := self._lost(join, predicate):
+                return lost
             case Filter(child, predicate):
                 every = self.of(child)
                 for block in every:
@@ -230,6 +232,25 @@ class _Blocks:
                 titled = zip(node.output, scan.columns, strict=True)  # NB: columns go by id, their names differ
                 return [Block([scan], [], {column.id: field for column, field in titled})]
         raise AssertionError(f"the binder let {type(node).__name__} below a join")
+
+    def _lost(self, join: LeftJoin, predicate: Expr) -> list[Block]:
+        """left − left ⋈ matches, where only what has found nothing is asked for; nothing if that gains nothing.
+
+        As one product it is told of all values of `left` that they have no match, which is dear where few have one: as
+        far as can be seen, where something is asked of the matches. One difference only: n of them are 2ⁿ products.
+        """
+        items = join.right.items if isinstance(join.right, Project) else ()
+        found = {c.id for c, expr in items if not expr.nullable}
+        rest = [c for c in conjuncts(predicate) if not _is_null_of(c, found)]
+        if len(rest) == len(conjuncts(predicate)) or not _is_restricted(join.right):
+            return []
+        if not _is_one_product(join.left) or counted(join, self._fresh):
+            return []
+        every = self._unmatched(join.left, join.right, join.on)
+        for block in every:
+            block.compute((c, Literal(None, c.type)) for c in join.right.output)
+            block.restrict(conjunction(rest))
+        return _filled(every)
 
     def seen(self, node: Aggregate) -> Aggregate:
         """An Aggregate without an outer join whose NULLs it does not see."""
@@ -358,6 +379,35 @@ class _Blocks:
             self._known[spelled] = nest
         columns = (replace(c, name=f.name) for c, f in zip(node.output, nest.relation.fields, strict=True))
         return Scan(nest.relation, nest.relation.name, tuple(columns))
+
+
+def _is_null_of(conjunct: Expr, ids: set[int]) -> bool:
+    """Is it `c IS NULL` of one of those columns?"""
+    match conjunct:
+        case Call("is_null", (Column(id),)):
+            return id in ids
+    return False
+
+
+def _is_restricted(node: Node) -> bool:
+    """Is more asked of its rows than that something is not NULL?"""
+    match node:
+        case Filter(child, predicate):
+            more = any(c != not_null(v) for c in conjuncts(predicate) for v in columns(c))
+            return more or _is_restricted(child)
+        case Project() | Aggregate() | Join():
+            return any(map(_is_restricted, node.inputs))
+    return False
+
+
+def _is_one_product(node: Node) -> bool:
+    """Scans, and aggregates of anything, joined and filtered."""
+    match node:
+        case Scan() | Aggregate():
+            return True
+        case Filter() | Project() | Join():
+            return all(map(_is_one_product, node.inputs))
+    return False
 
 
 def _part(agg: Agg) -> Expr | None:
