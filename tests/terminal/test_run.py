@@ -81,8 +81,8 @@ def test_metrics_say_what_each_view_takes(options: tuple[str, ...], room: Path) 
         {name: v["records"] for name, v in views.items() if name not in ("begun", "strings")} for views in (first, last)
     ]
     assert held == [
-        {"Q": 2, "M_CLICKS": 2, "M_N1": 2, "M_CLICKS_2": 2, "M_N2": 2, "n2 extremes": 2},
-        {"Q": 2, "M_CLICKS": 2, "M_N1": 2, "M_CLICKS_2": 3, "M_N2": 2, "n2 extremes": 2},
+        {"Q": 2, "M_CLICKS": 2, "M_CLICKS_2": 2, "M_N2": 2, "n2 extremes": 2},
+        {"Q": 2, "M_CLICKS": 2, "M_CLICKS_2": 3, "M_N2": 2, "n2 extremes": 2},
     ]
     rows = last["M_CLICKS_2"]
     assert rows["keys"] == 3 * 2 * 8 and rows["payloads"] == 3 * 8 and rows["index"] > 0
