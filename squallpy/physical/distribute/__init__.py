@@ -1,0 +1,8 @@
+"""From a trigger program to a distributed one (`dbtoaster-batch-ivm` §4): where each statement runs, what moves when.
+
+locations   tags and the one transformer, Move: to an expression whose parts can meet
+wellformed  a statement and the places of its views  →  a statement in which they meet
+transform   the rules of Fig. 3 and 4: fewer moves, and of deltas
+single      single transformer form: what is moved has a name; equal moves are one
+blocks      statements that can run in one stage, fused (App. C.3)
+"""

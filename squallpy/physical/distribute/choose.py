@@ -1,0 +1,165 @@
+"""Where each view is: chosen by cost, starting from the rule of `dbtoaster-batch-ivm` §6.2.
+
+The rule partitions a view on the primary key in its schema that has most values, and keeps one without any in one
+place. From there, and from all views by one field, one view after the other is put where the batch costs least: an
+exchange costs a round, then what the busiest node gets, then what it computes, and what all have costs memory.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from squallpy.maintain.program import RESULT, Nest, Program, View
+from squallpy.physical.distribute.blocks import Block
+from squallpy.physical.distribute.locations import EVERYWHERE, RANDOM, SOURCE, Dist
+from squallpy.physical.distribute.program import Place, distributed
+from squallpy.physical.distribute.single import Compute, Derivation, Transfer
+
+BATCH = 100_000  # tuples of the batch whose cost is estimated
+ROUND = 30_000.0  # what an exchange costs however little is sent, in rows sent
+SEEDS = 6  # fields that the search starts from
+IMPROVED = 3  # starts that are gone on from
+COPY = 0.02  # what a record that every node has costs a batch, in rows sent
+WORK = 1.0  # what a row costs a statement, in rows sent
+
+
+def choose_places(program: Program, sizes: Mapping[str, int], partitions: int) -> dict[str, Place] | None:
+    """A place for each view but the result; None if one partition does as well alone."""
+    weigh = _Scales(program, sizes, partitions)
+    options = {view.name: tuple(_options(view, program)) for view in program.views if view.name != RESULT}
+    starts = sorted(_starts(program, options, sizes), key=weigh)[:IMPROVED]
+    cost, best = min((_improved(start, options, weigh) for start in starts), key=lambda found: found[0])
+    if not options:  # readers do it all
+        return {}
+    return best if cost < weigh(dict.fromkeys(options, ())) else None
+
+
+def _improved(
+    places: dict[str, Place], options: Mapping[str, tuple[Place, ...]], weigh: Callable[[Mapping[str, Place]], float]
+) -> tuple[float, dict[str, Place]]:
+    """One view moved at a time, as long as that helps."""
+    cost = weigh(places)
+    while True:
+        before = cost
+        for name, choices in options.items():
+            for place in choices:
+                tried = {**places, name: place}
+                if place != places[name] and (found := weigh(tried)) < cost:
+                    places, cost = tried, found
+        if cost == before:
+            return cost, places
+
+
+def _options(view: View, program: Program) -> Iterator[Place]:
+    """Where a view may be: what a nest is made of has its groups whole."""
+    nests = [nest for nest in program.nests if nest.source and nest.source.name == view.name]
+    single = any(nest.running or not nest.finish.items for nest in nests)
+    for position in range(len(view.keys)):
+        if not single and all(_printed(nest, position) for nest in nests):
+            yield (position,)
+    yield EVERYWHERE
+    if nests:
+        yield ()
+    elif len(view.terms) == 1:
+        yield RANDOM
+
+
+def _printed(nest: Nest, position: int) -> bool:
+    assert nest.source is not None
+    return any(expr == nest.source.variables[position] for _, expr in nest.finish.items)
+
+
+def _starts(
+    program: Program, options: Mapping[str, tuple[Place, ...]], sizes: Mapping[str, int]
+) -> Iterator[dict[str, Place]]:
+    """The rule's places; then, for each field on which much meets, all views by it that know it."""
+    keys = {(r.name, key): sizes.get(r.name, 0) for r in program.relations for key in r.primary_key}
+    views = {view.name: view for view in program.views}
+    yield {name: max(choices, key=lambda place: _values(views[name], place, keys)) for name, choices in options.items()}
+    for fields in _met_fields(program, sizes):
+        yield {name: _by(views[name], fields, choices) for name, choices in options.items()}
+
+
+def _met_fields(program: Program, sizes: Mapping[str, int]) -> list[frozenset[tuple[str, str]]]:
+    """Fields that are joined or are alone, those of most tuples first, with all that they are joined with."""
+    found: dict[tuple[str, str], set[tuple[str, str]]] = {}
+    for term in (term for view in program.views for term in view.terms):
+        for v in {v for atom in term.atoms for _, v in atom.fields}:
+            bound = {(atom.relation.name, f) for atom in term.atoms for f, other in atom.fields if other == v}
+            for field in bound:
+                found.setdefault(field, set()).update(bound)
+    classes = {frozenset(fields) for fields in found.values()}
+    return sorted(classes, key=lambda c: (-sum(sizes.get(name, 0) for name, _ in c), sorted(c)))[:SEEDS]
+
+
+def _by(view: View, fields: frozenset[tuple[str, str]], choices: tuple[Place, ...]) -> Place:
+    """The view by one of the fields: a copy everywhere if it has none of them, where its parts come about if it has
+    lost them."""
+    known = [v for atom in view.atoms for f, v in atom.fields if (atom.relation.name, f) in fields]
+    for v in known:
+        if v in view.keys and (place := (view.keys.index(v),)) in choices:
+            return place
+    return RANDOM if known and RANDOM in choices else EVERYWHERE
+
+
+def _values(view: View, place: Place, keys: Mapping[tuple[str, str], int]) -> float:
+    """How many values the key has by which a place spreads a view; less for anything else."""
+    if place is EVERYWHERE:
+        return -1
+    if not isinstance(place, tuple) or not place:
+        return -2
+    variable = view.keys[place[0]]
+    return max((keys.get((a.relation.name, f), 0) for a in view.atoms for f, v in a.fields if v == variable), default=0)
+
+
+@dataclass(frozen=True)
+class _Scales:
+    """What a batch costs, in rows sent."""
+
+    program: Program
+    sizes: Mapping[str, int]
+    partitions: int
+
+    def __call__(self, places: Mapping[str, Place]) -> float:
+        try:
+            blocks = distributed(self.program, places)
+        except AssertionError:
+            return float("inf")
+        return self.of(blocks) + self._copies(places)
+
+    def _copies(self, places: Mapping[str, Place]) -> float:
+        """What it costs to have large views at every node: no more than its largest relation has a view records."""
+        held = 0
+        for view in self.program.views:
+            if places.get(view.name) is EVERYWHERE:
+                held += max((self.sizes.get(atom.relation.name, 0) for atom in view.atoms), default=0)
+        return COPY * held
+
+    def of(self, blocks: tuple[Block, ...]) -> float:
+        rows, cost = dict(self._deltas()), 0.0
+        touched: dict[str, float] = {}  # rows added to a view
+        views = {view.name for view in self.program.views}
+        for block in blocks:
+            cost += ROUND if block.moves else 0.0
+            for step in block.steps:
+                match step:
+                    case Transfer(name, source, by):
+                        rows[name] = rows.get(source, float("inf"))  # a whole view
+                        cost += rows[name] / (1 if by in (EVERYWHERE, ()) else self.partitions)
+                    case Compute(statement, at):
+                        given = rows.get(statement.refs[0].name, float("inf"))
+                        if statement.target in views:
+                            touched[statement.target] = max(given, touched.get(statement.target, 0.0))
+                        else:
+                            rows[statement.target] = given
+                        alone = at is EVERYWHERE or at == Dist(())
+                        cost += WORK * given / (1 if alone and at is not SOURCE else self.partitions)
+                    case Derivation(_, source, deltas):
+                        rows |= dict.fromkeys(deltas, touched.get(source, 0.0))
+        return cost
+
+    def _deltas(self) -> Iterator[tuple[str, float]]:
+        total = sum(max(1, self.sizes.get(r.name, 0)) for r in self.program.relations)
+        for trigger in self.program.triggers:
+            share = max(1, self.sizes.get(trigger.relation.name, 0)) / total
+            for delta in trigger.deltas:
+                yield delta.name, BATCH * share

@@ -1,0 +1,167 @@
+"""Location tags and transformers: what is evaluated where (`dbtoaster-batch-ivm` §4.2).
+
+    M₁(a, b) at [a] ⋈ Move_[a](M₂(a, b) at [b])        meets at [a]
+
+The paper's transformers are one here: moving what is spread is its Repart, from the driver its Scatter, to the driver
+its Gather. EVERYWHERE is its partitioning function that maps a tuple to every node.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from squallpy.logical.expressions import Column
+from squallpy.maintain.program import Ref
+
+
+class Mark(Enum):
+    """Locations that need no keys."""
+
+    LOCAL = "driver"
+    SOURCE = "readers"  # where a batch is read: each tuple somewhere, and no view
+    RANDOM = "anywhere"  # each tuple at some worker, or a part of its payload at several
+    EVERYWHERE = "everywhere"  # a copy at each worker
+
+
+LOCAL, SOURCE, RANDOM, EVERYWHERE = Mark.LOCAL, Mark.SOURCE, Mark.RANDOM, Mark.EVERYWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Dist:
+    """Spread over the workers by the hash of some variables; by none, all at one worker."""
+
+    by: tuple[Column, ...]
+
+
+Location = Dist | Mark
+
+
+def meeting(a: Location, b: Location) -> Location | None:
+    """Where a join of what is at `a` and `b` can be evaluated as it is; None if nowhere."""
+    if a is EVERYWHERE:
+        return b if b not in (LOCAL, SOURCE) else None
+    if b is EVERYWHERE:
+        return a if a not in (LOCAL, SOURCE) else None
+    return a if a == b and a not in (RANDOM, SOURCE) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A view, or a delta, where it is."""
+
+    ref: Ref
+    at: Location
+    delta: bool = False
+
+    @property
+    def variables(self) -> frozenset[Column]:
+        return frozenset(self.ref.bound)
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Natural join, evaluated at every node on its own: what has to meet is at the same place."""
+
+    left: "Expression"
+    right: "Expression"
+
+    def __post_init__(self) -> None:
+        assert meeting(self.left.at, self.right.at) is not None, f"{self.left.at} and {self.right.at} do not meet"
+
+    @property
+    def at(self) -> Location:
+        found = meeting(self.left.at, self.right.at)
+        assert found is not None
+        return found
+
+    @property
+    def variables(self) -> frozenset[Column]:
+        return self.left.variables | self.right.variables
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """Partial sums by keys; whole ones if what is at one node has all of a group."""
+
+    keys: tuple[Column, ...]
+    child: "Expression"
+
+    @property
+    def at(self) -> Location:
+        match self.child.at:
+            case Dist(by) if not set(by) <= set(self.keys):
+                return RANDOM
+        return self.child.at
+
+    @property
+    def variables(self) -> frozenset[Column]:
+        return frozenset(self.keys)
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """The same somewhere else: the only way by which data leave a node. Of what is everywhere each node only keeps its
+    share, so nothing is sent."""
+
+    to: Location
+    child: "Expression"
+
+    def __post_init__(self) -> None:
+        assert self.to not in (RANDOM, SOURCE), "nothing is moved to just anywhere"
+        assert not isinstance(self.to, Dist) or set(self.to.by) <= self.child.variables, f"{self.to} of what has none"
+
+    @property
+    def at(self) -> Location:
+        return self.to
+
+    @property
+    def variables(self) -> frozenset[Column]:
+        return self.child.variables
+
+    @property
+    def name(self) -> str:
+        """As the paper calls it; it has no name for keeping a share."""
+        if self.to is LOCAL:
+            return "Gather"
+        return "Keep" if self.is_free else "Scatter" if self.child.at is LOCAL else "Repart"
+
+    @property
+    def is_free(self) -> bool:
+        return self.child.at is EVERYWHERE and self.to is not LOCAL
+
+
+Expression = Read | Join | Sum | Move
+
+
+def reads(expression: Expression) -> Iterator[Read]:
+    """All that it reads."""
+    match expression:
+        case Read():
+            yield expression
+        case Join(left, right):
+            yield from reads(left)
+            yield from reads(right)
+        case Sum(_, child) | Move(_, child):
+            yield from reads(child)
+
+
+def text(expression: Expression) -> str:
+    """Sum_[a](M1(a, b) ⋈ Repart_[a](M2(a, b)))"""
+    match expression:
+        case Read(ref):
+            return f"{ref.name}({_list(ref.variables)})"
+        case Join(left, right):
+            return f"{text(left)} ⋈ {text(right)}"
+        case Sum(keys, child):
+            return f"Sum_[{_list(keys)}]({text(child)})"
+        case Move(to, child):
+            return f"{expression.name}{'' if to is LOCAL else '_' + place(to)}({text(child)})"
+
+
+def place(location: Location) -> str:
+    """[a, b], or the mark's name in brackets."""
+    return f"[{_list(location.by)}]" if isinstance(location, Dist) else f"[{location.value}]"
+
+
+def _list(variables: tuple[Column, ...]) -> str:
+    return ", ".join(v.name for v in variables)

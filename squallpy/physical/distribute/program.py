@@ -1,0 +1,134 @@
+"""A trigger program over all relations of a batch, its views at places, as blocks of statements and exchanges."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from squallpy.logical.expressions import Column
+from squallpy.maintain.program import RESULT, Nest, Program, Ref, Statement
+from squallpy.physical.distribute.blocks import Block, fused, unfused
+from squallpy.physical.distribute.locations import (
+    EVERYWHERE,
+    LOCAL,
+    RANDOM,
+    SOURCE,
+    Dist,
+    Expression,
+    Location,
+    Mark,
+    Read,
+)
+from squallpy.physical.distribute.single import Compute, Derivation, Form, Step, live
+from squallpy.physical.distribute.transform import cheapest
+from squallpy.physical.distribute.wellformed import wellformed
+
+Place = tuple[int, ...] | Mark  # of a view: spread by those of its keys (by none: at one node), or a mark
+Places = Mapping[str, Place]
+
+
+@dataclass(frozen=True, slots=True)
+class Switches:
+    """Optimisations that can be switched off, to see what each is worth (Fig. 13)."""
+
+    rules: bool = True
+    shared: bool = True
+    fused: bool = True
+
+
+def distributed(program: Program, places: Places, switches: Switches = Switches()) -> tuple[Block, ...]:
+    """The program as blocks, the first of what is computed where a batch is read, if anything is. The result's changes
+    are left where they come about: the driver adds them up."""
+    form = Form(switches.shared)
+    nests = {nest.relation.name: nest for nest in program.nests}
+    for trigger in program.triggers:
+        nest = nests.get(trigger.relation.name)
+        at: dict[str, Place] = {d.name: SOURCE for d in trigger.deltas}
+        if nest:
+            derivation = _derivation(nest, nests, tuple(at), places)
+            form.derive(derivation)
+            at = {d.name: _place_of_nest(nest, d.atoms[0].fields, d.keys, places) for d in trigger.deltas}
+        for statement in trigger.statements:
+            form.add(statement, _expression(statement, {**places, **at}, frozenset(at), switches.rules))
+    steps: tuple[Step, ...] = tuple(form.steps)
+    if switches.shared:
+        steps = live(steps, [view.name for view in program.views])
+    early = tuple(step for step in steps if isinstance(step, Compute) and step.at is SOURCE)
+    blocks = (fused if switches.fused else unfused)(step for step in steps if step not in early)
+    assert not switches.fused or _are_whole(blocks), "the groups of a nest change in one stage and are read in another"
+    assert _go_where_they_came(steps, places), "what is added at one node would be taken away at another"
+    return (Block(early), *blocks) if early else blocks
+
+
+def _derivation(nest: Nest, nests: Mapping[str, Nest], deltas: tuple[str, ...], places: Places) -> Derivation:
+    assert nest.source is not None
+    asked = [source for _, name, _ in nest.running.context if (source := nests[name].source)] if nest.running else []
+    context = tuple(ref.name for ref in asked)
+    place = places[nest.source.name]
+    assert all(places[name] in (place, EVERYWHERE) for name in context), "a nest's context is somewhere else"
+    return Derivation(nest.relation.name, nest.source.name, deltas, context, place == ())
+
+
+def _are_whole(blocks: tuple[Block, ...]) -> bool:
+    """Is what a nest is made of changed in the stage that looks which of its groups were, and read as it was before no
+    later?"""
+    for n, block in enumerate(blocks):
+        for step in block.steps:
+            if isinstance(step, Derivation):
+                others = [s for other in blocks if other is not block for s in other.steps]
+                late = [s for other in blocks[n + 1 :] for s in other.steps if isinstance(s, Compute)]
+                if any(step.source in s.writes for s in others) or any(_looks_back(s, step.nest) for s in late):
+                    return False
+    return True
+
+
+def _go_where_they_came(steps: tuple[Step, ...], places: Places) -> bool:
+    """Does each tuple of a view that is just anywhere come and go at one node? Else its parts would add up to nothing,
+    and stay for good."""
+    found: dict[str, set[tuple[Location, tuple[int, ...] | None]]] = {}
+    for step in steps:
+        if isinstance(step, Compute) and places.get(step.statement.target) is RANDOM:
+            found.setdefault(step.statement.target, set()).add((step.at, step.keep))
+    return all(len(ways) == 1 and RANDOM not in {at for at, _ in ways} for ways in found.values())
+
+
+def _looks_back(step: Compute, nest: str) -> bool:
+    return any(ref.row and ref.row.nest == nest and ref.row.before for ref in step.statement.refs)
+
+
+def _expression(statement: Statement, places: Places, deltas: frozenset[str], rules: bool) -> Expression:
+    reads = tuple(Read(ref, _location(ref, places[ref.name]), ref.name in deltas) for ref in statement.refs)
+    target = None if statement.target == RESULT else _at(statement.keys, places[statement.target])
+    return _evaluated(reads, statement.keys, target, rules)
+
+
+@lru_cache(maxsize=4096)  # the search for places asks again and again
+def _evaluated(reads: tuple[Read, ...], keys: tuple[Column, ...], target: Location | None, rules: bool) -> Expression:
+    first = wellformed(reads, keys, target)
+    return cheapest(first) if rules else first
+
+
+def _location(ref: Ref, place: Place) -> Location:
+    return _at(ref.variables, place)
+
+
+def _at(variables: tuple[Column, ...], place: Place) -> Location:
+    return place if isinstance(place, Mark) else Dist(tuple(variables[i] for i in place))
+
+
+def _place_of_nest(
+    nest: Nest, fields: tuple[tuple[str, Column], ...], keys: tuple[Column, ...], places: Places
+) -> Place:
+    """Where the delta of a nest comes about: where its view is, as far as its fields tell."""
+    assert nest.source is not None
+    place = places[nest.source.name]
+    assert place not in (RANDOM, LOCAL), "a nest's groups have to be whole"
+    if isinstance(place, Mark):
+        return place
+    by = []
+    for position in place:
+        printed = {title for title, expr in nest.finish.items if expr == nest.source.variables[position]}
+        found = [keys.index(v) for title, v in fields if title in printed and v in keys]
+        if not found:
+            return RANDOM
+        by.append(found[0])
+    return tuple(by)

@@ -1,0 +1,229 @@
+"""Single transformer form: a statement moves one thing that has a name, or computes where everything is (§4.3.2).
+
+    Q(b) += Sum_[b](Repart_[b](Repart_[a](ΔO(a, b)) ⋈ C(a)) ⋈ L(b))
+
+    ΔO.1      := Repart_[a](ΔO(a, b))
+    T1(b)     := Sum_[b](ΔO.1(a, b) ⋈ C(a))
+    T1.1      := Repart_[b](T1(b))
+    Q(b)      += Sum_[b](T1.1(b) ⋈ L(b))
+
+What is moved to the same place twice is moved once, what is computed twice alike is computed once; what nobody reads is
+not computed at all.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from squallpy.logical.expressions import Column, Expr, columns
+from squallpy.maintain.program import Ref, Statement
+from squallpy.maintain.relational.calculus import Assign, Factor, renamed, variables
+from squallpy.physical.distribute.locations import Dist, Expression, Join, Location, Mark, Move, Read, Sum, reads
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """`name` is what `source` holds of this batch, moved; `by` are key positions, or everywhere or to the driver."""
+
+    name: str
+    source: str
+    by: tuple[int, ...] | Mark
+
+    @property
+    def moves(self) -> bool:
+        return True
+
+    @property
+    def writes(self) -> frozenset[str]:
+        return frozenset((self.name,))
+
+    @property
+    def reads(self) -> frozenset[str]:
+        return frozenset((self.source,))
+
+
+@dataclass(frozen=True, slots=True)
+class Compute:
+    """A statement whose views and deltas meet `at` a place. `keep`: of an outcome that each node has, its share by
+    those key positions."""
+
+    statement: Statement
+    at: Location
+    keep: tuple[int, ...] | None = None
+
+    @property
+    def moves(self) -> bool:
+        return False
+
+    @property
+    def writes(self) -> frozenset[str]:
+        return frozenset((self.statement.target,))
+
+    @property
+    def reads(self) -> frozenset[str]:
+        return frozenset(ref.name for ref in self.statement.refs)
+
+
+@dataclass(frozen=True, slots=True)
+class Derivation:
+    """The change of a nest's rows, from the groups of its view that the batch touched. `context`: other views that it
+    looks at. `alone`: all of that is at one node."""
+
+    nest: str
+    source: str
+    deltas: tuple[str, ...]
+    context: tuple[str, ...] = ()
+    alone: bool = False
+
+    @property
+    def moves(self) -> bool:
+        return False
+
+    @property
+    def writes(self) -> frozenset[str]:
+        return frozenset(self.deltas)
+
+    @property
+    def reads(self) -> frozenset[str]:
+        return frozenset((self.source, *self.context))
+
+
+Step = Transfer | Compute | Derivation
+
+
+class Form:
+    """Statements in single transformer form, one after the other."""
+
+    def __init__(self, shared: bool = True) -> None:
+        self.steps: list[Step] = []
+        self._shared = shared
+        self._made: dict[object, str] = {}
+        self._behind: dict[str, frozenset[str]] = {}  # what a name was made of, and that of
+        self._numbers: Counter[str] = Counter()
+
+    def add(self, statement: Statement, expression: Expression) -> None:
+        """A statement whose right hand side is evaluated as the expression says."""
+        pending = list(statement.filters)
+        keep = None
+        if isinstance(expression, Move) and expression.is_free and isinstance(expression.to, Dist):
+            keep, expression = tuple(statement.keys.index(v) for v in expression.to.by), expression.child
+        outer = _Outer(statement, tuple(reads(expression)), pending)
+        refs = tuple(self._refs(expression, outer))
+        self._append(Compute(replace(statement, refs=refs, filters=tuple(pending)), _origin(expression), keep))
+        stale = [key for key, name in self._made.items() if statement.target in self._behind[name]]
+        for key in stale:  # it has changed since
+            del self._made[key]
+
+    def derive(self, step: Derivation) -> None:
+        self._append(step)
+
+    def _append(self, step: Step) -> None:
+        behind = step.reads.union(*(self._behind.get(name, frozenset()) for name in step.reads))
+        self._behind |= dict.fromkeys(step.writes, behind)
+        self.steps.append(step)
+
+    def _refs(self, expression: Expression, outer: "_Outer") -> Iterator[Ref]:
+        """What the expression joins, all where it is evaluated."""
+        match expression:
+            case Read(ref):
+                yield ref
+            case Join(left, right):
+                yield from self._refs(left, outer)
+                yield from self._refs(right, outer)
+            case Sum(_, child):
+                yield from self._refs(child, outer)
+            case Move(to, child):
+                yield self._moved(to, child, outer)
+
+    def _moved(self, to: Location, child: Expression, outer: "_Outer") -> Ref:
+        """The child under a name at its new place."""
+        plain = isinstance(child, Read) and not child.ref.row
+        ref = child.ref if isinstance(child, Read) and plain else self._computed(child, outer, to)
+        by = tuple(ref.variables.index(v) for v in to.by) if isinstance(to, Dist) else to
+        name = self._named((ref.name, by), ref.name, ".")
+        if name is not None:
+            self._append(Transfer(name, ref.name, by))
+        return replace(ref, name=self._made[ref.name, by])
+
+    def _computed(self, child: Expression, outer: "_Outer", to: Location) -> Ref:
+        """The child as a sum of its own, by what is still asked for, or it is to be spread by."""
+        refs = tuple(self._refs(child, outer))
+        filters = outer.taken({v for ref in refs for v in ref.bound})
+        bound = {*(v for ref in refs for v in ref.bound), *(f.variable for f in filters if isinstance(f, Assign))}
+        asked = outer.asked(tuple(reads(child))) | set(to.by if isinstance(to, Dist) else ())
+        keys = tuple(sorted(bound & asked, key=lambda v: v.id))
+        lanes = tuple(None if lane is None else () for lane in outer.statement.lanes)
+        statement = Statement("", keys, refs, filters, lanes)
+        key = _canonical(statement)
+        name = self._named(key, "T", "")
+        if name is not None:
+            self._append(Compute(replace(statement, target=name), _origin(child)))
+        return Ref(self._made[key], keys, tuple(range(len(lanes))))
+
+    def _named(self, key: object, stem: str, separator: str) -> str | None:
+        """A new name, which is then known by the key; None if it was known."""
+        if self._shared and key in self._made:
+            return None
+        self._numbers[stem] += 1
+        self._made[key] = f"{stem}{separator}{self._numbers[stem]}"
+        return self._made[key]
+
+
+@dataclass(slots=True)
+class _Outer:
+    """The statement that is taken apart: what of it is not done yet."""
+
+    statement: Statement
+    reads: tuple[Read, ...]
+    pending: list[Factor]
+
+    def taken(self, bound: set[Column]) -> tuple[Factor, ...]:
+        """The filters that can be evaluated now; they are no longer pending."""
+        out = []
+        for f in list(self.pending):
+            if f.reads <= bound:  # type: ignore[union-attr]
+                out.append(f)
+                self.pending.remove(f)
+                bound |= {f.variable} if isinstance(f, Assign) else set()
+        return tuple(out)
+
+    def asked(self, inner: tuple[Read, ...]) -> set[Column]:
+        """The variables that something other than the inner reads asks for."""
+        asked = {*self.statement.keys, *(c for lane in self.statement.lanes for f in lane or () for c in columns(f))}
+        for f in self.pending:
+            asked |= variables(f)
+        for read in self.reads:
+            if not any(read is one for one in inner):
+                asked |= set(read.ref.bound)
+        return asked
+
+
+def live(steps: Iterable[Step], kept: Iterable[str]) -> tuple[Step, ...]:
+    """Without what neither a view nor anything live reads."""
+    wanted, out = set(kept), []
+    for step in reversed(list(steps)):
+        if step.writes & wanted:
+            out.append(step)
+            wanted |= step.reads
+    return tuple(reversed(out))
+
+
+def _origin(expression: Expression) -> Location:
+    """Where the rows are that a sum adds up, though not all of a group."""
+    while isinstance(expression, Sum):
+        expression = expression.child
+    return expression.at
+
+
+def _canonical(statement: Statement) -> object:
+    """Equal for statements that are equal but for the names of their variables."""
+    names: dict[int, Expr] = {}
+    for v in (v for ref in statement.refs for v in ref.bound):
+        names.setdefault(v.id, Column(len(names), "", v.type, v.nullable))
+    for f in statement.filters:
+        if isinstance(f, Assign):
+            names.setdefault(f.variable.id, Column(len(names), "", f.variable.type, f.variable.nullable))
+    rows = [(ref.row.nest, ref.row.before, [t for t, _ in ref.row.fields]) if ref.row else () for ref in statement.refs]
+    refs = tuple((ref.name, tuple(names[v.id] for v in ref.bound), ref.picks) for ref in statement.refs)
+    keys = tuple(names[v.id] for v in statement.keys)
+    return refs, repr(rows), keys, tuple(repr(renamed(f, names)) for f in statement.filters), statement.lanes

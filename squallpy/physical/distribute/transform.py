@@ -1,0 +1,207 @@
+"""Fewer moves, of less: the rules of Fig. 3 and 4 and their cost (`dbtoaster-batch-ivm` §4.3.1).
+
+    Repart_[a](Sum_[a](Repart_[b](M₁(a, b)) ⋈ M₂(a, b)))   →   Sum_[a](M₁(a, b) ⋈ Repart_[a](M₂(a, b)))
+
+The paper pushes transformers down by trial and error. Here the cheapest expression so far is rewritten first, until
+none can be cheaper or LIMIT are done.
+"""
+
+from collections.abc import Callable, Iterator
+from heapq import heappop, heappush
+from itertools import count
+
+from squallpy.physical.distribute.locations import (
+    EVERYWHERE,
+    LOCAL,
+    RANDOM,
+    SOURCE,
+    Dist,
+    Expression,
+    Join,
+    Location,
+    Move,
+    Read,
+    Sum,
+    meeting,
+    reads,
+)
+
+LIMIT = 24  # expressions that are rewritten
+Cost = tuple[int, int, int, int, int]
+
+
+def cheapest(expression: Expression) -> Expression:
+    """The cheapest equivalent that the rules lead to; the cheaper ones are rewritten first."""
+    start = simplified(expression)
+    best, seen = start, {start}
+    queue, number = [(cost(start), 0, start)], count(1)
+    for _ in range(LIMIT):
+        if not queue or cost(best) <= _least(best):
+            break
+        for found in map(simplified, _rewritten(heappop(queue)[-1])):
+            if found not in seen:
+                seen.add(found)
+                heappush(queue, (cost(found), next(number), found))
+                if _will_do(found.at, expression.at) and cost(found) < cost(best):
+                    best = found
+    return best
+
+
+def _least(expression: Expression) -> Cost:
+    """No equivalent costs less: what was read moves once."""
+    read = sum(one.at is SOURCE for one in reads(expression))
+    return 0, min(read, 1), 0, read, 0
+
+
+def _will_do(at: Location, wanted: Location) -> bool:
+    """Partial sums may be anywhere, once."""
+    return at == wanted or (wanted is RANDOM and at not in (EVERYWHERE, SOURCE))
+
+
+def cost(expression: Expression) -> Cost:
+    """Whole views moved, rounds, views and deltas sent everywhere, moves, moves to the driver: first things first.
+
+    The paper counts rounds, then prefers to move what comes from a batch; but a view that is moved with every batch
+    makes the batch cost what the view holds.
+    """
+    moves = list(_moves(expression))
+    return (
+        sum(not _is_delta(move.child) for move in moves),
+        _rounds(expression),
+        sum(move.to is EVERYWHERE for move in moves),
+        len(moves),
+        sum(move.to is LOCAL for move in moves),
+    )
+
+
+def simplified(expression: Expression) -> Expression:
+    """Fig. 4, bottom-up: a move to where it is, and a move of a move; also a sum that adds nothing up."""
+    match expression:
+        case Move(to, Sum(keys, Read() as read)) if set(keys) == read.variables:
+            return _moved(to, read)
+        case Join(left, right):
+            return Join(simplified(left), simplified(right))
+        case Sum(keys, child):
+            return Sum(keys, simplified(child))
+        case Move(to, child):
+            return _moved(to, simplified(child))
+    return expression
+
+
+def push_move_below_join(expression: Expression) -> Iterator[Expression]:
+    """Move(a ⋈ b) → Move(a) ⋈ Move(b); a side without the variables has to be everywhere"""
+    match expression:
+        case Move(to, Join(left, right)):
+            for mine, others in ((to, to), (to, EVERYWHERE), (EVERYWHERE, to)):
+                if _can(mine, left) and _can(others, right):
+                    yield from _joined(_moved(mine, left), _moved(others, right), to)
+
+
+def pull_move_above_join(expression: Expression) -> Iterator[Expression]:
+    """Move(a) ⋈ Move(b) → Move(a ⋈ b), where those meet"""
+    match expression:
+        case Join(Move(to, left), Move(other, right)) if to == other:
+            yield from (_moved(to, join) for join in _joined(left, right))
+
+
+def push_move_below_sum(expression: Expression) -> Iterator[Expression]:
+    """Move(Sum(a)) → Sum(Move(a))"""
+    match expression:
+        case Move(to, Sum(keys, child)):
+            yield Sum(keys, _moved(to, child))
+
+
+def pull_move_above_sum(expression: Expression) -> Iterator[Expression]:
+    """Sum(Move(a)) → Move(Sum(a)): less is moved"""
+    match expression:
+        case Sum(keys, Move(to, child)) if _can(to, expression):
+            yield _moved(to, Sum(keys, child))
+
+
+def move_other_side(expression: Expression) -> Iterator[Expression]:
+    """Move(a) ⋈ b → a ⋈ Move(b): the joins that a statement could have begun with"""
+    match expression:
+        case Join(Move(_, left), right) if left.at not in (RANDOM, SOURCE) and _can(left.at, right):
+            yield from _joined(left, _moved(left.at, right))
+    match expression:
+        case Join(left, Move(_, right)) if right.at not in (RANDOM, SOURCE) and _can(right.at, left):
+            yield from _joined(_moved(right.at, left), right)
+
+
+RULES: tuple[Callable[[Expression], Iterator[Expression]], ...] = (
+    push_move_below_join,
+    pull_move_above_join,
+    push_move_below_sum,
+    pull_move_above_sum,
+    move_other_side,
+)
+
+
+def _rewritten(expression: Expression) -> Iterator[Expression]:
+    """What one rule makes of one node, wherever that then is."""
+    for rule in RULES:
+        yield from rule(expression)
+    match expression:
+        case Join(left, right):
+            for found in _rewritten(left):
+                yield from _joined(found, right)
+            for found in _rewritten(right):
+                yield from _joined(left, found)
+        case Sum(keys, child):
+            yield from (Sum(keys, found) for found in _rewritten(child))
+        case Move(to, child):
+            yield from (_moved(to, found) for found in _rewritten(child))
+
+
+def _joined(left: Expression, right: Expression, at: Location | None = None) -> Iterator[Expression]:
+    """The join, if its sides meet, at `at`."""
+    found = meeting(left.at, right.at)
+    if found is not None and at in (None, found):
+        yield Join(left, right)
+
+
+def _moved(to: Location, child: Expression) -> Expression:
+    """A move, unless it is one to where it is, or one of a move."""
+    if child.at == to:
+        return child
+    return _moved(to, child.child) if isinstance(child, Move) else Move(to, child)
+
+
+def _can(to: Location, child: Expression) -> bool:
+    return not isinstance(to, Dist) or set(to.by) <= child.variables
+
+
+def _moves(expression: Expression) -> Iterator[Move]:
+    """All moves that cost something."""
+    match expression:
+        case Join(left, right):
+            yield from _moves(left)
+            yield from _moves(right)
+        case Sum(_, child):
+            yield from _moves(child)
+        case Move(_, child):
+            if not expression.is_free:
+                yield expression
+            yield from _moves(child)
+
+
+def _rounds(expression: Expression) -> int:
+    match expression:
+        case Join(left, right):
+            return max(_rounds(left), _rounds(right))
+        case Sum(_, child):
+            return _rounds(child)
+        case Move(_, child):
+            return _rounds(child) + (not expression.is_free)
+    return 0
+
+
+def _is_delta(expression: Expression) -> bool:
+    """Does it hold no more than a batch brings?"""
+    match expression:
+        case Read(_, _, delta):
+            return delta
+        case Join(left, right):
+            return _is_delta(left) or _is_delta(right)
+        case Sum(_, child) | Move(_, child):
+            return _is_delta(child)

@@ -1,0 +1,50 @@
+"""Whole programs: what Fig. 5 of the paper shows of Q3, and the stages of Table 3 for all of TPC-H."""
+
+import pytest
+
+from squallpy.physical.distribute.choose import choose_places
+from squallpy.physical.distribute.locations import EVERYWHERE
+from squallpy.physical.distribute.program import Switches, distributed
+from squallpy.session import Session
+from squallpy.testing.goldens import ROOT, ROWS
+
+STAGES = (1, 3, 3, 2, 5, 1, 6, 6, 7, 3, 4, 2, 4, 2, 3, 5, 2, 3, 2, 3, 4, 3)  # of Q1 … Q22, Table 3
+KEYS = ("orderkey", "custkey", "partkey", "suppkey")  # most values first
+
+
+def program_of(number):
+    session = Session(next((ROOT / "examples" / "tpch").glob(f"q{number}.sql")))
+    (query,) = session.script.queries
+    return session.compile(query, 1, {}).program
+
+
+def by_rule(program):
+    """The paper's places: by the primary key of a base table with most values, if there is one in the schema."""
+    places = {}
+    for view in program.views[1:]:
+        found = [i for key in KEYS for i, v in enumerate(view.keys) if v.name.endswith(key)]
+        places[view.name] = (found[0],) if found else EVERYWHERE
+    return places
+
+
+def golden_figure_5():
+    """The paper's program has 10 local and 12 distributed blocks before fusion, and 2 of each after it."""
+    program = program_of(3)
+    places = by_rule(program)
+
+    def exchanges_and_stages(**switches):
+        moves = [block.moves for block in distributed(program, places, Switches(**switches))]
+        return moves.count(True), moves.count(False)
+
+    assert exchanges_and_stages(rules=False, shared=False, fused=False) == (12, 13)
+    assert exchanges_and_stages(shared=False, fused=False) == (12, 12)
+    assert exchanges_and_stages(fused=False) == (7, 12)
+    assert exchanges_and_stages() == (2, 2)
+
+
+@pytest.mark.parametrize(("query", "limit"), list(enumerate(STAGES, 1)))
+def golden_no_more_stages_than_table_3(query, limit):
+    program = program_of(query)
+    places = choose_places(program, ROWS, 8)
+    exchanges = sum(block.moves for block in distributed(program, places)) if places is not None else 1
+    assert 1 + exchanges <= limit
