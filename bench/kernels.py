@@ -130,7 +130,7 @@ def partitions() -> None:
     message = np.arange(100).tobytes()
     memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
     with tempfile.TemporaryDirectory(dir=memory) as local, tempfile.TemporaryDirectory() as durable:
-        partition = StatePartition(Path(local), durable, layout, run, "bench")
+        partition = StatePartition(Path(local), durable, layout, [run], "bench")
         start = time.perf_counter()
         for batch in range(1000):
             partition.apply(batch, [message])

@@ -108,7 +108,7 @@ class Session:
             case "calculus":
                 return fold(f"{head(compiled.lowered.view)} := {definition(compiled.lowered.view)}") + "\n"
             case "triggers":
-                return triggers_text(compiled.plan)
+                return triggers_text(compiled.program)
             case "physical":
                 return plan_text(compiled.plan)
             case "stages":

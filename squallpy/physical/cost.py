@@ -8,6 +8,7 @@ scan M_CUSTOMER()                O(n)       all of a view
 """
 
 from collections.abc import Mapping
+from itertools import islice
 
 from squallpy.maintain.program import View
 from squallpy.physical.keys import Keys, finds_one, known_keys, views_of_intervals
@@ -20,14 +21,18 @@ Costs = tuple[tuple[str, ...], ...]
 
 
 def costs(plan: Plan) -> Costs:
-    """By trigger, by statement; of the trigger of a nest, first what a group costs that its view's delta touched."""
+    """Of a plan of one partition, by trigger, by statement; of the trigger of a nest, first what a group costs that its
+    view's delta touched."""
     program = plan.program
     views = {view.name: view for view in (*program.views, *(d for t in program.triggers for d in t.deltas))}
     keys, few = known_keys(program), views_of_intervals(program)
+    (stage,) = plan.stages
+    steps = iter(stage.steps)
     found = []
-    for feed, updates in zip(plan.feeds, plan.updates, strict=True):
+    for feed, trigger in zip(plan.feeds, program.triggers, strict=True):
+        mine = islice(steps, (feed.nested is not None) + len(trigger.statements))
         rows = [_rows(feed.nested)] if feed.nested else []
-        found.append((*rows, *(_cost(update, views, keys, few) for update in updates)))
+        found.append((*rows, *(_cost(step, views, keys, few) for step in mine if isinstance(step, Update))))
     return tuple(found)
 
 

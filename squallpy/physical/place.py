@@ -8,34 +8,120 @@ from squallpy.base.rings import Payload, Ring
 from squallpy.base.types import Kind
 from squallpy.maintain.program import Nest, Program, View
 from squallpy.physical.access import Indexes, Known, access
-from squallpy.physical.plan import Feed, Nested, Plan, PoolPlan, Route
-from squallpy.physical.route import choose_routes
+from squallpy.physical.distribute.choose import choose_places
+from squallpy.physical.distribute.locations import EVERYWHERE
+from squallpy.physical.distribute.program import Places, distributed
+from squallpy.physical.distribute.single import Compute, Derivation, Step, Transfer
+from squallpy.physical.plan import Derive, Feed, Lookup, Nested, Plan, PoolPlan, Send, Stage, Update
 
 
 def place(program: Program, partitions: int, sizes: Mapping[str, int]) -> Plan:
-    """The physical plan. `sizes` (rows by relation, 0 if unknown) decides what is partitioned."""
-    routes = choose_routes(program, sizes)
-    if partitions == 1 or not routes:
-        routes, partitions = {}, 1
-    real = _real(program)
-    indexes, known = Indexes(), Known(program)
-    nested: dict[str, Nested] = {}
-    for nest in program.nests:
-        nested[nest.relation.name] = _nested(nest, program, real, indexes, nested)
-    feeds, updates, deltas = [], [], []
+    """The physical plan. `sizes` (rows by relation, 0 if unknown) decides where views are."""
+    places = choose_places(program, sizes, partitions) if partitions > 1 else None
+    return _in_one(program) if places is None else _spread(program, places, partitions)
+
+
+def _in_one(program: Program) -> Plan:
+    """All in one partition, so that nothing has to be sent."""
+    making = _Making(program)
+    steps: list[Update | Derive] = []
     for trigger in program.triggers:
-        route = routes.get(trigger.relation.name, Route(None))
-        own = [_pool(d, d.name, real) for d in trigger.deltas]
-        payloads = tuple(d.payload for d in own)
-        fields = _fields(trigger.deltas, route)
-        feeds.append(Feed(trigger.relation, fields, trigger.deltas, payloads, route, nested.get(trigger.relation.name)))
-        updates.append(tuple(access(s, known, indexes) for s in trigger.statements))
-        deltas += own
-    pools = tuple(_pool(v, v.name, real, *indexes.of(v.name)) for v in program.views[1:])
-    deltas = [PoolPlan(d.name, d.keys, d.payload, *indexes.of(d.name)) for d in deltas]
-    return Plan(
-        program, tuple(feeds), tuple(updates), pools, tuple(deltas), _pool(program.result, "Q", real), partitions
-    )
+        if trigger.relation.name in making.nested:
+            steps.append(Derive(trigger.relation.name))
+        steps += [access(s, making.known, making.indexes) for s in trigger.statements]
+    sends = [Send(d.name, d.name, ()) for feed in making.feeds if not feed.nested for d in feed.deltas]
+    return making.plan(Stage((), tuple(sends)), (Stage(tuple(steps)),), {}, 1)
+
+
+def _spread(program: Program, places: Places, partitions: int) -> Plan:
+    """Views at their places, and a stage between two exchanges."""
+    making = _Making(program)
+    reading, stages = Stage(), list[Stage]()
+    for block in distributed(program, places):
+        steps = () if block.moves else tuple(making.step(s) for s in block.steps)
+        sends = tuple(making.send(s) for s in block.steps if isinstance(s, Transfer))
+        if block.is_early:
+            reading = Stage(steps)
+        elif steps:
+            stages.append(Stage(steps))
+        elif stages:
+            stages[-1] = replace(stages[-1], sends=sends)
+        else:
+            reading = replace(reading, sends=sends)
+    if not stages and any(relation.op for relation in program.relations):
+        stages.append(Stage())  # where ledgers are
+    return making.plan(reading, _keeping(reading, stages, making), places, partitions)
+
+
+def _keeping(reading: Stage, stages: list[Stage], making: "_Making") -> tuple[Stage, ...]:
+    """The stages, with what each keeps for later ones."""
+    nests = {feed.relation.name: [d.name for d in feed.deltas] for feed in making.feeds}
+    asked: list[set[str]] = []
+    for stage in stages:
+        updates = [step for step in stage.steps if isinstance(step, Update)]
+        read = {name for u in updates for name in (u.delta, *(s.source for s in u.steps if isinstance(s, Lookup)))}
+        asked.append(read | {send.source for send in stage.sends})
+    here = {send.name for send in reading.sends}
+    out = []
+    for i, stage in enumerate(stages):
+        here |= {
+            name for step in stage.steps for name in ([step.target] if isinstance(step, Update) else nests[step.nest])
+        }
+        kept = here & set().union(*asked[i + 1 :]) & making.passing
+        out.append(replace(stage, keeps=tuple(sorted(kept))))
+        here = kept | {send.name for send in stage.sends}
+    return tuple(out)
+
+
+class _Making:
+    """A plan under way: what its statements turn out to need."""
+
+    def __init__(self, program: Program) -> None:
+        self._program, self._real = program, _real(program)
+        self.indexes, self.known = Indexes(), Known(program)
+        self.nested: dict[str, Nested] = {}
+        for nest in program.nests:
+            self.nested[nest.relation.name] = _nested(nest, program, self._real, self.indexes, self.nested)
+        self.feeds: list[Feed] = []
+        self._made = {view.name: _pool(view, view.name, self._real) for view in program.views}
+        for trigger in program.triggers:
+            own = [_pool(d, d.name, self._real) for d in trigger.deltas]
+            self._made |= {pool.name: pool for pool in own}
+            payloads, nested = tuple(pool.payload for pool in own), self.nested.get(trigger.relation.name)
+            self.feeds.append(Feed(trigger.relation, _fields(trigger.deltas), trigger.deltas, payloads, nested))
+
+    @property
+    def passing(self) -> set[str]:
+        """The names of what lives no longer than a batch."""
+        return set(self._made) - {view.name for view in self._program.views}
+
+    def send(self, step: Transfer) -> Send:
+        """A transfer, whose outcome is like its source."""
+        self._made[step.name] = replace(self._made[step.source], name=step.name)
+        assert step.by is EVERYWHERE or isinstance(step.by, tuple), f"{step.name} is sent to {step.by}"
+        return Send(step.name, step.source, step.by if isinstance(step.by, tuple) else None)
+
+    def step(self, step: Step) -> Update | Derive:
+        """A statement as steps; a sum that is only there to be sent has the rings of what it multiplies."""
+        if isinstance(step, Derivation):
+            return Derive(step.nest, step.alone)
+        assert isinstance(step, Compute)
+        target, refs = step.statement.target, step.statement.refs
+        if target not in self._made:
+            lanes = zip(
+                *([self._made[r.name].payload.rings[p] for p in r.picks] for r in refs if not r.row), strict=True
+            )
+            self._made[target] = PoolPlan(target, step.statement.keys, Payload(tuple(map(max, lanes))))
+        return replace(access(step.statement, self.known, self.indexes), keep=step.keep)
+
+    def plan(self, reading: Stage, stages: tuple[Stage, ...], places: Places, partitions: int) -> Plan:
+        """The plan of these stages."""
+        views, passing = [view.name for view in self._program.views], self.passing
+        made = {name: PoolPlan(name, p.keys, p.payload, *self.indexes.of(name)) for name, p in self._made.items()}
+        deltas = tuple(pool for name, pool in made.items() if name in passing)
+        where = tuple((name, p if isinstance(p, tuple) else p.value) for name, p in places.items())
+        result, *pools = (made[name] for name in views)
+        return Plan(self._program, tuple(self.feeds), reading, stages, tuple(pools), deltas, result, partitions, where)
 
 
 def _real(program: Program) -> Ring:
@@ -73,9 +159,8 @@ def _nested(nest: Nest, program: Program, real: Ring, indexes: Indexes, known: M
     return Nested(source, finish, group, order=indexes.order(view.name, order))
 
 
-def _fields(deltas: tuple[View, ...], route: Route) -> tuple[str, ...]:
-    """The fields of a relation that its deltas, or its routing, read."""
+def _fields(deltas: tuple[View, ...]) -> tuple[str, ...]:
+    """The fields of a relation that its deltas read."""
     names = {name for d in deltas for atom in d.atoms for name, _ in atom.fields}
-    names |= set(route.fields or ())
     relation = deltas[0].atoms[0].relation
     return tuple(f.name for f in relation.fields if f.name in names)

@@ -1,6 +1,7 @@
 """The physical plan: feeds (source → pre-aggregated deltas), pools (views) and statements as lookup steps.
 
-A plan is plain data: both executors run the same one, `local` in one partition, `spark` in several.
+A plan is plain data: both executors run the same one, `local` in one partition, `spark` in several. On those a batch
+goes through stages, each on every partition, and between two of them what one sends to the next.
 """
 
 from dataclasses import dataclass
@@ -74,7 +75,10 @@ Step = Lookup | Where | Let
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """A statement as steps: start from the rows of `delta`, take the steps, multiply payloads, add to `target`."""
+    """A statement as steps: start from the rows of `delta`, take the steps, multiply payloads, add to `target`.
+
+    `keep`: every partition has the whole outcome and adds its share of it, by the hash of those of the keys.
+    """
 
     target: str
     delta: str
@@ -83,13 +87,35 @@ class Update:
     steps: tuple[Step, ...]
     keys: tuple[Column, ...]
     lanes: tuple[Lane | None, ...]
+    keep: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
-    """Where a relation's tuples go: to the partition of `fields`' hash; to every partition if `fields` is None."""
+class Derive:
+    """The deltas of a nest, from the groups of its view that the batch touched. `alone`: only one partition has it."""
 
-    fields: tuple[str, ...] | None
+    nest: str
+    alone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """What a stage sends to the next: the rows of `source` under a name, each to the partition of the hash of those of
+    its keys (none: all to one); None: to every partition."""
+
+    name: str
+    source: str
+    by: tuple[int, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What every partition does with a batch before anything is exchanged: steps in their order. `keeps` are deltas
+    that a later stage reads where they are."""
+
+    steps: tuple[Update | Derive, ...] = ()
+    sends: tuple[Send, ...] = ()
+    keeps: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,21 +145,26 @@ class Feed:
     fields: tuple[str, ...]
     deltas: tuple[View, ...]
     payloads: tuple[Payload, ...]
-    route: Route
     nested: Nested | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything an executor needs. `feeds` and `updates` go together by relation, in the order of application."""
+    """Everything an executor needs.
+
+    `reading` is done where the batch is read, without any pool, `stages` then on every partition. `deltas` are what
+    lives no longer than a batch: as feeds make it, as it is sent, and sums that are only there to be sent.
+    """
 
     program: Program
     feeds: tuple[Feed, ...]
-    updates: tuple[tuple[Update, ...], ...]
+    reading: Stage
+    stages: tuple[Stage, ...]
     pools: tuple[PoolPlan, ...]
     deltas: tuple[PoolPlan, ...]
     result: PoolPlan
     partitions: int
+    places: tuple[tuple[str, tuple[int, ...] | str], ...] = ()  # of each pool: by which keys, or how else
 
     @property
     def finish(self) -> Finish:

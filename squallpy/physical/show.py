@@ -1,44 +1,73 @@
 """Physical plans as people read them: `squall explain triggers`, `physical` and `stages`."""
 
+from collections.abc import Mapping
+
 from squallpy.base.rings import Payload
+from squallpy.maintain.program import Program
 from squallpy.maintain.relational.show import Names, program_text
 from squallpy.physical.cost import costs
-from squallpy.physical.plan import Feed, Let, Lookup, Plan, PoolPlan, Route, Update, Where
+from squallpy.physical.place import place
+from squallpy.physical.plan import Derive, Let, Lookup, Plan, PoolPlan, Send, Stage, Update, Where
 
 
-def triggers_text(plan: Plan) -> str:
+def triggers_text(program: Program) -> str:
     """The trigger program, with what one tuple of its delta costs each statement."""
-    return program_text(plan.program, costs(plan))
+    return program_text(program, costs(place(program, 1, {})))
 
 
 def plan_text(plan: Plan) -> str:
-    """Components: feeds with their routes, pools with their layouts, statements as lookup steps."""
-    lines = [f"PARTITIONS {plan.partitions}", ""]
-    for feed, updates, each in zip(plan.feeds, plan.updates, costs(plan), strict=True):
+    """Components: feeds, stages with their statements as lookup steps and what they send, pools with their layouts."""
+    lines: list[str] = []
+    nested = {feed.relation.name: feed.nested.source.name for feed in plan.feeds if feed.nested}
+    for feed in plan.sources:
         kind = "stream" if feed.relation.stream else "table"
-        whence = f"← {feed.nested.source.name}    [{each[0]}]" if feed.nested else f"→ {route_text(feed.route)}"
-        lines.append(f"FEED {kind} {feed.relation.name}({', '.join(feed.fields)}) {whence}")
-        for delta in feed.deltas:
-            lines.append(
-                f"  {delta.name}({Names(delta.keys).list(delta.keys)}) {payload_text(plan.delta(delta.name).payload)}"
-            )
-        priced = zip(updates, each[len(each) - len(updates) :], strict=True)
-        lines += [f"    {update_text(update)}    [{cost}]" for update, cost in priced]
-        lines.append("")
-    lines.append("POOLS")
-    lines += [f"  {pool_text(pool)}" for pool in plan.pools]
-    lines.append("RESULT on the driver")
-    lines.append(f"  {pool_text(plan.result)}")
+        lines.append(f"FEED {kind} {feed.relation.name}({', '.join(feed.fields)})")
+        lines += [f"  {pool_text(plan.delta(d.name))}" for d in feed.deltas]
+    lines += ["", "STAGE 1 where a batch is read", *_stage_lines(plan, plan.reading, nested)]
+    for number, stage in enumerate(plan.stages, 2):
+        lines += ["", f"STAGE {number} on {_many(plan.partitions, 'partition')}", *_stage_lines(plan, stage, nested)]
+    places = dict(plan.places)
+    lines += ["", "POOLS"]
+    lines += [f"  {pool_text(pool)}{_where(pool, places.get(pool.name))}" for pool in plan.pools]
+    lines += ["RESULT on the driver", f"  {pool_text(plan.result)}"]
     return "\n".join(lines) + "\n"
 
 
-def route_text(route: Route) -> str:
-    match route.fields:
+def _stage_lines(plan: Plan, stage: Stage, nested: Mapping[str, str]) -> list[str]:
+    lines = []
+    for step in stage.steps:
+        match step:
+            case Derive(nest):
+                lines.append(f"  Δ{nest.upper()} from the groups of {nested[nest]} that changed")
+            case Update():
+                lines.append(f"  {update_text(step)}")
+    lines += [f"  KEEP {name}" for name in stage.keeps]
+    return lines + [f"  SEND {send_text(plan, send)}" for send in stage.sends]
+
+
+def _where(pool: PoolPlan, place: tuple[int, ...] | str | None) -> str:
+    match place:
         case None:
-            return "every partition"
+            return ""
+        case str():
+            return f" {place}"
         case ():
-            return "partition by row"
-    return f"partition by {', '.join(route.fields)}"
+            return " in one partition"
+    return f" by {', '.join(pool.keys[i].name for i in place)}"
+
+
+def send_text(plan: Plan, send: Send) -> str:
+    """ΔORDERS(o_orderkey, o_custkey) by o_custkey as ΔORDERS.1"""
+    pool = plan.delta(send.source)
+    names = Names(pool.keys)
+    match send.by:
+        case None:
+            to = "to every partition"
+        case ():
+            to = "to one partition"
+        case by:
+            to = f"by {', '.join(names(pool.keys[i]) for i in by)}"
+    return f"{send.source}({names.list(pool.keys)}) {to}{'' if send.name == send.source else f' as {send.name}'}"
 
 
 def payload_text(payload: Payload) -> str:
@@ -70,27 +99,34 @@ def update_text(update: Update) -> str:
                 steps.append(f"where {names.expr(predicate)}")
             case Let(variable, value):
                 steps.append(f"let {names(variable)} := {names.expr(value)}")
-    steps.append(f"add to {update.target}({names.list(update.keys)})")
+    kept = (
+        ""
+        if update.keep is None
+        else f" here if the hash of ({', '.join(names(update.keys[i]) for i in update.keep)}) says so"
+    )
+    steps.append(f"add to {update.target}({names.list(update.keys)}){kept}")
     return f"{update.delta} → " + " → ".join(steps)
 
 
 def stages_text(plan: Plan) -> str:
     """The jobs and stages of one micro-batch on Spark."""
-    exchanged = [_sent(feed) for feed in plan.sources]
-    statements = sum(len(updates) for updates in plan.updates)
-    return "\n".join(
-        [
-            "JOB 1 of 1 per batch, 2 stages",
-            f"  STAGE 1  feed: read, filter, pre-aggregate {', '.join(f.relation.name for f in plan.sources)}",
-            *(f"    EXCHANGE  {line}" for line in exchanged),
-            f"  STAGE 2  apply: {statements} statements in one block on {plan.partitions} partitions",
-            f"    GATHER    ΔQ({', '.join(c.name for c in plan.result.keys)}) → driver",
-            "  DRIVER   add ΔQ to Q, print what changed",
-            "",
-        ]
-    )
+    relations = ", ".join(feed.relation.name for feed in plan.sources)
+    lines = [
+        f"JOB 1 of 1 per batch, {_many(1 + len(plan.stages), 'stage')}",
+        f"  STAGE 1  feed: read, filter, pre-aggregate {relations}; {_updates(plan.reading)}",
+        *(f"    EXCHANGE  {send_text(plan, send)}" for send in plan.reading.sends),
+    ]
+    for number, stage in enumerate(plan.stages, 2):
+        where = _many(plan.partitions, "partition")
+        lines.append(f"  STAGE {number}  apply: {_updates(stage)} in one block on {where}")
+        lines += [f"    EXCHANGE  {send_text(plan, send)}" for send in stage.sends]
+    keys = ", ".join(c.name for c in plan.result.keys)
+    return "\n".join([*lines, f"    GATHER    ΔQ({keys}) → driver", "  DRIVER   add ΔQ to Q, print what changed", ""])
 
 
-def _sent(feed: Feed) -> str:
-    deltas = ", ".join(f"{d.name}({', '.join(c.name for c in d.keys)})" for d in feed.deltas)
-    return f"{deltas} → {route_text(feed.route)}"
+def _updates(stage: Stage) -> str:
+    return _many(sum(isinstance(step, Update) for step in stage.steps), "statement")
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"

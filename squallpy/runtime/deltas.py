@@ -64,10 +64,10 @@ def decode(keys: Words, column: Column, dictionary: Dictionary) -> Vec:
     valid = keys != NULL if column.nullable else None
     if kind is Kind.DOUBLE:
         return Vec(np.ascontiguousarray(keys).view(np.float64), valid)
-    if column.type.is_wide and (spelled := _spelled(keys)).any():
-        digits = dictionary.strings(keys[spelled] - NULL - 1).cast(pa.decimal128(38, 0))
+    if column.type.is_wide and (some := spelled(keys)).any():
+        digits = dictionary.strings(keys[some] - NULL - 1).cast(pa.decimal128(38, 0))
         values = keys.astype(object)
-        values[spelled] = from_arrow(digits, decimal(38, 0)).values
+        values[some] = from_arrow(digits, decimal(38, 0)).values
         return Vec(values, valid)
     return Vec(keys != 0 if kind is Kind.BOOLEAN else keys, valid)
 
@@ -77,7 +77,7 @@ def least_in_order(type: Type) -> int:
     return LEAST if type.is_wide else NULL + 1
 
 
-def _spelled(keys: Words) -> Any:
+def spelled(keys: Words) -> Any:
     """Which keys of a wide column are numbers of texts."""
     return (keys > NULL) & (keys < LEAST)
 
@@ -110,8 +110,8 @@ def pack_deltas(
             if column.type.kind is Kind.VARCHAR:
                 arrays.append(dictionary.strings(keys))
                 names.append(f"{TEXT} {i}")
-            elif column.type.is_wide and (spelled := _spelled(keys)).any():
-                arrays.append(dictionary.strings(np.where(spelled, keys - NULL - 1, -1)))
+            elif column.type.is_wide and (some := spelled(keys)).any():
+                arrays.append(dictionary.strings(np.where(some, keys - NULL - 1, -1)))
                 names.append(f"{DIGITS} {i}")
         batch = pa.record_batch(arrays, names=names)
         batch = batch.replace_schema_metadata({"name": delta.name, "rows": str(len(delta.keys))})

@@ -27,45 +27,29 @@ class Feeder:
 
     def __init__(self, feed: Feed, partitions: int) -> None:
         self.feed = feed
-        self._partitions = partitions if feed.route.fields is not None else 1
-        self._everywhere = partitions
-        self._routing = feed.route.fields or feed.fields
+        self._partitions = partitions
         self._types = {f.name: f.type for f in feed.relation.fields}
-        self._groups = [
-            Grouping(delta, payload, self._partitions > 1)
-            for delta, payload in zip(feed.deltas, feed.payloads, strict=True)
-        ]
+        self._groups = [Grouping(d, payload) for d, payload in zip(feed.deltas, feed.payloads, strict=True)]
 
-    def __call__(self, table: pa.RecordBatch, dictionary: Dictionary) -> list[tuple[int | None, Delta]]:
-        """The deltas of a batch, each with its partition (None: every partition); strings numbered by `dictionary`."""
-        mult = _multiplicities(table)
-        target = self._hashes(table, self._routing) % self._partitions if self._partitions > 1 else None
-        out: list[tuple[int | None, Delta]] = []
-        batch = Batch(table)
+    def __call__(self, table: pa.RecordBatch, dictionary: Dictionary) -> list[Delta]:
+        """The deltas of a batch that have rows, strings numbered by `dictionary`."""
+        mult, batch = _multiplicities(table), Batch(table)
 
         def read(name: str) -> Vec:
             return from_arrow(table.column(table.schema.get_field_index(name)), self._types[name])
 
-        for grouping in self._groups:
-            keys, words = grouping(len(table), read, mult, target, dictionary, batch)
-            if target is None:
-                out.append((0 if self.feed.route.fields is not None else None, Delta(grouping.name, keys, words)))
-                continue
-            for partition in range(self._partitions):
-                mine = keys[:, 0] == partition
-                if mine.any():
-                    part = Delta(grouping.name, np.ascontiguousarray(keys[mine, 1:]), words[mine])
-                    out.append((partition, part))
-        if self.feed.relation.op and mult is not None:
-            out += self._ledger(table, mult)
-        return [(p, d) for p, d in out if len(d.keys)]
+        found = (Delta(g.name, *g(len(table), read, mult, dictionary, batch)) for g in self._groups)
+        return [delta for delta in found if len(delta.keys)]
 
-    def _ledger(self, table: pa.RecordBatch, mult: Words) -> list[tuple[int | None, Delta]]:
-        """Which rows came and went. Kept by the hash of the row, so that each row has one place for good."""
+    def ledger(self, table: pa.RecordBatch) -> list[tuple[int, Delta]]:
+        """Which rows of a change stream came and went, each with the partition that the row has for good."""
+        mult = _multiplicities(table)
+        if not self.feed.relation.op or mult is None:
+            return []
         keys, words = entries(self._hashes(table, self.feed.fields), mult)
-        name = ledger_name(self.feed.relation.name)
-        place = keys[:, 0] % self._everywhere
-        return [(p, Delta(name, keys[place == p], words[place == p])) for p in range(self._everywhere)]
+        name, place = ledger_name(self.feed.relation.name), keys[:, 0] % self._partitions
+        parts = ((p, Delta(name, keys[place == p], words[place == p])) for p in range(self._partitions))
+        return [(p, delta) for p, delta in parts if len(delta.keys)]
 
     def _hashes(self, table: pa.RecordBatch, names: tuple[str, ...]) -> Words:
         """A hash of each tuple: a pure function of its contents, so that a retried batch routes alike."""

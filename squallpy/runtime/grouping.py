@@ -34,7 +34,7 @@ _TIMES = Column(-1, MULT, BIGINT, nullable=False)
 class Grouping:
     """One delta: evaluates its predicates, keys and lanes, and adds up equal keys in a scratch pool."""
 
-    def __init__(self, delta: View, payload: Payload, routed: bool = False) -> None:
+    def __init__(self, delta: View, payload: Payload) -> None:
         (term,) = delta.terms
         (atom,) = term.atoms
         self.name, self._keys = delta.name, delta.keys
@@ -49,8 +49,7 @@ class Grouping:
         self._payload = payload
         lanes = [lane for lane in term.lanes if lane is not None]
         self._factors = [_factors(lane) for lane in lanes]
-        self._routed = routed
-        self._scratch = Pool(len(delta.keys) + routed, self._payload)
+        self._scratch = Pool(len(delta.keys), self._payload)
         self._runners = [self._runner(ordered, lanes, counted) for counted in (False, True)]
         values: dict[int, Expr] = {}
         for step in ordered:
@@ -58,7 +57,7 @@ class Grouping:
                 values[step.variable.id] = substitute(step.value, values)
         self._texts = [
             (i, key.type, compiled(values.get(key.id, key)))
-            for i, key in enumerate(delta.keys, routed)
+            for i, key in enumerate(delta.keys)
             if key.type.kind is Kind.VARCHAR
         ]
 
@@ -67,16 +66,15 @@ class Grouping:
         rows: int,
         read: Callable[[str], Vec],
         mult: Words | None,
-        target: Words | None,
         names: Dictionary,
         batch: Batch | None = None,
     ) -> tuple[Words, Words]:
-        """Keys (behind the `target` of each, if there is one) and payloads of `rows` tuples; `read` gives fields.
+        """Keys and payloads of `rows` tuples; `read` gives fields.
 
         `batch`: they are those of a record batch.
         """
-        found = self._run(rows, read, mult, target, names, batch)
-        keys, words = found or self._evaluate(rows, read, mult, target, names)
+        found = self._run(rows, read, mult, names, batch)
+        keys, words = found or self._evaluate(rows, read, mult, names)
         self._scratch.clear()
         self._scratch.upsert(keys, words)
         grouped, sums = self._scratch.rows()
@@ -94,7 +92,7 @@ class Grouping:
                 for step in some:
                     if isinstance(step, Assign):
                         coder.assign(step.variable, step.value)
-            for i, key in enumerate(self._keys, self._routed):
+            for i, key in enumerate(self._keys):
                 if key.type.kind is not Kind.VARCHAR:
                     coder.key(i, key, NULL if key.type.kind is Kind.DOUBLE else least_in_order(key.type))
             for lane, at, kind in zip(lanes, self._payload.offsets, self._payload.rings, strict=True):
@@ -108,7 +106,6 @@ class Grouping:
         rows: int,
         read: Callable[[str], Vec],
         mult: Words | None,
-        target: Words | None,
         names: Dictionary,
         batch: Batch | None,
     ) -> tuple[Words, Words] | None:
@@ -125,8 +122,6 @@ class Grouping:
         if found is None:
             return None
         keys, words, kept = found
-        if target is not None:
-            keys[:, 0] = target[kept]
         if self._texts:
             frame = self._frame(len(kept), read, None if len(kept) == rows else kept)
             for i, type, function in self._texts:
@@ -145,7 +140,7 @@ class Grouping:
         return Frame(rows, columns or {}, load)
 
     def _evaluate(
-        self, rows: int, read: Callable[[str], Vec], mult: Words | None, target: Words | None, names: Dictionary
+        self, rows: int, read: Callable[[str], Vec], mult: Words | None, names: Dictionary
     ) -> tuple[Words, Words]:
         chosen: Any = None
         frame = self._frame(rows, read, None)
@@ -160,7 +155,6 @@ class Grouping:
             rows = len(chosen)
             frame = self._frame(rows, read, chosen)
             mult = None if mult is None else mult[chosen]
-            target = None if target is None else target[chosen]
         for variable, function in self._steps[at:]:
             if variable is not None:
                 frame._columns[variable.id] = function(frame)
@@ -171,11 +165,8 @@ class Grouping:
                 rows = len(kept)
                 frame = self._frame(rows, read, chosen, {id: take(vec, kept) for id, vec in frame._columns.items()})
                 mult = None if mult is None else mult[kept]
-                target = None if target is None else target[kept]
-        keys = np.empty((rows, len(self._keys) + self._routed), np.int64)
-        if target is not None:
-            keys[:, 0] = target
-        for i, key in enumerate(self._keys, self._routed):
+        keys = np.empty((rows, len(self._keys)), np.int64)
+        for i, key in enumerate(self._keys):
             keys[:, i] = encode(frame[key.id], key.type, rows, names)
         words = np.empty((rows, self._payload.width), np.int64)
         for product, at, kind in zip(self._factors, self._payload.offsets, self._payload.rings, strict=True):

@@ -23,20 +23,19 @@ class LocalExecutor:
     """
 
     def __init__(self, plan: Plan, input: Input, wanted: bool = True, measured: bool = False) -> None:
-        assert plan.partitions == 1
+        assert plan.partitions == 1 and len(plan.stages) == 1
         self._input, self._wanted, self._measured = input, wanted, measured
-        self._sender, self._machine, self._result = Sender(plan, input), Machine(plan), Result(plan)
+        self._sender, self._machine, self._result = Sender(plan, input), Machine(plan, plan.stages[0]), Result(plan)
         self._store = Store(StoreLayout((*store_layout(plan).pools, *result_layout(plan).pools)))
         self.schema = self._result.schema
         self.next = 0
 
     def step(self) -> tuple[Changes | None, Stats]:
         """Apply the next batch."""
-        deltas, stats = self._sender.deltas(self.next, 0, 1, self._store.dictionary)
-        read = perf_counter()
-        change = self._machine.apply(self._store, [delta for _, delta in deltas])
+        share, read = self._sender.read(self.next, 0, 1, self._store.dictionary), perf_counter()
+        change, _ = self._machine.apply(self._store, [*share.deltas, *(delta for _, delta in share.ledgers)])
         changes = self._result.apply(self._store, [change], self.next == 0, self._wanted)
-        stats |= {"trigger_seconds": perf_counter() - read, "unmatched": self._machine.unmatched}
+        stats = share.stats | {"trigger_seconds": perf_counter() - read, "unmatched": self._machine.unmatched}
         if self._measured:
             stats["views"] = self._store.usage()
         self.next += 1
@@ -61,7 +60,7 @@ class DurableLocalExecutor:
         self._input = input
         self._sender, self._publisher = Sender(plan, input), Publisher(plan, wanted)
         self.schema = self._publisher.result.schema
-        self._node = place.partition("partition-0", store_layout(plan), Node(plan).run)
+        self._node = place.partition("partition-0", store_layout(plan), *Node(plan).runs)
         self._result = place.partition("result", result_layout(plan), self._publisher.run)
         self._progress = Path(place.durable) / "batch"
         self.next = int(self._progress.read_text()) if self._progress.exists() else 0

@@ -144,7 +144,7 @@ class RowDeltas:
         chosen = np.flatnonzero(times)
         out = {}
         for grouping in self._groupings:
-            keys, words = grouping(len(chosen), lambda name: take(field(name), chosen), times[chosen], None, names)
+            keys, words = grouping(len(chosen), lambda name: take(field(name), chosen), times[chosen], names)
             if len(keys):
                 out[grouping.name] = Delta(grouping.name, keys, words)
         return out

@@ -1,25 +1,26 @@
 """One micro-batch, end to end, as three pure pieces that both executors share.
 
 Sender     a share of the batch's source rows  →  one message for each partition
-Node       messages, state of a partition      →  one message with the change of the result
+Node       messages, state of a partition      →  for each stage one message: parcels for others, or the result's change
 Publisher  the partitions' messages, result    →  the printed rows that went and came
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
-from squallpy.logical.expressions import Column
-from squallpy.physical.plan import Plan
+from squallpy.physical.plan import Plan, Stage
 from squallpy.runtime.deltas import Delta, pack_deltas, pack_head, unpack_deltas, unpack_head
 from squallpy.runtime.feed import Feeder
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.result import Changes, Result
+from squallpy.runtime.routing import spread
 from squallpy.runtime.sources import Source, skipped
 from squallpy.runtime.sources.replay import Replay
-from squallpy.runtime.state.store import Store
+from squallpy.runtime.state.store import Store, StoreLayout
 from squallpy.runtime.triggers import Machine
 
 Stats = dict[str, Any]
@@ -41,60 +42,129 @@ class Input:
         }
 
 
+@dataclass
+class Share:
+    """What a reader has made of its share of a batch: deltas, changes of ledgers by partition, and what was read."""
+
+    deltas: list[Delta]
+    ledgers: list[tuple[int, Delta]]
+    stats: Stats
+
+
 class Sender:
-    """Reads, pre-aggregates and routes."""
+    """Reads, pre-aggregates, does what can be done where a batch is read, and routes."""
 
     def __init__(self, plan: Plan, input: Input) -> None:
         self._plan, self._input = plan, input
         self._feeders = [Feeder(feed, plan.partitions) for feed in plan.sources]
-        self._columns: dict[str, tuple[Column, ...]] = {d.name: d.keys for feed in plan.sources for d in feed.deltas}
+        self._reading = Machine(plan, plan.reading, is_last=False)
 
-    def deltas(
-        self, batch: int, split: int, splits: int, names: Dictionary
-    ) -> tuple[list[tuple[int | None, Delta]], Stats]:
-        """The deltas of a share of the batch, and what was read."""
-        out: list[tuple[int | None, Delta]] = []
-        stats: Stats = {"tuples": 0, "skipped": 0}
-        shares = self._input.shares(batch, split, splits)
+    def read(self, batch: int, split: int, splits: int, names: Dictionary) -> Share:
+        """A share of the batch, pre-aggregated."""
+        share, shares = Share([], [], {"tuples": 0, "skipped": 0}), self._input.shares(batch, split, splits)
         for feeder in self._feeders:
             relation = feeder.feed.relation
             start, stop = shares.get(relation.name, (0, 0))
             if start < stop:
                 table = self._input.sources[relation.name].read(start, stop, feeder.feed.fields)
-                stats["tuples"] += stop - start
-                stats["skipped"] += skipped(table).count
-                out += feeder(one_batch(table), names)
-        return out, stats
+                share.stats["tuples"] += stop - start
+                share.stats["skipped"] += skipped(table).count
+                share.deltas += feeder(one_batch(table), names)
+                share.ledgers += feeder.ledger(one_batch(table))
+        return share
 
     def messages(self, batch: int, split: int, splits: int) -> list[tuple[int, bytes]]:
-        """One message for each partition that the share concerns; partition 0 always hears what was read."""
-        names = Dictionary()
-        deltas, stats = self.deltas(batch, split, splits, names)
-        out = []
-        for partition in range(self._plan.partitions):
-            mine = [(d, self._columns.get(d.name, ())) for p, d in deltas if p is None or p == partition]
-            if mine or partition == 0:
-                out.append((partition, pack_deltas(mine, names, stats if partition == 0 else {})))
-        return out
+        """One message for each partition that the share concerns; the first always hears what was read."""
+        store, plan = Store(StoreLayout(())), self._plan
+        share = self.read(batch, split, splits, store.dictionary)
+        change, sent = self._reading.apply(store, share.deltas)
+        parcels = Parcels(plan, store.dictionary)
+        for partition, delta in share.ledgers:
+            parcels.put(partition, delta)
+        parcels.add(sent, plan.reading, change, split % plan.partitions)
+        return parcels.packed(share.stats, 0)
+
+
+class Parcels:
+    """What goes from one node to the partitions of the next stage."""
+
+    def __init__(self, plan: Plan, names: Dictionary) -> None:
+        self._plan, self._names = plan, names
+        self._columns = {p.name: p.keys for p in (*plan.deltas, plan.result)}
+        self._parts: dict[int, list[Delta]] = {}
+
+    def put(self, partition: int, delta: Delta) -> None:
+        self._parts.setdefault(partition, []).append(delta)
+
+    def add(self, sent: Mapping[str, Delta], stage: Stage, change: Delta, here: int) -> None:
+        """What a stage sends; what it keeps, and the change of the result, goes to partition `here`."""
+        for send in stage.sends:
+            if send.name in sent:
+                delta = sent[send.name]
+                columns = self._columns[send.name]
+                for partition, part in spread(delta, columns, send.by, self._plan.partitions, self._names):
+                    self.put(partition, part)
+        for delta in (*(sent[name] for name in stage.keeps if name in sent), change):
+            if len(delta.keys):
+                self.put(here, delta)
+
+    def packed(self, stats: Stats, told: int) -> list[tuple[int, bytes]]:
+        """A message for each partition that there is anything for; `told` hears the statistics."""
+        self._parts.setdefault(told, [])
+        return [
+            (
+                partition,
+                pack_deltas(
+                    [(d, self._columns.get(d.name, ())) for d in deltas],
+                    self._names,
+                    stats if partition == told else {},
+                ),
+            )
+            for partition, deltas in sorted(self._parts.items())
+        ]
 
 
 class Node:
-    """The trigger program of a partition as a function from messages to a message."""
+    """A partition: each stage of the plan as a function from messages to a message."""
 
-    def __init__(self, plan: Plan) -> None:
-        self._plan, self._machine = plan, Machine(plan)
+    def __init__(self, plan: Plan, partition: int = 0) -> None:
+        self._plan, self._partition = plan, partition
+        last = len(plan.stages) - 1
+        self._machines = [Machine(plan, s, partition, is_last=i == last) for i, s in enumerate(plan.stages)]
 
-    def run(self, store: Store, messages: list[bytes]) -> bytes:
-        """Apply a batch to the pools of `store`; deterministic."""
+    @property
+    def runs(self) -> tuple[Callable[[Store, list[bytes]], bytes], ...]:
+        """By stage: apply its part of a batch to the pools of a store; deterministic. The last answers with the change
+        of the result, the others with parcels."""
+        return tuple(partial(self._run, number) for number in range(len(self._machines)))
+
+    def _run(self, number: int, store: Store, messages: list[bytes]) -> bytes:
+        machine, stage = self._machines[number], self._plan.stages[number]
         deltas: list[Delta] = []
         total: Stats = {}
         for message in messages:
             stats, part = unpack_deltas(message, store.dictionary)
             total = add_stats(total, stats)
             deltas += part
-        change = self._machine.apply(store, deltas)
-        total |= {"views": store.usage(), "unmatched": self._machine.unmatched}
-        return pack_deltas([(change, self._plan.result.keys)], store.dictionary, total)
+        change, sent = machine.apply(store, deltas)
+        total = add_stats(total, {"unmatched": machine.unmatched})
+        if number < len(self._machines) - 1:
+            parcels = Parcels(self._plan, store.dictionary)
+            parcels.add(sent, stage, change, self._partition)
+            return pack_parcels(parcels.packed(total, self._partition))
+        return pack_deltas([(change, self._plan.result.keys)], store.dictionary, total | {"views": store.usage()})
+
+
+def pack_parcels(parcels: list[tuple[int, bytes]]) -> bytes:
+    """Messages and where they go as one."""
+    head = {"parcels": [(partition, len(message)) for partition, message in parcels]}
+    return pack_head(head) + b"".join(message for _, message in parcels)
+
+
+def unpack_parcels(packed: bytes) -> list[tuple[int, bytes]]:
+    """The reverse of `pack_parcels`."""
+    head, source = unpack_head(packed)
+    return [(partition, source.read(size)) for partition, size in head["parcels"]]
 
 
 class Publisher:

@@ -6,7 +6,7 @@ Lookups by equality, comparisons of keys and products of payloads are one call o
 else a statement asks for, ranges and what only expressions tell, is done between two of its calls.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 import numpy as np
@@ -31,6 +31,7 @@ from squallpy.runtime.nested import RowsOf, Touched
 from squallpy.runtime.ranges import Bounds, Ranges, overlaid
 
 CHUNK = 1 << 14  # rows of a delta joined at a time: what a step makes of them is to stay in the cache
+Keeper = Callable[[Words], Words]  # from the keys of an outcome to the rows that are kept
 PAIRS = 1 << 22  # pairs that a scan or a range makes at a time
 
 
@@ -92,11 +93,19 @@ class Statement:
         whole = same and update.picks == tuple(range(len(rings)))
         self._plain = whole and not update.steps and all(lane == () for lane in update.lanes)
 
-    def run(self, delta: Delta, pools: Mapping[str, Pool], dictionary: Dictionary, touched: Touched | None) -> None:
-        """Evaluate the statement for a delta and add the outcome to its target, whose groups are noted in `touched`."""
+    def run(
+        self,
+        delta: Delta,
+        pools: Mapping[str, Pool],
+        dictionary: Dictionary,
+        touched: Touched | None = None,
+        keep: Keeper | None = None,
+    ) -> None:
+        """Evaluate the statement for a delta and add the outcome, or what of it is to be kept, to its target, whose
+        groups are noted in `touched`."""
         target = pools[self.target]
         if self._plain:
-            _add(target, np.ascontiguousarray(delta.keys), np.ascontiguousarray(delta.words), touched)
+            _add(target, np.ascontiguousarray(delta.keys), np.ascontiguousarray(delta.words), touched, keep)
             return
         for part in self._code.parts:
             if isinstance(part, Part):
@@ -111,7 +120,7 @@ class Statement:
         while start < len(delta.keys):
             keys, words = (np.ascontiguousarray(m[start : start + chunk]) for m in (delta.keys, delta.words))
             try:
-                _add(target, *self._run(keys, words, pools, dictionary), touched)
+                _add(target, *self._run(keys, words, pools, dictionary), touched, keep)
             except _Crowded:
                 chunk = len(keys) // 2
                 continue
@@ -214,7 +223,10 @@ class Statement:
         return Frame(len(rows), {}, load)
 
 
-def _add(target: Pool, keys: Words, words: Words, touched: Touched | None) -> None:
+def _add(target: Pool, keys: Words, words: Words, touched: Touched | None, keep: Keeper | None) -> None:
+    if keep is not None:
+        mine = keep(keys)
+        keys, words = keys[mine], words[mine]
     if not len(keys):
         return
     if touched is not None:

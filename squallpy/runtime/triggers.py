@@ -1,17 +1,24 @@
-"""Triggers at work: the statements of a plan over the pools of one partition, relation by relation."""
+"""Triggers at work: the stages of a plan over the pools of one partition."""
+
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from squallpy.maintain.program import RESULT
-from squallpy.physical.plan import Feed, Lookup, Nested, Plan
+from squallpy.physical.plan import Derive, Feed, Lookup, Nested, Plan, Stage, Update
 from squallpy.runtime.deltas import Delta
 from squallpy.runtime.extremes import Extremes, extremes_layouts
 from squallpy.runtime.intervals import Intervals, intervals_layouts
+from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.pool import Pool
+from squallpy.runtime.kernels.storage import Words
 from squallpy.runtime.ledger import ledger_layouts, ledger_name, unmatched
 from squallpy.runtime.nested import Aggregates, NestFeed, RowsOf, Touched, begin, begun_layouts
+from squallpy.runtime.routing import partitions_of
 from squallpy.runtime.state.store import PoolLayout, Store, StoreLayout
-from squallpy.runtime.statement import Statement
+from squallpy.runtime.statement import Keeper, Statement
+
+Deltas = dict[str, Delta]  # by name
 
 
 def store_layout(plan: Plan) -> StoreLayout:
@@ -23,65 +30,105 @@ def store_layout(plan: Plan) -> StoreLayout:
 
 
 class Machine:
-    """The trigger program of one partition. Deterministic: all its memory is in the store."""
+    """A stage of the trigger program in one partition. Deterministic: all its memory is in the store."""
 
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
+    def __init__(self, plan: Plan, stage: Stage, partition: int = 0, *, is_last: bool = True) -> None:
+        self._plan, self._partition, self._is_last = plan, partition, is_last
+        self._sends, self._keeps = stage.sends, stage.keeps
+        updates = [step for step in stage.steps if isinstance(step, Update)]
         payloads = {p.name: p.payload for p in (*plan.pools, *plan.deltas, plan.result)}
+        self._steps = stage.steps
+        indexed = {step.source for u in updates for step in u.steps if isinstance(step, Lookup)}
+        targets = {u.target for u in updates}
+        self._scratch = {  # deltas that are looked up, and those that are added up here
+            d.name: Pool(len(d.keys), d.payload, d.slices, orders=d.orders)
+            for d in plan.deltas
+            if d.name in indexed | targets
+        }
+        self._scratch[RESULT] = Pool(len(plan.result.keys), plan.result.payload)
+        self._made = targets - {RESULT}
+        derived = {step.nest for step in stage.steps if isinstance(step, Derive)}
+        nested = {f.relation.name: (f, f.nested) for f in plan.feeds if f.nested and f.relation.name in derived}
+        self._nested = {name: _nest(feed, nest) for name, (feed, nest) in nested.items()}
+        self._sources = {name: nest.source.name for name, (_, nest) in nested.items()}
+        looked = {step.row.nest for u in updates for step in u.steps if isinstance(step, Lookup) and step.row}
+        seen = {f.relation.name: f.nested for f in plan.feeds if f.nested and f.relation.name in looked | derived}
+        self._touched = {n.source.name: Touched(n.source) for n in seen.values() if not n.running}
+        rows = {name: RowsOf(seen[name], self._touched[seen[name].source.name]) for name in looked}
+        self._statements = {id(step): Statement(step, payloads, rows) for step in updates}
+        self._keys = {p.name: p.keys for p in (*plan.deltas, plan.result)}
         self.unmatched = 0
-        self._result = Pool(len(plan.result.keys), plan.result.payload)
-        indexed = {
-            step.source for updates in plan.updates for u in updates for step in u.steps if isinstance(step, Lookup)
-        }
-        self._indexed = {
-            d.name: Pool(len(d.keys), d.payload, d.slices, orders=d.orders) for d in plan.deltas if d.name in indexed
-        }
-        self._nested = {f.relation.name: _nest(f, f.nested) for f in plan.feeds if f.nested}
-        self._touched = {n.source.name: Touched(n.source) for f in plan.feeds if (n := f.nested) and not n.running}
-        rows = {
-            f.relation.name: RowsOf(n, self._touched[n.source.name])
-            for f in plan.feeds
-            if (n := f.nested) and not n.running and not n.finish.over
-        }
-        self._triggers = [[Statement(update, payloads, rows) for update in updates] for updates in plan.updates]
 
-    def apply(self, store: Store, deltas: list[Delta]) -> Delta:
-        """Apply one batch, relation by relation; returns the change of the result.
+    def apply(self, store: Store, deltas: Iterable[Delta]) -> tuple[Delta, Deltas]:
+        """Apply a batch: the change of the result, and by name what the stage sends or keeps.
 
         `unmatched` is then the number of deletes in the batch that found nothing to delete.
         """
-        self._result.clear()
-        self.unmatched = 0
-        given: dict[str, list[Delta]] = {}
-        for delta in deltas:
-            given.setdefault(delta.name, []).append(delta)
-        for feed, statements in zip(self._plan.feeds, self._triggers, strict=True):
-            if feed.nested:
-                touched = self._touched.get(feed.nested.source.name)
-                mine = self._nested[feed.relation.name].deltas(store, touched.groups() if touched else None)
-            else:
-                mine = {d.name: _merged(given[d.name]) for d in feed.deltas if d.name in given}
-            pools: dict[str, Pool] = dict(store)
-            for name, delta in mine.items():
-                if name in self._indexed:
-                    self._indexed[name].clear()
-                    self._indexed[name].upsert(delta.keys, delta.words)
-            pools |= self._indexed | {RESULT: self._result}
-            if (ledger := ledger_name(feed.relation.name)) in given:
-                changes = _merged(given[ledger])
-                self.unmatched += unmatched(store[ledger], changes.keys, changes.words)
-            for statement in statements:
-                if statement.delta in mine:
-                    noted = self._touched.get(statement.target)
-                    statement.run(mine[statement.delta], pools, store.dictionary, noted)
-            for name in mine:
-                if name in self._indexed:
-                    self._indexed[name].clear()
+        given = self._given(deltas)
+        self._book(store, given)
+        pools = dict(store) | self._scratch
+        for step in self._steps:
+            if isinstance(step, Derive):
+                self._derive(step, store, given)
+            elif (delta := self._delta(step.delta, given)) is not None:
+                keep = None if step.keep is None else self._keeper(step, store.dictionary)
+                self._statements[id(step)].run(delta, pools, store.dictionary, self._touched.get(step.target), keep)
         for touched in self._touched.values():
             touched.clear()
-        begin(store)
-        keys, words = self._result.rows()
-        return Delta(RESULT, keys, words)
+        if self._is_last:
+            begin(store)
+        keys, words = self._scratch[RESULT].rows()
+        names = [(send.name, send.source) for send in self._sends] + [(name, name) for name in self._keeps]
+        found = ((name, self._delta(source, given)) for name, source in names)
+        return Delta(RESULT, keys, words), {name: Delta(name, d.keys, d.words) for name, d in found if d is not None}
+
+    def _given(self, deltas: Iterable[Delta]) -> Deltas:
+        """What has arrived, added up by name; what is looked up, in its pool."""
+        parts: dict[str, list[Delta]] = {}
+        for delta in deltas:
+            parts.setdefault(delta.name, []).append(delta)
+        for pool in self._scratch.values():
+            pool.clear()
+        given = {name: _merged(some) for name, some in parts.items()}
+        self._fill(given)
+        return given
+
+    def _fill(self, given: Mapping[str, Delta]) -> None:
+        for name, delta in given.items():
+            if name in self._scratch:
+                self._scratch[name].upsert(np.ascontiguousarray(delta.keys), np.ascontiguousarray(delta.words))
+
+    def _delta(self, name: str, given: Mapping[str, Delta]) -> Delta | None:
+        """A delta of this batch, if there is anything in it."""
+        if name in self._made:
+            keys, words = self._scratch[name].rows()
+            return Delta(name, keys, words) if len(keys) else None
+        return given.get(name)
+
+    def _book(self, store: Store, given: Mapping[str, Delta]) -> None:
+        self.unmatched = 0
+        for feed in self._plan.sources:
+            if changes := given.get(ledger_name(feed.relation.name)):
+                self.unmatched += unmatched(store[changes.name], changes.keys, changes.words)
+
+    def _derive(self, step: Derive, store: Store, given: Deltas) -> None:
+        if step.alone and self._partition != 0:
+            return
+        touched = self._touched.get(self._sources[step.nest])
+        found = self._nested[step.nest].deltas(store, touched.groups() if touched else None)
+        self._fill(found)
+        given |= found
+
+    def _keeper(self, step: Update, names: Dictionary) -> Keeper:
+        """Which rows of an outcome that every partition has are this one's."""
+        assert step.keep is not None
+        by, columns = step.keep, step.keys
+
+        def mine(keys: Words) -> Words:
+            targets = partitions_of(keys, columns, by, self._plan.partitions, names)
+            return np.flatnonzero(targets == self._partition)
+
+        return mine
 
 
 def _nest(feed: Feed, nested: Nested) -> NestFeed:

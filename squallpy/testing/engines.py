@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from squallpy.base.settings import Settings
 from squallpy.runtime.local import DurableLocalExecutor, LocalExecutor
-from squallpy.runtime.pipeline import Input, Node, Publisher, Sender, unpack_changes
+from squallpy.runtime.pipeline import Input, Node, Publisher, Sender, unpack_changes, unpack_parcels
 from squallpy.runtime.result import Changes, result_layout
 from squallpy.runtime.state.place import Place, open_place
 from squallpy.runtime.state.store import Store
@@ -133,7 +133,7 @@ class PartitionedEngine(MemoryEngine):
     def _open(self, input: Input) -> None:
         plan = self._compiled.plan
         self._sender, self._publisher = Sender(plan, input), Publisher(plan)
-        self._nodes = [(Node(plan), Store(store_layout(plan))) for _ in range(plan.partitions)]
+        self._nodes = [(Node(plan, p).runs, Store(store_layout(plan))) for p in range(plan.partitions)]
         self._result = Store(result_layout(plan))
         for batch in range(self._batches.batches):
             self._run(batch)
@@ -143,7 +143,13 @@ class PartitionedEngine(MemoryEngine):
         for split in range(self.SPLITS):
             for target, message in self._sender.messages(batch, split, self.SPLITS):
                 sent[target].append(message)
-        outputs = [node.run(store, messages) for (node, store), messages in zip(self._nodes, sent, strict=True)]
+        stages, outputs = len(self._compiled.plan.stages), [message for messages in sent for message in messages]
+        for stage in range(stages):
+            outputs = [runs[stage](store, messages) for (runs, store), messages in zip(self._nodes, sent, strict=True)]
+            sent = [[] for _ in self._nodes]
+            for output in outputs if stage < stages - 1 else ():
+                for target, message in unpack_parcels(output):
+                    sent[target].append(message)
         first = b"first" if batch == 0 else b""
         return unpack_changes(self._publisher.run(self._result, [first, *outputs]))[0]
 
@@ -175,7 +181,7 @@ class SparkEngine(MemoryEngine):
         plan, printed = self._compiled.plan, list[bytes]()
         feed, apply = Feed(plan, self._input, self.SPLITS), Apply(plan, self._at)
         checkpoint = str(self._folder / "state" / "spark")
-        job = StreamJob(self._batches.batches, self.SPLITS, plan.partitions, feed, apply, checkpoint)
+        job = StreamJob(self._batches.batches, self.SPLITS, plan.partitions, feed, apply, checkpoint, len(plan.stages))
 
         def publish(batch: int, outputs: Iterable[bytes], _: Any) -> bool:
             printed.append(self._result.apply(batch, [b"first" if batch == 0 else b"", *outputs]))

@@ -46,7 +46,7 @@ def golden(script: Path) -> str:
     (query,) = session.script.queries
     compiled = session.compile(query, PARTITIONS, {name: ROWS.get(name, 0) for name in session.script.relations})
     parts = {
-        "triggers": triggers_text(compiled.plan),
+        "triggers": triggers_text(compiled.program),
         "physical": plan_text(compiled.plan),
         "stages": stages_text(compiled.plan),
     }

@@ -97,11 +97,11 @@ def outcome(feeder: Feeder, table: pa.RecordBatch):
     """What a feed makes of a batch, or what it raises."""
     names = Dictionary()
     try:
-        out = feeder(table, names)
+        out = [*feeder(table, names), *(delta for _, delta in feeder.ledger(table))]
     except SquallError as error:
         return str(error)
     found = {}
-    for _, delta in out:
+    for delta in out:
         keys = next((g._keys for g in feeder._groups if g.name == delta.name), ())  # none: it is a ledger's
         texts = [i for i, key in enumerate(keys) if key.type.kind is Kind.VARCHAR]
         rows = []
@@ -133,7 +133,7 @@ def differential_programs_over_vectors(sql: str) -> None:
         found = []
         for grouping in (fast._groups[0], slow._groups[0]):
             try:
-                out = grouping(len(table), fields.__getitem__, mult, None, Dictionary())
+                out = grouping(len(table), fields.__getitem__, mult, Dictionary())
                 found.append([m.tolist() for m in out])
             except SquallError as error:
                 found.append(str(error))

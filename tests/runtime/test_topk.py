@@ -37,7 +37,7 @@ def property_shown_rows_are_the_first_of_all(sql: str, spare: int, monkeypatch: 
 
     for seed in range(8):
         draw, rows, shown = Random(seed), [], Counter()
-        feeder, machine, result = Feeder(plan.feeds[0], 1), Machine(plan), Result(plan)
+        feeder, machine, result = Feeder(plan.feeds[0], 1), Machine(plan, plan.stages[0]), Result(plan)
         store, printed = Store(store_layout(plan)), Store(result_layout(plan))
         for batch in range(20):
             changes = []
@@ -47,8 +47,7 @@ def property_shown_rows_are_the_first_of_all(sql: str, spare: int, monkeypatch: 
                 else:
                     rows.append((draw.randrange(40), draw.randrange(90)))
                     changes.append((*rows[-1], 1))
-            deltas = [d for _, d in feeder(table(changes), store.dictionary)]
-            change = machine.apply(store, deltas)
+            change, _ = machine.apply(store, feeder(table(changes), store.dictionary))
             said = result.apply(printed, [Delta("Q", change.keys, change.words)], batch == 0)
             assert said is not None
             shown.subtract(said.deletes.to_pylist() and map(tuple, (r.values() for r in said.deletes.to_pylist())))

@@ -79,9 +79,15 @@ def picture(store):
     return [[part.tolist() for part in pool.rows()] for pool in store.values()], strings
 
 
-def make(root: Path, host="a", **options):
+def make(root: Path, host="a", stages=1, **options):
     options = {"snapshot_every": 3000, "fingerprint": "plan 1", **options}
-    return StatePartition(root / host, str(root / "durable"), LAYOUT, run, **options)
+    return StatePartition(root / host, str(root / "durable"), LAYOUT, [run] * stages, **options)
+
+
+def apply(partition, batch, stages):
+    """A batch whose messages come to one stage after the other, the last of them to the last."""
+    parts = [batch_messages(batch)] if stages == 1 else [[message] for message in batch_messages(batch)]
+    return b"".join(partition.apply(batch, messages, stage) for stage, messages in enumerate(parts))
 
 
 def killing(point, hit):
@@ -97,16 +103,16 @@ def killing(point, hit):
     return fault
 
 
-def child(root, start, **options):
+def child(root, start, stages=1, **options):
     """A forked worker that applies batches from `start` on; (process, pipe of length-prefixed outputs)."""
     read, write = os.pipe()
     process = os.fork()
     if process == 0:
         try:
             os.close(read)
-            partition = make(root, **options)
+            partition = make(root, stages=stages, **options)
             for batch in range(start, BATCHES):
-                output = partition.apply(batch, batch_messages(batch))
+                output = apply(partition, batch, stages)
                 os.write(write, struct.pack("<q", len(output)) + output)
         finally:
             os._exit(0)
@@ -127,52 +133,53 @@ def outputs(pipe):
     return found
 
 
-def finish(root, answers, undisturbed, **options):
+def finish(root, answers, undisturbed, stages=1, **options):
     """Ask for the rest, everything twice, as retries do; compare everything."""
-    partition = make(root, **options)
+    partition = make(root, stages=stages, **options)
     for batch in range(len(answers), BATCHES):
-        answers.append(partition.apply(batch, batch_messages(batch)))
-        assert partition.apply(batch, []) == answers[batch]
+        answers.append(apply(partition, batch, stages))
+        assert b"".join(partition.apply(batch, [], stage) for stage in range(stages)) == answers[batch]
     # All answers may have come from another host: then this one catches up here.
-    assert partition.apply(BATCHES - 1, batch_messages(BATCHES - 1)) == answers[-1]
+    assert apply(partition, BATCHES - 1, stages) == answers[-1]
     assert answers == undisturbed[0]
     assert picture(partition.store()) == undisturbed[1]
 
 
-def oracle_partition_equals_plain_store(tmp_path, undisturbed):
-    finish(tmp_path, [], undisturbed)
+@pytest.mark.parametrize("stages", [1, 2])
+def oracle_partition_equals_plain_store(tmp_path, undisturbed, stages):
+    finish(tmp_path, [], undisturbed, stages)
     assert len(list((tmp_path / "durable" / "snapshot").iterdir())) == 1
     assert len(list((tmp_path / "durable" / "log").iterdir())) <= 1
 
 
 @pytest.mark.parametrize("point", POINTS)
-@pytest.mark.parametrize("hit", [1, 3])
-def fault_killed_at_every_point(tmp_path, undisturbed, point, hit):
+@pytest.mark.parametrize(("hit", "stages"), [(1, 1), (3, 2)])
+def fault_killed_at_every_point(tmp_path, undisturbed, point, hit, stages):
     rebuilding = point in ("before rebuild", "inside rebuild", "after replay")
     answers = []
     if rebuilding:  # there must be something to rebuild
-        process, pipe = child(tmp_path, 0, fault=killing("before clean", 9))
+        process, pipe = child(tmp_path, 0, stages, fault=killing("before clean", 9))
         answers = outputs(pipe)
-        assert os.waitpid(process, 0)[1] == signal.SIGKILL and len(answers) == 8
+        assert os.waitpid(process, 0)[1] == signal.SIGKILL and len(answers) == 8 // stages
         hit = 1
-    process, pipe = child(tmp_path, len(answers), fault=killing(point, hit))
+    process, pipe = child(tmp_path, len(answers), stages, fault=killing(point, hit))
     answers += outputs(pipe)
     assert os.waitpid(process, 0)[1] == signal.SIGKILL, "the point was not reached"
-    finish(tmp_path, answers, undisturbed)
+    finish(tmp_path, answers, undisturbed, stages)
 
 
-@pytest.mark.parametrize("seed", range(6))
-def fault_killed_at_random_moments(tmp_path, undisturbed, seed):
+@pytest.mark.parametrize(("seed", "stages"), [(seed, 1 + seed % 2) for seed in range(6)])
+def fault_killed_at_random_moments(tmp_path, undisturbed, seed, stages):
     chance, answers, patience = random.Random(seed), [], 0.004
     while len(answers) < BATCHES:
         patience *= 1.2  # else a slow machine never gets anywhere
-        process, pipe = child(tmp_path, len(answers), host=chance.choice("aab"))
+        process, pipe = child(tmp_path, len(answers), stages, host=chance.choice("aab"))
         time.sleep(chance.uniform(0, patience))
         os.kill(process, signal.SIGKILL)
         os.waitpid(process, 0)
         answers += outputs(pipe)
         assert answers == undisturbed[0][: len(answers)]
-    finish(tmp_path, answers, undisturbed)
+    finish(tmp_path, answers, undisturbed, stages)
 
 
 @pytest.mark.parametrize("lost", [1, 20, 500])
@@ -218,7 +225,7 @@ def fault_run_that_raises_leaves_no_trace(tmp_path, undisturbed):
         run(store, messages[:1])
         raise ValueError("no such luck")
 
-    unlucky = StatePartition(tmp_path / "a", str(tmp_path / "durable"), LAYOUT, broken, "plan 1")
+    unlucky = StatePartition(tmp_path / "a", str(tmp_path / "durable"), LAYOUT, [broken], "plan 1")
     with pytest.raises(ValueError, match="luck"):
         unlucky.apply(1, batch_messages(1))
     finish(tmp_path, [undisturbed[0][0]], undisturbed)
@@ -227,7 +234,7 @@ def fault_run_that_raises_leaves_no_trace(tmp_path, undisturbed):
 def oracle_batches_cannot_be_skipped(tmp_path):
     partition = make(tmp_path)
     partition.apply(0, batch_messages(0))
-    with pytest.raises(AssertionError, match="batch 2 asked of a partition at batch 0"):
+    with pytest.raises(AssertionError, match="step 2 asked of a partition at step 0"):
         partition.apply(2, batch_messages(2))
     partition.apply(1, batch_messages(1))
 

@@ -60,8 +60,8 @@ def _nothing(batch: int, split: int) -> list[tuple[int, bytes]]:
     return [(0, b"")]
 
 
-def _empty(batch: int, partition: int, messages: list[bytes]) -> bytes:
-    return b""
+def _empty(batch: int, partition: int, stage: int, messages: list[bytes]) -> list[tuple[int, bytes]]:
+    return [(0, b"")]
 
 
 def main() -> int:

@@ -1,8 +1,8 @@
 """The Spark executor: the same plan, its partitions on workers, the result on the driver.
 
-feed stage   Sender.messages      read, pre-aggregate, route          (any worker)
-apply stage  Node on partition p  triggers over mapped state           (any worker; the state is in shared files)
-driver       Publisher            merge ΔQ into Q, print what changed
+feed stage    Sender.messages      read, pre-aggregate, route          (any worker)
+apply stages  Node on partition p  triggers over mapped state          (any worker; the state is in shared files)
+driver        Publisher            merge ΔQ into Q, print what changed
 """
 
 import threading
@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from squallpy.physical.plan import Plan
-from squallpy.runtime.pipeline import Input, Node, Publisher, Sender, Stats, unpack_changes
+from squallpy.runtime.pipeline import Input, Node, Publisher, Sender, Stats, unpack_changes, unpack_parcels
 from squallpy.runtime.result import Changes, result_layout
 from squallpy.runtime.spark.cluster import start
 from squallpy.runtime.spark.stream import BatchTimes, StreamJob, run
@@ -38,17 +38,18 @@ class Feed:
 
 
 class Apply:
-    """Stage 2 of a plan. Pickled without its partitions, which a worker opens as they come to it."""
+    """A plan on its partitions. Pickled without those, which a worker opens as they come to it."""
 
     def __init__(self, plan: Plan, place: Place) -> None:
         self._plan, self._place = plan, place
         self._partitions: dict[int, StatePartition] = {}
 
-    def __call__(self, batch: int, partition: int, messages: list[bytes]) -> bytes:
+    def __call__(self, batch: int, partition: int, stage: int, messages: list[bytes]) -> list[tuple[int, bytes]]:
         if partition not in self._partitions:
-            run = Node(self._plan).run
-            self._partitions[partition] = self._place.partition(f"partition-{partition}", store_layout(self._plan), run)
-        return self._partitions[partition].apply(batch, messages)
+            runs, name = Node(self._plan, partition).runs, f"partition-{partition}"
+            self._partitions[partition] = self._place.partition(name, store_layout(self._plan), *runs)
+        output = self._partitions[partition].apply(batch, messages, stage)
+        return [(partition, output)] if stage == len(self._plan.stages) - 1 else unpack_parcels(output)
 
 
 class SparkExecutor:
@@ -75,6 +76,7 @@ class SparkExecutor:
         job = StreamJob(
             self._input.replay.batches, self._splits, self._plan.partitions,
             Feed(self._plan, self._input, self._splits), Apply(self._plan, self._place), f"{self._place.durable}/spark",
+            len(self._plan.stages),
         )  # fmt: skip
 
         def publish(batch: int, outputs: list[bytes], times: BatchTimes) -> bool:

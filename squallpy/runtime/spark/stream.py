@@ -22,14 +22,26 @@ from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from squallpy.runtime.spark.tasks import OUTPUT, ROW, Apply, ApplyStage, Feed, FeedStage, Shipment
+from squallpy.runtime.spark.tasks import (
+    OUTPUT,
+    ROW,
+    Apply,
+    BetweenStage,
+    Feed,
+    FeedStage,
+    LastStage,
+    Note,
+    Shipment,
+    sorted_out,
+)
 
 _LOOK = 0.5  # seconds between looks at whether Spark's loop still runs
 
 
 @dataclass(frozen=True, slots=True)
 class StreamJob:
-    """A bounded replay: micro-batches 0 … batches−1, each of `splits` tasks that read and `partitions` that apply.
+    """A bounded replay: micro-batches 0 … batches−1, each of `splits` tasks that read and, in each of `stages`,
+    `partitions` that apply. Without stages what is read is the output.
 
     `feed` and `apply` are pickled once; what they keep on themselves stays in a worker from batch to batch, but is
     lost with it, and no partition is tied to one worker. A SquallError raised by either ends the run as itself.
@@ -41,9 +53,10 @@ class StreamJob:
     feed: Feed
     apply: Apply
     checkpoint: str
+    stages: int = 1
 
     def __post_init__(self) -> None:
-        assert self.batches >= 0 and self.splits > 0 and self.partitions > 0
+        assert self.batches >= 0 and self.stages >= 0 and min(self.splits, self.partitions) > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,25 +162,42 @@ class _Loop:
 
     def _run(self, clock: DataFrame, batch: int) -> None:
         start = perf_counter()
-        stages = FeedStage(self.shipment, batch, self.job.partitions), ApplyStage(self.shipment, batch)
-        sent = clock.mapInArrow(stages[0], ROW).repartitionById(self.job.partitions, "target")
-        rows = sorted(sent.mapInArrow(stages[1], OUTPUT).collect(), key=lambda row: row.partition)
-        for row in rows:
-            if row.failed:
-                raise pickle.loads(row.payload)
-        assert [row.partition for row in rows] == list(range(self.job.partitions))
+        partitions, last = self.job.partitions, self.job.stages - 1
+        sent = clock.mapInArrow(FeedStage(self.shipment, batch, partitions), ROW)
+        for stage in range(last):
+            between = BetweenStage(self.shipment, batch, stage, partitions)
+            sent = sent.repartitionById(partitions, "target").mapInArrow(between, ROW)
+        outputs, note = self._read(sent) if last < 0 else self._applied(sent, batch, last)
         end = perf_counter()
         times = BatchTimes(
             batch,
             job=end - start,
-            feed=max(row.feed for row in rows),
-            apply=max(row.apply for row in rows),
+            feed=note.feed,
+            apply=note.apply,
             between=start - self._until if self._until else 0.0,
             spark=self._progress(),
         )
-        if not self.on_batch(batch, [bytes(row.payload) for row in rows], times):
+        if not self.on_batch(batch, outputs, times):
             self.stop.set()
         self._until, self.last = perf_counter(), batch
+
+    def _applied(self, sent: DataFrame, batch: int, stage: int) -> tuple[list[bytes], Note]:
+        """The outputs of the last stage by partition, and how long stages took."""
+        partitions = self.job.partitions
+        done = sent.repartitionById(partitions, "target").mapInArrow(LastStage(self.shipment, batch, stage), OUTPUT)
+        rows = sorted(done.collect(), key=lambda row: row.partition)
+        for row in rows:
+            if row.failed:
+                raise pickle.loads(row.payload)
+        assert [row.partition for row in rows] == list(range(partitions))
+        return [bytes(row.payload) for row in rows], Note(max(r.feed for r in rows), max(r.apply for r in rows))
+
+    def _read(self, sent: DataFrame) -> tuple[list[bytes], Note]:
+        """The same where nothing is applied: what readers have found."""
+        outputs, note = sorted_out((row.order, bytes(row.payload)) for row in sent.collect())
+        if note.error:
+            raise note.error
+        return outputs, note
 
     def _progress(self) -> dict[str, Any]:
         # NB: Spark's own text; PySpark's object for it takes ten times as long to build

@@ -1,6 +1,7 @@
-"""The two Python stages of a micro-batch, as they run in Spark's workers.
+"""The Python stages of a micro-batch, as they run in Spark's workers.
 
-    feed(batch, split)  →  (target, order, payload) rows  ─ exchange by target →  apply(batch, partition, payloads)
+    feed(batch, split)  →  (target, order, payload) rows  ─ exchange by target →  apply(batch, partition, 0, payloads)
+    →  rows of that kind again  ─ exchange →  …  →  apply(batch, partition, last, payloads)  →  one row
 
 Between the stages and to the driver travel few, large, opaque rows; the JVM never looks into them (DESIGN §6). The
 order in which a partition sees its payloads is (split, position in the split), whatever the exchange did to it, so
@@ -22,8 +23,8 @@ from squallpy.base.errors import SquallError
 
 Feed = Callable[[int, int], Iterable[tuple[int, bytes]]]
 """(batch, split) → messages (target partition, payload): reads a split of a batch and routes it."""
-Apply = Callable[[int, int, list[bytes]], bytes]
-"""(batch, partition, its messages) → the partition's output: applies a batch to a partition of state."""
+Apply = Callable[[int, int, int, list[bytes]], Sequence[tuple[int, bytes]]]
+"""(batch, partition, stage, its messages) → messages for the next stage; of the last, one, which is the output."""
 
 ROW = StructType().add("target", IntegerType()).add("order", LongType()).add("payload", BinaryType())
 ROW_ARROW = pa.schema([("target", pa.int32()), ("order", pa.int64()), ("payload", pa.binary())])
@@ -74,18 +75,19 @@ def _unpacked(shipment: Shipment) -> tuple[Feed, Apply]:
 
 
 class Note(NamedTuple):
-    """What a split tells beside its messages: how long it took, and the user's mistake that ended it, if any.
+    """What a task tells beside its messages: how long stages took, and the user's mistake that ended it, if any.
 
     A mistake is told to every partition, so that none applies a part of a batch.
     """
 
-    seconds: float
+    feed: float = 0.0
+    apply: float = 0.0
     error: SquallError | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class FeedStage:
-    """Stage 1, of one batch: the split's number is the task's."""
+    """The first stage of one batch: the split's number is the task's."""
 
     shipment: Shipment
     batch: int
@@ -95,56 +97,105 @@ class FeedStage:
         for _ in rows:  # the clock's tick
             pass
         split, start = _task(), perf_counter()
-        note, told = Note(0.0), [0]
         feed, _ = self.shipment.open()
-        pending: list[tuple[int, int, bytes]] = []
-        size, order = 0, split << _SPLIT_BITS
+        mail = _Mail(split, self.partitions)
         try:
             for target, payload in feed(self.batch, split):
-                assert 0 <= target < self.partitions, f"no partition {target}"
-                pending.append((target, order, payload))
-                order, size = order + 1, size + len(payload)
-                if size >= _FLUSH:
-                    yield _rows(pending, ROW_ARROW)
-                    pending, size = [], 0
+                yield from mail.put(target, payload)
         except SquallError as error:
-            note, told = Note(0.0, error), list(range(self.partitions))
-        packed = pickle.dumps(note._replace(seconds=perf_counter() - start))
-        yield _rows([*pending, *((target, -1 - split, packed) for target in told)], ROW_ARROW)
+            mail.error = error
+        yield mail.last(Note(feed=perf_counter() - start))
 
 
 @dataclass(frozen=True, slots=True)
-class ApplyStage:
-    """Stage 2, of one batch: one call and one row per partition, also where nothing arrived."""
+class BetweenStage:
+    """A stage of one batch behind which there are others."""
 
     shipment: Shipment
     batch: int
+    stage: int
+    partitions: int
 
     def __call__(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         partition = _task()
-        messages, notes = _sorted_out(rows)
-        errors = [note.error for note in notes if note.error]
-        start = perf_counter()
-        output, failed = b"", bool(errors)
+        messages, note = _arrived(rows)
+        mail, start = _Mail(partition, self.partitions), perf_counter()
+        mail.error = note.error
         try:
-            if errors:
-                raise errors[0]
+            if note.error is None:
+                _, apply = self.shipment.open()
+                for target, payload in apply(self.batch, partition, self.stage, messages):
+                    yield from mail.put(target, payload)
+        except SquallError as error:
+            mail.error = error
+        yield mail.last(note._replace(apply=note.apply + perf_counter() - start))
+
+
+@dataclass(frozen=True, slots=True)
+class LastStage:
+    """The last stage of one batch: one call and one row per partition, also where nothing arrived."""
+
+    shipment: Shipment
+    batch: int
+    stage: int
+
+    def __call__(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        partition = _task()
+        messages, note = _arrived(rows)
+        start = perf_counter()
+        output, failed = b"", note.error is not None
+        try:
+            if note.error is not None:
+                raise note.error
             _, apply = self.shipment.open()
-            output = apply(self.batch, partition, messages)
+            ((_, output),) = apply(self.batch, partition, self.stage, messages)
         except SquallError as error:
             output, failed = pickle.dumps(error), True
-        seconds = perf_counter() - start
-        yield _rows([(partition, failed, max((n.seconds for n in notes), default=0.0), seconds, output)], OUTPUT_ARROW)
+        seconds = note.apply + perf_counter() - start
+        yield _rows([(partition, failed, note.feed, seconds, output)], OUTPUT_ARROW)
 
 
-def _sorted_out(rows: Iterator[pa.RecordBatch]) -> tuple[list[bytes], list[Note]]:
-    """Payloads by (split, position), and what the splits noted, by split."""
-    arrived: list[tuple[int, bytes]] = []
-    for batch in rows:
-        arrived += zip(batch.column(1).to_pylist(), batch.column(2).to_pylist(), strict=True)
-    arrived.sort(key=lambda row: row[0])
+class _Mail:
+    """The rows that a task sends: its messages, in their order, and its note."""
+
+    def __init__(self, task: int, partitions: int) -> None:
+        self._task, self._partitions = task, partitions
+        self._pending: list[tuple[int, int, bytes]] = []
+        self._size, self._order = 0, task << _SPLIT_BITS
+        self.error: SquallError | None = None
+
+    def put(self, target: int, payload: bytes) -> Iterator[pa.RecordBatch]:
+        """A message; what is to leave now."""
+        assert 0 <= target < self._partitions, f"no partition {target}"
+        self._pending.append((target, self._order, payload))
+        self._order, self._size = self._order + 1, self._size + len(payload)
+        if self._size >= _FLUSH:
+            yield _rows(self._pending, ROW_ARROW)
+            self._pending, self._size = [], 0
+
+    def last(self, note: Note) -> pa.RecordBatch:
+        """The rest and the note: for the first partition, or for all if it tells of a mistake."""
+        told = range(self._partitions) if self.error else range(1)
+        packed = pickle.dumps(note._replace(error=self.error))
+        return _rows([*self._pending, *((target, -1 - self._task, packed) for target in told)], ROW_ARROW)
+
+
+def _arrived(rows: Iterator[pa.RecordBatch]) -> tuple[list[bytes], Note]:
+    """What was sent to a task."""
+    pairs = (zip(batch.column(1).to_pylist(), batch.column(2).to_pylist(), strict=True) for batch in rows)
+    return sorted_out(pair for some in pairs for pair in some)
+
+
+def sorted_out(rows: Iterable[tuple[int, bytes]]) -> tuple[list[bytes], Note]:
+    """Payloads by (task, position), and what the tasks noted: the slowest, and the first mistake."""
+    arrived = sorted(rows, key=lambda row: row[0])
     notes = [pickle.loads(payload) for order, payload in reversed(arrived) if order < 0]
-    return [payload for order, payload in arrived if order >= 0], notes
+    whole = Note(
+        max((n.feed for n in notes), default=0.0),
+        max((n.apply for n in notes), default=0.0),
+        next((n.error for n in notes if n.error), None),
+    )
+    return [payload for order, payload in arrived if order >= 0], whole
 
 
 def _rows(rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> pa.RecordBatch:

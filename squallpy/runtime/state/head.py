@@ -1,4 +1,4 @@
-"""The head of a state partition: which batch its local pools are at, and whether they can be believed.
+"""The head of a state partition: which step its local pools are at, and whether they can be believed.
 
 One small record in one file, rewritten by one system call, so that a process killed at any moment leaves the old record
 or the new one. Local pools live as long as the host is up; after a reboot the head counts for nothing.
@@ -11,15 +11,15 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-_RECORD = struct.Struct("<4sq?qq36s36s36s")  # magic, batch, dirty, edition, logged, segment, identity, boot
+_RECORD = struct.Struct("<4sq?qq36s36s36s")  # magic, step, dirty, edition, logged, segment, identity, boot
 _MAGIC = b"SQH2"
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """batch: last applied, −1 before the first; edition: directory of the pool files; logged: bytes since snapshot."""
+    """step: last applied, −1 before the first; edition: directory of the pool files; logged: bytes since snapshot."""
 
-    batch: int
+    step: int
     dirty: bool
     edition: int
     logged: int
@@ -36,15 +36,15 @@ class Head:
             return None
         if len(record) != _RECORD.size:
             return None
-        magic, batch, dirty, edition, logged, segment, identity, boot = _RECORD.unpack(record)
+        magic, step, dirty, edition, logged, segment, identity, boot = _RECORD.unpack(record)
         if magic != _MAGIC:
             return None
-        return cls(batch, dirty, edition, logged, segment.decode(), identity.decode(), boot.decode())
+        return cls(step, dirty, edition, logged, segment.decode(), identity.decode(), boot.decode())
 
     def write(self, path: Path) -> "Head":
         """Put this head in the file."""
         texts = (text.encode() for text in (self.segment, self.identity, self.boot))
-        record = _RECORD.pack(_MAGIC, self.batch, self.dirty, self.edition, self.logged, *texts)
+        record = _RECORD.pack(_MAGIC, self.step, self.dirty, self.edition, self.logged, *texts)
         file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
         try:
             os.pwrite(file, record, 0)

@@ -9,6 +9,9 @@ A batch goes: mark dirty → log the messages → run → keep the output → HE
 before the log has the batch, it never was; killed later, whoever comes next finds the mark (or no state at all, or
 state that is not where it should be) and rebuilds: newest snapshot, then the log through `run`, which is deterministic.
 Against a power cut the durable folder is as good as its file system.
+
+A batch may have several stages, each with messages and an output of its own; then all of that is by step, of which
+every batch has one for each stage, and a stage of the last batch can still be asked for when later ones are done.
 """
 
 import fcntl
@@ -40,9 +43,9 @@ class ForeignState(Exception):
 class StatePartition:
     """One partition's state; objects in several processes of a host, and on several hosts, may stand for the same one.
 
-    `run` applies a batch's messages to the store and returns the batch's output. `fingerprint` names all that gives the
-    state its meaning. A snapshot is due when the log since the last one has passed both `snapshot_every` bytes and the
-    size of the contents. `fault` is called at every point where a kill would be interesting.
+    `runs`, one for each stage, apply messages to the store and return the stage's output. `fingerprint` names all that
+    gives the state its meaning. A snapshot is due when the log since the last one has passed `snapshot_every` bytes and
+    the size of the contents. `fault` is called at every point where a kill would be interesting.
     """
 
     def __init__(
@@ -50,12 +53,12 @@ class StatePartition:
         local: Path,
         durable: str,
         layout: StoreLayout,
-        run: Run,
+        runs: Sequence[Run],
         fingerprint: str,
         snapshot_every: int = 16 << 20,
         fault: Callable[[str], None] = lambda point: None,
     ) -> None:
-        self._local, self._place, self._layout, self._run = local, durable, layout, run
+        self._local, self._place, self._layout, self._runs = local, durable, layout, tuple(runs)
         self._fingerprint, self._snapshot_every, self._fault = fingerprint, snapshot_every, fault
         writer = uuid.uuid5(uuid.NAMESPACE_OID, f"{boot()} {local.resolve()}")
         self._durable = open_durable(durable, str(writer))
@@ -64,20 +67,22 @@ class StatePartition:
         self._edition = -1  # of `_store`
         local.mkdir(parents=True, exist_ok=True)
 
-    def apply(self, batch: int, messages: Sequence[bytes]) -> bytes:
-        """Apply a batch, once; the output that its one application had.
+    def apply(self, batch: int, messages: Sequence[bytes], stage: int = 0) -> bytes:
+        """Apply a stage of a batch, once; the output that its one application had.
 
         Raises `ForeignState` if the durable folder is of another fingerprint.
         """
+        step, first = batch * len(self._runs) + stage, batch * len(self._runs)
         with self._locked():
             identity = self._identity()
             head = Head.read(self._local / "HEAD")
             believable = head is not None and not head.dirty and head.boot == boot() and head.identity == identity
-            if head is None or not believable or head.batch not in (batch - 1, batch):
+            known = head is not None and (head.step == step - 1 or step <= head.step < first + len(self._runs))
+            if head is None or not believable or not known:
                 head = self._rebuild(identity, head)
-            if head.batch == batch:
-                return (self._local / "output").read_bytes()
-            assert head.batch == batch - 1, f"batch {batch} asked of a partition at batch {head.batch} in {self._place}"
+            if step <= head.step < first + len(self._runs):
+                return self._output(step).read_bytes()
+            assert head.step == step - 1, f"step {step} asked of a partition at step {head.step} in {self._place}"
             return self._advance(head, messages)
 
     def store(self) -> Store:
@@ -89,40 +94,47 @@ class StatePartition:
             return self._open(head)
 
     def _advance(self, head: Head, messages: Sequence[bytes]) -> bytes:
-        """Apply the next batch."""
-        batch, path = head.batch + 1, self._local / "HEAD"
+        """Apply the next step."""
+        step, path = head.step + 1, self._local / "HEAD"
         self._fault("before dirty")
         head = head.but(dirty=True).write(path)
         self._fault("before log")
-        logged = head.logged + self._journal.append(head.segment, batch, messages)
+        logged = head.logged + self._journal.append(head.segment, step, messages)
         self._fault("before run")
         store = self._open(head)
-        output = self._run(store, list(messages))
+        output = self._runs[step % len(self._runs)](store, list(messages))
         self._fault("before output")
-        (self._local / "output").write_bytes(output)
+        self._output(step).write_bytes(output)
         self._fault("before clean")
-        head = head.but(batch=batch, dirty=False, logged=logged).write(path)
+        head = head.but(step=step, dirty=False, logged=logged).write(path)
         self._fault("after clean")
-        if logged > self._snapshot_every and logged > store.live_nbytes:
-            self._snapshot(head, store, output)
+        is_last = (step + 1) % len(self._runs) == 0
+        if is_last and logged > self._snapshot_every and logged > store.live_nbytes:
+            self._snapshot(head, store)
         return output
 
-    def _snapshot(self, head: Head, store: Store, output: bytes) -> None:
-        """Write contents and last output to the durable folder, then drop what they replace."""
+    def _output(self, step: int) -> Path:
+        """Where the output of a step of the last batch is."""
+        return self._local / f"output.{step % len(self._runs)}"
+
+    def _snapshot(self, head: Head, store: Store) -> None:
+        """Write contents and the last batch's outputs to the durable folder, then drop what they replace."""
+        outputs = [self._output(step).read_bytes() for step in range(len(self._runs))]
 
         def fill(sink: IO[bytes]) -> None:
-            sink.write(len(output).to_bytes(8, "little") + output)
+            for output in outputs:
+                sink.write(len(output).to_bytes(8, "little") + output)
             self._fault("inside snapshot")
             store.snapshot(sink)
 
-        self._durable.create(f"snapshot/{head.batch:020}", fill)
+        self._durable.create(f"snapshot/{head.step:020}", fill)
         self._fault("after snapshot")
         head.but(logged=0, segment=fresh_name()).write(self._local / "HEAD")
         self._fault("before drop")
-        self._journal.drop(head.batch)
+        self._journal.drop(head.step)
         self._fault("before drop of snapshots")
         for name in self._durable.list("snapshot"):
-            if int(name) < head.batch:
+            if int(name) < head.step:
                 self._durable.delete(f"snapshot/{name}")
 
     def _rebuild(self, identity: str, old: Head | None) -> Head:
@@ -134,18 +146,18 @@ class StatePartition:
         self._store = None
         for edition in editions:
             shutil.rmtree(self._local / f"state.{edition}")
-        store, output = self._open(head), b""
+        store = self._open(head)
         if snapshots := self._durable.list("snapshot"):
             with self._durable.open(f"snapshot/{snapshots[-1]}") as source:
-                output = source.read(int.from_bytes(source.read(8), "little"))
+                for step in range(len(self._runs)):
+                    self._output(step).write_bytes(source.read(int.from_bytes(source.read(8), "little")))
                 store.restore(source)
-            head = head.but(batch=int(snapshots[-1]))
+            head = head.but(step=int(snapshots[-1]))
         self._fault("inside rebuild")
-        for batch, messages in self._journal.read(after=head.batch):
-            output = self._run(store, messages)
-            head = head.but(batch=batch, logged=head.logged + sum(map(len, messages)))
+        for step, messages in self._journal.read(after=head.step):
+            self._output(step).write_bytes(self._runs[step % len(self._runs)](store, messages))
+            head = head.but(step=step, logged=head.logged + sum(map(len, messages)))
         self._fault("after replay")
-        (self._local / "output").write_bytes(output)
         return head.but(dirty=False).write(path)
 
     def _open(self, head: Head) -> Store:

@@ -4,14 +4,14 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from squallpy.base.errors import SquallError
-from squallpy.runtime.state.partition import StatePartition
-from squallpy.runtime.state.store import Store, StoreLayout
+from squallpy.runtime.state.partition import Run, StatePartition
+from squallpy.runtime.state.store import StoreLayout
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +23,13 @@ class Place:
     fingerprint: str
     snapshot_bytes: int
 
-    def partition(self, name: str, layout: StoreLayout, run: Callable[[Store, list[bytes]], bytes]) -> StatePartition:
+    def partition(self, name: str, layout: StoreLayout, *runs: Run) -> StatePartition:
         """The named partition of the query."""
         return StatePartition(
             Path(self.local) / name,
             f"{self.durable}/{name}",
             layout,
-            run,
+            runs,
             self.fingerprint,
             snapshot_every=self.snapshot_bytes,
         )
