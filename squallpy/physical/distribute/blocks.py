@@ -5,7 +5,7 @@ is one exchange. Blocks that commute with all that is between them become one.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from squallpy.physical.distribute.locations import SOURCE
 from squallpy.physical.distribute.single import Compute, Step
@@ -16,6 +16,12 @@ class Block:
     """Statements that run together: all computed at the nodes, or all moved at once."""
 
     steps: tuple[Step, ...]
+    writes: frozenset[str] = field(init=False, repr=False, compare=False)
+    reads: frozenset[str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "writes", frozenset().union(*(step.writes for step in self.steps)))
+        object.__setattr__(self, "reads", frozenset().union(*(step.reads for step in self.steps)))
 
     @property
     def moves(self) -> bool:
@@ -47,14 +53,14 @@ def unfused(steps: Iterable[Step]) -> tuple[Block, ...]:
 
 
 def _merged_into(head: Block, tail: Sequence[Block]) -> tuple[Block, list[Block]]:
-    rest: list[Block] = []
+    steps, rest = list(head.steps), list[Block]()
     for block in tail:
         if block.moves == head.moves and all(_commute(other, block) for other in rest):
-            head = Block((*head.steps, *block.steps))
+            steps += block.steps
         else:
             rest.append(block)
-    return head, rest
+    return Block(tuple(steps)), rest
 
 
 def _commute(a: Block, b: Block) -> bool:
-    return not any(x.writes & y.reads or y.writes & x.reads for x in a.steps for y in b.steps)
+    return a.writes.isdisjoint(b.reads) and b.writes.isdisjoint(a.reads)

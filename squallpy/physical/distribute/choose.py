@@ -5,10 +5,10 @@ place. From there, and from all views by one field, one view after the other is 
 exchange costs a round, then what the busiest node gets, then what it computes, and what all have costs memory.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from squallpy.maintain.program import RESULT, Nest, Program, View
+from squallpy.maintain.program import Nest, Program, View
 from squallpy.physical.distribute.blocks import Block
 from squallpy.physical.distribute.locations import EVERYWHERE, RANDOM, SOURCE, Dist
 from squallpy.physical.distribute.program import Place, distributed
@@ -16,8 +16,9 @@ from squallpy.physical.distribute.single import Compute, Derivation, Transfer
 
 BATCH = 100_000  # tuples of the batch whose cost is estimated
 ROUND = 30_000.0  # what an exchange costs however little is sent, in rows sent
-SEEDS = 6  # fields that the search starts from
+SEEDS = 4  # fields that the search starts from
 IMPROVED = 3  # starts that are gone on from
+TRIES = 1_000  # statements that are placed anew from a start
 COPY = 0.02  # what a record that every node has costs a batch, in rows sent
 WORK = 1.0  # what a row costs a statement, in rows sent
 
@@ -25,37 +26,46 @@ WORK = 1.0  # what a row costs a statement, in rows sent
 def choose_places(program: Program, sizes: Mapping[str, int], partitions: int) -> dict[str, Place] | None:
     """A place for each view but the result; None if one partition does as well alone."""
     weigh = _Scales(program, sizes, partitions)
-    options = {view.name: tuple(_options(view, program)) for view in program.views if view.name != RESULT}
-    starts = sorted(_starts(program, options, sizes), key=weigh)[:IMPROVED]
-    cost, best = min((_improved(start, options, weigh) for start in starts), key=lambda found: found[0])
+    met = _met_fields(program, sizes)
+    joined = {field for fields in met if len(fields) > 1 for field in fields}
+    options = {view.name: tuple(_options(view, program, joined)) for view in program.views[1:]}
     if not options:  # readers do it all
         return {}
+    starts = sorted(_starts(program, options, sizes, met[:SEEDS]), key=weigh)[:IMPROVED]
+    statements = sum(len(trigger.statements) for trigger in program.triggers)
+    cost, best = min((_improved(start, options, weigh, statements) for start in starts), key=lambda found: found[0])
     return best if cost < weigh(dict.fromkeys(options, ())) else None
 
 
 def _improved(
-    places: dict[str, Place], options: Mapping[str, tuple[Place, ...]], weigh: Callable[[Mapping[str, Place]], float]
+    places: dict[str, Place],
+    options: Mapping[str, tuple[Place, ...]],
+    weigh: Callable[[Mapping[str, Place]], float],
+    statements: int,
 ) -> tuple[float, dict[str, Place]]:
-    """One view moved at a time, as long as that helps."""
-    cost = weigh(places)
+    """One view moved at a time, as long as that helps, and not for ever."""
+    cost, left = weigh(places), TRIES // max(1, statements)
     while True:
         before = cost
         for name, choices in options.items():
             for place in choices:
                 tried = {**places, name: place}
-                if place != places[name] and (found := weigh(tried)) < cost:
+                left -= place != places[name]
+                if left >= 0 and place != places[name] and (found := weigh(tried)) < cost:
                     places, cost = tried, found
-        if cost == before:
+        if cost == before or left <= 0:
             return cost, places
 
 
-def _options(view: View, program: Program) -> Iterator[Place]:
-    """Where a view may be: what a nest is made of has its groups whole."""
+def _options(view: View, program: Program, joined: Collection[tuple[str, str]]) -> Iterator[Place]:
+    """Where a view may be: by one of its keys on which something is joined, or by any if there is none. What a nest is
+    made of has its groups whole."""
     nests = [nest for nest in program.nests if nest.source and nest.source.name == view.name]
     single = any(nest.running or not nest.finish.items for nest in nests)
-    for position in range(len(view.keys)):
-        if not single and all(_printed(nest, position) for nest in nests):
-            yield (position,)
+    if not single:
+        whole = [i for i in range(len(view.keys)) if all(_printed(nest, i) for nest in nests)]
+        known = {v for atom in view.atoms for f, v in atom.fields if (atom.relation.name, f) in joined}
+        yield from ((i,) for i in [i for i in whole if view.keys[i] in known] or whole)
     yield EVERYWHERE
     if nests:
         yield ()
@@ -69,13 +79,16 @@ def _printed(nest: Nest, position: int) -> bool:
 
 
 def _starts(
-    program: Program, options: Mapping[str, tuple[Place, ...]], sizes: Mapping[str, int]
+    program: Program,
+    options: Mapping[str, tuple[Place, ...]],
+    sizes: Mapping[str, int],
+    met: Iterable[frozenset[tuple[str, str]]],
 ) -> Iterator[dict[str, Place]]:
     """The rule's places; then, for each field on which much meets, all views by it that know it."""
     keys = {(r.name, key): sizes.get(r.name, 0) for r in program.relations for key in r.primary_key}
     views = {view.name: view for view in program.views}
     yield {name: max(choices, key=lambda place: _values(views[name], place, keys)) for name, choices in options.items()}
-    for fields in _met_fields(program, sizes):
+    for fields in met:
         yield {name: _by(views[name], fields, choices) for name, choices in options.items()}
 
 
@@ -88,7 +101,7 @@ def _met_fields(program: Program, sizes: Mapping[str, int]) -> list[frozenset[tu
             for field in bound:
                 found.setdefault(field, set()).update(bound)
     classes = {frozenset(fields) for fields in found.values()}
-    return sorted(classes, key=lambda c: (-sum(sizes.get(name, 0) for name, _ in c), sorted(c)))[:SEEDS]
+    return sorted(classes, key=lambda c: (-sum(sizes.get(name, 0) for name, _ in c), sorted(c)))
 
 
 def _by(view: View, fields: frozenset[tuple[str, str]], choices: tuple[Place, ...]) -> Place:

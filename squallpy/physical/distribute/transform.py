@@ -26,7 +26,7 @@ from squallpy.physical.distribute.locations import (
     reads,
 )
 
-LIMIT = 24  # expressions that are rewritten
+LIMIT = 6  # expressions that are rewritten
 Cost = tuple[int, int, int, int, int]
 
 
