@@ -97,6 +97,9 @@ Expr = Column | Literal | Call | Cast | Case
 
 TRUE, FALSE = Literal(True, BOOLEAN), Literal(False, BOOLEAN)
 
+MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}  # a < b  →  b > a
+COMPARISONS = tuple(MIRRORED)
+
 
 def conjuncts(predicate: Expr) -> tuple[Expr, ...]:
     """a AND (b AND c)  →  a, b, c"""
@@ -133,6 +136,11 @@ def _combined(name: str, operands: Iterable[Expr], neutral: Literal) -> Expr:
 
 
 OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}  # NOT (a < b)  →  a >= b
+
+
+def column_of(expr: Expr, id: int) -> Column:
+    """A column for the values of an expression."""
+    return Column(id, expr.name if isinstance(expr, Column) else "x", expr.type, expr.nullable)
 
 
 def not_null(expr: Expr) -> Call:

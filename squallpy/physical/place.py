@@ -1,4 +1,4 @@
-"""Trigger program → physical plan: pools with their indexes, and the feeds with their routes."""
+"""Trigger program → physical plan: what each stage does, with pools and their indexes, and what it sends."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -83,9 +83,9 @@ class _Making:
         for nest in program.nests:
             self.nested[nest.relation.name] = _nested(nest, program, self._real, self.indexes, self.nested)
         self.feeds: list[Feed] = []
-        self._made = {view.name: _pool(view, view.name, self._real) for view in program.views}
+        self._made = {view.name: _pool(view, self._real) for view in program.views}
         for trigger in program.triggers:
-            own = [_pool(d, d.name, self._real) for d in trigger.deltas]
+            own = [_pool(d, self._real) for d in trigger.deltas]
             self._made |= {pool.name: pool for pool in own}
             payloads, nested = tuple(pool.payload for pool in own), self.nested.get(trigger.relation.name)
             self.feeds.append(Feed(trigger.relation, _fields(trigger.deltas), trigger.deltas, payloads, nested))
@@ -131,17 +131,15 @@ def _real(program: Program) -> Ring:
     return Ring.SIGNED if product else Ring.REAL
 
 
-def _pool(
-    view: View, name: str, real: Ring, slices: tuple[tuple[int, ...], ...] = (), orders: tuple[Order, ...] = ()
-) -> PoolPlan:
+def _pool(view: View, real: Ring) -> PoolPlan:
     rings = tuple(real if ring is Ring.REAL else ring for ring in view.rings)
-    return PoolPlan(name, view.keys, Payload(rings), slices, orders)
+    return PoolPlan(view.name, view.keys, Payload(rings))
 
 
 def _nested(nest: Nest, program: Program, real: Ring, indexes: Indexes, known: Mapping[str, Nested]) -> Nested:
     assert nest.source is not None
     view = next(v for v in program.views if v.name == nest.source.name)
-    source = replace(_pool(view, view.name, real), keys=nest.source.variables)
+    source = replace(_pool(view, real), keys=nest.source.variables)
     finish = nest.finish.picked(nest.source.picks)
     if nest.running:
         down, doubles = nest.running.op in (">", ">="), nest.running.x.type.kind is Kind.DOUBLE

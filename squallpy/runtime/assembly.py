@@ -11,7 +11,7 @@ import numpy as np
 
 from squallpy.base.rings import Payload, Ring
 from squallpy.base.types import Kind, Type
-from squallpy.logical.expressions import Call, Column, Expr, Literal, conjuncts, held_alike
+from squallpy.logical.expressions import COMPARISONS, MIRRORED, Call, Column, Expr, Literal, conjuncts, held_alike
 from squallpy.maintain.program import Row
 from squallpy.physical.plan import Let, Lookup, Nested, Step, Update, Where
 from squallpy.runtime.deltas import NULL
@@ -20,7 +20,6 @@ from squallpy.runtime.kernels.products import kind_of
 from squallpy.runtime.kernels.storage import Words
 
 _LOOKUPS = {"probe": steps.PROBE, "slice": steps.SLICE, "scan": steps.SCAN}
-_MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,20 +167,20 @@ def _is_lane(terms: tuple[tuple[int, int], ...]) -> bool:
 def _compared(predicate: Expr, registers: Mapping[int, int]) -> list[int] | None:
     """A comparison of two keys, or of a key with a constant, if their words compare as their values do."""
     match predicate:
-        case Call(name, (Column() as left, Column() as right)) if name in _MIRRORED:
+        case Call(name, (Column() as left, Column() as right)) if name in MIRRORED:
             texts = left.type == right.type and left.type.kind is Kind.VARCHAR and name in ("=", "<>")
             if not texts and not (_plain(left.type) and _plain(right.type) and held_alike(left.type, right.type)):
                 return None
             operands = [registers[left.id], registers[right.id], 0, _null(left.type), _null(right.type)]
-        case Call(name, (Literal(), Column())) if name in _MIRRORED:
-            return _compared(replace(predicate, name=_MIRRORED[name], args=predicate.args[::-1]), registers)
-        case Call(name, (Column() as left, Literal(value, type))) if name in _MIRRORED and value is not None:
+        case Call(name, (Literal(), Column())) if name in MIRRORED:
+            return _compared(replace(predicate, name=MIRRORED[name], args=predicate.args[::-1]), registers)
+        case Call(name, (Column() as left, Literal(value, type))) if name in MIRRORED and value is not None:
             if not (_plain(left.type) and held_alike(left.type, type)):
                 return None
             operands = [registers[left.id], -1, int(value), NULL, 0]
         case _:
             return None
-    return [steps.COMPARISONS.index(name), *operands]
+    return [COMPARISONS.index(name), *operands]
 
 
 def _plain(type: Type) -> bool:

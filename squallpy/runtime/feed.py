@@ -16,7 +16,7 @@ from squallpy.runtime.evaluate.vector import Vec, from_arrow
 from squallpy.runtime.grouping import Grouping
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.lanes import pack_decimal128
-from squallpy.runtime.kernels.routing import hash_columns
+from squallpy.runtime.kernels.routing import from_zero, hash_columns
 from squallpy.runtime.kernels.storage import Words
 from squallpy.runtime.ledger import entries, ledger_name
 from squallpy.runtime.sources.source import MULT
@@ -46,19 +46,19 @@ class Feeder:
         mult = _multiplicities(table)
         if not self.feed.relation.op or mult is None:
             return []
-        keys, words = entries(self._hashes(table, self.feed.fields), mult)
+        keys, words = entries(self._hashes(table), mult)
         name, place = ledger_name(self.feed.relation.name), keys[:, 0] % self._partitions
         parts = ((p, Delta(name, keys[place == p], words[place == p])) for p in range(self._partitions))
         return [(p, delta) for p, delta in parts if len(delta.keys)]
 
-    def _hashes(self, table: pa.RecordBatch, names: tuple[str, ...]) -> Words:
-        """A hash of each tuple: a pure function of its contents, so that a retried batch routes alike."""
+    def _hashes(self, table: pa.RecordBatch) -> Words:
+        """A hash of each tuple: a pure function of its contents, so that a retried batch books alike."""
         hashed: list[Any] = []
-        for name in names:
+        for name in self.feed.fields:
             column, type = table.column(name), self._types[name]
             if type.kind is Kind.VARCHAR:
                 hashed.append(column)
-            elif type.is_wide:  # as a narrow type does where there is room, for the two may be joined
+            elif type.is_wide:
                 low, high = pack_decimal128(column).T
                 word = low + _SPREAD * (high - (low >> 63))
                 hashed.append(np.where(np.asarray(column.is_null()), NULL, word))
@@ -66,7 +66,7 @@ class Feeder:
                 hashed.append(encode(from_arrow(column, type), type, len(table), _NO_STRINGS))
         if not hashed:
             return np.zeros(len(table), np.int64)
-        return (hash_columns(hashed).view(np.uint64) >> np.uint64(1)).astype(np.int64)  # not negative: % is to count up
+        return from_zero(hash_columns(hashed))
 
 
 _NO_STRINGS = Dictionary()

@@ -69,8 +69,9 @@ class Sender:
                 table = self._input.sources[relation.name].read(start, stop, feeder.feed.fields)
                 share.stats["tuples"] += stop - start
                 share.stats["skipped"] += skipped(table).count
-                share.deltas += feeder(one_batch(table), names)
-                share.ledgers += feeder.ledger(one_batch(table))
+                rows = one_batch(table)
+                share.deltas += feeder(rows, names)
+                share.ledgers += feeder.ledger(rows)
         return share
 
     def messages(self, batch: int, split: int, splits: int) -> list[tuple[int, bytes]]:
@@ -111,17 +112,11 @@ class Parcels:
     def packed(self, stats: Stats, told: int) -> list[tuple[int, bytes]]:
         """A message for each partition that there is anything for; `told` hears the statistics."""
         self._parts.setdefault(told, [])
-        return [
-            (
-                partition,
-                pack_deltas(
-                    [(d, self._columns.get(d.name, ())) for d in deltas],
-                    self._names,
-                    stats if partition == told else {},
-                ),
-            )
-            for partition, deltas in sorted(self._parts.items())
-        ]
+        return [(p, self._message(p, stats if p == told else {})) for p in sorted(self._parts)]
+
+    def _message(self, partition: int, stats: Stats) -> bytes:
+        columned = [(delta, self._columns.get(delta.name, ())) for delta in self._parts[partition]]
+        return pack_deltas(columned, self._names, stats)
 
 
 class Node:
@@ -140,12 +135,7 @@ class Node:
 
     def _run(self, number: int, store: Store, messages: list[bytes]) -> bytes:
         machine, stage = self._machines[number], self._plan.stages[number]
-        deltas: list[Delta] = []
-        total: Stats = {}
-        for message in messages:
-            stats, part = unpack_deltas(message, store.dictionary)
-            total = add_stats(total, stats)
-            deltas += part
+        deltas, total = _unpacked(messages, store)
         change, sent = machine.apply(store, deltas)
         total = add_stats(total, {"unmatched": machine.unmatched})
         if number < len(self._machines) - 1:
@@ -176,14 +166,20 @@ class Publisher:
     def run(self, store: Store, messages: list[bytes]) -> bytes:
         """Merge the partitions' changes; the first message says whether anything was printed before."""
         first, *outputs = messages
-        total: Stats = {}
-        deltas = []
-        for message in outputs:
-            stats, part = unpack_deltas(message, store.dictionary)
-            total = add_stats(total, stats)
-            deltas += part
+        deltas, total = _unpacked(outputs, store)
         changes = self.result.apply(store, deltas, first == b"first", self._wanted)
         return pack_changes(changes, add_stats(total, {"views": store.usage()}))
+
+
+def _unpacked(messages: list[bytes], store: Store) -> tuple[list[Delta], Stats]:
+    """All that messages hold."""
+    deltas: list[Delta] = []
+    total: Stats = {}
+    for message in messages:
+        stats, part = unpack_deltas(message, store.dictionary)
+        deltas += part
+        total = add_stats(total, stats)
+    return deltas, total
 
 
 def add_stats(total: Stats, more: Stats) -> Stats:

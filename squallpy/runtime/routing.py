@@ -12,7 +12,7 @@ from squallpy.base.types import Kind
 from squallpy.logical.expressions import Column
 from squallpy.runtime.deltas import NULL, Delta, spelled
 from squallpy.runtime.kernels.dictionary import Dictionary
-from squallpy.runtime.kernels.routing import hash_columns, hash_strings
+from squallpy.runtime.kernels.routing import from_zero, hash_columns, hash_strings
 from squallpy.runtime.kernels.storage import Words
 
 
@@ -23,7 +23,7 @@ def partitions_of(
     if not by or partitions == 1:
         return np.zeros(len(keys), np.int64)
     hashes = hash_columns([_contents(np.ascontiguousarray(keys[:, i]), columns[i], names) for i in by])
-    return ((hashes.view(np.uint64) >> np.uint64(1)).astype(np.int64)) % partitions  # not negative: % is to count up
+    return from_zero(hashes) % partitions
 
 
 def spread(

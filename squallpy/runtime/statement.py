@@ -65,7 +65,7 @@ class Statement:
     def __init__(
         self, update: Update, payloads: Mapping[str, Payload], nests: Mapping[str, RowsOf] = MappingProxyType({})
     ) -> None:
-        self.delta, self.target, self._update = update.delta, update.target, update
+        self.update, self.delta, self.target = update, update.delta, update.target
         self._code = assembled(update, payloads, {name: rows.nested for name, rows in nests.items()})
         self._payload = payloads[update.delta]
         self._variables = {v.id: v for v in _variables(update)}

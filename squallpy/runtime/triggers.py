@@ -37,7 +37,6 @@ class Machine:
         self._sends, self._keeps = stage.sends, stage.keeps
         updates = [step for step in stage.steps if isinstance(step, Update)]
         payloads = {p.name: p.payload for p in (*plan.pools, *plan.deltas, plan.result)}
-        self._steps = stage.steps
         indexed = {step.source for u in updates for step in u.steps if isinstance(step, Lookup)}
         targets = {u.target for u in updates}
         self._scratch = {  # deltas that are looked up, and those that are added up here
@@ -55,8 +54,7 @@ class Machine:
         seen = {f.relation.name: f.nested for f in plan.feeds if f.nested and f.relation.name in looked | derived}
         self._touched = {n.source.name: Touched(n.source) for n in seen.values() if not n.running}
         rows = {name: RowsOf(seen[name], self._touched[seen[name].source.name]) for name in looked}
-        self._statements = {id(step): Statement(step, payloads, rows) for step in updates}
-        self._keys = {p.name: p.keys for p in (*plan.deltas, plan.result)}
+        self._steps = [Statement(s, payloads, rows) if isinstance(s, Update) else s for s in stage.steps]
         self.unmatched = 0
 
     def apply(self, store: Store, deltas: Iterable[Delta]) -> tuple[Delta, Deltas]:
@@ -71,8 +69,8 @@ class Machine:
             if isinstance(step, Derive):
                 self._derive(step, store, given)
             elif (delta := self._delta(step.delta, given)) is not None:
-                keep = None if step.keep is None else self._keeper(step, store.dictionary)
-                self._statements[id(step)].run(delta, pools, store.dictionary, self._touched.get(step.target), keep)
+                keep = None if step.update.keep is None else self._keeper(step.update, store.dictionary)
+                step.run(delta, pools, store.dictionary, self._touched.get(step.target), keep)
         for touched in self._touched.values():
             touched.clear()
         if self._is_last:

@@ -7,11 +7,10 @@ from hypothesis import strategies as st
 
 from squallpy.base.rings import Payload, Ring
 from squallpy.base.types import BIGINT, BOOLEAN, DOUBLE, VARCHAR
-from squallpy.logical.expressions import Call, Column, Literal, conjunction
+from squallpy.logical.expressions import COMPARISONS, Call, Column, Literal, conjunction
 from squallpy.physical.plan import Let, Lookup, Update, Where
 from squallpy.runtime.assembly import Part, assembled
 from squallpy.runtime.deltas import NULL, Delta
-from squallpy.runtime.kernels import steps
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.statement import Statement
@@ -34,7 +33,7 @@ def matrix(rows, width):
 
 
 def answer(statement, keys, words, **pools):
-    target = Pool(len(statement._update.keys), COUNT)
+    target = Pool(len(statement.update.keys), COUNT)
     statement.run(Delta("Δ", np.array(keys), np.array(words)), pools | {"q": target}, Dictionary(), None)
     return {tuple(k): n for k, (n,) in zip(target.keys.tolist(), target.words.tolist(), strict=True)}
 
@@ -67,7 +66,7 @@ def oracle_a_renamed_column_takes_no_step():
 KEY = st.sampled_from([NULL, -1, 0, 1, 2])
 
 
-@given(st.lists(st.tuples(KEY, KEY), max_size=50), st.sampled_from(steps.COMPARISONS), st.booleans())
+@given(st.lists(st.tuples(KEY, KEY), max_size=50), st.sampled_from(COMPARISONS), st.booleans())
 def property_a_comparison_is_that_of_sql(rows, name, constant):
     statement = Statement(update(Where(call(name, A, Literal(1, BIGINT) if constant else B))), PAYLOADS)
     compare = {"=": "__eq__", "<>": "__ne__", "<": "__lt__", "<=": "__le__", ">": "__gt__", ">=": "__ge__"}[name]

@@ -53,17 +53,25 @@ def values_within(node: Node, exprs: tuple[Expr, ...], whole: Node, others: tupl
 
 def _restricted(node: Node, exprs: tuple[Expr, ...]) -> tuple[Scan, tuple[Expr, ...], list[Expr]] | None:
     """The scan below filters and projections, with the expressions and all that is asked in terms of its columns."""
-    asked: list[Expr] = []
-    while isinstance(node, Filter | Project):
-        if isinstance(node, Filter):
-            asked += conjuncts(node.predicate)
-        else:
-            made = {c.id: expr for c, expr in node.items}
-            exprs, asked = tuple(substitute(e, made) for e in exprs), [substitute(p, made) for p in asked]
-        node = node.child
-    return (node, exprs, asked) if isinstance(node, Scan) else None
+    below, made, asked = peeled(node)
+    return (below, tuple(substitute(e, made) for e in exprs), asked) if isinstance(below, Scan) else None
 
 
 def _plain(expr: Expr) -> Expr:
     """Columns by their ids alone: one that is NOT NULL again above an outer join is the same."""
     return transform(expr, lambda e: Column(e.id, "", e.type) if isinstance(e, Column) else None)
+
+
+def peeled(node: Node) -> tuple[Node, dict[int, Expr], list[Expr]]:
+    """What is below projections and filters, the columns above in terms of its own, and what the filters ask."""
+    shown: dict[int, Expr] = {}
+    asked: list[Expr] = []
+    while isinstance(node, Project | Filter):
+        if isinstance(node, Project):
+            items = {c.id: expr for c, expr in node.items}
+            shown = {id: substitute(expr, items) for id, expr in shown.items()} if shown else items
+            asked = [substitute(p, items) for p in asked]
+        else:
+            asked += conjuncts(node.predicate)
+        node = node.child
+    return node, shown, asked

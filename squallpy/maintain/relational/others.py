@@ -20,6 +20,7 @@ from squallpy.logical.expressions import (
     Column,
     Expr,
     Literal,
+    column_of,
     columns,
     conjunction,
     conjuncts,
@@ -39,7 +40,7 @@ from squallpy.logical.nodes import (
     Project,
     SemiJoin,
 )
-from squallpy.maintain.relational.containment import has_no_more
+from squallpy.maintain.relational.containment import has_no_more, peeled
 
 Pair = tuple[Expr, Expr]  # of the left and of the right
 
@@ -78,7 +79,7 @@ def _counts(left: Node, right: Node, on: Expr, fresh: Iterator[int]) -> tuple[No
     rows = Filter(right, conjunction(own)) if own else right
     counts: list[Expr] = []
     for pairs in (parts.equal, (*parts.equal, parts.different)):
-        keys = tuple((Column(next(fresh), _name(expr), expr.type, expr.nullable), expr) for _, expr in pairs)
+        keys = tuple((column_of(expr, next(fresh)), expr) for _, expr in pairs)
         number = Column(next(fresh), "n", BIGINT, False)
         same = conjunction(call("=", a, key) for (a, _), (key, _) in zip(pairs, keys, strict=True))
         left = LeftJoin(left, Aggregate(rows, keys, ((number, Agg("count", None)),)), same)
@@ -134,10 +135,10 @@ def _asked(join: Join | LeftJoin) -> _Asked | None:
 
     L ⋈_{l.s <=> s'} (Aggregate by s' := s of ((Aggregate by s := l.s of L) ⋈_{s <> r.s} R))    →    R, (l.s <> r.s)
     """
-    top, shown, above = _peeled(join.right)
+    top, shown, above = peeled(join.right)
     if not isinstance(top, Aggregate) or top.aggs or above or join.on is None:
         return None
-    met, made, within = _peeled(top.child)
+    met, made, within = peeled(top.child)
     if not isinstance(met, Join) or not isinstance(met.left, Aggregate) or met.left.aggs:
         return None
     values = met.left
@@ -166,25 +167,6 @@ def _asked(join: Join | LeftJoin) -> _Asked | None:
     return _Asked(met.right, substitute(on, given), items)
 
 
-def _peeled(node: Node) -> tuple[Node, dict[int, Expr], list[Expr]]:
-    """What is below projections and filters, the columns above in terms of its own, and what the filters ask."""
-    shown: dict[int, Expr] = {}
-    asked: list[Expr] = []
-    while isinstance(node, Project | Filter):
-        if isinstance(node, Project):
-            items = {c.id: expr for c, expr in node.items}
-            shown = {id: substitute(expr, items) for id, expr in shown.items()} if shown else items
-            asked = [substitute(p, items) for p in asked]
-        else:
-            asked += conjuncts(node.predicate)
-        node = node.child
-    return node, shown, asked
-
-
 def _reads(expr: Expr, ids: set[int]) -> bool:
     """Does it read columns, and only those?"""
     return bool(columns(expr)) and {c.id for c in columns(expr)} <= ids
-
-
-def _name(expr: Expr) -> str:
-    return expr.name if isinstance(expr, Column) else "x"

@@ -9,20 +9,16 @@ be known (TPC-H Q13).
 from collections.abc import Iterator
 from dataclasses import replace
 
-from squallpy.logical.expressions import Column, Expr, Literal, columns, substitute
+from squallpy.logical.expressions import Column, Expr, Literal, column_of, columns, substitute
 from squallpy.logical.nodes import Aggregate, Join, LeftJoin, Node, Project, Union
 from squallpy.logical.nulls import fold_nulls
+from squallpy.maintain.relational.containment import peeled
 
 
 def padded(node: Aggregate, fresh: Iterator[int]) -> Aggregate | None:
     """The same groups over a union; None if there is no outer join, or its NULLs, or how often they come, are seen."""
-    shown: dict[int, Expr] = {}
-    below = node.child
-    while isinstance(below, Project):
-        items = {c.id: expr for c, expr in below.items}
-        shown = {id: substitute(expr, items) for id, expr in shown.items()} if shown else items
-        below = below.child
-    if not isinstance(below, LeftJoin) or not node.aggs or any(agg.arg is None for _, agg in node.aggs):
+    below, shown, filters = peeled(node.child)
+    if filters or not isinstance(below, LeftJoin) or not node.aggs or any(agg.arg is None for _, agg in node.aggs):
         return None
     left, right = below.left, below.right
     nothing: dict[int, Expr] = {c.id: Literal(None, c.type) for c in right.output}
@@ -34,7 +30,7 @@ def padded(node: Aggregate, fresh: Iterator[int]) -> Aggregate | None:
         return None
 
     def columns_of(exprs: tuple[Expr, ...]) -> tuple[Column, ...]:
-        return tuple(Column(next(fresh), _name(e), e.type, e.nullable) for e in exprs)
+        return tuple(column_of(e, next(fresh)) for e in exprs)
 
     own: dict[int, Expr] = {c.id: c for c in right.output}  # NOT NULL again, perhaps
     found = tuple(substitute(arg, own) for arg in args)
@@ -55,7 +51,3 @@ def _rows(plan: Node, read: set[int]) -> Node:
     while isinstance(plan, LeftJoin) and read <= {c.id for c in plan.left.output}:
         plan = plan.left
     return plan
-
-
-def _name(expr: Expr) -> str:
-    return expr.name if isinstance(expr, Column) else "x"

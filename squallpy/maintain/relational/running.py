@@ -18,6 +18,7 @@ from squallpy.base.rings import Ring
 from squallpy.base.types import BOOLEAN
 from squallpy.catalog.relation import Field, Relation
 from squallpy.logical.expressions import (
+    MIRRORED,
     Call,
     Column,
     Expr,
@@ -36,7 +37,6 @@ from squallpy.maintain.relational.calculus import Cmp, Factor, Rel, renamed, var
 from squallpy.maintain.relational.units import prune
 
 Context = tuple[tuple[Column, str, str], ...]
-_MIRROR = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +81,8 @@ def _running(nest: Nest, nests: tuple[Nest, ...]) -> _Running | None:
         return None
     (atom,), (comparison,) = atoms, compared
     match comparison.predicate:
-        case Call(op, (Column() as x, Column() as y)) if op in _MIRROR and p in (x, y):
-            x, op = (x, op) if y == p else (y, _MIRROR[op])
+        case Call(op, (Column() as x, Column() as y)) if op in ("<", "<=", ">", ">=") and p in (x, y):
+            x, op = (x, op) if y == p else (y, MIRRORED[op])
         case _:
             return None
     body = tuple(f for f in term.body if f not in (atom, comparison))

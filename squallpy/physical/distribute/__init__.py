@@ -5,4 +5,6 @@ wellformed  a statement and the places of its views  →  a statement in which t
 transform   the rules of Fig. 3 and 4: fewer moves, and of deltas
 single      single transformer form: what is moved has a name; equal moves are one
 blocks      statements that can run in one stage, fused (App. C.3)
+program     all of that, for all relations of a batch
+choose      where each view is, by cost
 """

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from squallpy.maintain.program import Nest, Program, View
 from squallpy.physical.distribute.blocks import Block
 from squallpy.physical.distribute.locations import EVERYWHERE, RANDOM, SOURCE, Dist
-from squallpy.physical.distribute.program import Place, distributed
+from squallpy.physical.distribute.program import Misplaced, Place, distributed
 from squallpy.physical.distribute.single import Compute, Derivation, Transfer
 
 BATCH = 100_000  # tuples of the batch whose cost is estimated
@@ -135,7 +135,7 @@ class _Scales:
     def __call__(self, places: Mapping[str, Place]) -> float:
         try:
             blocks = distributed(self.program, places)
-        except AssertionError:
+        except Misplaced:
             return float("inf")
         return self.of(blocks) + self._copies(places)
 

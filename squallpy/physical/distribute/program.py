@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from squallpy.logical.expressions import Column
-from squallpy.maintain.program import RESULT, Nest, Program, Ref, Statement
+from squallpy.maintain.program import RESULT, Nest, Program, Statement
 from squallpy.physical.distribute.blocks import Block, fused, unfused
 from squallpy.physical.distribute.locations import (
     EVERYWHERE,
@@ -26,6 +26,10 @@ Place = tuple[int, ...] | Mark  # of a view: spread by those of its keys (by non
 Places = Mapping[str, Place]
 
 
+class Misplaced(Exception):
+    """With its views at these places a program would be wrong."""
+
+
 @dataclass(frozen=True, slots=True)
 class Switches:
     """Optimisations that can be switched off, to see what each is worth (Fig. 13)."""
@@ -37,15 +41,14 @@ class Switches:
 
 def distributed(program: Program, places: Places, switches: Switches = Switches()) -> tuple[Block, ...]:
     """The program as blocks, the first of what is computed where a batch is read, if anything is. The result's changes
-    are left where they come about: the driver adds them up."""
+    are left where they come about: the driver adds them up. Raises Misplaced."""
     form = Form(switches.shared)
     nests = {nest.relation.name: nest for nest in program.nests}
     for trigger in program.triggers:
         nest = nests.get(trigger.relation.name)
         at: dict[str, Place] = {d.name: SOURCE for d in trigger.deltas}
         if nest:
-            derivation = _derivation(nest, nests, tuple(at), places)
-            form.derive(derivation)
+            form.append(_derivation(nest, nests, tuple(at), places))
             at = {d.name: _place_of_nest(nest, d.atoms[0].fields, d.keys, places) for d in trigger.deltas}
         for statement in trigger.statements:
             form.add(statement, _expression(statement, {**places, **at}, frozenset(at), switches.rules))
@@ -54,8 +57,10 @@ def distributed(program: Program, places: Places, switches: Switches = Switches(
         steps = live(steps, [view.name for view in program.views])
     early = tuple(step for step in steps if isinstance(step, Compute) and step.at is SOURCE)
     blocks = (fused if switches.fused else unfused)(step for step in steps if step not in early)
-    assert not switches.fused or _are_whole(blocks), "the groups of a nest change in one stage and are read in another"
-    assert _go_where_they_came(steps, places), "what is added at one node would be taken away at another"
+    if switches.fused and not _are_whole(blocks):
+        raise Misplaced("the groups of a nest change in one stage and are read in another")
+    if not _go_where_they_came(steps, places):
+        raise Misplaced("what is added at one node would be taken away at another")
     return (Block(early), *blocks) if early else blocks
 
 
@@ -64,7 +69,8 @@ def _derivation(nest: Nest, nests: Mapping[str, Nest], deltas: tuple[str, ...], 
     asked = [source for _, name, _ in nest.running.context if (source := nests[name].source)] if nest.running else []
     context = tuple(ref.name for ref in asked)
     place = places[nest.source.name]
-    assert all(places[name] in (place, EVERYWHERE) for name in context), "a nest's context is somewhere else"
+    if not all(places[name] in (place, EVERYWHERE) for name in context):
+        raise Misplaced("what a nest looks at besides its view is somewhere else")
     return Derivation(nest.relation.name, nest.source.name, deltas, context, place == ())
 
 
@@ -96,7 +102,7 @@ def _looks_back(step: Compute, nest: str) -> bool:
 
 
 def _expression(statement: Statement, places: Places, deltas: frozenset[str], rules: bool) -> Expression:
-    reads = tuple(Read(ref, _location(ref, places[ref.name]), ref.name in deltas) for ref in statement.refs)
+    reads = tuple(Read(ref, _at(ref.variables, places[ref.name]), ref.name in deltas) for ref in statement.refs)
     target = None if statement.target == RESULT else _at(statement.keys, places[statement.target])
     return _evaluated(reads, statement.keys, target, rules)
 
@@ -105,10 +111,6 @@ def _expression(statement: Statement, places: Places, deltas: frozenset[str], ru
 def _evaluated(reads: tuple[Read, ...], keys: tuple[Column, ...], target: Location | None, rules: bool) -> Expression:
     first = wellformed(reads, keys, target)
     return cheapest(first) if rules else first
-
-
-def _location(ref: Ref, place: Place) -> Location:
-    return _at(ref.variables, place)
 
 
 def _at(variables: tuple[Column, ...], place: Place) -> Location:

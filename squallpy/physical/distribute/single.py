@@ -109,15 +109,13 @@ class Form:
             keep, expression = tuple(statement.keys.index(v) for v in expression.to.by), expression.child
         outer = _Outer(statement, tuple(reads(expression)), pending)
         refs = tuple(self._refs(expression, outer))
-        self._append(Compute(replace(statement, refs=refs, filters=tuple(pending)), _origin(expression), keep))
+        self.append(Compute(replace(statement, refs=refs, filters=tuple(pending)), _origin(expression), keep))
         stale = [key for key, name in self._made.items() if statement.target in self._behind[name]]
         for key in stale:  # it has changed since
             del self._made[key]
 
-    def derive(self, step: Derivation) -> None:
-        self._append(step)
-
-    def _append(self, step: Step) -> None:
+    def append(self, step: Step) -> None:
+        """A step as it is."""
         behind = step.reads.union(*(self._behind.get(name, frozenset()) for name in step.reads))
         self._behind |= dict.fromkeys(step.writes, behind)
         self.steps.append(step)
@@ -137,12 +135,15 @@ class Form:
 
     def _moved(self, to: Location, child: Expression, outer: "_Outer") -> Ref:
         """The child under a name at its new place."""
-        plain = isinstance(child, Read) and not child.ref.row
-        ref = child.ref if isinstance(child, Read) and plain else self._computed(child, outer, to)
+        match child:
+            case Read(Ref(row=None) as ref):
+                pass
+            case _:
+                ref = self._computed(child, outer, to)
         by = tuple(ref.variables.index(v) for v in to.by) if isinstance(to, Dist) else to
         name = self._named((ref.name, by), ref.name, ".")
         if name is not None:
-            self._append(Transfer(name, ref.name, by))
+            self.append(Transfer(name, ref.name, by))
         return replace(ref, name=self._made[ref.name, by])
 
     def _computed(self, child: Expression, outer: "_Outer", to: Location) -> Ref:
@@ -157,7 +158,7 @@ class Form:
         key = _canonical(statement)
         name = self._named(key, "T", "")
         if name is not None:
-            self._append(Compute(replace(statement, target=name), _origin(child)))
+            self.append(Compute(replace(statement, target=name), _origin(child)))
         return Ref(self._made[key], keys, tuple(range(len(lanes))))
 
     def _named(self, key: object, stem: str, separator: str) -> str | None:

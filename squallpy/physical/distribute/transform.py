@@ -107,7 +107,7 @@ def pull_move_above_join(expression: Expression) -> Iterator[Expression]:
 def push_move_below_sum(expression: Expression) -> Iterator[Expression]:
     """Move(Sum(a)) → Sum(Move(a))"""
     match expression:
-        case Move(to, Sum(keys, child)):
+        case Move(to, Sum(keys, child)) if _can(to, child):  # a key may be computed above
             yield Sum(keys, _moved(to, child))
 
 

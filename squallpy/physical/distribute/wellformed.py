@@ -35,12 +35,9 @@ def wellformed(reads: Sequence[Read], keys: tuple[Column, ...], target: Location
     whole = Sum(keys, reduce(partial(_joined, target), others, cast(Expression, first)))
     if target is None and whole.at is SOURCE:
         return whole
-    if target in (None, RANDOM):
-        return (
-            Move(Dist(keys), whole) if whole.at in (EVERYWHERE, SOURCE) else whole
-        )  # NB: once, not once for each node
-    assert target is not None
-    return whole if target == whole.at else Move(target, whole)
+    if target is not None and target is not RANDOM:
+        return _at(target, whole)
+    return Move(Dist(keys), whole) if whole.at in (EVERYWHERE, SOURCE) else whole  # NB: once, not once for each node
 
 
 def _joined(target: Location | None, left: Expression, right: Expression) -> Expression:

@@ -13,8 +13,20 @@ from typing import Any
 import numpy as np
 
 from squallpy.base.types import BIGINT, VARCHAR, Kind, Type
-from squallpy.logical.expressions import Call, Case, Cast, Column, Expr, Literal, columns, substitute, walk
-from squallpy.runtime.evaluate.compiled import COMPARISONS, Function, compiled
+from squallpy.logical.expressions import (
+    COMPARISONS,
+    MIRRORED,
+    Call,
+    Case,
+    Cast,
+    Column,
+    Expr,
+    Literal,
+    columns,
+    substitute,
+    walk,
+)
+from squallpy.runtime.evaluate.compiled import Function, compiled
 from squallpy.runtime.evaluate.dates import DAY
 from squallpy.runtime.evaluate.numbers import LIMIT, digits_bound
 from squallpy.runtime.evaluate.vector import Frame, Vec, full
@@ -22,7 +34,6 @@ from squallpy.runtime.kernels import expressions as op
 from squallpy.runtime.kernels.storage import Words
 
 _COMPARE = dict(zip(COMPARISONS, range(op.EQUAL, op.GREATER_EQUAL + 1), strict=True))
-_SWAPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _ARITHMETIC = {"+": op.ADD, "-": op.SUBTRACT, "*": op.MULTIPLY}
 _ARITHMETIC |= {"add_days": op.ADD, "add_micros": op.ADD, "days_between": op.SUBTRACT}
 _REAL = {"+": op.REAL_ADD, "-": op.REAL_SUBTRACT, "*": op.REAL_MULTIPLY, "/": op.DIVIDE}
@@ -162,7 +173,7 @@ class Coder:
             case Call(name, (Column(id), Literal(str(text)))) if name in _COMPARE and id in self.fields:
                 return self._text(_COMPARE[name], id, text)
             case Call(name, (Literal(str(text)), Column(id))) if name in _COMPARE and id in self.fields:
-                return self._text(_COMPARE[_SWAPPED.get(name, name)], id, text)
+                return self._text(_COMPARE[MIRRORED[name]], id, text)
             case Call("in", (Column(id), *listed)) if id in self.fields and len(listed) <= _FEW and _all_texts(listed):
                 same = [self._text(op.EQUAL, id, each.value) for each in listed if isinstance(each, Literal)]
                 return reduce(lambda a, b: self._fill(op.OR, a, b), same)

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from squallpy.base.errors import SquallError
 from squallpy.base.types import Kind, Type
-from squallpy.logical.expressions import Call, Case, Cast, Column, Expr, Literal
+from squallpy.logical.expressions import COMPARISONS, Call, Case, Cast, Column, Expr, Literal
 from squallpy.logical.functions import FUNCTIONS, REALS
 from squallpy.runtime.evaluate import dates, logic, numbers, texts
 from squallpy.runtime.evaluate.casts import cast
@@ -21,8 +21,6 @@ from squallpy.runtime.evaluate.constant import constant
 from squallpy.runtime.evaluate.vector import Frame, Vec, both, full
 
 Function = Callable[[Frame], Vec]
-
-COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 
 
 def compiled(expr: Expr) -> Function:

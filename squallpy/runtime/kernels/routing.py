@@ -41,6 +41,11 @@ def hash_columns(columns: Sequence[npt.NDArray[np.int64] | pa.Array | pa.Chunked
     return hashes
 
 
+def from_zero(hashes: Words) -> Words:
+    """Hashes of 63 bits, 0 or more: their rest by a number of partitions is a partition."""
+    return (hashes.view(np.uint64) >> np.uint64(1)).view(np.int64)
+
+
 @kernel(f"{VECTOR}({VECTOR})")
 def _hash_strings(source: Vector) -> Words:
     out = np.empty(source[ROWS], np.int64)

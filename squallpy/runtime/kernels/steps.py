@@ -45,15 +45,14 @@ LISTS: Final = 8
 NOTED: Final = 3
 BEFORE: Final = 4
 
-# A comparison: which, of a register with another (or −1: with a constant), and what is NULL in each; then how many
-# registers live on, and those. Setting: a register and its value.
+# A comparison: which (=, <>, <, <=, >, >= in this order), of a register with another (or −1: with a constant), and what
+# is NULL in each; then the registers that live on. Setting: a register and its value.
 WHICH: Final = 2
 LEFT: Final = 3
 RIGHT: Final = 4
 CONSTANT: Final = 5
 NULLS: Final = 6
 LIVE: Final = 8
-COMPARISONS: Final = ("=", "<>", "<", "<=", ">", ">=")
 
 _FAR = 1 << 40
 
