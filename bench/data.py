@@ -44,30 +44,6 @@ def generate(benchmark: str, scale: float) -> Path:
     return folder
 
 
-class RoundRobin(Replay):
-    """Streams in turns, a row of each, as in the paper: short ones are soon over, and the longest is alone at last.
-
-    RoundRobin({"store": 10, "sales": 1000}, 100).ranges(0)   →   {"store": (0, 10), "sales": (0, 90)}
-    """
-
-    __slots__ = ()
-
-    def ranges(self, batch: int) -> dict[str, tuple[int, int]]:
-        starts, ends = self._ends(batch), self._ends(batch + 1)
-        return {name: (starts[name], ends[name]) for name in self.sizes}
-
-    def _ends(self, batches: int) -> dict[str, int]:
-        """How many rows of each stream the first batches hold."""
-        left, turns = min(batches * self.batch_rows, self.total), 0
-        longer = {name: size for name, size in self.sizes.items() if size}
-        while longer and left >= len(longer):
-            more = min(min(longer.values()) - turns, left // len(longer))
-            left, turns = left - more * len(longer), turns + more
-            longer = {name: size for name, size in longer.items() if size > turns}
-        odd = set(list(longer)[:left])
-        return {name: min(size, turns + (name in odd)) for name, size in self.sizes.items()}
-
-
 @dataclass(frozen=True)
 class Stream:
     """A query's tables cut into micro-batches; change streams have a column `__mult`, 1 or −1."""
@@ -75,13 +51,13 @@ class Stream:
     query: Query
     folder: Path
     batch_rows: int
-    round_robin: bool = False  # else in proportion to their sizes
+    order: str = "proportional"  # one of `replay.ORDERS`
 
     @cached_property
     def replay(self) -> Replay:
         streams = [name for name, relation in self.query.relations.items() if relation.stream]
         sizes = {name: pq.read_metadata(self.folder / f"{name}.parquet").num_rows for name in streams}
-        return (RoundRobin if self.round_robin else Replay)(sizes, self.batch_rows)
+        return Replay(sizes, self.batch_rows, self.order)
 
     @property
     def batches(self) -> int:
@@ -110,7 +86,7 @@ class Stream:
 
     def files(self, limit: int | None = None) -> Path:
         """A folder with a folder per table with a Parquet file per batch, in order of their times of change."""
-        root = self.folder / f"{self.query.name}-{self.batch_rows}"
+        root = self.folder / f"{self.query.name}-{self.batch_rows}-{self.order}"
         if not (root / "done").exists():
             shutil.rmtree(root, ignore_errors=True)
             for name in self.query.tables:

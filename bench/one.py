@@ -36,11 +36,11 @@ class Task:
     samples: int | None
     budget: float
     tenths: tuple[int, ...] | None = None  # only these tenths of the stream are measured
-    round_robin: bool = False
+    order: str = "proportional"
 
     @property
     def stream(self) -> Stream:
-        return Stream(QUERIES[self.query], Path(self.folder), self.batch_rows, self.round_robin)
+        return Stream(QUERIES[self.query], Path(self.folder), self.batch_rows, self.order)
 
     @property
     def tiny(self) -> Stream:

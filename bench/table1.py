@@ -1,15 +1,16 @@
 """Table 1 of the paper with our figures: `python -m bench.table1 [--scale 0.1,1] [--batch-rows 1000,10000]`.
 
     --queries LIST   q1 … q22, ds3 … ds79, vwap …           [default: TPC-H, TPC-DS and vwap]
-    --engines LIST   squallpy-local, duckdb, polars; duckdb-by-hand where a query is written for it by hand
-    --round-robin    streams in turns, a row of each, as in the paper   [default: in proportion to their sizes]
-    --out FOLDER     where table1.jsonl and table1.md are (table1-round-robin.…)   [default: bench/results]
+    --engines LIST   squallpy-local, squallpy-local/round-robin, duckdb, polars; duckdb-by-hand where a query is
+                     written for it by hand
+    --out FOLDER     where table1.jsonl and table1.md are   [default: bench/results]
     --again          measure what is known, too
 
 Each run is a process; its result is a line of table1.jsonl as soon as it is known, and what is known is not measured
-again: the whole can be done piece by piece. Ours takes every row; what lies outside of the second and the last tenth of
-the stream comes in batches of 100,000. The others are given all before the last tenth at once; at 30 of its batches
-the query is asked again.
+again: the whole can be done piece by piece. Streams are interleaved in proportion to their sizes; for an engine that is
+named with /round-robin, a row of each in turns, as in the paper. Ours takes every row; what lies outside of the second
+and the last tenth of the stream comes in batches of 100,000. The others are given all before the last tenth at once; at
+30 of its batches the query is asked again.
 """
 
 import argparse
@@ -26,7 +27,7 @@ from bench.queries import QUERIES
 from bench.run import machine, run
 
 HERE = Path(__file__).parent
-ENGINES = ("squallpy-local", "duckdb", "polars", "duckdb-by-hand")
+ENGINES = (paper.OURS, paper.IN_TURNS, *paper.PEERS, paper.BY_HAND)
 USUAL = [name for name, query in QUERIES.items() if query.benchmark != "orderbook"] + ["vwap"]
 SAMPLES = 30  # batches at which the others are asked
 BUDGETS = 60.0, 20.0  # measured seconds: ours, which has two tenths to do, and theirs
@@ -36,19 +37,18 @@ Key = tuple[str, str, float, int]  # query, engine, scale, batch rows; `explain`
 def main() -> None:
     options = parse()
     options.out.mkdir(parents=True, exist_ok=True)
-    path = options.out / f"table1{'-round-robin' if options.round_robin else ''}.jsonl"
+    path = options.out / "table1.jsonl"
     known = {} if options.again else load(path)
     for key in wanted(options):
         if key in known:
             continue
         print(*key, "…", end=" ", flush=True)
-        result = measure(*key, options.round_robin)
+        result = measure(*key)
         with path.open("a") as lines:
-            lines.write(
-                json.dumps(dict(zip(("query", "engine", "scale", "batch_rows"), key, strict=True)) | result) + "\n"
-            )
+            named = dict(zip(("query", "engine", "scale", "batch_rows"), key, strict=True))
+            lines.write(json.dumps(named | result | named) + "\n")
         print(line(result), flush=True)
-    path.with_suffix(".md").write_text(paper.text(load(path), options.round_robin))
+    path.with_suffix(".md").write_text(paper.text(load(path)))
 
 
 def parse() -> argparse.Namespace:
@@ -60,7 +60,6 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--engines", type=lambda text: text.split(","), default=list(ENGINES))
     parser.add_argument("--out", type=Path, default=HERE / "results")
     parser.add_argument("--again", action="store_true")
-    parser.add_argument("--round-robin", action="store_true")
     options = parser.parse_args()
     for name in options.queries:
         if name not in QUERIES:
@@ -88,13 +87,15 @@ def load(path: Path) -> dict[Key, dict[str, Any]]:
     return {(r["query"], r["engine"], r["scale"], r["batch_rows"]): r for r in lines}
 
 
-def measure(query: str, engine: str, scale: float, batch_rows: int, round_robin: bool) -> dict[str, Any]:
+def measure(query: str, engine: str, scale: float, batch_rows: int) -> dict[str, Any]:
     if engine == "explain":
         return {"seconds": explain(query)} | machine()
-    ours = engine == "squallpy-local"
+    system, _, order = engine.partition("/")
+    ours = system == paper.OURS
     folder = str(folder_of(QUERIES[query].benchmark, scale))
     tenths, samples, budget = ((1, 9), None, BUDGETS[0]) if ours else ((9,), SAMPLES, BUDGETS[1])
-    result = run(Task(engine, query, batch_rows, scale, folder, 1, samples, budget, tenths, round_robin))
+    task = Task(system, query, batch_rows, scale, folder, 1, samples, budget, tenths, order or "proportional")
+    result = run(task)
     result.pop("curve", None)
     return result
 

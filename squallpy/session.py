@@ -134,9 +134,10 @@ class Session:
         sizes = {name: source.rows for name, source in sources.items()}
         compiled = self.compile(query, self.settings.partitions if options.backend == "spark" else 1, sizes)
         relations, batch_rows = compiled.program.relations, options.batch_rows or self.settings.batch_rows
-        replay = Replay({r.name: sizes[r.name] for r in relations if r.stream}, batch_rows)
+        streams = {r.name: sizes[r.name] for r in relations if r.stream}
+        replay = Replay(streams, batch_rows, self.settings.interleave)
         input = Input({r.name: sources[r.name] for r in relations}, replay)
-        with self._place(query, options, fingerprint(compiled, batch_rows)) as place:
+        with self._place(query, options, fingerprint(compiled, batch_rows, replay.order)) as place:
             executor = self._executor(compiled.plan, input, place, options)
             sink.begin(query, executor.schema, replay.batches)
             progress = Progress(sink, stop)
@@ -199,10 +200,10 @@ class Session:
         return sizes
 
 
-def fingerprint(compiled: Compiled, batch_rows: int) -> str:
+def fingerprint(compiled: Compiled, batch_rows: int, order: str) -> str:
     """What a checkpoint has to agree with: program, placement and replay."""
     relations = [(r.name, r.fields, r.format, sorted(r.options.items())) for r in compiled.program.relations]
-    text = repr((program_text(compiled.program), plan_text(compiled.plan), relations, batch_rows))
+    text = repr((program_text(compiled.program), plan_text(compiled.plan), relations, batch_rows, order))
     return hashlib.sha256(text.encode()).hexdigest()
 
 

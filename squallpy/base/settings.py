@@ -7,8 +7,8 @@ from typing import Any
 from squallpy.base.errors import SquallError, nearest
 
 
-def setting(default: Any, meaning: str, least: int | None = None) -> Any:
-    return field(default=default, metadata={"meaning": meaning, "least": least})
+def setting(default: Any, meaning: str, least: int | None = None, choices: tuple[str, ...] = ()) -> Any:
+    return field(default=default, metadata={"meaning": meaning, "least": least, "choices": choices})
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +18,11 @@ class Settings:
     partitions: int = setting(2, "state partitions on Spark, each with its own pools", 1)
     splits: int = setting(2, "Spark tasks that read one micro-batch", 1)
     batch_rows: int = setting(10_000, "tuples per micro-batch over all streams, unless --batch-rows says otherwise", 1)
+    interleave: str = setting(
+        "proportional",
+        "order of the streams' rows: proportional to their sizes, or round-robin, a row of each in turns",
+        choices=("proportional", "round-robin"),
+    )
     snapshot_mb: int = setting(64, "size of a partition's log, in MB, at which its state is written out whole", 1)
     local_dir: str = setting("", "folder for mapped state; shared memory if empty")
     optimizer: bool = setting(True, "rewrite the logical plan; off shows what the rules are worth")
@@ -59,13 +64,13 @@ def parse(assignments: Iterable[str], settings: Settings | None = None) -> Setti
             raise SquallError(
                 "SQ7003", f"--set {name} needs a value", hint=f"--set {name}={_show(known[name].default)}"
             )
-        settings = replace(
-            settings, **{name: _value(name, text.strip(), known[name].default, known[name].metadata["least"])}
-        )
+        limits = known[name].metadata
+        value = _value(name, text.strip(), known[name].default, limits["least"], limits["choices"])
+        settings = replace(settings, **{name: value})
     return settings
 
 
-def _value(name: str, text: str, default: Any, least: int | None) -> Any:
+def _value(name: str, text: str, default: Any, least: int | None, choices: tuple[str, ...]) -> Any:
     if isinstance(default, bool):
         if text.lower() in ("true", "on", "1", "yes"):
             return True
@@ -80,6 +85,8 @@ def _value(name: str, text: str, default: Any, least: int | None) -> Any:
         if least is not None and value < least:
             raise SquallError("SQ7003", f"{name} is at least {least}, not {value}")
         return value
+    if choices and text not in choices:
+        raise SquallError("SQ7003", f'{name} is {" or ".join(choices)}, not "{text}"', hint=nearest(text, choices))
     return text
 
 

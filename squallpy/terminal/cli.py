@@ -42,7 +42,7 @@ def squall(context: click.Context) -> None:
     "--batch-rows",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Tuples per micro-batch over all streams.  [default: setting batch_rows]",
+    help="Tuples per micro-batch over all streams, in the order of setting interleave.  [default: setting batch_rows]",
 )
 @click.option(
     "--mode",

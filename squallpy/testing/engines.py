@@ -72,7 +72,7 @@ class MemoryEngine:
         raise NotImplementedError
 
     def _place(self) -> Place:
-        made_for = fingerprint(self._compiled, 1)
+        made_for = fingerprint(self._compiled, 1, "pushed")
         return open_place(self._folder / "state", str(self._folder / "local"), made_for, 1 << 20)
 
     def _forget_local(self) -> None:

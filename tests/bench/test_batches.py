@@ -3,7 +3,6 @@
 import pyarrow as pa
 import pytest
 
-from bench.data import RoundRobin
 from bench.engines.squall_local import LEAP_ROWS, Leaps
 from bench.orderbook import book
 from bench.watch import Watch, tenth
@@ -35,21 +34,6 @@ def test_leaps_are_the_same_stream(rows: int) -> None:
             ends[name] = stop
     assert ends == {"r": 1_000_001, "s": 10}
     assert {(batch, batch + 1) for batch in leaps.chosen} <= set(leaps.steps)
-
-
-@pytest.mark.parametrize("rows", [1, 7, 100])
-def test_turns(rows: int) -> None:
-    """Every row once; a stream is ahead of a longer one by nothing, of one that is not over by at most a row."""
-    sizes = {"a": 5, "b": 50, "c": 0, "d": 23}
-    turns, ends = RoundRobin(sizes, rows), dict.fromkeys(sizes, 0)
-    for batch in range(turns.batches):
-        for name, (start, stop) in turns.ranges(batch).items():
-            assert start == ends[name]
-            ends[name] = stop
-        assert sum(ends.values()) == min((batch + 1) * rows, 78)
-        going = [ends[name] for name in sizes if ends[name] < sizes[name]]
-        assert not going or max(ends.values()) - min(going) <= 1
-    assert ends == sizes
 
 
 def test_deletes_follow_their_inserts() -> None:

@@ -42,6 +42,9 @@ COMMANDS = {
     ),
     "run q.sql --set partitons=3": 'SQ7001 unknown setting "partitons", did you mean "partitions"?',
     "run q.sql --set partitions=x": 'SQ7003 partitions is a whole number, not "x"',
+    "run q.sql --set interleave=robin": (
+        'SQ7003 interleave is proportional or round-robin, not "robin", did you mean "round-robin"?'
+    ),
     "run q.sql --mode live": "SQ7003 --mode live needs a terminal on stdout, --mode changes or final",
     "run q.sql --mode live --out x": (
         "SQ7003 --mode live shows a table, and --out shows nothing, --mode changes or final"
@@ -108,6 +111,13 @@ def test_a_checkpoint_of_another_query(room: Path, squall: Squall) -> None:
         assert ended.status == status
     line = "SQ6001 the checkpoint state is of another query, or of other settings, give each query its own folder\n"
     assert (ended.out, ended.err) == ("", line)
+
+
+def test_a_checkpoint_of_another_order(room: Path, squall: Squall) -> None:
+    (room / "q.sql").write_text(f"{STREAM}SELECT user FROM clicks;")
+    for order, status in (("round-robin", 0), ("round-robin", 0), ("proportional", 2)):
+        options = ("--backend", "local", "--checkpoint", "state", "--set", f"interleave={order}")
+        assert squall("run", "q.sql", *options).status == status
 
 
 def test_nothing_is_written_by_a_run_that_fails(room: Path, squall: Squall) -> None:

@@ -88,6 +88,30 @@ def test_metrics_say_what_each_view_takes(options: tuple[str, ...], room: Path) 
     assert rows["keys"] == 3 * 2 * 8 and rows["payloads"] == 3 * 8 and rows["index"] > 0
 
 
+TURNS = """CREATE STREAM few (a INT) USING csv OPTIONS (path 'few.csv');
+CREATE STREAM many (b INT) USING csv OPTIONS (path 'many.csv');
+SELECT (SELECT COUNT(*) FROM few) AS few, (SELECT COUNT(*) FROM many) AS many;
+"""
+
+
+@pytest.mark.parametrize("options", EVERYWHERE)
+def test_streams_are_interleaved_as_is_asked_for(options: tuple[str, ...], room: Path) -> None:
+    (room / "q.sql").write_text(TURNS)
+    (room / "few.csv").write_text("1\n" * 3)
+    (room / "many.csv").write_text("1\n" * 9)
+
+    def inserts(order: str) -> list[str]:
+        more = ("--mode", "changes", "--batch-rows", "4", "--set", f"interleave={order}")
+        command = (*SQUALL, "run", "q.sql", *options, *more)
+        ended = subprocess.run(command, cwd=room, env=ENVIRONMENT, capture_output=True, text=True)
+        assert ended.returncode == 0, ended.stderr
+        return [line for line in ended.stdout.splitlines() if ",+," in line]
+
+    assert inserts("round-robin") == ["0,+,2,2", "1,+,3,5", "2,+,3,9"]
+    if "--checkpoint" not in options:
+        assert inserts("proportional") == ["0,+,1,3", "1,+,2,6", "2,+,3,9"]
+
+
 def test_skipped_rows_are_always_said(room: Path, squall: Squall) -> None:
     with (room / "clicks.csv").open("a") as file:
         file.write("eve,many,2024-01-04\n")
@@ -228,7 +252,7 @@ def test_version_options_and_doctor(squall: Squall) -> None:
     assert squall("--version").out.startswith("squall 0.")
     listed = squall("options").out.splitlines()
     assert listed[0].split() == ["name", "type", "default", "meaning"]
-    assert any(line.startswith("batch_rows   int   10000    tuples per micro-batch") for line in listed)
+    assert any(line.startswith("batch_rows   int   10000         tuples per micro-batch") for line in listed)
     examined = squall("doctor")
     assert examined.status in (0, 3)
     assert all(line[:4] in ("ok  ", "✗   ") for line in examined.out.splitlines())

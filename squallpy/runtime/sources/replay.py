@@ -1,26 +1,63 @@
 """Which rows of which stream make up a micro-batch: a pure function of the sizes, so that a run can be repeated.
 
-Replay({"orders": 1000, "lineitem": 4000}, 500).ranges(0)   →   {"orders": (0, 100), "lineitem": (0, 400)}
+sizes = {"orders": 1000, "lineitem": 4000}
+Replay(sizes, 500).ranges(0)                   →   {"orders": (0, 100), "lineitem": (0, 400)}
+Replay(sizes, 500, "round-robin").ranges(0)    →   {"orders": (0, 250), "lineitem": (0, 250)}
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+
+Sizes = Mapping[str, int]
+
+
+def proportional(sizes: Sizes, rows: int) -> dict[str, int]:
+    """Of each stream the same share: ⌊size · rows / all⌋; they all end together.
+
+    proportional({"store": 10, "sales": 1000}, 101)   →   {"store": 1, "sales": 100}
+    """
+    total = sum(sizes.values())
+    return {name: size * rows // total if total else 0 for name, size in sizes.items()}
+
+
+def round_robin(sizes: Sizes, rows: int) -> dict[str, int]:
+    """A row of each in turns, of those that have any left: short streams are soon over, the longest is alone at last.
+
+    round_robin({"store": 10, "sales": 1000}, 101)   →   {"store": 10, "sales": 91}
+    """
+    turns, left = 0, rows
+    waiting = {name: size for name, size in sizes.items() if size}
+    while waiting and left >= len(waiting):
+        more = min(min(waiting.values()) - turns, left // len(waiting))
+        turns, left = turns + more, left - more * len(waiting)
+        waiting = {name: size for name, size in waiting.items() if size > turns}
+    ahead = set(list(waiting)[:left])
+    return {name: min(size, turns + (name in ahead)) for name, size in sizes.items()}
+
+
+ORDERS: Mapping[str, Callable[[Sizes, int], dict[str, int]]] = {
+    "proportional": proportional,
+    "round-robin": round_robin,
+}
+"""The orders that the setting `interleave` knows: how many rows of each stream are among the first so many of all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """Streams interleaved in proportion to their sizes, `batch_rows` rows per batch over all of them.
+    """Streams interleaved in one of ORDERS, `batch_rows` rows per batch over all of them.
 
-    Batch b ends at row ⌊Nᵢ · min((b+1) · batch_rows, N) / N⌋ of stream i, with N = ΣNᵢ: each row in exactly one batch,
-    a batch off by less than one row per stream. Without any rows there is still one batch, so that there is an answer.
+    Batch b ends where the first min((b+1) · batch_rows, N) of all N rows do: each row is in exactly one batch, and in
+    proportion a batch is off by less than one row per stream. Without any rows there is still one batch, so that there
+    is an answer.
     """
 
-    sizes: Mapping[str, int]
+    sizes: Sizes
     batch_rows: int
+    order: str = "proportional"
     total: int = field(init=False)
 
     def __post_init__(self) -> None:
-        assert self.batch_rows >= 1 and all(n >= 0 for n in self.sizes.values())
+        assert self.batch_rows >= 1 and all(n >= 0 for n in self.sizes.values()) and self.order in ORDERS
         object.__setattr__(self, "total", sum(self.sizes.values()))
 
     @property
@@ -29,8 +66,9 @@ class Replay:
 
     def ranges(self, batch: int) -> dict[str, tuple[int, int]]:
         """First and end row of each stream in a batch; empty ranges after the last batch."""
-        return {name: (self._end(size, batch), self._end(size, batch + 1)) for name, size in self.sizes.items()}
+        starts, ends = self._ends(batch), self._ends(batch + 1)
+        return {name: (starts[name], ends[name]) for name in self.sizes}
 
-    def _end(self, size: int, batches: int) -> int:
-        """How many rows of a stream of `size` rows the first batches hold."""
-        return size * min(batches * self.batch_rows, self.total) // self.total if self.total else 0
+    def _ends(self, batches: int) -> dict[str, int]:
+        """How many rows of each stream the first batches hold."""
+        return ORDERS[self.order](self.sizes, min(batches * self.batch_rows, self.total))
