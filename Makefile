@@ -2,10 +2,10 @@
 BIN := .venv/bin
 STAMP := .venv/installed
 
-.PHONY: help setup demo check test fuzz plans bench table clean
+.PHONY: help setup demo check test cluster fuzz plans bench table clean
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(STAMP)  ## Java, .venv and everything in it; quick when nothing changed
 	@tools/java.sh
@@ -19,8 +19,11 @@ demo: setup  ## a small stream, its query and its fresh answer
 check: setup  ## ruff, mypy and the import contracts
 	$(BIN)/ruff check && $(BIN)/ruff format --check && $(BIN)/mypy && $(BIN)/lint-imports
 
-test: setup  ## every test
+test: setup  ## every test but those of `make cluster`
 	$(BIN)/python -m pytest
+
+cluster: setup  ## the tests on a standalone cluster, whose masters, workers and drivers are killed
+	$(BIN)/python -m pytest -m "" tests/cluster
 
 N ?= 1000
 fuzz: setup  ## random queries on random streams, N of them for each executor, a tenth of it on Spark: make fuzz N=10000

@@ -1,0 +1,20 @@
+"""A standalone cluster of two workers, shared by the tests that do not kill what others need."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.standalone import Standalone
+
+
+@pytest.fixture(scope="session")
+def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
+    with Standalone(tmp_path_factory.mktemp("standalone")) as running:
+        yield running
+
+
+@pytest.fixture
+def fresh_standalone(tmp_path: Path) -> Iterator[Standalone]:
+    with Standalone(tmp_path / "standalone") as running:
+        yield running

@@ -1,0 +1,57 @@
+"""Queries for a cluster, over streams with deletes, and what their runs have printed."""
+
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+ONE_STAGE = """
+CREATE STREAM r (k INT NOT NULL, a INT, x DECIMAL(8,2)) USING csv OPTIONS (path 'r.csv', op '__op', header 'true');
+CREATE STREAM s (k INT NOT NULL, b VARCHAR) USING csv OPTIONS (path 's.csv');
+SELECT b, COUNT(*) AS n, SUM(x * a) AS total FROM r JOIN s ON r.k = s.k GROUP BY b;
+"""
+BATCHES = 40
+
+
+def write(folder: Path, script: str = ONE_STAGE, seed: int = 7) -> Path:
+    """A script and its two streams in 40 batches: joins over few keys, groups that change again and again, deletes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    draw = random.Random(seed)
+    rows = [(draw.randrange(40), draw.randrange(9), f"{draw.randrange(10**5) / 100:.2f}") for _ in range(1200)]
+    gone = [("-", *row) for row in draw.sample(rows[:600], 300)]
+    changes = [("+", *row) for row in rows] + gone
+    (folder / "r.csv").write_text("__op,k,a,x\n" + "".join(",".join(map(str, c)) + "\n" for c in changes))
+    (folder / "s.csv").write_text("".join(f"{draw.randrange(40)},name {draw.randrange(12)}\n" for _ in range(500)))
+    path = folder / "q.sql"
+    path.write_text(script)
+    return path
+
+
+def command(script: Path, out: Path, *more: str) -> list[str]:
+    size = ["--batch-rows", "50", "--mode", "changes", "--out", str(out), "--format", "csv"]
+    return [sys.executable, "-m", "squallpy.terminal", "run", str(script), *size, *more]
+
+
+def on(master: str, script: Path, out: Path, *more: str) -> subprocess.Popen[str]:
+    """The run of a script on a cluster, in a session of its own."""
+    return subprocess.Popen(
+        command(script, out, "--master", master, *more),
+        env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1"},
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def printed(out: Path) -> list[str]:
+    """Every change of every batch."""
+    return [f"{file.name}: {line}" for file in sorted(out.iterdir()) for line in sorted(file.read_text().splitlines())]
+
+
+def undisturbed(script: Path) -> list[str]:
+    """What the script prints in process."""
+    out = script.parent / "calm"
+    subprocess.run(command(script, out, "--backend", "local"), check=True, timeout=60)
+    assert len(list(out.iterdir())) == BATCHES
+    return printed(out)
