@@ -62,8 +62,11 @@ SETTINGS = {
     "spark.ui.retainedStages": "16",
     "spark.ui.retainedTasks": "256",
     "spark.sql.ui.retainedExecutions": "4",
-    # A micro-batch cannot wait 3 s for the perfect host
-    "spark.locality.wait": "0s",
+    # A partition would rather wait for the host of its state than be rebuilt on another. There, any executor will do;
+    # and only its state counts, not from where most of its rows come (see placement.py)
+    "spark.locality.wait": "3s",
+    "spark.locality.wait.process": "0s",
+    "spark.shuffle.reduceLocality.enabled": "false",
     "spark.task.maxFailures": str(ATTEMPTS),
 }
 

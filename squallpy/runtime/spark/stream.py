@@ -22,6 +22,7 @@ from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from squallpy.runtime.spark.placement import Placement
 from squallpy.runtime.spark.tasks import (
     OUTPUT,
     ROW,
@@ -120,6 +121,7 @@ class _Loop:
         self.session, self.job, self.on_batch, self.stop = session, job, on_batch, stop
         packed = session.sparkContext.broadcast(cloudpickle.dumps((job.feed, job.apply)))  # type: ignore[no-untyped-call]
         self.shipment = Shipment(uuid.uuid4().hex, packed)
+        self.placement = Placement(session, job.partitions)
         self.ended = threading.Event()
         self.error: BaseException | None = None
         self.last = -1
@@ -162,11 +164,12 @@ class _Loop:
 
     def _run(self, clock: DataFrame, batch: int) -> None:
         start = perf_counter()
+        self.placement.look()
         partitions, last = self.job.partitions, self.job.stages - 1
         sent = clock.mapInArrow(FeedStage(self.shipment, batch, partitions), ROW)
         for stage in range(last):
             between = BetweenStage(self.shipment, batch, stage, partitions)
-            sent = sent.repartitionById(partitions, "target").mapInArrow(between, ROW)
+            sent = self._exchanged(sent).mapInArrow(between, ROW)
         outputs, note = self._read(sent) if last < 0 else self._applied(sent, batch, last)
         end = perf_counter()
         times = BatchTimes(
@@ -183,14 +186,17 @@ class _Loop:
 
     def _applied(self, sent: DataFrame, batch: int, stage: int) -> tuple[list[bytes], Note]:
         """The outputs of the last stage by partition, and how long stages took."""
-        partitions = self.job.partitions
-        done = sent.repartitionById(partitions, "target").mapInArrow(LastStage(self.shipment, batch, stage), OUTPUT)
+        done = self._exchanged(sent).mapInArrow(LastStage(self.shipment, batch, stage), OUTPUT)
         rows = sorted(done.collect(), key=lambda row: row.partition)
         for row in rows:
             if row.failed:
                 raise pickle.loads(row.payload)
-        assert [row.partition for row in rows] == list(range(partitions))
+        assert [row.partition for row in rows] == list(range(self.job.partitions))
         return [bytes(row.payload) for row in rows], Note(max(r.feed for r in rows), max(r.apply for r in rows))
+
+    def _exchanged(self, sent: DataFrame) -> DataFrame:
+        """What is sent, each row at its target, and that where its state is."""
+        return self.placement.anchored(sent.repartitionById(self.job.partitions, "target"))
 
     def _read(self, sent: DataFrame) -> tuple[list[bytes], Note]:
         """The same where nothing is applied: what readers have found."""
