@@ -1,6 +1,7 @@
 """`squall`: the commands and their options. What does the work is imported when a command runs."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -28,8 +29,53 @@ def squall(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
+_RUNNING = (
+    click.argument("script", metavar="QUERY.sql", type=click.Path(path_type=Path)),
+    click.option("--master", default="local[2]", show_default=True, help="Spark's master."),
+    click.option(
+        "--batch-rows",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Tuples per micro-batch over all streams, in the order of setting interleave.  "
+        "[default: setting batch_rows]",
+    ),
+    click.option(
+        "--mode",
+        type=click.Choice(["final", "changes", "live"]),
+        help="The final result, every change, or a live table.  [default: live on a terminal, else final]",
+    ),
+    click.option(
+        "--format",
+        type=click.Choice(["table", "csv", "json", "parquet"]),
+        help="Of stdout or --out.  [default: table on a terminal, else csv; --out: by suffix]",
+    ),
+    click.option(
+        "--out",
+        type=click.Path(path_type=Path),
+        metavar="PATH",
+        help="Write a file (final) or a folder of files (changes), exactly once; stdout stays empty.",
+    ),
+    click.option(
+        "--checkpoint",
+        type=click.Path(path_type=Path),
+        metavar="DIR",
+        help="Keep state here; go on from it if it holds this query.",
+    ),
+    click.option("--metrics", type=click.Path(path_type=Path), metavar="FILE", help="One JSON line per batch."),
+    click.option(
+        "--set", "settings", multiple=True, metavar="K=V", help="An engine setting; squall options lists them."
+    ),
+)
+
+
+def _running(command: Callable[..., object]) -> Callable[..., object]:
+    """The options that every way to run a script takes."""
+    for option in reversed(_RUNNING):
+        command = option(command)
+    return command
+
+
 @squall.command(short_help="Run the queries of a script over its streams.")
-@click.argument("script", metavar="QUERY.sql", type=click.Path(path_type=Path))
 @click.option(
     "--backend",
     type=click.Choice(["spark", "local"]),
@@ -37,37 +83,7 @@ def squall(context: click.Context) -> None:
     show_default=True,
     help="Spark, or this process: same plan, same answer.",
 )
-@click.option("--master", default="local[2]", show_default=True, help="Spark's master.")
-@click.option(
-    "--batch-rows",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Tuples per micro-batch over all streams, in the order of setting interleave.  [default: setting batch_rows]",
-)
-@click.option(
-    "--mode",
-    type=click.Choice(["final", "changes", "live"]),
-    help="The final result, every change, or a live table.  [default: live on a terminal, else final]",
-)
-@click.option(
-    "--format",
-    type=click.Choice(["table", "csv", "json", "parquet"]),
-    help="Of stdout or --out.  [default: table on a terminal, else csv; --out: by suffix]",
-)
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    metavar="PATH",
-    help="Write a file (final) or a folder of files (changes), exactly once; stdout stays empty.",
-)
-@click.option(
-    "--checkpoint",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Keep state here; go on from it if it holds this query.",
-)
-@click.option("--metrics", type=click.Path(path_type=Path), metavar="FILE", help="One JSON line per batch.")
-@click.option("--set", "settings", multiple=True, metavar="K=V", help="An engine setting; squall options lists them.")
+@_running
 def run(**options: object) -> None:
     """Run the queries of a script over its streams, each until its input ends.
 
@@ -76,6 +92,33 @@ def run(**options: object) -> None:
     from squallpy.terminal.run import RunRequest, run_script
 
     run_script(RunRequest(**options))  # type: ignore[arg-type]
+
+
+@squall.command(short_help="Run a script by way of spark-submit.", options_metavar="[OPTIONS]")
+@_running
+@click.argument("given", metavar="[-- OPTIONS OF SPARK-SUBMIT]", nargs=-1)
+@click.option(
+    "--deploy-mode",
+    type=click.Choice(["client", "cluster"]),
+    default="client",
+    show_default=True,
+    help="Where the driver is: here, or in the cluster (YARN, Kubernetes).",
+)
+@click.option("--print", "shown", is_flag=True, help="Show the line of spark-submit, and do not run it.")
+@click.pass_context
+def submit(context: click.Context, /, given: tuple[str, ...], deploy_mode: str, shown: bool, **options: object) -> None:
+    """Run the queries of a script by way of spark-submit, on a cluster as it is set up there.
+
+    What comes after -- is for spark-submit: --conf, --queue, --archives …
+    """
+    from squallpy.terminal.run import RunRequest
+    from squallpy.terminal.submit import line_of, run_line
+
+    line = line_of(RunRequest(**options), deploy_mode, given)  # type: ignore[arg-type]
+    if shown:
+        click.echo(line)
+    else:
+        context.exit(run_line(line))
 
 
 @squall.command(short_help="Show the queries of a script at a stage.")

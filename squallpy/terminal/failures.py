@@ -23,7 +23,7 @@ class Interrupted(BaseException):
 def guarded(work: Callable[[], object]) -> int:
     """Do the work; the exit status, with what went wrong said on stderr."""
     try:
-        work()
+        ended = work()
         sys.stdout.flush()
     except SquallError as error:
         return _tell(error)
@@ -38,7 +38,7 @@ def guarded(work: Callable[[], object]) -> int:
         return BROKEN_PIPE
     except Exception as error:
         return _internal(error)
-    return OK
+    return ended if isinstance(ended, int) else OK  # NB: click gives out the status of an Exit that it has caught
 
 
 def _tell(error: SquallError) -> int:

@@ -2,10 +2,12 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from squallpy.runtime.spark.cluster import settings_for, with_attempts
+from squallpy.runtime.spark.cluster import settings_for
+from squallpy.runtime.spark.masters import with_attempts
 
 
 @pytest.mark.parametrize(
@@ -33,8 +35,12 @@ def test_the_users_settings_win():
 
 def test_a_cluster_keeps_its_own_hosts_and_paths():
     settings = settings_for("spark://host:7077", {})
-    assert not {"spark.driver.host", "spark.executorEnv.PYTHONPATH"} & set(settings)
-    assert not {"spark.master", "spark.driver.extraJavaOptions"} & set(settings_for(None, {}))
+    assert "spark.driver.host" not in settings
+    archive, name = settings["spark.archives"].split("#")
+    assert Path(archive).exists() and settings["spark.executorEnv.PYTHONPATH"] == name
+    own = {"spark.archives": "env.tar.gz#env"}
+    assert settings_for("yarn", own).items() >= own.items()
+    assert "spark.executorEnv.PYTHONPATH" not in settings_for("yarn", own)
 
 
 @pytest.mark.spark

@@ -1,11 +1,13 @@
 """How kernels are compiled: entry points once, ahead of the first row; what they call is inlined into them.
 
 numba's cache notices a change of a kernel's own file. Kernels inline from each other's, so here it notices a change
-of any of them.
+of any of them; by what is in the files and not by when they were written, so that a copy of the package on another
+host is ready, too.
 """
 
 from collections.abc import Callable
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
@@ -32,10 +34,12 @@ class Vector(Protocol):
 
 
 @cache
-def _stamp() -> tuple[tuple[str, float, int], ...]:
-    """What tells one state of all the kernels' files from another."""
-    files = sorted(Path(__file__).parent.glob("*.py"))
-    return tuple((file.name, file.stat().st_mtime, file.stat().st_size) for file in files)
+def _stamp(file: Path) -> bytes:
+    """What tells one state of a kernel's file, and of all the kernels' files, from another."""
+    digest = sha256()
+    for source in (*sorted(Path(__file__).parent.glob("*.py")), file):
+        digest.update(source.read_bytes())
+    return digest.digest()
 
 
 def kernel(signature: str) -> Callable[[_Function], _Function]:
@@ -45,7 +49,7 @@ def kernel(signature: str) -> Callable[[_Function], _Function]:
         compiled: Any = njit(nogil=True)(function)
         compiled.enable_caching()
         index = compiled._cache._cache_file
-        index._source_stamp = (index._source_stamp, _stamp())
+        index._source_stamp = _stamp(Path(function.__code__.co_filename))
         compiled.compile(signature)
         compiled.disable_compile()
         return cast(_Function, compiled)

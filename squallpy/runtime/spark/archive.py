@@ -7,7 +7,6 @@ one, in the user's cache folder. Java checks that it fits the jars and goes on w
 missing, stale or deleted at any time.
 """
 
-import os
 import sys
 import tempfile
 from hashlib import sha256
@@ -16,18 +15,15 @@ from pathlib import Path
 import pyspark
 
 from squallpy.runtime.spark.java import Java, find_java
+from squallpy.runtime.spark.package import kept_folder
 
 _PATIENCE = 120  # seconds for Java to write it
 
 
 def archive_of(java: Java) -> Path:
     """Where the archive for this Java and this installation of Spark lies, or would."""
-    if sys.prefix != sys.base_prefix:
-        folder = Path(sys.prefix) / "share"
-    else:
-        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
     installed = sha256(f"{java.home} {Path(pyspark.__file__).parent}".encode()).hexdigest()[:12]
-    return folder / "squallpy" / f"spark-{pyspark.__version__}-java-{java.version}-{installed}.jsa"
+    return kept_folder() / f"spark-{pyspark.__version__}-java-{java.version}-{installed}.jsa"
 
 
 def reading_options(java: Java) -> str:

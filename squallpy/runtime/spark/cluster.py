@@ -27,9 +27,11 @@ from pyspark.sql import SparkSession
 import squallpy
 from squallpy.base.errors import SquallError
 from squallpy.runtime.spark.archive import reading_options
+from squallpy.runtime.spark.gateway import is_submitted, submitted_gateway
 from squallpy.runtime.spark.java import Java, find_java
+from squallpy.runtime.spark.masters import ATTEMPTS, look_for, with_attempts
+from squallpy.runtime.spark.package import UNPACKED, packed
 
-ATTEMPTS = 4  # of a task, before its batch fails: as on a real cluster
 _PATIENCE = 10  # seconds for a JVM to end by itself
 
 # Measured on 2 cores, two Python stages per batch: 0.29 s with Spark's defaults (and our daemon), 0.06 s with these.
@@ -98,10 +100,10 @@ class Cluster:
         """Ends the session, its JVM (killed after `patience` seconds) and its Python workers. Safe to call again."""
         with _sigint_untouched(), suppress(Exception):  # NB: a JVM that is gone cannot say goodbye
             self.session.stop()
-        with suppress(Exception):
-            self._gateway.shutdown()
-        _forget_gateway()
         if self._process:
+            with suppress(Exception):
+                self._gateway.shutdown()
+            _forget_gateway()
             _end(self._process, patience)
         if self._room:
             self._room.cleanup()
@@ -119,14 +121,16 @@ def start(master: str = "local[2]", settings: Mapping[str, str] | None = None, v
     Under spark-submit the JVM is there already, and its master and Java options stand. SQ8001 without a fit Java,
     SQ8002 if Spark does not start.
     """
-    if "PYSPARK_GATEWAY_PORT" in os.environ:
-        gateway, process, room, log = _launch(None, None), None, None, None
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if is_submitted():
+        gateway, process, log = submitted_gateway(), None, None
         conf = SparkConf(_jvm=gateway.jvm)
-        for key, value in settings_for(None, {}).items():
-            conf.setIfMissing(key, value)
-        conf.setAll(list((settings or {}).items()))
+        master = conf.get("spark.master") or master
+        look_for(master)
+        conf.setAll(list(settings_for(master, dict(conf.getAll()) | dict(settings or {})).items()))
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        room = _room()
     else:
+        look_for(master)
         java, room = find_java(), _room()
         conf = SparkConf(loadDefaults=False).setAll(list(settings_for(master, settings or {}, java).items()))
         os.environ["JAVA_HOME"] = str(java.home)
@@ -157,36 +161,29 @@ def start(master: str = "local[2]", settings: Mapping[str, str] | None = None, v
     return Cluster(session, log, process, gateway, room)
 
 
-def settings_for(master: str | None, extra: Mapping[str, str], java: Java | None = None) -> dict[str, str]:
-    """All Spark settings for a master (None: as spark-submit has it), `extra` last.
+def settings_for(master: str, extra: Mapping[str, str], java: Java | None = None) -> dict[str, str]:
+    """All Spark settings for a master, `extra` last.
 
     settings_for("local[2]", {})["spark.master"]   →  "local[2,4]"
     """
-    settings = dict(SETTINGS)
+    settings = SETTINGS | {"spark.master": with_attempts(master), "spark.executor.extraJavaOptions": _SMALL_JVM}
+    if master.startswith("local"):
+        settings |= LOCAL_SETTINGS
+        # Workers find the squallpy that runs here, however it got onto this interpreter's path
+        paths = [str(Path(squallpy.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+        settings["spark.executorEnv.PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
+    elif "spark.archives" not in extra:
+        settings |= {"spark.archives": f"{packed()}#{UNPACKED}", "spark.executorEnv.PYTHONPATH": UNPACKED}
+    options, key = java_options(master, java), "spark.driver.extraJavaOptions"
+    return {**settings, **extra, key: f"{options} {extra[key]}" if key in extra else options}
+
+
+def java_options(master: str, java: Java | None) -> str:
+    """Of the driver's JVM: what it logs, and where it also does the work, how it starts soon."""
     options = f"-Dlog4j2.configurationFile={(Path(__file__).parent / 'log4j2.properties').as_uri()}"
-    if master is not None:
-        settings["spark.master"] = with_attempts(master)
-        settings["spark.executor.extraJavaOptions"] = _SMALL_JVM
-        if master.startswith("local"):
-            settings |= LOCAL_SETTINGS
-            options = f"{options} {_SMALL_JVM} {reading_options(java) if java else ''}".rstrip()
-            # Workers find the squallpy that runs here, however it got onto this interpreter's path
-            paths = [str(Path(squallpy.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
-            settings["spark.executorEnv.PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
-    settings |= extra
-    if master is not None:
-        key = "spark.driver.extraJavaOptions"
-        settings[key] = f"{options} {extra[key]}" if key in extra else options
-    return settings
-
-
-def with_attempts(master: str) -> str:
-    """`local[2]` → `local[2,4]`: without the second number Spark never retries a task of a local master."""
-    if master == "local":
-        return f"local[1,{ATTEMPTS}]"
-    if master.startswith("local[") and master.endswith("]") and "," not in master:
-        return f"{master[:-1]},{ATTEMPTS}]"
-    return master
+    if master.startswith("local"):
+        options = f"{options} {_SMALL_JVM} {reading_options(java) if java else ''}".rstrip()
+    return options
 
 
 def _launch(conf: SparkConf | None, out: Any) -> Any:

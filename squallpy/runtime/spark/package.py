@@ -1,0 +1,53 @@
+"""The package as an archive that executors unpack: what stands here, its grammars and compiled kernels included.
+
+    spark-submit --archives squallpy-0.1.0-3f….zip#squallpy-0.1.0 --conf spark.executorEnv.PYTHONPATH=squallpy-0.1.0 …
+
+An archive and no --py-files: those reach a worker only after the process that it is forked from, which is ours, and
+numba keeps no compiled kernel (40 s of work) in a zip. On a processor of another kind kernels are compiled again.
+"""
+
+import os
+import sys
+import zipfile
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+
+import squallpy
+from squallpy import __version__
+from squallpy.frontend.grammars import grammar_path
+
+UNPACKED = f"squallpy-{__version__}"  # in the folder in which an executor runs
+_KINDS = (".py", ".lark", ".properties", ".nbi", ".nbc")
+
+
+def kept_folder() -> Path:
+    """Where what can be made again is kept: in the virtual environment, and outside of one in the user's cache."""
+    if sys.prefix != sys.base_prefix:
+        return Path(sys.prefix) / "share" / "squallpy"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "squallpy"
+
+
+def packed(folder: Path | None = None) -> Path:
+    """The archive, made unless it is there: its name tells its contents."""
+    folder, contents, digest = folder or kept_folder(), list(_contents()), sha256()
+    for name, data in contents:
+        digest.update(f"{name} {len(data)} ".encode() + data)
+    path = folder / f"{UNPACKED}-{digest.hexdigest()[:12]}.zip"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        draft = path.with_suffix(f".{os.getpid()}")
+        with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, data in contents:
+                archive.writestr(name, data)
+        draft.replace(path)
+    return path
+
+
+def _contents() -> Iterator[tuple[str, bytes]]:
+    root, grammar = Path(squallpy.__file__).parent, grammar_path("script").parent
+    for file in sorted(path for path in root.rglob("*") if path.suffix in _KINDS):
+        yield f"squallpy/{file.relative_to(root)}", file.read_bytes()
+    if not grammar.is_relative_to(root):  # in a repository it stands beside the package
+        for file in sorted(grammar.glob("*.lark")):
+            yield f"squallpy/grammar/{file.name}", file.read_bytes()

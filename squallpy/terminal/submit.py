@@ -1,0 +1,49 @@
+"""`squall submit`: a run by way of spark-submit, whose status and talk are its own."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
+
+from squallpy.base.errors import SquallError
+from squallpy.base.settings import parse
+from squallpy.frontend.text import read_script
+from squallpy.runtime.spark.submit import Line, submit_line
+from squallpy.session import Session
+from squallpy.terminal.run import RunRequest, choose
+
+_SAID_ELSEWHERE = {"script", "backend", "master"}  # in the line
+
+
+def line_of(request: RunRequest, deploy_mode: str, given: Sequence[str]) -> Line:
+    """The line, after a look at what can be seen before Spark is up."""
+    settings = parse(request.settings)
+    choose(request, terminal=False)
+    if deploy_mode == "client":
+        _ = Session(request.script, settings).script
+    else:  # its files may be there and not here
+        read_script(request.script)
+    if given and not given[0].startswith("-"):
+        raise SquallError("SQ7004", f'unexpected argument "{given[0]}"', hint="options of spark-submit come after --")
+    return submit_line(request.script, tuple(_options(request)), request.master, deploy_mode, given)
+
+
+def run_line(line: Line) -> int:
+    """Its exit status. Ctrl-C is left to the query, which ends after its batch; the JVM does not hear it, nor do we."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        return subprocess.run(line.command, env=os.environ | dict(line.environment), check=False).returncode
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _options(request: RunRequest) -> Iterator[str]:
+    """The options as they were given."""
+    for field in fields(request):
+        value = getattr(request, field.name)
+        if field.name == "settings":
+            for setting in value:
+                yield from ("--set", setting)
+        elif field.name not in _SAID_ELSEWHERE and value is not None:
+            yield from (f"--{field.name.replace('_', '-')}", str(value))
