@@ -43,9 +43,11 @@ class Printer:
         self._times = None if finish.times is None else compiled(finish.times)
         self._items = [(compiled(e), e.type) for _, e in finish.items]
         self._order = [(compiled(e), e.type, down, nulls) for e, down, nulls in finish.order]
+        self._by_keys = [(compiled(key), key.type, False, False) for key in pool.keys]
         measures = {m.column.id for m in finish.measures}
         self._measured = {i for i, (_, e) in enumerate(finish.items) if any(c.id in measures for c in columns(e))}
         self.schema = pa.schema([(name, arrow_type(e.type)) for name, e in finish.items])
+        self.in_key_order = _in_key_order(finish, pool)
 
     def frame(self, keys: Words, words: Words, names: Dictionary) -> Groups:
         """Key columns and measures."""
@@ -95,8 +97,12 @@ class Printer:
         """Rows that went, and that came: how often each group was printed, and is, which stands in the first half of a
         frame as it was, and in the second as it is. What depends on keys alone is looked at where it is printed."""
         items = list(enumerate(self._items))
-        measured = {i: full(f(frame), type, frame.rows) for i, (f, type) in items if i in self._measured}
-        same = reduce(np.logical_and, (_alike(vec, len(gone)) for vec in measured.values()), np.ones(len(gone), bool))
+        measured: dict[int, Vec] = {}
+        same = np.ones(len(gone), bool)
+        for i, (f, type) in items:
+            if i in self._measured and same.any():
+                measured[i] = full(f(frame), type, frame.rows)
+                same &= _alike(measured[i], len(gone))
         kept = np.where(same, np.minimum(gone, come), 0)
         rows = np.repeat(np.arange(frame.rows), np.concatenate([gone - kept, come - kept]))
         some = frame.pick(rows)
@@ -110,33 +116,44 @@ class Printer:
         columns = [to_arrow(vec, type, len(vec.values)) for vec, (_, type) in zip(items, self._items, strict=True)]
         return pa.Table.from_arrays(columns, schema=self.schema)
 
-    def not_after_last(self, frame: Frame) -> Any:
-        """Rows that may sort before the last or with it, by the first ORDER BY key alone: a filter before the sort."""
-        everyone = np.ones(frame.rows, bool)
-        if not self._order:
-            return everyone
-        function, type, down, _ = self._order[0]
-        values, valid = full(function(frame), type, frame.rows)
-        if not (type.is_exact or type.is_temporal) or (valid is not None and not valid[-1]):
-            return everyone
-        near = np.asarray(values >= values[-1] if down else values <= values[-1], bool)
-        return near if valid is None else near | ~valid
+    def not_after_last(self, frame: Groups) -> Any:
+        """Rows that sort before the last by ORDER BY, or with it: a filter before the sort."""
+        near, tied = np.zeros(frame.rows, bool), np.arange(frame.rows)
+        for function, type, down, nulls_first in self._order:
+            some = frame if len(tied) == frame.rows else frame.pick(tied)
+            still = np.ones(len(tied), bool)
+            for rank in _ranks(full(function(some), type, some.rows), type, down, nulls_first, _from_last):
+                near[tied[still & (rank < rank[-1])]] = True
+                still &= rank == rank[-1]
+            tied = tied[still]
+            if len(tied) == 1:
+                break
+        near[tied] = True
+        return near
 
     def order(self, frame: Groups, rows: Words) -> Any:
-        """A permutation of `rows` by ORDER BY, then by their keys, so that equal rows have one order too; stable."""
-        ranks: list[Any] = []
-        for function, type, down, nulls_first in self._order:
-            ranks += _ranks(take(full(function(frame), type, frame.rows), rows), type, down, nulls_first)
-        order = _sorted(ranks, len(rows))
-        groups = frame.keys[rows[order]]
-        apart = (groups[1:] == groups[:-1]).all(axis=1)  # of a group with itself, the keys have nothing to say
-        for rank in ranks:
-            apart |= rank[order[1:]] != rank[order[:-1]]
-        if apart.all():
-            return order
-        for key in self._keys:
-            ranks += _ranks(take(full(frame[key.id], key.type, frame.rows), rows), key.type)
-        return _sorted(ranks, len(rows))
+        """A permutation of `rows` by ORDER BY, then by their keys, so that equal rows have one order too; stable.
+
+        A column is computed for rows that those before it leave equal; of a group with itself it has nothing to say.
+        """
+        order, tied = np.arange(len(rows)), np.arange(len(rows))
+        label = np.zeros(len(rows), np.int64)  # what is equal so far
+        for function, type, down, nulls_first in (*self._order, *self._by_keys):
+            if len(tied) < 2:
+                break
+            chosen = rows[order[tied]]
+            some = frame.pick(chosen) if len(chosen) < frame.rows else frame
+            vec = full(function(some), type, some.rows)
+            ranks = _ranks(vec if some is not frame else take(vec, chosen), type, down, nulls_first)
+            moved = np.lexsort([*ranks[::-1], label])
+            order[tied] = order[tied][moved]
+            groups, (label, *ranks) = frame.keys[chosen[moved]], (rank[moved] for rank in (label, *ranks))
+            apart = reduce(np.logical_or, (rank[1:] != rank[:-1] for rank in (label, *ranks)))
+            label = np.append(0, np.cumsum(apart))
+            going = np.zeros(len(label), bool)
+            going[label[1:][~apart & (groups[1:] != groups[:-1]).any(axis=1)]] = True
+            tied, label = tied[going[label]], label[going[label]]
+        return order
 
     def _sum(self, terms: _Terms, words: Words) -> Any:
         """Σ coefficient · lane."""
@@ -165,17 +182,34 @@ class Printer:
         return Vec(_fitted(value, measure.column, self._view), valid)
 
 
-def _sorted(ranks: list[Any], rows: int) -> Any:
-    """A permutation by the first rank, then the next ones; stable."""
-    return np.lexsort(ranks[::-1]) if ranks else np.arange(rows)
+def _in_key_order(finish: Finish, pool: PoolPlan) -> bool:
+    """Does the order of groups follow from their keys, whatever their payloads are?"""
+    left, measures = {key.id for key in pool.keys}, {m.column.id for m in finish.measures}
+    for expr, _, _ in finish.order:
+        if left and any(c.id in measures for c in columns(expr)):
+            return False
+        if isinstance(expr, Column):
+            left.discard(expr.id)
+    return True
 
 
-def _ranks(vec: Vec, type: Type, down: bool = False, nulls_first: bool = False) -> list[Any]:
+def _ranks(
+    vec: Vec, type: Type, down: bool, nulls_first: bool, ordered: Callable[[Vec, Type], Any] = ordinals
+) -> list[Any]:
     """What to sort by, first things first."""
-    rank = ~ordinals(vec, type) if down else ordinals(vec, type)
+    rank = ~ordered(vec, type) if down else ordered(vec, type)
     if vec.valid is None:
         return [rank]
     return [vec.valid if nulls_first else ~vec.valid, np.where(vec.valid, rank, 0)]
+
+
+def _from_last(vec: Vec, type: Type) -> Any:
+    """As `ordinals`, but only good for comparing with the last value: texts need not be sorted for that."""
+    if type.kind is not Kind.VARCHAR:
+        return ordinals(vec, type)
+    last = vec.values[-1]
+    more, less = (np.asarray(pc.fill_null(f(vec.values, last), False)) for f in (pc.greater, pc.less))
+    return more.astype(np.int64) - less
 
 
 def _alike(vec: Vec, half: int) -> Any:

@@ -100,6 +100,15 @@ class Result:
 
     def _moves(self, old: Head | None, new: Head, names: Dictionary) -> Changes:
         """From the first groups as they were to the first groups as they are."""
+        keys, words, times = self._beside(old, new)
+        moved = np.flatnonzero((words[0] != words[1]).any(axis=1) | (times[0] != times[1]))
+        frame = self._printer.frame(np.tile(keys[moved], (2, 1)), np.concatenate(words[:, moved]), names)
+        return Changes(*self._printer.changes(frame, times[0, moved], times[1, moved]))
+
+    def _beside(self, old: Head | None, new: Head) -> tuple[Words, Words, Words]:
+        """The groups of both, each once; payloads and how often they are printed, as they were and as they are."""
+        if old and np.array_equal(old.keys, new.keys):
+            return new.keys, np.stack([old.words, new.words]), np.stack([old.times, new.times])
         heads = [(half, head) for half, head in enumerate((old, new)) if head]
         self._groups.clear()
         for _, head in heads:
@@ -110,6 +119,4 @@ class Result:
         for half, head in heads:
             at = self._groups.probe(head.keys)
             words[half, at], times[half, at] = head.words, head.times
-        moved = np.flatnonzero((words[0] != words[1]).any(axis=1) | (times[0] != times[1]))
-        frame = self._printer.frame(np.tile(keys[moved], (2, 1)), np.concatenate(words[:, moved]), names)
-        return Changes(*self._printer.changes(frame, times[0, moved], times[1, moved]))
+        return keys, words, times

@@ -61,15 +61,18 @@ class TopK:
             self._sort_all(store)
         else:
             known = self._known.probe(changed) >= 0
-            near = known | self._near(store, changed)
-            if near.any():
-                self._sort_known(store, np.concatenate([self._known.keys, changed[near & ~known]]))
+            others = np.ascontiguousarray(changed[~known])
+            others = others[self._near(store, others)]
+            if len(others):
+                self._sort_known(store, np.concatenate([self._known.keys, others]))
+            elif known.any():
+                self._sort_known(store, self._known.keys, sorted=self._printer.in_key_order)
         assert self._head is not None
         return self._head
 
     def _near(self, store: Store, keys: Words) -> Any:
         """Which groups may sort before the bar."""
-        if self._bar is None:
+        if self._bar is None or not len(keys):
             return np.ones(len(keys), bool)
         keys, words = self._barred(keys, store[self._pool].get(keys))
         return self._printer.not_after_last(self._printer.frame(keys, words, store.dictionary))[:-1]
@@ -80,7 +83,8 @@ class TopK:
             return keys, words
         return np.concatenate([keys, self._bar[0]]), np.concatenate([words, self._bar[1]])
 
-    def _sort_known(self, store: Store, keys: Words) -> None:
+    def _sort_known(self, store: Store, keys: Words, sorted: bool = False) -> None:
+        """Keep those of the known groups, and of others, that sort before the bar; perhaps they are sorted already."""
         pool = store[self._pool]
         keys, words = self._barred(keys, pool.get(keys))
         frame = self._printer.frame(keys, words, store.dictionary)
@@ -88,7 +92,7 @@ class TopK:
         if self._bar:
             times[-1] = 1
         rows = np.flatnonzero(times)
-        rows = rows[self._printer.order(frame, rows)]
+        rows = rows if sorted else rows[self._printer.order(frame, rows)]
         if self._bar:  # NB: the sort is stable and the bar comes last, so its own group, unchanged, stays before it
             rows = rows[: int(np.flatnonzero(rows == len(keys) - 1)[0])]
             if times[rows].sum() < self._wanted:
