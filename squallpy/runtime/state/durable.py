@@ -36,7 +36,7 @@ class Durable(Protocol):
     def delete(self, name: str) -> None: ...
 
 
-def open_durable(place: str, writer: str) -> Durable:
+def open_durable(place: str, writer: str = "") -> Durable:
     """The folder at a path or URI, for a writer of this name: it names drafts, so that one kill leaves one at most."""
     if "://" not in place:
         return LocalDurable(Path(place), writer)
@@ -67,9 +67,13 @@ class LocalDurable:
         path = self._root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_name(self._draft)
-        with draft.open("wb") as sink:
-            fill(sink)
-        draft.replace(path)
+        try:
+            with draft.open("wb") as sink:
+                fill(sink)
+            draft.replace(path)
+        except BaseException:  # a full disk has no room for what was not written whole
+            draft.unlink(missing_ok=True)
+            raise
 
     def append(self, name: str, parts: Iterable[bytes]) -> None:
         path = self._root / name

@@ -4,7 +4,7 @@
     list(journal.read(after=16))         →  [(17, [b"…", b"…"])]
 
 A record is a frame with a checksum, so a torn one, left by a writer that was killed, is no record. Segments have one
-writer each and may overlap (a batch retried on another host): the first record of a batch counts.
+writer each and may overlap (a batch retried on another host): the first whole record of a batch counts.
 """
 
 import struct
@@ -14,8 +14,9 @@ from typing import IO
 
 from squallpy.runtime.state.durable import Durable
 
-_FRAME = struct.Struct("<4sIqq")  # magic, checksum of the body, batch, bytes of the body
-_MAGIC = b"SQJ1"
+_FRAME = struct.Struct("<4sIqq")  # magic, checksum of all that follows, batch, bytes of the body
+_CHECKED = struct.Struct("<qq")
+_MAGIC = b"SQJ2"
 
 
 class Journal:
@@ -23,13 +24,16 @@ class Journal:
 
     def __init__(self, durable: Durable) -> None:
         self._durable = durable
+        self.damaged: list[str] = []
+        """Segments in which `read` has met a record that is not whole."""
 
     def append(self, segment: str, batch: int, messages: Sequence[bytes]) -> int:
         """Add a record to a segment, or as one where files cannot grow; returns its bytes."""
         lengths = struct.pack(f"<q{len(messages)}q", len(messages), *map(len, messages))
-        size, check = len(lengths), zlib.crc32(lengths)
+        size = len(lengths) + sum(map(len, messages))
+        check = zlib.crc32(lengths, zlib.crc32(_CHECKED.pack(batch, size)))
         for message in messages:
-            size, check = size + len(message), zlib.crc32(message, check)
+            check = zlib.crc32(message, check)
         parts = [_FRAME.pack(_MAGIC, check, batch, size) + lengths, *messages]
         if size <= 1 << 16:
             parts = [b"".join(parts)]
@@ -41,11 +45,15 @@ class Journal:
 
     def read(self, after: int) -> Iterator[tuple[int, list[bytes]]]:
         """The records of batches `after + 1`, `after + 2`, … as far as they go."""
+        self.damaged.clear()
         found: dict[int, list[tuple[str, int]]] = {}
         for name in self._durable.list("log"):
             with self._durable.open(f"log/{name}") as source:
-                for batch, at, _ in _frames(source):
-                    found.setdefault(batch, []).append((name, at))
+                for batch, at, size in _frames(source):
+                    if size < 0:
+                        self.damaged.append(f"log/{name}")
+                    else:
+                        found.setdefault(batch, []).append((name, at))
         while (messages := self._record(found.get(after + 1, []))) is not None:
             after += 1
             yield after, messages
@@ -55,10 +63,11 @@ class Journal:
         for name, at in places:
             with self._durable.open(f"log/{name}") as source:
                 source.seek(at)
-                _, check, _, size = _FRAME.unpack(source.read(_FRAME.size))
+                _, check, batch, size = _FRAME.unpack(source.read(_FRAME.size))
                 body = source.read(size)
-            if zlib.crc32(body) == check:
+            if zlib.crc32(body, zlib.crc32(_CHECKED.pack(batch, size))) == check:
                 return _messages(body)
+            self.damaged.append(f"log/{name}")
         return None
 
     def drop(self, upto: int) -> None:
@@ -71,16 +80,19 @@ class Journal:
 
 
 def _frames(source: IO[bytes]) -> Iterator[tuple[int, int, int]]:
-    """(batch, position, bytes of the body) of each complete frame of a segment, the bodies unread."""
+    """(batch, position, bytes of the body) of each complete frame of a segment, the bodies unread; (−1, position, −1)
+    for a rest that is none."""
     end = source.seek(0, 2)
     at = 0
     while at + _FRAME.size <= end:
         source.seek(at)
         magic, _, batch, size = _FRAME.unpack(source.read(_FRAME.size))
-        if magic != _MAGIC or at + _FRAME.size + size > end:
-            return
+        if magic != _MAGIC or size < 0 or at + _FRAME.size + size > end:
+            break
         yield batch, at, size
         at += _FRAME.size + size
+    if at < end:
+        yield -1, at, -1
 
 
 def _messages(body: bytes) -> list[bytes]:

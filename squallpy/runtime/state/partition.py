@@ -1,35 +1,44 @@
 """State partitions: the state of one partition of a query, kept exactly once through kills, retries and moves.
 
     local/      lock   HEAD   output   state.3/pool.orders.keys.0 …        this host's, lost without harm
-    durable/    identity   log/…   snapshot/17                         in the checkpoint, the truth
+    durable/    identity   log/…   snapshot/17  snapshot/12             in the checkpoint, the truth
 
     partition.apply(18, messages)    →  the output of batch 18, however often and wherever it is asked for
 
 A batch goes: mark dirty → log the messages → run → keep the output → HEAD = 18, clean → snapshot if it is time. Killed
 before the log has the batch, it never was; killed later, whoever comes next finds the mark (or no state at all, or
 state that is not where it should be) and rebuilds: newest snapshot, then the log through `run`, which is deterministic.
-Against a power cut the durable folder is as good as its file system.
+Against a power cut the durable folder is as good as its file system. All files there have checksums: a damaged snapshot
+is passed over for the one before, of which the log is kept as well; a log that does not reach far enough is an error.
 
 A batch may have several stages, each with messages and an output of its own; then all of that is by step, of which
 every batch has one for each stage, and a stage of the last batch can still be asked for when later ones are done.
 """
 
+import errno
 import fcntl
 import json
 import shutil
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from time import perf_counter
 from typing import IO
 
+from squallpy.base.errors import SquallError
 from squallpy.runtime.state.durable import open_durable
 from squallpy.runtime.state.head import Head, boot, fresh_name
 from squallpy.runtime.state.journal import Journal
+from squallpy.runtime.state.snapshot import is_whole, read_outputs, write_snapshot
 from squallpy.runtime.state.storage import Mapped
 from squallpy.runtime.state.store import Store, StoreLayout
 
 Run = Callable[[Store, list[bytes]], bytes]
+_ANEW = "bring it back from a copy, or choose a new checkpoint"
+_KEPT = 2  # snapshots, with the log since the older one
+_HOPELESS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}  # trying again does not help
 
 
 class ForeignState(Exception):
@@ -38,6 +47,16 @@ class ForeignState(Exception):
     def __init__(self, place: str, expected: str, found: str) -> None:
         super().__init__(f"the state in {place} belongs to {found}, not to {expected}")
         self.place, self.expected, self.found = place, expected, found
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """A rebuild: seconds it took, the step of its snapshot (−1: none), steps from the log, files that are damaged."""
+
+    seconds: float
+    snapshot: int
+    replayed: int
+    damaged: tuple[str, ...]
 
 
 class StatePartition:
@@ -65,32 +84,41 @@ class StatePartition:
         self._journal = Journal(self._durable)
         self._store: Store | None = None
         self._edition = -1  # of `_store`
-        local.mkdir(parents=True, exist_ok=True)
+        self.rebuilt: Rebuilt | None = None
+        """How the last `apply` came by its state, if it had to rebuild it from anything."""
+        with self._told():
+            local.mkdir(parents=True, exist_ok=True)
 
     def apply(self, batch: int, messages: Sequence[bytes], stage: int = 0) -> bytes:
         """Apply a stage of a batch, once; the output that its one application had.
 
-        Raises `ForeignState` if the durable folder is of another fingerprint.
+        Raises `ForeignState` if the durable folder is of another fingerprint; SQ6005 if files there are damaged and it
+        cannot do without, SQ6006 if there is no room to write.
         """
+        self.rebuilt = None
+        with self._locked(), self._told():
+            return self._apply(batch, messages, stage)
+
+    def _apply(self, batch: int, messages: Sequence[bytes], stage: int) -> bytes:
         step, first = batch * len(self._runs) + stage, batch * len(self._runs)
-        with self._locked():
-            identity = self._identity()
-            head = Head.read(self._local / "HEAD")
-            believable = head is not None and not head.dirty and head.boot == boot() and head.identity == identity
-            known = head is not None and (head.step == step - 1 or step <= head.step < first + len(self._runs))
-            if head is None or not believable or not known:
-                head = self._rebuild(identity, head)
-            if step <= head.step < first + len(self._runs):
-                return self._output(step).read_bytes()
-            assert head.step == step - 1, f"step {step} asked of a partition at step {head.step} in {self._place}"
-            return self._advance(head, messages)
+        identity = self._identity()
+        head = Head.read(self._local / "HEAD")
+        believable = head is not None and not head.dirty and head.boot == boot() and head.identity == identity
+        known = head is not None and (head.step == step - 1 or step <= head.step < first + len(self._runs))
+        if head is None or not believable or not known:
+            head = self._rebuild(identity)
+        if step <= head.step < first + len(self._runs):
+            return self._output(step).read_bytes()
+        self._check_reach(head, step - 1)
+        assert head.step == step - 1, f"step {step} asked of a partition at step {head.step} in {self._place}"
+        return self._advance(head, messages)
 
     def store(self) -> Store:
         """The store as of the last batch applied on this host; not to be changed."""
-        with self._locked():
+        with self._locked(), self._told():
             identity, head = self._identity(), Head.read(self._local / "HEAD")
             if head is None or head.dirty or head.boot != boot() or head.identity != identity:
-                head = self._rebuild(identity, head)
+                head = self._rebuild(identity)
             return self._open(head)
 
     def _advance(self, head: Head, messages: Sequence[bytes]) -> bytes:
@@ -122,24 +150,23 @@ class StatePartition:
         outputs = [self._output(step).read_bytes() for step in range(len(self._runs))]
 
         def fill(sink: IO[bytes]) -> None:
-            for output in outputs:
-                sink.write(len(output).to_bytes(8, "little") + output)
             self._fault("inside snapshot")
-            store.snapshot(sink)
+            write_snapshot(sink, outputs, store)
 
+        older = [int(name) for name in self._durable.list("snapshot") if int(name) < head.step]
         self._durable.create(f"snapshot/{head.step:020}", fill)
         self._fault("after snapshot")
         head.but(logged=0, segment=fresh_name()).write(self._local / "HEAD")
         self._fault("before drop")
-        self._journal.drop(head.step)
+        if older:
+            self._journal.drop(older[-1])
         self._fault("before drop of snapshots")
-        for name in self._durable.list("snapshot"):
-            if int(name) < head.step:
-                self._durable.delete(f"snapshot/{name}")
+        for step in older[: 1 - _KEPT]:
+            self._durable.delete(f"snapshot/{step:020}")
 
-    def _rebuild(self, identity: str, old: Head | None) -> Head:
+    def _rebuild(self, identity: str) -> Head:
         """Make the local state anew from the durable folder."""
-        path = self._local / "HEAD"
+        start, path = perf_counter(), self._local / "HEAD"
         editions = [int(there.suffix[1:]) for there in self._local.glob("state.*")]
         head = Head(-1, True, max(editions, default=-1) + 1, 0, fresh_name(), identity, boot()).write(path)
         self._fault("before rebuild")
@@ -147,18 +174,40 @@ class StatePartition:
         for edition in editions:
             shutil.rmtree(self._local / f"state.{edition}")
         store = self._open(head)
-        if snapshots := self._durable.list("snapshot"):
-            with self._durable.open(f"snapshot/{snapshots[-1]}") as source:
-                for step in range(len(self._runs)):
-                    self._output(step).write_bytes(source.read(int.from_bytes(source.read(8), "little")))
-                store.restore(source)
-            head = head.but(step=int(snapshots[-1]))
+        taken, damaged = self._restore(store)
+        head = head.but(step=taken)
         self._fault("inside rebuild")
-        for step, messages in self._journal.read(after=head.step):
+        for step, messages in self._journal.read(after=taken):
             self._output(step).write_bytes(self._runs[step % len(self._runs)](store, messages))
             head = head.but(step=step, logged=head.logged + sum(map(len, messages)))
         self._fault("after replay")
+        if head.step >= 0 or damaged:
+            self.rebuilt = Rebuilt(perf_counter() - start, taken, head.step - taken, damaged)
         return head.but(dirty=False).write(path)
+
+    def _restore(self, store: Store) -> tuple[int, tuple[str, ...]]:
+        """Read the newest whole snapshot: its step, −1 without one, and the damaged ones."""
+        damaged: list[str] = []
+        for name in reversed(self._durable.list("snapshot")):
+            with self._durable.open(f"snapshot/{name}") as source:
+                if is_whole(source):
+                    for step, output in enumerate(read_outputs(source, len(self._runs))):
+                        self._output(step).write_bytes(output)
+                    store.restore(source)
+                    return int(name), tuple(damaged)
+            damaged.append(f"{self._place}/snapshot/{name}")
+        return -1, tuple(damaged)
+
+    def _check_reach(self, head: Head, step: int) -> None:
+        """SQ6005 if what was rebuilt ends before a step that was applied once; else nobody needs damaged snapshots."""
+        damaged = self.rebuilt.damaged if self.rebuilt else ()
+        if head.step < step:
+            batch = head.step // len(self._runs) + 1
+            files = damaged or tuple(f"{self._place}/{name}" for name in self._journal.damaged)
+            what = f"{' and '.join(files)} damaged" if files else f"{self._place}/log has nothing of it"
+            raise SquallError("SQ6005", f"the state of batch {batch} is lost: {what}", hint=_ANEW)
+        for path in damaged:
+            self._durable.delete(path.removeprefix(f"{self._place}/"))
 
     def _open(self, head: Head) -> Store:
         """The store of the head's edition: a rebuild elsewhere leaves older mappings of ours on dead files."""
@@ -174,10 +223,26 @@ class StatePartition:
             made = json.dumps({"identity": fresh_name(), "fingerprint": self._fingerprint}).encode()
             self._durable.create("identity", lambda sink: sink.write(made))
             text = self._durable.read("identity") or made
-        known = json.loads(text)
+        try:
+            known = json.loads(text)
+        except ValueError:
+            where = f"{self._place}/identity"
+            raise SquallError("SQ6005", f"the state is lost: {where} damaged", hint=_ANEW) from None
         if known["fingerprint"] != self._fingerprint:
             raise ForeignState(self._place, self._fingerprint, known["fingerprint"])
         return str(known["identity"])
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """What the operating system refuses for good, as an error for the user."""
+        try:
+            yield
+        except OSError as error:
+            if error.errno not in _HOPELESS:
+                raise
+            where, why = error.filename or self._place, (error.strerror or str(error)).lower()
+            hint = "nothing is lost: the same command goes on when there is room"
+            raise SquallError("SQ6006", f"cannot write state to {where}: {why}", hint=hint) from None
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

@@ -40,7 +40,7 @@ class Place:
 
     def partition(self, name: str, layout: StoreLayout, *runs: Run) -> StatePartition:
         """The named partition of the query; SQ6004 on a host that does not reach the durable folder."""
-        seen = open_durable(self.durable, "").read(MADE_FOR)
+        seen = open_durable(self.durable).read(MADE_FOR)
         if seen != self.fingerprint.encode():
             raise SquallError(
                 "SQ6004",
