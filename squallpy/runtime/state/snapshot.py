@@ -44,7 +44,7 @@ def is_whole(source: IO[bytes]) -> bool:
             return False
         found, size = zlib.crc32(part, found), size - len(part)
     source.seek(0)
-    return found == check
+    return bool(found == check)
 
 
 def read_outputs(source: IO[bytes], count: int) -> list[bytes]:
