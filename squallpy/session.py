@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
 from squallpy.catalog.relation import Field, Relation
-from squallpy.frontend.text import read_script
+from squallpy.frontend.text import read_script, remark
 from squallpy.logical.bind import Script, compile_script
 from squallpy.logical.nodes import Query
 from squallpy.logical.show import show
@@ -112,8 +112,13 @@ class Session:
             case "physical":
                 return plan_text(compiled.plan)
             case "stages":
-                return stages_text(compiled.plan)
+                return stages_text(compiled.plan, self.yardstick)
         raise AssertionError(stage)
+
+    @property
+    def yardstick(self) -> str:
+        """What the script says that its stages are to be measured by: `-- yardstick: 1 job, 3 stages (by whom)`."""
+        return remark(self.text, "yardstick")
 
     def run(self, options: RunOptions, sink: "Sink", stop: threading.Event | None = None) -> None:
         """Run each query of the script over its input and tell `sink`.

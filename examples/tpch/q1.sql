@@ -1,5 +1,6 @@
 -- TPC-H Q1. The pricing summary: eight aggregates over almost every line.
 -- Its data: python -m squallpy.testing.tpch 0.1 examples/tpch/data, which make demo has done.
+-- yardstick: 1 job, 1 stage (Table 3 of the paper)
 CREATE STREAM lineitem (
     l_orderkey BIGINT NOT NULL,
     l_partkey BIGINT NOT NULL,

@@ -1,5 +1,6 @@
 -- TPC-H Q12. Late lines by shipping mode and priority.
 -- Its data: python -m squallpy.testing.tpch 0.1 examples/tpch/data, which make demo has done.
+-- yardstick: 1 job, 2 stages (Table 3 of the paper)
 CREATE STREAM orders (
     o_orderkey BIGINT NOT NULL,
     o_custkey BIGINT NOT NULL,

@@ -1,5 +1,6 @@
 -- TPC-H Q15. The suppliers with the greatest revenue of a quarter.
 -- Its data: python -m squallpy.testing.tpch 0.1 examples/tpch/data, which make demo has done.
+-- yardstick: 1 job, 3 stages (Table 3 of the paper)
 CREATE STREAM supplier (
     s_suppkey BIGINT NOT NULL,
     s_name VARCHAR NOT NULL,

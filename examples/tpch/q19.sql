@@ -1,5 +1,6 @@
 -- TPC-H Q19. Revenue from three kinds of parts: an OR of conjunctions over both streams.
 -- Its data: python -m squallpy.testing.tpch 0.1 examples/tpch/data, which make demo has done.
+-- yardstick: 1 job, 2 stages (Table 3 of the paper)
 CREATE STREAM part (
     p_partkey BIGINT NOT NULL,
     p_name VARCHAR NOT NULL,

@@ -1,5 +1,6 @@
 -- TPC-H Q2. The suppliers that ask least for a part, in a region.
 -- Its data: python -m squallpy.testing.tpch 0.1 examples/tpch/data, which make demo has done.
+-- yardstick: 1 job, 3 stages (Table 3 of the paper)
 CREATE TABLE region (
     r_regionkey INT NOT NULL,
     r_name VARCHAR NOT NULL,

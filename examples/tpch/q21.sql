@@ -1,5 +1,6 @@
 -- TPC-H Q21. Suppliers that kept whole orders waiting.
 -- Its data: python -m squallpy.testing.tpch 0.1 examples/tpch/data, which make demo has done.
+-- yardstick: 2 jobs, 4 stages (Table 3 of the paper)
 CREATE TABLE nation (
     n_nationkey INT NOT NULL,
     n_name VARCHAR NOT NULL,

@@ -1,5 +1,6 @@
 -- TPC-H Q3 over three streams at once: the ten orders not yet shipped that are worth most, as of the rows seen so far.
 -- Its data: python -m squallpy.testing.tpch 0.1 examples/tpch/data, which make demo has done.
+-- yardstick: 1 job, 3 stages (Table 3 of the paper)
 CREATE STREAM customer (
     c_custkey    BIGINT        NOT NULL,
     c_name       VARCHAR       NOT NULL,

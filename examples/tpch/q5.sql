@@ -1,5 +1,6 @@
 -- TPC-H Q5. Revenue by local suppliers: four streams and two static tables.
 -- Its data: python -m squallpy.testing.tpch 0.1 examples/tpch/data, which make demo has done.
+-- yardstick: 2 jobs, 5 stages (Table 3 of the paper)
 CREATE TABLE region (
     r_regionkey INT NOT NULL,
     r_name VARCHAR NOT NULL,

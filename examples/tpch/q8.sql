@@ -1,5 +1,6 @@
 -- TPC-H Q8. A nation's share of a market, by year.
 -- Its data: python -m squallpy.testing.tpch 0.1 examples/tpch/data, which make demo has done.
+-- yardstick: 2 jobs, 6 stages (Table 3 of the paper)
 CREATE TABLE region (
     r_regionkey INT NOT NULL,
     r_name VARCHAR NOT NULL,

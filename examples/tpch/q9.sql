@@ -1,5 +1,6 @@
 -- TPC-H Q9. Profit by nation and year.
 -- Its data: python -m squallpy.testing.tpch 0.1 examples/tpch/data, which make demo has done.
+-- yardstick: 3 jobs, 7 stages (Table 3 of the paper)
 CREATE TABLE nation (
     n_nationkey INT NOT NULL,
     n_name VARCHAR NOT NULL,

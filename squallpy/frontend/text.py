@@ -1,5 +1,6 @@
 """The text of a script and places in it."""
 
+import re
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +23,12 @@ def read_script(path: Path) -> str:
         hint = nearest(path.name, scripts)
         why = (error.strerror or str(error)).lower()
         raise SquallError("SQ4001", f"cannot read the script {path}: {why}", hint=hint) from None
+
+
+def remark(text: str, name: str) -> str:
+    """What a comment line `-- name: …` of a script says; empty if there is none."""
+    found = re.search(rf"^--[ \t]*{re.escape(name)}:[ \t]*(.*?)[ \t]*$", text, re.MULTILINE)
+    return found[1] if found else ""
 
 
 @dataclass(frozen=True, slots=True)

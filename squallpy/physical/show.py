@@ -8,6 +8,7 @@ from squallpy.maintain.relational.show import Names, program_text
 from squallpy.physical.cost import costs
 from squallpy.physical.place import place
 from squallpy.physical.plan import Derive, Let, Lookup, Plan, PoolPlan, Send, Stage, Update, Where
+from squallpy.physical.traffic import traffic
 
 
 def triggers_text(program: Program) -> str:
@@ -108,8 +109,8 @@ def update_text(update: Update) -> str:
     return f"{update.delta} → " + " → ".join(steps)
 
 
-def stages_text(plan: Plan) -> str:
-    """The jobs and stages of one micro-batch on Spark."""
+def stages_text(plan: Plan, yardstick: str = "") -> str:
+    """The jobs and stages of one micro-batch on Spark, what they exchange, and what they are to be measured by."""
     relations = ", ".join(feed.relation.name for feed in plan.sources)
     lines = [
         f"JOB 1 of 1 per batch, {_many(1 + len(plan.stages), 'stage')}",
@@ -120,8 +121,10 @@ def stages_text(plan: Plan) -> str:
         where = _many(plan.partitions, "partition")
         lines.append(f"  STAGE {number}  apply: {_updates(stage)} in one block on {where}")
         lines += [f"    EXCHANGE  {send_text(plan, send)}" for send in stage.sends]
-    keys = ", ".join(c.name for c in plan.result.keys)
-    return "\n".join([*lines, f"    GATHER    ΔQ({keys}) → driver", "  DRIVER   add ΔQ to Q, print what changed", ""])
+    keys, driver = ", ".join(c.name for c in plan.result.keys), "  DRIVER   add ΔQ to Q, print what changed"
+    sent = ", ".join(f"{name} {size:,.0f}" for name, size in traffic(plan).items())
+    lines += [f"    GATHER    ΔQ({keys}) → driver", driver, f"EXCHANGED, estimated bytes per tuple: {sent}"]
+    return "\n".join([*lines, *([f"YARDSTICK {yardstick}"] if yardstick else []), ""])
 
 
 def _updates(stage: Stage) -> str:

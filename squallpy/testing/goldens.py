@@ -48,7 +48,7 @@ def golden(script: Path) -> str:
     parts = {
         "triggers": triggers_text(compiled.program),
         "physical": plan_text(compiled.plan),
-        "stages": stages_text(compiled.plan),
+        "stages": stages_text(compiled.plan, session.yardstick),
     }
     return "\n".join(f"# squall explain {stage} {script.name}\n\n{text.rstrip()}\n" for stage, text in parts.items())
 

@@ -1,5 +1,7 @@
 """Whole programs: what Fig. 5 of the paper shows of Q3, and the stages of Table 3 for all of TPC-H."""
 
+import re
+
 import pytest
 
 from squallpy.physical.distribute.choose import choose_places
@@ -8,12 +10,15 @@ from squallpy.physical.distribute.program import Switches, distributed
 from squallpy.session import Session
 from squallpy.testing.goldens import ROOT, ROWS
 
-STAGES = (1, 3, 3, 2, 5, 1, 6, 6, 7, 3, 4, 2, 4, 2, 3, 5, 2, 3, 2, 3, 4, 3)  # of Q1 … Q22, Table 3
 KEYS = ("orderkey", "custkey", "partkey", "suppkey")  # most values first
 
 
+def session_of(number):
+    return Session(ROOT / "examples" / "tpch" / f"q{number}.sql")
+
+
 def program_of(number):
-    session = Session(next((ROOT / "examples" / "tpch").glob(f"q{number}.sql")))
+    session = session_of(number)
     (query,) = session.script.queries
     return session.compile(query, 1, {}).program
 
@@ -42,8 +47,9 @@ def golden_figure_5():
     assert exchanges_and_stages() == (2, 2)
 
 
-@pytest.mark.parametrize(("query", "limit"), list(enumerate(STAGES, 1)))
-def golden_no_more_stages_than_table_3(query, limit):
+@pytest.mark.parametrize("query", range(1, 23))
+def golden_no_more_stages_than_table_3(query):
+    (limit,) = map(int, re.findall(r"(\d+) stage", session_of(query).yardstick))
     program = program_of(query)
     places = choose_places(program, ROWS, 8)
     exchanges = sum(block.moves for block in distributed(program, places)) if places is not None else 1

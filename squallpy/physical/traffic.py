@@ -1,0 +1,66 @@
+"""What a batch sends, in bytes per tuple of each stream: an estimate from the plan alone.
+
+A tuple is taken to pass every filter, to be a row of its own in each delta, and to find one partner in each join; a
+group of a nest that it touches has an old row and a new one. Pre-aggregation, filters and an empty other side send
+less, joins that find many send more.
+"""
+
+from dataclasses import dataclass, field
+
+from squallpy.base.types import Kind
+from squallpy.physical.plan import Derive, Plan, PoolPlan, Send, Stage, Update
+
+TEXT = 20  # bytes of a text beside its key: 16 letters, and where it starts
+
+Rows = dict[str, float]  # for each tuple, by relation
+
+
+def row_bytes(pool: PoolPlan) -> int:
+    """What a row takes on its way: key columns and payload words, texts spelled out."""
+    texts = sum(column.type.kind is Kind.VARCHAR for column in pool.keys)
+    return 8 * (len(pool.keys) + pool.payload.width) + TEXT * texts
+
+
+def traffic(plan: Plan) -> Rows:
+    """Bytes exchanged between stages for each tuple of a relation."""
+    return _Estimate(plan).total
+
+
+@dataclass
+class _Estimate:
+    plan: Plan
+    rows: dict[str, Rows] = field(default_factory=dict)  # of each delta; of each view, those added to it
+    total: Rows = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for feed in self.plan.sources:
+            self.total[feed.relation.name] = 0.0
+            self.rows |= {delta.name: {feed.relation.name: 1.0} for delta in feed.deltas}
+        for stage in (self.plan.reading, *self.plan.stages):
+            self._stage(stage)
+
+    def _stage(self, stage: Stage) -> None:
+        nests = {feed.relation.name: feed for feed in self.plan.feeds if feed.nested}
+        for step in stage.steps:
+            match step:
+                case Update(target, delta):
+                    self.rows[target] = _most(self.rows.get(target, {}), self.rows.get(delta, {}))
+                case Derive(nest):
+                    feed = nests[nest]
+                    assert feed.nested is not None
+                    touched = self.rows.get(feed.nested.source.name, {})
+                    rows = {name: 2 * count for name, count in touched.items()}
+                    self.rows |= {delta.name: rows for delta in feed.deltas}
+        for send in stage.sends:
+            self.rows[send.name] = rows = self.rows.get(send.source, {})
+            for name, count in rows.items():
+                self.total[name] += count * _bytes(self.plan, send)
+
+
+def _bytes(plan: Plan, send: Send) -> int:
+    """What one row takes, at every partition that it goes to."""
+    return row_bytes(plan.delta(send.source)) * (plan.partitions if send.by is None else 1)
+
+
+def _most(a: Rows, b: Rows) -> Rows:
+    return {name: max(a.get(name, 0.0), b.get(name, 0.0)) for name in {**a, **b}}

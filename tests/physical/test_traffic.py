@@ -1,0 +1,64 @@
+"""What a plan is estimated to send, and what a row of a delta really takes in a message."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from squallpy.base.rings import Payload, Ring
+from squallpy.base.types import BIGINT, VARCHAR
+from squallpy.logical.expressions import Column
+from squallpy.physical.plan import PoolPlan
+from squallpy.physical.traffic import row_bytes, traffic
+from squallpy.runtime.deltas import Delta, pack_deltas
+from squallpy.runtime.kernels.dictionary import Dictionary
+from squallpy.session import Session
+
+STREAMS = """
+CREATE STREAM r (a INT NOT NULL, b INT NOT NULL) USING csv OPTIONS (path 'r.csv');
+CREATE STREAM s (b INT NOT NULL, c VARCHAR NOT NULL) USING csv OPTIONS (path 's.csv');
+"""
+SIZES = {"r": 100_000, "s": 100_000}
+
+
+def estimate(tmp_path, query, partitions=4):
+    (tmp_path / "q.sql").write_text(STREAMS + query)
+    session = Session(tmp_path / "q.sql")
+    return traffic(session.compile(*session.script.queries, partitions, SIZES).plan)
+
+
+@pytest.mark.parametrize(
+    ("query", "bytes"),
+    [
+        # ΔR(b)⟨1⟩ and ΔS(b)⟨1⟩, each to one of the partitions
+        ("SELECT r.b, COUNT(*) FROM r JOIN s ON r.b = s.b GROUP BY r.b;", {"r": 16, "s": 16}),
+        # a text, and where it starts
+        ("SELECT c, COUNT(*) FROM r JOIN s ON r.b = s.b GROUP BY c;", {"r": 16, "s": 24 + 20}),
+        # readers do it all
+        ("SELECT b, COUNT(*) FROM r GROUP BY b;", {"r": 0}),
+    ],
+)
+def golden_bytes_per_tuple(tmp_path, query, bytes):
+    assert estimate(tmp_path, query) == bytes
+
+
+def test_what_goes_to_every_partition_counts_for_each(tmp_path):
+    query = "SELECT COUNT(*) FROM r JOIN s ON r.b < s.b;"
+    two, eight = (estimate(tmp_path, query, partitions) for partitions in (2, 8))
+    assert max(eight.values()) == 4 * max(two.values()) > 0
+
+
+@pytest.mark.parametrize("types", [(), (BIGINT,), (BIGINT, VARCHAR), (VARCHAR, VARCHAR, BIGINT)])
+def oracle_a_row_takes_that_in_a_message(types):
+    columns = tuple(Column(i, f"c{i}", type) for i, type in enumerate(types))
+    pool, names = PoolPlan("ΔR", columns, Payload((Ring.COUNT, Ring.EXACT))), Dictionary()
+    texts = names.intern(pa.array([f"a text of 16 {i:03d}" for i in range(640)]))
+
+    def message(rows):
+        keys = np.zeros((rows, len(types)), np.int64)
+        for i, type in enumerate(types):
+            keys[:, i] = texts[:rows] if type is VARCHAR else np.arange(rows)
+        return len(
+            pack_deltas([(Delta("ΔR", keys, np.ones((rows, pool.payload.width), np.int64)), columns)], names, {})
+        )
+
+    assert (message(640) - message(320)) / 320 == pytest.approx(row_bytes(pool), rel=0.02)
