@@ -72,6 +72,8 @@ class Progress:
         self._batches = batches
 
     def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None, stats: dict[str, Any]) -> None:
+        for path in sorted({path for rebuilt in stats.get("rebuilt", ()) for path in rebuilt["damaged"]}):
+            self.say(f"{path} was damaged; the state was made anew from what was before it, and nothing is lost")
         self._text = f"batch {number + 1:,} of {self._batches:,}  {stats.get('total_tuples', 0):,} tuples"
 
     def final(self, table: pa.Table) -> None: ...

@@ -6,10 +6,20 @@ import subprocess
 import sys
 from pathlib import Path
 
-ONE_STAGE = """
+_STREAMS = """
 CREATE STREAM r (k INT NOT NULL, a INT, x DECIMAL(8,2)) USING csv OPTIONS (path 'r.csv', op '__op', header 'true');
 CREATE STREAM s (k INT NOT NULL, b VARCHAR) USING csv OPTIONS (path 's.csv');
+"""
+ONE_STAGE = f"""{_STREAMS}
 SELECT b, COUNT(*) AS n, SUM(x * a) AS total FROM r JOIN s ON r.k = s.k GROUP BY b;
+"""
+# by k, then by b, then by how many there are: three stages behind that which reads
+MANY_STAGES = f"""{_STREAMS}
+SELECT y.m, COUNT(*) AS c, SUM(y.n) AS n FROM (
+  SELECT x.n, MAX(x.total) AS m FROM (
+    SELECT s.b, r.a, COUNT(*) AS n, SUM(r.x) AS total FROM r JOIN s ON r.k = s.k GROUP BY s.b, r.a
+  ) x GROUP BY x.n
+) y GROUP BY y.m;
 """
 BATCHES = 40
 

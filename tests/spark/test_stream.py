@@ -8,12 +8,15 @@ import sys
 import threading
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import pytest
 from pyspark import cloudpickle
 
+from squallpy import __version__
 from squallpy.base.errors import SquallError
+from squallpy.runtime.spark import stream
 from squallpy.runtime.spark.stream import run
 from tests.spark import wordcount
 from tests.spark.wordcount import PARTITIONS, SPLITS, Fault, counted, expected, job, words
@@ -118,6 +121,22 @@ def test_what_the_caller_raises_reaches_the_caller(cluster, tmp_path):
     run(cluster.session, job(tmp_path, 3), again)
     assert again.batches == [1, 2]  # comes again, since nobody said that it was done
     assert again.outputs[1][0] and counted(tmp_path) == expected(3)
+
+
+def test_an_executor_of_another_version_is_told(cluster, tmp_path, monkeypatch):
+    monkeypatch.setattr(stream, "Shipment", partial(stream.Shipment, version="0.0.9"))
+    with pytest.raises(
+        SquallError, match=r"SQ8005 the driver is squallpy 0\.0\.9, but the executor on .* is "
+    ) as error:
+        run(cluster.session, job(tmp_path, 2), Seen())
+    assert __version__ in str(error.value)
+    assert not list(tmp_path.glob("state-*"))
+
+
+def test_what_tasks_tell_comes_with_the_batch(cluster, tmp_path):
+    seen = Seen()
+    run(cluster.session, job(tmp_path, 2), seen)
+    assert [sorted(told["partition"] for told in times.told) for times in seen.times] == [[0, 1, 2]] * 2
 
 
 def test_a_bug_in_a_worker_is_told_with_its_traceback(cluster, tmp_path):

@@ -64,7 +64,7 @@ class Apply:
     fault: Fault
     wrong: int = -1
 
-    def __call__(self, batch: int, partition: int, stage: int, messages: list[bytes]) -> list[tuple[int, bytes]]:
+    def __call__(self, batch: int, partition: int, stage: int, messages: list[bytes]):
         path = Path(self.room) / f"state-{partition}.json"
         state = json.loads(path.read_text()) if path.exists() else {"batch": -1, "counts": {}, "output": []}
         self.fault.strike(f"apply-{batch}-{partition}")
@@ -79,7 +79,7 @@ class Apply:
             fresh.write_text(json.dumps(state))
             fresh.replace(path)
         self.fault.strike(f"applied-{batch}-{partition}")
-        return [(partition, json.dumps(state["output"]).encode())]
+        return [(partition, json.dumps(state["output"]).encode())], ({"partition": partition},)
 
 
 def job(room: Path, batches: int, wrong_feed: int = -1, wrong_apply: int = -1) -> StreamJob:

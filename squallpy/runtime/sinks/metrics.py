@@ -4,7 +4,8 @@
  "stages": {"feed": 0.04, "apply": 0.02}, "views": {"M_S": {"records": 900, "bytes": 65536, "keys": 7200, …}, …},
  "mapping": null, "ilf": null}
 
-Bytes are those in use, in memory or mapped files, added up over partitions; room to grow is not counted.
+Bytes are those in use, in memory or mapped files, added up over partitions; room to grow is not counted. "rebuilt", if
+any partition had lost its state, says of each which, and from what it was made anew: a snapshot and so many steps.
 """
 
 import json
@@ -53,7 +54,8 @@ def metrics_line(number: int, stats: dict[str, Any]) -> dict[str, Any]:
     named = {name: known.get(name) for name in ("tuples", "rows", "seconds", "state_bytes", "skipped", "unmatched")}
     stages = {name.removesuffix(_STAGE): value for name, value in stats.items() if name.endswith(_STAGE)}
     shape = {"mapping": stats.get("mapping"), "ilf": stats.get("ilf")}
-    return {"batch": number} | named | {"stages": stages, "views": views} | shape
+    rebuilt = {"rebuilt": stats["rebuilt"]} if stats.get("rebuilt") else {}  # partitions that had lost their state
+    return {"batch": number} | named | {"stages": stages, "views": views} | shape | rebuilt
 
 
 def _recorded(path: Path) -> set[tuple[int, int]]:

@@ -16,6 +16,7 @@ import pyspark
 
 from squallpy.runtime.spark.java import Java, find_java
 from squallpy.runtime.spark.package import kept_folder
+from squallpy.runtime.spark.tasks import Told
 
 _PATIENCE = 120  # seconds for Java to write it
 
@@ -56,8 +57,8 @@ def _nothing(batch: int, split: int) -> list[tuple[int, bytes]]:
     return [(0, b"")]
 
 
-def _empty(batch: int, partition: int, stage: int, messages: list[bytes]) -> list[tuple[int, bytes]]:
-    return [(0, b"")]
+def _empty(batch: int, partition: int, stage: int, messages: list[bytes]) -> tuple[list[tuple[int, bytes]], Told]:
+    return [(0, b"")], ()
 
 
 def main() -> int:

@@ -7,6 +7,7 @@ driver        Publisher            merge ΔQ into Q, print what changed
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
 from time import perf_counter
 from typing import Any
 
@@ -17,6 +18,7 @@ from squallpy.runtime.pipeline import Input, Node, Publisher, Sender, Stats, unp
 from squallpy.runtime.result import Changes, result_layout
 from squallpy.runtime.spark.cluster import start
 from squallpy.runtime.spark.stream import BatchTimes, StreamJob, run
+from squallpy.runtime.spark.tasks import Told
 from squallpy.runtime.state.partition import StatePartition
 from squallpy.runtime.state.place import Place
 from squallpy.runtime.triggers import store_layout
@@ -44,12 +46,16 @@ class Apply:
         self._plan, self._place = plan, place
         self._partitions: dict[int, StatePartition] = {}
 
-    def __call__(self, batch: int, partition: int, stage: int, messages: list[bytes]) -> list[tuple[int, bytes]]:
+    def __call__(
+        self, batch: int, partition: int, stage: int, messages: list[bytes]
+    ) -> tuple[list[tuple[int, bytes]], Told]:
         if partition not in self._partitions:
             runs, name = Node(self._plan, partition).runs, f"partition-{partition}"
             self._partitions[partition] = self._place.partition(name, store_layout(self._plan), *runs)
-        output = self._partitions[partition].apply(batch, messages, stage)
-        return [(partition, output)] if stage == len(self._plan.stages) - 1 else unpack_parcels(output)
+        state = self._partitions[partition]
+        output = state.apply(batch, messages, stage)
+        told = ({"partition": partition, **asdict(state.rebuilt)},) if state.rebuilt else ()
+        return [(partition, output)] if stage == len(self._plan.stages) - 1 else unpack_parcels(output), told
 
 
 class SparkExecutor:
@@ -83,7 +89,8 @@ class SparkExecutor:
             start = perf_counter()
             printed = self._result.apply(batch, [b"first" if batch == 0 else b"", *outputs])
             changes, stats = unpack_changes(printed)
-            return on_batch(batch, changes, stats | _stages(times, perf_counter() - start))
+            rebuilt = {"rebuilt": list(times.told)} if times.told else {}
+            return on_batch(batch, changes, stats | _stages(times, perf_counter() - start) | rebuilt)
 
         with start(self._master, self._settings) as cluster:
             run(cluster.session, job, publish, stop)

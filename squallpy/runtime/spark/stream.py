@@ -33,6 +33,8 @@ from squallpy.runtime.spark.tasks import (
     LastStage,
     Note,
     Shipment,
+    Told,
+    merged,
     sorted_out,
 )
 
@@ -75,6 +77,8 @@ class BatchTimes:
     """From the end of the batch before to the start of this: Spark's commit and next offset. 0 for the first."""
     spark: dict[str, Any]
     """Spark's own progress report of the batch before, `durationMs` among it; empty for the first."""
+    told: Told = ()
+    """What its tasks had to tell."""
 
     @property
     def fixed(self) -> float:
@@ -179,20 +183,21 @@ class _Loop:
             apply=note.apply,
             between=start - self._until if self._until else 0.0,
             spark=self._progress(),
+            told=note.told,
         )
         if not self.on_batch(batch, outputs, times):
             self.stop.set()
         self._until, self.last = perf_counter(), batch
 
     def _applied(self, sent: DataFrame, batch: int, stage: int) -> tuple[list[bytes], Note]:
-        """The outputs of the last stage by partition, and how long stages took."""
+        """The outputs of the last stage by partition, and what was noted."""
         done = self._exchanged(sent).mapInArrow(LastStage(self.shipment, batch, stage), OUTPUT)
         rows = sorted(done.collect(), key=lambda row: row.partition)
         for row in rows:
             if row.failed:
                 raise pickle.loads(row.payload)
         assert [row.partition for row in rows] == list(range(self.job.partitions))
-        return [bytes(row.payload) for row in rows], Note(max(r.feed for r in rows), max(r.apply for r in rows))
+        return [bytes(row.payload) for row in rows], merged(pickle.loads(row.note) for row in rows)
 
     def _exchanged(self, sent: DataFrame) -> DataFrame:
         """What is sent, each row at its target, and that where its state is."""

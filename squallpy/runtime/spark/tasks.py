@@ -9,22 +9,27 @@ that a batch that is tried again is the same batch.
 """
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import socket
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from time import perf_counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyspark import Broadcast, TaskContext, cloudpickle
-from pyspark.sql.types import BinaryType, BooleanType, DoubleType, IntegerType, LongType, StructType
+from pyspark.sql.types import BinaryType, BooleanType, IntegerType, LongType, StructType
 
+from squallpy import __version__
 from squallpy.base.errors import SquallError
 
 Feed = Callable[[int, int], Iterable[tuple[int, bytes]]]
 """(batch, split) → messages (target partition, payload): reads a split of a batch and routes it."""
-Apply = Callable[[int, int, int, list[bytes]], Sequence[tuple[int, bytes]]]
-"""(batch, partition, stage, its messages) → messages for the next stage; of the last, one, which is the output."""
+Told = tuple[Mapping[str, Any], ...]
+"""What is worth to be told of a batch beside its outputs, each by names."""
+Apply = Callable[[int, int, int, list[bytes]], tuple[Sequence[tuple[int, bytes]], Told]]
+"""(batch, partition, stage, its messages) → messages for the next stage; of the last, one, which is the output. And
+what there is to tell."""
 
 ROW = StructType().add("target", IntegerType()).add("order", LongType()).add("payload", BinaryType())
 ROW_ARROW = pa.schema([("target", pa.int32()), ("order", pa.int64()), ("payload", pa.binary())])
@@ -32,16 +37,14 @@ OUTPUT = (
     StructType()
     .add("partition", IntegerType())
     .add("failed", BooleanType())
-    .add("feed", DoubleType())
-    .add("apply", DoubleType())
+    .add("note", BinaryType())
     .add("payload", BinaryType())
 )
 OUTPUT_ARROW = pa.schema(
     [
         ("partition", pa.int32()),
         ("failed", pa.bool_()),
-        ("feed", pa.float64()),
-        ("apply", pa.float64()),
+        ("note", pa.binary()),
         ("payload", pa.binary()),
     ]
 )
@@ -56,9 +59,13 @@ class Shipment:
 
     token: str
     packed: "Broadcast[bytes]"
+    version: str = __version__
 
     def open(self) -> tuple[Feed, Apply]:
-        """The callables, with whatever they keep between batches in this worker."""
+        """The callables, with whatever they keep between batches in this worker; SQ8005 where squallpy is another."""
+        if self.version != __version__:
+            told = f"the driver is squallpy {self.version}, but the executor on {socket.gethostname()} is {__version__}"
+            raise SquallError("SQ8005", told, hint="give both the same")
         return _unpacked(self)
 
     def __hash__(self) -> int:
@@ -75,7 +82,7 @@ def _unpacked(shipment: Shipment) -> tuple[Feed, Apply]:
 
 
 class Note(NamedTuple):
-    """What a task tells beside its messages: how long stages took, and the user's mistake that ended it, if any.
+    """What a task tells beside its messages: how long stages took, the user's mistake that ended it, what else it saw.
 
     A mistake is told to every partition, so that none applies a part of a batch.
     """
@@ -83,6 +90,7 @@ class Note(NamedTuple):
     feed: float = 0.0
     apply: float = 0.0
     error: SquallError | None = None
+    told: Told = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +105,9 @@ class FeedStage:
         for _ in rows:  # the clock's tick
             pass
         split, start = _task(), perf_counter()
-        feed, _ = self.shipment.open()
         mail = _Mail(split, self.partitions)
         try:
+            feed, _ = self.shipment.open()
             for target, payload in feed(self.batch, split):
                 yield from mail.put(target, payload)
         except SquallError as error:
@@ -124,7 +132,9 @@ class BetweenStage:
         try:
             if note.error is None:
                 _, apply = self.shipment.open()
-                for target, payload in apply(self.batch, partition, self.stage, messages):
+                sent, told = apply(self.batch, partition, self.stage, messages)
+                note = note._replace(told=note.told + told)
+                for target, payload in sent:
                     yield from mail.put(target, payload)
         except SquallError as error:
             mail.error = error
@@ -148,11 +158,12 @@ class LastStage:
             if note.error is not None:
                 raise note.error
             _, apply = self.shipment.open()
-            ((_, output),) = apply(self.batch, partition, self.stage, messages)
+            ((_, output),), told = apply(self.batch, partition, self.stage, messages)
+            note = note._replace(told=note.told + told)
         except SquallError as error:
             output, failed = pickle.dumps(error), True
-        seconds = note.apply + perf_counter() - start
-        yield _rows([(partition, failed, note.feed, seconds, output)], OUTPUT_ARROW)
+        note = note._replace(apply=note.apply + perf_counter() - start, error=None)
+        yield _rows([(partition, failed, pickle.dumps(note), output)], OUTPUT_ARROW)
 
 
 class _Mail:
@@ -187,15 +198,21 @@ def _arrived(rows: Iterator[pa.RecordBatch]) -> tuple[list[bytes], Note]:
 
 
 def sorted_out(rows: Iterable[tuple[int, bytes]]) -> tuple[list[bytes], Note]:
-    """Payloads by (task, position), and what the tasks noted: the slowest, and the first mistake."""
+    """Payloads by (task, position), and what the tasks noted."""
     arrived = sorted(rows, key=lambda row: row[0])
     notes = [pickle.loads(payload) for order, payload in reversed(arrived) if order < 0]
-    whole = Note(
-        max((n.feed for n in notes), default=0.0),
-        max((n.apply for n in notes), default=0.0),
-        next((n.error for n in notes if n.error), None),
+    return [payload for order, payload in arrived if order >= 0], merged(notes)
+
+
+def merged(notes: Iterable[Note]) -> Note:
+    """Notes as one: the slowest of each stage, the first mistake, all that is told."""
+    notes = [Note(), *notes]
+    return Note(
+        max(note.feed for note in notes),
+        max(note.apply for note in notes),
+        next((note.error for note in notes if note.error), None),
+        tuple(told for note in notes for told in note.told),
     )
-    return [payload for order, payload in arrived if order >= 0], whole
 
 
 def _rows(rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> pa.RecordBatch:
