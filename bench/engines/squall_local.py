@@ -2,10 +2,11 @@
 
 import tempfile
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
+from statistics import mean
 from time import perf_counter
 from typing import Any, cast
 
@@ -13,10 +14,11 @@ import pyarrow as pa
 
 import squallpy
 from bench.data import Stream
-from bench.watch import Watch
+from bench.watch import Watch, tenth
 from squallpy.physical.plan import Plan
 from squallpy.runtime.local import LocalExecutor
 from squallpy.runtime.pipeline import Input
+from squallpy.runtime.result import Changes
 from squallpy.runtime.sources.replay import Replay
 from squallpy.runtime.sources.source import MULT
 from squallpy.session import Session
@@ -67,6 +69,28 @@ class Leaps:
         return {name: (starts[name][0], ends[name][0]) for name in starts}
 
 
+@dataclass
+class Done:
+    """What batches did: how many records statements found and rows they added, and how many rows were printed."""
+
+    counts: dict[int, tuple[int, int]] = field(default_factory=dict)
+    _before: int = 0
+
+    def note(self, batch: int, work: int, changes: Changes | None) -> None:
+        """After a batch: all the work so far, and what was printed."""
+        self.counts[batch] = work - self._before, len(changes.deletes) + len(changes.inserts) if changes else 0
+        self._before = work
+
+    def figures(self, batches: int) -> dict[str, float]:
+        """Means over the second and the last tenth of the stream."""
+        out = {}
+        for name, i in (("second_tenth", 1), ("last_tenth", 9)):
+            some = [self.counts[batch] for batch in tenth(i, batches) if batch in self.counts]
+            for at, what in enumerate(("work", "printed")):
+                out |= {f"{name}_{what}": mean(count[at] for count in some)} if some else {}
+        return out
+
+
 class Local:
     """Rows decoded beforehand: the engine alone."""
 
@@ -81,17 +105,19 @@ class Local:
         plan, leaps = plan_of(stream, 1), Leaps(stream.replay, watch.plan(stream.batches))
         input = Input(self._sources(stream), cast(Replay, leaps))
         executor = LocalExecutor(plan, input, wanted=self.changes)
-        chosen = set(leaps.chosen)
+        chosen, done = set(leaps.chosen), Done()
         for first, _ in leaps.steps:
             start = perf_counter()
-            executor.step()
-            if first in chosen and not watch.record(first, perf_counter() - start):
+            changes, _ = executor.step()
+            seconds = perf_counter() - start
+            done.note(first, executor._machine.work, changes)
+            if first in chosen and not watch.record(first, seconds):
                 break
         if executor.next < leaps.batches or leaps.steps[-1][1] < stream.batches:
             return None
         views = {name: used["bytes"] for name, used in executor._store.usage().items()}
         fields = {feed.relation.name: feed.fields for feed in plan.sources}
-        self.facts = {"views": views, "read_bytes": stream.nbytes(fields)}
+        self.facts = {"views": views, "read_bytes": stream.nbytes(fields)} | done.figures(stream.batches)
         return executor.final()
 
     def close(self) -> None: ...

@@ -91,7 +91,15 @@ class Statement:
             self._program = self._code.parts[0].program
         same = update.variables == update.keys and self._payload == payloads[update.target]
         whole = same and update.picks == tuple(range(len(rings)))
+        self._between, self._added = 0, 0
         self._plain = whole and not update.steps and all(lane == () for lane in update.lanes)
+
+    @property
+    def work(self) -> int:
+        """Records that its lookups have found so far, and rows that it has added: what its cost follows from."""
+        programs = [part for part in self._code.parts if isinstance(part, Part)]
+        found = sum(int(p.program[at + steps.FOUND - steps.FRAME]) for p in programs for at, _ in p.frames)
+        return found + self._between + self._added
 
     def run(
         self,
@@ -105,6 +113,7 @@ class Statement:
         groups are noted in `touched`."""
         target = pools[self.target]
         if self._plain:
+            self._added += len(delta.keys)
             _add(target, np.ascontiguousarray(delta.keys), np.ascontiguousarray(delta.words), touched, keep)
             return
         for part in self._code.parts:
@@ -120,10 +129,12 @@ class Statement:
         while start < len(delta.keys):
             keys, words = (np.ascontiguousarray(m[start : start + chunk]) for m in (delta.keys, delta.words))
             try:
-                _add(target, *self._run(keys, words, pools, dictionary), touched, keep)
+                outcome = self._run(keys, words, pools, dictionary)
             except _Crowded:
                 chunk = len(keys) // 2
                 continue
+            self._added += len(outcome[0])
+            _add(target, *outcome, touched, keep)
             start += chunk
 
     def _run(self, keys: Words, words: Words, pools: Mapping[str, Pool], names: Dictionary) -> tuple[Words, Words]:
@@ -138,8 +149,10 @@ class Statement:
                     rows = _Rows(*steps.joined(program, rows.columns, rows.places), rows.kept)
                 case Lookup(row=None):
                     rows = self._look_up(part, rows, pools[part.source].sorted[part.index], names)
+                    self._between += len(rows)
                 case Lookup():
                     rows = self._look_through(part, rows, pools[part.source], names)
+                    self._between += len(rows)
                 case Where():
                     true = np.broadcast_to(is_true(self._functions[i](self._frame(rows, names))), len(rows))
                     rows = rows if true.all() else rows.pick(np.flatnonzero(true))

@@ -57,6 +57,11 @@ class Machine:
         self._steps = [Statement(s, payloads, rows) if isinstance(s, Update) else s for s in stage.steps]
         self.unmatched = 0
 
+    @property
+    def work(self) -> int:
+        """What its statements have done so far (`Statement.work`)."""
+        return sum(step.work for step in self._steps if isinstance(step, Statement))
+
     def apply(self, store: Store, deltas: Iterable[Delta]) -> tuple[Delta, Deltas]:
         """Apply a batch: the change of the result, and by name what the stage sends or keeps.
 

@@ -92,12 +92,14 @@ def property_lookups_join(rows, records):
     }
     for look, agree in looks.items():
         keys = (A, B, C) if look.binds else (A, B)
-        expected = {}
+        expected, pairs = {}, 0
         for a, b, n in rows:
             for (x, y), m in held.items():
                 if agree(a, b, x, y):
+                    pairs += 1
                     key = (a, b, y)[: len(keys)]
                     expected[key] = expected.get(key, 0) + n * m
         statement = Statement(update(look, keys=keys), PAYLOADS)
         found = answer(statement, matrix([r[:2] for r in rows], 2), matrix([r[2:] for r in rows], 1), m=pool)
         assert found == {key: n for key, n in expected.items() if n}
+        assert statement.work == 2 * pairs  # each is found, and added

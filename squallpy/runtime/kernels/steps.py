@@ -32,12 +32,14 @@ SET: Final = 4
 ROW: Final = 5
 
 # A lookup: where its pool's frame is, the number of its source, its slice; how many registers it looks by, how many
-# it binds, how many live on, and those: registers, (key position, register) pairs, registers.
+# it binds, how many live on; how many records it has found so far, which it counts; and those: registers, (key
+# position, register) pairs, registers.
 FRAME: Final = 2
 SOURCE: Final = 3
 INDEX: Final = 4
 COUNTS: Final = 5
-LISTS: Final = 8
+FOUND: Final = 8
+LISTS: Final = 9
 
 # What a nest makes of a record: as a lookup, but instead of source and slice, the frame of a pool of keys (0: none) and
 # where the payloads are that stand in for those keys'; what it binds are (payload position, register) pairs, of
@@ -141,6 +143,7 @@ def _look_up(program: Vector, step: int, columns: Words, places: Words) -> tuple
     bound, binds, live = program[step + COUNTS], program[step + COUNTS + 1], program[step + COUNTS + 2]
     lists, n = step + LISTS, columns.shape[1]
     rows, records = _found(frame, kind, program[step + INDEX], _given(program, lists, bound, columns))
+    program[step + FOUND] += rows.shape[0]
     if kind != PROBE or rows.shape[0] != n:  # else everyone found one, and stays where it is
         columns = _picked(program, lists + bound + 2 * binds, live, columns, rows)
         places = _moved(places, rows)
@@ -175,6 +178,7 @@ def _look_through(program: Vector, step: int, columns: Words, places: Words) -> 
     for i in range(n):
         found[i] = i if there[i] != 0 and load(there[i], program[first]) != 0 else -1
     rows, _ = _among(found)
+    program[step + FOUND] += rows.shape[0]
     if rows.shape[0] != n:
         columns = _picked(program, last, program[step + COUNTS + 2], columns, rows)
         places = _moved(places, rows)
