@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
+from squallpy.base.trace import Trace
 from squallpy.catalog.relation import Field, Relation
 from squallpy.frontend.text import read_script, remark
 from squallpy.logical.bind import Script, compile_script
@@ -34,6 +35,7 @@ if TYPE_CHECKING:  # what rows flow through is loaded when they do: EXPLAIN star
     import pyarrow as pa
 
     from squallpy.runtime.pipeline import Input
+    from squallpy.runtime.profile import Profile
     from squallpy.runtime.result import Changes
     from squallpy.runtime.sinks.sink import Sink
     from squallpy.runtime.state.place import Place
@@ -65,7 +67,7 @@ class Executor(Protocol):
 @dataclass(frozen=True, slots=True)
 class RunOptions:
     """How a script is run. `changes`: each batch's printed changes are wanted, not only the final result; `measured`:
-    so is what its state takes."""
+    so is what its state takes. `profile` is told where the time of each batch goes."""
 
     backend: str = "spark"
     master: str = "local[2]"
@@ -73,6 +75,7 @@ class RunOptions:
     changes: bool = False
     measured: bool = False
     checkpoint: Path | None = None
+    profile: "Profile | None" = None
 
 
 class Session:
@@ -145,7 +148,7 @@ class Session:
         with self._place(query, options, fingerprint(compiled, batch_rows, replay.order)) as place:
             executor = self._executor(compiled.plan, input, place, options)
             sink.begin(query, executor.schema, replay.batches)
-            progress = Progress(sink, stop)
+            progress = Progress(sink, stop, options.profile)
             executor.run(progress.batch)
             sink.final(executor.final())
             sink.finish(progress.summary())
@@ -170,16 +173,19 @@ class Session:
             yield None
 
     def _executor(self, plan: Plan, input: "Input", place: "Place | None", options: RunOptions) -> "Executor":
+        trace = Trace(on=options.profile is not None)
         if options.backend == "spark":
             from squallpy.runtime.spark.executor import SparkExecutor
 
             assert place is not None
-            return SparkExecutor(plan, input, place, options.master, self.settings.splits, wanted=options.changes)
+            return SparkExecutor(
+                plan, input, place, options.master, self.settings.splits, wanted=options.changes, trace=trace
+            )
         from squallpy.runtime.local import DurableLocalExecutor, LocalExecutor
 
         if place is not None:
-            return DurableLocalExecutor(plan, input, place, wanted=options.changes)
-        return LocalExecutor(plan, input, wanted=options.changes, measured=options.measured)
+            return DurableLocalExecutor(plan, input, place, wanted=options.changes, trace=trace)
+        return LocalExecutor(plan, input, wanted=options.changes, measured=options.measured, trace=trace)
 
     def _queries(self) -> Iterator[Query]:
         if not self.script.queries:
@@ -215,8 +221,8 @@ def fingerprint(compiled: Compiled, batch_rows: int, order: str) -> str:
 class Progress:
     """Counts batches on their way to the sink."""
 
-    def __init__(self, sink: "Sink", stop: threading.Event) -> None:
-        self._sink, self._stop = sink, stop
+    def __init__(self, sink: "Sink", stop: threading.Event, profile: "Profile | None" = None) -> None:
+        self._sink, self._stop, self._profile = sink, stop, profile
         self._start = self._last = perf_counter()
         self._totals = {"batches": 0, "tuples": 0, "skipped": 0, "unmatched": 0}
 
@@ -230,7 +236,10 @@ class Progress:
         deletes, inserts = (changes.deletes, changes.inserts) if changes else (None, None)
         rows = len(changes.deletes) + len(changes.inserts) if changes else 0
         more = {"seconds": seconds, "rows": rows, "total_tuples": self._totals["tuples"]}
+        spans = stats.pop("profile", {})
         self._sink.batch(number, deletes, inserts, stats | more)
+        if self._profile:
+            self._profile.add(number, spans | {("print",): perf_counter() - now})
         return not self._stop.is_set()
 
     def summary(self) -> dict[str, Any]:

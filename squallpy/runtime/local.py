@@ -6,6 +6,7 @@ from time import perf_counter
 
 import pyarrow as pa
 
+from squallpy.base.trace import SILENT, Trace
 from squallpy.physical.plan import Plan
 from squallpy.runtime.pipeline import Input, Node, Publisher, Sender, Stats, unpack_changes
 from squallpy.runtime.result import Changes, Result, result_layout
@@ -22,22 +23,30 @@ class LocalExecutor:
     `measured`: the statistics of each batch say what its state takes, which costs as much as a very small batch.
     """
 
-    def __init__(self, plan: Plan, input: Input, wanted: bool = True, measured: bool = False) -> None:
+    def __init__(
+        self, plan: Plan, input: Input, wanted: bool = True, measured: bool = False, trace: Trace = SILENT
+    ) -> None:
         assert plan.partitions == 1 and len(plan.stages) == 1
-        self._input, self._wanted, self._measured = input, wanted, measured
-        self._sender, self._machine, self._result = Sender(plan, input), Machine(plan, plan.stages[0]), Result(plan)
+        self._input, self._wanted, self._measured, self._trace = input, wanted, measured, trace
+        self._sender, self._result = Sender(plan, input, trace), Result(plan)
+        self._machine = Machine(plan, plan.stages[0], trace=trace)
         self._store = Store(StoreLayout((*store_layout(plan).pools, *result_layout(plan).pools)))
         self.schema = self._result.schema
         self.next = 0
 
     def step(self) -> tuple[Changes | None, Stats]:
         """Apply the next batch."""
-        share, read = self._sender.read(self.next, 0, 1, self._store.dictionary), perf_counter()
-        change, _ = self._machine.apply(self._store, [*share.deltas, *(delta for _, delta in share.ledgers)])
-        changes = self._result.apply(self._store, [change], self.next == 0, self._wanted)
+        with self._trace("feed"):
+            share = self._sender.read(self.next, 0, 1, self._store.dictionary)
+        read = perf_counter()
+        with self._trace("statements"):
+            change, _ = self._machine.apply(self._store, [*share.deltas, *(delta for _, delta in share.ledgers)])
+        with self._trace("result"):
+            changes = self._result.apply(self._store, [change], self.next == 0, self._wanted)
         stats = share.stats | {"trigger_seconds": perf_counter() - read, "unmatched": self._machine.unmatched}
         if self._measured:
             stats["views"] = self._store.usage()
+        stats["profile"] = self._trace.taken()
         self.next += 1
         return changes, stats
 
@@ -55,24 +64,27 @@ class LocalExecutor:
 class DurableLocalExecutor:
     """The same with its state in a checkpoint: started again over it, it goes on where it was."""
 
-    def __init__(self, plan: Plan, input: Input, place: Place, wanted: bool = True) -> None:
+    def __init__(self, plan: Plan, input: Input, place: Place, wanted: bool = True, trace: Trace = SILENT) -> None:
         assert plan.partitions == 1
-        self._input = input
-        self._sender, self._publisher = Sender(plan, input), Publisher(plan, wanted)
+        self._input, self._trace = input, trace
+        self._sender, self._publisher = Sender(plan, input, trace), Publisher(plan, wanted, trace)
         self.schema = self._publisher.result.schema
-        self._node = place.partition("partition-0", store_layout(plan), *Node(plan).runs)
-        self._result = place.partition("result", result_layout(plan), self._publisher.run)
+        self._node = place.partition("partition-0", store_layout(plan), *Node(plan, trace=trace).runs, trace=trace)
+        self._result = place.partition("result", result_layout(plan), self._publisher.run, trace=trace)
         self._progress = Path(place.durable) / "batch"
         self.next = int(self._progress.read_text()) if self._progress.exists() else 0
 
     def step(self) -> tuple[Changes | None, Stats]:
         """Apply the next batch, once: a batch that an earlier run applied gives the output that it had then."""
         started = perf_counter()
-        messages = [message for _, message in self._sender.messages(self.next, 0, 1)]
-        output = self._node.apply(self.next, messages)
-        printed = self._result.apply(self.next, [b"first" if self.next == 0 else b"", output])
-        changes, stats = unpack_changes(printed)
-        stats |= {"trigger_seconds": perf_counter() - started}
+        with self._trace("feed"):
+            messages = [message for _, message in self._sender.messages(self.next, 0, 1)]
+        with self._trace("apply"):
+            output = self._node.apply(self.next, messages)
+        with self._trace("publish"):
+            printed = self._result.apply(self.next, [b"first" if self.next == 0 else b"", output])
+            changes, stats = unpack_changes(printed)
+        stats |= {"trigger_seconds": perf_counter() - started, "profile": self._trace.taken()}
         return changes, stats
 
     def commit(self) -> None:

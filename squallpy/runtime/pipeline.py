@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from squallpy.base.trace import SILENT, Trace
 from squallpy.physical.plan import Plan, Stage
 from squallpy.runtime.deltas import Delta, pack_deltas, pack_head, unpack_deltas, unpack_head
 from squallpy.runtime.feed import Feeder
@@ -54,10 +55,10 @@ class Share:
 class Sender:
     """Reads, pre-aggregates, does what can be done where a batch is read, and routes."""
 
-    def __init__(self, plan: Plan, input: Input) -> None:
-        self._plan, self._input = plan, input
+    def __init__(self, plan: Plan, input: Input, trace: Trace = SILENT) -> None:
+        self._plan, self._input, self._trace = plan, input, trace
         self._feeders = [Feeder(feed, plan.partitions) for feed in plan.sources]
-        self._reading = Machine(plan, plan.reading, is_last=False)
+        self._reading = Machine(plan, plan.reading, is_last=False, trace=trace)
 
     def read(self, batch: int, split: int, splits: int, names: Dictionary) -> Share:
         """A share of the batch, pre-aggregated."""
@@ -66,24 +67,28 @@ class Sender:
             relation = feeder.feed.relation
             start, stop = shares.get(relation.name, (0, 0))
             if start < stop:
-                table = self._input.sources[relation.name].read(start, stop, feeder.feed.fields)
+                with self._trace(f"read {relation.name}"):
+                    table = self._input.sources[relation.name].read(start, stop, feeder.feed.fields)
+                    rows = one_batch(table)
                 share.stats["tuples"] += stop - start
                 share.stats["skipped"] += skipped(table).count
-                rows = one_batch(table)
-                share.deltas += feeder(rows, names)
-                share.ledgers += feeder.ledger(rows)
+                with self._trace(f"feed {relation.name}"):
+                    share.deltas += feeder(rows, names)
+                    share.ledgers += feeder.ledger(rows)
         return share
 
     def messages(self, batch: int, split: int, splits: int) -> list[tuple[int, bytes]]:
         """One message for each partition that the share concerns; the first always hears what was read."""
         store, plan = Store(StoreLayout(())), self._plan
         share = self.read(batch, split, splits, store.dictionary)
-        change, sent = self._reading.apply(store, share.deltas)
-        parcels = Parcels(plan, store.dictionary)
-        for partition, delta in share.ledgers:
-            parcels.put(partition, delta)
-        parcels.add(sent, plan.reading, change, split % plan.partitions)
-        return parcels.packed(share.stats, 0)
+        with self._trace("statements"):
+            change, sent = self._reading.apply(store, share.deltas)
+        with self._trace("route and pack"):
+            parcels = Parcels(plan, store.dictionary)
+            for partition, delta in share.ledgers:
+                parcels.put(partition, delta)
+            parcels.add(sent, plan.reading, change, split % plan.partitions)
+            return parcels.packed(share.stats, 0)
 
 
 class Parcels:
@@ -122,10 +127,12 @@ class Parcels:
 class Node:
     """A partition: each stage of the plan as a function from messages to a message."""
 
-    def __init__(self, plan: Plan, partition: int = 0) -> None:
-        self._plan, self._partition = plan, partition
+    def __init__(self, plan: Plan, partition: int = 0, trace: Trace = SILENT) -> None:
+        self._plan, self._partition, self._trace = plan, partition, trace
         last = len(plan.stages) - 1
-        self._machines = [Machine(plan, s, partition, is_last=i == last) for i, s in enumerate(plan.stages)]
+        self._machines = [
+            Machine(plan, stage, partition, is_last=i == last, trace=trace) for i, stage in enumerate(plan.stages)
+        ]
 
     @property
     def runs(self) -> tuple[Callable[[Store, list[bytes]], bytes], ...]:
@@ -135,14 +142,17 @@ class Node:
 
     def _run(self, number: int, store: Store, messages: list[bytes]) -> bytes:
         machine, stage = self._machines[number], self._plan.stages[number]
-        deltas, total = _unpacked(messages, store)
-        change, sent = machine.apply(store, deltas)
+        with self._trace("unpack"):
+            deltas, total = _unpacked(messages, store)
+        with self._trace("statements"):
+            change, sent = machine.apply(store, deltas)
         total = add_stats(total, {"unmatched": machine.unmatched})
-        if number < len(self._machines) - 1:
-            parcels = Parcels(self._plan, store.dictionary)
-            parcels.add(sent, stage, change, self._partition)
-            return pack_parcels(parcels.packed(total, self._partition))
-        return pack_deltas([(change, self._plan.result.keys)], store.dictionary, total | {"views": store.usage()})
+        with self._trace("route and pack"):
+            if number < len(self._machines) - 1:
+                parcels = Parcels(self._plan, store.dictionary)
+                parcels.add(sent, stage, change, self._partition)
+                return pack_parcels(parcels.packed(total, self._partition))
+            return pack_deltas([(change, self._plan.result.keys)], store.dictionary, total | {"views": store.usage()})
 
 
 def pack_parcels(parcels: list[tuple[int, bytes]]) -> bytes:
@@ -160,14 +170,16 @@ def unpack_parcels(packed: bytes) -> list[tuple[int, bytes]]:
 class Publisher:
     """The result on the driver as a function from messages to printed changes, empty where none are `wanted`."""
 
-    def __init__(self, plan: Plan, wanted: bool = True) -> None:
-        self.result, self._wanted = Result(plan), wanted
+    def __init__(self, plan: Plan, wanted: bool = True, trace: Trace = SILENT) -> None:
+        self.result, self._wanted, self._trace = Result(plan), wanted, trace
 
     def run(self, store: Store, messages: list[bytes]) -> bytes:
         """Merge the partitions' changes; the first message says whether anything was printed before."""
         first, *outputs = messages
-        deltas, total = _unpacked(outputs, store)
-        changes = self.result.apply(store, deltas, first == b"first", self._wanted)
+        with self._trace("unpack"):
+            deltas, total = _unpacked(outputs, store)
+        with self._trace("result"):
+            changes = self.result.apply(store, deltas, first == b"first", self._wanted)
         return pack_changes(changes, add_stats(total, {"views": store.usage()}))
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from squallpy.base.trace import SILENT, Trace
 from squallpy.maintain.program import RESULT
 from squallpy.physical.plan import Derive, Feed, Lookup, Nested, Plan, Stage, Update
 from squallpy.runtime.deltas import Delta
@@ -32,8 +33,10 @@ def store_layout(plan: Plan) -> StoreLayout:
 class Machine:
     """A stage of the trigger program in one partition. Deterministic: all its memory is in the store."""
 
-    def __init__(self, plan: Plan, stage: Stage, partition: int = 0, *, is_last: bool = True) -> None:
-        self._plan, self._partition, self._is_last = plan, partition, is_last
+    def __init__(
+        self, plan: Plan, stage: Stage, partition: int = 0, *, is_last: bool = True, trace: Trace = SILENT
+    ) -> None:
+        self._plan, self._partition, self._is_last, self._trace = plan, partition, is_last, trace
         self._sends, self._keeps = stage.sends, stage.keeps
         updates = [step for step in stage.steps if isinstance(step, Update)]
         payloads = {p.name: p.payload for p in (*plan.pools, *plan.deltas, plan.result)}
@@ -72,10 +75,12 @@ class Machine:
         pools = dict(store) | self._scratch
         for step in self._steps:
             if isinstance(step, Derive):
-                self._derive(step, store, given)
+                with self._trace(f"Δ{step.nest.upper()}"):
+                    self._derive(step, store, given)
             elif (delta := self._delta(step.delta, given)) is not None:
                 keep = None if step.update.keep is None else self._keeper(step.update, store.dictionary)
-                step.run(delta, pools, store.dictionary, self._touched.get(step.target), keep)
+                with self._trace(f"{step.delta} → {step.target}"):
+                    step.run(delta, pools, store.dictionary, self._touched.get(step.target), keep)
         for touched in self._touched.values():
             touched.clear()
         if self._is_last:

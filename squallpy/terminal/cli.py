@@ -63,6 +63,12 @@ _RUNNING = (
     ),
     click.option("--metrics", type=click.Path(path_type=Path), metavar="FILE", help="One JSON line per batch."),
     click.option(
+        "--profile",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Where batches spend their time: a flame for speedscope.app, and a table on stderr.",
+    ),
+    click.option(
         "--set", "settings", multiple=True, metavar="K=V", help="An engine setting; squall options lists them."
     ),
 )

@@ -8,6 +8,7 @@ from typing import Any
 
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import parse
+from squallpy.runtime.profile import Profile
 from squallpy.runtime.sinks.files import ChangeFiles, ResultFile, file_format
 from squallpy.runtime.sinks.metrics import Metrics
 from squallpy.runtime.sinks.sink import Sink, Sinks
@@ -32,6 +33,7 @@ class RunRequest:
     out: Path | None = None
     checkpoint: Path | None = None
     metrics: Path | None = None
+    profile: Path | None = None
     settings: tuple[str, ...] = ()
 
 
@@ -88,6 +90,7 @@ def run_script(request: RunRequest) -> None:
         changes=choice.mode != "final",
         measured=request.metrics is not None,
         checkpoint=request.checkpoint,
+        profile=Profile(request.profile) if request.profile else None,
     )
     try:
         with interruptible(progress.say) as stop, progress.running():
@@ -98,6 +101,10 @@ def run_script(request: RunRequest) -> None:
     finally:
         if live:
             live.close()
+        if options.profile:
+            options.profile.write()
+    for line in options.profile.table() if options.profile else ():
+        progress.say(line)
     if stop.is_set():
         progress.say(f"stopped {end.where}; {how_to_resume(request.checkpoint)}")
         raise Interrupted

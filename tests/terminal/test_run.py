@@ -54,7 +54,7 @@ def test_files_and_metrics_leave_stdout_empty(room: Path, squall: Squall) -> Non
 
 def views(room: Path, *options: str) -> list[dict[str, dict[str, int]]]:
     """What `--metrics` says of the views after each batch. In a process of its own: Spark may run in this one."""
-    command = (*SQUALL, "run", "q.sql", *options, "--batch-rows", "2", "--metrics", "m.jsonl")
+    command = (*SQUALL, "run", "q.sql", *options, "--batch-rows", "2", "--metrics", "m.jsonl", "--profile", "p.json")
     ended = subprocess.run(command, cwd=room, env=ENVIRONMENT, capture_output=True, text=True)
     assert (ended.returncode, ended.stdout) == (0, "user,total\nann,1.75\nbob,2.25\n")
     lines = [json.loads(line) for line in (room / "m.jsonl").read_text().splitlines()]
@@ -73,8 +73,32 @@ EVERYWHERE = [
 ]
 
 
+EXPECTED = {
+    "local": {("feed", "read clicks"), ("statements", "ΔN2"), ("print",)},
+    "spark": {
+        ("Spark between batches", "write-ahead log"),
+        ("job", "plan, schedule, wake Python"),
+        ("job", "stage 1", "read clicks"),
+        ("job", "exchange 1"),
+        ("job", "stage 2", "log"),
+        ("job", "stage 2", "statements", "ΔN2"),
+        ("publish", "result"),
+        ("print",),
+    },
+}
+
+
+def spans(room: Path) -> set[tuple[str, ...]]:
+    """What a profile has of all batches, those of a durable partition also as if it were none."""
+    profile = json.loads((room / "p.json").read_text())
+    names, whole = [frame["name"] for frame in profile["shared"]["frames"]], profile["profiles"][0]
+    assert whole["endValue"] == pytest.approx(sum(whole["weights"])) and min(whole["weights"]) >= 0
+    ways = {tuple(names[frame] for frame in sample) for sample in whole["samples"]}
+    return ways | {way[1:] for way in ways if way[0] == "apply"}
+
+
 @pytest.mark.parametrize("options", EVERYWHERE)
-def test_metrics_say_what_each_view_takes(options: tuple[str, ...], room: Path) -> None:
+def test_metrics_say_what_each_view_takes_and_profiles_where_time_goes(options: tuple[str, ...], room: Path) -> None:
     (room / "q.sql").write_text(STREAM + EXTREMES)
     first, last = views(room, *options)
     held = [
@@ -84,6 +108,7 @@ def test_metrics_say_what_each_view_takes(options: tuple[str, ...], room: Path) 
         {"Q": 2, "M_CLICKS": 2, "M_CLICKS_2": 2, "M_N2": 2, "n2 extremes": 2},
         {"Q": 2, "M_CLICKS": 2, "M_CLICKS_2": 3, "M_N2": 2, "n2 extremes": 2},
     ]
+    assert spans(room) >= EXPECTED[options[1]]
     rows = last["M_CLICKS_2"]
     assert rows["keys"] == 3 * 2 * 8 and rows["payloads"] == 3 * 8 and rows["index"] > 0
 

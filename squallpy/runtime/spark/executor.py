@@ -13,12 +13,14 @@ from typing import Any
 
 import pyarrow as pa
 
+from squallpy.base.trace import SILENT, Trace
 from squallpy.physical.plan import Plan
 from squallpy.runtime.pipeline import Input, Node, Publisher, Sender, Stats, unpack_changes, unpack_parcels
 from squallpy.runtime.result import Changes, result_layout
 from squallpy.runtime.spark.cluster import start
 from squallpy.runtime.spark.stream import BatchTimes, StreamJob, run
 from squallpy.runtime.spark.tasks import Told
+from squallpy.runtime.spark.timeline import timeline
 from squallpy.runtime.state.partition import StatePartition
 from squallpy.runtime.state.place import Place
 from squallpy.runtime.triggers import store_layout
@@ -29,29 +31,30 @@ OnBatch = Callable[[int, Changes | None, Stats], bool]
 class Feed:
     """Stage 1 of a plan. Pickled without its sender, which a worker makes once and keeps."""
 
-    def __init__(self, plan: Plan, input: Input, splits: int) -> None:
-        self._plan, self._input, self._splits = plan, input, splits
+    def __init__(self, plan: Plan, input: Input, splits: int, trace: Trace = SILENT) -> None:
+        self._plan, self._input, self._splits, self._trace = plan, input, splits, trace
         self._sender: Sender | None = None
 
     def __call__(self, batch: int, split: int) -> Iterable[tuple[int, bytes]]:
         if self._sender is None:
-            self._sender = Sender(self._plan, self._input)
+            self._sender = Sender(self._plan, self._input, self._trace)
         return self._sender.messages(batch, split, self._splits)
 
 
 class Apply:
     """A plan on its partitions. Pickled without those, which a worker opens as they come to it."""
 
-    def __init__(self, plan: Plan, place: Place) -> None:
-        self._plan, self._place = plan, place
+    def __init__(self, plan: Plan, place: Place, trace: Trace = SILENT) -> None:
+        self._plan, self._place, self._trace = plan, place, trace
         self._partitions: dict[int, StatePartition] = {}
 
     def __call__(
         self, batch: int, partition: int, stage: int, messages: list[bytes]
     ) -> tuple[list[tuple[int, bytes]], Told]:
         if partition not in self._partitions:
-            runs, name = Node(self._plan, partition).runs, f"partition-{partition}"
-            self._partitions[partition] = self._place.partition(name, store_layout(self._plan), *runs)
+            runs, layout = Node(self._plan, partition, self._trace).runs, store_layout(self._plan)
+            made = self._place.partition(f"partition-{partition}", layout, *runs, trace=self._trace)
+            self._partitions[partition] = made
         state = self._partitions[partition]
         output = state.apply(batch, messages, stage)
         told = ({"partition": partition, **asdict(state.rebuilt)},) if state.rebuilt else ()
@@ -70,27 +73,30 @@ class SparkExecutor:
         splits: int,
         spark_settings: Mapping[str, str] | None = None,
         wanted: bool = True,
+        trace: Trace = SILENT,
     ) -> None:
-        self._plan, self._input, self._place = plan, input, place
+        self._plan, self._input, self._place, self._trace = plan, input, place, trace
         self._master, self._splits, self._settings = master, splits, spark_settings
-        self._publisher = Publisher(plan, wanted)
-        self._result = place.partition("result", result_layout(plan), self._publisher.run)
+        self._publisher = Publisher(plan, wanted, trace)
+        self._result = place.partition("result", result_layout(plan), self._publisher.run, trace=trace)
         self.schema = self._publisher.result.schema
 
     def run(self, on_batch: OnBatch, stop: threading.Event | None = None) -> None:
         """Apply all batches that the checkpoint does not call done, or until `on_batch` says stop."""
         job = StreamJob(
             self._input.replay.batches, self._splits, self._plan.partitions,
-            Feed(self._plan, self._input, self._splits), Apply(self._plan, self._place), f"{self._place.durable}/spark",
-            len(self._plan.stages),
+            Feed(self._plan, self._input, self._splits, self._trace), Apply(self._plan, self._place, self._trace),
+            f"{self._place.durable}/spark", len(self._plan.stages), self._trace,
         )  # fmt: skip
 
         def publish(batch: int, outputs: list[bytes], times: BatchTimes) -> bool:
             start = perf_counter()
-            printed = self._result.apply(batch, [b"first" if batch == 0 else b"", *outputs])
-            changes, stats = unpack_changes(printed)
+            with self._trace("publish"):
+                printed = self._result.apply(batch, [b"first" if batch == 0 else b"", *outputs])
+                changes, stats = unpack_changes(printed)
             rebuilt = {"rebuilt": list(times.told)} if times.told else {}
-            return on_batch(batch, changes, stats | _stages(times, perf_counter() - start) | rebuilt)
+            profile = {"profile": timeline(times) | self._trace.taken()} if self._trace.on else {}
+            return on_batch(batch, changes, stats | _stages(times, perf_counter() - start) | rebuilt | profile)
 
         with start(self._master, self._settings) as cluster:
             run(cluster.session, job, publish, stop)

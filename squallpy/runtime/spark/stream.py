@@ -14,7 +14,7 @@ import threading
 import uuid
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from time import perf_counter
+from time import perf_counter, time
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -22,6 +22,7 @@ from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from squallpy.base.trace import SILENT, Trace
 from squallpy.runtime.spark.placement import Placement
 from squallpy.runtime.spark.tasks import (
     OUTPUT,
@@ -34,6 +35,7 @@ from squallpy.runtime.spark.tasks import (
     Note,
     Shipment,
     Told,
+    Work,
     merged,
     sorted_out,
 )
@@ -57,6 +59,7 @@ class StreamJob:
     apply: Apply
     checkpoint: str
     stages: int = 1
+    trace: Trace = SILENT  # the one that feed and apply write, if they do
 
     def __post_init__(self) -> None:
         assert self.batches >= 0 and self.stages >= 0 and min(self.splits, self.partitions) > 0
@@ -79,6 +82,12 @@ class BatchTimes:
     """Spark's own progress report of the batch before, `durationMs` among it; empty for the first."""
     told: Told = ()
     """What its tasks had to tell."""
+    began: float = 0.0
+    """When the job was started, by the clock; its end is `job` later."""
+    built: float = 0.0
+    """Of the job: until Spark had been told of it."""
+    works: tuple[Work, ...] = ()
+    """What its tasks did, if anybody asks."""
 
     @property
     def fixed(self) -> float:
@@ -123,7 +132,7 @@ class _Loop:
 
     def __init__(self, session: SparkSession, job: StreamJob, on_batch: OnBatch, stop: threading.Event) -> None:
         self.session, self.job, self.on_batch, self.stop = session, job, on_batch, stop
-        packed = session.sparkContext.broadcast(cloudpickle.dumps((job.feed, job.apply)))  # type: ignore[no-untyped-call]
+        packed = session.sparkContext.broadcast(cloudpickle.dumps((job.feed, job.apply, job.trace)))  # type: ignore[no-untyped-call]
         self.shipment = Shipment(uuid.uuid4().hex, packed)
         self.placement = Placement(session, job.partitions)
         self.ended = threading.Event()
@@ -167,14 +176,17 @@ class _Loop:
         raise _End from None
 
     def _run(self, clock: DataFrame, batch: int) -> None:
-        start = perf_counter()
+        start, began = perf_counter(), time()
         self.placement.look()
         partitions, last = self.job.partitions, self.job.stages - 1
         sent = clock.mapInArrow(FeedStage(self.shipment, batch, partitions), ROW)
         for stage in range(last):
             between = BetweenStage(self.shipment, batch, stage, partitions)
             sent = self._exchanged(sent).mapInArrow(between, ROW)
-        outputs, note = self._read(sent) if last < 0 else self._applied(sent, batch, last)
+        if last >= 0:
+            sent = self._exchanged(sent).mapInArrow(LastStage(self.shipment, batch, last), OUTPUT)
+        built = perf_counter()
+        outputs, note = self._read(sent) if last < 0 else self._applied(sent)
         end = perf_counter()
         times = BatchTimes(
             batch,
@@ -184,14 +196,16 @@ class _Loop:
             between=start - self._until if self._until else 0.0,
             spark=self._progress(),
             told=note.told,
+            began=began,
+            built=built - start,
+            works=note.works,
         )
         if not self.on_batch(batch, outputs, times):
             self.stop.set()
         self._until, self.last = perf_counter(), batch
 
-    def _applied(self, sent: DataFrame, batch: int, stage: int) -> tuple[list[bytes], Note]:
+    def _applied(self, done: DataFrame) -> tuple[list[bytes], Note]:
         """The outputs of the last stage by partition, and what was noted."""
-        done = self._exchanged(sent).mapInArrow(LastStage(self.shipment, batch, stage), OUTPUT)
         rows = sorted(done.collect(), key=lambda row: row.partition)
         for row in rows:
             if row.failed:

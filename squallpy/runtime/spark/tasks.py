@@ -13,7 +13,7 @@ import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from time import perf_counter
+from time import perf_counter, time
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -22,6 +22,7 @@ from pyspark.sql.types import BinaryType, BooleanType, IntegerType, LongType, St
 
 from squallpy import __version__
 from squallpy.base.errors import SquallError
+from squallpy.base.trace import Seconds, Trace
 
 Feed = Callable[[int, int], Iterable[tuple[int, bytes]]]
 """(batch, split) → messages (target partition, payload): reads a split of a batch and routes it."""
@@ -61,8 +62,9 @@ class Shipment:
     packed: "Broadcast[bytes]"
     version: str = __version__
 
-    def open(self) -> tuple[Feed, Apply]:
-        """The callables, with whatever they keep between batches in this worker; SQ8005 where squallpy is another."""
+    def open(self) -> tuple[Feed, Apply, Trace]:
+        """The callables, with whatever they keep between batches in this worker, and the trace that they write; SQ8005
+        where squallpy is another."""
         if self.version != __version__:
             told = f"the driver is squallpy {self.version}, but the executor on {socket.gethostname()} is {__version__}"
             raise SquallError("SQ8005", told, hint="give both the same")
@@ -76,9 +78,18 @@ class Shipment:
 
 
 @lru_cache(maxsize=4)  # a worker outlives a query, and a query's callables hold memory
-def _unpacked(shipment: Shipment) -> tuple[Feed, Apply]:
-    feed, apply = cloudpickle.loads(shipment.packed.value)
-    return feed, apply
+def _unpacked(shipment: Shipment) -> tuple[Feed, Apply, Trace]:
+    feed, apply, trace = cloudpickle.loads(shipment.packed.value)
+    return feed, apply, trace
+
+
+class Work(NamedTuple):
+    """What a task has done, for a profile: when, by its host's clock, and where its time went."""
+
+    stage: int  # 0 reads
+    start: float
+    end: float
+    seconds: Seconds
 
 
 class Note(NamedTuple):
@@ -91,6 +102,7 @@ class Note(NamedTuple):
     apply: float = 0.0
     error: SquallError | None = None
     told: Told = ()
+    works: tuple[Work, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +116,16 @@ class FeedStage:
     def __call__(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in rows:  # the clock's tick
             pass
-        split, start = _task(), perf_counter()
+        split, start, began, note = _task(), perf_counter(), time(), Note()
         mail = _Mail(split, self.partitions)
         try:
-            feed, _ = self.shipment.open()
+            feed, _, trace = self.shipment.open()
             for target, payload in feed(self.batch, split):
                 yield from mail.put(target, payload)
+            note = _worked(note, 0, began, trace)
         except SquallError as error:
             mail.error = error
-        yield mail.last(Note(feed=perf_counter() - start))
+        yield mail.last(note._replace(feed=perf_counter() - start))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,17 +138,19 @@ class BetweenStage:
     partitions: int
 
     def __call__(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        partition = _task()
+        partition, began = _task(), time()
         messages, note = _arrived(rows)
-        mail, start = _Mail(partition, self.partitions), perf_counter()
+        arrived, start = time(), perf_counter()
+        mail = _Mail(partition, self.partitions)
         mail.error = note.error
         try:
             if note.error is None:
-                _, apply = self.shipment.open()
+                _, apply, trace = self.shipment.open()
                 sent, told = apply(self.batch, partition, self.stage, messages)
                 note = note._replace(told=note.told + told)
                 for target, payload in sent:
                     yield from mail.put(target, payload)
+                note = _worked(note, 1 + self.stage, began, trace, arrived)
         except SquallError as error:
             mail.error = error
         yield mail.last(note._replace(apply=note.apply + perf_counter() - start))
@@ -150,16 +165,16 @@ class LastStage:
     stage: int
 
     def __call__(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        partition = _task()
+        partition, began = _task(), time()
         messages, note = _arrived(rows)
-        start = perf_counter()
+        arrived, start = time(), perf_counter()
         output, failed = b"", note.error is not None
         try:
             if note.error is not None:
                 raise note.error
-            _, apply = self.shipment.open()
+            _, apply, trace = self.shipment.open()
             ((_, output),), told = apply(self.batch, partition, self.stage, messages)
-            note = note._replace(told=note.told + told)
+            note = _worked(note._replace(told=note.told + told), 1 + self.stage, began, trace, arrived)
         except SquallError as error:
             output, failed = pickle.dumps(error), True
         note = note._replace(apply=note.apply + perf_counter() - start, error=None)
@@ -212,7 +227,16 @@ def merged(notes: Iterable[Note]) -> Note:
         max(note.apply for note in notes),
         next((note.error for note in notes if note.error), None),
         tuple(told for note in notes for told in note.told),
+        tuple(work for note in notes for work in note.works),
     )
+
+
+def _worked(note: Note, stage: int, began: float, trace: Trace, arrived: float | None = None) -> Note:
+    """A note that also says what the task has done, if anybody asks."""
+    if not trace.on:
+        return note
+    arrival = {("arrive",): arrived - began} if arrived else {}
+    return note._replace(works=(*note.works, Work(stage, began, time(), arrival | trace.taken())))
 
 
 def _rows(rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> pa.RecordBatch:

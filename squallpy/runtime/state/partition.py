@@ -28,6 +28,7 @@ from time import perf_counter
 from typing import IO
 
 from squallpy.base.errors import SquallError
+from squallpy.base.trace import SILENT, Trace
 from squallpy.runtime.state.durable import open_durable
 from squallpy.runtime.state.head import Head, boot, fresh_name
 from squallpy.runtime.state.journal import Journal
@@ -76,9 +77,10 @@ class StatePartition:
         fingerprint: str,
         snapshot_every: int = 16 << 20,
         fault: Callable[[str], None] = lambda point: None,
+        trace: Trace = SILENT,
     ) -> None:
         self._local, self._place, self._layout, self._runs = local, durable, layout, tuple(runs)
-        self._fingerprint, self._snapshot_every, self._fault = fingerprint, snapshot_every, fault
+        self._fingerprint, self._snapshot_every, self._fault, self._trace = fingerprint, snapshot_every, fault, trace
         writer = uuid.uuid5(uuid.NAMESPACE_OID, f"{boot()} {local.resolve()}")
         self._durable = open_durable(durable, str(writer))
         self._journal = Journal(self._durable)
@@ -125,20 +127,25 @@ class StatePartition:
         """Apply the next step."""
         step, path = head.step + 1, self._local / "HEAD"
         self._fault("before dirty")
-        head = head.but(dirty=True).write(path)
+        with self._trace("mark"):
+            head = head.but(dirty=True).write(path)
         self._fault("before log")
-        logged = head.logged + self._journal.append(head.segment, step, messages)
+        with self._trace("log"):
+            logged = head.logged + self._journal.append(head.segment, step, messages)
         self._fault("before run")
         store = self._open(head)
         output = self._runs[step % len(self._runs)](store, list(messages))
         self._fault("before output")
-        self._output(step).write_bytes(output)
+        with self._trace("keep output"):
+            self._output(step).write_bytes(output)
         self._fault("before clean")
-        head = head.but(step=step, dirty=False, logged=logged).write(path)
+        with self._trace("mark"):
+            head = head.but(step=step, dirty=False, logged=logged).write(path)
         self._fault("after clean")
         is_last = (step + 1) % len(self._runs) == 0
         if is_last and logged > self._snapshot_every and logged > store.live_nbytes:
-            self._snapshot(head, store)
+            with self._trace("snapshot"):
+                self._snapshot(head, store)
         return output
 
     def _output(self, step: int) -> Path:

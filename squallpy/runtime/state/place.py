@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from squallpy.base.errors import SquallError
+from squallpy.base.trace import SILENT, Trace
 from squallpy.runtime.state.durable import open_durable
 from squallpy.runtime.state.partition import Run, StatePartition
 from squallpy.runtime.state.store import StoreLayout
@@ -38,7 +39,7 @@ class Place:
         """This host's folder."""
         return _fast(self.local_dir) / self.name
 
-    def partition(self, name: str, layout: StoreLayout, *runs: Run) -> StatePartition:
+    def partition(self, name: str, layout: StoreLayout, *runs: Run, trace: Trace = SILENT) -> StatePartition:
         """The named partition of the query; SQ6004 on a host that does not reach the durable folder."""
         seen = open_durable(self.durable).read(MADE_FOR)
         if seen != self.fingerprint.encode():
@@ -54,6 +55,7 @@ class Place:
             runs,
             self.fingerprint,
             snapshot_every=self.snapshot_bytes,
+            trace=trace,
         )
 
     def forget_local(self) -> None:
