@@ -7,18 +7,24 @@ less, joins that find many send more.
 
 from dataclasses import dataclass, field
 
+from squallpy.base.rings import Ring
 from squallpy.base.types import Kind
 from squallpy.physical.plan import Derive, Plan, PoolPlan, Send, Stage, Update
 
-TEXT = 20  # bytes of a text beside its key: 16 letters, and where it starts
+TEXT = 20  # bytes of a text: 16 letters, and where it starts
+NUMBER = 4  # of a number that is a key, or an exact sum: columns travel in as many bytes as their ranges take
+COUNT = 1
+WORD = 8
 
 Rows = dict[str, float]  # for each tuple, by relation
 
 
 def row_bytes(pool: PoolPlan) -> int:
-    """What a row takes on its way: key columns and payload words, texts spelled out."""
-    texts = sum(column.type.kind is Kind.VARCHAR for column in pool.keys)
-    return 8 * (len(pool.keys) + pool.payload.width) + TEXT * texts
+    """What a row takes on its way: key columns and payload, texts spelled out."""
+    keys = {Kind.VARCHAR: TEXT, Kind.DOUBLE: WORD}
+    lanes = {Ring.COUNT: COUNT, Ring.EXACT: NUMBER, Ring.REAL: 2 * WORD, Ring.SIGNED: 2 * WORD + COUNT}
+    of_keys = sum(keys.get(column.type.kind, NUMBER) for column in pool.keys)
+    return of_keys + sum(lanes[ring] for ring in pool.payload.rings)
 
 
 def traffic(plan: Plan) -> Rows:

@@ -21,6 +21,7 @@ from squallpy.logical.expressions import Column
 from squallpy.runtime.evaluate.vector import Vec, from_arrow, full
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.lanes import pack, to_decimal128
+from squallpy.runtime.kernels.packing import packed, unpacked
 from squallpy.runtime.kernels.storage import Words
 
 NULL = -(2**63)
@@ -99,46 +100,70 @@ def _encode_wide(values: Any, valid: Any, dictionary: Dictionary) -> Words:
 def pack_deltas(
     deltas: Sequence[tuple[Delta, tuple[Column, ...]]], dictionary: Dictionary, head: dict[str, Any]
 ) -> bytes:
-    """One message: an Arrow stream with a batch for each delta, behind a head of plain facts."""
-    sink = pa.BufferOutputStream()
-    sink.write(pack_head(head))
+    """One message: a head of plain facts, then of each delta a head, its keys, its words, and as an Arrow stream the
+    texts that stand for keys."""
+    parts: list[Any] = [pack_head(head)]
     for delta, columns in deltas:
-        arrays = [_fixed(delta.keys), _fixed(delta.words)]
-        names = ["keys", "words"]
-        for i, column in enumerate(columns):
-            keys = np.ascontiguousarray(delta.keys[:, i])
-            if column.type.kind is Kind.VARCHAR:
-                arrays.append(dictionary.strings(keys))
-                names.append(f"{TEXT} {i}")
-            elif column.type.is_wide and (some := spelled(keys)).any():
-                arrays.append(dictionary.strings(np.where(some, keys - NULL - 1, -1)))
-                names.append(f"{DIGITS} {i}")
-        batch = pa.record_batch(arrays, names=names)
-        batch = batch.replace_schema_metadata({"name": delta.name, "rows": str(len(delta.keys))})
-        with pa.ipc.new_stream(sink, batch.schema) as writer:
-            writer.write_batch(batch)
-    return bytes(sink.getvalue())
+        keys, texts = _spelled_out(delta.keys, columns, dictionary)
+        shape = [len(delta.keys), delta.keys.shape[1], delta.words.shape[1]]
+        parts += [pack_head({"name": delta.name, "shape": shape, "texts": bool(texts)}), packed(keys)]
+        parts += [packed(np.ascontiguousarray(delta.words)), *([_stream(texts)] if texts else ())]
+    return b"".join(parts)
 
 
 def unpack_deltas(message: bytes, dictionary: Dictionary) -> tuple[dict[str, Any], list[Delta]]:
     """The head and the deltas of a message, strings numbered by `dictionary`."""
     head, source = unpack_head(message)
-    deltas = []
+    start, deltas = pa.py_buffer(message).address, []
     while source.tell() < source.size():
-        with pa.ipc.open_stream(source) as reader:
-            batch = reader.read_next_batch()
-            for _ in reader:
-                raise AssertionError("one batch a delta")
-        rows = len(batch)
-        keys, words = _matrix(batch.column(0), rows), _matrix(batch.column(1), rows)
-        for name, column in zip(batch.schema.names[2:], batch.columns[2:], strict=True):
-            kind, at = name.split()
-            keys = keys if keys.flags.writeable else keys.copy()
-            numbers = dictionary.intern(column)
-            own = keys[:, int(at)]
-            keys[:, int(at)] = numbers if kind == TEXT else np.where(numbers < 0, own, NULL + 1 + numbers)
-        deltas.append(Delta(batch.schema.metadata[b"name"].decode(), keys, words))
+        note = _read_head(source)
+        rows, *widths = note["shape"]
+        keys, words = (_matrix(source, start, rows, width) for width in widths)
+        if note["texts"]:
+            _number(keys, source, dictionary)
+        deltas.append(Delta(note["name"], keys, words))
     return head, deltas
+
+
+def _spelled_out(keys: Words, columns: tuple[Column, ...], dictionary: Dictionary) -> tuple[Words, dict[str, pa.Array]]:
+    """Keys without their numbers of texts, and the texts."""
+    keys, texts = np.ascontiguousarray(keys), dict[str, pa.Array]()
+    for i, column in enumerate(columns):
+        if column.type.kind is Kind.VARCHAR:
+            texts[f"{TEXT} {i}"] = dictionary.strings(np.ascontiguousarray(keys[:, i]))
+        elif column.type.is_wide and (some := spelled(keys[:, i])).any():
+            texts[f"{DIGITS} {i}"] = dictionary.strings(np.where(some, keys[:, i] - NULL - 1, -1))
+    if texts:
+        keys = keys.copy()
+        keys[:, [int(name.split()[1]) for name in texts if name.startswith(TEXT)]] = 0
+    return keys, texts
+
+
+def _number(keys: Words, source: pa.BufferReader, dictionary: Dictionary) -> None:
+    """Number the texts that stand for keys."""
+    with pa.ipc.open_stream(source) as reader:
+        batch = reader.read_next_batch()
+        for _ in reader:
+            raise AssertionError("one batch a delta")
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        kind, at = name.split()
+        numbers, own = dictionary.intern(column), keys[:, int(at)]
+        keys[:, int(at)] = numbers if kind == TEXT else np.where(numbers < 0, own, NULL + 1 + numbers)
+
+
+def _stream(columns: dict[str, pa.Array]) -> Any:
+    """Columns as an Arrow stream, padded."""
+    sink, batch = pa.BufferOutputStream(), pa.record_batch(columns)
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return sink.getvalue()
+
+
+def _matrix(source: pa.BufferReader, start: int, rows: int, width: int) -> Words:
+    """The next matrix of a message that starts at an address."""
+    matrix, size = unpacked(start + source.tell(), rows, width)
+    source.seek(size, 1)
+    return matrix
 
 
 def pack_head(facts: dict[str, Any]) -> bytes:
@@ -150,20 +175,9 @@ def pack_head(facts: dict[str, Any]) -> bytes:
 
 def unpack_head(message: bytes) -> tuple[dict[str, Any], pa.BufferReader]:
     """The facts at the beginning of a message, and a reader of the rest."""
-    size = int.from_bytes(message[:4], "little")
-    return json.loads(message[4 : 4 + size]), pa.BufferReader(pa.py_buffer(message).slice(4 + size))
+    source = pa.BufferReader(message)
+    return _read_head(source), source
 
 
-def _fixed(matrix: Words) -> pa.Array:
-    rows, width = matrix.shape
-    if width == 0:
-        return pa.nulls(rows)
-    kind = pa.binary(8 * width)
-    return pa.Array.from_buffers(kind, rows, [None, pa.py_buffer(np.ascontiguousarray(matrix))])
-
-
-def _matrix(array: pa.Array, rows: int) -> Words:
-    if array.type == pa.null():
-        return np.empty((rows, 0), np.int64)
-    width = array.type.byte_width // 8
-    return np.frombuffer(array.buffers()[1], np.int64)[: rows * width].reshape(rows, width)
+def _read_head(source: pa.BufferReader) -> Any:
+    return json.loads(source.read(int.from_bytes(source.read(4), "little")))

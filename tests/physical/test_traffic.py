@@ -30,9 +30,9 @@ def estimate(tmp_path, query, partitions=4):
     ("query", "bytes"),
     [
         # ΔR(b)⟨1⟩ and ΔS(b)⟨1⟩, each to one of the partitions
-        ("SELECT r.b, COUNT(*) FROM r JOIN s ON r.b = s.b GROUP BY r.b;", {"r": 16, "s": 16}),
+        ("SELECT r.b, COUNT(*) FROM r JOIN s ON r.b = s.b GROUP BY r.b;", {"r": 5, "s": 5}),
         # a text, and where it starts
-        ("SELECT c, COUNT(*) FROM r JOIN s ON r.b = s.b GROUP BY c;", {"r": 16, "s": 24 + 20}),
+        ("SELECT c, COUNT(*) FROM r JOIN s ON r.b = s.b GROUP BY c;", {"r": 5, "s": 5 + 20}),
         # readers do it all
         ("SELECT b, COUNT(*) FROM r GROUP BY b;", {"r": 0}),
     ],
@@ -56,9 +56,9 @@ def oracle_a_row_takes_that_in_a_message(types):
     def message(rows):
         keys = np.zeros((rows, len(types)), np.int64)
         for i, type in enumerate(types):
-            keys[:, i] = texts[:rows] if type is VARCHAR else np.arange(rows)
-        return len(
-            pack_deltas([(Delta("ΔR", keys, np.ones((rows, pool.payload.width), np.int64)), columns)], names, {})
-        )
+            keys[:, i] = texts[:rows] if type is VARCHAR else np.arange(rows) << 21
+        words = np.zeros((rows, pool.payload.width), np.int64)
+        words[:, 0], words[:, 1] = np.arange(rows) % 200, np.arange(rows) << 21
+        return len(pack_deltas([(Delta("ΔR", keys, words), columns)], names, {}))
 
     assert (message(640) - message(320)) / 320 == pytest.approx(row_bytes(pool), rel=0.02)
