@@ -26,6 +26,7 @@ from squallpy.maintain.relational.lower import Lowered, lower
 from squallpy.maintain.relational.materialise import materialise
 from squallpy.maintain.relational.show import definition, fold, head, program_text
 from squallpy.optimizer.stages import optimise, stages
+from squallpy.physical.distribute.program import Switches
 from squallpy.physical.place import place
 from squallpy.physical.plan import Plan
 from squallpy.physical.show import plan_text, stages_text, triggers_text
@@ -95,7 +96,11 @@ class Session:
         optimised = optimise(query, stages(constant)) if self.settings.optimizer else query
         lowered = lower(optimised)
         program = materialise(lowered)
-        return Compiled(query, optimised, lowered, program, place(program, partitions, sizes))
+        return Compiled(query, optimised, lowered, program, place(program, partitions, sizes, self._switches))
+
+    @property
+    def _switches(self) -> Switches:
+        return Switches(self.settings.move_rules, self.settings.move_sharing, self.settings.fusion)
 
     def explain(self, stage: str) -> str:
         """The queries at one of STAGES; reads no rows and starts no JVM."""

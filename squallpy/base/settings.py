@@ -25,6 +25,9 @@ class Settings:
     )
     snapshot_mb: int = setting(64, "size of a partition's log, in MB, at which its state is written out whole", 1)
     local_dir: str = setting("", "folder for mapped state; shared memory if empty")
+    move_rules: bool = setting(True, "move less, and later, between partitions; off shows what the rules are worth")
+    move_sharing: bool = setting(True, "move and add up once what statements have in common; off shows its worth")
+    fusion: bool = setting(True, "statements that can run in one stage do; off shows what that is worth")
     optimizer: bool = setting(True, "rewrite the logical plan; off shows what the rules are worth")
 
 

@@ -10,15 +10,15 @@ from squallpy.maintain.program import Nest, Program, View
 from squallpy.physical.access import Indexes, Known, access
 from squallpy.physical.distribute.choose import choose_places
 from squallpy.physical.distribute.locations import EVERYWHERE
-from squallpy.physical.distribute.program import Places, distributed
+from squallpy.physical.distribute.program import ALL, Places, Switches, distributed
 from squallpy.physical.distribute.single import Compute, Derivation, Step, Transfer
 from squallpy.physical.plan import Derive, Feed, Lookup, Nested, Plan, PoolPlan, Send, Stage, Update
 
 
-def place(program: Program, partitions: int, sizes: Mapping[str, int]) -> Plan:
+def place(program: Program, partitions: int, sizes: Mapping[str, int], switches: Switches = ALL) -> Plan:
     """The physical plan. `sizes` (rows by relation, 0 if unknown) decides where views are."""
     places = choose_places(program, sizes, partitions) if partitions > 1 else None
-    return _in_one(program) if places is None else _spread(program, places, partitions)
+    return _in_one(program) if places is None else _spread(program, places, partitions, switches)
 
 
 def _in_one(program: Program) -> Plan:
@@ -33,24 +33,28 @@ def _in_one(program: Program) -> Plan:
     return making.plan(Stage((), tuple(sends)), (Stage(tuple(steps)),), {}, 1)
 
 
-def _spread(program: Program, places: Places, partitions: int) -> Plan:
+def _spread(program: Program, places: Places, partitions: int, switches: Switches) -> Plan:
     """Views at their places, and a stage between two exchanges."""
     making = _Making(program)
-    reading, stages = Stage(), list[Stage]()
-    for block in distributed(program, places):
-        steps = () if block.moves else tuple(making.step(s) for s in block.steps)
-        sends = tuple(making.send(s) for s in block.steps if isinstance(s, Transfer))
-        if block.is_early:
-            reading = Stage(steps)
-        elif steps:
-            stages.append(Stage(steps))
-        elif stages:
-            stages[-1] = replace(stages[-1], sends=sends)
-        else:
-            reading = replace(reading, sends=sends)
-    if not stages and any(relation.op for relation in program.relations):
-        stages.append(Stage())  # where ledgers are
-    return making.plan(reading, _keeping(reading, stages, making), places, partitions)
+    reading, others = Stage(), list[Stage]()
+    read = {delta.name for feed in making.feeds if not feed.nested for delta in feed.deltas}
+    for block in distributed(program, places, switches):
+        if not block.moves:
+            stage = Stage(tuple(making.step(step) for step in block.steps))
+            if block.is_early:
+                reading, read = stage, read | block.writes
+            else:
+                others.append(stage)
+            continue
+        moves = [making.send(step) for step in block.steps if isinstance(step, Transfer)]
+        reading = replace(reading, sends=(*reading.sends, *(send for send in moves if send.source in read)))
+        if later := tuple(send for send in moves if send.source not in read):
+            if not others or others[-1].sends:
+                others.append(Stage())
+            others[-1] = replace(others[-1], sends=later)
+    if not others and any(relation.op for relation in program.relations):
+        others.append(Stage())  # where ledgers are
+    return making.plan(reading, _keeping(reading, others, making), places, partitions)
 
 
 def _keeping(reading: Stage, stages: list[Stage], making: "_Making") -> tuple[Stage, ...]:

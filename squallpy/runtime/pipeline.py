@@ -146,7 +146,7 @@ class Node:
             deltas, total = _unpacked(messages, store)
         with self._trace("statements"):
             change, sent = machine.apply(store, deltas)
-        total = add_stats(total, {"unmatched": machine.unmatched})
+        total = add_stats(total, {"unmatched": machine.unmatched, "received_bytes": sum(map(len, messages))})
         with self._trace("route and pack"):
             if number < len(self._machines) - 1:
                 parcels = Parcels(self._plan, store.dictionary)

@@ -48,7 +48,6 @@ class Machine:
             if d.name in indexed | targets
         }
         self._scratch[RESULT] = Pool(len(plan.result.keys), plan.result.payload)
-        self._made = targets - {RESULT}
         derived = {step.nest for step in stage.steps if isinstance(step, Derive)}
         nested = {f.relation.name: (f, f.nested) for f in plan.feeds if f.nested and f.relation.name in derived}
         self._nested = {name: _nest(feed, nest) for name, (feed, nest) in nested.items()}
@@ -77,7 +76,7 @@ class Machine:
             if isinstance(step, Derive):
                 with self._trace(f"Δ{step.nest.upper()}"):
                     self._derive(step, store, given)
-            elif (delta := self._delta(step.delta, given)) is not None:
+            elif (delta := _rows(step.delta, given, pools)) is not None:
                 keep = None if step.update.keep is None else self._keeper(step.update, store.dictionary)
                 with self._trace(f"{step.delta} → {step.target}"):
                     step.run(delta, pools, store.dictionary, self._touched.get(step.target), keep)
@@ -87,7 +86,7 @@ class Machine:
             begin(store)
         keys, words = self._scratch[RESULT].rows()
         names = [(send.name, send.source) for send in self._sends] + [(name, name) for name in self._keeps]
-        found = ((name, self._delta(source, given)) for name, source in names)
+        found = ((name, _rows(source, given, pools)) for name, source in names)
         return Delta(RESULT, keys, words), {name: Delta(name, d.keys, d.words) for name, d in found if d is not None}
 
     def _given(self, deltas: Iterable[Delta]) -> Deltas:
@@ -105,13 +104,6 @@ class Machine:
         for name, delta in given.items():
             if name in self._scratch:
                 self._scratch[name].upsert(np.ascontiguousarray(delta.keys), np.ascontiguousarray(delta.words))
-
-    def _delta(self, name: str, given: Mapping[str, Delta]) -> Delta | None:
-        """A delta of this batch, if there is anything in it."""
-        if name in self._made:
-            keys, words = self._scratch[name].rows()
-            return Delta(name, keys, words) if len(keys) else None
-        return given.get(name)
 
     def _book(self, store: Store, given: Mapping[str, Delta]) -> None:
         self.unmatched = 0
@@ -143,6 +135,14 @@ def _nest(feed: Feed, nested: Nested) -> NestFeed:
     if nested.running:
         return Intervals(feed, nested)
     return Extremes(feed, nested) if nested.finish.over else Aggregates(feed, nested)
+
+
+def _rows(name: str, given: Mapping[str, Delta], pools: Mapping[str, Pool]) -> Delta | None:
+    """What a delta of this batch, or a view, holds by now, if anything."""
+    if name in given or name not in pools:
+        return given.get(name)
+    keys, words = pools[name].rows()
+    return Delta(name, keys, words) if len(keys) else None
 
 
 def _merged(parts: list[Delta]) -> Delta:

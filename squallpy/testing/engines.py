@@ -5,7 +5,7 @@ VolatileEngine()              in this process, its state nowhere: a restart begi
 PartitionedEngine(3)          three partitions in this process, every message sent as between processes
 SparkEngine(cluster, 3)       on Spark, every batch a run of its own that goes on where the one before ended
 
-All take `optimizer=False`, and then plan the query as it was bound.
+All take settings: with `optimizer=False` the query is planned as it was bound.
 """
 
 import shutil
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 class MemoryEngine:
     """What the engines share: the script compiled, its rows, and its batches so far."""
 
-    def __init__(self, partitions: int = 1, optimizer: bool = True) -> None:
-        self._partitions, self._settings = partitions, Settings(optimizer=optimizer)
+    def __init__(self, partitions: int = 1, **settings: bool) -> None:
+        self._partitions, self._settings = partitions, Settings(**settings)  # type: ignore[arg-type]
 
     def start(self, script: str, checkpoint: Path, tables: dict[str, pa.Table]) -> None:
         path = checkpoint / "steps.sql"
@@ -83,8 +83,8 @@ class MemoryEngine:
 class LocalEngine(MemoryEngine):
     """The local executor with a checkpoint."""
 
-    def __init__(self, optimizer: bool = True) -> None:
-        super().__init__(1, optimizer)
+    def __init__(self, **settings: bool) -> None:
+        super().__init__(1, **settings)
 
     def _open(self, input: Input) -> None:
         self._executor = DurableLocalExecutor(self._compiled.plan, input, self._place())
@@ -106,8 +106,8 @@ class LocalEngine(MemoryEngine):
 class VolatileEngine(MemoryEngine):
     """The local executor without a checkpoint."""
 
-    def __init__(self, optimizer: bool = True) -> None:
-        super().__init__(1, optimizer)
+    def __init__(self, **settings: bool) -> None:
+        super().__init__(1, **settings)
 
     def _open(self, input: Input) -> None:
         self._executor = LocalExecutor(self._compiled.plan, input)
@@ -165,8 +165,8 @@ class SparkEngine(MemoryEngine):
 
     SPLITS = 2
 
-    def __init__(self, cluster: "Cluster", partitions: int = 1, optimizer: bool = True) -> None:
-        super().__init__(partitions, optimizer)
+    def __init__(self, cluster: "Cluster", partitions: int = 1, **settings: bool) -> None:
+        super().__init__(partitions, **settings)
         self._cluster = cluster
 
     def _open(self, input: Input) -> None:

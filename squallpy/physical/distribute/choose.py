@@ -58,14 +58,17 @@ def _improved(
 
 
 def _options(view: View, program: Program, joined: Collection[tuple[str, str]]) -> Iterator[Place]:
-    """Where a view may be: by one of its keys on which something is joined, or by any if there is none. What a nest is
-    made of has its groups whole."""
+    """Where a view may be: by one of its keys on which something is joined, or if there is none by all of them, so that
+    no value that many tuples share has them all at one node, or by any. What a nest is made of has its groups whole."""
     nests = [nest for nest in program.nests if nest.source and nest.source.name == view.name]
     single = any(nest.running or not nest.finish.items for nest in nests)
     if not single:
         whole = [i for i in range(len(view.keys)) if all(_printed(nest, i) for nest in nests)]
         known = {v for atom in view.atoms for f, v in atom.fields if (atom.relation.name, f) in joined}
-        yield from ((i,) for i in [i for i in whole if view.keys[i] in known] or whole)
+        met = [i for i in whole if view.keys[i] in known]
+        if not met and len(whole) > 1:
+            yield tuple(whole)
+        yield from ((i,) for i in met or whole)
     yield EVERYWHERE
     if nests:
         yield ()
@@ -120,8 +123,8 @@ def _values(view: View, place: Place, keys: Mapping[tuple[str, str], int]) -> fl
         return -1
     if not isinstance(place, tuple) or not place:
         return -2
-    variable = view.keys[place[0]]
-    return max((keys.get((a.relation.name, f), 0) for a in view.atoms for f, v in a.fields if v == variable), default=0)
+    by = {view.keys[i] for i in place}
+    return max((keys.get((a.relation.name, f), 0) for a in view.atoms for f, v in a.fields if v in by), default=0)
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,10 @@ class Switches:
     fused: bool = True
 
 
-def distributed(program: Program, places: Places, switches: Switches = Switches()) -> tuple[Block, ...]:
+ALL = Switches()
+
+
+def distributed(program: Program, places: Places, switches: Switches = ALL) -> tuple[Block, ...]:
     """The program as blocks, the first of what is computed where a batch is read, if anything is. The result's changes
     are left where they come about: the driver adds them up. Raises Misplaced."""
     form = Form(switches.shared)
@@ -56,9 +59,12 @@ def distributed(program: Program, places: Places, switches: Switches = Switches(
     if switches.shared:
         steps = live(steps, [view.name for view in program.views])
     early = tuple(step for step in steps if isinstance(step, Compute) and step.at is SOURCE)
-    blocks = (fused if switches.fused else unfused)(step for step in steps if step not in early)
-    if switches.fused and not _are_whole(blocks):
+    rest = [step for step in steps if step not in early]
+    blocks = fused(rest)
+    if not _are_whole(blocks):
         raise Misplaced("the groups of a nest change in one stage and are read in another")
+    if not switches.fused and _are_whole(apart := unfused(rest)):
+        blocks = apart
     if not _go_where_they_came(steps, places):
         raise Misplaced("what is added at one node would be taken away at another")
     return (Block(early), *blocks) if early else blocks

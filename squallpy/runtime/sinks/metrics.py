@@ -1,11 +1,12 @@
 """One JSON line per batch, once.
 
 {"batch": 0, "tuples": 10000, "rows": 25, "seconds": 0.31, "state_bytes": 65536, "skipped": 0, "unmatched": 0,
- "stages": {"feed": 0.04, "apply": 0.02}, "views": {"M_S": {"records": 900, "bytes": 65536, "keys": 7200, …}, …},
- "mapping": null, "ilf": null}
+ "received_bytes": 5210, "stages": {"feed": 0.04, "apply": 0.02},
+ "views": {"M_S": {"records": 900, "bytes": 65536, "keys": 7200, …}, …}, "mapping": null, "ilf": null}
 
-Bytes are those in use, in memory or mapped files, added up over partitions; room to grow is not counted. "rebuilt", if
-any partition had lost its state, says of each which, and from what it was made anew: a snapshot and so many steps.
+Bytes of state are those in use, in memory or mapped files, added up over partitions; room to grow is not counted. What
+partitions received is what all stages were sent. "rebuilt", if any partition had lost its state, says of each which,
+and from what it was made anew: a snapshot and so many steps.
 """
 
 import json
@@ -18,6 +19,7 @@ from squallpy.base.errors import SquallError
 from squallpy.logical.nodes import Query
 
 _STAGE = "_seconds"
+_NAMED = ("tuples", "rows", "seconds", "state_bytes", "skipped", "unmatched", "received_bytes")
 
 
 class Metrics:
@@ -51,7 +53,7 @@ def metrics_line(number: int, stats: dict[str, Any]) -> dict[str, Any]:
     """What is recorded of a batch; None where it is not known."""
     views = stats.get("views")
     known = stats | {"state_bytes": views and sum(view["bytes"] for view in views.values())}
-    named = {name: known.get(name) for name in ("tuples", "rows", "seconds", "state_bytes", "skipped", "unmatched")}
+    named = {name: known.get(name) for name in _NAMED}
     stages = {name.removesuffix(_STAGE): value for name, value in stats.items() if name.endswith(_STAGE)}
     shape = {"mapping": stats.get("mapping"), "ilf": stats.get("ilf")}
     rebuilt = {"rebuilt": stats["rebuilt"]} if stats.get("rebuilt") else {}  # partitions that had lost their state
