@@ -1,7 +1,7 @@
 """From the keys and payloads of the result view to printed columns: measures, HAVING, the SELECT list, ORDER BY."""
 
 from collections.abc import Callable
-from functools import cache, reduce
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -131,29 +131,36 @@ class Printer:
         near[tied] = True
         return near
 
-    def order(self, frame: Groups, rows: Words) -> Any:
-        """A permutation of `rows` by ORDER BY, then by their keys, so that equal rows have one order too; stable.
+    def ordered(self, frame: Groups, rows: Words) -> Words:
+        """`rows` by ORDER BY, then by their keys, so that equal rows have one order too; stable.
 
-        A column is computed for rows that those before it leave equal; of a group with itself it has nothing to say.
+        What the first column leaves equal is looked at more closely; of a group with itself there is nothing to say.
         """
-        order, tied = np.arange(len(rows)), np.arange(len(rows))
+        rows, tied = rows.copy(), np.arange(len(rows))
         label = np.zeros(len(rows), np.int64)  # what is equal so far
-        for function, type, down, nulls_first in (*self._order, *self._by_keys):
+        for some_columns in (self._order[:1], self._order[1:], self._by_keys):
             if len(tied) < 2:
                 break
-            chosen = rows[order[tied]]
+            chosen, ranks = rows[tied], list[Any]()
             some = frame.pick(chosen) if len(chosen) < frame.rows else frame
-            vec = full(function(some), type, some.rows)
-            ranks = _ranks(vec if some is not frame else take(vec, chosen), type, down, nulls_first)
+            for function, type, down, nulls_first in some_columns:
+                vec = full(function(some), type, some.rows)
+                ranks += _ranks(vec if some is not frame else take(vec, chosen), type, down, nulls_first)
             moved = np.lexsort([*ranks[::-1], label])
-            order[tied] = order[tied][moved]
-            groups, (label, *ranks) = frame.keys[chosen[moved]], (rank[moved] for rank in (label, *ranks))
-            apart = reduce(np.logical_or, (rank[1:] != rank[:-1] for rank in (label, *ranks)))
-            label = np.append(0, np.cumsum(apart))
+            rows[tied] = chosen = chosen[moved]
+            apart = label[1:] != label[:-1]
+            for rank in ranks:
+                rank = rank[moved]
+                apart |= rank[1:] != rank[:-1]
+            equal = np.flatnonzero(~apart)
+            equal = equal[(frame.keys[chosen[equal]] != frame.keys[chosen[equal + 1]]).any(axis=1)]
+            if not len(equal):
+                break
+            label = np.append(0, apart).cumsum()
             going = np.zeros(len(label), bool)
-            going[label[1:][~apart & (groups[1:] != groups[:-1]).any(axis=1)]] = True
+            going[label[equal]] = True
             tied, label = tied[going[label]], label[going[label]]
-        return order
+        return rows
 
     def _sum(self, terms: _Terms, words: Words) -> Any:
         """Σ coefficient · lane."""
@@ -207,8 +214,8 @@ def _from_last(vec: Vec, type: Type) -> Any:
     """As `ordinals`, but only good for comparing with the last value: texts need not be sorted for that."""
     if type.kind is not Kind.VARCHAR:
         return ordinals(vec, type)
-    last = vec.values[-1]
-    more, less = (np.asarray(pc.fill_null(f(vec.values, last), False)) for f in (pc.greater, pc.less))
+    values = pc.fill_null(vec.values, "") if vec.values.null_count else vec.values
+    more, less = np.asarray(pc.greater(values, values[-1])), np.asarray(pc.less(values, values[-1]))
     return more.astype(np.int64) - less
 
 

@@ -93,7 +93,7 @@ class Result:
         times = self._printer.times(frame, words)
         rows = np.repeat(np.arange(len(keys)), times)
         if self._finish.order or self._top:
-            rows = rows[self._printer.order(frame, rows)]
+            rows = self._printer.ordered(frame, rows)
         stop = None if self._finish.limit is None else self._finish.offset + self._finish.limit
         rows = rows[self._finish.offset : stop]
         return self._printer.table(frame.pick(rows))

@@ -92,7 +92,7 @@ class TopK:
         if self._bar:
             times[-1] = 1
         rows = np.flatnonzero(times)
-        rows = rows if sorted else rows[self._printer.order(frame, rows)]
+        rows = rows if sorted else self._printer.ordered(frame, rows)
         if self._bar:  # NB: the sort is stable and the bar comes last, so its own group, unchanged, stays before it
             rows = rows[: int(np.flatnonzero(rows == len(keys) - 1)[0])]
             if times[rows].sum() < self._wanted:
@@ -105,8 +105,7 @@ class TopK:
         keys, words = store[self._pool].rows()
         frame = self._printer.frame(keys, words, store.dictionary)
         times = self._printer.times(frame, words)
-        rows = np.flatnonzero(times)
-        rows = rows[self._printer.order(frame, rows)]
+        rows = self._printer.ordered(frame, np.flatnonzero(times))
         self._bar = None
         if self._store is not store:
             self._head = None  # its strings may have other numbers
@@ -122,7 +121,8 @@ class TopK:
         self._known.upsert(keys, np.ones((len(keys), 1), np.int64))
         stop = None if self._limit is None else self._wanted  # each group is printed at least once
         ends = np.cumsum(times[:stop])
-        bounds = np.clip([ends - times[:stop], ends], self._offset, stop)
-        head = Head(keys[:stop], words[:stop], bounds[1] - bounds[0])
+        most = ends if stop is None else np.minimum(ends, stop)
+        printed = np.maximum(most - np.maximum(ends - times[:stop], self._offset), 0)
+        head = Head(keys[:stop], words[:stop], printed)
         if not head.same(self._head):
             self._head = head

@@ -7,6 +7,7 @@ import threading
 import numpy as np
 import pytest
 
+from squallpy.runtime.kernels import ahead
 from squallpy.runtime.kernels.ahead import _populate, populate
 from squallpy.runtime.kernels.area import Area
 from squallpy.runtime.kernels.storage import HEAP
@@ -44,7 +45,10 @@ def oracle_regions_grow_and_are_replaced_by_what_was_got_ready():
     assert area.replace(1, 2048)[1].words == 2048
 
 
-def oracle_nothing_to_populate_starts_no_helper():
-    before = threading.active_count()
+def oracle_a_helper_populates_what_there_is(monkeypatch):
+    asked, done = [], threading.Event()
+    monkeypatch.setattr(ahead, "_populate", lambda stretches: (asked.append(stretches), done.set()))
     populate([])
-    assert threading.active_count() == before
+    stretches = [(HEAP.region("later", MEGA), 0, MEGA)]
+    populate(stretches)
+    assert done.wait(60) and asked == [stretches]

@@ -5,7 +5,7 @@ millisecond, and under a hypervisor that has to find the memory, too, five: when
 batch that does it would wait for all of them. Contents are not touched, so the helper needs no lock.
 """
 
-from threading import Thread
+from _thread import start_new_thread
 
 from squallpy.runtime.kernels.storage import Region
 
@@ -17,7 +17,7 @@ Stretch = tuple[Region, int, int]  # words of a region: the first, and behind th
 def populate(stretches: list[Stretch]) -> None:
     """Have a helper ask for the memory of stretches; a hint, which nobody waits for."""
     if stretches:
-        Thread(target=_populate, args=(stretches,), name="squallpy-ahead", daemon=True).start()
+        start_new_thread(_populate, (stretches,))  # NB: a Thread would wait here until the helper has begun
 
 
 def _populate(stretches: list[Stretch]) -> None:
