@@ -12,6 +12,7 @@ from time import perf_counter
 
 from squallpy.runtime.spark.cluster import start
 from squallpy.runtime.spark.stream import BatchTimes, StreamJob, run
+from squallpy.runtime.spark.tasks import Told
 
 PARTITIONS = 2
 
@@ -26,9 +27,9 @@ class Feed:
         return [(target, self.payload) for target in range(PARTITIONS)]
 
 
-def apply(batch: int, partition: int, messages: list[bytes]) -> bytes:
+def apply(batch: int, partition: int, stage: int, messages: list[bytes]) -> tuple[list[tuple[int, bytes]], Told]:
     """How many messages came."""
-    return str(len(messages)).encode()
+    return [(0, str(len(messages)).encode())], ()
 
 
 def main() -> None:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:  # what rows flow through is loaded when they do: EXPLAIN star
     from squallpy.runtime.profile import Profile
     from squallpy.runtime.result import Changes
     from squallpy.runtime.sinks.sink import Sink
+    from squallpy.runtime.state.checkpoint import MadeFor
     from squallpy.runtime.state.place import Place
 
 STAGES = ("logical", "optimized", "calculus", "triggers", "physical", "stages")
@@ -75,7 +76,7 @@ class RunOptions:
     batch_rows: int | None = None
     changes: bool = False
     measured: bool = False
-    checkpoint: Path | None = None
+    checkpoint: str | None = None
     profile: "Profile | None" = None
 
 
@@ -141,7 +142,7 @@ class Session:
     def _run(self, query: Query, options: RunOptions, sink: "Sink", stop: threading.Event) -> None:
         from squallpy.runtime.pipeline import Input
         from squallpy.runtime.sources import open_source
-        from squallpy.runtime.sources.replay import Replay
+        from squallpy.runtime.sources.replay import Again, Replay
 
         sources = {name: open_source(r, self.path.parent) for name, r in self.script.relations.items()}
         sizes = {name: source.rows for name, source in sources.items()}
@@ -149,30 +150,35 @@ class Session:
         relations, batch_rows = compiled.program.relations, options.batch_rows or self.settings.batch_rows
         streams = {r.name: sizes[r.name] for r in relations if r.stream}
         replay = Replay(streams, batch_rows, self.settings.interleave)
-        input = Input({r.name: sources[r.name] for r in relations}, replay)
-        with self._place(query, options, fingerprint(compiled, batch_rows, replay.order)) as place:
+        made_for = fingerprint(compiled, replay.batch_rows, replay.order, {r.name: sizes[r.name] for r in relations})
+        with self._place(query, options, made_for, replay.batch_rows) as place:
+            steps = Again(replay, place.before if place else 0)
+            input = Input({r.name: sources[r.name] for r in relations}, steps)
             executor = self._executor(compiled.plan, input, place, options)
             sink.begin(query, executor.schema, replay.batches)
-            progress = Progress(sink, stop, options.profile)
+            progress = Progress(sink, stop, steps.number, options.profile)
             executor.run(progress.batch)
             sink.final(executor.final())
             sink.finish(progress.summary())
 
     @contextmanager
-    def _place(self, query: Query, options: RunOptions, made_for: str) -> Iterator["Place | None"]:
+    def _place(
+        self, query: Query, options: RunOptions, made_for: "MadeFor", batch_rows: int
+    ) -> Iterator["Place | None"]:
         """Where the query's state is; None for a local run that nobody wants to resume."""
-        from squallpy.runtime.state.place import open_place, temporary_place
+        from squallpy.runtime.state.checkpoint import open_checkpoint
+        from squallpy.runtime.state.durable import within
+        from squallpy.runtime.state.place import temporary_place
 
         snapshot, local = self.settings.snapshot_mb << 20, self.settings.local_dir
         if options.checkpoint:
-            folder = (
-                options.checkpoint / f"query-{query.number}" if len(self.script.queries) > 1 else options.checkpoint
-            )
-            place = open_place(folder, local, made_for, snapshot)
+            several = len(self.script.queries) > 1
+            folder = within(options.checkpoint, f"query-{query.number}") if several else options.checkpoint
+            place = open_checkpoint(folder, made_for, batch_rows, local, snapshot)
             yield place
             place.forget_local()  # NB: only after a clean end; what a crash leaves is taken up again
         elif options.backend == "spark":
-            with temporary_place(local, made_for, snapshot) as place:
+            with temporary_place(local, made_for.plan, snapshot) as place:
                 yield place
         else:
             yield None
@@ -216,23 +222,38 @@ class Session:
         return sizes
 
 
-def fingerprint(compiled: Compiled, batch_rows: int, order: str) -> str:
-    """What a checkpoint has to agree with: program, placement and replay."""
+def fingerprint(compiled: Compiled, batch_rows: int, order: str, sizes: dict[str, int]) -> "MadeFor":
+    """What a checkpoint has to agree with: program and replay; where its plan is another, it is made anew."""
+    from squallpy.runtime.state.checkpoint import MadeFor
+
     relations = [(r.name, r.fields, r.format, sorted(r.options.items())) for r in compiled.program.relations]
-    text = repr((program_text(compiled.program), plan_text(compiled.plan), relations, batch_rows, order))
+    query = repr((program_text(compiled.program), relations, batch_rows, order))
+    return MadeFor(_hash(query), _hash(f"{compiled.plan.partitions} {plan_text(compiled.plan)}"), sizes)
+
+
+def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 class Progress:
-    """Counts batches on their way to the sink."""
+    """Counts batches on their way to the sink, which hears of each by its `number` in the replay."""
 
-    def __init__(self, sink: "Sink", stop: threading.Event, profile: "Profile | None" = None) -> None:
-        self._sink, self._stop, self._profile = sink, stop, profile
+    def __init__(
+        self,
+        sink: "Sink",
+        stop: threading.Event,
+        number: Callable[[int], int | None],
+        profile: "Profile | None" = None,
+    ) -> None:
+        self._sink, self._stop, self._number, self._profile = sink, stop, number, profile
         self._start = self._last = perf_counter()
         self._totals = {"batches": 0, "tuples": 0, "skipped": 0, "unmatched": 0}
 
-    def batch(self, number: int, changes: "Changes | None", stats: dict[str, Any]) -> bool:
-        """Pass a batch on; whether to go on after it."""
+    def batch(self, batch: int, changes: "Changes | None", stats: dict[str, Any]) -> bool:
+        """Pass a batch on, unless it has been before; whether to go on after it."""
+        number = self._number(batch)
+        if number is None:
+            return not self._stop.is_set()
         now = perf_counter()
         seconds, self._last = now - self._last, now
         self._totals["batches"] += 1

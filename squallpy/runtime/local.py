@@ -1,7 +1,6 @@
 """The local executor: the plan in this process, in one partition. Durable only if it has a checkpoint."""
 
 from collections.abc import Callable
-from pathlib import Path
 from time import perf_counter
 
 import pyarrow as pa
@@ -10,7 +9,7 @@ from squallpy.base.trace import SILENT, Trace
 from squallpy.physical.plan import Plan
 from squallpy.runtime.pipeline import Input, Node, Publisher, Sender, Stats, unpack_changes
 from squallpy.runtime.result import Changes, Result, result_layout
-from squallpy.runtime.state.place import Place
+from squallpy.runtime.state.place import Committed, Place
 from squallpy.runtime.state.store import Store, StoreLayout
 from squallpy.runtime.triggers import Machine, store_layout
 
@@ -71,8 +70,8 @@ class DurableLocalExecutor:
         self.schema = self._publisher.result.schema
         self._node = place.partition("partition-0", store_layout(plan), *Node(plan, trace=trace).runs, trace=trace)
         self._result = place.partition("result", result_layout(plan), self._publisher.run, trace=trace)
-        self._progress = Path(place.durable) / "batch"
-        self.next = int(self._progress.read_text()) if self._progress.exists() else 0
+        self._committed = Committed(place.durable)
+        self.next = self._committed.batches
 
     def step(self) -> tuple[Changes | None, Stats]:
         """Apply the next batch, once: a batch that an earlier run applied gives the output that it had then."""
@@ -90,9 +89,7 @@ class DurableLocalExecutor:
     def commit(self) -> None:
         """The batch has reached its sink."""
         self.next += 1
-        temporary = self._progress.with_suffix(".new")
-        temporary.write_text(str(self.next))
-        temporary.replace(self._progress)
+        self._committed.commit(self.next)
 
     def run(self, on_batch: OnBatch) -> None:
         while self.next < self._input.replay.batches:

@@ -20,7 +20,7 @@ from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.result import Changes, Result
 from squallpy.runtime.routing import spread
 from squallpy.runtime.sources import Source, skipped
-from squallpy.runtime.sources.replay import Replay
+from squallpy.runtime.sources.replay import Again, Replay
 from squallpy.runtime.state.store import Store, StoreLayout
 from squallpy.runtime.triggers import Machine
 
@@ -32,7 +32,7 @@ class Input:
     """What a query reads: a source for each relation, and the order in which streams are replayed."""
 
     sources: Mapping[str, Source]
-    replay: Replay
+    replay: Replay | Again
 
     def shares(self, batch: int, split: int, splits: int) -> dict[str, tuple[int, int]]:
         """The rows of each relation that one of `splits` tasks reads in a batch; static tables come with batch 0."""

@@ -57,9 +57,8 @@ _RUNNING = (
     ),
     click.option(
         "--checkpoint",
-        type=click.Path(path_type=Path),
         metavar="DIR",
-        help="Keep state here; go on from it if it holds this query.",
+        help="Keep state here, a folder or a URI that Arrow knows; go on from it if it holds this query.",
     ),
     click.option("--metrics", type=click.Path(path_type=Path), metavar="FILE", help="One JSON line per batch."),
     click.option(

@@ -31,7 +31,7 @@ class RunRequest:
     mode: str | None = None
     format: str | None = None
     out: Path | None = None
-    checkpoint: Path | None = None
+    checkpoint: str | None = None
     metrics: Path | None = None
     profile: Path | None = None
     settings: tuple[str, ...] = ()
@@ -65,10 +65,12 @@ def choose(request: RunRequest, terminal: bool) -> Choice:
 
 def run_script(request: RunRequest) -> None:
     """Run a script to its end; raises Interrupted when the user ended it before."""
+    from squallpy.runtime.state.checkpoint import is_used
+
     choice = choose(request, sys.stdout.isatty())
     session = Session(request.script, parse(request.settings))
     several = len(session.script.queries) > 1
-    resumed = request.checkpoint is not None and request.checkpoint.is_dir() and any(request.checkpoint.iterdir())
+    resumed = request.checkpoint is not None and is_used(request.checkpoint)
     progress = Progress("starting Spark" if request.backend == "spark" else "starting")
     live = Live(progress.quiet) if choice.mode == "live" else None
     sinks: list[Sink] = []
@@ -110,7 +112,7 @@ def run_script(request: RunRequest) -> None:
         raise Interrupted
 
 
-def how_to_resume(checkpoint: Path | None) -> str:
+def how_to_resume(checkpoint: str | None) -> str:
     """What the user can do after Ctrl-C."""
     if checkpoint:
         return f"the same command goes on from there, with --checkpoint {checkpoint}"

@@ -19,7 +19,8 @@ from squallpy.base.settings import Settings
 from squallpy.runtime.local import DurableLocalExecutor, LocalExecutor
 from squallpy.runtime.pipeline import Input, Node, Publisher, Sender, unpack_changes, unpack_parcels
 from squallpy.runtime.result import Changes, result_layout
-from squallpy.runtime.state.place import Place, open_place
+from squallpy.runtime.state.checkpoint import open_checkpoint
+from squallpy.runtime.state.place import Place
 from squallpy.runtime.state.store import Store
 from squallpy.runtime.triggers import store_layout
 from squallpy.session import Compiled, Session, fingerprint
@@ -72,8 +73,8 @@ class MemoryEngine:
         raise NotImplementedError
 
     def _place(self) -> Place:
-        made_for = fingerprint(self._compiled, 1, "pushed")
-        return open_place(self._folder / "state", str(self._folder / "local"), made_for, 1 << 20)
+        made_for = fingerprint(self._compiled, 1, "pushed", {})
+        return open_checkpoint(str(self._folder / "state"), made_for, 1, str(self._folder / "local"), 1 << 20)
 
     def _forget_local(self) -> None:
         """What is not in the checkpoint is lost."""

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.standalone import Standalone
+from squallpy.testing.standalone import Standalone
 
 
 @pytest.fixture(scope="session")

@@ -1,10 +1,12 @@
 """Queries for a cluster, over streams with deletes, and what their runs have printed."""
 
+import json
 import os
 import random
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 _STREAMS = """
 CREATE STREAM r (k INT NOT NULL, a INT, x DECIMAL(8,2)) USING csv OPTIONS (path 'r.csv', op '__op', header 'true');
@@ -57,6 +59,12 @@ def on(master: str, script: Path, out: Path, *more: str) -> subprocess.Popen[str
 def printed(out: Path) -> list[str]:
     """Every change of every batch."""
     return [f"{file.name}: {line}" for file in sorted(out.iterdir()) for line in sorted(file.read_text().splitlines())]
+
+
+def lost(metrics: Path) -> dict[int, list[dict[str, Any]]]:
+    """By batch: the partitions that had lost their state, and how they got it back."""
+    lines = [json.loads(line) for line in metrics.read_text().splitlines()]
+    return {line["batch"]: line["rebuilt"] for line in lines if "rebuilt" in line}
 
 
 def undisturbed(script: Path) -> list[str]:

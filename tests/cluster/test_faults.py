@@ -1,6 +1,5 @@
 """A standalone cluster whose parts are killed at any moment: every change is that of the undisturbed run."""
 
-import json
 import os
 import random
 import signal
@@ -10,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.queries import BATCHES, MANY_STAGES, ONE_STAGE, on, printed, undisturbed, write
-from tests.cluster.standalone import Service, Standalone, wait
+from squallpy.testing.standalone import Service, Standalone, wait
+from tests.cluster.queries import BATCHES, MANY_STAGES, ONE_STAGE, lost, on, printed, undisturbed, write
 
 pytestmark = [pytest.mark.spark, pytest.mark.cluster, pytest.mark.slow]
 
@@ -26,12 +25,6 @@ def kill(pids: list[int]) -> None:
     assert pids, "nothing to kill"
     for pid in pids:
         os.kill(pid, signal.SIGKILL)
-
-
-def rebuilds(metrics: Path) -> dict[int, list[dict[str, object]]]:
-    """By batch: the partitions that had lost their state."""
-    lines = [json.loads(line) for line in metrics.read_text().splitlines()]
-    return {line["batch"]: line["rebuilt"] for line in lines if "rebuilt" in line}
 
 
 def holders(workers: list[Service]) -> list[set[str]]:
@@ -52,7 +45,7 @@ def fault_executors_killed_in_mid_batch(fresh_standalone: Standalone, tmp_path: 
     _, said = run.communicate(timeout=240)
     assert (run.returncode, said) == (0, "")
     assert printed(out) == undisturbed(path)
-    assert rebuilds(metrics), "nothing had to be rebuilt"
+    assert lost(metrics), "nothing had to be rebuilt"
 
 
 @pytest.mark.parametrize("script", [ONE_STAGE, MANY_STAGES], ids=["one stage", "many stages"])
@@ -83,6 +76,23 @@ def fault_drivers_killed_and_hosts_lost(fresh_standalone: Standalone, tmp_path: 
             fresh_standalone.add_worker(5)
     assert len(list(out.iterdir())) < BATCHES
     run = on(fresh_standalone.master, path, out, "--checkpoint", str(state))
+    _, said = run.communicate(timeout=240)
+    assert (run.returncode, said) == (0, "")
+    assert printed(out) == undisturbed(path)
+
+
+def fault_other_partitions_on_any_file_system(fresh_standalone: Standalone, tmp_path: Path) -> None:
+    """Killed, started again with three partitions in place of two, killed, and ended on half of the hosts."""
+    path, out, metrics = write(tmp_path, MANY_STAGES), tmp_path / "out", tmp_path / "m.jsonl"
+    kept = ["--checkpoint", f"fsspec+file://{tmp_path}/checkpoint"]
+    three = [*kept, "--set", "partitions=3", "--metrics", str(metrics)]
+    for options, batches in ((kept, 7), (three, 19)):
+        run = on(fresh_standalone.master, path, out, *options)
+        reach(out, batches, run)
+        os.killpg(run.pid, signal.SIGKILL)
+        run.communicate()
+    fresh_standalone.workers.pop().stop()
+    run = on(fresh_standalone.master, path, out, *three)
     _, said = run.communicate(timeout=240)
     assert (run.returncode, said) == (0, "")
     assert printed(out) == undisturbed(path)

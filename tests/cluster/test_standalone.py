@@ -4,15 +4,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.queries import on, printed, undisturbed, write
-from tests.cluster.standalone import Standalone
+from squallpy.testing.standalone import Standalone
+from tests.cluster.queries import lost, on, printed, undisturbed, write
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 def differential_a_cluster_equals_one_process(standalone: Standalone, tmp_path: Path) -> None:
     script, out = write(tmp_path), tmp_path / "out"
-    run = on(standalone.master, script, out)
+    run = on(standalone.master, script, out, "--metrics", str(tmp_path / "m.jsonl"))
     _, said = run.communicate(timeout=180)
     assert (run.returncode, said) == (0, "")
     assert printed(out) == undisturbed(script)
+    assert lost(tmp_path / "m.jsonl") == {}, "a partition was somewhere else than its state"
+    assert not any(list(worker.state.glob("*/partition-*")) for worker in standalone.workers), (
+        "mapped files stay behind"
+    )

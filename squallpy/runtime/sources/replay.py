@@ -72,3 +72,47 @@ class Replay:
     def _ends(self, batches: int) -> dict[str, int]:
         """How many rows of each stream the first batches hold."""
         return ORDERS[self.order](self.sizes, min(batches * self.batch_rows, self.total))
+
+
+LEAP_ROWS = 1_000_000  # rows that come again together
+
+
+def leading(done: int, batch_rows: int) -> int:
+    """Into how many batches the first `done` ones go, when they come again."""
+    return -(-done // _leap(batch_rows))
+
+
+def _leap(batch_rows: int) -> int:
+    return max(1, LEAP_ROWS // batch_rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """A replay whose first `done` batches come again, in few large ones that nobody is to be told of.
+
+    again = Again(Replay({"r": 1000}, 10), 30)     again.ranges(0)  →  {"r": (0, 300)}     again.number(0)  →  None
+                                                   again.ranges(1)  →  {"r": (300, 310)}   again.number(1)  →  30
+    """
+
+    replay: Replay
+    done: int = 0
+
+    @property
+    def leading(self) -> int:
+        return leading(self.done, self.replay.batch_rows)
+
+    @property
+    def batches(self) -> int:
+        return self.leading + self.replay.batches - self.done
+
+    def number(self, batch: int) -> int | None:
+        """Which batch of the replay it is; None for several that were told of before."""
+        return self.done + batch - self.leading if batch >= self.leading else None
+
+    def ranges(self, batch: int) -> dict[str, tuple[int, int]]:
+        """First and end row of each stream in a batch."""
+        number, leap = self.number(batch), _leap(self.replay.batch_rows)
+        if number is not None:
+            return self.replay.ranges(number)
+        first, last = self.replay.ranges(batch * leap), self.replay.ranges(min(self.done, (batch + 1) * leap) - 1)
+        return {name: (first[name][0], last[name][1]) for name in first}

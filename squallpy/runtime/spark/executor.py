@@ -8,6 +8,7 @@ driver        Publisher            merge ΔQ into Q, print what changed
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
+from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
 
@@ -18,11 +19,12 @@ from squallpy.physical.plan import Plan
 from squallpy.runtime.pipeline import Input, Node, Publisher, Sender, Stats, unpack_changes, unpack_parcels
 from squallpy.runtime.result import Changes, result_layout
 from squallpy.runtime.spark.cluster import start
+from squallpy.runtime.spark.placement import forget
 from squallpy.runtime.spark.stream import BatchTimes, StreamJob, run
 from squallpy.runtime.spark.tasks import Told
 from squallpy.runtime.spark.timeline import timeline
 from squallpy.runtime.state.partition import StatePartition
-from squallpy.runtime.state.place import Place
+from squallpy.runtime.state.place import Committed, Place
 from squallpy.runtime.triggers import store_layout
 
 OnBatch = Callable[[int, Changes | None, Stats], bool]
@@ -83,11 +85,7 @@ class SparkExecutor:
 
     def run(self, on_batch: OnBatch, stop: threading.Event | None = None) -> None:
         """Apply all batches that the checkpoint does not call done, or until `on_batch` says stop."""
-        job = StreamJob(
-            self._input.replay.batches, self._splits, self._plan.partitions,
-            Feed(self._plan, self._input, self._splits, self._trace), Apply(self._plan, self._place, self._trace),
-            f"{self._place.durable}/spark", len(self._plan.stages), self._trace,
-        )  # fmt: skip
+        committed = Committed(self._place.durable)
 
         def publish(batch: int, outputs: list[bytes], times: BatchTimes) -> bool:
             start = perf_counter()
@@ -96,10 +94,19 @@ class SparkExecutor:
                 changes, stats = unpack_changes(printed)
             rebuilt = {"rebuilt": list(times.told)} if times.told else {}
             profile = {"profile": timeline(times) | self._trace.taken()} if self._trace.on else {}
-            return on_batch(batch, changes, stats | _stages(times, perf_counter() - start) | rebuilt | profile)
+            go_on = on_batch(batch, changes, stats | _stages(times, perf_counter() - start) | rebuilt | profile)
+            committed.commit(batch + 1)
+            return go_on
 
-        with start(self._master, self._settings) as cluster:
+        # NB: what Spark writes down of a clock's ticks is of no use to the next run
+        with start(self._master, self._settings) as cluster, TemporaryDirectory(prefix="squallpy-") as ticks:
+            job = StreamJob(
+                self._input.replay.batches, self._splits, self._plan.partitions,
+                Feed(self._plan, self._input, self._splits, self._trace), Apply(self._plan, self._place, self._trace),
+                ticks, len(self._plan.stages), committed.batches, self._trace,
+            )  # fmt: skip
             run(cluster.session, job, publish, stop)
+            forget(cluster.session, self._place)
 
     def final(self) -> pa.Table:
         """The printed result as of the last batch."""

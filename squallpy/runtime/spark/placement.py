@@ -9,13 +9,16 @@ so a small row that only says where it would rather be (an anchor) is put beside
 
 import pickle
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
-from squallpy.runtime.spark.tasks import Note
+from squallpy.runtime.spark.tasks import ROW, Note
+from squallpy.runtime.state.place import Place
 
 Hosts = Mapping[str, int]
 """Hosts by name, with the cores that Spark has there."""
@@ -82,6 +85,25 @@ def hosts_of(context: SparkContext) -> dict[str, int]:
         if executor.id() != "driver" and executor.isActive():
             hosts[executor.hostPort().rpartition(":")[0]] += executor.totalCores()
     return dict(hosts)
+
+
+def forget(session: SparkSession, place: Place) -> None:
+    """Every host drops its mapped files of a place, as far as it is there."""
+    hosts = list(hosts_of(session.sparkContext))
+    if hosts:
+        anchors = _anchors(session.sparkContext, hosts)
+        schema = session.createDataFrame([], ROW)._jdf.schema()
+        frame = DataFrame(session._jsparkSession.internalCreateDataFrame(anchors, schema, False), session)
+        frame.mapInArrow(_Forget(place), ROW).collect()
+
+
+@dataclass(frozen=True, slots=True)
+class _Forget:
+    place: Place
+
+    def __call__(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from (batch.slice(0, 0) for batch in rows)
+        self.place.forget_local("partition-*")  # NB: the result is the driver's, which may be on the same host
 
 
 def _anchors(context: SparkContext, places: Sequence[str]) -> Any:

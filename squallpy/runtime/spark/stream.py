@@ -59,6 +59,8 @@ class StreamJob:
     apply: Apply
     checkpoint: str
     stages: int = 1
+    first: int = 0
+    """The batch of the first tick, where nothing in the checkpoint says more."""
     trace: Trace = SILENT  # the one that feed and apply write, if they do
 
     def __post_init__(self) -> None:
@@ -161,7 +163,8 @@ class _Loop:
                 self.error = query.exception() or RuntimeError("Spark ended the stream by itself")
                 return
 
-    def _tick(self, clock: DataFrame, batch: int) -> None:
+    def _tick(self, clock: DataFrame, tick: int) -> None:
+        batch = self.job.first + tick
         self.last = max(self.last, min(batch, self.job.batches) - 1)
         try:
             done = batch >= self.job.batches or self.stop.is_set()

@@ -8,10 +8,12 @@ What is written survives the death of any process; surviving a power cut is left
 """
 
 import os
+import shutil
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Protocol, cast
+from urllib.parse import unquote, urlsplit
 
 import pyarrow.fs as pafs
 
@@ -31,18 +33,34 @@ class Durable(Protocol):
     def append(self, name: str, parts: Iterable[bytes]) -> None: ...
 
     def list(self, folder: str) -> list[str]:
-        """Names of the complete files in a folder, sorted."""
+        """Names of the complete files, and of the folders, in a folder, sorted."""
 
     def delete(self, name: str) -> None: ...
+
+    def drop(self, folder: str) -> None:
+        """Delete a folder and all in it, if it is there."""
+
+
+def within(place: str, name: str) -> str:
+    """A path or URI below another: within("s3://b/q?region=eu", "3") → "s3://b/q/3?region=eu"."""
+    if "://" not in place:
+        return f"{place}/{name}"
+    path, mark, options = place.partition("?")
+    return f"{path.rstrip('/')}/{name}{mark}{options}"
+
+
+def local_path(place: str) -> Path | None:
+    """Where a path or URI is on this host; None elsewhere."""
+    if "://" not in place:
+        return Path(place)
+    return Path(unquote(urlsplit(place).path)) if urlsplit(place).scheme == "file" else None
 
 
 def open_durable(place: str, writer: str = "") -> Durable:
     """The folder at a path or URI, for a writer of this name: it names drafts, so that one kill leaves one at most."""
-    if "://" not in place:
-        return LocalDurable(Path(place), writer)
+    if (local := local_path(place)) is not None:
+        return LocalDurable(local, writer)
     files, path = pafs.FileSystem.from_uri(place)
-    if isinstance(files, pafs.LocalFileSystem):
-        return LocalDurable(Path(path), writer)
     return ArrowDurable(files, path, writer)
 
 
@@ -97,6 +115,9 @@ class LocalDurable:
     def delete(self, name: str) -> None:
         (self._root / name).unlink(missing_ok=True)
 
+    def drop(self, folder: str) -> None:
+        shutil.rmtree(self._root / folder, ignore_errors=True)
+
 
 class ArrowDurable:
     """A folder of any Arrow file system."""
@@ -130,8 +151,12 @@ class ArrowDurable:
 
     def list(self, folder: str) -> list[str]:
         found = self._files.get_file_info(pafs.FileSelector(f"{self._root}/{folder}", allow_not_found=True))
-        return sorted(info.base_name for info in found if info.is_file and not info.base_name.startswith("."))
+        return sorted(info.base_name for info in found if not info.base_name.startswith("."))
 
     def delete(self, name: str) -> None:
         with suppress(FileNotFoundError):
             self._files.delete_file(f"{self._root}/{name}")
+
+    def drop(self, folder: str) -> None:
+        with suppress(FileNotFoundError):
+            self._files.delete_dir(f"{self._root}/{folder}")

@@ -1,22 +1,21 @@
-"""Where a query's state is: a durable folder, the checkpoint, and a local one of mapped files."""
+"""Where a query's state is: a durable folder, in the checkpoint, and a local one of mapped files."""
 
-import hashlib
 import os
 import shutil
 import socket
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from squallpy.base.errors import SquallError
 from squallpy.base.trace import SILENT, Trace
-from squallpy.runtime.state.durable import open_durable
+from squallpy.runtime.state.durable import open_durable, within
 from squallpy.runtime.state.partition import Run, StatePartition
 from squallpy.runtime.state.store import StoreLayout
 
-MADE_FOR = "fingerprint"  # the file in a durable folder that names what it was made for
+FINGERPRINT = "fingerprint"  # the file in a durable folder that names what it was made for
 HOST_DIR = "SQUALLPY_LOCAL_DIR"  # on a host of a cluster: its folder for mapped state
 
 
@@ -25,7 +24,7 @@ class Place:
     """Both folders, and what a partition there must have been made for.
 
     A place is the same on every host of a cluster: the durable folder is one that all of them reach, and `name` lies in
-    the folder that each of them has for mapped files.
+    the folder that each of them has for mapped files. `before` are the batches that were done before it was made.
     """
 
     durable: str
@@ -33,6 +32,7 @@ class Place:
     fingerprint: str
     snapshot_bytes: int
     local_dir: str = ""
+    before: int = 0
 
     @property
     def local(self) -> Path:
@@ -41,7 +41,7 @@ class Place:
 
     def partition(self, name: str, layout: StoreLayout, *runs: Run, trace: Trace = SILENT) -> StatePartition:
         """The named partition of the query; SQ6004 on a host that does not reach the durable folder."""
-        seen = open_durable(self.durable).read(MADE_FOR)
+        seen = open_durable(self.durable).read(FINGERPRINT)
         if seen != self.fingerprint.encode():
             raise SquallError(
                 "SQ6004",
@@ -50,7 +50,7 @@ class Place:
             )
         return StatePartition(
             self.local / name,
-            f"{self.durable}/{name}",
+            within(self.durable, name),
             layout,
             runs,
             self.fingerprint,
@@ -58,34 +58,36 @@ class Place:
             trace=trace,
         )
 
-    def forget_local(self) -> None:
-        """Drop the mapped files of this host; what is durable stays."""
-        shutil.rmtree(self.local, ignore_errors=True)
+    def forget_local(self, names: str = "*") -> None:
+        """Drop the mapped files that this host has of partitions by those names; what is durable stays."""
+        for folder in self.local.glob(names):
+            shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):
+            self.local.rmdir()
 
 
-def open_place(checkpoint: Path, local_dir: str, fingerprint: str, snapshot_bytes: int) -> Place:
-    """The place of a query with a checkpoint; SQ6001 if it is of another query, SQ6003 if it cannot be written."""
-    _writable(checkpoint, "checkpoint")
-    made_for = checkpoint / MADE_FOR
-    if not made_for.exists():
-        if any(checkpoint.iterdir()):
-            raise SquallError("SQ6002", f"{checkpoint} is not empty and not a checkpoint", hint="choose a new folder")
-        made_for.write_text(fingerprint)
-    elif made_for.read_text() != fingerprint:
-        raise SquallError(
-            "SQ6001",
-            f"the checkpoint {checkpoint} is of another query, or of other settings",
-            hint="give each query its own folder",
-        )
-    name = hashlib.sha256(str(checkpoint.resolve()).encode()).hexdigest()[:16]
-    return Place(str(checkpoint.resolve()), f"squallpy-{name}", fingerprint, snapshot_bytes, local_dir)
+class Committed:
+    """How many batches of a place are done: they have reached their sink."""
+
+    def __init__(self, durable: str) -> None:
+        self._folder = open_durable(durable, "driver")
+        text = self._folder.read("batch") or b"0"
+        if not text.isdigit():
+            where = within(durable, "batch")
+            raise SquallError("SQ6005", f"the state is lost: {where} damaged", hint="choose a new checkpoint")
+        self.batches = int(text)
+
+    def commit(self, batches: int) -> None:
+        """So many are."""
+        self._folder.create("batch", lambda sink: sink.write(str(batches).encode()))
+        self.batches = batches
 
 
 @contextmanager
 def temporary_place(local_dir: str, fingerprint: str, snapshot_bytes: int) -> Iterator[Place]:
     """A place for a run that nobody will resume, removed after it."""
     with tempfile.TemporaryDirectory(prefix="squallpy-", dir=_fast(local_dir)) as room:
-        (Path(room) / MADE_FOR).write_text(fingerprint)
+        (Path(room) / FINGERPRINT).write_text(fingerprint)
         place = Place(room, f"{Path(room).name}-local", fingerprint, snapshot_bytes, local_dir)
         try:
             yield place
@@ -96,12 +98,12 @@ def temporary_place(local_dir: str, fingerprint: str, snapshot_bytes: int) -> It
 def _fast(local_dir: str) -> Path:
     """The folder for mapped files: the given one, the host's own, shared memory, else the system's temporary folder."""
     if local_dir or os.environ.get(HOST_DIR):
-        return _writable(Path(local_dir or os.environ[HOST_DIR]), "local_dir")
+        return writable(Path(local_dir or os.environ[HOST_DIR]), "local_dir")
     shared = Path("/dev/shm")
     return shared if shared.is_dir() and os.access(shared, os.W_OK) else Path(tempfile.gettempdir())
 
 
-def _writable(folder: Path, called: str) -> Path:
+def writable(folder: Path, called: str) -> Path:
     """The folder, made if it is not there; SQ6003 if that or writing to it fails."""
     try:
         folder.mkdir(parents=True, exist_ok=True)

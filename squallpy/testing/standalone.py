@@ -16,16 +16,15 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
-import pyspark
-
 from squallpy.runtime.spark.archive import reading_options
 from squallpy.runtime.spark.java import find_java
 
-REPOSITORY = Path(__file__).parents[2]
 T = TypeVar("T")
 _PATIENCE = 60
 _JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # several of them share two cores
@@ -42,6 +41,9 @@ class Service:
     @property
     def log(self) -> str:
         return (self.folder / "log").read_text(errors="replace")
+
+    def says(self, text: str) -> bool:
+        return text in self.log
 
     @property
     def state(self) -> Path:
@@ -90,7 +92,7 @@ class Standalone:
             for number in range(self._count):
                 self.add_worker(number)
             for worker in self.workers:
-                wait(lambda worker=worker: "Successfully registered with master" in worker.log)
+                wait(partial(worker.says, "Successfully registered with master"))
         except BaseException:
             self.stop()
             raise
@@ -118,7 +120,7 @@ class Standalone:
         folder = self._root / name
         for made in ("", "spark", "state", "work"):
             (folder / made).mkdir(parents=True, exist_ok=True)
-        home, java = Path(pyspark.__file__).parent, find_java()
+        home, java = _spark_home(), find_java()
         settings = {
             **os.environ,
             "JAVA_HOME": str(java.home),
@@ -126,7 +128,6 @@ class Standalone:
             "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_DAEMON_JAVA_OPTS": f"{_JVM} {reading_options(java)}",
             "PYSPARK_PYTHON": sys.executable,
-            "PYTHONPATH": str(REPOSITORY),
             **self._more,
             **(environment or {}),
         }
@@ -135,6 +136,12 @@ class Standalone:
             process = subprocess.Popen(command, env=settings, stdout=log, stderr=log, start_new_session=True)
         self.services.append(Service(name, folder, process))
         return self.services[-1]
+
+
+def _spark_home() -> Path:
+    found = find_spec("pyspark")
+    assert found and found.origin, "no PySpark here"
+    return Path(found.origin).parent
 
 
 def wait(look: Callable[[], T | None], patience: float = _PATIENCE) -> T:

@@ -1,0 +1,136 @@
+"""Checkpoints: the durable folder of a query, what it was made for, and how far the run has come.
+
+    made-for        {"query": "3f…", "plan": "b1…", "sizes": {"r": 1000}, "generation": 1, "before": 12}
+    1/batch         how many batches of generation 1 are done
+    1/partition-0   its state partitions …                                  1/result
+
+A generation has one plan, hence one number of partitions. Where a query is started again with another plan, its state
+is made anew for that, from the input so far, which comes again in a few large batches: a new generation. `before` are
+the batches that were done by then.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from squallpy.base.errors import SquallError
+from squallpy.runtime.sources.replay import leading
+from squallpy.runtime.state.durable import Durable, local_path, open_durable, within
+from squallpy.runtime.state.place import FINGERPRINT, Committed, Place, writable
+
+_RECORD = "made-for"
+_FORMAT = 2  # of all files in a checkpoint; another one is another plan
+
+
+@dataclass(frozen=True, slots=True)
+class MadeFor:
+    """What a query is, how it is run, and the rows of its inputs."""
+
+    query: str
+    plan: str
+    sizes: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    query: str
+    plan: str
+    sizes: Mapping[str, int]
+    batch_rows: int
+    generation: int = 0
+    before: int = 0
+    format: int = _FORMAT
+
+
+def open_checkpoint(where: str, made_for: MadeFor, batch_rows: int, local_dir: str, snapshot_bytes: int) -> Place:
+    """The place of a query with a checkpoint at a path or URI.
+
+    SQ6001 if it is of another query or input, SQ6002 if it is no checkpoint, SQ6003 if it cannot be written, SQ6005 if
+    it is damaged.
+    """
+    root = _opened(where)
+    ours = _Record(made_for.query, made_for.plan, dict(made_for.sizes), batch_rows)
+    found = _read(root, where)
+    if found is None:
+        if root.list(""):
+            raise SquallError("SQ6002", f"{where} is not empty and not a checkpoint", hint="choose a new folder")
+        record = _begin(root, ours)
+    else:
+        _compare(found, ours, where)
+        same = (found.plan, found.format) == (ours.plan, ours.format)
+        record = found if same else _begin(root, _next(found, ours, where))
+        for old in range(record.generation):
+            root.drop(str(old))
+    absolute = where if local_path(where) is None else str(Path(local_path(where) or "").resolve())
+    name = hashlib.sha256(f"{absolute} {record.generation}".encode()).hexdigest()[:16]
+    return Place(
+        within(absolute, str(record.generation)), f"squallpy-{name}", _fingerprint(record), snapshot_bytes, local_dir,
+        record.before,
+    )  # fmt: skip
+
+
+def is_used(where: str) -> bool:
+    """Whether anything is at a path or URI; False also if it cannot be reached, which `open_checkpoint` tells."""
+    try:
+        return bool(open_durable(where).list(""))
+    except (OSError, ImportError, ValueError, pa.ArrowException):
+        return False
+
+
+def _opened(where: str) -> Durable:
+    try:
+        if (path := local_path(where)) is not None:
+            writable(path, "checkpoint")
+            return open_durable(where)
+        root = open_durable(where)
+        root.create("probe", lambda sink: sink.write(b"?"))
+        root.delete("probe")
+        return root
+    except (OSError, ImportError, ValueError, pa.ArrowException) as error:
+        why = " ".join(str(error).split()).rstrip(".")
+        raise SquallError("SQ6003", f"cannot keep state in the checkpoint {where}: {why}") from None
+
+
+def _read(root: Durable, where: str) -> _Record | None:
+    text = root.read(_RECORD)
+    if text is None:
+        return None
+    try:
+        return _Record(**json.loads(text))
+    except (ValueError, TypeError):
+        hint = "bring it back from a copy, or choose a new checkpoint"
+        raise SquallError("SQ6005", f"the state is lost: {within(where, _RECORD)} damaged", hint=hint) from None
+
+
+def _compare(found: _Record, ours: _Record, where: str) -> None:
+    if found.query != ours.query:
+        told = f"the checkpoint {where} is of another query, or of other settings"
+        raise SquallError("SQ6001", told, hint="give each query its own folder")
+    for name, rows in found.sizes.items():
+        if ours.sizes[name] != rows:
+            told = f"{name} has {ours.sizes[name]:,} rows, and had {rows:,} when the checkpoint {where} was made"
+            raise SquallError("SQ6001", told, hint="give it another folder, to begin anew")
+
+
+def _begin(root: Durable, record: _Record) -> _Record:
+    """A generation with nothing in it; after that, the checkpoint is of it."""
+    root.drop(str(record.generation))
+    root.create(f"{record.generation}/{FINGERPRINT}", lambda sink: sink.write(_fingerprint(record).encode()))
+    root.create(_RECORD, lambda sink: sink.write(json.dumps(asdict(record)).encode()))
+    return record
+
+
+def _next(found: _Record, ours: _Record, where: str) -> _Record:
+    """The generation behind one that has come so far."""
+    done = Committed(within(where, str(found.generation))).batches
+    again = leading(found.before, found.batch_rows)
+    before = found.before if done < again else found.before + done - again
+    return replace(ours, generation=found.generation + 1, before=before)
+
+
+def _fingerprint(record: _Record) -> str:
+    return f"{record.query} {record.plan} {record.generation}"

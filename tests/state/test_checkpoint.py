@@ -1,0 +1,141 @@
+"""Checkpoints: gone on from with the same plan, made anew for another, refused by name, on any file system."""
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+
+from squallpy.base.errors import SquallError
+from squallpy.base.settings import Settings
+from squallpy.runtime.sources import replay
+from squallpy.runtime.sources.replay import Again, Replay
+from squallpy.runtime.state.durable import LocalDurable, local_path, within
+from squallpy.session import RunOptions, Session
+from tests.cluster.queries import BATCHES, MANY_STAGES, write
+
+
+class Seen:
+    """Remembers the changes of each batch, and stops the run after one of them."""
+
+    def __init__(self, last: int | None = None) -> None:
+        self.changes, self.final_rows, self.stop, self._last = {}, None, threading.Event(), last
+        if last == -1:
+            self.stop.set()
+
+    def begin(self, query, schema, batches):
+        assert batches == BATCHES
+
+    def batch(self, number, deletes, inserts, stats):
+        self.changes[number] = sorted(map(str, deletes.to_pylist())), sorted(map(str, inserts.to_pylist()))
+        if number == self._last:
+            self.stop.set()
+
+    def final(self, table):
+        self.final_rows = sorted(map(str, table.to_pylist()))
+
+    def finish(self, summary): ...
+
+
+def run(script: Path, checkpoint: str | None, last: int | None = None) -> Seen:
+    """Run a script in process, up to a batch (−1: one, whichever it is)."""
+    seen, session = Seen(last), Session(script, Settings(local_dir=str(script.parent / "local")))
+    options = RunOptions("local", batch_rows=50, changes=True, checkpoint=checkpoint)
+    session._run(session.script.queries[0], options, seen, seen.stop)
+    return seen
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    return write(tmp_path, MANY_STAGES)
+
+
+def record(checkpoint: Path) -> dict:
+    return json.loads((checkpoint / "made-for").read_text())
+
+
+def another_plan(checkpoint: Path) -> None:
+    """What a checkpoint looks like whose plan was of another number of partitions, or of another version."""
+    (checkpoint / "made-for").write_text(json.dumps(record(checkpoint) | {"plan": "another"}))
+
+
+@pytest.mark.parametrize("rows", [50, 120, 1_000_000])
+def differential_another_plan_goes_on_from_the_input(script: Path, monkeypatch, rows: int) -> None:
+    monkeypatch.setattr(replay, "LEAP_ROWS", rows)
+    calm, folder = run(script, None), script.parent / "kept"
+    changes = run(script, str(folder), 7).changes
+    another_plan(folder)
+    changes |= run(script, str(folder), -1).changes  # a batch and no more, of those that come again
+    changes |= run(script, str(folder), 21).changes
+    assert (record(folder)["generation"], record(folder)["before"]) == (1, 8)
+    assert sorted(path.name for path in folder.iterdir()) == ["1", "made-for"]
+    another_plan(folder)
+    last = run(script, str(folder))
+    assert (record(folder)["generation"], record(folder)["before"]) == (2, 22)
+    assert sorted(last.changes) == list(range(22, BATCHES))
+    assert changes | last.changes == calm.changes and last.final_rows == calm.final_rows
+
+
+def differential_another_plan_when_all_is_done(script: Path) -> None:
+    calm, folder = run(script, None), script.parent / "kept"
+    assert run(script, str(folder)).changes == calm.changes
+    another_plan(folder)
+    again = run(script, str(folder))
+    assert again.changes == {} and again.final_rows == calm.final_rows
+
+
+@pytest.mark.parametrize("place", ["kept", "file://{}/kept", "fsspec+file://{}/kept"])
+def differential_any_file_system(script: Path, monkeypatch, place: str) -> None:
+    place = place.format(script.parent) if "://" in place else str(script.parent / place)
+    if local_path(place) is None:
+        monkeypatch.setattr(LocalDurable, "__init__", lambda *_: pytest.fail("past the file system"))
+    calm = run(script, None)
+    changes = run(script, place, 7).changes | run(script, place, 8).changes
+    another_plan(script.parent / "kept")
+    last = run(script, place)
+    assert changes | last.changes == calm.changes and last.final_rows == calm.final_rows
+
+
+def fault_input_that_has_grown_is_refused(script: Path) -> None:
+    """Which rows make up a batch depends on how many there are."""
+    run(script, str(script.parent / "kept"), 7)
+    with (script.parent / "s.csv").open("a") as more:
+        more.write("1,name 1\n")
+    with pytest.raises(
+        SquallError, match=r"SQ6001 s has 501 rows, and had 500 when the checkpoint .*/kept was made, give"
+    ):
+        run(script, str(script.parent / "kept"))
+
+
+@pytest.mark.parametrize(("file", "text"), [("made-for", "{"), ("made-for", "{}"), ("0/batch", "x")])
+def fault_damaged_records_are_named(script: Path, file: str, text: str) -> None:
+    folder = script.parent / "kept"
+    run(script, str(folder), 7)
+    (folder / file).write_text(text)
+    with pytest.raises(SquallError, match=rf"SQ6005 the state is lost: {folder}/{file} damaged, "):
+        run(script, str(folder))
+
+
+@pytest.mark.parametrize("place", ["nowhere://a/b", "fsspec+nothing:///a", "fsspec+file:///proc/none/kept"])
+def fault_places_that_cannot_be_written_are_named(script: Path, place: str) -> None:
+    with pytest.raises(SquallError, match=rf"^SQ6003 cannot keep state in the checkpoint {place.replace('+', '.')}: ."):
+        run(script, place)
+
+
+def test_names_within_a_place():
+    assert within("/a/b", "c") == "/a/b/c"
+    assert within("s3://a/b/?region=eu", "c") == "s3://a/b/c?region=eu"
+    assert local_path("file:///a%20b/c") == Path("/a b/c") and local_path("s3://a/b") is None
+
+
+def test_batches_that_come_again(monkeypatch):
+    monkeypatch.setattr(replay, "LEAP_ROWS", 70)
+    whole = Replay({"r": 100, "s": 300}, 20)
+    again = Again(whole, 7)
+    assert [again.number(batch) for batch in range(4)] == [None, None, None, 7]
+    assert again.batches == 3 + 13 and again.number(again.batches - 1) == whole.batches - 1
+    ranges = [again.ranges(batch) for batch in range(again.batches)]
+    for name, size in whole.sizes.items():
+        assert [r[name][0] for r in ranges] == [0, *(r[name][1] for r in ranges[:-1])]
+        assert ranges[-1][name][1] == size
+    assert Again(whole).ranges(5) == whole.ranges(5) and Again(whole).batches == whole.batches
