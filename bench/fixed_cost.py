@@ -1,18 +1,21 @@
 """What a micro-batch costs before it does anything: two empty Python stages, an exchange, a commit.
 
-    python bench/fixed_cost.py [--batches 60] [--master 'local[2]'] [--payload BYTES] [--set KEY=VALUE ...]
+    python -m bench.fixed_cost [--batches 60] [--master 'local[2]'] [--payload BYTES] [--set KEY=VALUE ...]
 
-Run it on an idle machine; the first half of the batches only warms up.
+Run it on an idle machine; the first half of the batches only warms up. `squall run --profile` shows it of a query.
 """
 
 import argparse
-import statistics
 import tempfile
+from pathlib import Path
 from time import perf_counter
 
+from squallpy.base.trace import Trace
+from squallpy.runtime.profile import Profile
 from squallpy.runtime.spark.cluster import start
 from squallpy.runtime.spark.stream import BatchTimes, StreamJob, run
 from squallpy.runtime.spark.tasks import Told
+from squallpy.runtime.spark.timeline import timeline
 
 PARTITIONS = 2
 
@@ -29,7 +32,7 @@ class Feed:
 
 def apply(batch: int, partition: int, stage: int, messages: list[bytes]) -> tuple[list[tuple[int, bytes]], Told]:
     """How many messages came."""
-    return [(0, str(len(messages)).encode())], ()
+    return [(partition, str(len(messages)).encode())], ()
 
 
 def main() -> None:
@@ -40,35 +43,21 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     given = parser.parse_args()
     settings = dict(pair.split("=", 1) for pair in given.set)
-    times: list[BatchTimes] = []
-    answers = []
-    begin = perf_counter()
+    answers, begin = [], perf_counter()
+    with start(given.master, settings) as cluster, tempfile.TemporaryDirectory() as room:
+        started, profile = perf_counter() - begin, Profile(Path(room) / "profile.json")
 
-    def on_batch(batch: int, outputs: list[bytes], spent: BatchTimes) -> bool:
-        answers.append(perf_counter() - begin)
-        times.append(spent)
-        return True
+        def on_batch(batch: int, outputs: list[bytes], spent: BatchTimes) -> bool:
+            answers.append(perf_counter() - begin)
+            if batch >= given.batches // 2:
+                profile.add(batch, timeline(spent))
+            return True
 
-    with start(given.master, settings) as cluster, tempfile.TemporaryDirectory() as checkpoint:
-        started = perf_counter() - begin
-        job = StreamJob(given.batches, 2, PARTITIONS, Feed(bytes(given.payload)), apply, checkpoint)
-        run(cluster.session, job, on_batch)
+        feed, checkpoint = Feed(bytes(given.payload)), str(Path(room) / "checkpoint")
+        run(cluster.session, StreamJob(given.batches, 2, PARTITIONS, feed, apply, checkpoint, trace=Trace()), on_batch)
         done = perf_counter()
-    stopped = perf_counter() - done
-
-    warm = times[len(times) // 2 :]
-    print(f"{'session up':<34}{started:8.2f} s\n{'first answer':<34}{answers[0]:8.2f} s\n{'stop':<34}{stopped:8.2f} s")
-    rows = {
-        "batch": [spent.job + spent.between for spent in warm],
-        "  Spark job": [spent.job for spent in warm],
-        "    feed, slowest split": [spent.feed for spent in warm],
-        "    apply, slowest partition": [spent.apply for spent in warm],
-        "  between jobs": [spent.between for spent in warm],
-    }
-    for phase in ("walCommit", "queryPlanning", "commitOffsets"):
-        rows[f"    Spark's {phase}"] = [spent.spark["durationMs"].get(phase, 0) / 1000 for spent in warm if spent.spark]
-    for name, seconds in rows.items():
-        print(f"{name:<34}{statistics.median(seconds):8.3f} s   (min {min(seconds):.3f}, max {max(seconds):.3f})")
+    print(f"session up {started:.2f} s, first answer {answers[0]:.2f} s, stop {perf_counter() - done:.2f} s")
+    print("\n".join(profile.table()))
 
 
 if __name__ == "__main__":

@@ -56,6 +56,8 @@ class Placement:
 
     def look(self) -> None:
         """Take in which hosts are there now; done before each batch."""
+        if str(self._session.sparkContext.master).startswith("local"):
+            return
         hosts = hosts_of(self._session.sparkContext)
         if hosts == self._hosts:
             return

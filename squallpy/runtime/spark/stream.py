@@ -12,7 +12,7 @@ import json
 import pickle
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from time import perf_counter, time
 from typing import Any
@@ -20,11 +20,15 @@ from urllib.parse import urlsplit
 
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.functions import pandas_udf
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import StructType
+from pyspark.util import PythonEvalType
 
 from squallpy.base.trace import SILENT, Trace
 from squallpy.runtime.spark.placement import Placement
 from squallpy.runtime.spark.tasks import (
+    BATCH,
     OUTPUT,
     ROW,
     Apply,
@@ -137,6 +141,7 @@ class _Loop:
         packed = session.sparkContext.broadcast(cloudpickle.dumps((job.feed, job.apply, job.trace)))  # type: ignore[no-untyped-call]
         self.shipment = Shipment(uuid.uuid4().hex, packed)
         self.placement = Placement(session, job.partitions)
+        self.stages = self._stages()
         self.ended = threading.Event()
         self.error: BaseException | None = None
         self.last = -1
@@ -181,15 +186,13 @@ class _Loop:
     def _run(self, clock: DataFrame, batch: int) -> None:
         start, began = perf_counter(), time()
         self.placement.look()
-        partitions, last = self.job.partitions, self.job.stages - 1
-        sent = clock.mapInArrow(FeedStage(self.shipment, batch, partitions), ROW)
-        for stage in range(last):
-            between = BetweenStage(self.shipment, batch, stage, partitions)
-            sent = self._exchanged(sent).mapInArrow(between, ROW)
-        if last >= 0:
-            sent = self._exchanged(sent).mapInArrow(LastStage(self.shipment, batch, last), OUTPUT)
+        self.session.sparkContext.setLocalProperty(BATCH, str(batch))
+        feed, *stages = self.stages
+        sent = feed.over(clock)
+        for stage in stages:
+            sent = stage.over(self._exchanged(sent))
         built = perf_counter()
-        outputs, note = self._read(sent) if last < 0 else self._applied(sent)
+        outputs, note = self._applied(sent) if stages else self._read(sent)
         end = perf_counter()
         times = BatchTimes(
             batch,
@@ -206,6 +209,15 @@ class _Loop:
         if not self.on_batch(batch, outputs, times):
             self.stop.set()
         self._until, self.last = perf_counter(), batch
+
+    def _stages(self) -> list["Described"]:
+        """The Python stages of a batch."""
+        shipment, partitions, last = self.shipment, self.job.partitions, self.job.stages - 1
+        stages = [Described(FeedStage(shipment, partitions), ["value"], ROW)]
+        stages += [Described(BetweenStage(shipment, number, partitions), ROW.names, ROW) for number in range(last)]
+        if last >= 0:
+            stages.append(Described(LastStage(shipment, last), ROW.names, OUTPUT))
+        return stages
 
     def _applied(self, done: DataFrame) -> tuple[list[bytes], Note]:
         """The outputs of the last stage by partition, and what was noted."""
@@ -231,6 +243,18 @@ class _Loop:
         # NB: Spark's own text; PySpark's object for it takes ten times as long to build
         progress = self._query and self._query._jsq.lastProgress()
         return dict(json.loads(progress.json())) if progress else {}
+
+
+class Described:
+    """A Python stage, described to Spark once for all batches: `mapInArrow` asks it thirty questions each time."""
+
+    def __init__(self, stage: Callable[..., Any], columns: Sequence[str], schema: StructType) -> None:
+        made = pandas_udf(stage, schema, PythonEvalType.SQL_MAP_ARROW_ITER_UDF)  # type: ignore[call-overload]
+        self._column = made(*columns)._jc
+
+    def over(self, frame: DataFrame) -> DataFrame:
+        """The stage on the rows of a frame that has its columns."""
+        return DataFrame(frame._jdf.mapInArrow(self._column, False, None), frame.sparkSession)
 
 
 class _End(Exception):

@@ -50,6 +50,7 @@ OUTPUT_ARROW = pa.schema(
     ]
 )
 
+BATCH = "squallpy.batch"  # the property of a job that says which batch it is of
 _SPLIT_BITS = 40  # order = split, then position: a split may send 2⁴⁰ messages
 _FLUSH = 4 << 20  # bytes of messages that leave together
 
@@ -107,10 +108,9 @@ class Note(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FeedStage:
-    """The first stage of one batch: the split's number is the task's."""
+    """The first stage of each batch: the split's number is the task's."""
 
     shipment: Shipment
-    batch: int
     partitions: int
 
     def __call__(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -120,7 +120,7 @@ class FeedStage:
         mail = _Mail(split, self.partitions)
         try:
             feed, _, trace = self.shipment.open()
-            for target, payload in feed(self.batch, split):
+            for target, payload in feed(_batch(), split):
                 yield from mail.put(target, payload)
             note = _worked(note, 0, began, trace)
         except SquallError as error:
@@ -130,10 +130,9 @@ class FeedStage:
 
 @dataclass(frozen=True, slots=True)
 class BetweenStage:
-    """A stage of one batch behind which there are others."""
+    """A stage of each batch behind which there are others."""
 
     shipment: Shipment
-    batch: int
     stage: int
     partitions: int
 
@@ -146,7 +145,7 @@ class BetweenStage:
         try:
             if note.error is None:
                 _, apply, trace = self.shipment.open()
-                sent, told = apply(self.batch, partition, self.stage, messages)
+                sent, told = apply(_batch(), partition, self.stage, messages)
                 note = note._replace(told=note.told + told)
                 for target, payload in sent:
                     yield from mail.put(target, payload)
@@ -158,10 +157,9 @@ class BetweenStage:
 
 @dataclass(frozen=True, slots=True)
 class LastStage:
-    """The last stage of one batch: one call and one row per partition, also where nothing arrived."""
+    """The last stage of each batch: one call and one row per partition, also where nothing arrived."""
 
     shipment: Shipment
-    batch: int
     stage: int
 
     def __call__(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -173,7 +171,7 @@ class LastStage:
             if note.error is not None:
                 raise note.error
             _, apply, trace = self.shipment.open()
-            ((_, output),), told = apply(self.batch, partition, self.stage, messages)
+            ((_, output),), told = apply(_batch(), partition, self.stage, messages)
             note = _worked(note._replace(told=note.told + told), 1 + self.stage, began, trace, arrived)
         except SquallError as error:
             output, failed = pickle.dumps(error), True
@@ -246,6 +244,17 @@ def _rows(rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> pa.RecordBat
 
 
 def _task() -> int:
+    return _context().partitionId()
+
+
+def _batch() -> int:
+    """The batch that the driver has said its job is of, which it can say anew without describing a stage anew."""
+    number = _context().getLocalProperty(BATCH)
+    assert number is not None, "a job of no batch"
+    return int(number)
+
+
+def _context() -> TaskContext:
     context = TaskContext.get()
     assert context is not None, "runs only inside a Spark task"
-    return context.partitionId()
+    return context
