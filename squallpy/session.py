@@ -97,7 +97,8 @@ class Session:
         optimised = optimise(query, stages(constant)) if self.settings.optimizer else query
         lowered = lower(optimised)
         program = materialise(lowered)
-        return Compiled(query, optimised, lowered, program, place(program, partitions, sizes, self._switches))
+        plan = place(program, partitions, sizes, self._switches, self.settings.partition)
+        return Compiled(query, optimised, lowered, program, plan)
 
     @property
     def _switches(self) -> Switches:

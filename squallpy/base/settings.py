@@ -11,6 +11,9 @@ def setting(default: Any, meaning: str, least: int | None = None, choices: tuple
     return field(default=default, metadata={"meaning": meaning, "least": least, "choices": choices})
 
 
+_PARTITION = "partition"  # the setting that there is for each view
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """What can be tuned; the defaults suit a laptop."""
@@ -28,6 +31,9 @@ class Settings:
     move_rules: bool = setting(True, "move less, and later, between partitions; off shows what the rules are worth")
     move_sharing: bool = setting(True, "move and add up once what statements have in common; off shows its worth")
     fusion: bool = setting(True, "statements that can run in one stage do; off shows what that is worth")
+    partition: tuple[tuple[str, str], ...] = setting(
+        (), "keys by which a view is spread over the partitions, or everywhere; explain physical shows both"
+    )
     optimizer: bool = setting(True, "rewrite the logical plan; off shows what the rules are worth")
 
 
@@ -44,7 +50,9 @@ class Option:
 def listed() -> list[Option]:
     """All settings in order."""
     return [
-        Option(
+        Option(f"{f.name}.VIEW", "keys", "by cost", f.metadata["meaning"])
+        if f.name == _PARTITION
+        else Option(
             f.name,
             f.type.__name__ if isinstance(f.type, type) else str(f.type),
             _show(f.default),
@@ -57,10 +65,14 @@ def listed() -> list[Option]:
 def parse(assignments: Iterable[str], settings: Settings | None = None) -> Settings:
     """Settings with `name=value` assignments applied; SQ7001 for an unknown name, SQ7003 for an unfit value."""
     settings = settings or Settings()
-    known = {f.name: f for f in fields(Settings)}
+    known = {f.name: f for f in fields(Settings) if f.name != _PARTITION}
     for assignment in assignments:
         name, equals, text = assignment.partition("=")
         name = name.strip()
+        head, _, view = name.partition(".")
+        if head == _PARTITION and view:
+            settings = replace(settings, partition=_placed(settings.partition, view, text.strip()))
+            continue
         if name not in known:
             raise SquallError("SQ7001", f'unknown setting "{name}"', hint=nearest(name, known))
         if not equals:
@@ -71,6 +83,14 @@ def parse(assignments: Iterable[str], settings: Settings | None = None) -> Setti
         value = _value(name, text.strip(), known[name].default, limits["least"], limits["choices"])
         settings = replace(settings, **{name: value})
     return settings
+
+
+def _placed(before: tuple[tuple[str, str], ...], view: str, keys: str) -> tuple[tuple[str, str], ...]:
+    """The views with keys, one of them anew."""
+    if not keys:
+        hint = f"--set {_PARTITION}.{view}=KEY, or everywhere"
+        raise SquallError("SQ7003", f"--set {_PARTITION}.{view} needs keys", hint=hint)
+    return (*(pair for pair in before if pair[0].lower() != view.lower()), (view, keys))
 
 
 def _value(name: str, text: str, default: Any, least: int | None, choices: tuple[str, ...]) -> Any:

@@ -1,24 +1,40 @@
 """Trigger program → physical plan: what each stage does, with pools and their indexes, and what it sends."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from squallpy.base.errors import SquallError
 from squallpy.base.order import Order
 from squallpy.base.rings import Payload, Ring
 from squallpy.base.types import Kind
 from squallpy.maintain.program import Nest, Program, View
 from squallpy.physical.access import Indexes, Known, access
 from squallpy.physical.distribute.choose import choose_places
+from squallpy.physical.distribute.fixed import fixed_places
 from squallpy.physical.distribute.locations import EVERYWHERE
-from squallpy.physical.distribute.program import ALL, Places, Switches, distributed
+from squallpy.physical.distribute.program import ALL, Misplaced, Places, Switches, distributed
 from squallpy.physical.distribute.single import Compute, Derivation, Step, Transfer
 from squallpy.physical.plan import Derive, Feed, Lookup, Nested, Plan, PoolPlan, Send, Stage, Update
 
 
-def place(program: Program, partitions: int, sizes: Mapping[str, int], switches: Switches = ALL) -> Plan:
-    """The physical plan. `sizes` (rows by relation, 0 if unknown) decides where views are."""
-    places = choose_places(program, sizes, partitions) if partitions > 1 else None
-    return _in_one(program) if places is None else _spread(program, places, partitions, switches)
+def place(
+    program: Program,
+    partitions: int,
+    sizes: Mapping[str, int],
+    switches: Switches = ALL,
+    wanted: Sequence[tuple[str, str]] = (),
+) -> Plan:
+    """The physical plan. `sizes` (rows by relation, 0 if unknown) decides where views are, unless keys are `wanted` for
+    one; SQ7001 and SQ7003 for those that cannot be."""
+    fixed = fixed_places(program, wanted)
+    try:
+        places = choose_places(program, sizes, partitions, fixed) if partitions > 1 else None
+    except Misplaced as reason:
+        told = ", ".join(f"partition.{name}={keys}" for name, keys in wanted)
+        raise SquallError("SQ7003", f"{told}: no places for the other views go with that, {reason}") from None
+    if places is None:
+        return _in_one(program)
+    return replace(_spread(program, places, partitions, switches), fixed=tuple(fixed))
 
 
 def _in_one(program: Program) -> Plan:

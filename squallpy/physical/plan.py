@@ -165,6 +165,7 @@ class Plan:
     result: PoolPlan
     partitions: int
     places: tuple[tuple[str, tuple[int, ...] | str], ...] = ()  # of each pool: by which keys, or how else
+    fixed: tuple[str, ...] = ()  # the pools whose places were set, not chosen
 
     @property
     def finish(self) -> Finish:

@@ -124,6 +124,8 @@ def stages_text(plan: Plan, yardstick: str = "") -> str:
     keys, driver = ", ".join(c.name for c in plan.result.keys), "  DRIVER   add ΔQ to Q, print what changed"
     sent = ", ".join(f"{name} {size:,.0f}" for name, size in traffic(plan).items())
     lines += [f"    GATHER    ΔQ({keys}) → driver", driver, f"EXCHANGED, estimated bytes per tuple: {sent}"]
+    fixed = [(pool, dict(plan.places)[pool.name]) for pool in plan.pools if pool.name in plan.fixed]
+    lines += [f"PLACED as set: {pool_text(pool)}{_where(pool, where)}" for pool, where in fixed]
     return "\n".join([*lines, *([f"YARDSTICK {yardstick}"] if yardstick else []), ""])
 
 

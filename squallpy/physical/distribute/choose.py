@@ -8,8 +8,9 @@ exchange costs a round, then what the busiest node gets, then what it computes, 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from squallpy.maintain.program import Nest, Program, View
+from squallpy.maintain.program import Program, View
 from squallpy.physical.distribute.blocks import Block
+from squallpy.physical.distribute.fixed import groups_are_whole, has_one_row
 from squallpy.physical.distribute.locations import EVERYWHERE, RANDOM, SOURCE, Dist
 from squallpy.physical.distribute.program import Misplaced, Place, distributed
 from squallpy.physical.distribute.single import Compute, Derivation, Transfer
@@ -23,17 +24,30 @@ COPY = 0.02  # what a record that every node has costs a batch, in rows sent
 WORK = 1.0  # what a row costs a statement, in rows sent
 
 
-def choose_places(program: Program, sizes: Mapping[str, int], partitions: int) -> dict[str, Place] | None:
-    """A place for each view but the result; None if one partition does as well alone."""
+def choose_places(
+    program: Program, sizes: Mapping[str, int], partitions: int, fixed: Mapping[str, Place] | None = None
+) -> dict[str, Place] | None:
+    """A place for each view but the result, of some as it is fixed; None if one partition does as well alone.
+
+    Raises Misplaced if no places for the others go with those that are fixed.
+    """
     weigh = _Scales(program, sizes, partitions)
     met = _met_fields(program, sizes)
     joined = {field for fields in met if len(fields) > 1 for field in fields}
     options = {view.name: tuple(_options(view, program, joined)) for view in program.views[1:]}
+    options |= {name: (place,) for name, place in (fixed or {}).items()}
     if not options:  # readers do it all
         return {}
-    starts = sorted(_starts(program, options, sizes, met[:SEEDS]), key=weigh)[:IMPROVED]
+    found = list(_starts(program, options, sizes, met[:SEEDS]))
+    if fixed:  # what the rule leads to may not go with it
+        ends: tuple[Place, ...] = (EVERYWHERE, ())
+        found = [{**start, **fixed} for start in (*found, *(dict.fromkeys(options, end) for end in ends))]
+    starts = sorted(found, key=weigh)[:IMPROVED]
     statements = sum(len(trigger.statements) for trigger in program.triggers)
     cost, best = min((_improved(start, options, weigh, statements) for start in starts), key=lambda found: found[0])
+    if fixed:
+        distributed(program, best)
+        return best
     return best if cost < weigh(dict.fromkeys(options, ())) else None
 
 
@@ -61,9 +75,8 @@ def _options(view: View, program: Program, joined: Collection[tuple[str, str]]) 
     """Where a view may be: by one of its keys on which something is joined, or if there is none by all of them, so that
     no value that many tuples share has them all at one node, or by any. What a nest is made of has its groups whole."""
     nests = [nest for nest in program.nests if nest.source and nest.source.name == view.name]
-    single = any(nest.running or not nest.finish.items for nest in nests)
-    if not single:
-        whole = [i for i in range(len(view.keys)) if all(_printed(nest, i) for nest in nests)]
+    if not any(map(has_one_row, nests)):
+        whole = [i for i in range(len(view.keys)) if all(groups_are_whole(nest, i) for nest in nests)]
         known = {v for atom in view.atoms for f, v in atom.fields if (atom.relation.name, f) in joined}
         met = [i for i in whole if view.keys[i] in known]
         if not met and len(whole) > 1:
@@ -74,11 +87,6 @@ def _options(view: View, program: Program, joined: Collection[tuple[str, str]]) 
         yield ()
     elif len(view.terms) == 1:
         yield RANDOM
-
-
-def _printed(nest: Nest, position: int) -> bool:
-    assert nest.source is not None
-    return any(expr == nest.source.variables[position] for _, expr in nest.finish.items)
 
 
 def _starts(
