@@ -77,6 +77,9 @@ class Extremes:
         times = (payloads[:, 0] != 0).astype(np.int64)
         if single:
             times[:] = int(begun(store)), 1
+        else:  # only rows that are others than before
+            moved = ((old[:, 0] != 0) != (new[:, 0] != 0)) | (old[:, 1:] != new[:, 1:]).any(axis=1)
+            times *= np.tile(moved, 2)
         times[: len(groups)] *= -1
 
         def field(name: str) -> Vec:
@@ -95,9 +98,8 @@ class Extremes:
         at = self._groups.probe(np.ascontiguousarray(keys[:, self._group]))
         codes, was = keys[:, self._value], before[:, self._count] > 0
         now = pool.get(keys)[:, self._count] > 0
-        new = np.zeros_like(old)
-        new[:, 0] = old[:, 0]
-        np.add.at(new[:, 0], at, now.astype(np.int64) - was)
+        new, n = np.zeros_like(old), len(groups)
+        new[:, 0] = old[:, 0] + np.bincount(at[now], minlength=n) - np.bincount(at[was], minlength=n)
 
         lost = np.zeros(len(groups), bool)
         for lane in self._lanes.values():
@@ -161,9 +163,10 @@ class Extremes:
         if not len(codes):
             return
         vec = full(decode(np.ascontiguousarray(codes), self._over, store.dictionary), self._over.type, len(codes))
-        order = np.lexsort((ordinals(vec, self._over.type), places))
-        ends: Any = np.flatnonzero(np.append(np.diff(places[order]) != 0, True))
-        starts = np.append(0, ends[:-1] + 1)
+        ranks = ordinals(vec, self._over.type)
         for measure in self._finish.measures:
-            chosen = order[starts if measure.function == "min" else ends]
+            least = measure.function == "min"
+            ends = np.full(len(new), GREATEST if least else ~GREATEST)
+            (np.minimum if least else np.maximum).at(ends, places, ranks)
+            chosen = ranks == ends[places]  # those of one group are equal, and so are their codes
             new[places[chosen], self._lanes[measure.column.id]] = codes[chosen]
