@@ -17,6 +17,19 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
+class Reference:
+    """A foreign key: fields whose values are among those of other fields, of another relation. Believed, not checked.
+
+    `keys` as written: none stands for the primary key there.
+    """
+
+    fields: tuple[str, ...]
+    relation: str
+    keys: tuple[str, ...] = ()
+    span: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Relation:
     """A named source of rows. `stream` relations change; others are loaded once, before the first batch.
 
@@ -30,6 +43,7 @@ class Relation:
     format: str
     options: Mapping[str, str] = field(default_factory=dict)
     primary_key: tuple[str, ...] = ()
+    references: tuple[Reference, ...] = ()
     timestamp: str | None = None
     delay_micros: int = 0
     span: Span | None = None

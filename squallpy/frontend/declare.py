@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from squallpy.base.errors import Span, SquallError, nearest
 from squallpy.base.types import Kind
 from squallpy.catalog.options import check_format, check_option
-from squallpy.catalog.relation import Field, Relation
+from squallpy.catalog.relation import Field, Reference, Relation
 from squallpy.frontend.grammars import Parsed
 from squallpy.frontend.statements import CreateRelation
 from squallpy.frontend.strings import unquote
@@ -39,6 +39,7 @@ class Columns:
 
     fields: list[Field] = field(default_factory=list)
     key: list[tuple[str, Span]] = field(default_factory=list)
+    references: list[Reference] = field(default_factory=list)
 
 
 def declare(script: ScriptText, tree: Parsed) -> CreateRelation:
@@ -59,7 +60,8 @@ def declare(script: ScriptText, tree: Parsed) -> CreateRelation:
     if kept.get("op") and not stream:
         raise SquallError("SQ7002", "a TABLE does not change and has no op column", name_span, "declare a STREAM")
     primary_key = tuple(key for key, _ in read.key)
-    relation = Relation(name_of(name), fields, stream, format, kept, primary_key, column, delay, name_span)
+    references = tuple(mark_reference(reference, fields) for reference in read.references)
+    relation = Relation(name_of(name), fields, stream, format, kept, primary_key, references, column, delay, name_span)
     return CreateRelation(relation, name_span)
 
 
@@ -84,7 +86,8 @@ def read_columns(script: ScriptText, tree: Parsed) -> Columns:
                     raise SquallError("SQ2007", "PRIMARY KEY is given twice", span)
                 read.key = [(name_of(n), token_span(script, n.children[0])) for n in item.children]
             case _:
-                raise SquallError("SQ3001", "FOREIGN KEY is not supported yet", script.span(item.meta.start_pos))
+                names, references = item.children
+                read.references.append(read_reference(script, names_of(names), references))
     return read
 
 
@@ -97,12 +100,30 @@ def read_column(script: ScriptText, tree: Parsed, span: Span, read: Columns) -> 
         type = named_type(str(head), [int(p) for p in parameters if p is not None])
     for constraint in constraints:
         if constraint.data == "references":
-            raise SquallError("SQ3001", "REFERENCES is not supported yet", script.span(constraint.meta.start_pos))
+            read.references.append(read_reference(script, (name_of(name),), constraint))
         if constraint.data == "key":
             if read.key:
                 raise SquallError("SQ2007", "PRIMARY KEY is given twice", span)
             read.key = [(name_of(name), span)]
     read.fields.append(Field(name_of(name), type, nullable=all(c.data == "may_be_null" for c in constraints)))
+
+
+def read_reference(script: ScriptText, fields: tuple[str, ...], tree: Parsed) -> Reference:
+    word, name, *keys = tree.children
+    return Reference(fields, name_of(name), names_of(keys[0]) if keys else (), token_span(script, word))
+
+
+def names_of(tree: Parsed) -> tuple[str, ...]:
+    return tuple(name_of(name) for name in tree.children)
+
+
+def mark_reference(reference: Reference, fields: tuple[Field, ...]) -> Reference:
+    """The reference with its fields named as they are declared."""
+    names = {f.name.lower(): f.name for f in fields}
+    for name in reference.fields:
+        if name.lower() not in names:
+            raise SquallError("SQ2003", f'unknown column "{name}"', reference.span, nearest(name, names.values()))
+    return replace(reference, fields=tuple(names[name.lower()] for name in reference.fields))
 
 
 def mark_keys(read: Columns) -> tuple[Field, ...]:

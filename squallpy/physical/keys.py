@@ -31,12 +31,13 @@ def _group(nest: Nest) -> tuple[str, ...]:
 
 
 def foreign_keys(program: Program) -> frozenset[tuple[str, str]]:
-    """(relation, field) that the query equates with the primary key, of one field, of another relation.
+    """(relation, field) that is declared a foreign key, or that the query equates with the primary key, of one field,
+    of another relation.
 
     TPC-H Q17:  {(lineitem, l_partkey)}: a part has few lineitems, however many there are of either.
     """
     keys = {r.name: r.primary_key[0] for r in program.relations if len(r.primary_key) == 1}
-    found = set()
+    found = {(r.name, ref.fields[0]) for r in program.relations for ref in r.references if len(ref.fields) == 1}
     for term in (t for view in (program.result, *(nest.view for nest in program.nests)) for t in view.terms):
         named = {v: a.relation for a in term.atoms for name, v in a.fields if keys.get(a.relation.name) == name}
         found |= {

@@ -70,7 +70,9 @@ ERRORS = {
     "CREATE STREAM z (a INTT) USING csv OPTIONS (path 'x')": 'SQ2008 q.sql:1:20: unknown type "INTT"',
     "CREATE STREAM z (a DECIMAL(50,2)) USING csv OPTIONS (path 'x')": "SQ2005 q.sql:1:20: DECIMAL(50,2) needs",
     "CREATE STREAM z (a INT, PRIMARY KEY (b)) USING csv OPTIONS (path 'x')": 'SQ2003 q.sql:1:38: unknown column "b"',
-    "CREATE STREAM z (a INT REFERENCES q(b)) USING csv OPTIONS (path 'x')": "SQ3001 q.sql:1:24: REFERENCES is not",
+    "CREATE STREAM z (a INT, FOREIGN KEY (b) REFERENCES q(b)) USING csv OPTIONS (path 'x')": (
+        'SQ2003 q.sql:1:41: unknown column "b"'
+    ),
     "CREATE STREAM z (a INT) USING csv OPTIONS (path 'x') TIMESTAMP BY a": "SQ2005 q.sql:1:67: TIMESTAMP BY needs",
     "CREATE STREAM z (a DATE) USING csv OPTIONS (path 'x') TIMESTAMP BY b": 'SQ2003 q.sql:1:68: unknown column "b"',
     "CREATE STREAM z USING csv OPTIONS (path 'x') TIMESTAMP BY a DELAY 5 PARSECS": "SQ1001 q.sql:1:69: unknown unit",

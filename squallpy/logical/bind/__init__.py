@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from squallpy.base.errors import SquallError
+from squallpy.base.errors import SquallError, nearest
 from squallpy.catalog.catalog import Catalog, View
-from squallpy.catalog.relation import Field, Relation
+from squallpy.catalog.relation import Field, Reference, Relation
 from squallpy.logical.nodes import Query
 
 if TYPE_CHECKING:
@@ -47,6 +47,9 @@ def compile_script(text: str, file: str, infer: Infer) -> Script:
                 catalog.add(view)
             case _:
                 queries.append(bind_top(catalog, statement.query, len(queries) + 1))
+    for relation in catalog.relations.values():
+        for reference in relation.references:
+            check_reference(catalog, reference)
     return Script(catalog.relations, tuple(queries))
 
 
@@ -63,6 +66,22 @@ def complete(relation: Relation, infer: Infer) -> Relation:
     except SquallError as error:
         raise error.at(relation.span) from None
     return replace(relation, fields=fields)
+
+
+def check_reference(catalog: Catalog, reference: Reference) -> None:
+    """What a foreign key names has to be there, perhaps further below: SQ2001, SQ2003, SQ2007."""
+    relation, name = catalog.entries.get(reference.relation.lower()), reference.relation
+    if not isinstance(relation, Relation):
+        raise SquallError("SQ2001", f'unknown table "{name}"', reference.span, nearest(name, catalog.relations))
+    keys = reference.keys or relation.primary_key
+    for key in keys:
+        if relation.field(key) is None:
+            hint = nearest(key, [f.name for f in relation.fields])
+            raise SquallError("SQ2003", f'"{name}" has no column "{key}"', reference.span, hint)
+    if len(keys) != len(reference.fields):
+        told = f"the primary key of {name} has" if not reference.keys else "it names"
+        told = f"a foreign key of {len(reference.fields)}, but {told} {len(keys)}"
+        raise SquallError("SQ2007", told, reference.span, f"write REFERENCES {name} (…) with as many columns")
 
 
 def check_view(catalog: Catalog, view: View) -> None:

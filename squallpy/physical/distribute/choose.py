@@ -96,11 +96,24 @@ def _starts(
     met: Iterable[frozenset[tuple[str, str]]],
 ) -> Iterator[dict[str, Place]]:
     """The rule's places; then, for each field on which much meets, all views by it that know it."""
-    keys = {(r.name, key): sizes.get(r.name, 0) for r in program.relations for key in r.primary_key}
+    keys = _key_values(program, sizes)
     views = {view.name: view for view in program.views}
     yield {name: max(choices, key=lambda place: _values(views[name], place, keys)) for name, choices in options.items()}
     for fields in met:
         yield {name: _by(views[name], fields, choices) for name, choices in options.items()}
+
+
+def _key_values(program: Program, sizes: Mapping[str, int]) -> dict[tuple[str, str], int]:
+    """How many values the fields of primary and foreign keys have at most: a foreign one no more than there are rows of
+    the relation that it refers to."""
+    rows = {name.lower(): size for name, size in sizes.items()}
+    values = {(r.name, key): sizes.get(r.name, 0) for r in program.relations for key in r.primary_key}
+    for relation in program.relations:
+        for reference in relation.references:
+            for f in reference.fields:
+                most = values.get((relation.name, f), sizes.get(relation.name, 0))
+                values[relation.name, f] = min(most, rows.get(reference.relation.lower()) or most)
+    return values
 
 
 def _met_fields(program: Program, sizes: Mapping[str, int]) -> list[frozenset[tuple[str, str]]]:
