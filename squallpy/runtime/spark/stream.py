@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import col
 from pyspark.sql.pandas.functions import pandas_udf
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
@@ -141,7 +142,7 @@ class _Loop:
         packed = session.sparkContext.broadcast(cloudpickle.dumps((job.feed, job.apply, job.trace)))  # type: ignore[no-untyped-call]
         self.shipment = Shipment(uuid.uuid4().hex, packed)
         self.placement = Placement(session, job.partitions)
-        self.stages = self._stages()
+        self.stages, self.target = self._stages(), col("target")
         self.ended = threading.Event()
         self.error: BaseException | None = None
         self.last = -1
@@ -230,7 +231,7 @@ class _Loop:
 
     def _exchanged(self, sent: DataFrame) -> DataFrame:
         """What is sent, each row at its target, and that where its state is."""
-        return self.placement.anchored(sent.repartitionById(self.job.partitions, "target"))
+        return self.placement.anchored(sent.repartitionById(self.job.partitions, self.target))
 
     def _read(self, sent: DataFrame) -> tuple[list[bytes], Note]:
         """The same where nothing is applied: what readers have found."""
