@@ -5,9 +5,9 @@ N1(p, avg) has a row for each p    →    ΔL(p) ⋈ M_N1(p, avg) finds one
 
 from collections.abc import Iterable, Mapping
 
-from squallpy.logical.expressions import Column, columns
+from squallpy.logical.expressions import Call, Column, columns
 from squallpy.maintain.program import Monomial, Nest, Program, View
-from squallpy.maintain.relational.calculus import Assign, Rel
+from squallpy.maintain.relational.calculus import Assign, Cmp, Factor, Rel
 
 Keys = Mapping[str, tuple[str, ...]]  # fields, by relation
 
@@ -22,6 +22,18 @@ def views_of_intervals(program: Program) -> frozenset[str]:
     """The views that have a record for each interval of some nests, which are few: mostly one."""
     nests = {nest.relation.name for nest in program.nests if nest.running}
     return frozenset(v.name for v in program.views if v.atoms and all(a.relation.name in nests for a in v.atoms))
+
+
+def narrow_views(program: Program) -> frozenset[str]:
+    """The views that lack rows of their relations, for predicates ask more of those than not to be NULL."""
+    return frozenset(v.name for v in program.views if all(any(map(_narrows, term.body)) for term in v.terms))
+
+
+def _narrows(factor: Factor) -> bool:
+    match factor:
+        case Cmp(Call("not", (Call("is_null"),))):
+            return False
+    return isinstance(factor, Cmp)
 
 
 def _group(nest: Nest) -> tuple[str, ...]:
