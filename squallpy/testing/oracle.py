@@ -9,7 +9,10 @@ no such bag and `comparable` is False.
 """
 
 from collections.abc import Mapping
+from functools import cache
+from itertools import count
 from typing import Any
+from weakref import finalize
 
 import duckdb
 import pyarrow as pa
@@ -19,14 +22,15 @@ from squallpy.testing.compare import Row
 
 MULT = "__mult"
 
+_numbers = count()
+
 
 class Oracle:
     """The prefix of each stream, and one query."""
 
     def __init__(self, relations: Mapping[str, Relation], sql: str, views: Mapping[str, str] | None = None) -> None:
         """`sql` and `views` in our dialect; views by name, in the order in which they use each other."""
-        self._connection = duckdb.connect(config={"threads": 1})
-        self._connection.execute("SET error_on_division_by_zero = false")  # NULL, as here
+        self._connection = _own_schema(self)
         self._relations = relations
         for relation in relations.values():
             self._create(relation)
@@ -70,6 +74,23 @@ class Oracle:
     def answer(self) -> list[Row]:
         """The answer from scratch, in DuckDB's order."""
         return self._connection.execute(self._query).fetchall()
+
+
+@cache
+def _database() -> duckdb.DuckDBPyConnection:
+    """One for all oracles: it takes longer to open than most of them live."""
+    database = duckdb.connect(config={"threads": 1})
+    database.execute("SET GLOBAL error_on_division_by_zero = false")  # NULL, as here
+    return database
+
+
+def _own_schema(oracle: Oracle) -> duckdb.DuckDBPyConnection:
+    """A connection to a schema that goes with the oracle."""
+    name = f"oracle_{next(_numbers)}"
+    connection = _database().cursor()
+    connection.execute(f"CREATE SCHEMA {name}; SET schema = '{name}'")
+    finalize(oracle, connection.execute, f"SET schema = 'main'; DROP SCHEMA {name} CASCADE")
+    return connection
 
 
 def quoted(name: str) -> str:

@@ -23,6 +23,7 @@ and with the sum of all changes. Lines that start with `--` are comments.
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
@@ -129,13 +130,9 @@ class _Run:
     """One run: engine and oracle side by side."""
 
     def __init__(self, steps: Steps, engine: Engine, checkpoint: Path) -> None:
-        from squallpy.logical.bind import compile_script
-
         self._steps, self._engine = steps, engine
-        script = compile_script(steps.script, steps.path.name, lambda relation: ())
-        assert len(script.queries) == 1, "a step test has one query"
-        self._relations = script.relations
-        self._oracle = Oracle(script.relations, script.queries[0].text, dict(views(steps.script)))
+        self._relations, query = _asked(steps.script, steps.path.name)
+        self._oracle = Oracle(self._relations, query, dict(views(steps.script)))
         self._unlike = any(section.head == "no oracle" for section in steps.sections)
         self._printed: list[tuple[object, ...]] = []
         self._changes: pa.Table | None = None
@@ -228,6 +225,16 @@ class _Run:
         expected = [typed(result.schema, split(line)) for line in section.lines]
         if wrong := difference(result, expected, ordered, residue=0.0):
             raise _failure(self._steps, section, wrong)
+
+
+@lru_cache(maxsize=8)  # one after the other, all engines run the same file
+def _asked(script: str, name: str) -> tuple[dict[str, Relation], str]:
+    """The relations and the query of a script."""
+    from squallpy.logical.bind import compile_script
+
+    compiled = compile_script(script, name, lambda relation: ())
+    assert len(compiled.queries) == 1, "a step test has one query"
+    return dict(compiled.relations), compiled.queries[0].text
 
 
 def views(script: str) -> Iterator[tuple[str, str]]:

@@ -7,6 +7,7 @@ ON UPDATE R BY ΔR
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import chain, count
 from textwrap import indent
 
 from squallpy.base.types import BIGINT
@@ -26,7 +27,7 @@ class Names:
         taken: set[str] = set()
         for v in scope:
             if v.id not in self._names:
-                candidates = [v.name, *(f"{v.name}_{i}" for i in range(2, 1000))]
+                candidates = chain([v.name], (f"{v.name}_{i}" for i in count(2)))
                 self._names[v.id] = next(n for n in candidates if n.lower() not in taken)
                 taken.add(self._names[v.id].lower())
 
