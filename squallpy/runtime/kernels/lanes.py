@@ -90,7 +90,7 @@ def unpack(words: Words, ring: Ring) -> npt.NDArray[np.generic] | npt.NDArray[np
             return _print_reals(np.ascontiguousarray(words)).view(np.float64)
         case Ring.EXACT:
             low, high = words[:, 0], words[:, 1]
-            if np.array_equal(high, low >> 63):
+            if (high == low >> 63).all():
                 return np.ascontiguousarray(low)
             return np.array([hi << 64 | lo & _WORD for lo, hi in words.tolist()] + [None], object)[:-1]
     raise AssertionError(ring)
