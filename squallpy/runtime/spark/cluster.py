@@ -64,11 +64,12 @@ SETTINGS = {
     "spark.ui.retainedStages": "16",
     "spark.ui.retainedTasks": "256",
     "spark.sql.ui.retainedExecutions": "4",
-    # A partition would rather wait for the host of its state than be rebuilt on another. There, any executor will do;
-    # and only its state counts, not from where most of its rows come (see placement.py)
-    "spark.locality.wait": "3s",
-    "spark.locality.wait.process": "0s",
+    # A partition would rather wait for the host of its state than be rebuilt on another, unless that is gone; and only
+    # its state counts, not from where most of its rows come (see placement.py)
+    "spark.locality.wait": "30s",
     "spark.shuffle.reduceLocality.enabled": "false",
+    # What an executor has sent is gone with it: to be sent again, not to be asked for during 15 s
+    "spark.shuffle.io.retryWait": "1s",
     "spark.task.maxFailures": str(ATTEMPTS),
 }
 

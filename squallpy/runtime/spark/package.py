@@ -16,6 +16,7 @@ from pathlib import Path
 import squallpy
 from squallpy import __version__
 from squallpy.frontend.grammars import grammar_path
+from squallpy.runtime.kernels.__main__ import load_all
 
 UNPACKED = f"squallpy-{__version__}"  # in the folder in which an executor runs
 _KINDS = (".py", ".lark", ".properties", ".nbi", ".nbc")
@@ -29,7 +30,9 @@ def kept_folder() -> Path:
 
 
 def packed(folder: Path | None = None) -> Path:
-    """The archive, made unless it is there: its name tells its contents."""
+    """The archive, made unless it is there: its name tells its contents. Kernels are compiled first, if they are not:
+    else each executor would do that, and again when one is started in the place of another."""
+    load_all()
     folder, contents, digest = folder or kept_folder(), list(_contents()), sha256()
     for name, data in contents:
         digest.update(f"{name} {len(data)} ".encode() + data)

@@ -5,23 +5,33 @@
 
 Spark sends a task of an exchange to any executor that is free. But a task prefers the hosts that an input of it does:
 so a small row that only says where it would rather be (an anchor) is put beside what each partition is sent.
+
+An executor that has come has first to load Python and the kernels, for seconds. No batch waits for that: it gets a task
+of its own to warm up with, and until it is done nothing else.
 """
 
 import pickle
+import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from time import monotonic, sleep
 from typing import Any
 
 import pyarrow as pa
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
+from squallpy.base.errors import SquallError
 from squallpy.runtime.spark.tasks import ROW, Note
 from squallpy.runtime.state.place import Place
 
 Hosts = Mapping[str, int]
 """Hosts by name, with the cores that Spark has there."""
+
+_PATIENCE = 60  # seconds for a master to give us an executor
+_LOOK = 0.05
 
 
 def assign(partitions: int, hosts: Hosts, before: Sequence[str]) -> tuple[str, ...]:
@@ -45,25 +55,44 @@ def assign(partitions: int, hosts: Hosts, before: Sequence[str]) -> tuple[str, .
         loads.update({busy: -1, idle: 1})
 
 
-class Placement:
-    """Where the partitions of a run are, batch after batch."""
+@dataclass(frozen=True, slots=True)
+class Executor:
+    """A process of Spark's that runs tasks."""
 
-    def __init__(self, session: SparkSession, partitions: int) -> None:
-        self._session, self._partitions = session, partitions
+    id: str
+    host: str
+    cores: int
+
+
+class Placement:
+    """Where the tasks of a run are, batch after batch. With a local master there is nothing to choose."""
+
+    def __init__(self, session: SparkSession, splits: int, partitions: int) -> None:
+        self._session, self._splits, self._partitions = session, splits, partitions
+        self._choice = not str(session.sparkContext.master).startswith("local")
+        self._warming: dict[Executor, threading.Thread] = {}
+        self._warm: set[Executor] = set()
         self._hosts: Hosts = {}
         self._places: tuple[str, ...] = ()
+        self._readers: Any = None
         self._anchors: Any = None
 
     def look(self) -> None:
-        """Take in which hosts are there now; done before each batch."""
-        if str(self._session.sparkContext.master).startswith("local"):
+        """Take in which executors are there now; done before each batch. SQ8006 if none ever comes."""
+        if not self._choice:
             return
-        hosts = hosts_of(self._session.sparkContext)
-        if hosts == self._hosts:
-            return
-        self._hosts = hosts
-        self._places = assign(self._partitions, hosts, self._places) if len(hosts) > 1 else ()
-        self._anchors = _anchors(self._session.sparkContext, self._places) if self._places else None
+        if not self._warm & self._welcome():
+            self._begin()
+        hosts = hosts_of(self._warm & self._welcome())
+        if hosts and hosts != self._hosts:
+            context = self._session.sparkContext
+            self._hosts, self._places = hosts, assign(self._partitions, hosts, self._places)
+            self._anchors = _anchors(context, self._places)
+            self._readers = _anchors(context, assign(self._splits, hosts, ()))
+
+    def reading(self, clock: DataFrame) -> DataFrame:
+        """What the tasks that read start from, on hosts that are ready: a row that says nothing."""
+        return clock if self._readers is None else _frame(self._session, self._readers)
 
     def anchored(self, sent: DataFrame) -> DataFrame:
         """What an exchange brings, each partition of it on its host."""
@@ -73,30 +102,83 @@ class Placement:
         assert jvm is not None
         rows = jvm.PythonUtils.toSeq([sent._jdf.queryExecution().toRdd(), self._anchors])
         rdd_class = jvm.org.apache.spark.rdd.SQLPartitioningAwareUnionRDD  # zips partitions, likes hosts that any likes
-        united = rdd_class(context, rows, self._partitions, jvm.scala.reflect.ClassTag.AnyRef())
-        frame = self._session._jsparkSession.internalCreateDataFrame(united, sent._jdf.schema(), False)
-        return DataFrame(frame, self._session)
+        return _frame(self._session, rdd_class(context, rows, self._partitions, jvm.scala.reflect.ClassTag.AnyRef()))
+
+    def close(self) -> None:
+        """Nobody warms up any more."""
+        threads = [thread for thread in self._warming.values() if thread.is_alive()]
+        if threads:
+            self._session.sparkContext.cancelAllJobs()
+        for thread in threads:
+            thread.join(_PATIENCE)
+
+    def _welcome(self) -> set[Executor]:
+        """The executors; those that have come begin to warm up."""
+        there = executors_of(self._session.sparkContext)
+        for executor in there - self._warming.keys():
+            self._warming[executor] = thread = threading.Thread(target=self._heat, args=(executor,), daemon=True)
+            thread.start()
+        return there
+
+    def _heat(self, executor: Executor) -> None:
+        with suppress(Exception):  # it is gone again, or we are
+            anchors = _anchors(self._session.sparkContext, [f"executor_{executor.host}_{executor.id}"])
+            _frame(self._session, anchors).mapInArrow(_nothing, ROW).collect()
+            self._warm.add(executor)
+
+    def _begin(self) -> None:
+        """Wait for executors, until all that are there are warm."""
+        if not executors_of(self._session.sparkContext):  # some clusters give what is asked for
+            asking = _frame(self._session, _anchors(self._session.sparkContext, [""])).mapInArrow(_nothing, ROW)
+            threading.Thread(target=_quietly, args=(asking.collect,), daemon=True).start()
+        end = monotonic() + _PATIENCE
+        while not (there := self._welcome()) or any(self._warming[executor].is_alive() for executor in there):
+            if not there and monotonic() > end:
+                told = f"{self._session.sparkContext.master} has given us no executor for {_PATIENCE} seconds"
+                raise SquallError(
+                    "SQ8006", told, hint="look whether its workers run and have cores and memory to spare"
+                )
+            sleep(_LOOK)
 
 
-def hosts_of(context: SparkContext) -> dict[str, int]:
-    """The hosts on which executors are alive; of a local master none."""
+def _quietly(ask: Callable[[], object]) -> None:
+    with suppress(Exception):
+        ask()
+
+
+def executors_of(context: SparkContext) -> set[Executor]:
+    """The executors that are alive; of a local master none."""
     executors = context._jsc.sc().statusStore().executorList(True).iterator()
-    hosts: Counter[str] = Counter()
+    found = set()
     while executors.hasNext():
         executor = executors.next()
         if executor.id() != "driver" and executor.isActive():
-            hosts[executor.hostPort().rpartition(":")[0]] += executor.totalCores()
+            found.add(Executor(executor.id(), executor.hostPort().rpartition(":")[0], executor.totalCores()))
+    return found
+
+
+def hosts_of(executors: set[Executor]) -> dict[str, int]:
+    """Their hosts."""
+    hosts: Counter[str] = Counter()
+    for executor in executors:
+        hosts[executor.host] += executor.cores
     return dict(hosts)
 
 
 def forget(session: SparkSession, place: Place) -> None:
     """Every host drops its mapped files of a place, as far as it is there."""
-    hosts = list(hosts_of(session.sparkContext))
-    if hosts:
-        anchors = _anchors(session.sparkContext, hosts)
-        schema = session.createDataFrame([], ROW)._jdf.schema()
-        frame = DataFrame(session._jsparkSession.internalCreateDataFrame(anchors, schema, False), session)
-        frame.mapInArrow(_Forget(place), ROW).collect()
+    if hosts := list(hosts_of(executors_of(session.sparkContext))):
+        _frame(session, _anchors(session.sparkContext, hosts)).mapInArrow(_Forget(place), ROW).collect()
+
+
+def _frame(session: SparkSession, rows: Any) -> DataFrame:
+    """Rows of Spark's own as a frame of ROW."""
+    schema = session._jsparkSession.parseDataType(ROW.json())
+    return DataFrame(session._jsparkSession.internalCreateDataFrame(rows, schema, False), session)
+
+
+def _nothing(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from (batch.slice(0, 0) for batch in rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +186,7 @@ class _Forget:
     place: Place
 
     def __call__(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from (batch.slice(0, 0) for batch in rows)
+        yield from _nothing(rows)
         self.place.forget_local("partition-*")  # NB: the result is the driver's, which may be on the same host
 
 
@@ -117,5 +199,5 @@ def _anchors(context: SparkContext, places: Sequence[str]) -> Any:
         cells = gateway.new_array(jvm.java.lang.Object, 3)
         cells[0], cells[1], cells[2] = partition, -1 << 62, note  # NB: a number of that size becomes a Long
         row = jvm.org.apache.spark.sql.catalyst.expressions.GenericInternalRow(cells)
-        located.append(jvm.scala.Tuple2(row, jvm.PythonUtils.toSeq([host])))
+        located.append(jvm.scala.Tuple2(row, jvm.PythonUtils.toSeq([host] if host else [])))
     return context._jsc.sc().makeRDD(jvm.PythonUtils.toSeq(located), jvm.scala.reflect.ClassTag.AnyRef())

@@ -128,6 +128,7 @@ def run(session: SparkSession, job: StreamJob, on_batch: OnBatch, stop: threadin
             raise
     finally:
         query.stop()
+        loop.placement.close()
         loop.shipment.packed.destroy()
     if loop.error:
         raise loop.error
@@ -141,7 +142,7 @@ class _Loop:
         self.session, self.job, self.on_batch, self.stop = session, job, on_batch, stop
         packed = session.sparkContext.broadcast(cloudpickle.dumps((job.feed, job.apply, job.trace)))  # type: ignore[no-untyped-call]
         self.shipment = Shipment(uuid.uuid4().hex, packed)
-        self.placement = Placement(session, job.partitions)
+        self.placement = Placement(session, job.splits, job.partitions)
         self.stages, self.target = self._stages(), col("target")
         self.ended = threading.Event()
         self.error: BaseException | None = None
