@@ -64,12 +64,13 @@ SETTINGS = {
     "spark.ui.retainedStages": "16",
     "spark.ui.retainedTasks": "256",
     "spark.sql.ui.retainedExecutions": "4",
-    # A partition would rather wait for the host of its state than be rebuilt on another, unless that is gone; and only
-    # its state counts, not from where most of its rows come (see placement.py)
+    # A partition would rather wait for the host of its state than be rebuilt on another (later for as long as batches
+    # take, see placement.py); and only its state counts, not from where most of its rows come
     "spark.locality.wait": "30s",
     "spark.shuffle.reduceLocality.enabled": "false",
-    # What an executor has sent is gone with it: to be sent again, not to be asked for during 15 s
-    "spark.shuffle.io.retryWait": "1s",
+    # What an executor has sent is gone with it: to be sent again at once, not to be asked for during 15 s
+    "spark.shuffle.io.maxRetries": "1",
+    "spark.shuffle.io.retryWait": "200ms",
     "spark.task.maxFailures": str(ATTEMPTS),
 }
 

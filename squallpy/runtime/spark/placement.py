@@ -12,16 +12,18 @@ of its own to warm up with, and until it is done nothing else.
 
 import pickle
 import threading
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from statistics import median
 from time import monotonic, sleep
 from typing import Any
 
 import pyarrow as pa
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import LongType, StructType
 
 from squallpy.base.errors import SquallError
 from squallpy.runtime.spark.tasks import ROW, Note
@@ -32,6 +34,11 @@ Hosts = Mapping[str, int]
 
 _PATIENCE = 60  # seconds for a master to give us an executor
 _LOOK = 0.05
+_LEAST_WAIT = 0.3
+_LONG = -1 << 62  # what is sent to Java as a Long: a smaller number would become an Integer
+
+TICK = StructType().add("value", LongType())
+"""What the stage that reads is asked with."""
 
 
 def assign(partitions: int, hosts: Hosts, before: Sequence[str]) -> tuple[str, ...]:
@@ -76,6 +83,7 @@ class Placement:
         self._places: tuple[str, ...] = ()
         self._readers: Any = None
         self._anchors: Any = None
+        self._took: deque[float] = deque(maxlen=8)
 
     def look(self) -> None:
         """Take in which executors are there now; done before each batch. SQ8006 if none ever comes."""
@@ -88,11 +96,19 @@ class Placement:
             context = self._session.sparkContext
             self._hosts, self._places = hosts, assign(self._partitions, hosts, self._places)
             self._anchors = _anchors(context, self._places)
-            self._readers = _anchors(context, assign(self._splits, hosts, ()))
+            self._readers = _anchors(context, assign(self._splits, hosts, ()), ticks=True)
+
+    def took(self, seconds: float) -> None:
+        """A batch took so long. A task of the next waits twice that for its host: one that is gone is not missed for
+        longer, and one that has more to do than cores is not robbed of a partition."""
+        self._took.append(seconds)
+        if self._choice:
+            wait = max(_LEAST_WAIT, 2 * median(self._took))
+            self._session.sparkContext._jsc.sc().conf().set("spark.locality.wait.node", f"{wait * 1000:.0f}ms")
 
     def reading(self, clock: DataFrame) -> DataFrame:
         """What the tasks that read start from, on hosts that are ready: a row that says nothing."""
-        return clock if self._readers is None else _frame(self._session, self._readers)
+        return clock if self._readers is None else _frame(self._session, self._readers, TICK)
 
     def anchored(self, sent: DataFrame) -> DataFrame:
         """What an exchange brings, each partition of it on its host."""
@@ -171,9 +187,9 @@ def forget(session: SparkSession, place: Place) -> None:
         _frame(session, _anchors(session.sparkContext, hosts)).mapInArrow(_Forget(place), ROW).collect()
 
 
-def _frame(session: SparkSession, rows: Any) -> DataFrame:
-    """Rows of Spark's own as a frame of ROW."""
-    schema = session._jsparkSession.parseDataType(ROW.json())
+def _frame(session: SparkSession, rows: Any, columns: StructType = ROW) -> DataFrame:
+    """Rows of Spark's own as a frame."""
+    schema = session._jsparkSession.parseDataType(columns.json())
     return DataFrame(session._jsparkSession.internalCreateDataFrame(rows, schema, False), session)
 
 
@@ -190,14 +206,16 @@ class _Forget:
         self.place.forget_local("partition-*")  # NB: the result is the driver's, which may be on the same host
 
 
-def _anchors(context: SparkContext, places: Sequence[str]) -> Any:
-    """A row for each partition, an empty note, that prefers its host."""
+def _anchors(context: SparkContext, places: Sequence[str], ticks: bool = False) -> Any:
+    """A row for each partition, an empty note or a tick of the clock, that prefers its host."""
     jvm, gateway = context._jvm, context._gateway
     assert jvm is not None and gateway is not None
     note, located = pickle.dumps(Note()), []
     for partition, host in enumerate(places):
-        cells = gateway.new_array(jvm.java.lang.Object, 3)
-        cells[0], cells[1], cells[2] = partition, -1 << 62, note  # NB: a number of that size becomes a Long
-        row = jvm.org.apache.spark.sql.catalyst.expressions.GenericInternalRow(cells)
-        located.append(jvm.scala.Tuple2(row, jvm.PythonUtils.toSeq([host] if host else [])))
+        row = [_LONG] if ticks else [partition, _LONG, note]
+        cells = gateway.new_array(jvm.java.lang.Object, len(row))
+        for at, cell in enumerate(row):
+            cells[at] = cell
+        made = jvm.org.apache.spark.sql.catalyst.expressions.GenericInternalRow(cells)
+        located.append(jvm.scala.Tuple2(made, jvm.PythonUtils.toSeq([host] if host else [])))
     return context._jsc.sc().makeRDD(jvm.PythonUtils.toSeq(located), jvm.scala.reflect.ClassTag.AnyRef())

@@ -27,7 +27,7 @@ from pyspark.sql.types import StructType
 from pyspark.util import PythonEvalType
 
 from squallpy.base.trace import SILENT, Trace
-from squallpy.runtime.spark.placement import Placement
+from squallpy.runtime.spark.placement import TICK, Placement
 from squallpy.runtime.spark.tasks import (
     BATCH,
     OUTPUT,
@@ -190,12 +190,13 @@ class _Loop:
         self.placement.look()
         self.session.sparkContext.setLocalProperty(BATCH, str(batch))
         feed, *stages = self.stages
-        sent = feed.over(clock)
+        sent = feed.over(self.placement.reading(clock))
         for stage in stages:
             sent = stage.over(self._exchanged(sent))
         built = perf_counter()
         outputs, note = self._applied(sent) if stages else self._read(sent)
         end = perf_counter()
+        self.placement.took(end - start)
         times = BatchTimes(
             batch,
             job=end - start,
@@ -215,7 +216,7 @@ class _Loop:
     def _stages(self) -> list["Described"]:
         """The Python stages of a batch."""
         shipment, partitions, last = self.shipment, self.job.partitions, self.job.stages - 1
-        stages = [Described(FeedStage(shipment, partitions), ["value"], ROW)]
+        stages = [Described(FeedStage(shipment, partitions), TICK.names, ROW)]
         stages += [Described(BetweenStage(shipment, number, partitions), ROW.names, ROW) for number in range(last)]
         if last >= 0:
             stages.append(Described(LastStage(shipment, last), ROW.names, OUTPUT))
