@@ -27,7 +27,7 @@ class Settings:
         choices=("proportional", "round-robin"),
     )
     snapshot_mb: int = setting(64, "size of a partition's log, in MB, at which its state is written out whole", 1)
-    local_dir: str = setting("", "folder for mapped state; shared memory if empty")
+    local_dir: str = setting("", "folder for mapped state; if empty, the host's SQUALLPY_LOCAL_DIR, else shared memory")
     move_rules: bool = setting(True, "move less, and later, between partitions; off shows what the rules are worth")
     move_sharing: bool = setting(True, "move and add up once what statements have in common; off shows its worth")
     fusion: bool = setting(True, "statements that can run in one stage do; off shows what that is worth")

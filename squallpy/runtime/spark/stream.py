@@ -5,7 +5,7 @@
 Spark's `rate-micro-batch` source is the clock: it ticks once per batch, and the batch's number in the checkpoint is
 the offset, of which everything else is a pure function. (A Python source says the same with two more processes, a
 second Python hop and 0.01 s more per batch.) A batch is committed when `on_batch` has returned, and is run again after
-a crash before that.
+a crash before that. (A query counts its batches in its own checkpoint, on any file system, and starts the clock anew.)
 """
 
 import json
