@@ -34,7 +34,7 @@ Hosts = Mapping[str, int]
 
 _PATIENCE = 60  # seconds for a master to give us an executor
 _LOOK = 0.05
-_LEAST_WAIT = 0.3
+_LEAST_WAIT, _START = 0.3, 2.0
 _LONG = -1 << 62  # what is sent to Java as a Long: a smaller number would become an Integer
 
 TICK = StructType().add("value", LongType())
@@ -99,11 +99,12 @@ class Placement:
             self._readers = _anchors(context, assign(self._splits, hosts, ()), ticks=True)
 
     def took(self, seconds: float) -> None:
-        """A batch took so long. A task of the next waits twice that for its host: one that is gone is not missed for
-        longer, and one that has more to do than cores is not robbed of a partition."""
+        """A batch took so long. A task of the next waits twice that for its host, for one that is gone is not to be
+        missed for longer; where each partition has a core, not for as long as Spark takes to start an executor anew."""
         self._took.append(seconds)
         if self._choice:
-            wait = max(_LEAST_WAIT, 2 * median(self._took))
+            queued = self._partitions > sum(self._hosts.values())
+            wait = min(max(_LEAST_WAIT, 2 * median(self._took)), _PATIENCE if queued else _START)
             self._session.sparkContext._jsc.sc().conf().set("spark.locality.wait.node", f"{wait * 1000:.0f}ms")
 
     def reading(self, clock: DataFrame) -> DataFrame:
