@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import shutil
 import socket
 import subprocess
 import sys
@@ -113,6 +114,9 @@ def test_a_driver_in_the_cluster_takes_script_and_package_along(tmp_path: Path) 
 def test_the_archive_is_the_package(tmp_path: Path) -> None:
     archive = packed(tmp_path)
     assert packed(tmp_path) == archive and list(tmp_path.iterdir()) == [archive]
+    for number in range(20):
+        os.utime(shutil.copy(archive, tmp_path / f"{UNPACKED}-{number}.zip"), (number, number))
+    assert packed(tmp_path) == archive and len(list(tmp_path.iterdir())) == 8
     with zipfile.ZipFile(archive) as file:
         file.extractall(tmp_path / "there")
     there = [sys.executable, "-c", "import squallpy; print(squallpy.__file__); import squallpy.frontend.script"]

@@ -19,6 +19,7 @@ from squallpy.frontend.grammars import grammar_path
 from squallpy.runtime.kernels.__main__ import load_all
 
 UNPACKED = f"squallpy-{__version__}"  # in the folder in which an executor runs
+_KEPT = 8  # archives of as many states of the package: those used last, of which a run may still hand out one
 _KINDS = (".py", ".lark", ".properties", ".nbi", ".nbc")
 
 
@@ -44,6 +45,9 @@ def packed(folder: Path | None = None) -> Path:
             for name, data in contents:
                 archive.writestr(name, data)
         draft.replace(path)
+    path.touch()
+    for old in sorted(folder.glob(f"{UNPACKED}-*.zip"), key=lambda made: made.stat().st_mtime)[:-_KEPT]:
+        old.unlink(missing_ok=True)
     return path
 
 
