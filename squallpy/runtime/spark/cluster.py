@@ -71,6 +71,7 @@ SETTINGS = {
     # What an executor has sent is gone with it: to be sent again at once, not to be asked for during 15 s
     "spark.shuffle.io.maxRetries": "1",
     "spark.shuffle.io.retryWait": "200ms",
+    "spark.stage.maxConsecutiveAttempts": "16",
     "spark.task.maxFailures": str(ATTEMPTS),
 }
 

@@ -34,7 +34,7 @@ Hosts = Mapping[str, int]
 
 _PATIENCE = 60  # seconds for a master to give us an executor
 _LOOK = 0.05
-_LEAST_WAIT, _START = 0.3, 2.0
+_LEAST_WAIT, _START = 0.3, 1.0  # NB: each stage waits for itself
 _LONG = -1 << 62  # what is sent to Java as a Long: a smaller number would become an Integer
 
 TICK = StructType().add("value", LongType())

@@ -18,6 +18,7 @@ from time import perf_counter, time
 from typing import Any
 from urllib.parse import urlsplit
 
+from py4j.protocol import Py4JJavaError
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
@@ -178,6 +179,8 @@ class _Loop:
             if not done:
                 self._run(clock, batch)
                 return
+        except Py4JJavaError as error:
+            self.error = RuntimeError(str(error))  # NB: it asks the JVM for its words, which is gone when they are read
         except BaseException as error:
             self.error = error
         self.ended.set()
