@@ -36,8 +36,8 @@ def oracle_populated_pages_do_not_fault():
 def oracle_regions_grow_and_are_replaced_by_what_was_got_ready():
     area = Area(HEAP, "area", {"rows": 512, "index": 512}, scalars=1)
     area.array(0)[:512] = np.arange(512)
-    area.get_ready([(0, 512, 2000)], [1])
-    area.get_ready([(0, 600, 2000)], [1])
+    area.get_ready([(0, 512, 2000)], {1: 1024})
+    area.get_ready([(0, 600, 2000)], {1: 1024})
     assert area.words(0) >= 2000 and area.array(0)[:512].tolist() == list(range(512))
     spare = area._spare[1]
     old, new = area.replace(1, 1024)

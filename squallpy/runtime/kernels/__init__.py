@@ -3,7 +3,7 @@
     machine · hashing · arithmetic · index     what kernels are made of
     triples · reals                            sums of doubles that may be infinite or NaN
     storage · area · ahead                     memory: growable regions, whole data structures in them, room for more
-    pool (layout, payloads, records, slices)   views
+    pool (layout, payloads, records, slices, blocks)   views
     sorted (tree)                              their sorted indexes, with sums of ranges
     lanes                                      columns of payloads
     expressions                                filters, keys and lanes of Arrow batches

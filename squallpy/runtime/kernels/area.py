@@ -78,18 +78,18 @@ class Area:
         self._changed(region)
         return old, new
 
-    def get_ready(self, growing: list[tuple[int, int, int]], doubling: list[int]) -> None:
-        """Have memory got ready: words of regions, (region, first, end), and what will replace some by its double."""
+    def get_ready(self, growing: list[tuple[int, int, int]], replaced: dict[int, int]) -> None:
+        """Have memory got ready: words of regions, (region, first, end), and what will replace some, region → words."""
         if self._storage.shared:  # what is there is for all to see
             return
         for r, _, end in growing:
             if end > self.words(r):
                 self.grow(r, max(end, 2 * self.words(r)))
         stretches = [(self._regions[r], first, end) for r, first, end in growing]
-        for r in doubling:
+        for r, words in replaced.items():
             if r not in self._spare:
                 name = f"{self._name}.{self._names[r]}.{self._editions[r] + 1}"
-                self._spare[r] = self._storage.region(name, 2 * self.words(r))
+                self._spare[r] = self._storage.region(name, words)
                 stretches.append((self._spare[r], 0, self._spare[r].words))
         populate(stretches)
 

@@ -16,7 +16,20 @@ import pyarrow as pa
 from squallpy.runtime.kernels.area import HEAD, Area
 from squallpy.runtime.kernels.compiled import VECTOR, Vector, address, inlined, kernel
 from squallpy.runtime.kernels.hashing import hash_bytes
-from squallpy.runtime.kernels.index import HIGH, LOW, carry_over, full, home
+from squallpy.runtime.kernels.index import (
+    HIGH,
+    LOW,
+    MOST,
+    OF,
+    after,
+    ask,
+    carry_over,
+    full,
+    home,
+    insert,
+    is_behind,
+    wider,
+)
 from squallpy.runtime.kernels.machine import load, load8, prefetch, store, store8
 from squallpy.runtime.kernels.storage import HEAP, Storage, Words
 from squallpy.runtime.kernels.strings import ROWS, StringColumn, plain, string_at
@@ -93,8 +106,8 @@ class Dictionary:
     def _grow(self) -> None:
         area, count = self._area, len(self)
         assert count < 2**31 - 1, "a dictionary holds fewer than 2³¹ strings"
-        if count * 8 >= area.words(_INDEX) * 5:
-            old, new = area.replace(_INDEX, 2 * area.words(_INDEX))
+        if count * OF >= area.words(_INDEX) * MOST:
+            old, new = area.replace(_INDEX, wider(area.words(_INDEX)))
             carry_over(old.address, old.words, new.address, new.words)
         if count + 1 >= area.words(_ENDS):
             area.grow(_ENDS, 2 * area.words(_ENDS))
@@ -136,7 +149,7 @@ def _intern(frame: Vector, source: Vector, out: Vector, first: int, add: bool) -
             start, length = string_at(source, chunk + j)
             h = hash_bytes(start, length) if length >= 0 else 0
             frame[scratch + j] = h
-            prefetch(table + 8 * home(h, size))
+            ask(table, size, h)
         for j in range(here):
             entry = load(table, home(frame[scratch + j], size))
             if entry != 0:
@@ -155,9 +168,10 @@ def _intern(frame: Vector, source: Vector, out: Vector, first: int, add: bool) -
                     begin = load(ends, number)
                     if load(ends, number + 1) - begin == length and _equal(data + begin, start, length):
                         break
-                at += 1
-                if at == size:
-                    at = 0
+                if is_behind(entry, h, at, size):
+                    entry = 0
+                    break
+                at = after(at, size)
                 entry = load(table, at)
             if entry == 0 and add:
                 begin = load(ends, count)
@@ -169,7 +183,7 @@ def _intern(frame: Vector, source: Vector, out: Vector, first: int, add: bool) -
                 store(ends, count + 1, begin + length)
                 count += 1
                 entry = (h & HIGH) | count
-                store(table, at, entry)
+                insert(table, size, at, entry)
             out[chunk + j] = (entry & LOW) - 1
     store(head, _COUNT, count)
     return n

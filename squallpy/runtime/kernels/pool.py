@@ -19,16 +19,17 @@ from squallpy.base.order import Order
 from squallpy.base.rings import Payload
 from squallpy.runtime.kernels import layout
 from squallpy.runtime.kernels.area import CONSTANTS, Area
-from squallpy.runtime.kernels.index import carry_over
+from squallpy.runtime.kernels.index import MOST, OF, carry_over, wider
 from squallpy.runtime.kernels.records import clear_records, get_records, probe_records, upsert_records
 from squallpy.runtime.kernels.slices import slice_records
 from squallpy.runtime.kernels.sorted import Sorted
 from squallpy.runtime.kernels.storage import HEAP, Storage, Words
 
-_INDEX, _KEYS, _WORDS, _SLICE = 0, 1, 2, 3  # regions; each slice has four: index, groups, arena, where
+_INDEX, _KEYS, _WORDS, _SLICE = 0, 1, 2, 3  # regions; each slice has three: index, arena, where
+_SLICE_REGIONS = 3
 _BIRTH = 512  # words of a region at first: a page
 _AHEAD = 1 << 15  # records for which memory is got ready, at least; fewer are not worth a helper
-_LARGE = 1 << 17  # words of an index whose double is got ready
+_LARGE = 1 << 17  # words of an index whose successor is got ready
 
 
 class Pool:
@@ -54,7 +55,7 @@ class Pool:
         regions = {"index": _BIRTH, "keys": _BIRTH, "words": _BIRTH}
         bounds: list[int] = []
         for s, columns in enumerate(slices):
-            regions |= {f"{part}{s}": _BIRTH for part in ("index", "groups", "arena", "where")}
+            regions |= {f"{part}{s}": _BIRTH for part in ("index", "arena", "where")}
             bounds += [len(columns), *columns, *[0] * (key_width - len(columns))]
         rings = [int(ring) for ring in payload.rings]
         start = layout.RINGS + len(rings)
@@ -67,7 +68,7 @@ class Pool:
             regions,
             scalars=1 + layout.STATE * len(slices),
             constants=[*fixed, *rings, *bounds],
-            scratch=4 * layout.CHUNK + key_width,
+            scratch=6 * layout.CHUNK + key_width,
         )
         self._ready = _AHEAD  # records at which to look ahead again
         self.sorted = tuple(Sorted(order, payload, storage, f"{name}.sorted{i}") for i, order in enumerate(orders))
@@ -138,11 +139,10 @@ class Pool:
     @property
     def usage(self) -> dict[str, int]:
         """Records, and bytes in use by part; room to grow is not counted, for the system gives it when it is used."""
-        area, count, slices = self._area, len(self), 0
-        for s, columns in enumerate(self.slices):
-            first, state = _SLICE + 4 * s, layout.SLICE_STATE + layout.STATE * s
-            groups = area.head[state + layout.TOP] * (layout.GROUP_KEY + len(columns))
-            slices += area.words(first) + groups + area.head[state + layout.ARENA_TOP] // 2 + count
+        area, count = self._area, len(self)
+        slices = sum(
+            area.words(index) + self._pieces(s) * layout.PIECE // 2 + count // 2 for s, index in self._indexes()
+        )
         return {
             "records": count,
             "keys": 8 * count * self.key_width,
@@ -157,44 +157,51 @@ class Pool:
         return f"Pool({self.key_width} → {rings}; {len(self)} records)"
 
     def _grow(self) -> None:
-        """Double whatever stands in the way of one more chunk of records."""
+        """Enlarge whatever stands in the way of one more chunk of records."""
         area, count = self._area, len(self) + layout.CHUNK
         assert count < 2**31, "a pool holds fewer than 2³¹ records"
-        if count * 8 >= area.words(_INDEX) * 5:
-            self._grow_index(_INDEX)
         needs = [(_KEYS, count * self.key_width), (_WORDS, count * self.payload.width)]
-        for s, columns in enumerate(self.slices):
-            first, state = _SLICE + 4 * s, layout.SLICE_STATE + layout.STATE * s
-            live, top, arena = (area.head[state + i] for i in (layout.LIVE, layout.TOP, layout.ARENA_TOP))
-            if (live + layout.CHUNK) * 8 >= area.words(first) * 5:
-                self._grow_index(first)
-            needs += [
-                (first + 1, (top + layout.CHUNK) * (layout.GROUP_KEY + len(columns))),
-                (first + 2, (arena + layout.ARENA_ROOM * count + 1) // 2),
-                (first + 3, count),
-            ]
+        for s, index in self._indexes():
+            arena = layout.PIECE * self._pieces(s) + layout.ARENA_ROOM * count + layout.ARENA_LEAST
+            needs += [(index + 1, arena // 2 + 1), (index + 2, count // 2 + 1)]
         for region, words in needs:
             if words > area.words(region):
                 area.grow(region, max(words, 2 * area.words(region)))
+        for region, entries in self._entries().items():
+            if (entries + layout.CHUNK) * OF >= area.words(region) * MOST:
+                self._grow_index(region)
 
     def _look_ahead(self) -> None:
-        """Have the memory of the next records got ready, and the double of indexes that will soon be full."""
+        """Have the memory of the next records got ready, and what will replace indexes that will soon be full."""
         area, count = self._area, len(self)
         more = max(_AHEAD, count // 16)
         self._ready = count + more // 2
-        growing = [(_KEYS, self.key_width, count), (_WORDS, self.payload.width, count)]
-        entries = {_INDEX: count}
-        for s, columns in enumerate(self.slices):
-            first, state = _SLICE + 4 * s, layout.SLICE_STATE + layout.STATE * s
-            live, top, arena = (area.head[state + i] for i in (layout.LIVE, layout.TOP, layout.ARENA_TOP))
-            growing += [(first + 1, layout.GROUP_KEY + len(columns), top), (first + 2, 1, arena // 2)]
-            growing += [(first + 3, 1, count)]
-            entries[first] = live
-        area.get_ready(
-            [(region, width * used, width * (used + more)) for region, width, used in growing],
-            [r for r, used in entries.items() if area.words(r) >= _LARGE and used * 9 >= area.words(r) * 5],
-        )
+        growing = [
+            (_KEYS, self.key_width * count, self.key_width * (count + more)),
+            (_WORDS, self.payload.width * count, self.payload.width * (count + more)),
+        ]
+        for s, index in self._indexes():
+            top = self._pieces(s) * layout.PIECE // 2
+            growing += [(index + 1, top, top + more), (index + 2, count // 2, (count + more) // 2)]
+        soon = [r for r, used in self._entries().items() if used * OF * 9 >= area.words(r) * MOST * 8]
+        area.get_ready(growing, {r: wider(area.words(r)) for r in soon if area.words(r) >= _LARGE})
+
+    def _indexes(self) -> list[tuple[int, int]]:
+        """Each slice with the region of its index; its arena and `where` come after."""
+        return [(s, _SLICE + _SLICE_REGIONS * s) for s in range(len(self.slices))]
+
+    def _entries(self) -> dict[int, int]:
+        """How many entries each index has, by its region."""
+        live = {region: self._state(s, layout.LIVE) for s, region in self._indexes()}
+        return {_INDEX: len(self), **live}
+
+    def _pieces(self, s: int) -> int:
+        """How many pieces of the slice's arena were ever used."""
+        return self._state(s, layout.TOP)
+
+    def _state(self, s: int, word: int) -> int:
+        return self._area.head[layout.SLICE_STATE + layout.STATE * s + word]
 
     def _grow_index(self, region: int) -> None:
-        old, new = self._area.replace(region, 2 * self._area.words(region))
+        old, new = self._area.replace(region, wider(self._area.words(region)))
         carry_over(old.address, old.words, new.address, new.words)

@@ -11,7 +11,20 @@ from squallpy.runtime.kernels import layout as at
 from squallpy.runtime.kernels.area import HEAD
 from squallpy.runtime.kernels.compiled import GIVEN_MATRIX, MATRIX, VECTOR, Vector, address, inlined, kernel
 from squallpy.runtime.kernels.hashing import hash_row
-from squallpy.runtime.kernels.index import HIGH, LOW, full, home, peek, remove, seek, seek_number, wipe
+from squallpy.runtime.kernels.index import (
+    HIGH,
+    LOW,
+    ask,
+    full,
+    home,
+    insert,
+    is_of,
+    peek,
+    remove,
+    seek,
+    seek_number,
+    wipe,
+)
 from squallpy.runtime.kernels.machine import load, prefetch, store
 from squallpy.runtime.kernels.payloads import add, copy, is_zero
 from squallpy.runtime.kernels.slices import ask_unlink, has_room, link, renumber, unlink, unlink_all
@@ -43,12 +56,12 @@ def _ask(frame: Vector, base: int, row: int, rows: int) -> None:
     for j in range(rows):
         h = hash_row(base + (row + j) * 8 * key, key)
         frame[scratch + j] = h
-        prefetch(table + 8 * home(h, size))
+        ask(table, size, h)
     for j in range(rows):
         position = peek(table, size, frame[scratch + j])
         frame[scratch + at.CHUNK + j] = position
         entry = load(table, position)
-        if entry != 0:
+        if is_of(entry, frame[scratch + j]):
             record = (entry & LOW) - 1
             prefetch(keys + record * 8 * key)
             prefetch(words + record * 8 * payload)
@@ -56,26 +69,24 @@ def _ask(frame: Vector, base: int, row: int, rows: int) -> None:
 
 
 @inlined
-def _ask_leaving(frame: Vector, base: int, given: int, row: int, rows: int, count: int) -> None:
+def _ask_leaving(frame: Vector, given: int, rows: int, count: int) -> None:
     """Ask for the cache lines by which records that probably leave will be unlinked, and those that fill their gaps."""
     places, scratch, wide, broad = frame[at.PLACES], frame[at.SCRATCH], 8 * frame[at.KEY], 8 * frame[at.PAYLOAD]
     table, size, words = frame[places], frame[places + 1], frame[places + at.WORDS]
-    for depth in range(3):
-        last = count
-        for j in range(rows):
-            entry = load(table, frame[scratch + at.CHUNK + j])
-            if entry != 0:
-                record = (entry & LOW) - 1
-                if load(words + record * broad, 0) + load(given + (row + j) * broad, 0) == 0:
-                    ask_unlink(frame, record, depth)
-                    last -= 1  # which will move into the gap
-                    if last >= 0:
-                        ask_unlink(frame, last, depth)
-                        if depth == 0:
-                            h = hash_row(frame[places + at.KEYS] + last * wide, frame[at.KEY])
-                            prefetch(table + 8 * home(h, size))
-        if last == count:
-            return
+    keys, leaving, n, last = frame[places + at.KEYS], scratch + 2 * at.CHUNK, 0, count
+    for j in range(rows):
+        entry = load(table, frame[scratch + at.CHUNK + j])
+        if is_of(entry, frame[scratch + j]):
+            record = (entry & LOW) - 1
+            if load(words + record * broad, 0) + load(given + j * broad, 0) == 0:
+                last = max(last - 1, 0)  # which will move into the gap
+                frame[leaving + n], frame[leaving + n + 1] = record, last
+                n += 2
+    for i in range(1, n, 2):
+        h = hash_row(keys + frame[leaving + i] * wide, frame[at.KEY])
+        ask(table, size, h)
+    if n > 0:
+        ask_unlink(frame, leaving, n)
 
 
 @kernel(f"int64({VECTOR}, {GIVEN_MATRIX}, {GIVEN_MATRIX}, int64)")
@@ -101,7 +112,7 @@ def upsert_records(frame: Vector, rows: Vector, payloads: Vector, start: int) ->
             return chunk
         _ask(frame, base, chunk, here)
         if frame[at.SLICES] > 0:
-            _ask_leaving(frame, base, given, chunk, here, count)
+            _ask_leaving(frame, given + chunk * broad, here, count)
         linked, removed = count, False
         for j in range(here):
             row = base + (chunk + j) * wide
@@ -109,16 +120,15 @@ def upsert_records(frame: Vector, rows: Vector, payloads: Vector, start: int) ->
             h = frame[scratch + j]
             guess = home(h, size) if removed else frame[scratch + at.CHUNK + j]
             position = seek(table, size, guess, h, row, key, keys, wide)
-            entry = load(table, position)
-            if entry != 0:
-                record = (entry & LOW) - 1
+            if position >= 0:
+                record = (load(table, position) & LOW) - 1
                 if not add(frame, words + record * broad, source):
                     link(frame, linked, count)
                     _drop(frame, position, record, count)
                     count -= 1
                     linked, removed = count, True
             elif not is_zero(frame, source):
-                store(table, position, (h & HIGH) | (count + 1))
+                insert(table, size, ~position, (h & HIGH) | (count + 1))
                 copy(keys + count * wide, row, key)
                 copy(words + count * broad, source, payload)
                 count += 1
@@ -140,7 +150,7 @@ def probed(frame: Vector, rows: Vector) -> Words:
         for j in range(here):
             h, position = frame[scratch + j], frame[scratch + at.CHUNK + j]
             position = seek(table, size, position, h, base + (chunk + j) * wide, key, keys, wide)
-            found[chunk + j] = (load(table, position) & LOW) - 1
+            found[chunk + j] = (load(table, position) & LOW) - 1 if position >= 0 else -1
     return found
 
 
