@@ -53,14 +53,13 @@ def unfused(steps: Iterable[Step]) -> tuple[Block, ...]:
 
 
 def _merged_into(head: Block, tail: Sequence[Block]) -> tuple[Block, list[Block]]:
+    """The head with those that commute with all that stays between, and what stays."""
     steps, rest = list(head.steps), list[Block]()
+    reads, writes = set[str](), set[str]()  # of the rest
     for block in tail:
-        if block.moves == head.moves and all(_commute(other, block) for other in rest):
+        if block.moves == head.moves and writes.isdisjoint(block.reads) and reads.isdisjoint(block.writes):
             steps += block.steps
         else:
             rest.append(block)
+            reads, writes = reads | block.reads, writes | block.writes
     return Block(tuple(steps)), rest
-
-
-def _commute(a: Block, b: Block) -> bool:
-    return a.writes.isdisjoint(b.reads) and b.writes.isdisjoint(a.reads)
