@@ -34,7 +34,8 @@ HEAD = """# What the optimisations of distributed programs are worth
 
 Made by `python -m bench.optimisations`; do not edit. {query} of TPC-H, scale {scale:g}, Spark `{master}`, {partitions}
 partitions; the median of {batches} batches after {warm}. *Received*: what partitions were sent in a batch. The paper's
-Figure 13 has the same steps: on its cluster fusion is worth most for small batches, and the rules for large ones.
+Figure 13 has the same steps, with 400 workers and batches of 200 million tuples: the rules take a third of the latency,
+sharing 11 %, and fusion brings most.
 
 | batch rows | | stages | received, kB | ms a batch | against all |
 |--:|---|--:|--:|--:|--:|
