@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from squallpy.testing.standalone import Standalone
-from tests.cluster.queries import lost, on, printed, undisturbed, write
+from tests.runs import lost, on, printed, undisturbed, write
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

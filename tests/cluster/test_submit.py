@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from squallpy.testing.standalone import Standalone
-from tests.cluster.queries import printed, undisturbed, write
+from tests.runs import printed, undisturbed, write
 from tests.terminal.wheel import printed_line, unpacked_wheel, without_us
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.cluster]

@@ -1,53 +1,21 @@
 """A whole query under SIGKILL: whatever is killed, the answer and every change are those of the undisturbed run."""
 
 import os
-import random
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+from tests.runs import BATCHES, command, printed, undisturbed, write
 
-SCRIPT = """
-CREATE STREAM r (k INT NOT NULL, a INT, x DECIMAL(8,2)) USING csv OPTIONS (path 'r.csv', op '__op', header 'true');
-CREATE STREAM s (k INT NOT NULL, b VARCHAR) USING csv OPTIONS (path 's.csv');
-SELECT b, COUNT(*) AS n, SUM(x * a) AS total FROM r JOIN s ON r.k = s.k GROUP BY b;
-"""
-BATCHES = 40
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 @pytest.fixture
 def script(tmp_path: Path) -> Path:
-    """Two streams in 40 batches: joins over few keys, many groups that change again and again, deletes among them."""
-    draw = random.Random(7)
-    rows = [(draw.randrange(40), draw.randrange(9), f"{draw.randrange(10**5) / 100:.2f}") for _ in range(1200)]
-    gone = [("-", *row) for row in draw.sample(rows[:600], 300)]
-    changes = [("+", *row) for row in rows] + gone
-    (tmp_path / "r.csv").write_text("__op,k,a,x\n" + "".join(",".join(map(str, c)) + "\n" for c in changes))
-    (tmp_path / "s.csv").write_text("".join(f"{draw.randrange(40)},name {draw.randrange(12)}\n" for _ in range(500)))
-    path = tmp_path / "q.sql"
-    path.write_text(SCRIPT)
-    return path
-
-
-def command(script: Path, out: Path, *more: str) -> list[str]:
-    size = ["--batch-rows", "50", "--mode", "changes", "--out", str(out), "--format", "csv"]
-    return [sys.executable, "-m", "squallpy.terminal", "run", str(script), *size, *more]
-
-
-def printed(out: Path) -> list[str]:
-    return [f"{file.name}: {line}" for file in sorted(out.iterdir()) for line in sorted(file.read_text().splitlines())]
-
-
-def undisturbed(script: Path) -> list[str]:
-    out = script.parent / "calm"
-    subprocess.run(command(script, out, "--backend", "local"), check=True, timeout=60)
-    assert len(list(out.iterdir())) == BATCHES
-    return printed(out)
+    return write(tmp_path)
 
 
 def running(script: Path, out: Path, *more: str) -> subprocess.Popen[bytes]:

@@ -12,7 +12,7 @@ from squallpy.runtime.sources import replay
 from squallpy.runtime.sources.replay import Again, Replay
 from squallpy.runtime.state.durable import LocalDurable, local_path, within
 from squallpy.session import RunOptions, Session
-from tests.cluster.queries import BATCHES, MANY_STAGES, write
+from tests.runs import BATCHES, MANY_STAGES, write
 
 
 class Seen:

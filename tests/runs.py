@@ -1,4 +1,4 @@
-"""Queries for a cluster, over streams with deletes, and what their runs have printed."""
+"""Whole runs for tests that kill: queries over streams with deletes, and what their runs have printed."""
 
 import json
 import os
