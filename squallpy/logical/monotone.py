@@ -50,9 +50,9 @@ def slope(expr: Expr, column: Column) -> int | None:
     if column.type.kind is Kind.DOUBLE:
         return None  # NB: ∞ − ∞ is NaN, which is above everything
     match expr:
-        case Call("+", (a, b)):
+        case Call("+" | "add_days" | "add_micros", (a, b)):
             return _joint(slope(a, column), slope(b, column))
-        case Call("-", (a, b)):
+        case Call("-" | "days_between", (a, b)):
             return _joint(slope(a, column), _reverse(slope(b, column)))
         case Call("negate", (a,)):
             return _reverse(slope(a, column))

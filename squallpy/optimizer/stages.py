@@ -47,6 +47,7 @@ def stages(evaluate: Evaluate) -> tuple[Stage, ...]:
                 booleans.fold_constant_in_and,
                 booleans.fold_constant_in_or,
                 booleans.fold_not,
+                booleans.open_abs,
                 booleans.factor_conjunct_out_of_or,
             ),
         ),

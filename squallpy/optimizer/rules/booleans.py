@@ -1,7 +1,9 @@
 """Predicates: constants folded away, common conjuncts factored out of OR."""
 
+from squallpy.base.types import Kind
 from squallpy.logical.expressions import (
     FALSE,
+    MIRRORED,
     OPPOSITE,
     TRUE,
     Call,
@@ -43,6 +45,17 @@ def fold_not(expr: Expr) -> Expr | None:
             return FALSE if value else TRUE
         case Call("not", (Call(name, args, type, nullable),)) if name in OPPOSITE:
             return Call(OPPOSITE[name], args, type, nullable)
+    return None
+
+
+def open_abs(expr: Expr) -> Expr | None:
+    """ABS(x) <= c → x <= c AND x >= -c: a band is a range of a sorted index"""
+    match expr:
+        case Call("<" | "<=" as name, (Call("abs", (x,)), c), type, nullable) if x.type.kind is not Kind.DOUBLE:
+            least = Call("negate", (c,), c.type, c.nullable)  # NB: of doubles NaN <= NaN would be lost
+            return conjunction((Call(name, (x, c), type, nullable), Call(MIRRORED[name], (x, least), type, nullable)))
+        case Call(">" | ">=" as name, (c, Call("abs", (x,)) as band), type, nullable) if x.type.kind is not Kind.DOUBLE:
+            return open_abs(Call(MIRRORED[name], (band, c), type, nullable))
     return None
 
 
