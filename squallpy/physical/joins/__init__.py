@@ -1,0 +1,12 @@
+"""The adaptive join (`adaptive-online-joins`, thesis ch. 4): decisions and routes, without Spark.
+
+mapping     tickets → rows and columns of an (n, m)-grid; the load of a joiner; the best mapping
+grid        the joiners of a grid, whose numbers stay when it grows
+groups      any number of joiners as grids of powers of two
+migration   what a joiner keeps and sends when a grid becomes another, a bounded amount at a time
+controller  when to migrate, and when to grow
+protocol    epochs: which tuples meet while a migration runs, each pair once
+
+Nothing here holds tuples: what touches them takes numpy arrays of tickets (uint64) and gives positions or masks.
+Decisions are frozen values, and functions of what was observed.
+"""

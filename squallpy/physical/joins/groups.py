@@ -1,0 +1,82 @@
+"""Any number of joiners: grids of powers of two, side by side (paper §4.2.2, Fig. 4a).
+
+    20 joiners  →  16 and 4    of five tuples, four stay in the first group, one in the second; both see all five
+
+Every tuple is sent to all groups, and joined there with what is stored; one group stores it, by a hash of its ticket,
+group i with probability J_i / J. In the others it visits.
+
+So that two tuples of different groups meet once, the earlier has to be stored and the later to visit, wherever they
+are. The paper forwards tuples through a machine of each block, which is only then an order if the mappings of the
+groups divide each other. Here tuples have an order of their own (offsets, say), and a visitor stays as long as an
+earlier tuple may come: till the end of the batch, or of a migration.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from squallpy.physical.joins.grid import Grid, side_by_side
+from squallpy.physical.joins.mapping import Mapping, Mask, Numbers, Side, Tickets, square
+
+
+def powers(joiners: int) -> tuple[int, ...]:
+    """The powers of two that make the sum, large to small."""
+    if joiners < 1:
+        raise ValueError(f"a join has a joiner or more, not {joiners}")
+    return tuple(1 << bit for bit in reversed(range(joiners.bit_length())) if joiners >> bit & 1)
+
+
+def grids(joiners: int) -> tuple[Grid, ...]:
+    """The groups as they start."""
+    return side_by_side([square(power) for power in powers(joiners)])
+
+
+@dataclass(frozen=True, slots=True)
+class Homes:
+    """The group that stores a tuple."""
+
+    sizes: tuple[int, ...]
+
+    def of(self, tickets: Tickets) -> Numbers:
+        """By group: it depends on all bits of a ticket, so that rows and columns are as even in each group."""
+        slots: Tickets = (_mixed(tickets) >> np.uint64(32)) * np.uint64(sum(self.sizes)) >> np.uint64(32)
+        homes: Numbers = np.zeros(len(tickets), np.int64)
+        for end in np.cumsum(self.sizes)[:-1].tolist():
+            homes += slots >= np.uint64(end)
+        return homes
+
+
+def meet(stored: tuple[Mask, Mask], order: tuple[Numbers, Numbers]) -> Mask:
+    """Which pairs are joined here? Both stored, or the earlier stored and the later a visitor."""
+    (one, other), (first, second) = stored, order
+    return one & other | one & ~other & (first < second) | ~one & other & (second < first)
+
+
+def block(small: Grid, big: Grid, joiner: int) -> Numbers:
+    """The joiners of a bigger group that see what a joiner of a smaller one does, if the mappings divide each other."""
+    inside = [_within(small.mapping, big.mapping, side) for side in Side]
+    own = [small.part_of(side, np.array([joiner])) for side in Side]
+    numbers = big.numbers
+    of_r, of_s = (np.equal(big.part_of(side, numbers) // inside[side], own[side]) for side in Side)
+    return numbers[of_r & of_s]
+
+
+def stored_load(groups: Sequence[Mapping], r: float, s: float) -> float:
+    """What the fullest joiner stores: of group i, J_i / J of what its grid would."""
+    total = sum(m.joiners for m in groups)
+    return max(m.joiners / total * m.load(r, s) for m in groups)
+
+
+def _within(small: Mapping, big: Mapping, side: Side) -> int:
+    if big.cuts(side) % small.cuts(side):
+        raise ValueError(f"{small} does not divide {big}")
+    return big.cuts(side) // small.cuts(side)
+
+
+def _mixed(tickets: Tickets) -> Tickets:
+    """The finaliser of splitmix64."""
+    with np.errstate(over="ignore"):
+        out = (tickets ^ tickets >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+        out = (out ^ out >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+    return out ^ out >> np.uint64(31)

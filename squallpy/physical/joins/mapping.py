@@ -1,0 +1,122 @@
+"""The (n, m)-mapping of a join matrix (paper §3.1): R is cut into n rows, S into m columns, a joiner has one cell.
+
+    (4, 2), 8 joiners        ticket of R 10…: row 2       →  joiners 4, 5
+    word of joiner 5 = 10 1                               →  row 10, column 1
+
+A tuple has a ticket, 64 random bits: its row is the top log₂ n of them if it is of R, its column the top log₂ m if of
+S. A joiner has a word of log₂ J bits: its row is the top log₂ n of them, its column the others, read backwards. So
+from (n, m) to (n/2, 2m) one bit changes sides and no joiner its word: rows lose their last bit, columns get one more.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+Tickets = npt.NDArray[np.uint64]
+Numbers = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+class Side(IntEnum):
+    """A relation of the join."""
+
+    R = 0
+    S = 1
+
+    @property
+    def other(self) -> "Side":
+        return Side(1 - self)
+
+
+@dataclass(frozen=True, slots=True)
+class Mapping:
+    """n rows and m columns, both powers of two."""
+
+    rows: int
+    columns: int
+
+    def __post_init__(self) -> None:
+        if not (is_power(self.rows) and is_power(self.columns)):
+            raise ValueError(f"a mapping has powers of two of rows and columns, not {self}")
+
+    def __str__(self) -> str:
+        return f"({self.rows}, {self.columns})"
+
+    @property
+    def joiners(self) -> int:
+        return self.rows * self.columns
+
+    @property
+    def column_bits(self) -> int:
+        """log₂ m: below that many bits of a word stands its row."""
+        return self.columns.bit_length() - 1
+
+    def cuts(self, side: Side) -> int:
+        """Into how many parts a relation is cut."""
+        return self.columns if side else self.rows
+
+    def copies(self, side: Side) -> int:
+        """To how many joiners a tuple goes."""
+        return self.rows if side else self.columns
+
+    def load(self, r: float, s: float) -> float:
+        """The input-load factor (§3.3): what a joiner is sent, and keeps, of relations of these sizes."""
+        return r / self.rows + s / self.columns
+
+    def part(self, side: Side, tickets: Tickets) -> Numbers:
+        """The row of each tuple of R, the column of each of S."""
+        return top_bits(tickets, self.cuts(side).bit_length() - 1)
+
+    def part_of(self, side: Side, words: Numbers) -> Numbers:
+        """The row, or the column, of each joiner."""
+        bits = self.column_bits
+        return _reverse(words, bits) if side else words >> bits
+
+    def targets(self, side: Side, tickets: Tickets) -> Numbers:
+        """The joiners of each tuple, by word: as many columns as it has copies."""
+        parts, bits = self.part(side, tickets), self.column_bits
+        if side is Side.R:
+            return (parts << bits)[:, None] + np.arange(self.columns)
+        return _reverse(parts, bits)[:, None] + (np.arange(self.rows) << bits)
+
+
+def square(joiners: int) -> Mapping:
+    """The mapping in the middle, √J by √J; with an odd bit, more columns."""
+    if not is_power(joiners):
+        raise ValueError(f"a grid has a power of two of joiners, not {joiners}")
+    rows = 1 << (joiners.bit_length() - 1) // 2
+    return Mapping(rows, joiners // rows)
+
+
+def optimal(joiners: int, r: int, s: int, now: Mapping | None = None) -> Mapping:
+    """The mapping with the least load (Alg. 2 line 3); of equals, that of now, then the squarest.
+
+    64 joiners, 1 GB and 64 GB  →  (1, 64)
+    """
+    middle = square(joiners)
+    every = [Mapping(1 << bits, joiners >> bits) for bits in range(joiners.bit_length())]
+    # NB: whole numbers, J times the load, so that equals are equal
+    return min(
+        every,
+        key=lambda m: (r * m.columns + s * m.rows, m != now, abs(m.column_bits - middle.column_bits), m.rows),
+    )
+
+
+def is_power(n: int) -> bool:
+    return n > 0 and n & (n - 1) == 0
+
+
+def top_bits(tickets: Tickets, bits: int) -> Numbers:
+    """The first bits of tickets, as numbers."""
+    # NB: in two shifts, for a shift by all 64 bits is none
+    return ((tickets >> np.uint64(1)) >> np.uint64(63 - bits)).astype(np.int64)
+
+
+def _reverse(numbers: Numbers, bits: int) -> Numbers:
+    """The last bits of numbers, read backwards."""
+    out = np.zeros_like(numbers)
+    for bit in range(bits):
+        out = out << 1 | numbers >> bit & 1
+    return out

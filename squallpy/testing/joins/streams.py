@@ -1,0 +1,75 @@
+"""Tuples of two relations as they arrive.
+
+bursts([(R, 3), (S, 2)])   →   r r r s s
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from squallpy.physical.joins.mapping import Mask, Numbers, Side, Tickets
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """The relation, ticket and multiplicity of each tuple, in their order."""
+
+    sides: npt.NDArray[np.int8]
+    tickets: Tickets
+    counts: npt.NDArray[np.int8]  # −1 for a delete, which has the ticket of an earlier insert
+
+    def __len__(self) -> int:
+        return len(self.sides)
+
+
+@dataclass(frozen=True, slots=True)
+class Some:
+    """Tuples of a stream, by position."""
+
+    stream: Stream
+    positions: Numbers
+
+    @property
+    def tickets(self) -> Tickets:
+        return self.stream.tickets[self.positions]
+
+    def take(self, which: Mask | Numbers) -> "Some":
+        return Some(self.stream, self.positions[which])
+
+
+def bursts(runs: Sequence[tuple[Side, int]], seed: int = 0) -> Stream:
+    """So many tuples of one relation, then of another …"""
+    sides = np.repeat([int(side) for side, _ in runs], [length for _, length in runs]).astype(np.int8)
+    return of_sides(sides, seed)
+
+
+def random_stream(length: int, share: float = 0.5, seed: int = 0, deletes: float = 0.0) -> Stream:
+    """Tuples of R with a probability; of all, a share takes an earlier one back, each at most once."""
+    rng = np.random.default_rng(seed)
+    inserts = of_sides((rng.random(length) >= share).astype(np.int8), seed)
+    count = int(deletes * length)
+    gone = np.sort(rng.choice(length, count, replace=False))
+    # each delete comes somewhere behind its insert
+    slots = np.concatenate([np.arange(length, dtype=np.float64), gone + rng.random(count) * (length - gone)])
+    order = np.argsort(slots, kind="stable")
+    source = np.concatenate([np.arange(length), gone])[order]
+    signs = np.where(order < length, 1, -1).astype(np.int8)
+    return Stream(inserts.sides[source], inserts.tickets[source], signs)
+
+
+def fluctuating(length: int, k: int, seed: int = 0, start: int = 1) -> Stream:
+    """|R| : |S| goes to and fro between k and 1/k (paper §5.4): the one waits until the other is k times as large."""
+    sizes, runs, side, total = [start, start], [(Side.R, start), (Side.S, start)], Side.R, 2 * start
+    while total < length:
+        run = min(k * sizes[side.other] - sizes[side], length - total)
+        runs.append((side, run))
+        sizes[side], total, side = sizes[side] + run, total + run, side.other
+    return bursts(runs, seed)
+
+
+def of_sides(sides: npt.NDArray[np.int8], seed: int = 0) -> Stream:
+    """Inserts with random tickets."""
+    tickets = np.random.default_rng([seed, 1]).integers(0, 2**64, len(sides), np.uint64, endpoint=False)
+    return Stream(sides, tickets, np.ones(len(sides), np.int8))

@@ -1,0 +1,165 @@
+"""The controller over a long stream, tuple by tuple, without the tuples: sizes, mappings, loads, costs.
+
+Joiners work at one pace: each new tuple that one gets lets it send `rate` tuples of its migration (paper §4.3.2).
+Decisions fall on the very tuple on which they are due; between them everything is known in advance, so that a million
+tuples for a thousand joiners are a few hundred steps over arrays.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from squallpy.physical.joins.controller import DEFAULT, Controller, Policy, Sizes, starting
+from squallpy.physical.joins.mapping import Mapping
+from squallpy.physical.joins.migration import Migration
+from squallpy.testing.joins.streams import Stream
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A migration: the tuples that decided and ended it, its cost to a joiner, and what joiners had got since the last
+    decision to pay for it."""
+
+    start: int
+    end: int
+    migration: Migration
+    cost: float
+    paid: float
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What happened, by tuple."""
+
+    r: Floats  # |R| after each tuple
+    s: Floats
+    starts: tuple[int, ...]  # from which tuple on each mapping held
+    mappings: tuple[Mapping, ...]
+    moved: tuple[Moved, ...]
+    routed: float  # what a joiner was sent by reshufflers
+    late: float  # by how much decisions were overdue when a migration ended, as a share of what they wait for
+
+    @property
+    def load(self) -> Floats:
+        """The input-load factor after each tuple."""
+        out = np.empty(len(self.r))
+        for start, stop, mapping in self._segments():
+            out[start:stop] = self.r[start:stop] / mapping.rows + self.s[start:stop] / mapping.columns
+        return out
+
+    @property
+    def least(self) -> Floats:
+        """That of the best mapping of as many joiners."""
+        out = np.empty(len(self.r))
+        for start, stop, mapping in self._segments():
+            out[start:stop] = least_load(mapping.joiners, self.r[start:stop], self.s[start:stop])
+        return out
+
+    @property
+    def ratio(self) -> Floats:
+        """ILF / ILF*; 1 where there is nothing."""
+        least = self.least
+        return np.divide(self.load, least, out=np.ones_like(least), where=least > 0)
+
+    def _segments(self) -> list[tuple[int, int, Mapping]]:
+        return list(zip(self.starts, (*self.starts[1:], len(self.r)), self.mappings, strict=True))
+
+
+def least_load(joiners: int, r: Floats, s: Floats) -> Floats:
+    """ILF* for sizes."""
+    out = np.full(len(r), np.inf)
+    for bits in range(joiners.bit_length()):
+        out = np.minimum(out, r / (1 << bits) + s / (joiners >> bits))
+    return out
+
+
+def trace(
+    stream: Stream, joiners: int, policy: Policy = DEFAULT, widths: tuple[int, int] = (1, 1), step: int = 1
+) -> Trace:
+    """A stream through a controller that decides every `step` tuples; of R and S a tuple is `widths` units."""
+    sizes = _Sizes(stream, widths)
+    controller = starting(joiners, policy)
+    at, starts, mappings, moved, late = 0, [0], [controller.mapping], list[Moved](), 0.0
+    while (due := sizes.next_due(at, controller, step)) is not None:
+        controller = controller.observe(*sizes.between(at, due))
+        at, before = due, controller
+        controller, migration = controller.decide()
+        if migration is None:
+            continue
+        starts.append(at - 1)  # a tuple is routed when it has been counted (Alg. 1)
+        mappings.append(controller.mapping)
+        end = sizes.end_of(at, migration, policy.rate(migration))
+        change, size = before.changed, before.sizes
+        paid = max(change.r / before.mapping.rows, change.s / before.mapping.columns)
+        moved.append(Moved(at, end, migration, migration.cost(size.r, size.s), paid))
+        if end >= len(stream):
+            break
+        controller = controller.observe(*sizes.between(at, end)).finished()
+        at, late = end, max(late, _overdue(controller))
+    ends = (*starts[1:], len(stream))
+    routed = sum(sizes.routed(*run) for run in zip(starts, ends, mappings, strict=True))
+    return Trace(sizes.r, sizes.s, tuple(starts), tuple(mappings), tuple(moved), routed, late)
+
+
+class _Sizes:
+    """Cumulative sizes; `at` counts tuples: the first `at` of the stream have come."""
+
+    def __init__(self, stream: Stream, widths: tuple[int, int]) -> None:
+        of_s = stream.sides.astype(np.bool_)
+        units = np.where(of_s, widths[1], widths[0])
+        came, gone = stream.counts > 0, stream.counts < 0
+        self._came = [_sums(units * (came & part)) for part in (~of_s, of_s)]
+        self._gone = [_sums(units * (gone & part)) for part in (~of_s, of_s)]
+        self._changed = [self._came[i] + self._gone[i] for i in range(2)]
+        self.r, self.s = ((self._came[i] - self._gone[i])[1:].astype(np.float64) for i in range(2))
+        self._length = len(stream)
+        deletes = np.flatnonzero(gone)
+        self._first_delete = int(deletes[0]) + 1 if len(deletes) else self._length + 1
+
+    def between(self, start: int, stop: int) -> tuple[Sizes, Sizes]:
+        """What came, and what went."""
+        came, gone = ([int(sums[stop] - sums[start]) for sums in both] for both in (self._came, self._gone))
+        return Sizes(*came), Sizes(*gone)
+
+    def routed(self, start: int, stop: int, mapping: Mapping) -> float:
+        """What a joiner is sent."""
+        of_r, of_s = (float(changed[stop] - changed[start]) for changed in self._changed)
+        return mapping.load(of_r, of_s)
+
+    def next_due(self, at: int, controller: Controller, step: int) -> int | None:
+        """After how many tuples the controller has something to decide."""
+        found = [self._first_delete] if self._first_delete > at else []
+        for changed, slack in zip(self._changed, controller.slack, strict=True):
+            found.append(int(np.searchsorted(changed, changed[at] + max(slack, 1))))
+        if (capacity := controller.policy.capacity) is not None:
+            mapping = controller.mapping
+            full = self.r[at:] / mapping.rows + self.s[at:] / mapping.columns > capacity / 2
+            found.append(at + int(np.argmax(full)) + 1 if full.any() else self._length + 1)
+        due = max(min(found), at + 1, self._warm(controller.policy))
+        due = -(-due // step) * step
+        return due if due <= self._length else None
+
+    def end_of(self, at: int, migration: Migration, rate: float) -> int:
+        """After how many tuples a migration is over that was decided after `at`."""
+        mapping = migration.new.mapping
+        received = self._changed[0] / mapping.rows + self._changed[1] / mapping.columns
+        size = [int(self._came[i][at] - self._gone[i][at]) for i in range(2)]
+        return int(np.searchsorted(received, received[at] + migration.sent(*size) / rate))
+
+    def _warm(self, policy: Policy) -> int:
+        total = self.r + self.s >= policy.warm_up
+        return int(np.argmax(total)) + 1 if total.any() else self._length + 1
+
+
+def _sums(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum(values)])
+
+
+def _overdue(controller: Controller) -> float:
+    """How far beyond its threshold a relation has changed, as a share of it."""
+    base = controller.decided.padded(controller.grid.joiners)
+    limits = [controller.threshold * base.r, controller.threshold * base.s]
+    return max(0.0, *(-slack / limit for slack, limit in zip(controller.slack, limits, strict=True) if limit > 0))
