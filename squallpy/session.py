@@ -69,13 +69,15 @@ class Executor(Protocol):
 @dataclass(frozen=True, slots=True)
 class RunOptions:
     """How a script is run. `changes`: each batch's printed changes are wanted, not only the final result; `measured`:
-    so is what its state takes. `profile` is told where the time of each batch goes."""
+    so is what its state takes; `late`: so are the rows that windows had passed. `profile` is told where the time of
+    each batch goes."""
 
     backend: str = "spark"
     master: str = "local[2]"
     batch_rows: int | None = None
     changes: bool = False
     measured: bool = False
+    late: bool = False
     checkpoint: str | None = None
     profile: "Profile | None" = None
 
@@ -92,10 +94,10 @@ class Session:
         """Text → statements → bound queries."""
         return compile_script(self.text, str(self.path), self._infer)
 
-    def compile(self, query: Query, partitions: int, sizes: dict[str, int]) -> Compiled:
-        """Query → optimised query → calculus → trigger program → physical plan."""
+    def compile(self, query: Query, partitions: int, sizes: dict[str, int], told: bool = False) -> Compiled:
+        """Query → optimised query → calculus → trigger program → physical plan; are late rows `told`?"""
         optimised = optimise(query, stages(constant)) if self.settings.optimizer else query
-        lowered = lower(optimised)
+        lowered = lower(optimised, told)
         program = materialise(lowered)
         plan = place(program, partitions, sizes, self._switches, self.settings.partition)
         return Compiled(query, optimised, lowered, program, plan)
@@ -147,7 +149,8 @@ class Session:
 
         sources = {name: open_source(r, self.path.parent) for name, r in self.script.relations.items()}
         sizes = {name: source.rows for name, source in sources.items()}
-        compiled = self.compile(query, self.settings.partitions if options.backend == "spark" else 1, sizes)
+        partitions = self.settings.partitions if options.backend == "spark" else 1
+        compiled = self.compile(query, partitions, sizes, options.late)
         relations, batch_rows = compiled.program.relations, options.batch_rows or self.settings.batch_rows
         streams = {r.name: sizes[r.name] for r in relations if r.stream}
         replay = Replay(streams, batch_rows, self.settings.interleave)
@@ -248,7 +251,7 @@ class Progress:
     ) -> None:
         self._sink, self._stop, self._number, self._profile = sink, stop, number, profile
         self._start = self._last = perf_counter()
-        self._totals = {"batches": 0, "tuples": 0, "skipped": 0, "unmatched": 0}
+        self._totals = {"batches": 0, "tuples": 0, "skipped": 0, "unmatched": 0, "late": 0}
 
     def batch(self, batch: int, changes: "Changes | None", stats: dict[str, Any]) -> bool:
         """Pass a batch on, unless it has been before; whether to go on after it."""
@@ -258,7 +261,7 @@ class Progress:
         now = perf_counter()
         seconds, self._last = now - self._last, now
         self._totals["batches"] += 1
-        for name in ("tuples", "skipped", "unmatched"):
+        for name in ("tuples", "skipped", "unmatched", "late"):
             self._totals[name] += stats.get(name, 0)
         deletes, inserts = (changes.deletes, changes.inserts) if changes else (None, None)
         rows = len(changes.deletes) + len(changes.inserts) if changes else 0

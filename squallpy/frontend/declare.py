@@ -155,7 +155,11 @@ def read_timestamp(script: ScriptText, tree: Parsed, fields: tuple[Field, ...]) 
     check_timestamp(name_of(name), fields, span)
     if delay is None:
         return name_of(name), 0
-    amount, unit = delay.children
+    return name_of(name), micros(script, *delay.children)
+
+
+def micros(script: ScriptText, amount: "Token", unit: "Token") -> int:
+    """5 SEC, '5' SECONDS   →   5_000_000"""
     text = unquote(amount) if amount.type == "STRING" else str(amount)
     if not text.strip().isdigit():
         raise SquallError("SQ1001", f"{amount} is not a whole number", token_span(script, amount))
@@ -163,7 +167,7 @@ def read_timestamp(script: ScriptText, tree: Parsed, fields: tuple[Field, ...]) 
     if factor is None:
         known = ("MS", "SEC", "MIN", "HOUR", "DAY")
         raise SquallError("SQ1001", f'unknown unit "{unit}"', token_span(script, unit), nearest(unit, known))
-    return name_of(name), int(text) * factor
+    return int(text) * factor
 
 
 def check_timestamp(name: str, fields: tuple[Field, ...], span: Span | None) -> None:

@@ -9,16 +9,33 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import TokenType
 
+from squallpy.frontend.windows import CLAUSE, WINDOW
+
 KEPT = ("CAST", "TRY_CAST", "EXTRACT", "TRIM")
+
+
+class WindowParser(SparkParser):
+    """Spark's parser, which also takes the window of a block: a clause like LIMIT, one token by then."""
+
+    QUERY_MODIFIER_PARSERS = {  # noqa: RUF012 - sqlglot's own way, here and below
+        **SparkParser.QUERY_MODIFIER_PARSERS,
+        WINDOW: lambda self: (CLAUSE, self._parse_window_token()),
+    }
+    QUERY_MODIFIER_TOKENS = set(QUERY_MODIFIER_PARSERS)  # noqa: RUF012
+
+    def _parse_window_token(self) -> exp.Expr:
+        token = self._curr
+        self._advance()
+        return exp.Var(this=token.text).update_positions(token)
 
 
 class Squall(Spark):
     """Registered with sqlglot as "squall" on import."""
 
     class Tokenizer(Spark.Tokenizer):
-        STRING_ESCAPES = ["'", "\\"]  # noqa: RUF012 - sqlglot's own way; 'it''s' is one string since Spark 4
+        STRING_ESCAPES = ["'", "\\"]  # noqa: RUF012 - 'it''s' is one string since Spark 4
 
-    class Parser(SparkParser):
+    class Parser(WindowParser):
         STRICT_CAST = True
         FUNCTIONS = {}  # noqa: RUF012
         FUNCTION_PARSERS = {  # noqa: RUF012

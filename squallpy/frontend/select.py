@@ -82,10 +82,13 @@ def parse_select(script: ScriptText, start: int, end: int) -> SelectText:
     from sqlglot.errors import ParseError, TokenError
 
     from squallpy.frontend.dialect import Squall
+    from squallpy.frontend.windows import with_windows
 
     text = script.text[start:end]
     try:
-        trees = [tree for tree in Squall().parse(text) if tree is not None]
+        dialect = Squall()
+        tokens = with_windows(dialect.tokenize(text), text)
+        trees = [tree for tree in dialect.parser().parse(tokens, text) if tree is not None]
     except TokenError as error:
         at = error.start if error.start is not None else 0
         raise SquallError("SQ1001", "a string, name or number that does not end", script.span(start + at)) from None

@@ -60,6 +60,7 @@ CLAUSES: dict[str, Unsupported] = {
     "With.recursive": Unsupported("WITH RECURSIVE", "RECURSIVE"),
     "Star.replace": Unsupported("* REPLACE", "REPLACE"),
     "Star.rename": Unsupported("* RENAME", "RENAME"),
+    "stream_window": Unsupported("a window behind parentheses", "", "write it inside the SELECT that it is for"),
     "In.unnest": Unsupported("IN UNNEST", "IN"),
     "Between.symmetric": Unsupported("BETWEEN SYMMETRIC", "SYMMETRIC"),
     "Cast.format": Unsupported("CAST … FORMAT", "FORMAT"),
@@ -172,6 +173,12 @@ QUERIES: dict[str, Unsupported] = {
     ),
     "parentheses inside": Unsupported("a join in parentheses that reads columns from around the query"),
     "USING twice": Unsupported("USING beside a join in parentheses that has USING", "", "write ON"),
+    "window after set": Unsupported(
+        "a window at the end of UNION, INTERSECT or EXCEPT", "", "put the SELECT that it is for in parentheses"
+    ),
+    "rows of changes": Unsupported(
+        "ROWS over a stream of changes, which deletes have no place in", "", "use RANGE, with TIMESTAMP BY"
+    ),
     "LIMIT": Unsupported("LIMIT in a view or subquery", "LIMIT", "use MIN, MAX or HAVING"),
     "OFFSET": Unsupported("OFFSET in a view or subquery", "OFFSET", "use MIN, MAX or HAVING"),
     "OFFSET in EXISTS": Unsupported("OFFSET in EXISTS", "OFFSET", "use HAVING COUNT(*) > …"),

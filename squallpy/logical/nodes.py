@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from squallpy.base.types import BIGINT, BOOLEAN
 from squallpy.catalog.relation import Relation
+from squallpy.catalog.window import WindowSpec
 from squallpy.logical.expressions import Column, Expr, columns
 
 
@@ -48,6 +49,26 @@ class Scan(Node):
     @property
     def output(self) -> tuple[Column, ...]:
         return self.columns
+
+
+@dataclass(frozen=True, slots=True)
+class Window(Node):
+    """The rows of a stream that a window shows; `time` is the column that it goes by, None for their number."""
+
+    child: Node
+    spec: WindowSpec
+    time: Column | None
+
+    def __post_init__(self) -> None:
+        assert self.time is None or self.time in self.child.output
+
+    @property
+    def output(self) -> tuple[Column, ...]:
+        return self.child.output
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.child,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,3 +294,19 @@ class Query:
     names: tuple[str, ...]
     text: str
     number: int = 1
+
+
+def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
+    """The node over other inputs; itself if they are the same objects."""
+    if all(a is b for a, b in zip(node.inputs, inputs, strict=True)):
+        return node
+    match node:
+        case Join() | ConditionalJoin():
+            return replace(node, left=inputs[0], right=inputs[1])
+        case Union():
+            return replace(node, children=inputs)
+        case Filter() | Project() | Aggregate() | Sort() | Limit() | Window():
+            return replace(node, child=inputs[0])
+        case Repeat() if isinstance(inputs[0], Aggregate):
+            return replace(node, child=inputs[0])
+    raise AssertionError(f"{type(node).__name__} has no inputs")

@@ -20,6 +20,7 @@ from squallpy.logical.nodes import (
     SemiJoin,
     Sort,
     Union,
+    Window,
 )
 
 
@@ -36,6 +37,8 @@ def describe(node: Node) -> str:
     match node:
         case Scan(relation, alias):
             return f"Scan {relation.name}" + (f" AS {alias}" if alias.lower() != relation.name.lower() else "")
+        case Window(_, spec, time):
+            return f"Window {spec.frame}" + (f" of {time}" if time is not None else "")
         case Filter(_, predicate):
             return f"Filter {predicate}"
         case Project(_, items):

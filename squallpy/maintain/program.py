@@ -14,6 +14,7 @@ from itertools import count
 
 from squallpy.base.rings import Ring
 from squallpy.catalog.relation import Relation
+from squallpy.catalog.window import WindowSpec
 from squallpy.logical.expressions import Column, Expr
 from squallpy.maintain.relational.calculus import Factor, Lane, Rel, ring
 
@@ -173,8 +174,9 @@ def nest_name(taken: Collection[str]) -> str:
 class Nest:
     """A relation of the rows that `finish` makes of a view's groups.
 
-    Before it is materialised, `view` is its definition; then `source` is the use of a view that holds it, with the
-    finish's variables in the place of its keys and its lanes picked.
+    That of a `window` has the rows that it shows, of a view that nobody else reads: it is rid of what the window has
+    passed. Before it is materialised, `view` is its definition; then `source` is the use of a view that holds it, with
+    the finish's variables in the place of its keys and its lanes picked.
     """
 
     relation: Relation
@@ -182,6 +184,7 @@ class Nest:
     finish: Finish
     source: "Ref | None" = None
     running: Running | None = None
+    window: WindowSpec | None = None
 
 
 @dataclass(frozen=True, slots=True)

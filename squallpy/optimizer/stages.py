@@ -9,13 +9,12 @@ from squallpy.logical.nodes import (
     ConditionalJoin,
     Filter,
     Join,
-    Limit,
     Node,
     Project,
     Query,
     Repeat,
     Sort,
-    Union,
+    with_inputs,
 )
 from squallpy.logical.nulls import fold_case
 from squallpy.optimizer.rules import booleans, filters, outer
@@ -63,6 +62,7 @@ def stages(evaluate: Evaluate) -> tuple[Stage, ...]:
                 filters.drop_true_predicate,
                 filters.merge_filters,
                 filters.push_filter_below_project,
+                filters.push_filter_below_window,
                 filters.push_filter_below_union,
                 filters.push_filter_below_aggregate,
                 outer.strengthen_left_join,
@@ -164,22 +164,6 @@ def with_expressions(node: Node, new: tuple[Expr, ...]) -> Node:
         case Repeat():
             return replace(node, times=next(rest))
     raise AssertionError(f"{type(node).__name__} computes nothing")
-
-
-def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
-    """The node over other inputs; itself if they are the same objects."""
-    if all(a is b for a, b in zip(node.inputs, inputs, strict=True)):
-        return node
-    match node:
-        case Join() | ConditionalJoin():
-            return replace(node, left=inputs[0], right=inputs[1])
-        case Union():
-            return replace(node, children=inputs)
-        case Filter() | Project() | Aggregate() | Sort() | Limit():
-            return replace(node, child=inputs[0])
-        case Repeat() if isinstance(inputs[0], Aggregate):
-            return replace(node, child=inputs[0])
-    raise AssertionError(f"{type(node).__name__} has no inputs")
 
 
 __all__ = ["Stage", "optimise", "rewrite", "stages", "trace"]

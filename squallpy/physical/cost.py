@@ -38,7 +38,7 @@ def costs(plan: Plan) -> Costs:
 
 def _rows(nested: Nested) -> str:
     """The cost of a group's rows: where an extreme has gone, the next is looked for."""
-    if nested.running:
+    if nested.running or nested.window:
         return LOG
     if nested.finish.over is None:
         return ONE

@@ -15,7 +15,7 @@ Keys = Mapping[str, tuple[str, ...]]  # fields, by relation
 def known_keys(program: Program) -> Keys:
     """The fields that tell the rows of a relation apart, where they are known: of a nest, those of its groups."""
     declared = {r.name: r.primary_key for r in program.relations if r.primary_key}
-    return declared | {nest.relation.name: _group(nest) for nest in program.nests if nest.running is None}
+    return declared | {nest.relation.name: _group(nest) for nest in program.nests if not (nest.running or nest.window)}
 
 
 def views_of_intervals(program: Program) -> frozenset[str]:

@@ -166,6 +166,10 @@ def _nested(nest: Nest, program: Program, real: Ring, indexes: Indexes, known: M
         along = indexes.order(view.name, Order((0,), 0, real=doubles, down=down, extents=True))
         context = tuple(known[name] for _, name, _ in nest.running.context)
         return Nested(source, finish, order=along, running=nest.running, context=context)
+    if nest.window:
+        time = next(i for i, key in enumerate(source.keys) if (nest.window.field, key) in finish.items)
+        others = tuple(i for i in range(len(source.keys)) if i != time)
+        return Nested(source, finish, order=indexes.order(view.name, Order((time, *others), 0)), window=nest.window)
     if finish.over is None:
         return Nested(source, finish)
     printed = {expr for _, expr in finish.items}

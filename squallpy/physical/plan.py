@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from squallpy.base.order import Order
 from squallpy.base.rings import Payload
 from squallpy.catalog.relation import Relation
+from squallpy.catalog.window import WindowSpec
 from squallpy.logical.expressions import Column, Expr
 from squallpy.maintain.program import Finish, Program, Row, Running, View
 from squallpy.maintain.relational.calculus import Lane
@@ -124,7 +125,8 @@ class Nested:
 
     For extremes, `group` are the positions in its keys of what is grouped by; the values of a group are in the sorted
     index `order`, or, of a type whose keys are in no order, in the slice `index`. For intervals, `order` is a sorted
-    index that knows its extents, and `context` what the running's context comes from.
+    index that knows its extents, and `context` what the running's context comes from. For a window, `order` is a sorted
+    index by time.
     """
 
     source: PoolPlan
@@ -133,6 +135,7 @@ class Nested:
     index: int = -1
     order: int = -1
     running: Running | None = None
+    window: WindowSpec | None = None
     context: tuple["Nested", ...] = ()
 
 
@@ -175,6 +178,19 @@ class Plan:
     def sources(self) -> tuple[Feed, ...]:
         """The feeds that read streams and tables."""
         return tuple(feed for feed in self.feeds if feed.nested is None)
+
+    @property
+    def clocks(self) -> dict[str, str]:
+        """The streams that windows go by, with the field that tells the time."""
+        found = [feed.nested.window for feed in self.feeds if feed.nested and feed.nested.window]
+        return {clock.relation: clock.field for window in found for clock in window.clocks}
+
+    @property
+    def ledgers(self) -> frozenset[str]:
+        """The change streams of whose rows there is a book: not those that are only seen through windows."""
+        passing = {feed.nested.source.name for feed in self.feeds if feed.nested and feed.nested.window}
+        kept = {t.relation.name for t in self.program.triggers if any(s.target not in passing for s in t.statements)}
+        return frozenset(feed.relation.name for feed in self.sources if feed.relation.op) & kept
 
     def delta(self, name: str) -> PoolPlan:
         return next(d for d in self.deltas if d.name == name)

@@ -7,7 +7,7 @@ from squallpy.maintain.program import Program
 from squallpy.maintain.relational.show import Names, program_text
 from squallpy.physical.cost import costs
 from squallpy.physical.place import place
-from squallpy.physical.plan import Derive, Let, Lookup, Plan, PoolPlan, Send, Stage, Update, Where
+from squallpy.physical.plan import Derive, Let, Lookup, Nested, Plan, PoolPlan, Send, Stage, Update, Where
 from squallpy.physical.traffic import traffic
 
 
@@ -19,7 +19,7 @@ def triggers_text(program: Program) -> str:
 def plan_text(plan: Plan) -> str:
     """Components: feeds, stages with their statements as lookup steps and what they send, pools with their layouts."""
     lines: list[str] = []
-    nested = {feed.relation.name: feed.nested.source.name for feed in plan.feeds if feed.nested}
+    nested = {feed.relation.name: _derived(feed.nested) for feed in plan.feeds if feed.nested}
     for feed in plan.sources:
         kind = "stream" if feed.relation.stream else "table"
         lines.append(f"FEED {kind} {feed.relation.name}({', '.join(feed.fields)})")
@@ -39,11 +39,17 @@ def _stage_lines(plan: Plan, stage: Stage, nested: Mapping[str, str]) -> list[st
     for step in stage.steps:
         match step:
             case Derive(nest):
-                lines.append(f"  Δ{nest.upper()} from the groups of {nested[nest]} that changed")
+                lines.append(f"  Δ{nest.upper()} from {nested[nest]}")
             case Update():
                 lines.append(f"  {update_text(step)}")
     lines += [f"  KEEP {name}" for name in stage.keeps]
     return lines + [f"  SEND {send_text(plan, send)}" for send in stage.sends]
+
+
+def _derived(nested: Nested) -> str:
+    if nested.window:
+        return f"{nested.source.name}, less what falls out of {nested.window.frame}"
+    return f"the groups of {nested.source.name} that changed"
 
 
 def _where(pool: PoolPlan, place: tuple[int, ...] | str | None) -> str:

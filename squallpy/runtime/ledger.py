@@ -2,7 +2,8 @@
 
 A wrong delete does not stop a query: its answer is that of the multiset with a negative multiplicity, and is right
 again when the insert comes. A ledger keeps a 64-bit hash of each row (of the fields that the query reads) with its
-multiplicity; two rows of one hash could hide a wrong delete from the count, never change an answer.
+multiplicity; two rows of one hash could hide a wrong delete from the count, never change an answer. What is only seen
+through windows needs none: a window has its rows, and forgets them.
 """
 
 import numpy as np
@@ -22,7 +23,9 @@ def ledger_name(relation: str) -> str:
 
 def ledger_layouts(plan: Plan) -> tuple[PoolLayout, ...]:
     """A ledger for each change stream of a plan."""
-    return tuple(PoolLayout(ledger_name(f.relation.name), 1, COUNTS) for f in plan.feeds if f.relation.op)
+    return tuple(
+        PoolLayout(ledger_name(f.relation.name), 1, COUNTS) for f in plan.feeds if f.relation.name in plan.ledgers
+    )
 
 
 def entries(hashes: Words, mult: Words) -> tuple[Words, Words]:

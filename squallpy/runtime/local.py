@@ -42,7 +42,7 @@ class LocalExecutor:
             change, _ = self._machine.apply(self._store, [*share.deltas, *(delta for _, delta in share.ledgers)])
         with self._trace("result"):
             changes = self._result.apply(self._store, [change], self.next == 0, self._wanted)
-        stats = share.stats | {"trigger_seconds": perf_counter() - read, "unmatched": self._machine.unmatched}
+        stats = share.stats | {"trigger_seconds": perf_counter() - read} | self._machine.notes
         if self._measured:
             stats["views"] = self._store.usage()
         stats["profile"] = self._trace.taken()

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from squallpy.base.trace import SILENT, Trace
+from squallpy.catalog.window import ARRIVAL
 from squallpy.physical.plan import Plan, Stage
 from squallpy.runtime.deltas import Delta, pack_deltas, pack_head, unpack_deltas, unpack_head
 from squallpy.runtime.feed import Feeder
@@ -23,6 +25,7 @@ from squallpy.runtime.sources import Source, skipped
 from squallpy.runtime.sources.replay import Again, Replay
 from squallpy.runtime.state.store import Store, StoreLayout
 from squallpy.runtime.triggers import Machine
+from squallpy.runtime.windows import clock_delta
 
 Stats = dict[str, Any]
 
@@ -45,7 +48,8 @@ class Input:
 
 @dataclass
 class Share:
-    """What a reader has made of its share of a batch: deltas, changes of ledgers by partition, and what was read."""
+    """What a reader has made of its share of a batch: deltas, what ledgers and clocks are told, by partition, and what
+    was read."""
 
     deltas: list[Delta]
     ledgers: list[tuple[int, Delta]]
@@ -58,6 +62,7 @@ class Sender:
     def __init__(self, plan: Plan, input: Input, trace: Trace = SILENT) -> None:
         self._plan, self._input, self._trace = plan, input, trace
         self._feeders = [Feeder(feed, plan.partitions) for feed in plan.sources]
+        self._clocks, self._ledgers = plan.clocks, plan.ledgers
         self._reading = Machine(plan, plan.reading, is_last=False, trace=trace)
 
     def read(self, batch: int, split: int, splits: int, names: Dictionary) -> Share:
@@ -68,13 +73,16 @@ class Sender:
             start, stop = shares.get(relation.name, (0, 0))
             if start < stop:
                 with self._trace(f"read {relation.name}"):
-                    table = self._input.sources[relation.name].read(start, stop, feeder.feed.fields)
+                    table = read(self._input.sources[relation.name], start, stop, feeder.feed.fields)
                     rows = one_batch(table)
                 share.stats["tuples"] += stop - start
                 share.stats["skipped"] += skipped(table).count
                 with self._trace(f"feed {relation.name}"):
                     share.deltas += feeder(rows, names)
-                    share.ledgers += feeder.ledger(rows)
+                    if relation.name in self._ledgers:
+                        share.ledgers += feeder.ledger(rows)
+                    if (clock := self._clocks.get(relation.name)) and (told := clock_delta(relation.name, rows[clock])):
+                        share.ledgers += [(partition, told) for partition in range(self._plan.partitions)]
         return share
 
     def messages(self, batch: int, split: int, splits: int) -> list[tuple[int, bytes]]:
@@ -89,6 +97,14 @@ class Sender:
                 parcels.put(partition, delta)
             parcels.add(sent, plan.reading, change, split % plan.partitions)
             return parcels.packed(share.stats, 0)
+
+
+def read(source: Source, start: int, stop: int, fields: tuple[str, ...]) -> pa.Table:
+    """Some fields of the rows start..stop of a source; one of them may be the number of each."""
+    table = source.read(start, stop, tuple(name for name in fields if name != ARRIVAL))
+    if ARRIVAL not in fields:
+        return table
+    return table.append_column(ARRIVAL, pa.array(np.arange(start, start + len(table))))
 
 
 class Parcels:
@@ -146,7 +162,7 @@ class Node:
             deltas, total = _unpacked(messages, store)
         with self._trace("statements"):
             change, sent = machine.apply(store, deltas)
-        total = add_stats(total, {"unmatched": machine.unmatched, "received_bytes": sum(map(len, messages))})
+        total = add_stats(total, machine.notes | {"received_bytes": sum(map(len, messages))})
         with self._trace("route and pack"):
             if number < len(self._machines) - 1:
                 parcels = Parcels(self._plan, store.dictionary)

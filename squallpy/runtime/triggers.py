@@ -1,11 +1,14 @@
 """Triggers at work: the stages of a plan over the pools of one partition."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from squallpy.base.trace import SILENT, Trace
 from squallpy.maintain.program import RESULT
+from squallpy.physical.distribute.locations import EVERYWHERE
 from squallpy.physical.plan import Derive, Feed, Lookup, Nested, Plan, Stage, Update
 from squallpy.runtime.deltas import Delta
 from squallpy.runtime.extremes import Extremes, extremes_layouts
@@ -18,6 +21,7 @@ from squallpy.runtime.nested import Aggregates, NestFeed, RowsOf, Touched, begin
 from squallpy.runtime.routing import partitions_of
 from squallpy.runtime.state.store import PoolLayout, Store, StoreLayout
 from squallpy.runtime.statement import Keeper, Statement
+from squallpy.runtime.windows import Windows, tick, windows_layouts
 
 Deltas = dict[str, Delta]  # by name
 
@@ -26,8 +30,31 @@ def store_layout(plan: Plan) -> StoreLayout:
     """The pools that a partition of the plan keeps."""
     views = tuple(PoolLayout(p.name, len(p.keys), p.payload, p.slices, p.orders) for p in plan.pools)
     return StoreLayout(
-        (*views, *ledger_layouts(plan), *begun_layouts(plan), *extremes_layouts(plan), *intervals_layouts(plan))
+        (
+            *views,
+            *ledger_layouts(plan),
+            *begun_layouts(plan),
+            *extremes_layouts(plan),
+            *intervals_layouts(plan),
+            *windows_layouts(plan),
+        )
     )
+
+
+@dataclass(slots=True)
+class Notes:
+    """What came up in a batch."""
+
+    unmatched: int = 0
+    late: int = 0
+    late_rows: dict[str, list[str]] = field(default_factory=dict)
+
+    def take(self, window: Windows, booked: bool) -> None:
+        """What came up in a window; of a stream that is `booked` the ledger knows better what matched."""
+        self.unmatched += 0 if booked else window.unmatched
+        self.late += window.late
+        if window.late_rows:
+            self.late_rows.setdefault(window.stream, []).extend(window.late_rows)
 
 
 class Machine:
@@ -54,10 +81,19 @@ class Machine:
         self._sources = {name: nest.source.name for name, (_, nest) in nested.items()}
         looked = {step.row.nest for u in updates for step in u.steps if isinstance(step, Lookup) and step.row}
         seen = {f.relation.name: f.nested for f in plan.feeds if f.nested and f.relation.name in looked | derived}
+        copied = {name for name, place in plan.places if place == EVERYWHERE.value}
+        self._everywhere = {name for name, source in self._sources.items() if source in copied}
         self._touched = {n.source.name: Touched(n.source) for n in seen.values() if not n.running}
         rows = {name: RowsOf(seen[name], self._touched[seen[name].source.name]) for name in looked}
         self._steps = [Statement(s, payloads, rows) if isinstance(s, Update) else s for s in stage.steps]
-        self.unmatched = 0
+        self._notes = Notes()
+
+    @property
+    def notes(self) -> dict[str, Any]:
+        """What is to be said of the last batch: `unmatched`, how many deletes found nothing to delete; `late`, how many
+        rows came when a window had passed them; `late_rows`, which, by stream, where that is asked for."""
+        counts: dict[str, Any] = {"unmatched": self._notes.unmatched, "late": self._notes.late}
+        return counts | ({"late_rows": self._notes.late_rows} if self._notes.late_rows else {})
 
     @property
     def work(self) -> int:
@@ -65,12 +101,10 @@ class Machine:
         return sum(step.work for step in self._steps if isinstance(step, Statement))
 
     def apply(self, store: Store, deltas: Iterable[Delta]) -> tuple[Delta, Deltas]:
-        """Apply a batch: the change of the result, and by name what the stage sends or keeps.
-
-        `unmatched` is then the number of deletes in the batch that found nothing to delete.
-        """
+        """Apply a batch: the change of the result, and by name what the stage sends or keeps."""
         given = self._given(deltas)
         self._book(store, given)
+        tick(store, self._plan, given)
         pools = dict(store) | self._scratch
         for step in self._steps:
             if isinstance(step, Derive):
@@ -106,16 +140,19 @@ class Machine:
                 self._scratch[name].upsert(np.ascontiguousarray(delta.keys), np.ascontiguousarray(delta.words))
 
     def _book(self, store: Store, given: Mapping[str, Delta]) -> None:
-        self.unmatched = 0
+        self._notes = Notes()
         for feed in self._plan.sources:
             if changes := given.get(ledger_name(feed.relation.name)):
-                self.unmatched += unmatched(store[changes.name], changes.keys, changes.words)
+                self._notes.unmatched += unmatched(store[changes.name], changes.keys, changes.words)
 
     def _derive(self, step: Derive, store: Store, given: Deltas) -> None:
         if step.alone and self._partition != 0:
             return
         touched = self._touched.get(self._sources[step.nest])
-        found = self._nested[step.nest].deltas(store, touched.groups() if touched else None)
+        nest = self._nested[step.nest]
+        found = nest.deltas(store, touched.groups() if touched else None)
+        if isinstance(nest, Windows) and not (self._partition and step.nest in self._everywhere):
+            self._notes.take(nest, booked=nest.stream in self._plan.ledgers)
         self._fill(found)
         given |= found
 
@@ -132,6 +169,8 @@ class Machine:
 
 
 def _nest(feed: Feed, nested: Nested) -> NestFeed:
+    if nested.window:
+        return Windows(feed, nested)
     if nested.running:
         return Intervals(feed, nested)
     return Extremes(feed, nested) if nested.finish.over else Aggregates(feed, nested)

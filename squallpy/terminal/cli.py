@@ -62,6 +62,12 @@ _RUNNING = (
     ),
     click.option("--metrics", type=click.Path(path_type=Path), metavar="FILE", help="One JSON line per batch."),
     click.option(
+        "--late",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Rows that came when their window had passed them.",
+    ),
+    click.option(
         "--profile",
         type=click.Path(path_type=Path),
         metavar="FILE",

@@ -104,11 +104,13 @@ def summary_line(summary: dict[str, Any]) -> str:
 
 
 def left_out(summary: dict[str, Any]) -> str:
-    """`3 rows skipped, 1 delete of a row that was not there`; empty if all is well."""
-    skipped, unmatched = summary.get("skipped", 0), summary.get("unmatched", 0)
+    """`3 rows skipped, 1 row late, 1 delete of a row that was not there`; empty if all is well."""
+    skipped, late, unmatched = (summary.get(name, 0) for name in ("skipped", "late", "unmatched"))
     parts = []
     if skipped:
         parts.append(f"{skipped:,} {'row' if skipped == 1 else 'rows'} skipped")
+    if late:
+        parts.append(f"{late:,} {'row' if late == 1 else 'rows'} late")
     if unmatched:
         deletes = "delete of a row that was" if unmatched == 1 else "deletes of rows that were"
         parts.append(f"{unmatched:,} {deletes} not there")

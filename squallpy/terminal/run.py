@@ -10,6 +10,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.settings import parse
 from squallpy.runtime.profile import Profile
 from squallpy.runtime.sinks.files import ChangeFiles, ResultFile, file_format
+from squallpy.runtime.sinks.late import LateRows
 from squallpy.runtime.sinks.metrics import Metrics
 from squallpy.runtime.sinks.sink import Sink, Sinks
 from squallpy.session import RunOptions, Session
@@ -33,6 +34,7 @@ class RunRequest:
     out: Path | None = None
     checkpoint: str | None = None
     metrics: Path | None = None
+    late: Path | None = None
     profile: Path | None = None
     settings: tuple[str, ...] = ()
 
@@ -84,6 +86,8 @@ def run_script(request: RunRequest) -> None:
         sinks.append(Output(sys.stdout.buffer, choice.format, choice.mode == "changes", color, progress.aside))
     if request.metrics:
         sinks.append(Metrics(request.metrics, several, resumed))
+    if request.late:
+        sinks.append(LateRows(request.late, several, resumed))
     end = _End()
     options = RunOptions(
         backend=request.backend,
@@ -91,6 +95,7 @@ def run_script(request: RunRequest) -> None:
         batch_rows=request.batch_rows,
         changes=choice.mode != "final",
         measured=request.metrics is not None,
+        late=request.late is not None,
         checkpoint=request.checkpoint,
         profile=Profile(request.profile) if request.profile else None,
     )

@@ -16,11 +16,16 @@ from weakref import finalize
 
 import duckdb
 import pyarrow as pa
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
 
 from squallpy.catalog.relation import Relation
+from squallpy.frontend.dialect import WindowParser
+from squallpy.frontend.windows import with_windows
 from squallpy.testing.compare import Row
+from squallpy.testing.windows import windowed
 
-MULT = "__mult"
+MULT, NUMBER = "__mult", "__number"  # of a row in its stream
 
 _numbers = count()
 
@@ -31,18 +36,26 @@ class Oracle:
     def __init__(self, relations: Mapping[str, Relation], sql: str, views: Mapping[str, str] | None = None) -> None:
         """`sql` and `views` in our dialect; views by name, in the order in which they use each other."""
         self._connection = _own_schema(self)
-        self._relations = relations
+        self._relations, self._pushed = relations, dict[str, int]()
         for relation in relations.values():
             self._create(relation)
-        for name, text in (views or {}).items():
-            self._connection.execute(f"CREATE VIEW {quoted(name)} AS {to_duckdb(text)}")
-        self._query = to_duckdb(sql)
+        self._views = dict(views or {})
+        for name, text in self._views.items():
+            self._connection.execute(f"CREATE VIEW {quoted(name)} AS {self._translated(text)}")
+        self._query = self._translated(sql)
+
+    def _translated(self, sql: str) -> str:
+        """A query of ours for DuckDB; what its windows show are views."""
+        query = parsed(sql)
+        for view, text in windowed(query, self._relations, self._views, parsed):
+            self._connection.execute(f"CREATE OR REPLACE VIEW {quoted(view)} AS {text}")
+        return to_duckdb(query)
 
     def _create(self, relation: Relation) -> None:
         columns = ", ".join(f"{quoted(f.name)} {f.type}" for f in relation.fields)
         names = ", ".join(quoted(f.name) for f in relation.fields)
         log, net = quoted(f"log of {relation.name}"), quoted(f"net of {relation.name}")
-        self._connection.execute(f"CREATE TABLE {log} ({columns}, {MULT} BIGINT)")
+        self._connection.execute(f"CREATE TABLE {log} ({columns}, {MULT} BIGINT, {NUMBER} BIGINT)")
         self._connection.execute(
             f"CREATE VIEW {net} AS SELECT {names}, SUM({MULT})::BIGINT AS {MULT} FROM {log} GROUP BY {names}"
         )
@@ -57,6 +70,9 @@ class Oracle:
         if MULT not in rows.column_names:
             rows = rows.append_column(MULT, pa.array([1] * len(rows), pa.int64()))
         rows = rows.select([*(f.name for f in relation.fields), MULT])
+        pushed = self._pushed.get(name, 0)
+        self._pushed[name] = pushed + len(rows)
+        rows = rows.append_column(NUMBER, pa.array(range(pushed, pushed + len(rows)), pa.int64()))
         self._connection.register("pushed", rows)
         self._connection.execute(f"INSERT INTO {quoted(f'log of {name}')} FROM pushed")
         self._connection.unregister("pushed")
@@ -97,12 +113,23 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def to_duckdb(sql: str) -> str:
-    """One query in Spark's SQL, as ours is, as DuckDB writes it; a TIMESTAMP has no time zone here."""
-    from sqlglot import exp, parse_one
+def parsed(sql: str) -> exp.Expr:
+    """A query in Spark's SQL, as ours is, with windows as arguments of its blocks."""
+    dialect = _Dialect()
+    (query,) = dialect.parser().parse(with_windows(dialect.tokenize(sql), sql), sql)
+    assert query is not None
+    return query
 
-    query = parse_one(sql, read="spark")
+
+def to_duckdb(sql: str | exp.Expr) -> str:
+    """One query as DuckDB writes it; a TIMESTAMP has no time zone here."""
+    query = parsed(sql) if isinstance(sql, str) else sql
     for type in query.find_all(exp.DataType):
         if type.this in (exp.DataType.Type.TIMESTAMPTZ, exp.DataType.Type.TIMESTAMPLTZ):
             type.set("this", exp.DataType.Type.TIMESTAMP)
     return query.sql(dialect="duckdb")
+
+
+class _Dialect(Spark):
+    class Parser(WindowParser):
+        pass

@@ -41,7 +41,9 @@ HEADS = re.compile(
     r"(table \w+|no oracle|batch|result|result ordered|changes|restart|fails SQ\d{4}|error SQ\d{4}(?: \d+:\d+)?)\s*$"
 )
 VALUE = re.compile(r"\s*(?:'((?:[^']|'')*)'|([^,']*?))\s*(?:,|$)")
-UNSOURCED = re.compile(r"(CREATE\s+(STREAM|TABLE)\s+(\w+)\s*\((?:[^()']|\([^()]*\))*\))(?=\s*;)", re.IGNORECASE)
+UNSOURCED = re.compile(
+    r"(CREATE\s+(STREAM|TABLE)\s+(\w+)\s*\((?:[^()']|\([^()]*\))*\))(?=\s*(?:;|TIMESTAMP\s+BY))", re.IGNORECASE
+)
 
 
 class Engine(Protocol):

@@ -16,9 +16,11 @@ from squallpy.testing.engines import VolatileEngine
 STREAMS = """
 CREATE STREAM r (a INT, b INT, c BOOLEAN) USING csv OPTIONS (path 'r', op 'op');
 CREATE STREAM s (b INT, d INT) USING csv OPTIONS (path 's', op 'op');
+CREATE STREAM w (t TIMESTAMP, e INT) USING csv OPTIONS (path 'w', op 'op') TIMESTAMP BY t;
 """
 VALUES = {"a": (0, 1, 2, 3, None), "b": (0, 1, None), "c": (True, False, None), "d": (0, 1, 2, None)}
-FIELDS = {"r": "abc", "s": "bd"}
+VALUES |= {"t": (*range(0, 60_000_000, 1_000_000), None), "e": (0, 1, 2)}
+FIELDS = {"r": "abc", "s": "bd", "w": "te"}
 QUERIES = {
     "fold_constant": "SELECT a + (1 + 10) AS x, SUM(2 * 3) FROM r WHERE a + 1 > 1 / 0 OR 1 = 1 GROUP BY a + (1 + 10)",
     "fold_case": "SELECT a, CASE WHEN 1 = 2 THEN 1 / 0 WHEN a > 1 THEN b WHEN TRUE THEN 7 END AS x FROM r",
@@ -31,6 +33,7 @@ QUERIES = {
     "push_filter_below_project": "SELECT k FROM (SELECT a + b AS k, c AS z FROM r) x WHERE k > 1 OR z",
     "restrict_inputs_of_or": "SELECT a, d FROM r, s WHERE (a = 1 AND d = 2) OR (a > 1 AND d = 1) OR (a = 0 AND d = 0)",
     "push_filter_below_join": "SELECT a, COUNT(*) FROM r JOIN s ON r.b = s.b AND d > 0 WHERE a + d > 1 GROUP BY a",
+    "push_filter_below_window": "SELECT e, COUNT(*) FROM w WHERE e > 0 GROUP BY e RANGE 9 SEC",
     "push_filter_below_union": "SELECT b FROM (SELECT b, c FROM r UNION SELECT d, b = 1 FROM s) q WHERE b > 0 OR NOT c",
     "push_filter_below_aggregate": "SELECT b, COUNT(DISTINCT a) FROM r GROUP BY b HAVING b < 1 AND SUM(a) > 0",
     "strengthen_left_join": "SELECT a, d FROM r LEFT JOIN s ON r.b = s.b WHERE d IN (1, 2) AND (a > d OR c)",
@@ -78,4 +81,4 @@ def rows(draw: Random, fields: str) -> pa.Table:
 
 
 def kind(field: str) -> pa.DataType:
-    return pa.bool_() if field == "c" else pa.int64()
+    return {"c": pa.bool_(), "t": pa.timestamp("us")}.get(field, pa.int64())

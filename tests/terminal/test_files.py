@@ -11,10 +11,19 @@ import pytest
 
 from squallpy.base.errors import SquallError
 from squallpy.runtime.sinks.files import ChangeFiles, ResultFile, file_format
+from squallpy.runtime.sinks.late import LateRows
 from squallpy.runtime.sinks.metrics import Metrics
 
 SCHEMA = pa.schema([("k", pa.int64())])
-STATS = {"tuples": 5, "rows": 1, "seconds": 0.5, "feed_seconds": 0.1, "skipped": 0, "unmatched": 0}
+STATS = {
+    "tuples": 5,
+    "rows": 1,
+    "seconds": 0.5,
+    "feed_seconds": 0.1,
+    "skipped": 0,
+    "unmatched": 0,
+    "late": 0,
+}
 STATS["views"] = {"M_R": {"records": 1, "bytes": 64}, "strings": {"records": 0, "bytes": 16}}
 
 
@@ -129,12 +138,35 @@ def test_metrics_have_each_batch_once(tmp_path: Path) -> None:
     assert batches(path) == [0, 1]
 
 
+def test_late_rows_are_there_once(tmp_path: Path) -> None:
+    path = tmp_path / "late.csv"
+
+    def run(first: int, last: int, resumed: bool) -> None:
+        sink = LateRows(path, resumed=resumed)
+        sink.begin(query(), SCHEMA, 9)
+        for number in range(first, last + 1):
+            rows = {"s": ['{"id": 2}', f'{{"id": "{number}, 7"}}']} if number % 2 else {}
+            sink.batch(number, None, None, STATS | {"late_rows": rows})
+
+    run(0, 3, resumed=False)
+    with path.open("a") as file:
+        file.write('5,s,"{""id')  # a crash in the middle of a line
+    run(3, 4, resumed=True)
+    row = '{n},s,"{{""id"": ""{n}, 7""}}"\n{n},s,"{{""id"": 2}}"\n'
+    assert path.read_text() == "batch,stream,row\n" + row.format(n=1) + row.format(n=3)
+    run(0, 0, resumed=False)
+    assert path.read_text() == "batch,stream,row\n"
+    path.write_text("a,b\n")
+    with pytest.raises(SquallError, match=r"SQ7005 .*no file of late rows"):
+        LateRows(path, resumed=True)
+
+
 def golden_metrics_line(tmp_path: Path) -> None:
     sink = Metrics(tmp_path / "m.jsonl")
     sink.begin(query(), SCHEMA, 1)
     sink.batch(0, None, None, STATS)
     assert (tmp_path / "m.jsonl").read_text() == (
         '{"batch": 0, "tuples": 5, "rows": 1, "seconds": 0.5, "state_bytes": 80, "skipped": 0, "unmatched": 0, '
-        '"received_bytes": null, "stages": {"feed": 0.1}, "views": {"M_R": {"records": 1, "bytes": 64}, '
+        '"late": 0, "received_bytes": null, "stages": {"feed": 0.1}, "views": {"M_R": {"records": 1, "bytes": 64}, '
         '"strings": {"records": 0, "bytes": 16}}, "mapping": null, "ilf": null}\n'
     )

@@ -146,6 +146,23 @@ def test_skipped_rows_are_always_said(room: Path, squall: Squall) -> None:
     assert ended.out == "user,total\nann,1.75\nbob,2.25\n"
 
 
+def test_late_rows_are_said_and_written(room: Path, squall: Squall) -> None:
+    (room / "s.csv").write_text(
+        "a,at\n1,2026-01-01 00:00:00\n2,2026-01-01 00:00:30\n3,2026-01-01 00:00:09\n4,\n5,2026-01-01 00:00:31\n"
+    )
+    (room / "q.sql").write_text(
+        "CREATE STREAM s (a INT, at TIMESTAMP) USING csv OPTIONS (path 's.csv', header 'true') TIMESTAMP BY at;"
+        "SELECT COUNT(*) AS n FROM s RANGE 20 SEC;"
+    )
+    late = 'batch,stream,row\n2,s,"{""a"": 3, ""at"": ""2026-01-01 00:00:09""}"\n3,s,"{""a"": 4, ""at"": null}"\n'
+    for _ in range(2):  # the second time, all batches have been before
+        options = ("--batch-rows", "1", "--late", "late.csv", "--checkpoint", "kept")
+        ended = squall("run", "q.sql", *LOCAL, *options)
+        assert (ended.status, ended.out) == (0, "n\n2\n")
+        assert (room / "late.csv").read_text() == late
+    assert squall("run", "q.sql", *LOCAL, "--batch-rows", "1").err == "2 rows late\n"
+
+
 def test_mode_and_format_follow_the_terminal() -> None:
     def choice(terminal: bool, **options: object) -> Choice:
         return choose(RunRequest(Path("q.sql"), **options), terminal)  # type: ignore[arg-type]

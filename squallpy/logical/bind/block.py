@@ -7,6 +7,7 @@ from sqlglot import exp
 from squallpy.base.errors import SquallError, nearest
 from squallpy.base.types import VARCHAR, Kind
 from squallpy.frontend.unsupported import QUERIES
+from squallpy.frontend.windows import CLAUSE
 from squallpy.logical.bind.aggregation import Aggregation, is_aggregate, replace_known
 from squallpy.logical.bind.context import Common, Context
 from squallpy.logical.bind.grouping import grouping_sets
@@ -17,11 +18,13 @@ from squallpy.logical.bind.sets import SET_PARTS, bind_set
 from squallpy.logical.bind.sources import bind_from, bind_nested
 from squallpy.logical.bind.subqueries import Subqueries
 from squallpy.logical.bind.unnest import Domain, Outer
+from squallpy.logical.bind.windows import check_used, with_window
 from squallpy.logical.expressions import Column, Expr, Literal, columns
 from squallpy.logical.nodes import Aggregate, Filter, Node
 
 SELECT_PARTS = (
     "with_", "expressions", "distinct", "from_", "joins", "where", "group", "having", "order", "limit", "offset",
+    CLAUSE,
 )  # fmt: skip
 
 
@@ -41,10 +44,12 @@ def bind_query(
     ctx.only(node, *(SELECT_PARTS if isinstance(node, exp.Select) else SET_PARTS))
     if nested and not limited:
         refuse_limit(ctx, node)
-    ctx = with_queries(ctx, node, outer)
+    ctx = with_queries(with_window(ctx, node), node, outer)
     ordered = not nested or node.args.get("limit") is not None
     if isinstance(node, exp.Select):
-        return Block(ctx, node, outer, ordered).bind()
+        plan = Block(ctx, node, outer, ordered).bind()
+        check_used(ctx, node)
+        return plan
     return bind_set(ctx, node, outer, ordered)
 
 

@@ -16,6 +16,7 @@ from squallpy.logical.expressions import Column
 
 if TYPE_CHECKING:
     from squallpy.logical.bind.unnest import Outer
+    from squallpy.logical.bind.windows import Around
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +38,15 @@ class Context:
     query: SelectText
     ids: Iterator[int] = field(default_factory=lambda: count(1))
     ctes: Mapping[str, Common] = field(default_factory=dict)
+    window: "Around | None" = None
 
     def column(self, name: str, type: Type, nullable: bool) -> Column:
         """A new column."""
         return Column(next(self.ids), name, type, nullable)
 
     def inside(self, query: SelectText) -> "Context":
-        """The context of a view's text."""
-        return Context(self.catalog, query, self.ids)
+        """The context of a view's text, which is under the window of who reads it."""
+        return Context(self.catalog, query, self.ids, window=self.window)
 
     def rehearsal(self) -> "Context":
         """The same, with ids of its own, to check a query that is bound again where it is used."""

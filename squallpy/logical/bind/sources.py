@@ -14,6 +14,7 @@ from squallpy.logical.bind.scalar import Scalars
 from squallpy.logical.bind.scope import Scope, Source
 from squallpy.logical.bind.subqueries import Subqueries
 from squallpy.logical.bind.unnest import Domain, Inner, Outer, has_domain, seen_from
+from squallpy.logical.bind.windows import windowed
 from squallpy.logical.expressions import FALSE, TRUE, Column, Expr, Literal, columns, conjunction
 from squallpy.logical.functions import call, coalesce
 from squallpy.logical.nodes import (
@@ -296,7 +297,7 @@ def bind_table(ctx: Context, node: exp.Table, outer: Outer | None) -> tuple[Inne
         raise error.at(ctx.span(node.this)) from None
     if isinstance(entry, View):
         return Inner(ctx, bind_view(ctx, entry), Domain()), entry.name
-    return Inner(ctx, scan(ctx, entry, node.alias or entry.name), Domain()), entry.name
+    return Inner(ctx, windowed(ctx, scan(ctx, entry, node.alias or entry.name)), Domain()), entry.name
 
 
 def scan(ctx: Context, relation: Relation, alias: str) -> Scan:

@@ -47,6 +47,7 @@ from squallpy.logical.nodes import (
     SemiJoin,
     Sort,
     Union,
+    Window,
 )
 from squallpy.logical.nulls import fold_nulls
 from squallpy.maintain.program import RESULT, Finish, Measure, Monomial, Nest, View, nest_name
@@ -58,6 +59,7 @@ from squallpy.maintain.relational.others import counted
 from squallpy.maintain.relational.padded import padded
 from squallpy.maintain.relational.running import intervals
 from squallpy.maintain.relational.units import prune
+from squallpy.maintain.relational.windowed import narrowed, timed
 
 
 @dataclass(slots=True)
@@ -107,9 +109,9 @@ Items = tuple[tuple[str, Expr], ...]
 Finished = tuple[Expr | None, Items, Order]  # HAVING, SELECT list, ORDER BY
 
 
-def lower(query: Query) -> Lowered:
-    """The query as a view of the ring calculus, not yet materialised, with its `Finish`."""
-    node = query.plan
+def lower(query: Query, told: bool = False) -> Lowered:
+    """The query as a view of the ring calculus, not yet materialised, with its `Finish`; are late rows `told`?"""
+    node = timed(query.plan, told)
     limit, offset = None, 0
     if isinstance(node, Limit):
         limit, offset, node = node.count, node.offset, node.child
@@ -126,6 +128,7 @@ def lower(query: Query) -> Lowered:
         view, items, order = _bag(bottom, _finish(above, query.names, {}, node), blocks)
         finish = Finish((), None, items, order, limit, offset, repeat=True, single=False)
     view, nests = intervals(view, tuple(blocks.nests))
+    nests = narrowed(view, nests)
     nests = tuple(replace(nest, view=ranges_apart(nest.view)) for nest in nests)
     return Lowered(ranges_apart(view), finish, tuple(blocks.relations.values()), nests)
 
@@ -223,6 +226,9 @@ class _Blocks:
                         block.compute(zip(columns, child.output, strict=True))
                     every += mine
                 return every
+            case Window():
+                scan = self._windowed(node)
+                return [Block([scan], [], dict(zip((c.id for c in node.output), scan.columns, strict=True)))]
             case Sort(child):
                 return self.of(child)  # an ordering inside a view or derived table orders nothing
             case Aggregate(_, _, aggs) if any(agg.extreme for _, agg in aggs) and len({_part(a) for _, a in aggs}) > 1:
@@ -379,6 +385,26 @@ class _Blocks:
             self._known[spelled] = nest
         columns = (replace(c, name=f.name) for c, f in zip(node.output, nest.relation.fields, strict=True))
         return Scan(nest.relation, nest.relation.name, tuple(columns))
+
+    def _windowed(self, node: Window) -> Scan:
+        """The scan of the relation of the rows that a window shows; equal ones are one."""
+        spelled = _spelled(node, {})
+        nest = self._known.get(spelled)
+        if nest is None:
+            keys = tuple((self._column(c), c) for c in node.output)
+            view, printed, _ = _grouped("", Aggregate(node.child, keys, ()), self)
+            name = nest_name({*self.relations, *(n.relation.name for n in self.nests)})
+            titles = _distinct_names([c.name for c in node.output])
+            fields = tuple(Field(t, c.type, c.nullable) for t, c in zip(titles, node.output, strict=True))
+            items = tuple((t, printed[c.id]) for t, (c, _) in zip(titles, keys, strict=True))
+            finish = Finish((), None, items, (), None, 0, repeat=True, single=False)
+            time = next(t for t, c in zip(titles, node.output, strict=True) if c == node.time)
+            relation = Relation(name, fields, True, "view")
+            view = replace(view, name=f"W_{name.upper()}")
+            nest = Nest(relation, view, finish, window=replace(node.spec, field=time))
+            self.nests.append(nest)
+            self._known[spelled] = nest
+        return Scan(nest.relation, nest.relation.name, tuple(replace(c, id=next(self._fresh)) for c in node.output))
 
 
 def _is_null_of(conjunct: Expr, ids: set[int]) -> bool:

@@ -13,7 +13,7 @@ relations, the relations are materialised one by one, and its deltas join them a
 from dataclasses import dataclass, replace
 
 from squallpy.catalog.relation import Relation
-from squallpy.maintain.program import Monomial, Program, Ref, Statement, Trigger, View
+from squallpy.maintain.program import Monomial, Nest, Program, Ref, Statement, Trigger, View
 from squallpy.maintain.relational.calculus import Prod, Sum, Values
 from squallpy.maintain.relational.delta import delta, monomials
 from squallpy.maintain.relational.lower import Lowered
@@ -49,12 +49,12 @@ def _materialise(lowered: Lowered, apart: frozenset[Joined]) -> Program:
     roots = (lowered.view, *(n.view for n in lowered.nests))
     joined = {view.name: tuple(sorted(atom.relation.name for atom in view.atoms)) for view in roots}
     origin = {view.name: view.name for view in roots}  # of each view: what asked for it first
-    own = {view.name: view for view in (lowered.view, *(n.view for n in lowered.nests if len(n.view.terms) > 1))}
+    own = {view.name: view for view in (lowered.view, *(n.view for n in lowered.nests if _is_own(n)))}
     relations = (*lowered.relations, *(nest.relation for nest in lowered.nests))
     views: dict[str, View] = {}
     changes: dict[tuple[str, str], list[_Change]] = {}  # by view and relation
     while True:  # until no statement asks for a view or a lane that is not there yet
-        sources = [_source(nest.view, registry) for nest in lowered.nests]
+        sources = [_source(nest, registry) for nest in lowered.nests]
         nests = tuple(replace(n, source=source) for n, source in zip(lowered.nests, sources, strict=True))
         origin = {source.name: n.view.name for n, source in zip(nests, sources, strict=True)} | origin
         found = own | {v.name: v for v in registry.views}
@@ -83,9 +83,15 @@ def _materialise(lowered: Lowered, apart: frozenset[Joined]) -> Program:
     return look_through(Program(tuple(views.values()), tuple(triggers), lowered.finish, nests))
 
 
-def _source(view: View, registry: Registry) -> Ref:
-    """The view that a nest is made of, shared where it is one product."""
-    if len(view.terms) > 1:
+def _is_own(nest: Nest) -> bool:
+    """Is its view nobody else's? It is, if it is no product, or if what a window has passed is taken out of it."""
+    return len(nest.view.terms) > 1 or nest.window is not None
+
+
+def _source(nest: Nest, registry: Registry) -> Ref:
+    """The view that a nest is made of, shared where it may be."""
+    view = nest.view
+    if _is_own(nest):
         return Ref(view.name, view.keys, tuple(range(len(view.terms[0].lanes))))
     (term,) = view.terms
     return Ref(*registry.request(Unit(term.body, view.keys, term.lanes)))

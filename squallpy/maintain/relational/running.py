@@ -69,7 +69,7 @@ def _running(nest: Nest, nests: tuple[Nest, ...]) -> _Running | None:
     finish, view = nest.finish, nest.view
     if len(view.keys) != 1 or finish.having or finish.over or finish.times:
         return None
-    domains = {n.relation.name: n.view for n in nests if not n.finish.measures and n.finish.times is None}
+    domains = {n.relation.name: n.view for n in nests if _is_domain(n)}
     asking = [t for t in view.terms if all(lane is None for i, lane in enumerate(t.lanes) if i != finish.count)]
     summing = [t for t in view.terms if t not in asking]
     if len(summing) != 1 or len(asking) > 1:
@@ -219,6 +219,11 @@ def _bounded(op: str, p: Column, bound: Column) -> Expr:
     """bound IS NULL OR p >= bound, of a p that is not NULL"""
     open_ = conjunction((Call("is_null", (bound,), BOOLEAN, False), *((not_null(p),) if p.nullable else ())))
     return disjunction((open_, Call(op, (p, bound), BOOLEAN, True)))
+
+
+def _is_domain(nest: Nest) -> bool:
+    """Has it each of its rows once?"""
+    return not nest.finish.measures and nest.finish.times is None and nest.window is None
 
 
 def _is_total(nest: Nest) -> bool:

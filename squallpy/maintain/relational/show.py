@@ -12,6 +12,7 @@ from textwrap import indent
 
 from squallpy.base.types import BIGINT
 from squallpy.catalog.relation import Relation
+from squallpy.catalog.window import WindowSpec, spoken
 from squallpy.logical.expressions import Call, Column, Expr, Literal, substitute, transform
 from squallpy.maintain.program import Measure, Nest, Program, Ref, Running, Statement, Trigger, View
 from squallpy.maintain.relational.calculus import Assign, Cmp, Factor, Lane, Rel, Values, variables
@@ -136,6 +137,8 @@ def nest_delta(nest: Nest) -> str:
     """The change of a nest: old and new rows of the groups that changed, their domain (§3.2.2)."""
     assert nest.source is not None
     name, view = nest.relation.name.upper(), nest.source.name
+    if nest.window:
+        return f"Δ{name} := Δ{view} − what falls out of {nest.window.frame}"
     keys = Names(nest.source.variables).list(nest.source.variables)
     domain = f"Dom_[{keys}](Δ{view}) ⋈ " if keys and not nest.running else ""
     return f"Δ{name} := {domain}({name}[{view} + Δ{view}] − {name}[{view}])"
@@ -146,6 +149,8 @@ def nest_text(nest: Nest) -> str:
     assert nest.source is not None
     if nest.running:
         return _intervals_text(nest, nest.source, nest.running)
+    if nest.window:
+        return _window_text(nest, nest.source, nest.window)
     finish = nest.finish.picked(nest.source.picks)
     names = Names(nest.source.variables)
     measures = {
@@ -176,6 +181,14 @@ def _intervals_text(nest: Nest, source: Ref, running: Running) -> str:
     head = f"{nest.relation.name.upper()}({', '.join(title for title, _ in nest.finish.items)})"
     running_sum = f"F(p) := Sum({source.name}({x}) ⋈ ({x} {running.op} p))"
     return f"{head} := Intervals_[p]({' ⋈ '.join(terms)})\n  with {running_sum}"
+
+
+def _window_text(nest: Nest, source: Ref, window: WindowSpec) -> str:
+    """N1(a, ts) := W_N1(a, ts) ⋈ (ts IN RANGE 5 MIN BY s.ts − 2 SEC)"""
+    titles = ", ".join(title for title, _ in nest.finish.items)
+    clocks = ", ".join(f"{c.relation}.{c.field}{f' − {spoken(c.delay)}' if c.delay else ''}" for c in window.clocks)
+    name, variables = nest.relation.name.upper(), Names(source.variables).list(source.variables)
+    return f"{name}({titles}) := {source.name}({variables}) ⋈ ({window.field} IN {window.frame} BY {clocks})"
 
 
 def _align(lines: list[str]) -> list[str]:

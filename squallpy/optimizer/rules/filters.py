@@ -13,7 +13,7 @@ from squallpy.logical.expressions import (
     disjuncts,
     substitute,
 )
-from squallpy.logical.nodes import Aggregate, ConditionalJoin, Filter, Join, Node, Project, Repeat, Scan, Union
+from squallpy.logical.nodes import Aggregate, ConditionalJoin, Filter, Join, Node, Project, Repeat, Scan, Union, Window
 from squallpy.logical.nulls import fold_nulls
 
 
@@ -41,6 +41,14 @@ def push_filter_below_project(node: Node) -> Node | None:
         case Filter(Project(child, items), predicate):
             below = fold_nulls(substitute(predicate, {c.id: e for c, e in items}))
             return Project(Filter(child, below), items)
+    return None
+
+
+def push_filter_below_window(node: Node) -> Node | None:
+    """σ(window(x)) → window(σ(x)) where the window is one of time; which rows are the last ones, a filter may change"""
+    match node:
+        case Filter(Window(child, spec) as window, predicate) if not spec.frame.rows:
+            return replace(window, child=Filter(child, predicate))
     return None
 
 
@@ -72,7 +80,7 @@ def is_never(node: Node) -> bool:
             return True
         case Aggregate(_, ()):
             return False
-        case Filter(child) | Project(child) | Aggregate(child) | ConditionalJoin(child):
+        case Filter(child) | Project(child) | Aggregate(child) | ConditionalJoin(child) | Window(child):
             return is_never(child)
         case Join(left, right):
             return is_never(left) or is_never(right)

@@ -1,7 +1,7 @@
 """One JSON line per batch, once.
 
 {"batch": 0, "tuples": 10000, "rows": 25, "seconds": 0.31, "state_bytes": 65536, "skipped": 0, "unmatched": 0,
- "received_bytes": 5210, "stages": {"feed": 0.04, "apply": 0.02},
+ "late": 0, "received_bytes": 5210, "stages": {"feed": 0.04, "apply": 0.02},
  "views": {"M_S": {"records": 900, "bytes": 65536, "keys": 7200, …}, …}, "mapping": null, "ilf": null}
 
 Bytes of state are those in use, in memory or mapped files, added up over partitions; room to grow is not counted. What
@@ -19,7 +19,7 @@ from squallpy.base.errors import SquallError
 from squallpy.logical.nodes import Query
 
 _STAGE = "_seconds"
-_NAMED = ("tuples", "rows", "seconds", "state_bytes", "skipped", "unmatched", "received_bytes")
+_NAMED = ("tuples", "rows", "seconds", "state_bytes", "skipped", "unmatched", "late", "received_bytes")
 
 
 class Metrics:

@@ -1,0 +1,84 @@
+"""Windows: which rows of a stream a query sees, as a bound that moves up with a clock.
+
+RANGE 5 MIN                T − 5 min < t        T: the event time that all streams of the block have reached
+RANGE 5 MIN SLIDE 1 MIN    T' − 5 min < t       T': T rounded down to a whole minute
+TUMBLE 20 SEC              T' <= t              T': T rounded down to 20 s
+ROWS 1000 …                the same of the number t of a row in its stream, where T is the last
+"""
+
+from dataclasses import dataclass
+
+ARRIVAL = "__arrival"  # the number of a row in its stream, from 0: a field that readers add
+EVER = -(2**63)  # the bound of a window that has no clock yet: everything but NULL is above
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """How much a window shows: `size` and `slide` in microseconds of event time, or, of `rows`, in rows."""
+
+    size: int
+    slide: int = 1
+    tumbling: bool = False
+    rows: bool = False
+
+    def __post_init__(self) -> None:
+        assert 0 < self.slide <= self.size, f"{self} moves too far"
+
+    def bound(self, clock: int) -> int:
+        """What a row's time has to be above.
+
+        Frame(10).bound(25)   →   15      Frame(10, 10).bound(25)   →   10      Frame(10, 10, True).bound(25)   →   19
+        """
+        moved = clock // self.slide * self.slide
+        return moved - 1 if self.tumbling else moved - self.size
+
+    def __str__(self) -> str:
+        size, slide = (str(n) if self.rows else spoken(n) for n in (self.size, self.slide))
+        if self.rows:
+            return f"ROWS {size}" + (" TUMBLE" if self.tumbling else f" SLIDE {slide}" if self.slide > 1 else "")
+        if self.tumbling:
+            return f"TUMBLE {size}"
+        return f"RANGE {size}" + (f" SLIDE {slide}" if self.slide > 1 else "")
+
+
+UNITS = (("DAY", 86_400_000_000), ("HOUR", 3_600_000_000), ("MIN", 60_000_000), ("SEC", 1_000_000), ("MS", 1_000))
+
+
+def spoken(micros: int) -> str:
+    """90_000_000   →   90 SEC"""
+    unit, factor = next(((u, f) for u, f in UNITS if micros % f == 0), ("US", 1))
+    return f"{micros // factor} {unit}"
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """What a stream says of the time: the greatest value of a field so far, less a delay; in microseconds, or rows."""
+
+    relation: str
+    field: str
+    unit: int = 1  # microseconds, or rows, of one step of the field
+    delay: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class WindowSpec:
+    """The window of a block over one of its streams. T is the least of what the `clocks` say.
+
+    `field` of the stream tells the time of a row, in `unit`s as those of clocks. `number` is that of the clause that it
+    is from. `told`: late rows are not only counted.
+    """
+
+    stream: str
+    frame: Frame
+    field: str
+    unit: int
+    clocks: tuple[Clock, ...]
+    number: int = 0
+    told: bool = False
+
+    def bound(self, latest: dict[str, int]) -> int:
+        """What the field has to be above, given the greatest value of each clock's field; EVER if one has none."""
+        if any(clock.relation not in latest for clock in self.clocks):
+            return EVER
+        now = min(latest[clock.relation] * clock.unit - clock.delay for clock in self.clocks)
+        return max(self.frame.bound(now) // self.unit, EVER)

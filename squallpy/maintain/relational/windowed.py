@@ -1,0 +1,85 @@
+"""Windows: what of a logical plan has to be known of them before it is lowered, and what of their rows is kept.
+
+Window ROWS 10 (Scan s(a, b))          →   Window ROWS 10 of __arrival (Scan s(a, b, __arrival))
+N1(a, b, c, ts), of which a is read    →   N1(a, ts)
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count
+
+from squallpy.base.types import BIGINT
+from squallpy.catalog.relation import Field
+from squallpy.catalog.window import ARRIVAL, Clock
+from squallpy.logical.expressions import Column
+from squallpy.logical.nodes import Node, Project, Scan, Window, with_inputs
+from squallpy.maintain.program import Nest, View
+from squallpy.maintain.relational.units import prune
+
+
+def timed(plan: Node, told: bool) -> Node:
+    """The plan with the clocks of its windows, which are those of all streams under a clause, and with the numbers of
+    rows where windows go by them; late rows are `told` or only counted."""
+    found = list(windows(plan))
+    if not found:
+        return plan
+    clocks: dict[int, set[Clock]] = {}
+    for window in found:
+        clocks.setdefault(window.spec.number, set()).update(window.spec.clocks)
+    numbered = {clock.relation for window in found for clock in window.spec.clocks if clock.field == ARRIVAL}
+    fresh = count(650_000_000)
+
+    def counted(scan: Scan) -> Scan:
+        """The scan with the numbers of rows, where they are asked for: all scans of a stream read the same fields."""
+        if scan.relation.name not in numbered:
+            return scan
+        fields = (*scan.relation.fields, Field(ARRIVAL, BIGINT, nullable=False))
+        own = Column(next(fresh), ARRIVAL, BIGINT, nullable=False)
+        return Scan(replace(scan.relation, fields=fields), scan.alias, (*scan.columns, own))
+
+    def rewritten(node: Node) -> Node:
+        match node:
+            case Scan():
+                return _of(node.output, counted(node))
+            case Window(Scan() as scan, spec, None):
+                child = counted(scan)
+                mine = replace(spec, number=0, told=told)
+                return _of(node.output, Window(child, mine, child.columns[-1]))
+            case Window(child, spec, time):
+                mine = replace(spec, clocks=tuple(sorted(clocks[spec.number], key=_named)), number=0, told=told)
+                return Window(rewritten(child), mine, time)
+        return with_inputs(node, tuple(map(rewritten, node.inputs)))
+
+    return rewritten(plan)
+
+
+def _of(columns: tuple[Column, ...], node: Node) -> Node:
+    """Some columns of a node."""
+    return node if node.output == columns else Project(node, tuple((c, c) for c in columns))
+
+
+def _named(clock: Clock) -> str:
+    return clock.relation
+
+
+def windows(plan: Node) -> Iterator[Window]:
+    if isinstance(plan, Window):
+        yield plan
+    for child in plan.inputs:
+        yield from windows(child)
+
+
+def narrowed(view: View, nests: tuple[Nest, ...]) -> tuple[Nest, ...]:
+    """The nests, of the rows of windows only what is read, and their time; all of it where late rows are told."""
+    out: list[Nest] = []
+    for nest in reversed(nests):  # outermost first: what is not kept there is not read further in
+        if nest.window and not nest.window.told:
+            atoms = (a for v in (view, *(n.view for n in out)) for a in v.atoms if a.relation == nest.relation)
+            read = {nest.window.field, *(title for atom in atoms for title, _ in atom.fields)}
+            items = tuple((title, expr) for title, expr in nest.finish.items if title in read)
+            keys = tuple(key for key in nest.view.keys if any(expr == key for _, expr in items))
+            terms = tuple(replace(t, body=prune(t.body, keys, t.lanes)) for t in nest.view.terms)
+            finish = replace(nest.finish, items=items)
+            nest = replace(nest, view=replace(nest.view, keys=keys, terms=terms), finish=finish)
+        out.append(nest)
+    return tuple(reversed(out))

@@ -1,0 +1,102 @@
+"""Windows of all kinds over disordered streams against DuckDB after every batch, and what is left when all has gone."""
+
+import tempfile
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from squallpy.testing.engines import LocalEngine, MemoryEngine, PartitionedEngine, VolatileEngine
+from squallpy.testing.steps import run_steps
+from squallpy.testing.strategies import Case, Change
+
+START = datetime(2026, 1, 1)
+SPAN = 40  # seconds from the first row of a stream to the last
+TIMED = ("RANGE 10 SEC", "RANGE 12 SEC SLIDE 5 SEC", "TUMBLE 8 SEC", "RANGE 1 MS", "TUMBLE 1 HOUR")
+COUNTED = ("ROWS 4", "ROWS 5 SLIDE 2", "ROWS 3 TUMBLE", "ROWS 1")
+LANDMARKS = ("LANDMARK", f"LANDMARK SINCE '{START + timedelta(seconds=15)}'")
+QUERIES = (
+    "SELECT k, v FROM r WHERE v > 0 {}",
+    "SELECT k, COUNT(*) AS n, SUM(v) AS t, MIN(v) AS m, COUNT(DISTINCT v) AS d FROM r GROUP BY k {}",
+    "SELECT COUNT(*) AS n, MAX(v) AS m FROM r {}",
+    "SELECT DISTINCT k FROM r {}",
+    "SELECT r.k, r.v, s.v AS w FROM r JOIN s ON r.k = s.k {}",
+    "SELECT a.v, b.v AS w FROM r AS a JOIN r AS b ON a.k = b.k AND a.v < b.v {}",
+    "SELECT r.v, s.v AS w FROM r, s WHERE r.v BETWEEN s.v - 1 AND s.v + 1 {}",
+    "SELECT r.k, COUNT(s.v) AS n FROM r LEFT JOIN s ON r.k = s.k AND r.v < s.v GROUP BY r.k {}",
+    "SELECT r.k, s.v FROM r FULL JOIN s ON r.k = s.k {}",
+    "SELECT k, v FROM r WHERE NOT EXISTS (SELECT * FROM s WHERE s.k = r.k {}) {}",
+    "SELECT k, v FROM r WHERE v >= (SELECT AVG(v) FROM r AS x WHERE x.k = r.k) {}",
+    "SELECT r.k, r.v FROM r, (SELECT SUM(v) AS t FROM s {}) x WHERE r.v < x.t {}",
+    "SELECT k, n FROM (SELECT k, COUNT(*) AS n FROM s GROUP BY k {}) t UNION ALL (SELECT k, v FROM r {})",
+    "SELECT v FROM r WHERE 0.5 * (SELECT SUM(v) FROM r) > (SELECT SUM(v) FROM r AS x WHERE x.v > r.v) {}",
+)
+ENGINES: dict[str, Callable[[], MemoryEngine]] = {
+    "durable": LocalEngine,
+    "plain": partial(VolatileEngine, optimizer=False),
+    "two partitions": partial(PartitionedEngine, 2),
+    "three partitions": partial(PartitionedEngine, 3),
+}
+
+
+@st.composite
+def cases(draw: st.DrawFn, passing: bool = False) -> Case:
+    """Two streams whose times go up, but for a few seconds, and a query with windows; `passing` ones, no landmarks."""
+    changing = draw(st.booleans())
+    frames = (*TIMED, *(() if changing else COUNTED), *(() if passing else LANDMARKS))
+    query = draw(st.sampled_from(QUERIES))
+    query = query.format(*(draw(st.sampled_from(frames)) for _ in range(query.count("{}"))))
+    source = "" if changing else " USING csv OPTIONS (path 'x')"
+    creates = [
+        f"CREATE STREAM {name} (k INT, v INT, ts TIMESTAMP){source} TIMESTAMP BY ts DELAY {delay} SEC;"
+        for name, delay in zip("rs", draw(st.tuples(st.integers(0, 5), st.integers(0, 5))), strict=True)
+    ]
+    changes: list[Change] = []
+    for number in range(draw(st.integers(1, 24))):
+        name = draw(st.sampled_from("rrs"))
+        late = draw(st.sampled_from([0, 0, 0, 1, 3, 8, 20, None]))
+        there = [row for stream, sign, row in changes if stream == name and sign > 0]
+        if changing and there and draw(st.integers(0, 4)) == 0:
+            changes.append((name, -1, draw(st.sampled_from(there))))
+            continue
+        k, v = draw(st.sampled_from([1, 2, 3, None])), draw(st.sampled_from([-1, 0, 1, 2, 5, None]))
+        time = None if late is None else str(START + timedelta(seconds=number * SPAN / 24 - late))
+        changes.append((name, 1, (k, v, time)))
+    return Case("\n".join([*creates, f"{query};"]), [changes])
+
+
+def run(case: Case, engine: MemoryEngine) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "case.slt"
+        path.write_text(case.text())
+        run_steps(path, engine, Path(folder))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@settings(max_examples=max(1, settings().max_examples // 2), suppress_health_check=[HealthCheck.too_slow])
+@given(case=cases(), size=st.sampled_from([1, 7, 1000]))
+def oracle_random_windows(engine: str, case: Case, size: int) -> None:
+    run(case.rebatched(size), ENGINES[engine]())
+
+
+@settings(max_examples=max(1, settings().max_examples // 2), suppress_health_check=[HealthCheck.too_slow])
+@given(case=cases(passing=True), size=st.sampled_from([1, 7, 1000]))
+def property_nothing_stays(case: Case, size: int) -> None:
+    """When time has passed all that there was, views hold what they hold where it never was.
+
+    The last rows fill any window of rows, and begin where one begins: behind a multiple of 30.
+    """
+    end: list[Change] = [(name, 1, (9, 9, f"2030-01-01 00:00:0{i}")) for i in range(6) for name in "rs"]
+    short, long = VolatileEngine(), VolatileEngine()
+    before = case.rebatched(size).batches
+    count = {name: sum(change[0] == name for batch in before for change in batch) for name in "rs"}
+    filler: list[Change] = [
+        (name, 1, (None, None, "2029-01-01 00:00:00")) for name in "rs" for _ in range(-count[name] % 30)
+    ]
+    run(Case(case.script, [end]), short)
+    run(Case(case.script, [*before, filler, end]), long)
+    assert long.kept() == short.kept()
