@@ -153,7 +153,7 @@ def _duration(script: ScriptText, tree: Parsed) -> int:
 def _count(script: ScriptText, tree: Parsed) -> int:
     (amount,) = tree.children
     _positive(script, amount)
-    return int(amount)
+    return int(str(amount).replace(" ", ""))
 
 
 def _positive(script: ScriptText, amount: Parsed) -> None:

@@ -61,8 +61,9 @@ def _held(type: pa.DataType) -> pa.DataType:
 def tick(store: Store, plan: Plan, given: Mapping[str, Delta]) -> None:
     """Move the clocks to the latest times of a batch."""
     for name in map(clock_name, plan.clocks):
-        if (told := given.get(name)) and (latest := int(told.keys.max())) > (known(store[name]) or EVER):
-            keep(store[name], latest)
+        before = known(store[name])
+        if (told := given.get(name)) and (before is None or before < int(told.keys.max())):
+            keep(store[name], int(told.keys.max()))
 
 
 def known(pool: Pool) -> int | None:

@@ -121,6 +121,11 @@ class VolatileEngine(MemoryEngine):
     def result(self) -> pa.Table:
         return self._executor.final()
 
+    @property
+    def taken(self) -> int:
+        """Bytes of all its state."""
+        return sum(part["bytes"] for part in self._executor._store.usage().values())
+
     def kept(self) -> dict[str, int]:
         """How many rows each view holds."""
         return {name: len(pool) for name, pool in self._executor._store.items()}

@@ -5,11 +5,14 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from squallpy.runtime.sources.source import MULT
 from squallpy.testing.engines import LocalEngine, MemoryEngine, PartitionedEngine, VolatileEngine
 from squallpy.testing.steps import run_steps
 from squallpy.testing.strategies import Case, Change
@@ -41,6 +44,19 @@ ENGINES: dict[str, Callable[[], MemoryEngine]] = {
     "two partitions": partial(PartitionedEngine, 2),
     "three partitions": partial(PartitionedEngine, 3),
 }
+
+
+class Noted(VolatileEngine):
+    """Keeps what executors say of each batch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stats: list[dict[str, Any]] = []
+
+    def _step(self) -> Any:
+        changes, stats = self._executor.step()
+        self.stats.append(stats)
+        return changes
 
 
 @st.composite
@@ -100,3 +116,56 @@ def property_nothing_stays(case: Case, size: int) -> None:
     run(Case(case.script, [end]), short)
     run(Case(case.script, [*before, filler, end]), long)
     assert long.kept() == short.kept()
+
+
+NOTED = """
+CREATE STREAM s (k VARCHAR, ts TIMESTAMP) TIMESTAMP BY ts;
+SELECT k, COUNT(*) AS n FROM s GROUP BY k RANGE 10 SEC;
+
+batch
++ s 'a', '2026-01-01 00:00:00'
+- s 'b', '2026-01-01 00:00:01'
+
+batch
++ s 'a', '2026-01-01 00:00:09'
++ s 'b', '2026-01-01 00:00:01'
+
+batch
++ s 'a', '2026-01-01 00:00:30'
+- s 'c', '2026-01-01 00:00:12'
+
+batch
+- s 'a', '2026-01-01 00:00:09'
+- s 'd', '2026-01-01 00:00:20'
++ s 'e', '2026-01-01 00:00:20'
++ s 'e', '2026-01-01 00:00:20'
++ s 'f', NULL
+- s 'g', '2026-01-01 00:00:21'
+"""
+
+
+def test_what_is_late_and_what_is_unmatched(tmp_path: Path) -> None:
+    """Deletes in the window that found nothing; inserts below it, and without a time. There is no ledger."""
+    path, engine = tmp_path / "noted.slt", Noted()
+    path.write_text(NOTED)
+    run_steps(path, engine, tmp_path)
+    assert [(stats["unmatched"], stats["late"]) for stats in engine.stats] == [(1, 0), (0, 0), (0, 0), (1, 3)]
+    assert "ledger s" not in engine.kept()
+
+
+def test_state_stays_flat(tmp_path: Path) -> None:
+    """A join, and an aggregate of changes, over a stream without an end: bytes after 60 windows are those after 10."""
+    script = """
+        CREATE STREAM r (k INT, v INT, ts TIMESTAMP) USING csv OPTIONS (path 'r', op 'op') TIMESTAMP BY ts;
+        CREATE STREAM s (k INT, v INT, ts TIMESTAMP) USING csv OPTIONS (path 's', op 'op') TIMESTAMP BY ts;
+        SELECT r.k, COUNT(*) AS n, MAX(s.v) AS most FROM r JOIN s ON r.k = s.k AND r.v < s.v GROUP BY r.k RANGE 10 SEC;
+    """
+    engine, taken = VolatileEngine(), []
+    engine.start(script, tmp_path, {})
+    for window in range(60):
+        times = [START + timedelta(seconds=10 * window, milliseconds=50 * i) for i in range(200)]
+        columns = {"k": [i % 7 + window for i in range(200)], "v": [i % 13 for i in range(200)], "ts": times}
+        rows = pa.table(columns).append_column(MULT, pa.array([1] * 200))
+        engine.push({"r": rows, "s": rows})
+        taken.append(engine.taken)
+    assert max(taken[10:]) <= max(taken[:10])
