@@ -6,6 +6,10 @@ groups      any number of joiners as grids of powers of two
 migration   what a joiner keeps and sends when a grid becomes another, a bounded amount at a time
 controller  when to migrate, and when to grow
 protocol    epochs: which tuples meet while a migration runs, each pair once
+sketch      key frequencies in bounded memory, with a bounded error
+heavy       keys with a grid of their own; the others are hashed
+operators   SHJ, StaticMid, StaticOpt, Dynamic and Hybrid behind one face
+saved       all that as JSON, for checkpoints
 
 Nothing here holds tuples: what touches them takes numpy arrays of tickets (uint64) and gives positions or masks.
 Decisions are frozen values, and functions of what was observed.

@@ -7,9 +7,9 @@ trace      sizes alone, tuple by tuple: load against the best, and the cost of m
 """
 
 from squallpy.testing.joins.simulator import Simulation, Violation
-from squallpy.testing.joins.streams import Stream, bursts, fluctuating, random_stream
+from squallpy.testing.joins.streams import Stream, bursts, fluctuating, random_stream, zipf_keys
 from squallpy.testing.joins.trace import Trace, trace
 
 __all__ = [
-    "Simulation", "Stream", "Trace", "Violation", "bursts", "fluctuating", "random_stream", "trace",
+    "Simulation", "Stream", "Trace", "Violation", "bursts", "fluctuating", "random_stream", "trace", "zipf_keys",
 ]  # fmt: skip

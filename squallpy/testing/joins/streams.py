@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from squallpy.physical.joins.mapping import Mask, Numbers, Side, Tickets
+from squallpy.physical.joins.sketch import Keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,3 +74,16 @@ def of_sides(sides: npt.NDArray[np.int8], seed: int = 0) -> Stream:
     """Inserts with random tickets."""
     tickets = np.random.default_rng([seed, 1]).integers(0, 2**64, len(sides), np.uint64, endpoint=False)
     return Stream(sides, tickets, np.ones(len(sides), np.int8))
+
+
+def zipf_keys(length: int, keys: int, z: float, seed: int = 0) -> Keys:
+    """Hashes of keys drawn by Zipf's law: the i-th with a probability in proportion to i⁻ᶻ."""
+    weights = 1 / np.arange(1, keys + 1) ** z
+    drawn = np.random.default_rng([seed, 2]).choice(keys, length, p=weights / weights.sum())
+    return hashed(drawn)
+
+
+def hashed(keys: Numbers) -> Keys:
+    """A hash of each key."""
+    hashes = np.random.default_rng(7).integers(0, 2**64, int(keys.max(initial=0)) + 1, np.uint64, endpoint=False)
+    return hashes[keys]

@@ -1,0 +1,175 @@
+"""The operators to choose from, behind one face (paper §5; thesis §4.5).
+
+    SHJ        a tuple goes to the joiner of its key
+    StaticMid  a square grid
+    StaticOpt  the grid that is best for sizes that are told
+    Dynamic    grids of any number of joiners, which adapt
+    Hybrid     SHJ, but heavy keys have adaptive grids
+
+`route` says where tuples of a batch go; `observe` and `decide` follow what has come, and say what is to migrate;
+`finished` is told when that is done. SHJ and Hybrid ask for keys, which are hashes of what an equi-join compares.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Protocol, Self
+
+import numpy as np
+
+from squallpy.physical.joins.controller import Controller, Policy, Sizes
+from squallpy.physical.joins.grid import Grid
+from squallpy.physical.joins.groups import Homes, grids, powers
+from squallpy.physical.joins.heavy import SHARE, Heavy, heavy
+from squallpy.physical.joins.mapping import Mask, Numbers, Side, Tickets, optimal, square
+from squallpy.physical.joins.migration import Migration
+from squallpy.physical.joins.sketch import Keys
+
+NAMES = ("SHJ", "StaticMid", "StaticOpt", "Dynamic", "Hybrid")
+
+
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """The tuple at a position of the batch goes to a joiner, which stores it, or only joins it (groups)."""
+
+    positions: Numbers
+    joiners: Numbers
+    stored: Mask
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A migration of a group of joiners, or of a heavy key."""
+
+    migration: Migration
+    group: int = 0
+    key: int | None = None
+
+
+class Operator(Protocol):
+    """How tuples are spread over joiners."""
+
+    def route(self, side: Side, keys: Keys, tickets: Tickets) -> Routes: ...
+
+    def observe(self, side: Side, keys: Keys, signs: Numbers, units: Numbers) -> Self:
+        """Inserts (+1) and deletes (−1), each of so many units (bytes, or 1)."""
+        ...
+
+    def decide(self) -> tuple[Self, tuple[Move, ...]]: ...
+
+    def finished(self, move: Move) -> Self: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Static:
+    """A grid for good."""
+
+    grid: Grid
+
+    def route(self, side: Side, keys: Keys, tickets: Tickets) -> Routes:
+        targets = self.grid.targets(side, tickets)
+        return _stored(np.repeat(np.arange(len(tickets)), targets.shape[1]), targets.ravel())
+
+    def observe(self, side: Side, keys: Keys, signs: Numbers, units: Numbers) -> Self:
+        return self
+
+    def decide(self) -> tuple[Self, tuple[Move, ...]]:
+        return self, ()
+
+    def finished(self, move: Move) -> Self:
+        raise AssertionError("nothing migrates")
+
+
+@dataclass(frozen=True, slots=True)
+class Dynamic:
+    """Groups of joiners, each with its controller."""
+
+    controllers: tuple[Controller, ...]
+
+    def route(self, side: Side, keys: Keys, tickets: Tickets) -> Routes:
+        homes = Homes(tuple(c.grid.joiners for c in self.controllers)).of(tickets)
+        positions, joiners, stored = [], [], []
+        for i, controller in enumerate(self.controllers):
+            targets = controller.grid.targets(side, tickets)
+            positions.append(np.repeat(np.arange(len(tickets)), targets.shape[1]))
+            joiners.append(targets.ravel())
+            stored.append(homes[positions[-1]] == i)
+        return Routes(np.concatenate(positions), np.concatenate(joiners), np.concatenate(stored))
+
+    def observe(self, side: Side, keys: Keys, signs: Numbers, units: Numbers) -> Self:
+        came, gone = (int(units[signs * sign > 0].sum()) for sign in (1, -1))
+        sizes = (Sizes(0, came), Sizes(0, gone)) if side else (Sizes(came), Sizes(gone))
+        return replace(self, controllers=tuple(c.observe(*sizes) for c in self.controllers))
+
+    def decide(self) -> tuple[Self, tuple[Move, ...]]:
+        decided = [controller.decide() for controller in self.controllers]
+        moves = tuple(Move(m, group=i) for i, (_, m) in enumerate(decided) if m is not None)
+        return replace(self, controllers=tuple(controller for controller, _ in decided)), moves
+
+    def finished(self, move: Move) -> Self:
+        controllers = list(self.controllers)
+        controllers[move.group] = controllers[move.group].finished()
+        return replace(self, controllers=tuple(controllers))
+
+
+@dataclass(frozen=True, slots=True)
+class Hybrid:
+    """Light keys by hash, heavy ones by their grids."""
+
+    keys: Heavy
+
+    def route(self, side: Side, keys: Keys, tickets: Tickets) -> Routes:
+        return _stored(*self.keys.route(side, keys, tickets))
+
+    def observe(self, side: Side, keys: Keys, signs: Numbers, units: Numbers) -> Self:
+        return replace(self, keys=self.keys.observe(side, keys, signs))
+
+    def decide(self) -> tuple[Self, tuple[Move, ...]]:
+        after, moves = self.keys.decide()
+        return replace(self, keys=after), tuple(Move(migration, key=key) for key, migration in moves)
+
+    def finished(self, move: Move) -> Self:
+        assert move.key is not None
+        return replace(self, keys=self.keys.finished(move.key))
+
+
+@dataclass(frozen=True, slots=True)
+class Hashed:
+    """All keys by hash."""
+
+    keys: Heavy
+
+    def route(self, side: Side, keys: Keys, tickets: Tickets) -> Routes:
+        return _stored(np.arange(len(keys)), self.keys.home(keys))
+
+    def observe(self, side: Side, keys: Keys, signs: Numbers, units: Numbers) -> Self:
+        return self
+
+    def decide(self) -> tuple[Self, tuple[Move, ...]]:
+        return self, ()
+
+    def finished(self, move: Move) -> Self:
+        raise AssertionError("nothing migrates")
+
+
+def operator(
+    name: str, joiners: int, policy: Policy | None = None, sizes: Sizes | None = None, share: float = SHARE
+) -> Operator:
+    """One of NAMES; `sizes` are those that StaticOpt is told. Static grids take the largest power of two of joiners."""
+    power = powers(joiners)[0]
+    match name:
+        case "SHJ":
+            return Hashed(heavy(joiners, share))
+        case "StaticMid":
+            return Static(Grid(square(power)))
+        case "StaticOpt":
+            if sizes is None:
+                raise ValueError("StaticOpt has to be told the sizes of both relations")
+            return Static(Grid(optimal(power, sizes.r, sizes.s)))
+        case "Dynamic":
+            return Dynamic(tuple(Controller(grid, policy or Policy()) for grid in grids(joiners)))
+        case "Hybrid":
+            return Hybrid(heavy(joiners, share, policy))
+    raise ValueError(f'no join operator "{name}": {", ".join(NAMES)}')
+
+
+def _stored(positions: Numbers, joiners: Numbers) -> Routes:
+    return Routes(positions, joiners, np.ones(len(positions), np.bool_))

@@ -1,0 +1,45 @@
+"""Decisions as JSON, and back, for checkpoints.
+
+    to_json(Mapping(8, 2))                      →   {"rows": 8, "columns": 2}
+    from_json(Mapping, {"rows": 8, "columns": 2}) → Mapping(8, 2)
+
+What a value is, its class says: dataclasses by their fields, tuples and arrays of numbers as lists.
+"""
+
+from dataclasses import fields, is_dataclass
+from types import NoneType, UnionType
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+T = TypeVar("T")
+
+
+def to_json(value: Any) -> Any:
+    """Numbers, texts, lists and dicts."""
+    if is_dataclass(value):
+        return {f.name: to_json(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, tuple):
+        return [to_json(item) for item in value]
+    return value.tolist() if isinstance(value, np.ndarray) else value
+
+
+def from_json(cls: type[T], data: Any) -> T:
+    """A value of a class."""
+    return _read(cls, data)  # type: ignore[no-any-return]
+
+
+def _read(kind: Any, data: Any) -> Any:
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin is UnionType:
+        (some,) = (part for part in parts if part is not NoneType)
+        return None if data is None else _read(some, data)
+    if origin is tuple:
+        kinds = [parts[0]] * len(data) if parts[-1] is Ellipsis else parts
+        return tuple(_read(part, item) for part, item in zip(kinds, data, strict=True))
+    if origin is np.ndarray:
+        return np.array(data, get_args(parts[1])[0])
+    if is_dataclass(kind):
+        hints = get_type_hints(kind)
+        return kind(**{name: _read(hints[name], item) for name, item in data.items()})  # type: ignore[operator]
+    return data

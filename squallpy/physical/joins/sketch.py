@@ -1,0 +1,89 @@
+"""How often keys occur, in bounded memory (Misra and Gries 1982, merged as in Agarwal et al., Mergeable Summaries).
+
+    size 2: a ×5, b ×3, c ×2   →   a 3, b 1, each up to 2 too low
+
+Counters beyond `size` are made room for by taking the first one too many from all. Each time that takes its value from
+more than `size` counters, so an estimate is at most total / (size + 1) too low, and never too high.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from squallpy.physical.joins.mapping import Numbers
+
+Keys = npt.NDArray[np.uint64]  # hashes of join keys
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sketch:
+    """Counters of at most `size` keys, in the order of the keys."""
+
+    size: int
+    keys: Keys = field(default_factory=lambda: np.empty(0, np.uint64))
+    counts: Numbers = field(default_factory=lambda: np.empty(0, np.int64))
+    total: int = 0
+    lost: int = 0  # an estimate is no more than this too low
+
+    def __post_init__(self) -> None:
+        if self.size < 1:
+            raise ValueError(f"a sketch has a counter or more, not {self.size}")
+
+    def add(self, keys: Keys, counts: Numbers) -> "Sketch":
+        """With more of some keys, which may repeat; counts are not negative."""
+        every, where = np.unique(np.concatenate([self.keys, keys]), return_inverse=True)
+        sums = np.zeros(len(every), np.int64)
+        np.add.at(sums, where, np.concatenate([self.counts, counts]))
+        cut = 0
+        if len(every) > self.size:
+            cut = int(np.partition(sums, -self.size - 1)[-self.size - 1])
+        stays = sums > cut
+        return Sketch(self.size, every[stays], sums[stays] - cut, self.total + int(counts.sum()), self.lost + cut)
+
+    def merged(self, other: "Sketch") -> "Sketch":
+        """Of what both have seen; so each reshuffler may have its own."""
+        both = self.add(other.keys, other.counts)
+        return Sketch(self.size, both.keys, both.counts, self.total + other.total, both.lost + other.lost)
+
+    def of(self, keys: Keys) -> Numbers:
+        """The counts of keys; of one that has no counter, 0."""
+        if not len(self.keys):
+            return np.zeros(len(keys), np.int64)
+        at = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        counts: Numbers = np.where(self.keys[at] == keys, self.counts[at], 0)
+        return counts
+
+
+@dataclass(frozen=True, slots=True)
+class Frequencies:
+    """Of a relation with deletes: a sketch of what came and one of what went. The difference is at most `came.lost` too
+    low and `gone.lost` too high: shares of all inserts and of all deletes there ever were, not of what is there."""
+
+    came: Sketch
+    gone: Sketch
+
+    @property
+    def keys(self) -> Keys:
+        """Those that may occur often."""
+        return self.came.keys
+
+    @property
+    def size(self) -> int:
+        """Of the relation."""
+        return self.came.total - self.gone.total
+
+    def add(self, keys: Keys, signs: Numbers) -> "Frequencies":
+        """Inserts (+1) and deletes (−1) of keys."""
+        gone = signs < 0
+        after = Frequencies(self.came.add(keys[~gone], signs[~gone]), self.gone)
+        return Frequencies(after.came, self.gone.add(keys[gone], -signs[gone])) if gone.any() else after
+
+    def of(self, keys: Keys) -> Numbers:
+        """How often keys occur."""
+        left: Numbers = np.maximum(self.came.of(keys) - self.gone.of(keys), 0)
+        return left
+
+
+def frequencies(size: int) -> Frequencies:
+    return Frequencies(Sketch(size), Sketch(size))
