@@ -11,10 +11,11 @@ from squallpy.maintain.program import Nest, Program, View
 from squallpy.physical.access import Indexes, Known, access
 from squallpy.physical.distribute.choose import choose_places
 from squallpy.physical.distribute.fixed import fixed_places
-from squallpy.physical.distribute.locations import EVERYWHERE
-from squallpy.physical.distribute.program import ALL, Misplaced, Places, Switches, distributed
+from squallpy.physical.distribute.grid import SIDES, grid_of
+from squallpy.physical.distribute.locations import EVERYWHERE, Mark, Misplaced
+from squallpy.physical.distribute.program import ALL, Places, Switches, distributed
 from squallpy.physical.distribute.single import Compute, Derivation, Step, Transfer
-from squallpy.physical.plan import Derive, Feed, Lookup, Nested, Plan, PoolPlan, Send, Stage, Update
+from squallpy.physical.plan import Derive, Feed, Lookup, Nested, OnGrid, Plan, PoolPlan, Send, Stage, Update
 
 
 def place(
@@ -34,7 +35,9 @@ def place(
         raise SquallError("SQ7003", f"{told}: no places for the other views go with that, {reason}") from None
     if places is None:
         return _in_one(program)
-    return replace(_spread(program, places, partitions, switches), fixed=tuple(fixed))
+    plan = _spread(program, places, partitions, switches)
+    grid = grid_of(program, places, sizes, partitions)
+    return replace(plan, fixed=tuple(fixed), grid=grid, on_grid=_on_grid(plan, places) if grid else ())
 
 
 def _in_one(program: Program) -> Plan:
@@ -71,6 +74,22 @@ def _spread(program: Program, places: Places, partitions: int, switches: Switche
     if not others and any(relation.op for relation in program.relations):
         others.append(Stage())  # where ledgers are
     return making.plan(reading, _keeping(reading, others, making), places, partitions)
+
+
+def _on_grid(plan: Plan, places: Places) -> tuple[OnGrid, ...]:
+    """The views on the grid; none if one of them is not simply what is sent to it, or there is more than one stage."""
+    found = []
+    for name, side in ((name, SIDES[p]) for name, p in places.items() if isinstance(p, Mark) and p in SIDES):
+        updates = [step for stage in plan.stages for step in stage.steps if isinstance(step, Update)]
+        match [step for step in updates if step.target == name]:
+            case [Update(_, delta, variables, picks, (), keys) as update]:
+                sent = {send.name: send.by for send in plan.reading.sends if send.side is side}
+                plain = variables == keys and picks == tuple(range(len(picks))) and not any(update.lanes)
+                if len(plan.stages) == 1 and plain and sent.get(delta) == tuple(range(len(keys))):
+                    found.append(OnGrid(name, delta, side))
+                    continue
+        return ()
+    return tuple(found)
 
 
 def _keeping(reading: Stage, stages: list[Stage], making: "_Making") -> tuple[Stage, ...]:
@@ -119,7 +138,8 @@ class _Making:
         """A transfer, whose outcome is like its source."""
         self._made[step.name] = replace(self._made[step.source], name=step.name)
         assert step.by is EVERYWHERE or isinstance(step.by, tuple), f"{step.name} is sent to {step.by}"
-        return Send(step.name, step.source, step.by if isinstance(step.by, tuple) else None)
+        side = None if step.side is None else SIDES[step.side]
+        return Send(step.name, step.source, step.by if isinstance(step.by, tuple) else None, side)
 
     def step(self, step: Step) -> Update | Derive:
         """A statement as steps; a sum that is only there to be sent has the rings of what it multiplies."""

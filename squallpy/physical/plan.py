@@ -13,6 +13,8 @@ from squallpy.catalog.window import WindowSpec
 from squallpy.logical.expressions import Column, Expr
 from squallpy.maintain.program import Finish, Program, Row, Running, View
 from squallpy.maintain.relational.calculus import Lane
+from squallpy.physical.joins.grid import Grid
+from squallpy.physical.joins.mapping import Side
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +104,12 @@ class Derive:
 @dataclass(frozen=True, slots=True)
 class Send:
     """What a stage sends to the next: the rows of `source` under a name, each to the partition of the hash of those of
-    its keys (none: all to one); None: to every partition."""
+    its keys (none: all to one); None: to every partition. With `side`, to all joiners of its row or column."""
 
     name: str
     source: str
     by: tuple[int, ...] | None
+    side: Side | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +155,16 @@ class Feed:
 
 
 @dataclass(frozen=True, slots=True)
+class OnGrid:
+    """A view that joiners hold by the rows of their grid, or by its columns, and the delta that is added to it as it
+    is, so that what one joiner has of the view can be added to it at another."""
+
+    view: str
+    delta: str
+    side: Side
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """Everything an executor needs.
 
@@ -169,6 +182,8 @@ class Plan:
     partitions: int
     places: tuple[tuple[str, tuple[int, ...] | str], ...] = ()  # of each pool: by which keys, or how else
     fixed: tuple[str, ...] = ()  # the pools whose places were set, not chosen
+    grid: Grid | None = None  # of the joiners at first, if there are any
+    on_grid: tuple[OnGrid, ...] = ()  # the views there, if the grid can become another
 
     @property
     def finish(self) -> Finish:

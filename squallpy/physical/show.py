@@ -74,6 +74,8 @@ def send_text(plan: Plan, send: Send) -> str:
             to = "to one partition"
         case by:
             to = f"by {', '.join(names(pool.keys[i]) for i in by)}"
+    if send.side is not None:
+        to = f"to all joiners of its {'column' if send.side else 'row'}, {to}"
     return f"{send.source}({names.list(pool.keys)}) {to}{'' if send.name == send.source else f' as {send.name}'}"
 
 
@@ -130,9 +132,17 @@ def stages_text(plan: Plan, yardstick: str = "") -> str:
     keys, driver = ", ".join(c.name for c in plan.result.keys), "  DRIVER   add ΔQ to Q, print what changed"
     sent = ", ".join(f"{name} {size:,.0f}" for name, size in traffic(plan).items())
     lines += [f"    GATHER    ΔQ({keys}) → driver", driver, f"EXCHANGED, estimated bytes per tuple: {sent}"]
+    if plan.grid:
+        lines.append(f"GRID {plan.grid.mapping} at first, rows by columns; {_adapts(plan)}")
     fixed = [(pool, dict(plan.places)[pool.name]) for pool in plan.pools if pool.name in plan.fixed]
     lines += [f"PLACED as set: {pool_text(pool)}{_where(pool, where)}" for pool, where in fixed]
     return "\n".join([*lines, *([f"YARDSTICK {yardstick}"] if yardstick else []), ""])
+
+
+def _adapts(plan: Plan) -> str:
+    """Does the mapping follow what flows?"""
+    views = ", ".join(view.view for view in plan.on_grid)
+    return f"{views} migrate to another when it is better" if views else "it stays"
 
 
 def _updates(stage: Stage) -> str:

@@ -65,7 +65,10 @@ class _Estimate:
 
 def _bytes(plan: Plan, send: Send) -> int:
     """What one row takes, at every partition that it goes to."""
-    return row_bytes(plan.delta(send.source)) * (plan.partitions if send.by is None else 1)
+    copies = plan.partitions if send.by is None else 1
+    if send.side is not None and plan.grid is not None:
+        copies = plan.grid.mapping.copies(send.side)
+    return row_bytes(plan.delta(send.source)) * copies
 
 
 def _most(a: Rows, b: Rows) -> Rows:

@@ -15,9 +15,12 @@ import pyarrow as pa
 
 from squallpy.base.trace import SILENT, Trace
 from squallpy.catalog.window import ARRIVAL
+from squallpy.maintain.program import RESULT
 from squallpy.physical.plan import Plan, Stage
+from squallpy.runtime.course import Course
 from squallpy.runtime.deltas import Delta, pack_deltas, pack_head, unpack_deltas, unpack_head
 from squallpy.runtime.feed import Feeder
+from squallpy.runtime.joiner import Joiner
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.result import Changes, Result
 from squallpy.runtime.routing import spread
@@ -28,6 +31,7 @@ from squallpy.runtime.triggers import Machine
 from squallpy.runtime.windows import clock_delta
 
 Stats = dict[str, Any]
+COURSE = "course"  # what a message calls it
 
 
 @dataclass(frozen=True)
@@ -85,14 +89,15 @@ class Sender:
                         share.ledgers += [(partition, told) for partition in range(self._plan.partitions)]
         return share
 
-    def messages(self, batch: int, split: int, splits: int) -> list[tuple[int, bytes]]:
-        """One message for each partition that the share concerns; the first always hears what was read."""
+    def messages(self, batch: int, split: int, splits: int, course: Course | None = None) -> list[tuple[int, bytes]]:
+        """One message for each partition that the share concerns; the first always hears what was read, and of a course
+        all do."""
         store, plan = Store(StoreLayout(())), self._plan
         share = self.read(batch, split, splits, store.dictionary)
         with self._trace("statements"):
             change, sent = self._reading.apply(store, share.deltas)
         with self._trace("route and pack"):
-            parcels = Parcels(plan, store.dictionary)
+            parcels = Parcels(plan, store.dictionary, course)
             for partition, delta in share.ledgers:
                 parcels.put(partition, delta)
             parcels.add(sent, plan.reading, change, split % plan.partitions)
@@ -110,10 +115,11 @@ def read(source: Source, start: int, stop: int, fields: tuple[str, ...]) -> pa.T
 class Parcels:
     """What goes from one node to the partitions of the next stage."""
 
-    def __init__(self, plan: Plan, names: Dictionary) -> None:
-        self._plan, self._names = plan, names
-        self._columns = {p.name: p.keys for p in (*plan.deltas, plan.result)}
-        self._parts: dict[int, list[Delta]] = {}
+    def __init__(self, plan: Plan, names: Dictionary, course: Course | None = None) -> None:
+        self._plan, self._names, self._course = plan, names, course
+        self._grid = course.grid if course else plan.grid
+        self._columns = {p.name: p.keys for p in (*plan.pools, *plan.deltas, plan.result)}
+        self._parts: dict[int, list[Delta]] = {} if course is None else {p: [] for p in range(plan.partitions)}
 
     def put(self, partition: int, delta: Delta) -> None:
         self._parts.setdefault(partition, []).append(delta)
@@ -124,7 +130,7 @@ class Parcels:
             if send.name in sent:
                 delta = sent[send.name]
                 columns = self._columns[send.name]
-                for partition, part in spread(delta, columns, send.by, self._plan.partitions, self._names):
+                for partition, part in spread(delta, columns, send, self._plan.partitions, self._grid, self._names):
                     self.put(partition, part)
         for delta in (*(sent[name] for name in stage.keeps if name in sent), change):
             if len(delta.keys):
@@ -137,7 +143,8 @@ class Parcels:
 
     def _message(self, partition: int, stats: Stats) -> bytes:
         columned = [(delta, self._columns.get(delta.name, ())) for delta in self._parts[partition]]
-        return pack_deltas(columned, self._names, stats)
+        head = stats | {COURSE: self._course.to_json()} if self._course else stats
+        return pack_deltas(columned, self._names, head)
 
 
 class Node:
@@ -149,26 +156,52 @@ class Node:
         self._machines = [
             Machine(plan, stage, partition, is_last=i == last, trace=trace) for i, stage in enumerate(plan.stages)
         ]
+        self._joiner = Joiner(plan, partition) if plan.on_grid else None
 
     @property
     def runs(self) -> tuple[Callable[[Store, list[bytes]], bytes], ...]:
         """By stage: apply its part of a batch to the pools of a store; deterministic. The last answers with the change
-        of the result, the others with parcels."""
-        return tuple(partial(self._run, number) for number in range(len(self._machines)))
+        of the result, the others with parcels. On a grid one more, for what joiners copy, which not every batch has."""
+        runs = [partial(self._run, number) for number in range(len(self._machines))]
+        return (*runs, self._settle) if self._joiner else tuple(runs)
 
     def _run(self, number: int, store: Store, messages: list[bytes]) -> bytes:
         machine, stage = self._machines[number], self._plan.stages[number]
         with self._trace("unpack"):
-            deltas, total = _unpacked(messages, store)
+            deltas, total, course = _unpacked(messages, store)
+        if self._joiner and course:
+            self._joiner.begin(store, course)
         with self._trace("statements"):
-            change, sent = machine.apply(store, deltas)
+            change, sent = machine.apply(store, deltas, course)
         total = add_stats(total, machine.notes | {"received_bytes": sum(map(len, messages))})
+        if self._joiner and course:
+            total |= self._joiner.seen(store, course, deltas)
         with self._trace("route and pack"):
-            if number < len(self._machines) - 1:
-                parcels = Parcels(self._plan, store.dictionary)
+            copies = self._joiner.copies(store, course, deltas) if self._joiner and course and course.to else None
+            if number < len(self._machines) - 1 or copies is not None:
+                parcels = Parcels(self._plan, store.dictionary, course)
                 parcels.add(sent, stage, change, self._partition)
+                for partition, copy in copies or ():
+                    parcels.put(partition, copy)
                 return pack_parcels(parcels.packed(total, self._partition))
-            return pack_deltas([(change, self._plan.result.keys)], store.dictionary, total | {"views": store.usage()})
+            return self._answer(store, change, total)
+
+    def _settle(self, store: Store, messages: list[bytes]) -> bytes:
+        """What joiners have copied arrives."""
+        deltas, total, course = _unpacked(messages, store)
+        assert self._joiner and course
+        received = self._joiner.settle(store, course, deltas)
+        total = add_stats(total, {"received_bytes": sum(map(len, messages)), "copied": received})
+        changes = [delta for delta in deltas if delta.name == RESULT]
+        return self._answer(store, changes[0] if changes else self._nothing, total)
+
+    def _answer(self, store: Store, change: Delta, total: Stats) -> bytes:
+        return pack_deltas([(change, self._plan.result.keys)], store.dictionary, total | {"views": store.usage()})
+
+    @property
+    def _nothing(self) -> Delta:
+        result = self._plan.result
+        return Delta(RESULT, np.empty((0, len(result.keys)), np.int64), np.empty((0, result.payload.width), np.int64))
 
 
 def pack_parcels(parcels: list[tuple[int, bytes]]) -> bytes:
@@ -193,21 +226,23 @@ class Publisher:
         """Merge the partitions' changes; the first message says whether anything was printed before."""
         first, *outputs = messages
         with self._trace("unpack"):
-            deltas, total = _unpacked(outputs, store)
+            deltas, total, _ = _unpacked(outputs, store)
         with self._trace("result"):
             changes = self.result.apply(store, deltas, first == b"first", self._wanted)
         return pack_changes(changes, add_stats(total, {"views": store.usage()}))
 
 
-def _unpacked(messages: list[bytes], store: Store) -> tuple[list[Delta], Stats]:
+def _unpacked(messages: list[bytes], store: Store) -> tuple[list[Delta], Stats, Course | None]:
     """All that messages hold."""
     deltas: list[Delta] = []
     total: Stats = {}
+    course = None
     for message in messages:
         stats, part = unpack_deltas(message, store.dictionary)
+        course = stats.pop(COURSE, None) or course
         deltas += part
         total = add_stats(total, stats)
-    return deltas, total
+    return deltas, total, Course.of_json(course) if course else None
 
 
 def add_stats(total: Stats, more: Stats) -> Stats:

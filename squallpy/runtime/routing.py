@@ -10,6 +10,9 @@ import numpy as np
 
 from squallpy.base.types import Kind
 from squallpy.logical.expressions import Column
+from squallpy.physical.joins.grid import Grid
+from squallpy.physical.joins.mapping import Tickets
+from squallpy.physical.plan import Send
 from squallpy.runtime.deltas import NULL, Delta, spelled
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.routing import from_zero, hash_columns, hash_strings
@@ -22,24 +25,45 @@ def partitions_of(
     """The partition of each row by those of its key columns; of none: 0."""
     if not by or partitions == 1:
         return np.zeros(len(keys), np.int64)
-    hashes = hash_columns([_contents(np.ascontiguousarray(keys[:, i]), columns[i], names) for i in by])
-    return from_zero(hashes) % partitions
+    return from_zero(_hashes(keys, columns, by, names)) % partitions
+
+
+def tickets_of(keys: Words, columns: Sequence[Column], by: Sequence[int], names: Dictionary) -> Tickets:
+    """The ticket of each row in the join-matrix, by those of its key columns: a delete has that of its insert."""
+    if not by:
+        return np.zeros(len(keys), np.uint64)
+    return _hashes(keys, columns, by, names).view(np.uint64)
 
 
 def spread(
-    delta: Delta, columns: Sequence[Column], by: tuple[int, ...] | None, partitions: int, names: Dictionary
+    delta: Delta, columns: Sequence[Column], send: Send, partitions: int, grid: Grid | None, names: Dictionary
 ) -> Iterator[tuple[int, Delta]]:
-    """The rows for each partition, where there are any; None: all rows for every partition."""
+    """The rows for each partition, where there are any."""
     if not len(delta.keys):
         return
-    targets = None if by is None else partitions_of(delta.keys, columns, by, partitions, names)
-    for partition in range(partitions):
-        if targets is None:
-            yield partition, delta
-            continue
-        mine = np.flatnonzero(targets == partition)
-        if len(mine):
-            yield partition, Delta(delta.name, delta.keys[mine], delta.words[mine])
+    if send.by is None:
+        yield from ((partition, delta) for partition in range(partitions))
+        return
+    if send.side is None or grid is None:
+        targets = partitions_of(delta.keys, columns, send.by, partitions, names)
+        for partition in range(partitions):
+            yield from _part(partition, delta, targets == partition)
+        return
+    tickets, joiners = tickets_of(delta.keys, columns, send.by, names), grid.numbers
+    parts, homes = grid.part(send.side, tickets), grid.part_of(send.side, joiners)
+    for part in range(grid.mapping.cuts(send.side)):
+        for _, rows in _part(part, delta, parts == part):
+            yield from ((joiner, rows) for joiner in joiners[homes == part].tolist())
+
+
+def _part(partition: int, delta: Delta, chosen: Any) -> Iterator[tuple[int, Delta]]:
+    rows = np.flatnonzero(chosen)
+    if len(rows):
+        yield partition, Delta(delta.name, delta.keys[rows], delta.words[rows])
+
+
+def _hashes(keys: Words, columns: Sequence[Column], by: Sequence[int], names: Dictionary) -> Words:
+    return hash_columns([_contents(np.ascontiguousarray(keys[:, i]), columns[i], names) for i in by])
 
 
 def _contents(keys: Words, column: Column, names: Dictionary) -> Any:

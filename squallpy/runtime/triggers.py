@@ -1,7 +1,7 @@
 """Triggers at work: the stages of a plan over the pools of one partition."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from squallpy.base.trace import SILENT, Trace
 from squallpy.maintain.program import RESULT
 from squallpy.physical.distribute.locations import EVERYWHERE
 from squallpy.physical.plan import Derive, Feed, Lookup, Nested, Plan, Stage, Update
+from squallpy.runtime.course import Course
 from squallpy.runtime.deltas import Delta
 from squallpy.runtime.extremes import Extremes, extremes_layouts
 from squallpy.runtime.intervals import Intervals, intervals_layouts
@@ -29,6 +30,8 @@ Deltas = dict[str, Delta]  # by name
 def store_layout(plan: Plan) -> StoreLayout:
     """The pools that a partition of the plan keeps."""
     views = tuple(PoolLayout(p.name, len(p.keys), p.payload, p.slices, p.orders) for p in plan.pools)
+    twice = {line.view: Course.second(line.view) for line in plan.on_grid}
+    views += tuple(replace(view, name=twice[view.name]) for view in views if view.name in twice)
     return StoreLayout(
         (
             *views,
@@ -100,12 +103,14 @@ class Machine:
         """What its statements have done so far (`Statement.work`)."""
         return sum(step.work for step in self._steps if isinstance(step, Statement))
 
-    def apply(self, store: Store, deltas: Iterable[Delta]) -> tuple[Delta, Deltas]:
-        """Apply a batch: the change of the result, and by name what the stage sends or keeps."""
+    def apply(self, store: Store, deltas: Iterable[Delta], course: Course | None = None) -> tuple[Delta, Deltas]:
+        """Apply a batch: the change of the result, and by name what the stage sends or keeps. `course`: on which grid."""
         given = self._given(deltas)
         self._book(store, given)
         tick(store, self._plan, given)
         pools = dict(store) | self._scratch
+        if course:
+            pools |= {line.view: store[course.pool(line.view)] for line in self._plan.on_grid}
         for step in self._steps:
             if isinstance(step, Derive):
                 with self._trace(f"Δ{step.nest.upper()}"):

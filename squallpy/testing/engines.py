@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from squallpy.base.settings import Settings
+from squallpy.physical.plan import Plan
+from squallpy.runtime.course import Pilot, pilot_of, told
 from squallpy.runtime.local import DurableLocalExecutor, LocalExecutor
 from squallpy.runtime.pipeline import Input, Node, Publisher, Sender, unpack_changes, unpack_parcels
 from squallpy.runtime.result import Changes, result_layout
 from squallpy.runtime.state.checkpoint import open_checkpoint
-from squallpy.runtime.state.place import Place
+from squallpy.runtime.state.place import Committed, Place
 from squallpy.runtime.state.store import Store
 from squallpy.runtime.triggers import store_layout
 from squallpy.session import Compiled, Session, fingerprint
@@ -141,15 +143,18 @@ class PartitionedEngine(MemoryEngine):
         self._sender, self._publisher = Sender(plan, input), Publisher(plan)
         self._nodes = [(Node(plan, p).runs, Store(store_layout(plan))) for p in range(plan.partitions)]
         self._result = Store(result_layout(plan))
+        self.pilot = self._pilot(plan)
         for batch in range(self._batches.batches):
             self._run(batch)
 
     def _run(self, batch: int) -> Changes | None:
         sent: list[list[bytes]] = [[] for _ in self._nodes]
+        course = self.pilot.course if self.pilot else None
         for split in range(self.SPLITS):
-            for target, message in self._sender.messages(batch, split, self.SPLITS):
+            for target, message in self._sender.messages(batch, split, self.SPLITS, course):
                 sent[target].append(message)
-        stages, outputs = len(self._compiled.plan.stages), [message for messages in sent for message in messages]
+        stages = course.stages if course else len(self._compiled.plan.stages)
+        outputs = [message for messages in sent for message in messages]
         for stage in range(stages):
             outputs = [runs[stage](store, messages) for (runs, store), messages in zip(self._nodes, sent, strict=True)]
             sent = [[] for _ in self._nodes]
@@ -157,7 +162,14 @@ class PartitionedEngine(MemoryEngine):
                 for target, message in unpack_parcels(output):
                     sent[target].append(message)
         first = b"first" if batch == 0 else b""
-        return unpack_changes(self._publisher.run(self._result, [first, *outputs]))[0]
+        changes, self.stats = unpack_changes(self._publisher.run(self._result, [first, *outputs]))
+        if self.pilot:
+            self.pilot = self.pilot.after(self.stats["joiners"])
+        return changes
+
+    def _pilot(self, plan: Plan) -> Pilot | None:
+        """Who steers the grid, if there is one."""
+        return pilot_of(plan)
 
     def _step(self) -> Changes | None:
         return self._run(self._batches.batches - 1)
@@ -179,6 +191,8 @@ class SparkEngine(MemoryEngine):
         plan, self._at = self._compiled.plan, self._place()
         self._input, self._publisher = input, Publisher(plan)
         self._result = self._at.partition("result", result_layout(plan), self._publisher.run)
+        self._committed = Committed(self._at.durable)
+        self._pilot = pilot_of(plan, self._committed.facts)
 
     def _step(self) -> Changes | None:
         from squallpy.runtime.spark.executor import Apply, Feed
@@ -187,10 +201,16 @@ class SparkEngine(MemoryEngine):
         plan, printed = self._compiled.plan, list[bytes]()
         feed, apply = Feed(plan, self._input, self.SPLITS), Apply(plan, self._at)
         checkpoint = str(self._folder / "state" / "spark")
-        job = StreamJob(self._batches.batches, self.SPLITS, plan.partitions, feed, apply, checkpoint, len(plan.stages))
+        job = StreamJob(
+            self._batches.batches, self.SPLITS, plan.partitions, feed, apply, checkpoint, len(plan.stages),
+            course=(lambda: told(self._pilot)) if self._pilot else None,
+        )  # fmt: skip
 
         def publish(batch: int, outputs: Iterable[bytes], _: Any) -> bool:
             printed.append(self._result.apply(batch, [b"first" if batch == 0 else b"", *outputs]))
+            if self._pilot:
+                self._pilot = self._pilot.after(unpack_changes(printed[-1])[1]["joiners"])
+            self._committed.commit(batch + 1, self._pilot and self._pilot.to_json())
             return True
 
         assert run(self._cluster.session, job, publish) == self._batches.batches - 1

@@ -1,7 +1,7 @@
 """Pools against a dictionary of Python numbers."""
 
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 from hypothesis import given, settings
@@ -204,3 +204,16 @@ def oracle_views_survive_growth():
     pool.upsert(np.arange(100_000).reshape(-1, 1), np.ones((100_000, 1), np.int64))
     assert keys.tolist() == [[5]] and words.tolist() in ([[1]], [[2]])
     assert pool.words[0, 0] == 2
+
+
+@given(st.lists(st.integers(0, 2**32), max_size=20), st.integers(0, 3000), st.randoms())
+def property_a_share_of_the_hashes(cuts, rows, random):
+    """Each record is in one share, by its hash; also when others have gone."""
+    pool = Pool(2, Payload((Ring.COUNT,)))
+    keys = np.array([[random.getrandbits(30), i] for i in range(rows)], np.int64).reshape(rows, 2)
+    pool.upsert(keys, np.ones((rows, 1), np.int64))
+    pool.upsert(keys[: rows // 3], -np.ones((rows // 3, 1), np.int64))
+    hashes = pool.hashes(np.ascontiguousarray(pool.keys))
+    edges = sorted({0, *cuts, 2**32})
+    for low, high in pairwise(edges):
+        assert sorted(pool.between(low, high)) == np.flatnonzero((low <= hashes) & (hashes < high)).tolist()

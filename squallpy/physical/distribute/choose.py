@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from squallpy.maintain.program import Program, View
 from squallpy.physical.distribute.blocks import Block
 from squallpy.physical.distribute.fixed import groups_are_whole, has_one_row
-from squallpy.physical.distribute.locations import EVERYWHERE, RANDOM, SOURCE, Dist
-from squallpy.physical.distribute.program import Misplaced, Place, distributed
+from squallpy.physical.distribute.grid import grid_of, records, share
+from squallpy.physical.distribute.locations import COLUMNS, EVERYWHERE, RANDOM, ROWS, SOURCE, Dist, Misplaced
+from squallpy.physical.distribute.program import Place, distributed
 from squallpy.physical.distribute.single import Compute, Derivation, Transfer
+from squallpy.physical.joins.grid import Grid
 
 BATCH = 100_000  # tuples of the batch whose cost is estimated
 ROUND = 30_000.0  # what an exchange costs however little is sent, in rows sent
@@ -82,6 +84,8 @@ def _options(view: View, program: Program, joined: Collection[tuple[str, str]]) 
         if not met and len(whole) > 1:
             yield tuple(whole)
         yield from ((i,) for i in met or whole)
+        if not met and not nests:
+            yield from (ROWS, COLUMNS)
     yield EVERYWHERE
     if nests:
         yield ()
@@ -101,6 +105,14 @@ def _starts(
     yield {name: max(choices, key=lambda place: _values(views[name], place, keys)) for name, choices in options.items()}
     for fields in met:
         yield {name: _by(views[name], fields, choices) for name, choices in options.items()}
+    first = program.relations[0].name
+    yield {name: _on_grid(views[name], first, choices) for name, choices in options.items()}
+
+
+def _on_grid(view: View, first: str, choices: tuple[Place, ...]) -> Place:
+    """The view by rows of the grid if it is of the first relation, else by columns; everywhere if it cannot be."""
+    side = ROWS if any(atom.relation.name == first for atom in view.atoms) else COLUMNS
+    return side if side in choices else EVERYWHERE
 
 
 def _key_values(program: Program, sizes: Mapping[str, int]) -> dict[tuple[str, str], int]:
@@ -161,17 +173,18 @@ class _Scales:
             blocks = distributed(self.program, places)
         except Misplaced:
             return float("inf")
-        return self.of(blocks) + self._copies(places)
+        grid = grid_of(self.program, places, self.sizes, self.partitions)
+        return self.of(blocks, grid) + self._copies(places, grid)
 
-    def _copies(self, places: Mapping[str, Place]) -> float:
-        """What it costs to have large views at every node: no more than its largest relation has a view records."""
-        held = 0
+    def _copies(self, places: Mapping[str, Place], grid: Grid | None) -> float:
+        """What it costs to have large views at several nodes."""
+        held = 0.0
         for view in self.program.views:
-            if places.get(view.name) is EVERYWHERE:
-                held += max((self.sizes.get(atom.relation.name, 0) for atom in view.atoms), default=0)
+            if (place := places.get(view.name)) in (EVERYWHERE, ROWS, COLUMNS):
+                held += records(view, self.sizes) * share(place, grid)
         return COPY * held
 
-    def of(self, blocks: tuple[Block, ...]) -> float:
+    def of(self, blocks: tuple[Block, ...], grid: Grid | None = None) -> float:
         rows, cost = dict(self._deltas()), 0.0
         touched: dict[str, float] = {}  # rows added to a view
         views = {view.name for view in self.program.views}
@@ -179,9 +192,10 @@ class _Scales:
             cost += ROUND if block.moves else 0.0
             for step in block.steps:
                 match step:
-                    case Transfer(name, source, by):
+                    case Transfer(name, source, by, side):
                         rows[name] = rows.get(source, float("inf"))  # a whole view
-                        cost += rows[name] / (1 if by in (EVERYWHERE, ()) else self.partitions)
+                        part = share(side, grid) if side else 1 if by in (EVERYWHERE, ()) else 1 / self.partitions
+                        cost += rows[name] * part
                     case Compute(statement, at):
                         given = rows.get(statement.refs[0].name, float("inf"))
                         if statement.target in views:

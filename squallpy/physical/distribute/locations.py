@@ -3,7 +3,9 @@
     M₁(a, b) at [a] ⋈ Move_[a](M₂(a, b) at [b])        meets at [a]
 
 The paper's transformers are one here: moving what is spread is its Repart, from the driver its Scatter, to the driver
-its Gather. EVERYWHERE is its partitioning function that maps a tuple to every node.
+its Gather. EVERYWHERE is its partitioning function that maps a tuple to every node. A grid is that of the join-matrix
+model (`adaptive-online-joins` §3.1): what is by rows meets what is by columns, each pair at one node, whatever the
+predicate.
 """
 
 from collections.abc import Iterator
@@ -21,9 +23,16 @@ class Mark(Enum):
     SOURCE = "readers"  # where a batch is read: each tuple somewhere, and no view
     RANDOM = "anywhere"  # each tuple at some worker, or a part of its payload at several
     EVERYWHERE = "everywhere"  # a copy at each worker
+    ROWS = "by rows of the grid"  # a copy at each worker of one row
+    COLUMNS = "by columns of the grid"
 
 
 LOCAL, SOURCE, RANDOM, EVERYWHERE = Mark.LOCAL, Mark.SOURCE, Mark.RANDOM, Mark.EVERYWHERE
+ROWS, COLUMNS = Mark.ROWS, Mark.COLUMNS
+
+
+class Misplaced(Exception):
+    """With its views at these places a program would be wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +42,26 @@ class Dist:
     by: tuple[Column, ...]
 
 
-Location = Dist | Mark
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Each tuple at all workers of one row of the grid, or of one column, by the hash of some variables."""
+
+    side: Mark
+    by: tuple[Column, ...]
+
+    @property
+    def across(self) -> Mark:
+        """The side that it meets."""
+        return COLUMNS if self.side is ROWS else ROWS
+
+
+Location = Dist | Line | Mark
 
 
 def meeting(a: Location, b: Location) -> Location | None:
     """Where a join of what is at `a` and `b` can be evaluated as it is; None if nowhere."""
+    if isinstance(a, Line) and isinstance(b, Line) and a.side is b.across:
+        return RANDOM
     if a is EVERYWHERE:
         return b if b not in (LOCAL, SOURCE) else None
     if b is EVERYWHERE:
@@ -93,6 +117,10 @@ class Sum:
                 return RANDOM
         return self.child.at
 
+    def __post_init__(self) -> None:
+        if not can_add_up(self.keys, self.child):
+            raise Misplaced("what is at several nodes in parts would count several times")
+
     @property
     def variables(self) -> frozenset[Column]:
         return frozenset(self.keys)
@@ -108,7 +136,9 @@ class Move:
 
     def __post_init__(self) -> None:
         assert self.to not in (RANDOM, SOURCE), "nothing is moved to just anywhere"
-        assert not isinstance(self.to, Dist) or set(self.to.by) <= self.child.variables, f"{self.to} of what has none"
+        assert isinstance(self.to, Mark) or set(self.to.by) <= self.child.variables, f"{self.to} of what has none"
+        if isinstance(self.child.at, Line) or (self.child.at is EVERYWHERE and isinstance(self.to, Line)):
+            raise Misplaced("what several nodes have would arrive several times")
 
     @property
     def at(self) -> Location:
@@ -131,6 +161,11 @@ class Move:
 
 
 Expression = Read | Join | Sum | Move
+
+
+def can_add_up(keys: tuple[Column, ...], child: "Expression") -> bool:
+    """Is a sum over keys of what is where the child is right? Each node of a row has to have all of a group."""
+    return not isinstance(child.at, Line) or set(child.at.by) <= set(keys)
 
 
 def reads(expression: Expression) -> Iterator[Read]:
@@ -160,7 +195,12 @@ def text(expression: Expression) -> str:
 
 def place(location: Location) -> str:
     """[a, b], or the mark's name in brackets."""
-    return f"[{_list(location.by)}]" if isinstance(location, Dist) else f"[{location.value}]"
+    match location:
+        case Dist(by):
+            return f"[{_list(by)}]"
+        case Line(side, by):
+            return f"[{_list(by)} {side.value}]"
+    return f"[{location.value}]"
 
 
 def _list(variables: tuple[Column, ...]) -> str:

@@ -8,14 +8,18 @@ from squallpy.logical.expressions import Column
 from squallpy.maintain.program import RESULT, Nest, Program, Statement
 from squallpy.physical.distribute.blocks import Block, fused, unfused
 from squallpy.physical.distribute.locations import (
+    COLUMNS,
     EVERYWHERE,
     LOCAL,
     RANDOM,
+    ROWS,
     SOURCE,
     Dist,
     Expression,
+    Line,
     Location,
     Mark,
+    Misplaced,
     Read,
 )
 from squallpy.physical.distribute.single import Compute, Derivation, Form, Step, live
@@ -24,10 +28,6 @@ from squallpy.physical.distribute.wellformed import wellformed
 
 Place = tuple[int, ...] | Mark  # of a view: spread by those of its keys (by none: at one node), or a mark
 Places = Mapping[str, Place]
-
-
-class Misplaced(Exception):
-    """With its views at these places a program would be wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +120,8 @@ def _evaluated(reads: tuple[Read, ...], keys: tuple[Column, ...], target: Locati
 
 
 def _at(variables: tuple[Column, ...], place: Place) -> Location:
+    if place in (ROWS, COLUMNS):
+        return Line(place, variables)
     return place if isinstance(place, Mark) else Dist(tuple(variables[i] for i in place))
 
 

@@ -18,16 +18,18 @@ from dataclasses import dataclass, replace
 from squallpy.logical.expressions import Column, Expr, columns
 from squallpy.maintain.program import Ref, Statement
 from squallpy.maintain.relational.calculus import Assign, Factor, renamed, variables
-from squallpy.physical.distribute.locations import Dist, Expression, Join, Location, Mark, Move, Read, Sum, reads
+from squallpy.physical.distribute.locations import Dist, Expression, Join, Line, Location, Mark, Move, Read, Sum, reads
 
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """`name` is what `source` holds of this batch, moved; `by` are key positions, or everywhere or to the driver."""
+    """`name` is what `source` holds of this batch, moved; `by` are key positions, or everywhere or to the driver. With
+    `side`, to all nodes of a row or a column of the grid."""
 
     name: str
     source: str
     by: tuple[int, ...] | Mark
+    side: Mark | None = None
 
     @property
     def moves(self) -> bool:
@@ -140,18 +142,19 @@ class Form:
                 pass
             case _:
                 ref = self._computed(child, outer, to)
-        by = tuple(ref.variables.index(v) for v in to.by) if isinstance(to, Dist) else to
-        name = self._named((ref.name, by), ref.name, ".")
+        by = to if isinstance(to, Mark) else tuple(ref.variables.index(v) for v in to.by)
+        side = to.side if isinstance(to, Line) else None
+        name = self._named((ref.name, by, side), ref.name, ".")
         if name is not None:
-            self.append(Transfer(name, ref.name, by))
-        return replace(ref, name=self._made[ref.name, by])
+            self.append(Transfer(name, ref.name, by, side))
+        return replace(ref, name=self._made[ref.name, by, side])
 
     def _computed(self, child: Expression, outer: "_Outer", to: Location) -> Ref:
         """The child as a sum of its own, by what is still asked for, or it is to be spread by."""
         refs = tuple(self._refs(child, outer))
         filters = outer.taken({v for ref in refs for v in ref.bound})
         bound = {*(v for ref in refs for v in ref.bound), *(f.variable for f in filters if isinstance(f, Assign))}
-        asked = outer.asked(tuple(reads(child))) | set(to.by if isinstance(to, Dist) else ())
+        asked = outer.asked(tuple(reads(child))) | set(() if isinstance(to, Mark) else to.by)
         keys = tuple(sorted(bound & asked, key=lambda v: v.id))
         lanes = tuple(None if lane is None else () for lane in outer.statement.lanes)
         statement = Statement("", keys, refs, filters, lanes)

@@ -10,18 +10,21 @@ from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 from itertools import count
 
+from squallpy.logical.expressions import Column
 from squallpy.physical.distribute.locations import (
     EVERYWHERE,
     LOCAL,
     RANDOM,
     SOURCE,
-    Dist,
     Expression,
     Join,
+    Line,
     Location,
+    Mark,
     Move,
     Read,
     Sum,
+    can_add_up,
     meeting,
     reads,
 )
@@ -59,7 +62,7 @@ def _will_do(at: Location, wanted: Location) -> bool:
 
 
 def cost(expression: Expression) -> Cost:
-    """Whole views moved, rounds, views and deltas sent everywhere, moves, moves to the driver: first things first.
+    """Whole views moved, rounds, copies made of views and deltas, moves, moves to the driver: first things first.
 
     The paper counts rounds, then prefers to move what comes from a batch; but a view that is moved with every batch
     makes the batch cost what the view holds.
@@ -68,7 +71,7 @@ def cost(expression: Expression) -> Cost:
     return (
         sum(not _is_delta(move.child) for move in moves),
         _rounds(expression),
-        sum(move.to is EVERYWHERE for move in moves),
+        sum(move.to is EVERYWHERE or isinstance(move.to, Line) for move in moves),
         len(moves),
         sum(move.to is LOCAL for move in moves),
     )
@@ -101,21 +104,21 @@ def pull_move_above_join(expression: Expression) -> Iterator[Expression]:
     """Move(a) ⋈ Move(b) → Move(a ⋈ b), where those meet"""
     match expression:
         case Join(Move(to, left), Move(other, right)) if to == other:
-            yield from (_moved(to, join) for join in _joined(left, right))
+            yield from (_moved(to, join) for join in _joined(left, right) if _can(to, join))
 
 
 def push_move_below_sum(expression: Expression) -> Iterator[Expression]:
     """Move(Sum(a)) → Sum(Move(a))"""
     match expression:
         case Move(to, Sum(keys, child)) if _can(to, child):  # a key may be computed above
-            yield Sum(keys, _moved(to, child))
+            yield from _summed(keys, _moved(to, child))
 
 
 def pull_move_above_sum(expression: Expression) -> Iterator[Expression]:
     """Sum(Move(a)) → Move(Sum(a)): less is moved"""
     match expression:
         case Sum(keys, Move(to, child)) if _can(to, expression):
-            yield _moved(to, Sum(keys, child))
+            yield from (_moved(to, found) for found in _summed(keys, child) if _can(to, found))
 
 
 def move_other_side(expression: Expression) -> Iterator[Expression]:
@@ -148,9 +151,10 @@ def _rewritten(expression: Expression) -> Iterator[Expression]:
             for found in _rewritten(right):
                 yield from _joined(left, found)
         case Sum(keys, child):
-            yield from (Sum(keys, found) for found in _rewritten(child))
+            for found in _rewritten(child):
+                yield from _summed(keys, found)
         case Move(to, child):
-            yield from (_moved(to, found) for found in _rewritten(child))
+            yield from (_moved(to, found) for found in _rewritten(child) if _can(to, found))
 
 
 def _joined(left: Expression, right: Expression, at: Location | None = None) -> Iterator[Expression]:
@@ -167,8 +171,18 @@ def _moved(to: Location, child: Expression) -> Expression:
     return _moved(to, child.child) if isinstance(child, Move) else Move(to, child)
 
 
+def _summed(keys: tuple[Column, ...], child: Expression) -> Iterator[Expression]:
+    """The sum, if no part of it would count twice."""
+    if can_add_up(keys, child):
+        yield Sum(keys, child)
+
+
 def _can(to: Location, child: Expression) -> bool:
-    return not isinstance(to, Dist) or set(to.by) <= child.variables
+    """Can it be moved there? Not without what it is spread by; what several nodes have only if it was moved to them."""
+    source = child.child.at if isinstance(child, Move) else child.at
+    if source != to and (isinstance(source, Line) or (source is EVERYWHERE and isinstance(to, Line))):
+        return False
+    return isinstance(to, Mark) or set(to.by) <= child.variables
 
 
 def _moves(expression: Expression) -> Iterator[Move]:

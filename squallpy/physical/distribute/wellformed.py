@@ -19,7 +19,9 @@ from squallpy.physical.distribute.locations import (
     Dist,
     Expression,
     Join,
+    Line,
     Location,
+    Misplaced,
     Move,
     Read,
     Sum,
@@ -37,6 +39,8 @@ def wellformed(reads: Sequence[Read], keys: tuple[Column, ...], target: Location
         return whole
     if target is not None and target is not RANDOM:
         return _at(target, whole)
+    if isinstance(whole.at, Line):
+        raise Misplaced("each node of a row would add up the same")
     return Move(Dist(keys), whole) if whole.at in (EVERYWHERE, SOURCE) else whole  # NB: once, not once for each node
 
 
@@ -49,6 +53,9 @@ def _joined(target: Location | None, left: Expression, right: Expression) -> Exp
             case Dist(by) if set(by) <= one.variables:
                 moved = Move(other.at, one)
                 return Join(moved, other) if one is left else Join(other, moved)
+            case Line() as grid if not isinstance(one.at, Line):
+                moved = Move(Line(grid.across, _all(one)), one)
+                return Join(moved, other) if one is left else Join(other, moved)
     if LOCAL in (left.at, right.at):
         return Join(_at(LOCAL, left), _at(LOCAL, right))
     if right.at is SOURCE:  # as the left one is, or has nothing in common with it
@@ -60,6 +67,11 @@ def _joined(target: Location | None, left: Expression, right: Expression) -> Exp
         anyhow = Dist(_sorted(left.variables))
         return Join(Move(target if target and (spread or target is EVERYWHERE) else anyhow, left), right)
     return Join(Move(EVERYWHERE, left), right)
+
+
+def _all(expression: Expression) -> tuple[Column, ...]:
+    """Its variables; of what is read as the view has them, so that to meet and to be stored it is sent alike."""
+    return expression.ref.variables if isinstance(expression, Read) else _sorted(expression.variables)
 
 
 def _sorted(variables: Iterable[Column]) -> tuple[Column, ...]:

@@ -4,6 +4,7 @@
     pool.upsert([[7, 1], [7, 2], [7, 1]], [[1], [1], [-1]])     →   {(7, 2): 1}
     pool.probe([[7, 2], [7, 1]])                                →   slots [0, -1]
     pool.get([[7, 2], [7, 1]])                                  →   [[1], [0]]
+    pool.between(0, 2**32)                                      →   slots [0]
     pool.slice(0, [[7]])                                        →   rows [0], slots [0]
     pool.keys[slots], pool.words[slots]                         →   their contents
     pool.sorted[0]                                              →   a sorted index, kept alike: see `sorted.py`
@@ -20,7 +21,14 @@ from squallpy.base.rings import Payload
 from squallpy.runtime.kernels import layout
 from squallpy.runtime.kernels.area import CONSTANTS, Area
 from squallpy.runtime.kernels.index import MOST, OF, carry_over, wider
-from squallpy.runtime.kernels.records import clear_records, get_records, probe_records, upsert_records
+from squallpy.runtime.kernels.records import (
+    clear_records,
+    get_records,
+    hashes_of,
+    probe_records,
+    records_between,
+    upsert_records,
+)
 from squallpy.runtime.kernels.slices import slice_records
 from squallpy.runtime.kernels.sorted import Sorted
 from squallpy.runtime.kernels.storage import HEAP, Storage, Words
@@ -106,6 +114,16 @@ class Pool:
         """All pairs (row of `bound`, slot) that agree on the columns of slice `index`; rows ascend, then slots."""
         assert bound.shape[1] == len(self.slices[index])
         return slice_records(self._area.current(), index, bound)
+
+    def between(self, low: int, high: int) -> Words:
+        """The slots of the records whose hash is `low` or more and below `high`, of 2³²: a share of the pool that does
+        not change as others come and go, found without a look at them."""
+        return records_between(self._area.current(), low, high)
+
+    def hashes(self, keys: Words) -> Words:
+        """The hash of each key, of 32 bits."""
+        assert keys.shape[1] == self.key_width
+        return hashes_of(keys)
 
     def scan(self) -> Words:
         """All slots."""

@@ -14,6 +14,7 @@ from squallpy.runtime.kernels.hashing import hash_row
 from squallpy.runtime.kernels.index import (
     HIGH,
     LOW,
+    after,
     ask,
     full,
     home,
@@ -169,6 +170,39 @@ def get_records(frame: Vector, rows: Vector) -> Words:
     for i in range(len(slots)):
         if slots[i] >= 0:
             copy(address(out) + 8 * i * width, words + 8 * slots[i] * width, width)
+    return out
+
+
+@kernel(f"{VECTOR}({VECTOR}, int64, int64)")
+def records_between(frame: Vector, low: int, high: int) -> Words:
+    """The records whose 32-bit hash is `low` or more and below `high`: one run of the index, for that is in order."""
+    head, places = frame[HEAD], frame[at.PLACES]
+    table, size = frame[places], frame[places + 1]
+    out, n = np.empty(load(head, at.COUNT), np.int64), 0
+    start = position = home(low << 32, size)
+    for _ in range(size):
+        entry, round_the_end = load(table, position), position < start
+        if entry == 0:
+            if round_the_end or position >= home((high - 1) << 32, size):
+                break
+        else:
+            hashed, behind = (entry >> 32) & LOW, home(entry, size) <= position
+            if behind and (round_the_end or hashed >= high):
+                break
+            if low <= hashed < high:
+                out[n] = (entry & LOW) - 1
+                n += 1
+        position = after(position, size)
+    return out[:n].copy()
+
+
+@kernel(f"{VECTOR}({GIVEN_MATRIX})")
+def hashes_of(rows: Vector) -> Words:
+    """The 32-bit hashes by which records with these keys are in order."""
+    width = rows.shape[1]
+    base, out = address(rows), np.empty(rows.shape[0], np.int64)
+    for row in range(len(out)):
+        out[row] = (hash_row(base + row * 8 * width, width) >> 32) & LOW
     return out
 
 

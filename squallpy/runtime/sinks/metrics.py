@@ -7,6 +7,10 @@
 Bytes of state are those in use, in memory or mapped files, added up over partitions; room to grow is not counted. What
 partitions received is what all stages were sent. "rebuilt", if any partition had lost its state, says of each which,
 and from what it was made anew: a snapshot and so many steps.
+
+Where a join is on a grid, "mapping" is its (n, m), "ilf" how many tuples a joiner has, "ilf_ratio" that by the least
+that any mapping would make it, "busiest" what the joiner with most has by the mean, "epoch" how many migrations are
+done, "migrated" how much of one that runs is (null: none does), "copied" the tuples that it copied.
 """
 
 import json
@@ -19,6 +23,7 @@ from squallpy.base.errors import SquallError
 from squallpy.logical.nodes import Query
 
 _STAGE = "_seconds"
+_OF_A_GRID = ("ilf_ratio", "busiest", "epoch", "migrated", "copied")
 _NAMED = ("tuples", "rows", "seconds", "state_bytes", "skipped", "unmatched", "late", "received_bytes")
 
 
@@ -56,6 +61,7 @@ def metrics_line(number: int, stats: dict[str, Any]) -> dict[str, Any]:
     named = {name: known.get(name) for name in _NAMED}
     stages = {name.removesuffix(_STAGE): value for name, value in stats.items() if name.endswith(_STAGE)}
     shape = {"mapping": stats.get("mapping"), "ilf": stats.get("ilf")}
+    shape |= {name: stats[name] for name in _OF_A_GRID if name in stats}
     rebuilt = {"rebuilt": stats["rebuilt"]} if stats.get("rebuilt") else {}  # partitions that had lost their state
     return {"batch": number} | named | {"stages": stages, "views": views} | shape | rebuilt
 

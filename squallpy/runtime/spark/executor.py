@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from squallpy.base.trace import SILENT, Trace
 from squallpy.physical.plan import Plan
+from squallpy.runtime.course import course_of, pilot_of, told
 from squallpy.runtime.pipeline import Input, Node, Publisher, Sender, Stats, unpack_changes, unpack_parcels
 from squallpy.runtime.result import Changes, result_layout
 from squallpy.runtime.spark.cluster import start
@@ -23,7 +24,7 @@ from squallpy.runtime.spark.placement import forget
 from squallpy.runtime.spark.stream import BatchTimes, StreamJob, run
 from squallpy.runtime.spark.tasks import Told
 from squallpy.runtime.spark.timeline import timeline
-from squallpy.runtime.state.partition import StatePartition
+from squallpy.runtime.state.partition import StatePartition, Steps
 from squallpy.runtime.state.place import Committed, Place
 from squallpy.runtime.triggers import store_layout
 
@@ -37,10 +38,10 @@ class Feed:
         self._plan, self._input, self._splits, self._trace = plan, input, splits, trace
         self._sender: Sender | None = None
 
-    def __call__(self, batch: int, split: int) -> Iterable[tuple[int, bytes]]:
+    def __call__(self, batch: int, split: int, course: str = "") -> Iterable[tuple[int, bytes]]:
         if self._sender is None:
             self._sender = Sender(self._plan, self._input, self._trace)
-        return self._sender.messages(batch, split, self._splits)
+        return self._sender.messages(batch, split, self._splits, course_of(course))
 
 
 class Apply:
@@ -51,16 +52,18 @@ class Apply:
         self._partitions: dict[int, StatePartition] = {}
 
     def __call__(
-        self, batch: int, partition: int, stage: int, messages: list[bytes]
+        self, batch: int, partition: int, stage: int, messages: list[bytes], course: str = ""
     ) -> tuple[list[tuple[int, bytes]], Told]:
         if partition not in self._partitions:
             runs, layout = Node(self._plan, partition, self._trace).runs, store_layout(self._plan)
             made = self._place.partition(f"partition-{partition}", layout, *runs, trace=self._trace)
             self._partitions[partition] = made
-        state = self._partitions[partition]
-        output = state.apply(batch, messages, stage)
+        state, goes = self._partitions[partition], course_of(course)
+        steps = Steps(goes.step, goes.stages) if goes else None
+        output = state.apply(batch, messages, stage, steps)
         told = ({"partition": partition, **asdict(state.rebuilt)},) if state.rebuilt else ()
-        return [(partition, output)] if stage == len(self._plan.stages) - 1 else unpack_parcels(output), told
+        is_last = stage == (goes.stages if goes else len(self._plan.stages)) - 1
+        return [(partition, output)] if is_last else unpack_parcels(output), told
 
 
 class SparkExecutor:
@@ -86,16 +89,21 @@ class SparkExecutor:
     def run(self, on_batch: OnBatch, stop: threading.Event | None = None) -> None:
         """Apply all batches that the checkpoint does not call done, or until `on_batch` says stop."""
         committed = Committed(self._place.durable)
+        pilot = pilot_of(self._plan, committed.facts)
 
         def publish(batch: int, outputs: list[bytes], times: BatchTimes) -> bool:
             start = perf_counter()
             with self._trace("publish"):
                 printed = self._result.apply(batch, [b"first" if batch == 0 else b"", *outputs])
                 changes, stats = unpack_changes(printed)
+            nonlocal pilot
+            if pilot:
+                seen = stats.pop("joiners")
+                stats, pilot = stats | pilot.figures(seen), pilot.after(seen)
             rebuilt = {"rebuilt": list(times.told)} if times.told else {}
             profile = {"profile": timeline(times) | self._trace.taken()} if self._trace.on else {}
             go_on = on_batch(batch, changes, stats | _stages(times, perf_counter() - start) | rebuilt | profile)
-            committed.commit(batch + 1)
+            committed.commit(batch + 1, pilot and pilot.to_json())
             return go_on
 
         # NB: what Spark writes down of a clock's ticks is of no use to the next run
@@ -103,7 +111,7 @@ class SparkExecutor:
             job = StreamJob(
                 self._input.replay.batches, self._splits, self._plan.partitions,
                 Feed(self._plan, self._input, self._splits, self._trace), Apply(self._plan, self._place, self._trace),
-                ticks, len(self._plan.stages), committed.batches, self._trace,
+                ticks, len(self._plan.stages), committed.batches, (lambda: told(pilot)) if pilot else None, self._trace,
             )  # fmt: skip
             run(cluster.session, job, publish, stop)
             forget(cluster.session, self._place)

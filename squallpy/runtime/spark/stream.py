@@ -14,6 +14,7 @@ import threading
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from time import perf_counter, time
 from typing import Any
 from urllib.parse import urlsplit
@@ -31,6 +32,7 @@ from squallpy.base.trace import SILENT, Trace
 from squallpy.runtime.spark.placement import TICK, Placement
 from squallpy.runtime.spark.tasks import (
     BATCH,
+    COURSE,
     OUTPUT,
     ROW,
     Apply,
@@ -67,6 +69,8 @@ class StreamJob:
     stages: int = 1
     first: int = 0
     """The batch of the first tick, where nothing in the checkpoint says more."""
+    course: Callable[[], tuple[int, str]] | None = None
+    """How many of the stages the next batch has, and what its tasks are to know of it; else all, and nothing."""
     trace: Trace = SILENT  # the one that feed and apply write, if they do
 
     def __post_init__(self) -> None:
@@ -144,7 +148,7 @@ class _Loop:
         packed = session.sparkContext.broadcast(cloudpickle.dumps((job.feed, job.apply, job.trace)))  # type: ignore[no-untyped-call]
         self.shipment = Shipment(uuid.uuid4().hex, packed)
         self.placement = Placement(session, job.splits, job.partitions)
-        self.stages, self.target = self._stages(), col("target")
+        self.stages, self.target = lru_cache(self._stages), col("target")
         self.ended = threading.Event()
         self.error: BaseException | None = None
         self.last = -1
@@ -191,8 +195,10 @@ class _Loop:
     def _run(self, clock: DataFrame, batch: int) -> None:
         start, began = perf_counter(), time()
         self.placement.look()
+        count, course = self.job.course() if self.job.course else (self.job.stages, "")
         self.session.sparkContext.setLocalProperty(BATCH, str(batch))
-        feed, *stages = self.stages
+        self.session.sparkContext.setLocalProperty(COURSE, course or None)  # type: ignore[arg-type]
+        feed, *stages = self.stages(count)
         sent = feed.over(self.placement.reading(clock))
         for stage in stages:
             sent = stage.over(self._exchanged(sent))
@@ -216,9 +222,9 @@ class _Loop:
             self.stop.set()
         self._until, self.last = perf_counter(), batch
 
-    def _stages(self) -> list["Described"]:
-        """The Python stages of a batch."""
-        shipment, partitions, last = self.shipment, self.job.partitions, self.job.stages - 1
+    def _stages(self, count: int) -> list["Described"]:
+        """The Python stages of a batch that has so many behind the one that reads."""
+        shipment, partitions, last = self.shipment, self.job.partitions, count - 1
         stages = [Described(FeedStage(shipment, partitions), TICK.names, ROW)]
         stages += [Described(BetweenStage(shipment, number, partitions), ROW.names, ROW) for number in range(last)]
         if last >= 0:

@@ -24,13 +24,14 @@ from squallpy import __version__
 from squallpy.base.errors import SquallError
 from squallpy.base.trace import Seconds, Trace
 
-Feed = Callable[[int, int], Iterable[tuple[int, bytes]]]
-"""(batch, split) → messages (target partition, payload): reads a split of a batch and routes it."""
+Feed = Callable[..., Iterable[tuple[int, bytes]]]
+"""(batch, split[, course]) → messages (target partition, payload): reads a split of a batch and routes it. `course` is
+what the driver has said of the batch, if it has."""
 Told = tuple[Mapping[str, Any], ...]
 """What is worth to be told of a batch beside its outputs, each by names."""
-Apply = Callable[[int, int, int, list[bytes]], tuple[Sequence[tuple[int, bytes]], Told]]
-"""(batch, partition, stage, its messages) → messages for the next stage; of the last, one, which is the output. And
-what there is to tell."""
+Apply = Callable[..., tuple[Sequence[tuple[int, bytes]], Told]]
+"""(batch, partition, stage, its messages[, course]) → messages for the next stage; of the last, one, which is the
+output. And what there is to tell."""
 
 ROW = StructType().add("target", IntegerType()).add("order", LongType()).add("payload", BinaryType())
 ROW_ARROW = pa.schema([("target", pa.int32()), ("order", pa.int64()), ("payload", pa.binary())])
@@ -51,6 +52,7 @@ OUTPUT_ARROW = pa.schema(
 )
 
 BATCH = "squallpy.batch"  # the property of a job that says which batch it is of
+COURSE = "squallpy.course"  # and how that goes, if batches differ
 _SPLIT_BITS = 40  # order = split, then position: a split may send 2⁴⁰ messages
 _FLUSH = 4 << 20  # bytes of messages that leave together
 
@@ -120,7 +122,7 @@ class FeedStage:
         mail = _Mail(split, self.partitions)
         try:
             feed, _, trace = self.shipment.open()
-            for target, payload in feed(_batch(), split):
+            for target, payload in feed(_batch(), split, *_course()):
                 yield from mail.put(target, payload)
             note = _worked(note, 0, began, trace)
         except SquallError as error:
@@ -145,7 +147,7 @@ class BetweenStage:
         try:
             if note.error is None:
                 _, apply, trace = self.shipment.open()
-                sent, told = apply(_batch(), partition, self.stage, messages)
+                sent, told = apply(_batch(), partition, self.stage, messages, *_course())
                 note = note._replace(told=note.told + told)
                 for target, payload in sent:
                     yield from mail.put(target, payload)
@@ -171,7 +173,7 @@ class LastStage:
             if note.error is not None:
                 raise note.error
             _, apply, trace = self.shipment.open()
-            ((_, output),), told = apply(_batch(), partition, self.stage, messages)
+            ((_, output),), told = apply(_batch(), partition, self.stage, messages, *_course())
             note = _worked(note._replace(told=note.told + told), 1 + self.stage, began, trace, arrived)
         except SquallError as error:
             output, failed = pickle.dumps(error), True
@@ -252,6 +254,12 @@ def _batch() -> int:
     number = _context().getLocalProperty(BATCH)
     assert number is not None, "a job of no batch"
     return int(number)
+
+
+def _course() -> tuple[str, ...]:
+    """What the driver has said of the batch's course."""
+    course = _context().getLocalProperty(COURSE)
+    return () if course is None else (course,)
 
 
 def _context() -> TaskContext:

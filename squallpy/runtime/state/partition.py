@@ -12,7 +12,7 @@ Against a power cut the durable folder is as good as its file system. All files 
 is passed over for the one before, of which the log is kept as well; a log that does not reach far enough is an error.
 
 A batch may have several stages, each with messages and an output of its own; then all of that is by step, of which
-every batch has one for each stage, and a stage of the last batch can still be asked for when later ones are done.
+a batch has one for each of its stages, and a stage of the last batch can still be asked for when later ones are done.
 """
 
 import errno
@@ -51,6 +51,18 @@ class ForeignState(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Steps:
+    """Those of a batch: the number of the first, and how many."""
+
+    first: int
+    count: int
+
+    @property
+    def end(self) -> int:
+        return self.first + self.count
+
+
+@dataclass(frozen=True, slots=True)
 class Rebuilt:
     """A rebuild: seconds it took, the step of its snapshot (−1: none), steps from the log, files that are damaged."""
 
@@ -63,9 +75,10 @@ class Rebuilt:
 class StatePartition:
     """One partition's state; objects in several processes of a host, and on several hosts, may stand for the same one.
 
-    `runs`, one for each stage, apply messages to the store and return the stage's output. `fingerprint` names all that
-    gives the state its meaning. A snapshot is due when the log since the last one has passed `snapshot_every` bytes and
-    the size of the contents. `fault` is called at every point where a kill would be interesting.
+    `runs`, one for each stage that a batch may have, apply messages to the store and return the stage's output.
+    `fingerprint` names all that gives the state its meaning. A snapshot is due when the log since the last one has
+    passed `snapshot_every` bytes and the size of the contents. `fault` is called at every point where a kill would be
+    interesting.
     """
 
     def __init__(
@@ -91,29 +104,30 @@ class StatePartition:
         with self._told():
             local.mkdir(parents=True, exist_ok=True)
 
-    def apply(self, batch: int, messages: Sequence[bytes], stage: int = 0) -> bytes:
-        """Apply a stage of a batch, once; the output that its one application had.
+    def apply(self, batch: int, messages: Sequence[bytes], stage: int = 0, steps: Steps | None = None) -> bytes:
+        """Apply a stage of a batch, once; the output that its one application had. `steps` are the batch's, if not all
+        batches have all stages.
 
         Raises `ForeignState` if the durable folder is of another fingerprint; SQ6005 if files there are damaged and it
         cannot do without, SQ6006 if there is no room to write.
         """
         self.rebuilt = None
         with self._locked(), self._told():
-            return self._apply(batch, messages, stage)
+            return self._apply(batch, messages, stage, steps or Steps(batch * len(self._runs), len(self._runs)))
 
-    def _apply(self, batch: int, messages: Sequence[bytes], stage: int) -> bytes:
-        step, first = batch * len(self._runs) + stage, batch * len(self._runs)
+    def _apply(self, batch: int, messages: Sequence[bytes], stage: int, steps: Steps) -> bytes:
+        step = steps.first + stage
         identity = self._identity()
         head = Head.read(self._local / "HEAD")
         believable = head is not None and not head.dirty and head.boot == boot() and head.identity == identity
-        known = head is not None and (head.step == step - 1 or step <= head.step < first + len(self._runs))
+        known = head is not None and (head.step == step - 1 or step <= head.step < steps.end)
         if head is None or not believable or not known:
             head = self._rebuild(identity)
-        if step <= head.step < first + len(self._runs):
-            return self._output(step).read_bytes()
-        self._check_reach(head, step - 1)
+        if step <= head.step < steps.end:
+            return self._output(stage).read_bytes()
+        self._check_reach(head, step - 1, batch)
         assert head.step == step - 1, f"step {step} asked of a partition at step {head.step} in {self._place}"
-        return self._advance(head, messages)
+        return self._advance(head, messages, stage, is_last=step + 1 == steps.end)
 
     def store(self) -> Store:
         """The store as of the last batch applied on this host; not to be changed."""
@@ -123,7 +137,7 @@ class StatePartition:
                 head = self._rebuild(identity)
             return self._open(head)
 
-    def _advance(self, head: Head, messages: Sequence[bytes]) -> bytes:
+    def _advance(self, head: Head, messages: Sequence[bytes], stage: int, is_last: bool) -> bytes:
         """Apply the next step."""
         step, path = head.step + 1, self._local / "HEAD"
         self._fault("before dirty")
@@ -131,30 +145,30 @@ class StatePartition:
             head = head.but(dirty=True).write(path)
         self._fault("before log")
         with self._trace("log"):
-            logged = head.logged + self._journal.append(head.segment, step, messages)
+            logged = head.logged + self._journal.append(head.segment, step, [bytes([stage]), *messages])
         self._fault("before run")
         store = self._open(head)
-        output = self._runs[step % len(self._runs)](store, list(messages))
+        output = self._runs[stage](store, list(messages))
         self._fault("before output")
         with self._trace("keep output"):
-            self._output(step).write_bytes(output)
+            self._output(stage).write_bytes(output)
         self._fault("before clean")
         with self._trace("mark"):
             head = head.but(step=step, dirty=False, logged=logged).write(path)
         self._fault("after clean")
-        is_last = (step + 1) % len(self._runs) == 0
         if is_last and logged > self._snapshot_every and logged > store.live_nbytes:
             with self._trace("snapshot"):
                 self._snapshot(head, store)
         return output
 
-    def _output(self, step: int) -> Path:
-        """Where the output of a step of the last batch is."""
-        return self._local / f"output.{step % len(self._runs)}"
+    def _output(self, stage: int) -> Path:
+        """Where the output of a stage of the last batch is, or of an earlier one if that had no such stage."""
+        return self._local / f"output.{stage}"
 
     def _snapshot(self, head: Head, store: Store) -> None:
         """Write contents and the last batch's outputs to the durable folder, then drop what they replace."""
-        outputs = [self._output(step).read_bytes() for step in range(len(self._runs))]
+        paths = [self._output(stage) for stage in range(len(self._runs))]
+        outputs = [path.read_bytes() if path.exists() else b"" for path in paths]
 
         def fill(sink: IO[bytes]) -> None:
             self._fault("inside snapshot")
@@ -184,8 +198,8 @@ class StatePartition:
         taken, damaged = self._restore(store)
         head = head.but(step=taken)
         self._fault("inside rebuild")
-        for step, messages in self._journal.read(after=taken):
-            self._output(step).write_bytes(self._runs[step % len(self._runs)](store, messages))
+        for step, ((stage,), *messages) in self._journal.read(after=taken):
+            self._output(stage).write_bytes(self._runs[stage](store, messages))
             head = head.but(step=step, logged=head.logged + sum(map(len, messages)))
         self._fault("after replay")
         if head.step >= 0 or damaged:
@@ -198,21 +212,20 @@ class StatePartition:
         for name in reversed(self._durable.list("snapshot")):
             with self._durable.open(f"snapshot/{name}") as source:
                 if is_whole(source):
-                    for step, output in enumerate(read_outputs(source, len(self._runs))):
-                        self._output(step).write_bytes(output)
+                    for stage, output in enumerate(read_outputs(source, len(self._runs))):
+                        self._output(stage).write_bytes(output)
                     store.restore(source)
                     return int(name), tuple(damaged)
             damaged.append(f"{self._place}/snapshot/{name}")
         return -1, tuple(damaged)
 
-    def _check_reach(self, head: Head, step: int) -> None:
+    def _check_reach(self, head: Head, step: int, batch: int) -> None:
         """SQ6005 if what was rebuilt ends before a step that was applied once; else nobody needs damaged snapshots."""
         damaged = self.rebuilt.damaged if self.rebuilt else ()
         if head.step < step:
-            batch = head.step // len(self._runs) + 1
             files = damaged or tuple(f"{self._place}/{name}" for name in self._journal.damaged)
             what = f"{' and '.join(files)} damaged" if files else f"{self._place}/log has nothing of it"
-            raise SquallError("SQ6005", f"the state of batch {batch} is lost: {what}", hint=_ANEW)
+            raise SquallError("SQ6005", f"the state before batch {batch} is lost: {what}", hint=_ANEW)
         for path in damaged:
             self._durable.delete(path.removeprefix(f"{self._place}/"))
 

@@ -1,5 +1,6 @@
 """Where a query's state is: a durable folder, in the checkpoint, and a local one of mapped files."""
 
+import json
 import os
 import shutil
 import socket
@@ -8,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from squallpy.base.errors import SquallError
 from squallpy.base.trace import SILENT, Trace
@@ -67,20 +69,22 @@ class Place:
 
 
 class Committed:
-    """How many batches of a place are done: they have reached their sink."""
+    """How many batches of a place are done: they have reached their sink. `facts` are what is known of the next."""
 
     def __init__(self, durable: str) -> None:
         self._folder = open_durable(durable, "driver")
-        text = self._folder.read("batch") or b"0"
-        if not text.isdigit():
+        count, _, facts = (self._folder.read("batch") or b"0").partition(b" ")
+        try:
+            self.batches, self.facts = int(count), json.loads(facts or b"null")
+        except ValueError:
             where = within(durable, "batch")
-            raise SquallError("SQ6005", f"the state is lost: {where} damaged", hint="choose a new checkpoint")
-        self.batches = int(text)
+            raise SquallError("SQ6005", f"the state is lost: {where} damaged", hint="choose a new checkpoint") from None
 
-    def commit(self, batches: int) -> None:
+    def commit(self, batches: int, facts: Any = None) -> None:
         """So many are."""
-        self._folder.create("batch", lambda sink: sink.write(str(batches).encode()))
-        self.batches = batches
+        line = f"{batches} {json.dumps(facts)}" if facts else str(batches)
+        self._folder.create("batch", lambda sink: sink.write(line.encode()))
+        self.batches, self.facts = batches, facts
 
 
 @contextmanager

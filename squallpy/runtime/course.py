@@ -1,0 +1,156 @@
+"""The course of a batch: the grid that its tuples are joined on, and what of the next one is made ready beside it.
+
+    epoch 0 on (4, 4)  →  (2, 8) is best: copies 0 … 2²⁸ of the hashes, 2²⁸ … 2²⁹, …  →  epoch 1 on (2, 8)
+
+A migration takes several batches, and none of them waits for it: their tuples are joined as they come, on the grid that
+there is. Beside it each joiner fills a second pool for each view, with what it will have on the other grid: with every
+batch a share of the hashes, from the joiner that has it, and of the shares before what the batch has changed. When all
+are copied, the next batch is on the new grid, and its joiners read the second pools. So each pair meets once, on one
+grid, whatever statements do with what they find. The paper's joiners, which no batches keep in step, need sets of old
+and new tuples for that (`adaptive-online-joins` Alg. 3, `physical/joins/protocol.py`).
+"""
+
+import json
+from collections.abc import Mapping as Map
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from squallpy.physical.joins.controller import Controller, Policy, Sizes
+from squallpy.physical.joins.grid import Grid
+from squallpy.physical.joins.mapping import Mapping, Side, optimal
+from squallpy.physical.plan import Plan
+
+HASHES = 1 << 32  # pools keep their records in the order of hashes of 32 bits
+RATE = 4.0  # tuples that are copied for each that arrives
+LEAST = 4096  # tuples that are copied at a time
+BATCHES = 32  # that a migration takes at most
+EPSILON = 0.5  # so that with what arrives meanwhile a relation has not doubled: ILF ≤ 1.25 ILF* (thesis Theorem 4.4.2)
+
+Seen = Map[str, Map[str, int]]
+"""By joiner: the tuples of each relation that arrived in a batch (`r`, `s`), and those that it has now (`R`, `S`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """How one batch goes."""
+
+    grid: Grid
+    epoch: int = 0
+    fresh: bool = False  # the first batch of its epoch
+    to: Grid | None = None  # the grid that is made ready
+    low: int = 0  # the hashes below were copied by batches before
+    high: int = 0  # those below are when this batch is done
+    step: int = 0  # the number of its first stage, of all that there ever were
+
+    @property
+    def stages(self) -> int:
+        """How many it has: what is copied arrives in one of its own."""
+        return 2 if self.to else 1
+
+    def pool(self, view: str) -> str:
+        """What a view on the grid is kept in."""
+        return self.second(view) if self.epoch % 2 else view
+
+    def other(self, view: str) -> str:
+        """What it will be kept in."""
+        return view if self.epoch % 2 else self.second(view)
+
+    @staticmethod
+    def second(view: str) -> str:
+        """What the second pool of a view is called."""
+        return f"{view}+"
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @staticmethod
+    def of_json(facts: Map[str, Any]) -> "Course":
+        return Course(**{**facts, "grid": _grid(facts["grid"]), "to": facts["to"] and _grid(facts["to"])})
+
+
+@dataclass(frozen=True, slots=True)
+class Pilot:
+    """Decides on the course of each batch from what joiners saw in those before, and from nothing else."""
+
+    course: Course
+    controller: Controller
+
+    def figures(self, seen: Seen) -> dict[str, Any]:
+        """Of the batch that it was for: the mapping, the input-load factor (tuples that a joiner has, by the relations'
+        sizes), that by the best mapping's, and what the joiner with most has by the mean."""
+        grid, sizes = self.course.grid, self._observed(seen).sizes
+        load, best = (m.load(sizes.r, sizes.s) for m in (grid.mapping, optimal(grid.joiners, sizes.r, sizes.s)))
+        held = [joiner["R"] + joiner["S"] for joiner in seen.values()]
+        return {
+            "mapping": [grid.mapping.rows, grid.mapping.columns], "epoch": self.course.epoch, "ilf": load,
+            "ilf_ratio": load / best if best else 1.0,
+            "busiest": max(held) * len(held) / sum(held) if any(held) else 1.0,
+            "migrated": self.course.high / HASHES if self.course.to else None,
+        }  # fmt: skip
+
+    def after(self, seen: Seen) -> "Pilot":
+        """For the next batch."""
+        controller, course = self._observed(seen), self.course
+        step = course.step + course.stages
+        if course.to is None:
+            controller, migration = controller.decide()
+            to = migration.new if migration else None
+            course = Course(course.grid, course.epoch, to=to, step=step)
+        elif course.high == HASHES:
+            controller = controller.finished()
+            return Pilot(Course(course.to, course.epoch + 1, fresh=True, step=step), controller)
+        if course.to:
+            course = replace(course, fresh=False, low=course.high, high=_next(course.high, seen), step=step)
+        return Pilot(course, controller)
+
+    def _observed(self, seen: Seen) -> Controller:
+        """With what has come and gone: of a tuple that changes only how often it is there, half of each."""
+        mapping, now = self.course.grid.mapping, self.controller.sizes
+        copies = {"r": mapping.copies(Side.R), "s": mapping.copies(Side.S)}
+        arrived = {name: sum(joiner[name] for joiner in seen.values()) // many for name, many in copies.items()}
+        held = {name: sum(joiner[name.upper()] for joiner in seen.values()) // many for name, many in copies.items()}
+        more = {"r": held["r"] - now.r, "s": held["s"] - now.s}
+        gone = {name: max(0, arrived[name] - more[name]) // 2 for name in copies}
+        return self.controller.observe(Sizes(*(more[name] + gone[name] for name in copies)), Sizes(*gone.values()))
+
+    def to_json(self) -> dict[str, Any]:
+        return {"course": self.course.to_json(), "controller": asdict(self.controller)}
+
+    @staticmethod
+    def of_json(facts: Map[str, Any]) -> "Pilot":
+        return Pilot(Course.of_json(facts["course"]), _controller(facts["controller"]))
+
+
+def pilot_of(plan: Plan, facts: Map[str, Any] | None = None) -> Pilot | None:
+    """The pilot of a plan's grid, where the last one stopped, or before the first batch; None if the grid stays."""
+    if plan.grid is None or not plan.on_grid:
+        return None
+    return Pilot.of_json(facts) if facts else Pilot(Course(plan.grid), Controller(plan.grid, Policy(EPSILON)))
+
+
+def told(pilot: Pilot | None) -> tuple[int, str]:
+    """What tasks are told of the next batch: how many stages it has, and its course."""
+    assert pilot
+    return pilot.course.stages, json.dumps(pilot.course.to_json())
+
+
+def course_of(text: str) -> Course | None:
+    """A course as it was told a task; None if there is none."""
+    return Course.of_json(json.loads(text)) if text else None
+
+
+def _next(low: int, seen: Seen) -> int:
+    """Up to which hash the next batch copies: RATE times as many tuples as the last has brought."""
+    arrived = max(joiner["r"] + joiner["s"] for joiner in seen.values())
+    held = max(1, *(joiner["R"] + joiner["S"] for joiner in seen.values()))
+    share = max(RATE * arrived / held, LEAST / held, 1 / BATCHES)
+    return min(HASHES, low + max(1, int(share * HASHES)))
+
+
+def _grid(facts: Map[str, Any]) -> Grid:
+    return Grid(Mapping(**facts["mapping"]), facts["first"], tuple(facts["growths"]))
+
+
+def _controller(facts: Map[str, Any]) -> Controller:
+    sizes = {name: Sizes(**facts[name]) for name in ("sizes", "decided", "changed")}
+    return Controller(**{**facts, **sizes, "grid": _grid(facts["grid"]), "policy": Policy(**facts["policy"])})

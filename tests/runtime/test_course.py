@@ -1,0 +1,123 @@
+"""Joiners on a grid that becomes another while tuples flow: the same answers, and the load that is promised."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from squallpy.physical.joins.grid import Grid
+from squallpy.physical.joins.mapping import Mapping
+from squallpy.physical.plan import Plan
+from squallpy.runtime.course import HASHES, Course, pilot_of
+from squallpy.runtime.sources.source import MULT
+from squallpy.testing.engines import PartitionedEngine
+from squallpy.testing.steps import run_steps
+
+STEPS = Path(__file__).parent.parent / "steps"
+SCRIPT = """
+CREATE STREAM r (k BIGINT, v BIGINT) USING csv OPTIONS (path 'r', op 'op');
+CREATE STREAM s (k BIGINT, v BIGINT) USING csv OPTIONS (path 's', op 'op');
+SELECT COUNT(*) AS n FROM r JOIN s ON ABS(r.v - s.v) <= 1000 AND r.k <> s.k;
+"""
+ON_GRID = (
+    "join_band", "join_cross", "join_on_or", "join_or_null", "join_texts", "range_abs", "range_abs_days", "range_band",
+    "range_doubles", "range_mixed_types", "range_residual", "range_wide_decimals", "union_of_or",
+)  # fmt: skip
+
+
+class Wild:
+    """Migrates anywhere at any time, in pieces of any size."""
+
+    def __init__(self, grid: Grid, seed: str) -> None:
+        self._random, self.course, self.epochs = Random(seed), Course(grid), 0
+        self._set_out()
+
+    def after(self, seen) -> "Wild":
+        if self.course.to is None:
+            self._set_out()
+        elif self.course.high == HASHES:
+            self.course, self.epochs = Course(self.course.to, self.course.epoch + 1, fresh=True), self.epochs + 1
+            self._set_out()
+        else:
+            self.course = replace(self.course, fresh=False, low=self.course.high, high=self._next(self.course.high))
+        return self
+
+    def _set_out(self) -> None:
+        grid, bits = self.course.grid, self._random.randrange(self.course.grid.joiners.bit_length())
+        if self._random.random() < 0.8:
+            to = grid.mapped(Mapping(1 << bits, grid.joiners >> bits))
+            self.course = replace(self.course, to=to, low=0, high=self._next(0))
+
+    def _next(self, low: int) -> int:
+        return min(HASHES, low + self._random.choice((1, 12_345, 1 << 30, 1 << 31, HASHES)))
+
+
+class WildEngine(PartitionedEngine):
+    """Four joiners, whose grid is steered by nobody."""
+
+    def start(self, script, checkpoint, tables) -> None:
+        self._seed = script
+        super().start(script, checkpoint, tables)
+
+    def _pilot(self, plan: Plan):
+        assert plan.grid and plan.on_grid, "not on a grid that can change"
+        return Wild(plan.grid, self._seed)
+
+
+@pytest.mark.parametrize("name", ON_GRID)
+def differential_steps_while_the_grid_changes(name, tmp_path):
+    run_steps(STEPS / f"{name}.slt", WildEngine(4), tmp_path)
+
+
+class Fluctuating:
+    """A band join of two streams of which now the one brings most tuples, now the other."""
+
+    def __init__(self, folder: Path, joiners: int) -> None:
+        self.engine, self._random = PartitionedEngine(joiners), np.random.default_rng(5)
+        self.engine.start(SCRIPT, folder, {})
+
+    def push(self, r: int, s: int, sign: int = 1) -> dict:
+        """A batch of so many tuples; the figures after it."""
+        batch = {}
+        for name, rows in (("r", r), ("s", s)):
+            k, v = self._random.integers(0, 2**31, (2, rows))
+            batch[name] = pa.table({"k": k, "v": v, MULT: np.full(rows, sign)})
+        pilot = self.engine.pilot
+        self.engine.push(batch)
+        return pilot.figures(self.engine.stats["joiners"])
+
+
+def property_the_load_stays_within_its_bound(tmp_path):
+    stream = Fluctuating(tmp_path, 16)
+    ratios, epochs = [], set()
+    for r, s in ((4000, 4000), *[(800, 10)] * 15, *[(10, 2000)] * 30, *[(5000, 10)] * 25):
+        figures = stream.push(r, s)
+        ratios.append(figures["ilf_ratio"])
+        epochs.add(figures["epoch"])
+    assert len(epochs) >= 4, "it did not adapt"
+    assert max(ratios) <= 1.25 and np.mean(ratios) <= 1.08
+    assert figures["busiest"] < 1.25
+
+
+def test_a_pilot_goes_on_where_it_was(tmp_path):
+    stream = Fluctuating(tmp_path, 8)
+    for r, s in ((100, 100), *[(10, 400)] * 6):
+        stream.push(r, s)
+        pilot = stream.engine.pilot
+        plan = stream.engine._compiled.plan
+        assert pilot_of(plan, json.loads(json.dumps(pilot.to_json()))) == pilot
+    assert pilot.course.epoch > 0
+
+
+def test_what_a_migration_leaves_is_dropped(tmp_path):
+    stream = Fluctuating(tmp_path, 4)
+    for r, s in ((200, 200), *[(0, 200)] * 8, *[(0, 0)] * 4):
+        stream.push(r, s)
+    course = stream.engine.pilot.course
+    assert course.epoch > 0 and course.to is None
+    for _, store in stream.engine._nodes:
+        assert all(len(store[course.other(name)]) == 0 < len(store[course.pool(name)]) for name in ("M_R", "M_S"))
