@@ -61,9 +61,10 @@ def _held(type: pa.DataType) -> pa.DataType:
 def tick(store: Store, plan: Plan, given: Mapping[str, Delta]) -> None:
     """Move the clocks to the latest times of a batch."""
     for name in map(clock_name, plan.clocks):
-        before = known(store[name])
-        if (told := given.get(name)) and (before is None or before < int(told.keys.max())):
-            keep(store[name], int(told.keys.max()))
+        if told := given.get(name):
+            latest, before = int(told.keys.max()), known(store[name])
+            if before is None or before < latest:
+                keep(store[name], latest)
 
 
 def known(pool: Pool) -> int | None:
