@@ -104,7 +104,7 @@ class Machine:
         return sum(step.work for step in self._steps if isinstance(step, Statement))
 
     def apply(self, store: Store, deltas: Iterable[Delta], course: Course | None = None) -> tuple[Delta, Deltas]:
-        """Apply a batch: the change of the result, and by name what the stage sends or keeps; with `course`, on a grid."""
+        """Apply a batch: the change of the result, and by name what the stage sends or keeps, on a course's grid."""
         given = self._given(deltas)
         self._book(store, given)
         tick(store, self._plan, given)
