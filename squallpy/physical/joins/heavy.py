@@ -4,17 +4,21 @@
 
 A key is a rectangle of the join matrix, and shares no state with others. What it costs is the tuples it brings and the
 pairs they make, |R_k| + |S_k| + |R_k| · |S_k|; it is heavy if that is more than a `share` of what a joiner has on
-average, and light again below a quarter of it. Of n keys hashed to J joiners the busiest then has about √(share · 2 ln
-J) more than the mean at most, whatever the skew; and there are never more than J / share heavy keys.
+average, and light again below a quarter of it. So there are never more than J / share heavy keys, and what is hashed
+is in pieces so small that hashing spreads it: the busiest joiner is above the mean by about √(share · 2 ln J) of it
+at worst, and by less than half of that with Zipf's law.
 
-Frequencies come from sketches of 2 J / share counters, and are exact once a key is heavy. A key that is in no sketch
-has at most a share of |R| and |S| of half the threshold; of the pairs it makes no more is known, so joiners may report
-keys that made many, which are counted in a sketch, too.
+Frequencies come from sketches of 2 J / share counters; from its promotion on, a key's changes are counted. What is in
+no sketch has less than half a threshold of tuples. It may still make more pairs than that, in a relation of many
+millions of tuples: so joiners may report what pairs they made of which keys, and a sketch of those has the same error.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from squallpy.physical.joins.controller import Controller, Policy, Sizes
 from squallpy.physical.joins.grid import Grid, at
@@ -22,7 +26,10 @@ from squallpy.physical.joins.mapping import Numbers, Side, Tickets, optimal, top
 from squallpy.physical.joins.migration import Migration
 from squallpy.physical.joins.sketch import Frequencies, Keys, Sketch, frequencies
 
-SHARE = 1 / 64  # of the mean joiner's work: of 16 joiners the busiest has 1.25 times the mean
+Floats = npt.NDArray[np.float64]
+N = TypeVar("N", Numbers, Floats)
+
+SHARE = 1 / 64  # of the mean joiner's work
 LEAST = 4  # work per joiner, below which a key is not worth a grid
 LIGHTER = 4  # times less work than makes a key heavy makes it light again
 
@@ -40,16 +47,25 @@ class HeavyKey:
         return self.controller.grid
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Heavy:
-    """The keys of an equi-join: frequencies, and what has a grid, by key."""
+    """The keys of an equi-join: frequencies, and what has a grid, by key.
+
+    What comes of heavy keys is added up in `recent`, a row of a key; its controller hears of it when that may be enough
+    for a decision, which `waits` says. So a batch costs little more with a thousand heavy keys than with one.
+    """
 
     joiners: int
     share: float
     policy: Policy
     sides: tuple[Frequencies, Frequencies]
     pairs: Sketch
-    keys: tuple[HeavyKey, ...] = field(default=())
+    keys: tuple[HeavyKey, ...] = ()
+    hashes: Keys = field(default_factory=lambda: np.empty(0, np.uint64))
+    recent: Numbers = field(default_factory=lambda: np.empty(0, np.int64))  # came of R and S, went of R and S
+    waits: Floats = field(
+        default_factory=lambda: np.empty(0, np.float64)
+    )  # |R_k|, |S_k|, slack of both, whether it shrinks
 
     @property
     def grid_joiners(self) -> int:
@@ -58,16 +74,15 @@ class Heavy:
 
     def home(self, keys: Keys) -> Numbers:
         """The joiner of light keys."""
-        return (top_bits(keys, 32) * self.joiners >> 32).astype(np.int64)
+        return top_bits(keys, 32) * self.joiners >> 32
 
     def route(self, side: Side, keys: Keys, tickets: Tickets) -> tuple[Numbers, Numbers]:
         """Positions of tuples, and the joiners they go to."""
-        which = _among(self.heavy_keys, keys)
+        which = _among(self.hashes, keys)
         light = np.flatnonzero(which < 0)
         positions, joiners = [light], [self.home(keys[light])]
-        grids = [heavy.place for heavy in self.keys]
-        kinds = {grid: i for i, grid in enumerate(dict.fromkeys(grids))}
-        kind = np.array([kinds[grid] for grid in grids], np.int64)
+        kinds = {grid: i for i, grid in enumerate(dict.fromkeys(heavy.place for heavy in self.keys))}
+        kind = np.array([kinds[heavy.place] for heavy in self.keys], np.int64)
         for grid, i in kinds.items():
             mine = np.flatnonzero((which >= 0) & (kind[which] == i))
             targets = grid.targets(side, tickets[mine])
@@ -75,23 +90,15 @@ class Heavy:
             joiners.append(targets.ravel())
         return np.concatenate(positions), np.concatenate(joiners)
 
-    @property
-    def heavy_keys(self) -> Keys:
-        return np.array([heavy.key for heavy in self.keys], np.uint64)
-
     def observe(self, side: Side, keys: Keys, signs: Numbers) -> "Heavy":
         """Inserts (+1) and deletes (−1) of a relation."""
         sides = list(self.sides)
         sides[side] = sides[side].add(keys, signs)
-        which = _among(self.heavy_keys, keys)
-        came, gone = (
-            np.bincount(which[(which >= 0) & (signs * sign > 0)], minlength=len(self.keys)) for sign in (1, -1)
-        )
-        after = tuple(
-            replace(heavy, controller=heavy.controller.observe(_of(side, c), _of(side, g))) if c or g else heavy
-            for heavy, c, g in zip(self.keys, came.tolist(), gone.tolist(), strict=True)
-        )
-        return replace(self, sides=(sides[0], sides[1]), keys=after)
+        which = _among(self.hashes, keys)
+        mine = which >= 0
+        cells = 4 * which[mine] + side + 2 * (signs[mine] < 0)
+        recent = self.recent + np.bincount(cells, minlength=len(self.recent))
+        return replace(self, sides=(sides[0], sides[1]), recent=recent)
 
     def observe_pairs(self, keys: Keys, counts: Numbers) -> "Heavy":
         """Pairs that joiners have put out of some light keys."""
@@ -100,32 +107,53 @@ class Heavy:
     def decide(self) -> tuple["Heavy", tuple[tuple[int, Migration], ...]]:
         """Keys that are promoted, demoted or take another mapping, with their migrations."""
         keys = np.unique(np.concatenate([self.sides[0].keys, self.sides[1].keys, self.pairs.keys]))
-        light = keys[_among(self.heavy_keys, keys) < 0]
-        r, s = (self.sides[side].of(light) for side in Side)
-        work = _work(r, s, self.pairs.of(light))
-        heaviness = np.array([_work(h.controller.sizes.r, h.controller.sizes.s, 0) for h in self.keys])
-        limit = max(self.share * self._mean(work, r, s, heaviness), LEAST * self.joiners)
-        moves = list[tuple[int, Migration]]()
-        after = [self._reconsidered(h, w < limit / LIGHTER, moves) for h, w in zip(self.keys, heaviness, strict=True)]
+        light = keys[_among(self.hashes, keys) < 0]
+        of_r, of_s = (self.sides[side].of(light) for side in Side)
+        work = _work(of_r, of_s, self.pairs.of(light))
+        recent, waits = _rows(self.recent, 4), _rows(self.waits, 5)
+        sizes = np.maximum(waits[:, :2] + recent[:, :2] - recent[:, 2:], 0)
+        heaviness = _work(sizes[:, 0], sizes[:, 1], np.zeros(len(sizes)))
+        pairs = float((work - of_r - of_s).sum() + (heaviness - sizes.sum(axis=1)).sum())
+        limit = max(self.share * self._mean(pairs), LEAST * self.joiners)
+        changed = recent[:, :2] + recent[:, 2:]
+        is_due = ((changed > 0) & (changed >= waits[:, 2:4])).any(axis=1)
+        is_due |= recent[:, 2:].any(axis=1) & (waits[:, 4] == 0)
+        is_light = heaviness < limit / LIGHTER
+        moves, after = list[tuple[int, Migration]](), list(self.keys)
+        told = np.flatnonzero(is_due | is_light)
+        for i in told.tolist():
+            after[i] = self._reconsidered(_told(self.keys[i], recent[i].tolist()), bool(is_light[i]), moves)
         for i in np.flatnonzero(work > limit).tolist():
-            promoted = self._promoted(int(light[i]), Sizes(int(r[i]), int(s[i])))
-            after.append(promoted)
-            moves.append((promoted.key, Migration(at(self._home(promoted.key)), promoted.place)))
-        after.sort(key=lambda heavy: heavy.key)
-        return replace(self, keys=tuple(after)), tuple(moves)
+            after.append(self._promoted(int(light[i]), Sizes(int(of_r[i]), int(of_s[i]))))
+            moves.append((after[-1].key, Migration(at(self._home(after[-1].key)), after[-1].place)))
+        if len(after) == len(self.keys) and not len(told):
+            return self, ()
+        return self._with(after, self.hashes[told].tolist()), tuple(moves)
 
     def finished(self, key: int) -> "Heavy":
         """The migration of a key is over."""
-        (heavy,) = (h for h in self.keys if h.key == key)
-        rest = tuple(h for h in self.keys if h.key != key)
+        i = int(np.searchsorted(self.hashes, np.uint64(key)))
+        heavy, (before, after) = self.keys[i], (self.keys[:i], self.keys[i + 1 :])
+        assert heavy.key == key, "a key that has no grid cannot be done with it"
         if heavy.demoted:
-            return replace(self, keys=rest)
+            return self._with([*before, *after])
         done = replace(heavy, controller=heavy.controller.finished())
-        return replace(self, keys=tuple(sorted((*rest, done), key=lambda h: h.key)))
+        return replace(self, keys=(*before, done, *after))
 
-    def _mean(self, work: np.ndarray, r: Numbers, s: Numbers, heaviness: np.ndarray) -> float:
+    def _with(self, keys: list[HeavyKey], told: Iterable[int] = ()) -> "Heavy":
+        """With other keys, and no more recent changes of those that have been told."""
+        keys.sort(key=lambda heavy: heavy.key)
+        hashes = np.array([heavy.key for heavy in keys], np.uint64)
+        before = _among(self.hashes, hashes)
+        fresh = np.isin(hashes, np.array(list(told), np.uint64)) | (before < 0)
+        recent, waits = np.zeros((len(keys), 4), np.int64), np.zeros((len(keys), 5))
+        recent[~fresh], waits[~fresh] = _rows(self.recent, 4)[before[~fresh]], _rows(self.waits, 5)[before[~fresh]]
+        for i in np.flatnonzero(fresh).tolist():
+            waits[i] = _waits(keys[i].controller)
+        return replace(self, keys=tuple(keys), hashes=hashes, recent=recent.ravel(), waits=waits.ravel())
+
+    def _mean(self, pairs: float) -> float:
         """The work of a joiner; light keys outside the sketches make no pairs here, so that it is rather too low."""
-        pairs = float((work - r - s).sum()) + sum(float(h.controller.sizes.r) * h.controller.sizes.s for h in self.keys)
         return (self.sides[0].size + self.sides[1].size + pairs) / self.joiners
 
     def _home(self, key: int) -> int:
@@ -164,11 +192,22 @@ def _among(sorted_keys: Keys, keys: Keys) -> Numbers:
     return np.where(sorted_keys[found] == keys, found, -1)
 
 
-def _work(r: Numbers | int, s: Numbers | int, pairs: Numbers | int) -> np.ndarray:
+def _work(r: Floats | Numbers, s: Floats | Numbers, pairs: Floats | Numbers) -> Floats:
     """Tuples, and pairs: those that their numbers make, or more if joiners said so."""
     made = np.multiply(r, s, dtype=np.float64)
     return np.add(r, s) + np.maximum(made, pairs)
 
 
-def _of(side: Side, count: int) -> Sizes:
-    return Sizes(0, count) if side else Sizes(count)
+def _told(heavy: HeavyKey, recent: list[int]) -> HeavyKey:
+    """With what has come and gone."""
+    came, gone = Sizes(*recent[:2]), Sizes(*recent[2:])
+    return replace(heavy, controller=heavy.controller.observe(came, gone))
+
+
+def _waits(controller: Controller) -> tuple[float, ...]:
+    """What decides whether a controller has to hear of changes."""
+    return (controller.sizes.r, controller.sizes.s, *controller.slack, controller.shrinks)
+
+
+def _rows(values: N, width: int) -> N:
+    return values.reshape(-1, width)
