@@ -23,18 +23,24 @@ SELECT y.m, COUNT(*) AS c, SUM(y.n) AS n FROM (
   ) x GROUP BY x.n
 ) y GROUP BY y.m;
 """
+# on a grid, whose mapping changes when s has come to its end
+BAND = f"""{_STREAMS}
+SELECT b, COUNT(*) AS n, SUM(x * a) AS total FROM r JOIN s ON ABS(r.x - s.k) <= 1 GROUP BY b;
+"""
 BATCHES = 40
 
 
-def write(folder: Path, script: str = ONE_STAGE, seed: int = 7) -> Path:
-    """A script and its two streams in 40 batches: joins over few keys, groups that change again and again, deletes."""
+def write(folder: Path, script: str = ONE_STAGE, seed: int = 7, times: int = 1) -> Path:
+    """A script and its two streams in 40 batches, of 50 tuples or several times that: joins over few keys, groups that
+    change again and again, deletes."""
     folder.mkdir(parents=True, exist_ok=True)
-    draw = random.Random(seed)
-    rows = [(draw.randrange(40), draw.randrange(9), f"{draw.randrange(10**5) / 100:.2f}") for _ in range(1200)]
-    gone = [("-", *row) for row in draw.sample(rows[:600], 300)]
+    draw, keys = random.Random(seed), 40 * times
+    rows = [(draw.randrange(keys), draw.randrange(9), f"{draw.randrange(10**5) / 100:.2f}") for _ in range(30 * keys)]
+    gone = [("-", *row) for row in draw.sample(rows[: 15 * keys], 300 * times)]
     changes = [("+", *row) for row in rows] + gone
+    names = [f"{draw.randrange(keys)},name {draw.randrange(12)}\n" for _ in range(500 * times)]
     (folder / "r.csv").write_text("__op,k,a,x\n" + "".join(",".join(map(str, c)) + "\n" for c in changes))
-    (folder / "s.csv").write_text("".join(f"{draw.randrange(40)},name {draw.randrange(12)}\n" for _ in range(500)))
+    (folder / "s.csv").write_text("".join(names))
     path = folder / "q.sql"
     path.write_text(script)
     return path
@@ -67,9 +73,9 @@ def lost(metrics: Path) -> dict[int, list[dict[str, Any]]]:
     return {line["batch"]: line["rebuilt"] for line in lines if "rebuilt" in line}
 
 
-def undisturbed(script: Path) -> list[str]:
+def undisturbed(script: Path, *more: str) -> list[str]:
     """What the script prints in process."""
     out = script.parent / "calm"
-    subprocess.run(command(script, out, "--backend", "local"), check=True, timeout=60)
+    subprocess.run(command(script, out, "--backend", "local", *more), check=True, timeout=60)
     assert len(list(out.iterdir())) == BATCHES
     return printed(out)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.runs import BATCHES, command, printed, undisturbed, write
+from tests.runs import BAND, BATCHES, command, printed, undisturbed, write
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -40,6 +40,27 @@ def fault_driver_killed_and_restarted(script: Path) -> None:
     assert len(list(out.iterdir())) < BATCHES
     subprocess.run(command(script, out, *more), check=True, timeout=120)
     assert printed(out) == undisturbed(script)
+
+
+def fault_driver_killed_while_joiners_migrate(tmp_path: Path) -> None:
+    script, metrics = write(tmp_path, BAND, times=20), tmp_path / "metrics"
+    out, size = tmp_path / "out", ["--batch-rows", "1000", "--set", "interleave=round-robin"]
+    more = [*size, "--set", "partitions=4", "--checkpoint", str(tmp_path / "state"), "--metrics", str(metrics)]
+    for number in range(2):
+        process = running(script, out, *more)
+        migrating(metrics, number + 1, process)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    subprocess.run(command(script, out, *more), check=True, timeout=120)
+    assert printed(out) == undisturbed(script, *size)
+
+
+def migrating(metrics: Path, batches: int, process: "subprocess.Popen[bytes]") -> None:
+    """Wait until so many batches that migrate are done."""
+    patience = time.monotonic() + 90
+    while not metrics.exists() or metrics.read_text().count('"migrated": 0.') < batches:
+        assert process.poll() is None and time.monotonic() < patience, "the run ended, or nothing migrates"
+        time.sleep(0.005)
 
 
 def fault_workers_killed_in_mid_batch(script: Path) -> None:
