@@ -12,12 +12,19 @@ arrives:
 KEEP: where old and new meet, only if the migration keeps the old tuple here; if it sends it on, the two meet there. At
 the end KEEP(τ ∪ Δ) ∪ μ ∪ Δ′ is τ.
 
-The table is all there is, so a runtime whose batches end before mappings change runs the same one: there, no tuple
-comes by an old mapping after the signal, and Δ is empty. A delete is a tuple of multiplicity −1, which meets what an
-insert would.
+The table is all there is. Until a migration is over, what a tuple of Δ′ makes with tuples that are still to be sent
+comes out when these are. A runtime of batches, whose mappings change at borders, so that Δ is empty, can do better:
+IN_BATCHES has every pair out at the end of its batch. New tuples also go to their joiners by the old mapping, and visit
+τ there, which has all that is old until the end; then μ has nothing to meet.
+
+             τ      Δ′
+    visit    all
+    Δ′              all
+
+A delete is a tuple of multiplicity −1, which meets what an insert would.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Generic, Protocol, Self, TypeVar
 
@@ -34,6 +41,7 @@ class Part(Enum):
     OLD = "Δ"
     NEW = "Δ′"
     MIGRATED = "μ"
+    VISIT = "visit"  # what is joined and not kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +83,16 @@ ALGORITHM_4 = Rules(
     ),
     sent=(Part.STATE, Part.OLD),  # 3, 20
     stays=(Stay(Part.STATE, keep=True), Stay(Part.OLD, keep=True), Stay(Part.MIGRATED), Stay(Part.NEW)),  # 29
+)
+
+IN_BATCHES = Rules(
+    meetings=(
+        Meeting(Part.VISIT, Part.STATE),
+        Meeting(Part.NEW, Part.NEW),
+        Meeting(Part.OLD, Part.STATE),  # when nothing migrates
+    ),
+    sent=(Part.STATE,),
+    stays=(Stay(Part.STATE, keep=True), Stay(Part.MIGRATED), Stay(Part.NEW)),
 )
 
 
@@ -119,60 +137,82 @@ class Parcel(Generic[T]):
     tuples: T
 
 
-@dataclass(slots=True)
-class Joiner(Generic[T]):
-    """One joiner's epochs. Its messages: `arrive`, `signal`, `migrated`, `ended`; `send` as its rate allows."""
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """Where a joiner is in its epochs: with its store, all that a checkpoint has to have."""
 
-    number: int
-    reshufflers: int
-    store: Store[T]
-    rules: Rules = ALGORITHM_4
     epoch: int = 0
     migration: Migration | None = None
-    signalled: set[int] = field(default_factory=set)
-    senders: set[int] = field(default_factory=set)  # the joiners that send it tuples
-    receivers: set[int] = field(default_factory=set)
-    heard: set[int] = field(default_factory=set)  # those that have sent all
-    progress: list[Progress] = field(default_factory=list)  # of τ, by side
+    signalled: tuple[int, ...] = ()  # reshufflers that have switched
+    heard: tuple[int, ...] = ()  # joiners that have sent all
+    progress: tuple[Progress, ...] = ()  # of τ, by side
+
+
+START = Phase()
+
+
+class Joiner(Generic[T]):
+    """One joiner. Its messages: `arrive`, `signal`, `migrated`, `ended`; it sends as its rate allows, and finishes."""
+
+    def __init__(
+        self, number: int, reshufflers: int, store: Store[T], phase: Phase = START, rules: Rules = ALGORITHM_4
+    ) -> None:
+        self.number, self.store, self.phase = number, store, phase
+        self._reshufflers, self._rules = reshufflers, rules
+        self._partners()
+
+    @property
+    def is_migrating(self) -> bool:
+        return self.phase.migration is not None
 
     @property
     def has_switched(self) -> bool:
         """Has every reshuffler? Then nothing comes any more by the old mapping."""
-        return self.migration is not None and len(self.signalled) == self.reshufflers
+        return self.is_migrating and len(self.phase.signalled) == self._reshufflers
+
+    @property
+    def has_sent_state(self) -> bool:
+        """All of τ that is to be sent?"""
+        return all(progress.is_done for progress in self.phase.progress)
 
     @property
     def has_sent(self) -> bool:
         """All that it is to send?"""
-        return self.has_switched and all(progress.is_done for progress in self.progress)
+        return self.has_switched and self.has_sent_state
 
     @property
     def can_finish(self) -> bool:
         """Has it sent all, and received all?"""
-        return self.has_sent and self.heard >= self.senders
+        return self.has_sent and self.senders <= set(self.phase.heard)
 
     def signal(self, reshuffler: int, migration: Migration) -> None:
         """A reshuffler routes by the new mapping from here on."""
-        assert self.migration in (None, migration), "a migration started before the last one was over"
-        if self.migration is None:
-            self.migration = migration
-            self.progress = [Progress(self._to_send(side)) for side in Side]
-            self.senders = {int(j) for side in Side for j in migration.senders(self.number, side)}
-            self.receivers = {int(j) for side in Side for j in migration.receivers(self.number, side)}
-        assert reshuffler not in self.signalled, f"reshuffler {reshuffler} switched twice"
-        self.signalled.add(reshuffler)
+        phase = self.phase
+        assert phase.migration in (None, migration), "a migration started before the last one was over"
+        assert reshuffler not in phase.signalled, f"reshuffler {reshuffler} switched twice"
+        if phase.migration is None:
+            progress = tuple(Progress(self._to_send(migration, side)) for side in Side)
+            phase = replace(phase, migration=migration, progress=progress)
+        self.phase = replace(phase, signalled=(*phase.signalled, reshuffler))
+        self._partners()
 
     def arrive(self, epoch: int, side: Side, tuples: T) -> list[Parcel[T]]:
         """Tuples from a reshuffler, by the mapping of some epoch: at most one ahead, and never one behind."""
-        assert self.epoch <= epoch <= self.epoch + (self.migration is not None), "more than two epochs are alive"
-        if self.migration is None:
+        assert self.phase.epoch <= epoch <= self.phase.epoch + self.is_migrating, "more than two epochs are alive"
+        if not self.is_migrating:
             self._meet(Part.OLD, side, tuples)
             self.store.add(Part.STATE, side, tuples)
             return []
-        part = Part.NEW if epoch > self.epoch else Part.OLD
+        part = Part.NEW if epoch > self.phase.epoch else Part.OLD
         assert part is Part.NEW or not self.has_switched, "a tuple by the old mapping came after all signals"
         self._meet(part, side, tuples)
         self.store.add(part, side, tuples)
-        return self._parcels(side, tuples) if part is Part.OLD and part in self.rules.sent else []
+        return self._parcels(side, tuples) if part is Part.OLD and part in self._rules.sent else []
+
+    def visit(self, side: Side, tuples: T) -> None:
+        """New tuples that were here by the old mapping."""
+        assert self.is_migrating, "nothing migrates, so what comes is to stay"
+        self._meet(Part.VISIT, side, tuples)
 
     def migrated(self, side: Side, tuples: T) -> None:
         """Tuples from another joiner, perhaps before the first signal."""
@@ -181,41 +221,46 @@ class Joiner(Generic[T]):
 
     def ended(self, joiner: int) -> None:
         """Another joiner has sent all that it was to send here."""
-        self.heard.add(joiner)
+        self.phase = replace(self.phase, heard=(*self.phase.heard, joiner))
 
     def send(self, received: int, rate: float, floor: int = 0) -> list[Parcel[T]]:
         """More of τ, as much as so many new tuples allow."""
-        out: list[Parcel[T]] = []
-        for side in Side:
-            before = self.progress[side]
-            self.progress[side] = after = before.step(received, rate, floor)
-            if after.sent > before.sent:
-                piece = np.arange(before.sent, after.sent)
+        out, after = list[Parcel[T]](), list[Progress]()
+        for side, before in zip(Side, self.phase.progress, strict=True):
+            after.append(before.step(received, rate, floor))
+            if after[-1].sent > before.sent:
+                piece = np.arange(before.sent, after[-1].sent)
                 out += self._parcels(side, self.store.part(Part.STATE, side).take(piece))
+        self.phase = replace(self.phase, progress=tuple(after))
         return out
 
     def finish(self) -> None:
         """FINALIZEMIGRATION: the next epoch, with its state."""
-        assert self.can_finish and self.migration is not None
+        assert self.can_finish
         for side in Side:
-            kept = [(stay, self.store.part(stay.part, side)) for stay in self.rules.stays]
+            kept = [(stay, self.store.part(stay.part, side)) for stay in self._rules.stays]
             self.store.settle(side, [self._kept(side, tuples) if stay.keep else tuples for stay, tuples in kept])
-        self.epoch, self.migration = self.epoch + 1, None
-        self.signalled, self.senders, self.receivers, self.heard, self.progress = set(), set(), set(), set(), []
+        self.phase = Phase(self.phase.epoch + 1)
+        self._partners()
 
-    def _to_send(self, side: Side) -> int:
+    def _partners(self) -> None:
+        """The joiners that send it tuples, and those to which it sends."""
+        moving, number = self.phase.migration, self.number
+        self.senders = {int(j) for side in Side if moving for j in moving.senders(number, side)}
+        self.receivers = {int(j) for side in Side if moving for j in moving.receivers(number, side)}
+
+    def _to_send(self, migration: Migration, side: Side) -> int:
         """How much of τ has to be gone through: all, if any of it may be another's."""
-        assert self.migration is not None
-        if Part.STATE not in self.rules.sent or not len(self.migration.receivers(self.number, side)):
+        if Part.STATE not in self._rules.sent or not len(migration.receivers(self.number, side)):
             return 0
         return len(self.store.part(Part.STATE, side).tickets)
 
     def _meet(self, arriving: Part, side: Side, tuples: T) -> None:
-        for meeting in self.rules.meetings:
+        for meeting in self._rules.meetings:
             if meeting.arriving is not arriving:
                 continue
             mine, others = tuples, self.store.part(meeting.stored, side.other)
-            if meeting.keep and self.migration is not None:
+            if meeting.keep and self.phase.migration is not None:
                 if arriving is Part.OLD:
                     mine = self._kept(side, mine)
                 else:
@@ -223,11 +268,11 @@ class Joiner(Generic[T]):
             self.store.join(side, mine, others)
 
     def _kept(self, side: Side, tuples: T) -> T:
-        assert self.migration is not None
-        return tuples.take(self.migration.keeps(self.number, side, tuples.tickets))
+        assert self.phase.migration is not None
+        return tuples.take(self.phase.migration.keeps(self.number, side, tuples.tickets))
 
     def _parcels(self, side: Side, tuples: T) -> list[Parcel[T]]:
         """Tuples as what is sent to each joiner."""
-        assert self.migration is not None
-        positions, targets = self.migration.sends(self.number, side, tuples.tickets)
+        assert self.phase.migration is not None
+        positions, targets = self.phase.migration.sends(self.number, side, tuples.tickets)
         return [Parcel(int(t), side, tuples.take(positions[targets == t])) for t in np.unique(targets)]

@@ -21,7 +21,7 @@ from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.groups import Homes, grids, meet, powers
 from squallpy.physical.joins.mapping import Numbers, Side
 from squallpy.physical.joins.migration import Migration
-from squallpy.physical.joins.protocol import ALGORITHM_4, Joiner, Parcel, Part, Rules
+from squallpy.physical.joins.protocol import ALGORITHM_4, Joiner, Parcel, Part, Phase, Rules
 from squallpy.testing.joins.network import Network, Pick, Task
 from squallpy.testing.joins.streams import Some, Stream
 
@@ -271,7 +271,7 @@ class Simulation:
         for number in numbers.tolist():
             if number not in self.joiners:
                 self._kept[number], self._seen[number] = Kept(self.stream, self.output, group), {}
-                self.joiners[number] = Joiner(number, self.reshufflers, self._kept[number], self.rules, epoch)
+                self.joiners[number] = Joiner(number, self.reshufflers, self._kept[number], Phase(epoch), self.rules)
                 self._group[number] = group
 
     def _join(self, number: int, sender: Any, message: Any) -> None:
@@ -285,13 +285,13 @@ class Simulation:
                 self._seen[number][sender[1]] = int(tuples.positions[-1])
                 self._forget(number)
             case Signal(migration):
-                first = joiner.migration is None
+                first = not joiner.is_migrating
                 joiner.signal(sender[1], migration)
                 if first:
                     self.network.send(me, me, GoOn())
             case GoOn():
                 parcels = self._send_on(joiner, 0)
-                if not all(progress.is_done for progress in joiner.progress):
+                if not joiner.has_sent_state:
                     self.network.send(me, me, GoOn())
             case Parcel(_, side, tuples):
                 joiner.migrated(side, tuples)
@@ -302,10 +302,10 @@ class Simulation:
         self._finish(joiner)
 
     def _send_on(self, joiner: Joiner[Some], received: int) -> list[Parcel[Some]]:
-        if joiner.migration is None:
+        if (migration := joiner.phase.migration) is None:
             return []
         policy = self.groups[self._group[joiner.number]].controller.policy
-        return joiner.send(received, policy.rate(joiner.migration), floor=1)
+        return joiner.send(received, policy.rate(migration), floor=1)
 
     def _finish(self, joiner: Joiner[Some]) -> None:
         """Says that all is sent, and, when all is there, that it is done."""
@@ -321,7 +321,7 @@ class Simulation:
 
     def _forget(self, number: int) -> None:
         seen = self._seen[number]
-        if len(self.groups) > 1 and self.joiners[number].migration is None and len(seen) == self.reshufflers:
+        if len(self.groups) > 1 and not self.joiners[number].is_migrating and len(seen) == self.reshufflers:
             self._kept[number].forget(min(seen.values()), self.homes)
 
     # promises
@@ -332,7 +332,7 @@ class Simulation:
     def _check_epochs(self, group: Group) -> None:
         """Reshufflers and joiners are at the controller's epoch, or one behind."""
         alive = {group.epoch} | {epoch for epoch, _ in group.known}
-        alive |= {self.joiners[int(n)].epoch for n in group.controller.grid.numbers}
+        alive |= {self.joiners[int(n)].phase.epoch for n in group.controller.grid.numbers}
         if not alive <= {group.epoch, group.epoch - 1}:
             raise Violation(f"epochs {sorted(alive)} are alive")
 

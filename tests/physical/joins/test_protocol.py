@@ -33,7 +33,7 @@ def property_each_pair_once_in_any_order(
     Simulation(bursts(runs), joiners, reshufflers=reshufflers, pick=lambda n: drawn[next(turn) % len(drawn)] % n).run()
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(st.integers(1, 24), st.integers(0, 2**32), st.floats(0.05, 0.95), st.sampled_from([0.25, 1.0]))
 def property_any_number_of_joiners(joiners: int, seed: int, share: float, epsilon: float) -> None:
     Simulation(random_stream(90, share, seed, deletes=0.3), joiners, Policy(epsilon), seed=seed).run()
