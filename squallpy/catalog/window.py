@@ -59,6 +59,11 @@ class Clock:
     unit: int = 1  # microseconds, or rows, of one step of the field
     delay: int = 0
 
+    @property
+    def name(self) -> str:
+        """What windows share that go by the same field."""
+        return f"{self.relation}.{self.field}"
+
 
 @dataclass(frozen=True, slots=True)
 class WindowSpec:
@@ -77,8 +82,8 @@ class WindowSpec:
     told: bool = False
 
     def bound(self, latest: dict[str, int]) -> int:
-        """What the field has to be above, given the greatest value of each clock's field; EVER if one has none."""
-        if any(clock.relation not in latest for clock in self.clocks):
+        """What the field has to be above, given the greatest value of each clock, by name; EVER if one has none."""
+        if any(clock.name not in latest for clock in self.clocks):
             return EVER
-        now = min(latest[clock.relation] * clock.unit - clock.delay for clock in self.clocks)
+        now = min(latest[clock.name] * clock.unit - clock.delay for clock in self.clocks)
         return max(self.frame.bound(now) // self.unit, EVER)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from squallpy.base.order import Order
 from squallpy.base.rings import Payload
 from squallpy.catalog.relation import Relation
-from squallpy.catalog.window import WindowSpec
+from squallpy.catalog.window import Clock, WindowSpec
 from squallpy.logical.expressions import Column, Expr
 from squallpy.maintain.program import Finish, Program, Row, Running, View
 from squallpy.maintain.relational.calculus import Lane
@@ -195,10 +195,10 @@ class Plan:
         return tuple(feed for feed in self.feeds if feed.nested is None)
 
     @property
-    def clocks(self) -> dict[str, str]:
-        """The streams that windows go by, with the field that tells the time."""
+    def clocks(self) -> dict[str, Clock]:
+        """What windows go by, by name."""
         found = [feed.nested.window for feed in self.feeds if feed.nested and feed.nested.window]
-        return {clock.relation: clock.field for window in found for clock in window.clocks}
+        return {clock.name: clock for window in found for clock in window.clocks}
 
     @property
     def ledgers(self) -> frozenset[str]:

@@ -28,7 +28,7 @@ from squallpy.runtime.sources import Source, skipped
 from squallpy.runtime.sources.replay import Again, Replay
 from squallpy.runtime.state.store import Store, StoreLayout
 from squallpy.runtime.triggers import Machine
-from squallpy.runtime.windows import clock_delta
+from squallpy.runtime.windows import clock_deltas
 
 Stats = dict[str, Any]
 COURSE = "course"  # what a message calls it
@@ -66,7 +66,7 @@ class Sender:
     def __init__(self, plan: Plan, input: Input, trace: Trace = SILENT) -> None:
         self._plan, self._input, self._trace = plan, input, trace
         self._feeders = [Feeder(feed, plan.partitions) for feed in plan.sources]
-        self._clocks, self._ledgers = plan.clocks, plan.ledgers
+        self._clocks, self._ledgers = tuple(plan.clocks.values()), plan.ledgers
         self._reading = Machine(plan, plan.reading, is_last=False, trace=trace)
 
     def read(self, batch: int, split: int, splits: int, names: Dictionary) -> Share:
@@ -85,7 +85,7 @@ class Sender:
                     share.deltas += feeder(rows, names)
                     if relation.name in self._ledgers:
                         share.ledgers += feeder.ledger(rows)
-                    if (clock := self._clocks.get(relation.name)) and (told := clock_delta(relation.name, rows[clock])):
+                    for told in clock_deltas(self._clocks, relation.name, rows):
                         share.ledgers += [(partition, told) for partition in range(self._plan.partitions)]
         return share
 

@@ -9,14 +9,14 @@ view, so that it holds no more than the window does. A row that arrives below th
 A clock tells each partition the greatest time that a stream has shown so far; it never goes back.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from squallpy.base.rings import Payload, Ring
-from squallpy.catalog.window import EVER
+from squallpy.catalog.window import EVER, Clock
 from squallpy.logical.expressions import Column
 from squallpy.physical.plan import Feed, Nested, Plan
 from squallpy.runtime.deltas import Delta, decode
@@ -37,20 +37,26 @@ def windows_layouts(plan: Plan) -> tuple[PoolLayout, ...]:
     return tuple(PoolLayout(name, 1, _COUNT) for name in (*map(clock_name, plan.clocks), *bounds))
 
 
-def clock_name(relation: str) -> str:
-    return f"clock {relation}"
+def clock_name(clock: str) -> str:
+    return f"clock {clock}"
 
 
 def _bound_of(feed: Feed) -> str:
     return f"{feed.relation.name} bound"
 
 
-def clock_delta(relation: str, times: pa.Array | pa.ChunkedArray) -> Delta | None:
-    """What a share of a batch tells the clock of its stream: the greatest time, if it has any."""
+def clock_deltas(clocks: Iterable[Clock], relation: str, rows: pa.RecordBatch) -> Iterator[Delta]:
+    """What a share of a batch tells the clocks of its stream: the greatest time, if it has any."""
+    for clock in clocks:
+        if clock.relation == relation and (told := _latest(clock, rows[clock.field])):
+            yield told
+
+
+def _latest(clock: Clock, times: pa.Array) -> Delta | None:
     latest = pc.max(times.cast(_held(times.type)).cast(pa.int64())).as_py()
     if latest is None:
         return None
-    return Delta(clock_name(relation), np.array([[latest]], np.int64), np.ones((1, 1), np.int64))
+    return Delta(clock_name(clock.name), np.array([[latest]], np.int64), np.ones((1, 1), np.int64))
 
 
 def _held(type: pa.DataType) -> pa.DataType:
@@ -85,7 +91,7 @@ class Windows:
     def __init__(self, feed: Feed, nested: Nested) -> None:
         assert nested.window is not None
         self._window, self._source, self._order = nested.window, nested.source, nested.order
-        self._clocks, self._bound = [c.relation for c in nested.window.clocks], _bound_of(feed)
+        self._clocks, self._bound = [c.name for c in nested.window.clocks], _bound_of(feed)
         self._fields = {title: expr for title, expr in nested.finish.items if isinstance(expr, Column)}
         self._time = nested.source.keys.index(self._fields[nested.window.field])
         self._count = nested.source.payload.offsets[nested.finish.count]

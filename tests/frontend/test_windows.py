@@ -85,8 +85,8 @@ def test_what_is_wrong_is_said_in_one_line(text: str, error: str) -> None:
 def test_the_bound_follows_the_slowest_clock() -> None:
     clocks = (Clock("r", "ts", delay=2), Clock("s", "day", unit=10))
     window = WindowSpec("r", Frame(5), "ts", 1, clocks)
-    assert window.bound({"r": 20}) == EVER
-    assert [window.bound({"r": r, "s": s}) for r, s in ((20, 1), (20, 3), (-1, 3))] == [5, 13, -8]
-    assert WindowSpec("s", Frame(5), "day", 10, clocks).bound({"r": 20, "s": 3}) == 1
+    assert window.bound({"r.ts": 20}) == EVER
+    assert [window.bound({"r.ts": r, "s.day": s}) for r, s in ((20, 1), (20, 3), (-1, 3))] == [5, 13, -8]
+    assert WindowSpec("s", Frame(5), "day", 10, clocks).bound({"r.ts": 20, "s.day": 3}) == 1
     assert [Frame(10, 5).bound(t) for t in (9, 10, -1)] == [-5, 0, -15]
     assert [Frame(10, 10, tumbling=True).bound(t) for t in (9, 10, -1)] == [-1, 9, -11]
