@@ -26,6 +26,7 @@ from squallpy.maintain.relational.lower import Lowered, lower
 from squallpy.maintain.relational.materialise import materialise
 from squallpy.maintain.relational.show import definition, fold, head, program_text
 from squallpy.optimizer.stages import optimise, stages
+from squallpy.physical.distribute.grid import Operator
 from squallpy.physical.distribute.program import Switches
 from squallpy.physical.place import place
 from squallpy.physical.plan import Plan
@@ -99,7 +100,9 @@ class Session:
         optimised = optimise(query, stages(constant)) if self.settings.optimizer else query
         lowered = lower(optimised, told)
         program = materialise(lowered)
-        plan = place(program, partitions, sizes, self._switches, self.settings.partition)
+        plan = place(
+            program, partitions, sizes, self._switches, self.settings.partition, Operator(self.settings.join_operator)
+        )
         return Compiled(query, optimised, lowered, program, plan)
 
     @property

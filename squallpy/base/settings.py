@@ -1,14 +1,14 @@
 """Engine settings: `--set k=v`, listed by `squall options`."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any
 
 from squallpy.base.errors import SquallError, nearest
 
 
-def setting(default: Any, meaning: str, least: int | None = None, choices: tuple[str, ...] = ()) -> Any:
-    return field(default=default, metadata={"meaning": meaning, "least": least, "choices": choices})
+def setting(default: Any, meaning: str, least: int | None = None, choices: tuple[str, ...] = (), name: str = "") -> Any:
+    return field(default=default, metadata={"meaning": meaning, "least": least, "choices": choices, "name": name})
 
 
 _PARTITION = "partition"  # the setting that there is for each view
@@ -34,6 +34,13 @@ class Settings:
     partition: tuple[tuple[str, str], ...] = setting(
         (), "keys by which a view is spread over the partitions, or everywhere; explain physical shows both"
     )
+    join_operator: str = setting(
+        "auto",
+        "how views that are joined are spread: auto (by cost; what no equality joins is on a grid that adapts), SHJ "
+        "(by hash), or all on a grid: StaticMid (square), StaticOpt (best for the sizes of sources), Dynamic (adapts)",
+        choices=("auto", "SHJ", "StaticMid", "StaticOpt", "Dynamic"),
+        name="join.operator",
+    )
     optimizer: bool = setting(True, "rewrite the logical plan; off shows what the rules are worth")
 
 
@@ -53,7 +60,7 @@ def listed() -> list[Option]:
         Option(f"{f.name}.VIEW", "keys", "by cost", f.metadata["meaning"])
         if f.name == _PARTITION
         else Option(
-            f.name,
+            _called(f),
             f.type.__name__ if isinstance(f.type, type) else str(f.type),
             _show(f.default),
             f.metadata["meaning"],
@@ -65,7 +72,7 @@ def listed() -> list[Option]:
 def parse(assignments: Iterable[str], settings: Settings | None = None) -> Settings:
     """Settings with `name=value` assignments applied; SQ7001 for an unknown name, SQ7003 for an unfit value."""
     settings = settings or Settings()
-    known = {f.name: f for f in fields(Settings) if f.name != _PARTITION}
+    known = {_called(f): f for f in fields(Settings) if f.name != _PARTITION}
     for assignment in assignments:
         name, equals, text = assignment.partition("=")
         name = name.strip()
@@ -81,8 +88,13 @@ def parse(assignments: Iterable[str], settings: Settings | None = None) -> Setti
             )
         limits = known[name].metadata
         value = _value(name, text.strip(), known[name].default, limits["least"], limits["choices"])
-        settings = replace(settings, **{name: value})
+        settings = replace(settings, **{known[name].name: value})
     return settings
+
+
+def _called(field: Field[Any]) -> str:
+    """What users call a setting."""
+    return str(field.metadata["name"] or field.name)
 
 
 def _placed(before: tuple[tuple[str, str], ...], view: str, keys: str) -> tuple[tuple[str, str], ...]:

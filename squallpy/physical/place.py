@@ -11,7 +11,7 @@ from squallpy.maintain.program import Nest, Program, View
 from squallpy.physical.access import Indexes, Known, access
 from squallpy.physical.distribute.choose import choose_places
 from squallpy.physical.distribute.fixed import fixed_places
-from squallpy.physical.distribute.grid import SIDES, grid_of
+from squallpy.physical.distribute.grid import SIDES, Operator, all_on_grid, grid_of
 from squallpy.physical.distribute.locations import EVERYWHERE, Mark, Misplaced
 from squallpy.physical.distribute.program import ALL, Places, Switches, distributed
 from squallpy.physical.distribute.single import Compute, Derivation, Step, Transfer
@@ -24,20 +24,23 @@ def place(
     sizes: Mapping[str, int],
     switches: Switches = ALL,
     wanted: Sequence[tuple[str, str]] = (),
+    operator: Operator = Operator.AUTO,
 ) -> Plan:
     """The physical plan. `sizes` (rows by relation, 0 if unknown) decides where views are, unless keys are `wanted` for
-    one; SQ7001 and SQ7003 for those that cannot be."""
+    one, or an operator for all; SQ7001 and SQ7003 for those that cannot be."""
     fixed = fixed_places(program, wanted)
+    places = all_on_grid(program) | fixed if operator.is_grid else fixed
     try:
-        places = choose_places(program, sizes, partitions, fixed) if partitions > 1 else None
+        found = choose_places(program, sizes, partitions, places, operator is Operator.AUTO) if partitions > 1 else None
     except Misplaced as reason:
         told = ", ".join(f"partition.{name}={keys}" for name, keys in wanted)
+        told = f"join.operator={operator.value}" if operator.is_grid else told
         raise SquallError("SQ7003", f"{told}: no places for the other views go with that, {reason}") from None
-    if places is None:
+    if found is None:
         return _in_one(program)
-    plan = _spread(program, places, partitions, switches)
-    grid = grid_of(program, places, sizes, partitions)
-    return replace(plan, fixed=tuple(fixed), grid=grid, on_grid=_on_grid(plan, places) if grid else ())
+    plan = _spread(program, found, partitions, switches)
+    grid, movable = grid_of(program, found, sizes, partitions, operator), _on_grid(plan, found)
+    return replace(plan, fixed=tuple(fixed), grid=grid, on_grid=movable if grid and operator.adapts else ())
 
 
 def _in_one(program: Program) -> Plan:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 class MemoryEngine:
     """What the engines share: the script compiled, its rows, and its batches so far."""
 
-    def __init__(self, partitions: int = 1, **settings: bool) -> None:
+    def __init__(self, partitions: int = 1, **settings: bool | str) -> None:
         self._partitions, self._settings = partitions, Settings(**settings)  # type: ignore[arg-type]
 
     def start(self, script: str, checkpoint: Path, tables: dict[str, pa.Table]) -> None:
@@ -86,7 +86,7 @@ class MemoryEngine:
 class LocalEngine(MemoryEngine):
     """The local executor with a checkpoint."""
 
-    def __init__(self, **settings: bool) -> None:
+    def __init__(self, **settings: bool | str) -> None:
         super().__init__(1, **settings)
 
     def _open(self, input: Input) -> None:
@@ -109,7 +109,7 @@ class LocalEngine(MemoryEngine):
 class VolatileEngine(MemoryEngine):
     """The local executor without a checkpoint."""
 
-    def __init__(self, **settings: bool) -> None:
+    def __init__(self, **settings: bool | str) -> None:
         super().__init__(1, **settings)
 
     def _open(self, input: Input) -> None:
@@ -183,7 +183,7 @@ class SparkEngine(MemoryEngine):
 
     SPLITS = 2
 
-    def __init__(self, cluster: "Cluster", partitions: int = 1, **settings: bool) -> None:
+    def __init__(self, cluster: "Cluster", partitions: int = 1, **settings: bool | str) -> None:
         super().__init__(partitions, **settings)
         self._cluster = cluster
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from squallpy.maintain.program import Program, View
 from squallpy.physical.distribute.blocks import Block
 from squallpy.physical.distribute.fixed import groups_are_whole, has_one_row
-from squallpy.physical.distribute.grid import grid_of, records, share
+from squallpy.physical.distribute.grid import grid_of, records, share, side_of
 from squallpy.physical.distribute.locations import COLUMNS, EVERYWHERE, RANDOM, ROWS, SOURCE, Dist, Misplaced
 from squallpy.physical.distribute.program import Place, distributed
 from squallpy.physical.distribute.single import Compute, Derivation, Transfer
@@ -27,16 +27,21 @@ WORK = 1.0  # what a row costs a statement, in rows sent
 
 
 def choose_places(
-    program: Program, sizes: Mapping[str, int], partitions: int, fixed: Mapping[str, Place] | None = None
+    program: Program,
+    sizes: Mapping[str, int],
+    partitions: int,
+    fixed: Mapping[str, Place] | None = None,
+    grids: bool = True,
 ) -> dict[str, Place] | None:
-    """A place for each view but the result, of some as it is fixed; None if one partition does as well alone.
+    """A place for each view but the result, of some as it is fixed; None if one partition does as well alone. `grids`:
+    may views be on one that are not fixed?
 
     Raises Misplaced if no places for the others go with those that are fixed.
     """
     weigh = _Scales(program, sizes, partitions)
     met = _met_fields(program, sizes)
     joined = {field for fields in met if len(fields) > 1 for field in fields}
-    options = {view.name: tuple(_options(view, program, joined)) for view in program.views[1:]}
+    options = {view.name: tuple(_options(view, program, joined, grids)) for view in program.views[1:]}
     options |= {name: (place,) for name, place in (fixed or {}).items()}
     if not options:  # readers do it all
         return {}
@@ -73,7 +78,7 @@ def _improved(
             return cost, places
 
 
-def _options(view: View, program: Program, joined: Collection[tuple[str, str]]) -> Iterator[Place]:
+def _options(view: View, program: Program, joined: Collection[tuple[str, str]], grids: bool) -> Iterator[Place]:
     """Where a view may be: by one of its keys on which something is joined, or if there is none by all of them, so that
     no value that many tuples share has them all at one node, or by any. What a nest is made of has its groups whole."""
     nests = [nest for nest in program.nests if nest.source and nest.source.name == view.name]
@@ -84,7 +89,7 @@ def _options(view: View, program: Program, joined: Collection[tuple[str, str]]) 
         if not met and len(whole) > 1:
             yield tuple(whole)
         yield from ((i,) for i in met or whole)
-        if not met and not nests:
+        if grids and not met and not nests:
             yield from (ROWS, COLUMNS)
     yield EVERYWHERE
     if nests:
@@ -111,7 +116,7 @@ def _starts(
 
 def _on_grid(view: View, first: str, choices: tuple[Place, ...]) -> Place:
     """The view by rows of the grid if it is of the first relation, else by columns; everywhere if it cannot be."""
-    side = ROWS if any(atom.relation.name == first for atom in view.atoms) else COLUMNS
+    side = side_of(view, first)
     return side if side in choices else EVERYWHERE
 
 

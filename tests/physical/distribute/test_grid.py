@@ -1,0 +1,60 @@
+"""Views on a grid: which mapping they begin with, whether it may change, and that the answers are the same."""
+
+import pytest
+
+from squallpy.base.errors import SquallError
+from squallpy.base.settings import parse
+from squallpy.session import Session
+from squallpy.testing.engines import PartitionedEngine
+from squallpy.testing.steps import run_steps
+from tests.runtime.test_course import STEPS
+
+STREAMS = """
+CREATE STREAM r (k BIGINT, v BIGINT) USING csv OPTIONS (path 'r.csv');
+CREATE STREAM s (k BIGINT, w BIGINT) USING csv OPTIONS (path 's.csv');
+"""
+EQUAL = "SELECT v, w FROM r JOIN s ON r.k = s.k;"
+BAND = "SELECT v, w FROM r JOIN s ON ABS(r.k - s.k) <= 1;"
+ROWS = {"r": 64_000, "s": 1_000}
+
+
+def stages(tmp_path, query, operator, joiners=16):
+    (tmp_path / "q.sql").write_text(STREAMS + query)
+    for name, rows in ROWS.items():
+        (tmp_path / f"{name}.csv").write_text("1,1\n" * rows)
+    settings = parse([f"partitions={joiners}", f"join.operator={operator}"])
+    return Session(tmp_path / "q.sql", settings).explain("stages")
+
+
+@pytest.mark.parametrize(
+    ("query", "operator", "grid"),
+    [
+        (BAND, "auto", "GRID (16, 1) at first, rows by columns; M_S, M_R migrate to another when it is better"),
+        (EQUAL, "Dynamic", "GRID (4, 4) at first, rows by columns; M_S, M_R migrate to another when it is better"),
+        (EQUAL, "StaticOpt", "GRID (16, 1) at first, rows by columns; it stays"),
+        (EQUAL, "StaticMid", "GRID (4, 4) at first, rows by columns; it stays"),
+    ],
+)
+def golden_grids(tmp_path, query, operator, grid):
+    assert grid in stages(tmp_path, query, operator)
+
+
+@pytest.mark.parametrize(("query", "operator"), [(EQUAL, "auto"), (EQUAL, "SHJ"), (BAND, "SHJ")])
+def test_no_grid(tmp_path, query, operator):
+    assert "GRID" not in stages(tmp_path, query, operator)
+
+
+def golden_as_many_joiners_as_are_a_power_of_two(tmp_path):
+    assert "GRID (4, 1)" in stages(tmp_path, EQUAL, "StaticOpt", joiners=7)
+
+
+def test_an_operator_that_cannot_be_is_refused(tmp_path):
+    outer = "SELECT v, w FROM r LEFT JOIN s ON r.k = s.k;"
+    with pytest.raises(SquallError, match=r"SQ7003 join\.operator=Dynamic: no places"):
+        stages(tmp_path, outer, "Dynamic")
+
+
+@pytest.mark.parametrize("operator", ["Dynamic", "StaticMid", "StaticOpt", "SHJ"])
+@pytest.mark.parametrize("name", ["join_types", "range_band", "delete_first_join", "join_null_safe"])
+def differential_operators(name, operator, tmp_path):
+    run_steps(STEPS / f"{name}.slt", PartitionedEngine(5, join_operator=operator), tmp_path)
