@@ -77,9 +77,18 @@ def least_load(joiners: int, r: Floats, s: Floats) -> Floats:
 
 
 def trace(
-    stream: Stream, joiners: int, policy: Policy = DEFAULT, widths: tuple[int, int] = (1, 1), step: int = 1
+    stream: Stream,
+    joiners: int,
+    policy: Policy = DEFAULT,
+    widths: tuple[int, int] = (1, 1),
+    step: int = 1,
+    copied: float | None = None,
 ) -> Trace:
-    """A stream through a controller that decides every `step` tuples; of R and S a tuple is `widths` units."""
+    """A stream through a controller that decides every `step` tuples; of R and S a tuple is `widths` units.
+
+    With `copied`, the old mapping holds until all that a joiner has is copied, so much for each new tuple, which is what
+    the runtime does (`runtime/course.py`); else the new one holds at once.
+    """
     sizes = _Sizes(stream, widths)
     controller = starting(joiners, policy)
     at, starts, mappings, moved, late = 0, [0], [controller.mapping], list[Moved](), 0.0
@@ -89,12 +98,13 @@ def trace(
         controller, migration = controller.decide()
         if migration is None:
             continue
-        starts.append(at - 1)  # a tuple is routed when it has been counted (Alg. 1)
-        mappings.append(controller.mapping)
-        end = sizes.end_of(at, migration, policy.rate(migration))
+        end = sizes.end_of(at, migration, policy.rate(migration), copied)
         change, size = before.changed, before.sizes
         paid = max(change.r / before.mapping.rows, change.s / before.mapping.columns)
         moved.append(Moved(at, end, migration, migration.cost(size.r, size.s), paid))
+        if copied is None or end < len(stream):
+            starts.append(at - 1 if copied is None else end)  # a tuple is routed when it has been counted (Alg. 1)
+            mappings.append(controller.mapping)
         if end >= len(stream):
             break
         controller = controller.observe(*sizes.between(at, end)).finished()
@@ -142,12 +152,13 @@ class _Sizes:
         due = -(-due // step) * step
         return due if due <= self._length else None
 
-    def end_of(self, at: int, migration: Migration, rate: float) -> int:
+    def end_of(self, at: int, migration: Migration, rate: float, copied: float | None) -> int:
         """After how many tuples a migration is over that was decided after `at`."""
-        mapping = migration.new.mapping
+        r, s = (int(self._came[i][at] - self._gone[i][at]) for i in range(2))
+        old, new = migration.old.mapping, migration.new.mapping
+        mapping, wanted = (new, migration.sent(r, s) / rate) if copied is None else (old, old.load(r, s) / copied)
         received = self._changed[0] / mapping.rows + self._changed[1] / mapping.columns
-        size = [int(self._came[i][at] - self._gone[i][at]) for i in range(2)]
-        return int(np.searchsorted(received, received[at] + migration.sent(*size) / rate))
+        return int(np.searchsorted(received, received[at] + wanted))
 
     def _warm(self, policy: Policy) -> int:
         total = self.r + self.s >= policy.warm_up
