@@ -86,8 +86,8 @@ def trace(
 ) -> Trace:
     """A stream through a controller that decides every `step` tuples; of R and S a tuple is `widths` units.
 
-    With `copied`, the old mapping holds until all that a joiner has is copied, so much for each new tuple, which is what
-    the runtime does (`runtime/course.py`); else the new one holds at once.
+    With `copied`, the old mapping holds until all that a joiner has is copied, so much for each new tuple, as in
+    `runtime/course.py`; else the new one holds at once.
     """
     sizes = _Sizes(stream, widths)
     controller = starting(joiners, policy)
