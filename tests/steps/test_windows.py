@@ -12,8 +12,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from squallpy.runtime.sources import open_source
 from squallpy.runtime.sources.source import MULT
-from squallpy.testing.engines import LocalEngine, MemoryEngine, PartitionedEngine, VolatileEngine
+from squallpy.session import RunOptions, Session
+from squallpy.testing.compare import difference
+from squallpy.testing.engines import LocalEngine, MemoryEngine, PartitionedEngine, SparkEngine, VolatileEngine
+from squallpy.testing.examples import Kept
+from squallpy.testing.oracle import Oracle
 from squallpy.testing.steps import run_steps
 from squallpy.testing.strategies import Case, Change
 
@@ -103,6 +108,16 @@ def oracle_random_windows(engine: str, case: Case, size: int) -> None:
     run(case.rebatched(size), ENGINES[engine]())
 
 
+@pytest.mark.spark
+@settings(
+    max_examples=max(1, settings().max_examples // 40),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+@given(case=cases(), size=st.sampled_from([7, 1000]))
+def oracle_random_windows_on_spark(cluster: Any, case: Case, size: int) -> None:
+    run(case.rebatched(size), SparkEngine(cluster, 3))
+
+
 @settings(max_examples=max(1, settings().max_examples // 2), suppress_health_check=[HealthCheck.too_slow])
 @given(case=cases(passing=True), size=st.sampled_from([1, 7, 1000]))
 def property_nothing_stays(case: Case, size: int) -> None:
@@ -120,6 +135,20 @@ def property_nothing_stays(case: Case, size: int) -> None:
     run(Case(case.script, [end]), short)
     run(Case(case.script, [*before, filler, end]), long)
     assert long.kept() == short.kept()
+
+
+@pytest.mark.parametrize("batch_rows", [1, 10, 1000])
+def oracle_example(batch_rows: int) -> None:
+    """The example, from its files."""
+    session, kept = Session(Path(__file__).parents[2] / "examples" / "windows" / "clicks.sql"), Kept()
+    session.run(RunOptions(backend="local", batch_rows=batch_rows), kept)
+    (query,), relations = session.script.queries, session.script.relations
+    oracle = Oracle(relations, query.text)
+    for name, relation in relations.items():
+        source = open_source(relation, session.path.parent)
+        oracle.push(name, source.read(0, source.rows, tuple(f.name for f in relation.fields)))
+    assert len(kept.table) > 1
+    assert not difference(kept.table, oracle.answer(), ordered=True)
 
 
 NOTED = """
