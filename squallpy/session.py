@@ -7,7 +7,7 @@ import hashlib
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from time import perf_counter
@@ -69,14 +69,15 @@ class Executor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How a script is run. `changes`: each batch's printed changes are wanted, not only the final result; `measured`:
-    so is what its state takes; `late`: so are the rows that windows had passed. `profile` is told where the time of
-    each batch goes."""
+    """How a script is run. `changes`: each batch's printed changes are wanted; `final`: the final result is; `measured`:
+    what its state takes; `late`: the rows that windows had passed. `profile` is told where the time of each batch
+    goes."""
 
     backend: str = "spark"
     master: str = "local[2]"
     batch_rows: int | None = None
     changes: bool = False
+    final: bool = True
     measured: bool = False
     late: bool = False
     checkpoint: str | None = None
@@ -154,6 +155,8 @@ class Session:
         sizes = {name: source.rows for name, source in sources.items()}
         partitions = self.settings.partitions if options.backend == "spark" else 1
         compiled = self.compile(query, partitions, sizes, options.late)
+        if compiled.plan.only_grows and not options.final:
+            compiled = replace(compiled, plan=replace(compiled.plan, keeps_result=False))
         relations, batch_rows = compiled.program.relations, options.batch_rows or self.settings.batch_rows
         streams = {r.name: sizes[r.name] for r in relations if r.stream}
         replay = Replay(streams, batch_rows, self.settings.interleave)

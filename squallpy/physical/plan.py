@@ -184,10 +184,18 @@ class Plan:
     fixed: tuple[str, ...] = ()  # the pools whose places were set, not chosen
     grid: Grid | None = None  # of the joiners at first, if there are any
     on_grid: tuple[OnGrid, ...] = ()  # the views there, if the grid can become another
+    keeps_result: bool = True  # else what is added to it is printed and forgotten
 
     @property
     def finish(self) -> Finish:
         return self.program.finish
+
+    @property
+    def only_grows(self) -> bool:
+        """Is all that is ever printed of the result more of its rows? Then nobody has to know those that it has."""
+        f, program = self.program.finish, self.program
+        plain = f.repeat and f.having is None and f.times is None and f.limit is None and not f.offset
+        return plain and not program.nests and not any(relation.op for relation in program.relations)
 
     @property
     def sources(self) -> tuple[Feed, ...]:

@@ -30,7 +30,7 @@ def plan_text(plan: Plan) -> str:
     places = dict(plan.places)
     lines += ["", "POOLS"]
     lines += [f"  {pool_text(pool)}{_where(pool, places.get(pool.name))}" for pool in plan.pools]
-    lines += ["RESULT on the driver", f"  {pool_text(plan.result)}"]
+    lines += [f"RESULT {'on' if plan.keeps_result else 'through'} the driver", f"  {pool_text(plan.result)}"]
     return "\n".join(lines) + "\n"
 
 

@@ -37,7 +37,7 @@ class Result:
     """The printed rows of a plan's result view."""
 
     def __init__(self, plan: Plan) -> None:
-        self._finish, self._pool = plan.finish, plan.result
+        self._finish, self._pool, self._kept = plan.finish, plan.result, plan.keeps_result
         self._printer = Printer(plan.finish, plan.result)
         self._scratch = Pool(len(plan.result.keys), plan.result.payload)
         self._groups = Pool(len(plan.result.keys), Payload((Ring.COUNT,)))
@@ -67,13 +67,19 @@ class Result:
             pool.upsert(keys, words)
             new = self._top.after(store, keys)
             return self._nothing if new is old else self._moves(old, new, store.dictionary)
-        before = pool.get(keys)
-        pool.upsert(keys, words)
-        words = np.concatenate([before, pool.get(keys)])
+        words = np.concatenate(self._added(pool, keys, words))
         frame = self._printer.frame(np.concatenate([keys, keys]), words, store.dictionary)
         gone, come = np.split(self._printer.times(frame, words), 2)
         gone = np.zeros_like(gone) if first else gone
         return Changes(*self._printer.changes(frame, gone, come))
+
+    def _added(self, pool: Pool, keys: Words, words: Words) -> tuple[Words, Words]:
+        """The groups as they were and as they are; of a result that is not kept, as if there had been none."""
+        if not self._kept:
+            return np.zeros_like(words), words
+        before = pool.get(keys)
+        pool.upsert(keys, words)
+        return before, pool.get(keys)
 
     def _merged(self, changes: Sequence[Delta]) -> tuple[Words, Words]:
         """Changes with each group once: it may have changed in several partitions."""

@@ -94,6 +94,7 @@ def run_script(request: RunRequest) -> None:
         master=request.master,
         batch_rows=request.batch_rows,
         changes=choice.mode != "final",
+        final=choice.mode != "changes",
         measured=request.metrics is not None,
         late=request.late is not None,
         checkpoint=request.checkpoint,
