@@ -165,6 +165,8 @@ def operator(
                 raise ValueError("StaticOpt has to be told the sizes of both relations")
             return Static(Grid(optimal(power, sizes.r, sizes.s)))
         case "Dynamic":
+            if policy and policy.capacity is not None and power < joiners:
+                raise ValueError(f"only a power of two of joiners can grow, not {joiners}")
             return Dynamic(tuple(Controller(grid, policy or Policy()) for grid in grids(joiners)))
         case "Hybrid":
             return Hybrid(heavy(joiners, share, policy))

@@ -83,17 +83,19 @@ def trace(
     widths: tuple[int, int] = (1, 1),
     step: int = 1,
     copied: float | None = None,
+    sample: int = 1,
 ) -> Trace:
     """A stream through a controller that decides every `step` tuples; of R and S a tuple is `widths` units.
 
     With `copied`, the old mapping holds until all that a joiner has is copied, so much for each new tuple, as in
-    `runtime/course.py`; else the new one holds at once.
+    `runtime/course.py`; else the new one holds at once. It may see but a `sample`, one tuple in so many (Alg. 1).
     """
     sizes = _Sizes(stream, widths)
+    seen = _Sizes(stream, widths, sample) if sample > 1 else sizes
     controller = starting(joiners, policy)
     at, starts, mappings, moved, late = 0, [0], [controller.mapping], list[Moved](), 0.0
-    while (due := sizes.next_due(at, controller, step)) is not None:
-        controller = controller.observe(*sizes.between(at, due))
+    while (due := seen.next_due(at, controller, step)) is not None:
+        controller = controller.observe(*seen.between(at, due))
         at, before = due, controller
         controller, migration = controller.decide()
         if migration is None:
@@ -107,7 +109,7 @@ def trace(
             mappings.append(controller.mapping)
         if end >= len(stream):
             break
-        controller = controller.observe(*sizes.between(at, end)).finished()
+        controller = controller.observe(*seen.between(at, end)).finished()
         at, late = end, max(late, _overdue(controller))
     ends = (*starts[1:], len(stream))
     routed = sum(sizes.routed(*run) for run in zip(starts, ends, mappings, strict=True))
@@ -117,9 +119,11 @@ def trace(
 class _Sizes:
     """Cumulative sizes; `at` counts tuples: the first `at` of the stream have come."""
 
-    def __init__(self, stream: Stream, widths: tuple[int, int]) -> None:
+    def __init__(self, stream: Stream, widths: tuple[int, int], sample: int = 1) -> None:
         of_s = stream.sides.astype(np.bool_)
         units = np.where(of_s, widths[1], widths[0])
+        if sample > 1:
+            units *= sample * (np.random.default_rng(sample).integers(sample, size=len(units)) == 0)
         came, gone = stream.counts > 0, stream.counts < 0
         self._came = [_sums(units * (came & part)) for part in (~of_s, of_s)]
         self._gone = [_sums(units * (gone & part)) for part in (~of_s, of_s)]

@@ -203,6 +203,12 @@ def test_bad_choices(name: str, joiners: int) -> None:
         operator(name, joiners)
 
 
+def test_groups_do_not_grow() -> None:
+    """The numbers of new joiners would be those of the next group."""
+    with pytest.raises(ValueError, match="power of two"):
+        operator("Dynamic", 20, Policy(capacity=10))
+
+
 def through_json(kind: type[T], value: T) -> T:
     return from_json(kind, json.loads(json.dumps(to_json(value))))
 
