@@ -62,10 +62,10 @@ class Heavy:
     pairs: Sketch
     keys: tuple[HeavyKey, ...] = ()
     hashes: Keys = field(default_factory=lambda: np.empty(0, np.uint64))
-    recent: Numbers = field(default_factory=lambda: np.empty(0, np.int64))  # came of R and S, went of R and S
-    waits: Floats = field(
-        default_factory=lambda: np.empty(0, np.float64)
-    )  # |R_k|, |S_k|, slack of both, whether it shrinks
+    # by key: came of R and of S, went of R and of S
+    recent: Numbers = field(default_factory=lambda: np.empty(0, np.int64))
+    # by key: |R_k| and |S_k|, slack of both, whether they shrink
+    waits: Floats = field(default_factory=lambda: np.empty(0, np.float64))
 
     @property
     def grid_joiners(self) -> int:
