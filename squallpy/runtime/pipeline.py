@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 
 from squallpy.base.trace import SILENT, Trace
-from squallpy.catalog.window import ARRIVAL
 from squallpy.maintain.program import RESULT
 from squallpy.physical.plan import Plan, Stage
 from squallpy.runtime.course import Course
@@ -77,7 +76,7 @@ class Sender:
             start, stop = shares.get(relation.name, (0, 0))
             if start < stop:
                 with self._trace(f"read {relation.name}"):
-                    table = read(self._input.sources[relation.name], start, stop, feeder.feed.fields)
+                    table = self._input.sources[relation.name].read(start, stop, feeder.feed.fields)
                     rows = one_batch(table)
                 share.stats["tuples"] += stop - start
                 share.stats["skipped"] += skipped(table).count
@@ -102,14 +101,6 @@ class Sender:
                 parcels.put(partition, delta)
             parcels.add(sent, plan.reading, change, split % plan.partitions)
             return parcels.packed(share.stats, 0)
-
-
-def read(source: Source, start: int, stop: int, fields: tuple[str, ...]) -> pa.Table:
-    """Some fields of the rows start..stop of a source; one of them may be the number of each."""
-    table = source.read(start, stop, tuple(name for name in fields if name != ARRIVAL))
-    if ARRIVAL not in fields:
-        return table
-    return table.append_column(ARRIVAL, pa.array(np.arange(start, start + len(table))))
 
 
 class Parcels:

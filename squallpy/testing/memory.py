@@ -13,9 +13,10 @@ from typing import Any, cast
 import pyarrow as pa
 
 from squallpy.catalog.relation import Relation
+from squallpy.catalog.window import ARRIVAL
 from squallpy.runtime.pipeline import Input
 from squallpy.runtime.sources.conform import column_type
-from squallpy.runtime.sources.source import MULT
+from squallpy.runtime.sources.source import MULT, numbered
 
 
 @dataclass(slots=True)
@@ -39,7 +40,8 @@ class MemorySource:
         self.table = pa.concat_tables([self.table, rows.select(self.table.column_names).cast(self.table.schema)])
 
     def read(self, start: int, stop: int, columns: tuple[str, ...]) -> pa.Table:
-        return self.table.slice(start, stop - start).select([*columns, *([MULT] if self.relation.op else [])])
+        names = [*(name for name in columns if name != ARRIVAL), *([MULT] if self.relation.op else [])]
+        return numbered(self.table.slice(start, stop - start).select(names), start, ARRIVAL in columns)
 
 
 @dataclass(slots=True)

@@ -151,6 +151,19 @@ def oracle_example(batch_rows: int) -> None:
     assert not difference(kept.table, oracle.answer(), ordered=True)
 
 
+@pytest.mark.parametrize("batch_rows", [1, 3, 1000])
+def test_rows_that_are_skipped_have_their_number(batch_rows: int, tmp_path: Path) -> None:
+    """However many come at once: of the last three rows of two files, one cannot be read."""
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / "1.csv").write_text("v\n1\nx\n3\n4\n")
+    (tmp_path / "s" / "2.csv").write_text("v\n5\ny\n7\n")
+    options = "(path 's', header 'true', on_error 'skip')"
+    (tmp_path / "q.sql").write_text(f"CREATE STREAM s (v INT) USING csv OPTIONS {options}; SELECT v FROM s ROWS 3;")
+    kept = Kept()
+    Session(tmp_path / "q.sql").run(RunOptions(backend="local", batch_rows=batch_rows), kept)
+    assert sorted(kept.table["v"].to_pylist()) == [5, 7]
+
+
 NOTED = """
 CREATE STREAM s (k VARCHAR, ts TIMESTAMP) TIMESTAMP BY ts;
 SELECT k, COUNT(*) AS n FROM s GROUP BY k RANGE 10 SEC;

@@ -11,10 +11,12 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from squallpy.base.errors import SquallError, nearest
 from squallpy.catalog.relation import Field, Relation
+from squallpy.catalog.window import ARRIVAL
 from squallpy.runtime.sources.conform import Problem, column_type
 from squallpy.runtime.sources.counted import joined, taken
 from squallpy.runtime.sources.files import File, find_files
@@ -53,22 +55,23 @@ class Source:
         return self.starts[-1]
 
     def read(self, start: int, stop: int, columns: tuple[str, ...]) -> pa.Table:
-        """Some columns of the rows start..stop, as `conform.column_type` says, and `__mult` (±1) of a change stream.
+        """Some columns of the rows start..stop, as `conform.column_type` says, and `__mult` (±1) of a change stream;
+        ARRIVAL is the number of each, which one that is left out has, too.
 
         A row at fault raises SquallError: SQ4003 wrong number of fields, SQ4004 a value that is not of its type, SQ4005
         an unknown operation, SQ4006 NULL in a NOT NULL column. Under on_error 'skip' it is left out instead, and
         `skipped(table)` says how many were and why.
         """
         assert 0 <= start <= stop <= self.rows, (start, stop, self.rows)
-        fields = tuple(self._field(name) for name in columns)
+        fields, counted = tuple(self._field(name) for name in columns if name != ARRIVAL), ARRIVAL in columns
         if start == stop:
-            return self._schema(fields).empty_table()
+            return numbered(self._schema(fields).empty_table(), start, counted)
         tables, left_out = [], Skipped()
         for i in range(bisect_right(self.starts, start) - 1, bisect_left(self.starts, stop)):
             begin = self.starts[i]
             first, last = max(start, begin) - begin, min(stop, self.starts[i + 1]) - begin
             if first < last:
-                tables.append(self._settle(self.parts[i], first, last, fields))
+                tables.append(self._settle(self.parts[i], first, last, fields, begin if counted else None))
                 left_out += skipped(tables[-1])
         return mark_skipped(joined(tables), left_out)
 
@@ -83,9 +86,10 @@ class Source:
         mult = [(MULT, pa.int64())] if self.relation.op else []
         return pa.schema([*((f.name, column_type(f.type)) for f in fields), *mult])
 
-    def _settle(self, part: Part, start: int, stop: int, fields: tuple[Field, ...]) -> pa.Table:
-        """Read from one part; rows at fault raise or are left out."""
+    def _settle(self, part: Part, start: int, stop: int, fields: tuple[Field, ...], begin: int | None) -> pa.Table:
+        """Read from one part, whose first row is number `begin`, if asked; rows at fault raise or are left out."""
         table, wrong = part.read(start, stop, fields, self.relation.op)
+        table = numbered(table, start + (begin or 0), begin is not None)
         if not wrong:
             return table
         rows = sorted(wrong)
@@ -94,6 +98,11 @@ class Source:
         examples = tuple(f"{part.place(start + row)}: {wrong[row].text}" for row in rows[:EXAMPLES])
         good = [row for row in range(stop - start) if row not in wrong]
         return mark_skipped(taken(table, good), Skipped(len(rows), examples))
+
+
+def numbered(table: pa.Table, start: int, wanted: bool = True) -> pa.Table:
+    """Rows with their numbers, if they are `wanted`."""
+    return table.append_column(ARRIVAL, pa.array(np.arange(start, start + len(table)))) if wanted else table
 
 
 def open_source(relation: Relation, base: Path) -> Source:
