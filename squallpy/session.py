@@ -69,9 +69,9 @@ class Executor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How a script is run. `changes`: each batch's printed changes are wanted; `final`: the final result is; `measured`:
-    what its state takes; `late`: the rows that windows had passed. `profile` is told where the time of each batch
-    goes."""
+    """How a script is run. `changes`: each batch's printed changes are wanted; `final`: the final result is;
+    `measured`: what its state takes; `late`: the rows that windows had passed. `profile` is told where the time of each
+    batch goes."""
 
     backend: str = "spark"
     master: str = "local[2]"
