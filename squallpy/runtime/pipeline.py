@@ -164,7 +164,8 @@ class Node:
             self._joiner.begin(store, course)
         with self._trace("statements"):
             change, sent = machine.apply(store, deltas, course)
-        total = add_stats(total, machine.notes | {"received_bytes": sum(map(len, messages))})
+        rows = {str(self._partition): sum(len(delta.keys) for delta in deltas)}
+        total = add_stats(total, machine.notes | {"received_bytes": sum(map(len, messages)), "received_rows": rows})
         if self._joiner and course:
             total |= self._joiner.seen(store, course, deltas)
         with self._trace("route and pack"):

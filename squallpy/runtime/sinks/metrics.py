@@ -5,8 +5,8 @@
  "views": {"M_S": {"records": 900, "bytes": 65536, "keys": 7200, …}, …}, "mapping": null, "ilf": null}
 
 Bytes of state are those in use, in memory or mapped files, added up over partitions; room to grow is not counted. What
-partitions received is what all stages were sent. "rebuilt", if any partition had lost its state, says of each which,
-and from what it was made anew: a snapshot and so many steps.
+partitions received is what all stages were sent; "received_rows" are those of each partition. "rebuilt", if any
+partition had lost its state, says of each which, and from what it was made anew: a snapshot and so many steps.
 
 Where a join is on a grid, "mapping" is its (n, m), "ilf" how many tuples a joiner has, "ilf_ratio" that by the least
 that any mapping would make it, "busiest" what the joiner with most has by the mean, "epoch" how many migrations are
@@ -61,6 +61,8 @@ def metrics_line(number: int, stats: dict[str, Any]) -> dict[str, Any]:
     named = {name: known.get(name) for name in _NAMED}
     stages = {name.removesuffix(_STAGE): value for name, value in stats.items() if name.endswith(_STAGE)}
     shape = {"mapping": stats.get("mapping"), "ilf": stats.get("ilf")}
+    if rows := stats.get("received_rows"):
+        shape["received_rows"] = [rows.get(str(partition), 0) for partition in range(1 + max(map(int, rows)))]
     shape |= {name: stats[name] for name in _OF_A_GRID if name in stats}
     rebuilt = {"rebuilt": stats["rebuilt"]} if stats.get("rebuilt") else {}  # partitions that had lost their state
     return {"batch": number} | named | {"stages": stages, "views": views} | shape | rebuilt

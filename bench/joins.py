@@ -1,0 +1,182 @@
+"""Join operators beside each other on skewed streams (Table 2 of `adaptive-online-joins`): `python -m bench.joins`.
+
+    --joins LIST        eq5, eq7, bnci, bci                    [default: all]
+    --zipf LIST         skew of the suppliers of lineitem      [default: 0, 0.25, 0.5, 0.75, 1; of bands: 0]
+    --joiners N         partitions                             [default: 16]
+    --scale S           of TPC-H                               [default: 0.1]
+    --batch-rows N                                             [default: 10,000]
+
+All on one Spark session, `local[2]`, each over the whole streams, reading included, changes printed nowhere. A run over
+the first batches comes before, which is not counted.
+"""
+
+import argparse
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from bench.data import CACHE, generate
+from squallpy.base.settings import Settings
+from squallpy.runtime.spark import executor
+from squallpy.runtime.spark.cluster import start
+from squallpy.session import RunOptions, Session
+
+MASTER = "local[2]"
+OPERATORS = ("SHJ", "StaticMid", "StaticOpt", "Dynamic")
+ZIPF = (0.0, 0.25, 0.5, 0.75, 1.0)
+WARM = 4  # batches of the run that is not counted
+LINEITEM = (
+    "l_orderkey BIGINT, l_linenumber INT, l_suppkey BIGINT, l_quantity DECIMAL(15,2), l_shipdate DATE, "
+    "l_shipmode VARCHAR, l_shipinstruct VARCHAR"
+)
+SUPPLIER = "s_suppkey BIGINT, s_name VARCHAR, n_name VARCHAR"
+EQUAL = "SELECT l_orderkey, l_linenumber, s_name, n_name FROM {} s JOIN l1 ON s_suppkey = l_suppkey;"
+BAND = "SELECT l1.l_orderkey, l1.l_linenumber, l2.l_orderkey AS o2, l2.l_linenumber AS n2 FROM l1 JOIN l2 ON "
+JOINS = {
+    "eq5": ("supplier5", EQUAL.format("supplier5")),
+    "eq7": ("supplier7", EQUAL.format("supplier7")),
+    "bnci": ("l2", BAND + "ABS(l1.l_orderkey - l2.l_orderkey) <= 1 AND l1.l_shipmode = 'TRUCK' "
+             "AND l2.l_shipinstruct = 'NONE' AND l1.l_quantity > 48;"),
+    "bci": ("l2", BAND + "ABS(l1.l_shipdate - l2.l_shipdate) <= 1 AND l1.l_shipmode = 'TRUCK' "
+            "AND l2.l_shipmode <> 'TRUCK' AND l1.l_quantity > 45;"),
+}  # fmt: skip
+HEAD = """# Join operators
+
+Made by `python -m bench.joins`; do not edit. TPC-H at scale {scale:g}, lineitem's suppliers drawn by Zipf's law; Spark
+`{master}`, {joiners} joiners, batches of {batch_rows:,}. *Load*: tuples that the busiest joiner was sent over the whole
+run, in thousands, state that migrates included; *busiest*: that by the mean. *ILF*: by the best mapping's, greatest and
+mean after batches. StaticOpt has been told the sizes.
+
+| join | z | operator | seconds | load | busiest | ILF/ILF* | migrations |
+|---|--:|---|--:|--:|--:|--:|--:|
+"""
+
+
+@dataclass
+class Watched:
+    """A sink that watches the joiners, and stops after `batches`."""
+
+    batches: int | None = None
+    rows: dict[str, int] = field(default_factory=dict)
+    ratios: list[float] = field(default_factory=list)
+    epochs: int = 0
+    pairs: int = 0
+
+    def begin(self, query: Any, schema: Any, batches: int) -> None: ...
+
+    def batch(self, number: int, deletes: Any, inserts: Any, stats: dict[str, Any]) -> None:
+        for joiner, rows in stats["received_rows"].items():
+            self.rows[joiner] = self.rows.get(joiner, 0) + rows
+        self.ratios += [stats["ilf_ratio"]] if "ilf_ratio" in stats else []
+        self.epochs = max(self.epochs, stats.get("epoch", 0))
+        self.pairs += len(inserts)
+        if self.batches and number + 1 >= self.batches:
+            raise Enough
+
+    def final(self, table: Any) -> None: ...
+
+    def finish(self, summary: dict[str, Any]) -> None: ...
+
+
+class Enough(Exception):
+    """Of the first batches."""
+
+
+def skewed(scale: float, z: float) -> Path:
+    """A folder with lineitem, its suppliers drawn with probabilities 1/kᶻ, and both sides of suppliers."""
+    folder = CACHE / f"joins-{scale:g}-z{z:g}"
+    if (folder / "done").exists():
+        return folder
+    folder.mkdir(parents=True, exist_ok=True)
+    tables = generate("tpch", scale)
+    names = [name.split()[0] for name in LINEITEM.split(", ")]
+    lineitem = _read(tables / "lineitem.parquet", columns=names)
+    supplier = _read(tables / "supplier.parquet", columns=["s_suppkey", "s_name", "s_nationkey"])
+    nation = _read(tables / "nation.parquet", columns=["n_nationkey", "n_name", "n_regionkey"])
+    weights = 1 / np.arange(1, supplier.num_rows + 1) ** z
+    draw = np.random.default_rng(int(100 * z))
+    keys = draw.choice(draw.permutation(supplier["s_suppkey"].to_numpy()), lineitem.num_rows, p=weights / weights.sum())
+    at = lineitem.schema.get_field_index("l_suppkey")
+    pq.write_table(lineitem.set_column(at, "l_suppkey", pa.array(keys)), folder / "l1.parquet")
+    pq.write_table(lineitem, folder / "l2.parquet")
+    at = pc.index_in(supplier["s_nationkey"], nation["n_nationkey"])
+    sides = supplier.drop(["s_nationkey"]).append_column("n_name", nation["n_name"].take(at))
+    asian = pc.equal(nation["n_regionkey"].take(at), 2)
+    pq.write_table(sides.filter(asian), folder / "supplier5.parquet")
+    pq.write_table(sides, folder / "supplier7.parquet")
+    (folder / "done").touch()
+    return folder
+
+
+def _read(path: Path, columns: list[str]) -> pa.Table:
+    """Columns of a table, texts as Arrow computes with them."""
+    read = pq.read_table(path, columns=columns)
+    texts = [pa.field(f.name, pa.string() if pa.types.is_string_view(f.type) else f.type) for f in read.schema]
+    return read.cast(pa.schema(texts))
+
+
+def script(join: str, folder: Path) -> str:
+    other, query = JOINS[join]
+    fields = {"l1": LINEITEM, "l2": LINEITEM}
+    streams = (
+        f"CREATE STREAM {name} ({fields.get(name, SUPPLIER)}) USING parquet OPTIONS (path '{folder}/{name}.parquet');\n"
+        for name in (other, "l1")
+    )
+    return "".join(streams) + query
+
+
+def run(path: Path, operator: str, given: argparse.Namespace, batches: int | None = None) -> tuple[Watched, float]:
+    """The script with an operator."""
+    settings = Settings(partitions=given.joiners, join_operator=operator)
+    options = RunOptions(master=MASTER, batch_rows=given.batch_rows, changes=True, final=False)
+    watched, since = Watched(batches), perf_counter()
+    with suppress(Enough):
+        Session(path, settings).run(options, watched)
+    return watched, perf_counter() - since
+
+
+def main() -> None:
+    about = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(prog="python -m bench.joins", description=__doc__, formatter_class=about)
+    listed = lambda text: text.split(",")  # noqa: E731
+    parser.add_argument("--joins", type=listed, default=list(JOINS))
+    parser.add_argument("--zipf", type=lambda text: [float(z) for z in text.split(",")], default=list(ZIPF))
+    parser.add_argument("--joiners", type=int, default=16)
+    parser.add_argument("--scale", type=float, default=0.1)
+    parser.add_argument("--batch-rows", type=int, default=10_000)
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "joins.md")
+    given = parser.parse_args()
+    text = HEAD.format(scale=given.scale, master=MASTER, joiners=given.joiners, batch_rows=given.batch_rows)
+    with start(MASTER) as cluster, TemporaryDirectory() as folder:
+        executor.start = lambda *_: nullcontext(cluster)  # type: ignore[assignment, misc]
+        path, warm = Path(folder) / "join.sql", True
+        for join in given.joins:
+            equal = join.startswith("eq")
+            for z in given.zipf if equal else (0.0,):
+                path.write_text(script(join, skewed(given.scale, z)))
+                pairs = set()
+                for operator in OPERATORS if equal else OPERATORS[1:]:
+                    if warm:
+                        run(path, operator, given, WARM)
+                        warm = False
+                    seen, seconds = run(path, operator, given)
+                    pairs.add(seen.pairs)
+                    load, mean = max(seen.rows.values()), sum(seen.rows.values()) / given.joiners
+                    ratio = f"{max(seen.ratios):.2f}, {np.mean(seen.ratios):.2f}" if seen.ratios else ""
+                    cells = f"{seconds:.1f} | {load / 1000:,.1f} | {load / mean:.2f} | {ratio} | {seen.epochs or ''}"
+                    text += f"| {join} | {z:g} | {operator} | {cells} |\n"
+                    print(text.splitlines()[-1], flush=True)
+                assert len(pairs) == 1, f"{join}: the operators find {pairs} pairs"
+    given.out.write_text(text)
+
+
+if __name__ == "__main__":
+    main()
