@@ -7,14 +7,18 @@ N1(a, b, c, ts), of which a is read    →   N1(a, ts)
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
+from math import gcd
 
-from squallpy.base.types import BIGINT
+from squallpy.base.types import BIGINT, TIMESTAMP
 from squallpy.catalog.relation import Field
-from squallpy.catalog.window import ARRIVAL, Clock
-from squallpy.logical.expressions import Column
+from squallpy.catalog.window import ARRIVAL, Clock, WindowSpec
+from squallpy.logical.expressions import Call, Column, Expr, Literal
 from squallpy.logical.nodes import Node, Project, Scan, Window, with_inputs
 from squallpy.maintain.program import Nest, View
+from squallpy.maintain.relational.calculus import Assign
 from squallpy.maintain.relational.units import prune
+
+_PANES = 1_000_000_000  # from here on, variables of panes
 
 
 def timed(plan: Node, told: bool) -> Node:
@@ -75,11 +79,35 @@ def narrowed(view: View, nests: tuple[Nest, ...]) -> tuple[Nest, ...]:
     for nest in reversed(nests):  # outermost first: what is not kept there is not read further in
         if nest.window and not nest.window.told:
             atoms = (a for v in (view, *(n.view for n in out)) for a in v.atoms if a.relation == nest.relation)
-            read = {nest.window.field, *(title for atom in atoms for title, _ in atom.fields)}
-            items = tuple((title, expr) for title, expr in nest.finish.items if title in read)
-            keys = tuple(key for key in nest.view.keys if any(expr == key for _, expr in items))
-            terms = tuple(replace(t, body=prune(t.body, keys, t.lanes)) for t in nest.view.terms)
-            finish = replace(nest.finish, items=items)
-            nest = replace(nest, view=replace(nest.view, keys=keys, terms=terms), finish=finish)
+            nest = _narrowed(nest, nest.window, {title for atom in atoms for title, _ in atom.fields})
         out.append(nest)
     return tuple(reversed(out))
+
+
+def _narrowed(nest: Nest, window: WindowSpec, read: set[str]) -> Nest:
+    items = tuple((title, expr) for title, expr in nest.finish.items if title in (*read, window.field))
+    (term,) = nest.view.terms
+    body = term.body
+    if window.field not in read and (pane := _pane(window, dict(items)[window.field])):
+        items = tuple((title, pane.variable if title == window.field else expr) for title, expr in items)
+        body = (*body, pane)
+    keys = tuple(dict.fromkeys(expr for _, expr in items if isinstance(expr, Column)))
+    view = replace(nest.view, keys=keys, terms=(replace(term, body=prune(body, keys, term.lanes)),))
+    return replace(nest, view=view, finish=replace(nest.finish, items=items))
+
+
+def _pane(window: WindowSpec, time: Expr) -> Assign | None:
+    """Instead of a row's time the end of its pane: that of all rows that fall out with it. None where each goes alone.
+
+    RANGE 60 SEC SLIDE 20 SEC    (0, 20] → 20    (20, 40] → 40        TUMBLE 20 SEC    [0, 20) → 0    [20, 40) → 20
+    """
+    frame = window.frame
+    size = gcd(frame.size, frame.slide)
+    if size == 1 or not isinstance(time, Column) or time.type != TIMESTAMP:
+        return None
+    end = Call("trunc_time", (time, Literal(size, BIGINT)), TIMESTAMP, time.nullable)
+    if not frame.tumbling:
+        before = Call("add_micros", (time, Literal(-1, BIGINT)), TIMESTAMP, time.nullable)
+        end = Call("trunc_time", (before, Literal(size, BIGINT)), TIMESTAMP, time.nullable)
+        end = Call("add_micros", (end, Literal(size, BIGINT)), TIMESTAMP, time.nullable)
+    return Assign(Column(_PANES + time.id, time.name, TIMESTAMP, time.nullable), end)
