@@ -121,11 +121,29 @@ class Pilot:
         return Pilot(Course.of_json(facts["course"]), _controller(facts["controller"]))
 
 
-def pilot_of(plan: Plan, facts: Map[str, Any] | None = None) -> Pilot | None:
-    """The pilot of a plan's grid, where the last one stopped, or before the first batch; None if the grid stays."""
+def pilot_of(plan: Plan, facts: Map[str, Any] | None = None, first: Map[str, int] | None = None) -> Pilot | None:
+    """The pilot of a plan's grid, where the last one stopped, or before the first batch; None if the grid stays.
+
+    With `first`, how many tuples of each relation that batch brings, it begins with the mapping that is best then: a
+    bound on the load holds from the first tuple on only if tuples are counted before they are sent (docs/joins.md).
+    """
     if plan.grid is None or not plan.on_grid:
         return None
-    return Pilot.of_json(facts) if facts else Pilot(Course(plan.grid), Controller(plan.grid, Policy(EPSILON)))
+    if facts:
+        return Pilot.of_json(facts)
+    sizes = _sizes(plan, first or {})
+    grid = plan.grid.mapped(optimal(plan.grid.joiners, sizes.r, sizes.s, plan.grid.mapping))
+    return Pilot(Course(grid), Controller(grid, Policy(EPSILON)))
+
+
+def _sizes(plan: Plan, rows: Map[str, int]) -> Sizes:
+    """As many tuples as the largest of its relations has brings a side of the grid."""
+    atoms = {view.name: view.atoms for view in plan.program.views}
+    brought = dict.fromkeys(Side, 0)
+    for view in plan.on_grid:
+        most = max((rows.get(atom.relation.name, 0) for atom in atoms[view.view]), default=0)
+        brought[view.side] = max(brought[view.side], most)
+    return Sizes(brought[Side.R], brought[Side.S])
 
 
 def told(pilot: Pilot | None) -> tuple[int, str]:

@@ -113,6 +113,16 @@ def test_a_pilot_goes_on_where_it_was(tmp_path):
     assert pilot.course.epoch > 0
 
 
+@pytest.mark.parametrize(
+    ("first", "mapping"),
+    [({}, (2, 4)), ({"r": 900, "s": 100}, (8, 1)), ({"r": 0, "s": 7}, (1, 8)), ({"s": 5, "r": 5}, (2, 4))],
+)
+def golden_the_first_batch_is_counted_before_it_is_sent(first, mapping, tmp_path):
+    plan = Fluctuating(tmp_path, 8).engine._compiled.plan
+    found = pilot_of(replace(plan, grid=Grid(Mapping(2, 4))), None, first).course.grid.mapping
+    assert (found.rows, found.columns) == mapping
+
+
 def test_what_a_migration_leaves_is_dropped(tmp_path):
     stream = Fluctuating(tmp_path, 4)
     for r, s in ((200, 200), *[(0, 200)] * 8, *[(0, 0)] * 4):

@@ -89,7 +89,8 @@ class SparkExecutor:
     def run(self, on_batch: OnBatch, stop: threading.Event | None = None) -> None:
         """Apply all batches that the checkpoint does not call done, or until `on_batch` says stop."""
         committed = Committed(self._place.durable)
-        pilot = pilot_of(self._plan, committed.facts)
+        first = {name: stop - start for name, (start, stop) in self._input.shares(0, 0, 1).items()}
+        pilot = pilot_of(self._plan, committed.facts, first)
 
         def publish(batch: int, outputs: list[bytes], times: BatchTimes) -> bool:
             start = perf_counter()
