@@ -5,6 +5,7 @@ import os
 import random
 import subprocess
 import sys
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +28,17 @@ SELECT y.m, COUNT(*) AS c, SUM(y.n) AS n FROM (
 BAND = f"""{_STREAMS}
 SELECT b, COUNT(*) AS n, SUM(x * a) AS total FROM r JOIN s ON ABS(r.x - s.k) <= 1 GROUP BY b;
 """
+# of a stream whose rows come up to half a minute late
+WINDOWED = """
+CREATE STREAM t (k INT NOT NULL, at TIMESTAMP) USING csv OPTIONS (path 't.csv') TIMESTAMP BY at;
+SELECT k, COUNT(*) AS n, MAX(at) AS latest FROM t GROUP BY k RANGE 20 SEC;
+"""
 BATCHES = 40
 
 
 def write(folder: Path, script: str = ONE_STAGE, seed: int = 7, times: int = 1) -> Path:
-    """A script and its two streams in 40 batches, of 50 tuples or several times that: joins over few keys, groups that
-    change again and again, deletes."""
+    """A script and its streams in 40 batches, of 50 tuples or several times that: joins over few keys, groups that
+    change again and again, deletes, late rows."""
     folder.mkdir(parents=True, exist_ok=True)
     draw, keys = random.Random(seed), 40 * times
     rows = [(draw.randrange(keys), draw.randrange(9), f"{draw.randrange(10**5) / 100:.2f}") for _ in range(30 * keys)]
@@ -41,6 +47,11 @@ def write(folder: Path, script: str = ONE_STAGE, seed: int = 7, times: int = 1) 
     names = [f"{draw.randrange(keys)},name {draw.randrange(12)}\n" for _ in range(500 * times)]
     (folder / "r.csv").write_text("__op,k,a,x\n" + "".join(",".join(map(str, c)) + "\n" for c in changes))
     (folder / "s.csv").write_text("".join(names))
+    late = random.Random(seed)
+    times_of = (
+        datetime(2026, 1, 1) + timedelta(seconds=i / 4 - late.choice((0, 0, 3, 30))) for i in range(2000 * times)
+    )
+    (folder / "t.csv").write_text("".join(f"{late.randrange(9)},{at}\n" for at in times_of))
     path = folder / "q.sql"
     path.write_text(script)
     return path

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.runs import BAND, BATCHES, command, printed, undisturbed, write
+from tests.runs import BAND, BATCHES, WINDOWED, command, printed, undisturbed, write
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -40,6 +40,21 @@ def fault_driver_killed_and_restarted(script: Path) -> None:
     assert len(list(out.iterdir())) < BATCHES
     subprocess.run(command(script, out, *more), check=True, timeout=120)
     assert printed(out) == undisturbed(script)
+
+
+def fault_driver_killed_while_windows_move(tmp_path: Path) -> None:
+    """Late rows are written once, too."""
+    script, late, calm = write(tmp_path, WINDOWED), tmp_path / "late.csv", tmp_path / "calm.csv"
+    out, more = tmp_path / "out", ["--checkpoint", str(tmp_path / "state"), "--late", str(late)]
+    for batches in (4, 13):
+        process = running(script, out, *more)
+        reach(out, batches, process)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    subprocess.run(command(script, out, *more), check=True, timeout=120)
+    assert printed(out) == undisturbed(script, "--late", str(calm))
+    assert sorted(late.read_text().splitlines()) == sorted(calm.read_text().splitlines())
+    assert len(calm.read_text().splitlines()) > 100
 
 
 def fault_driver_killed_while_joiners_migrate(tmp_path: Path) -> None:
