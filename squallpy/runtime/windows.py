@@ -131,7 +131,7 @@ class Windows:
         if not len(rows):
             return []
         columns = {name: to_arrow(take(field(name), rows), self._types[name], len(rows)) for name in self._fields}
-        return b"".join(json_rows(pa.table(columns))).decode().splitlines()
+        return b"".join(json_rows(pa.table(columns))).decode().split("\n")[:-1]
 
     def _advance(self, store: Store) -> tuple[int, int]:
         """The bound before the batch, and that of now."""

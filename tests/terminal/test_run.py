@@ -148,13 +148,16 @@ def test_skipped_rows_are_always_said(room: Path, squall: Squall) -> None:
 
 def test_late_rows_are_said_and_written(room: Path, squall: Squall) -> None:
     (room / "s.csv").write_text(
-        "a,at\n1,2026-01-01 00:00:00\n2,2026-01-01 00:00:30\n3,2026-01-01 00:00:09\n4,\n5,2026-01-01 00:00:31\n"
+        "a,at\n1,2026-01-01 00:00:00\n2,2026-01-01 00:00:30\n\u2028,2026-01-01 00:00:09\n4,\n5,2026-01-01 00:00:31\n"
     )
     (room / "q.sql").write_text(
-        "CREATE STREAM s (a INT, at TIMESTAMP) USING csv OPTIONS (path 's.csv', header 'true') TIMESTAMP BY at;"
+        "CREATE STREAM s (a VARCHAR, at TIMESTAMP) USING csv OPTIONS (path 's.csv', header 'true') TIMESTAMP BY at;"
         "SELECT COUNT(*) AS n FROM s RANGE 20 SEC;"
     )
-    late = 'batch,stream,row\n2,s,"{""a"": 3, ""at"": ""2026-01-01 00:00:09""}"\n3,s,"{""a"": 4, ""at"": null}"\n'
+    late = (
+        'batch,stream,row\n2,s,"{""a"": ""\u2028"", ""at"": ""2026-01-01 00:00:09""}"\n'
+        '3,s,"{""a"": ""4"", ""at"": null}"\n'
+    )
     for _ in range(2):  # the second time, all batches have been before
         options = ("--batch-rows", "1", "--late", "late.csv", "--checkpoint", "kept")
         ended = squall("run", "q.sql", *LOCAL, *options)
