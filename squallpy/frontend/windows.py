@@ -28,6 +28,7 @@ CLAUSE = "stream_window"  # the argument of a SELECT
 WORDS = ("RANGE", "TUMBLE", "LANDMARK", "ROWS")
 _NUMBERS = (TokenType.NUMBER, TokenType.DASH, TokenType.PLUS)
 _ENDS = (TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.STRING, TokenType.R_PAREN)
+_MOST = 2**62  # microseconds, 146,000 years, or rows
 _OPEN = {  # words that something has to follow
     "AND", "ANTI", "AS", "BETWEEN", "BY", "CASE", "CROSS", "DISTINCT", "DIV", "ELSE", "EXCEPT", "FROM", "FULL",
     "HAVING", "ILIKE", "IN", "INNER", "INTERSECT", "INTERVAL", "IS", "JOIN", "LATERAL", "LEFT", "LIKE", "LIMIT",
@@ -45,19 +46,20 @@ def with_windows(tokens: Sequence[Token], text: str) -> list[Token]:
     """The tokens of a query, those of each window as one."""
     out: list[Token] = []
     opened = [False]  # of each parenthesis: has there been a FROM in it?
-    at = 0
+    behind, at = False, 0  # is this right behind a query in parentheses?
     while at < len(tokens):
         token = tokens[at]
-        if opened[-1] and _begins(tokens, at):
+        if (opened[-1] or behind) and _begins(tokens, at):
             end = _end(tokens, at)
             first, last = tokens[at].start, tokens[end - 1].end
             out.append(Token(WINDOW, text[first : last + 1], token.line, token.col, first, last, token.comments))
             at = end
             continue
+        behind = False
         if token.token_type is TokenType.L_PAREN:
             opened.append(False)
         elif token.token_type is TokenType.R_PAREN and len(opened) > 1:
-            opened.pop()
+            behind = opened.pop()
         elif token.token_type in (TokenType.FROM, TokenType.SELECT):
             opened[-1] = token.token_type is TokenType.FROM
         out.append(token)
@@ -147,13 +149,19 @@ def _slide(script: ScriptText, tree: Parsed | None, size: int) -> int:
 def _duration(script: ScriptText, tree: Parsed) -> int:
     amount, unit = tree.children
     _positive(script, amount)
-    return micros(script, amount, unit)
+    return _bounded(script, micros(script, amount, unit), amount)
 
 
 def _count(script: ScriptText, tree: Parsed) -> int:
     (amount,) = tree.children
     _positive(script, amount)
-    return int(str(amount).replace(" ", ""))
+    return _bounded(script, int(str(amount).replace(" ", "")), amount)
+
+
+def _bounded(script: ScriptText, size: int, amount: Parsed) -> int:
+    if size > _MOST:
+        raise SquallError("SQ2010", "a window that is longer than time", token_span(script, amount), "write LANDMARK")
+    return size
 
 
 def _positive(script: ScriptText, amount: Parsed) -> None:

@@ -25,6 +25,7 @@ def test_a_window_is_behind_what_a_block_reads() -> None:
     assert found("SELECT a FROM s RANGE 5 SEC UNION (SELECT b FROM t LANDMARK SINCE '2026-01-01')") == [
         "RANGE 5 SEC", "LANDMARK SINCE '2026-01-01'",
     ]  # fmt: skip
+    assert found("(SELECT a FROM s) RANGE 5 DAYS") == ["RANGE 5 DAYS"]  # where it is refused by name
     assert found("SELECT a FROM s WHERE a > date RANGE 5 DAYS") == ["RANGE 5 DAYS"]
     assert found("SELECT a FROM s WHERE a IS NOT NULL RANGE -5 DAYS") == ["RANGE -5 DAYS"]
 
@@ -71,6 +72,7 @@ def test_sizes_and_slides() -> None:
         ("RANGE 0 MIN", "SQ2010 q.sql:1:7: a window of 0 shows nothing, write more than 0"),
         ("RANGE '-1' MIN", "SQ2010 q.sql:1:7: a window of -1 shows nothing, write more than 0"),
         ("RANGE 'x' MIN", "SQ1001 q.sql:1:7: 'x' is not a whole number"),
+        ("RANGE 99999999999999 DAYS", "SQ2010 q.sql:1:7: a window that is longer than time, write LANDMARK"),
         ("ROWS 5 SLIDE 0", "SQ2010 q.sql:1:14: a window of 0 shows nothing, write more than 0"),
         ("ROWS 5 SLIDE 6", "SQ2010 q.sql:1:14: SLIDE is longer than the window, rows would be in none: write TUMBLE"),
         ("LANDMARK SINCE 5", 'SQ1001 q.sql:1:16: unexpected "5" in a window, expected TIMESTAMP or a string'),
