@@ -30,7 +30,7 @@ from squallpy.runtime.spark.cluster import start
 from squallpy.session import RunOptions, Session
 
 MASTER = "local[2]"
-OPERATORS = ("SHJ", "StaticMid", "StaticOpt", "Dynamic")
+OPERATORS = ("SHJ", "StaticMid", "StaticOpt", "Dynamic", "Hybrid")
 ZIPF = (0.0, 0.25, 0.5, 0.75, 1.0)
 WARM = 4  # batches of the run that is not counted
 LINEITEM = (
@@ -55,8 +55,8 @@ Made by `python -m bench.joins`; do not edit. TPC-H at scale {scale:g}, lineitem
 run, in thousands, state that migrates included; *busiest*: that by the mean. *ILF*: by the best mapping's, greatest and
 mean after batches. StaticOpt has been told the sizes.
 
-| join | z | operator | seconds | load | busiest | ILF/ILF* | migrations |
-|---|--:|---|--:|--:|--:|--:|--:|
+| join | z | operator | seconds | load | busiest | ILF/ILF* | migrations | heavy keys |
+|---|--:|---|--:|--:|--:|--:|--:|--:|
 """
 
 
@@ -68,6 +68,7 @@ class Watched:
     rows: dict[str, int] = field(default_factory=dict)
     ratios: list[float] = field(default_factory=list)
     epochs: int = 0
+    heavy: int = 0
     pairs: int = 0
 
     def begin(self, query: Any, schema: Any, batches: int) -> None: ...
@@ -77,6 +78,7 @@ class Watched:
             self.rows[joiner] = self.rows.get(joiner, 0) + rows
         self.ratios += [stats["ilf_ratio"]] if "ilf_ratio" in stats else []
         self.epochs = max(self.epochs, stats.get("epoch", 0))
+        self.heavy = max(self.heavy, stats.get("heavy_keys", 0))
         self.pairs += len(inserts)
         if self.batches and number + 1 >= self.batches:
             raise Enough
@@ -163,7 +165,7 @@ def main() -> None:
             for z in given.zipf if equal else (0.0,):
                 path.write_text(script(join, skewed(given.scale, z)))
                 pairs = set()
-                for operator in OPERATORS if equal else OPERATORS[1:]:
+                for operator in OPERATORS if equal else OPERATORS[1:-1]:
                     if warm:
                         run(path, operator, given, WARM)
                         warm = False
@@ -171,7 +173,8 @@ def main() -> None:
                     pairs.add(seen.pairs)
                     load, mean = max(seen.rows.values()), sum(seen.rows.values()) / given.joiners
                     ratio = f"{max(seen.ratios):.2f}, {np.mean(seen.ratios):.2f}" if seen.ratios else ""
-                    cells = f"{seconds:.1f} | {load / 1000:,.1f} | {load / mean:.2f} | {ratio} | {seen.epochs or ''}"
+                    moves = f"{seen.epochs or ''} | {seen.heavy or ''}"
+                    cells = f"{seconds:.1f} | {load / 1000:,.1f} | {load / mean:.2f} | {ratio} | {moves}"
                     text += f"| {join} | {z:g} | {operator} | {cells} |\n"
                     print(text.splitlines()[-1], flush=True)
                 assert len(pairs) == 1, f"{join}: the operators find {pairs} pairs"

@@ -37,8 +37,9 @@ class Settings:
     join_operator: str = setting(
         "auto",
         "how views that are joined are spread: auto (by cost; what no equality joins is on a grid that adapts), SHJ "
-        "(by hash), or all on a grid: StaticMid (square), StaticOpt (best for the sizes of sources), Dynamic (adapts)",
-        choices=("auto", "SHJ", "StaticMid", "StaticOpt", "Dynamic"),
+        "(by hash), Hybrid (by hash, heavy keys on a grid each), or all on a grid: StaticMid (square), StaticOpt (best "
+        "for the sizes of sources), Dynamic (adapts)",
+        choices=("auto", "SHJ", "StaticMid", "StaticOpt", "Dynamic", "Hybrid"),
         name="join.operator",
     )
     optimizer: bool = setting(True, "rewrite the logical plan; off shows what the rules are worth")

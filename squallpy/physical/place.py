@@ -1,6 +1,6 @@
 """Trigger program → physical plan: what each stage does, with pools and their indexes, and what it sends."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from squallpy.base.errors import SquallError
@@ -13,8 +13,9 @@ from squallpy.physical.distribute.choose import choose_places
 from squallpy.physical.distribute.fixed import fixed_places
 from squallpy.physical.distribute.grid import SIDES, Operator, all_on_grid, grid_of
 from squallpy.physical.distribute.locations import EVERYWHERE, Mark, Misplaced
-from squallpy.physical.distribute.program import ALL, Places, Switches, distributed
+from squallpy.physical.distribute.program import ALL, Keyed, Place, Places, Switches, distributed
 from squallpy.physical.distribute.single import Compute, Derivation, Step, Transfer
+from squallpy.physical.joins.mapping import Side
 from squallpy.physical.plan import Derive, Feed, Lookup, Nested, OnGrid, Plan, PoolPlan, Send, Stage, Update
 
 
@@ -29,8 +30,8 @@ def place(
     """The physical plan. `sizes` (rows by relation, 0 if unknown) decides where views are, unless keys are `wanted` for
     one, or an operator for all; SQ7001 and SQ7003 for those that cannot be."""
     fixed = fixed_places(program, wanted)
-    places = all_on_grid(program) | fixed if operator.is_grid else fixed
     try:
+        places = all_on_grid(program, operator) | fixed if operator.is_grid else fixed
         found = choose_places(program, sizes, partitions, places, operator is Operator.AUTO) if partitions > 1 else None
     except Misplaced as reason:
         told = ", ".join(f"partition.{name}={keys}" for name, keys in wanted)
@@ -40,7 +41,9 @@ def place(
         return _in_one(program)
     plan = _spread(program, found, partitions, switches)
     grid, movable = grid_of(program, found, sizes, partitions, operator), _on_grid(plan, found)
-    return replace(plan, fixed=tuple(fixed), grid=grid, on_grid=movable if grid and operator.adapts else ())
+    if operator is Operator.HYBRID and not movable:
+        raise SquallError("SQ7003", "join.operator=Hybrid: a view is more than what is sent, and could not move")
+    return replace(plan, fixed=tuple(fixed), grid=grid, on_grid=movable if operator.adapts else ())
 
 
 def _in_one(program: Program) -> Plan:
@@ -82,17 +85,36 @@ def _spread(program: Program, places: Places, partitions: int, switches: Switche
 def _on_grid(plan: Plan, places: Places) -> tuple[OnGrid, ...]:
     """The views on the grid; none if one of them is not simply what is sent to it, or there is more than one stage."""
     found = []
-    for name, side in ((name, SIDES[p]) for name, p in places.items() if isinstance(p, Mark) and p in SIDES):
+    for name, side, key in _sides(places):
         updates = [step for stage in plan.stages for step in stage.steps if isinstance(step, Update)]
         match [step for step in updates if step.target == name]:
             case [Update(_, delta, variables, picks, (), keys) as update]:
-                sent = {send.name: send.by for send in plan.reading.sends if send.side is side}
+                sent = {send.name: send.by for send in plan.reading.sends if send.side is side and send.key == key}
                 plain = variables == keys and picks == tuple(range(len(picks))) and not any(update.lanes)
                 if len(plan.stages) == 1 and plain and sent.get(delta) == tuple(range(len(keys))):
-                    found.append(OnGrid(name, delta, side))
+                    found.append(OnGrid(name, delta, side, key))
                     continue
         return ()
     return tuple(found)
+
+
+def _sides(places: Places) -> Iterator[tuple[str, Side, tuple[int, ...]]]:
+    """The views on a grid, their sides, and the positions of the key by which they have one, if they do."""
+    for name, place in places.items():
+        match place:
+            case Mark.ROWS | Mark.COLUMNS:
+                yield name, SIDES[place], ()
+            case Keyed(side, by):
+                yield name, SIDES[side], by
+
+
+def _shown(place: Place) -> tuple[int, ...] | str:
+    match place:
+        case Mark():
+            return place.value
+        case Keyed(_, by):
+            return by
+    return place
 
 
 def _keeping(reading: Stage, stages: list[Stage], making: "_Making") -> tuple[Stage, ...]:
@@ -142,7 +164,7 @@ class _Making:
         self._made[step.name] = replace(self._made[step.source], name=step.name)
         assert step.by is EVERYWHERE or isinstance(step.by, tuple), f"{step.name} is sent to {step.by}"
         side = None if step.side is None else SIDES[step.side]
-        return Send(step.name, step.source, step.by if isinstance(step.by, tuple) else None, side)
+        return Send(step.name, step.source, step.by if isinstance(step.by, tuple) else None, side, step.key)
 
     def step(self, step: Step) -> Update | Derive:
         """A statement as steps; a sum that is only there to be sent has the rings of what it multiplies."""
@@ -162,7 +184,7 @@ class _Making:
         views, passing = [view.name for view in self._program.views], self.passing
         made = {name: PoolPlan(name, p.keys, p.payload, *self.indexes.of(name)) for name, p in self._made.items()}
         deltas = tuple(pool for name, pool in made.items() if name in passing)
-        where = tuple((name, p if isinstance(p, tuple) else p.value) for name, p in places.items())
+        where = tuple((name, _shown(place)) for name, place in places.items())
         result, *pools = (made[name] for name in views)
         return Plan(self._program, tuple(self.feeds), reading, stages, tuple(pools), deltas, result, partitions, where)
 

@@ -104,12 +104,14 @@ class Derive:
 @dataclass(frozen=True, slots=True)
 class Send:
     """What a stage sends to the next: the rows of `source` under a name, each to the partition of the hash of those of
-    its keys (none: all to one); None: to every partition. With `side`, to all joiners of its row or column."""
+    its keys (none: all to one); None: to every partition. With `side`, to all joiners of its row or column; with `key`,
+    positions of what a join compares, of the grid of its key, if that has one."""
 
     name: str
     source: str
     by: tuple[int, ...] | None
     side: Side | None = None
+    key: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +164,7 @@ class OnGrid:
     view: str
     delta: str
     side: Side
+    key: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +186,7 @@ class Plan:
     places: tuple[tuple[str, tuple[int, ...] | str], ...] = ()  # of each pool: by which keys, or how else
     fixed: tuple[str, ...] = ()  # the pools whose places were set, not chosen
     grid: Grid | None = None  # of the joiners at first, if there are any
-    on_grid: tuple[OnGrid, ...] = ()  # the views there, if the grid can become another
+    on_grid: tuple[OnGrid, ...] = ()  # the views there, or on grids of their keys, if those can become others
     keeps_result: bool = True  # else what is added to it is printed and forgotten
 
     @property

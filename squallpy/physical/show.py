@@ -74,7 +74,10 @@ def send_text(plan: Plan, send: Send) -> str:
             to = "to one partition"
         case by:
             to = f"by {', '.join(names(pool.keys[i]) for i in by)}"
-    if send.side is not None:
+    if send.key:
+        compared = ", ".join(names(pool.keys[i]) for i in send.key)
+        to = f"by {compared}, or if that is heavy to all joiners of its {'column' if send.side else 'row'}, {to}"
+    elif send.side is not None:
         to = f"to all joiners of its {'column' if send.side else 'row'}, {to}"
     return f"{send.source}({names.list(pool.keys)}) {to}{'' if send.name == send.source else f' as {send.name}'}"
 

@@ -12,18 +12,23 @@ and new tuples for that (`adaptive-online-joins` Alg. 3, `physical/joins/protoco
 
 import json
 from collections.abc import Mapping as Map
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
 
 from squallpy.physical.joins.controller import Controller, Policy, Sizes
 from squallpy.physical.joins.grid import Grid
-from squallpy.physical.joins.mapping import Mapping, Side, optimal
+from squallpy.physical.joins.heavy import Heavy, heavy
+from squallpy.physical.joins.mapping import Side, optimal
+from squallpy.physical.joins.saved import from_json, to_json
 from squallpy.physical.plan import Plan
 
 HASHES = 1 << 32  # pools keep their records in the order of hashes of 32 bits
 RATE = 4.0  # tuples that are copied for each that arrives
 LEAST = 4096  # tuples that are copied at a time
 BATCHES = 32  # that a migration takes at most
+SHARE = 1 / 16  # of the mean joiner's work makes a key heavy
 EPSILON = 0.5  # so that with what arrives meanwhile a relation has not doubled: ILF ≤ 1.25 ILF* (thesis Theorem 4.4.2)
 
 Seen = Map[str, Map[str, int]]
@@ -32,20 +37,27 @@ Seen = Map[str, Map[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """How one batch goes."""
+    """How one batch goes: on a grid, or by keys of which the heavy ones have a grid each."""
 
-    grid: Grid
+    grid: Grid | None
     epoch: int = 0
     fresh: bool = False  # the first batch of its epoch
     to: Grid | None = None  # the grid that is made ready
     low: int = 0  # the hashes below were copied by batches before
     high: int = 0  # those below are when this batch is done
     step: int = 0  # the number of its first stage, of all that there ever were
+    heavy: tuple[tuple[int, Grid], ...] = ()  # the keys that have a grid
+    moves: tuple[tuple[int, Grid, Grid], ...] = ()  # those whose tuples move when it is done: from where, to where
+
+    @property
+    def moving(self) -> bool:
+        """Do joiners send each other anything?"""
+        return self.to is not None or bool(self.moves)
 
     @property
     def stages(self) -> int:
-        """How many it has: what is copied arrives in one of its own."""
-        return 2 if self.to else 1
+        """How many it has: what joiners send each other arrives in one of its own."""
+        return 2 if self.moving else 1
 
     def pool(self, view: str) -> str:
         """What a view on the grid is kept in."""
@@ -60,36 +72,49 @@ class Course:
         """What the second pool of a view is called."""
         return f"{view}+"
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
-    @staticmethod
-    def of_json(facts: Map[str, Any]) -> "Course":
-        return Course(**{**facts, "grid": _grid(facts["grid"]), "to": facts["to"] and _grid(facts["to"])})
+class Pilot(Protocol):
+    """Decides on the course of each batch from what was seen of those before, and from nothing else. A dataclass."""
+
+    @property
+    def course(self) -> Course: ...
+
+    def figures(self, stats: Map[str, Any]) -> dict[str, Any]:
+        """What `--metrics` says of the batch that it was for."""
+        ...
+
+    def after(self, stats: Map[str, Any]) -> "Pilot":
+        """For the next batch."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
-class Pilot:
-    """Decides on the course of each batch from what joiners saw in those before, and from nothing else."""
+class GridPilot:
+    """Steers one grid."""
 
     course: Course
     controller: Controller
 
-    def figures(self, seen: Seen) -> dict[str, Any]:
+    @property
+    def grid(self) -> Grid:
+        assert self.course.grid
+        return self.course.grid
+
+    def figures(self, stats: Map[str, Any]) -> dict[str, Any]:
         """Of the batch that it was for: the mapping, the input-load factor (tuples that a joiner has, by the relations'
         sizes), that by the best mapping's, and what the joiner with most has by the mean."""
-        grid, sizes = self.course.grid, self._observed(seen).sizes
+        seen: Seen = stats["joiners"]
+        grid, sizes = self.grid, self._observed(seen).sizes
         load, best = (m.load(sizes.r, sizes.s) for m in (grid.mapping, optimal(grid.joiners, sizes.r, sizes.s)))
-        held = [joiner["R"] + joiner["S"] for joiner in seen.values()]
         return {
             "mapping": [grid.mapping.rows, grid.mapping.columns], "epoch": self.course.epoch, "ilf": load,
             "ilf_ratio": load / best if best else 1.0,
-            "busiest": max(held) * len(held) / sum(held) if any(held) else 1.0,
+            "busiest": busiest(seen),
             "migrated": self.course.high / HASHES if self.course.to else None,
         }  # fmt: skip
 
-    def after(self, seen: Seen) -> "Pilot":
-        """For the next batch."""
+    def after(self, stats: Map[str, Any]) -> "GridPilot":
+        seen: Seen = stats["joiners"]
         controller, course = self._observed(seen), self.course
         step = course.step + course.stages
         if course.to is None:
@@ -98,14 +123,14 @@ class Pilot:
             course = Course(course.grid, course.epoch, to=to, step=step)
         elif course.high == HASHES:
             controller = controller.finished()
-            return Pilot(Course(course.to, course.epoch + 1, fresh=True, step=step), controller)
+            return GridPilot(Course(course.to, course.epoch + 1, fresh=True, step=step), controller)
         if course.to:
             course = replace(course, fresh=False, low=course.high, high=_next(course.high, seen), step=step)
-        return Pilot(course, controller)
+        return GridPilot(course, controller)
 
     def _observed(self, seen: Seen) -> Controller:
         """With what has come and gone: of a tuple that changes only how often it is there, half of each."""
-        mapping, now = self.course.grid.mapping, self.controller.sizes
+        mapping, now = self.grid.mapping, self.controller.sizes
         copies = {"r": mapping.copies(Side.R), "s": mapping.copies(Side.S)}
         arrived = {name: sum(joiner[name] for joiner in seen.values()) // many for name, many in copies.items()}
         held = {name: sum(joiner[name.upper()] for joiner in seen.values()) // many for name, many in copies.items()}
@@ -113,12 +138,44 @@ class Pilot:
         gone = {name: max(0, arrived[name] - more[name]) // 2 for name in copies}
         return self.controller.observe(Sizes(*(more[name] + gone[name] for name in copies)), Sizes(*gone.values()))
 
-    def to_json(self) -> dict[str, Any]:
-        return {"course": self.course.to_json(), "controller": asdict(self.controller)}
 
-    @staticmethod
-    def of_json(facts: Map[str, Any]) -> "Pilot":
-        return Pilot(Course.of_json(facts["course"]), _controller(facts["controller"]))
+@dataclass(frozen=True, slots=True)
+class KeyPilot:
+    """Gives heavy keys their grids (thesis §4.4.4): what of a key is where it no longer belongs moves between two
+    batches, all at once, for a key is heavy before it has much."""
+
+    course: Course
+    keys: Heavy
+
+    def figures(self, stats: Map[str, Any]) -> dict[str, Any]:
+        """How many keys have a grid, and what the joiner with most has by the mean."""
+        return {"heavy_keys": len(self.course.heavy), "busiest": busiest(stats["joiners"])}
+
+    def after(self, stats: Map[str, Any]) -> "KeyPilot":
+        keys, places = self.keys, dict(self.course.heavy)
+        for key, _, to in self.course.moves:
+            keys = keys.finished(key)
+            places[key] = to
+        for side in Side:
+            for sign in (1, -1):
+                found = stats.get("keys", {}).get(name_of(side, sign), {})
+                hashes = np.array([int(key) for key in found], np.uint64)
+                keys = keys.observe(side, np.repeat(hashes, list(found.values())), np.full(sum(found.values()), sign))
+        keys, moves = keys.decide()
+        heavy = tuple((key, places[key]) for key in sorted(places) if places[key].joiners > 1)
+        moving = tuple((key, migration.old, migration.new) for key, migration in moves)
+        return KeyPilot(Course(None, step=self.course.step + self.course.stages, heavy=heavy, moves=moving), keys)
+
+
+def name_of(side: Side, sign: int) -> str:
+    """What statistics call the keys of tuples that came, or went."""
+    return f"{side.name} {sign:+}"
+
+
+def busiest(seen: Seen) -> float:
+    """What the joiner with most has by the mean."""
+    held = [joiner["R"] + joiner["S"] for joiner in seen.values()]
+    return max(held) * len(held) / sum(held) if any(held) else 1.0
 
 
 def pilot_of(plan: Plan, facts: Map[str, Any] | None = None, first: Map[str, int] | None = None) -> Pilot | None:
@@ -127,13 +184,16 @@ def pilot_of(plan: Plan, facts: Map[str, Any] | None = None, first: Map[str, int
     With `first`, how many tuples of each relation that batch brings, it begins with the mapping that is best then: a
     bound on the load holds from the first tuple on only if tuples are counted before they are sent (docs/joins.md).
     """
-    if plan.grid is None or not plan.on_grid:
+    if not plan.on_grid:
         return None
+    if plan.grid is None:
+        new = KeyPilot(Course(None), heavy(plan.partitions, SHARE))
+        return from_json(KeyPilot, facts) if facts else new
     if facts:
-        return Pilot.of_json(facts)
+        return from_json(GridPilot, facts)
     sizes = _sizes(plan, first or {})
     grid = plan.grid.mapped(optimal(plan.grid.joiners, sizes.r, sizes.s, plan.grid.mapping))
-    return Pilot(Course(grid), Controller(grid, Policy(EPSILON)))
+    return GridPilot(Course(grid), Controller(grid, Policy(EPSILON)))
 
 
 def _sizes(plan: Plan, rows: Map[str, int]) -> Sizes:
@@ -149,12 +209,12 @@ def _sizes(plan: Plan, rows: Map[str, int]) -> Sizes:
 def told(pilot: Pilot | None) -> tuple[int, str]:
     """What tasks are told of the next batch: how many stages it has, and its course."""
     assert pilot
-    return pilot.course.stages, json.dumps(pilot.course.to_json())
+    return pilot.course.stages, json.dumps(to_json(pilot.course))
 
 
 def course_of(text: str) -> Course | None:
     """A course as it was told a task; None if there is none."""
-    return Course.of_json(json.loads(text)) if text else None
+    return from_json(Course, json.loads(text)) if text else None
 
 
 def _next(low: int, seen: Seen) -> int:
@@ -163,12 +223,3 @@ def _next(low: int, seen: Seen) -> int:
     held = max(1, *(joiner["R"] + joiner["S"] for joiner in seen.values()))
     share = max(RATE * arrived / held, LEAST / held, 1 / BATCHES)
     return min(HASHES, low + max(1, int(share * HASHES)))
-
-
-def _grid(facts: Map[str, Any]) -> Grid:
-    return Grid(Mapping(**facts["mapping"]), facts["first"], tuple(facts["growths"]))
-
-
-def _controller(facts: Map[str, Any]) -> Controller:
-    sizes = {name: Sizes(**facts[name]) for name in ("sizes", "decided", "changed")}
-    return Controller(**{**facts, **sizes, "grid": _grid(facts["grid"]), "policy": Policy(**facts["policy"])})

@@ -7,9 +7,10 @@ import numpy as np
 
 from squallpy.physical.joins.mapping import Side
 from squallpy.physical.joins.migration import Migration
-from squallpy.physical.plan import Plan
+from squallpy.physical.plan import OnGrid, Plan
 from squallpy.runtime.course import Course
 from squallpy.runtime.deltas import Delta
+from squallpy.runtime.kernels.products import negated
 from squallpy.runtime.routing import tickets_of
 from squallpy.runtime.state.store import Store
 
@@ -36,9 +37,35 @@ class Joiner:
             counts[name] += len(store[course.pool(view.view)])
         return {"joiners": {str(self._number): counts}}
 
-    def copies(self, store: Store, course: Course, deltas: Sequence[Delta]) -> Iterator[tuple[int, Delta]]:
+    def sent(self, store: Store, course: Course, deltas: Sequence[Delta]) -> Iterator[tuple[int, Delta]]:
+        """What it sends to joiners when a batch is done."""
+        if course.to:
+            yield from self._copies(store, course, deltas)
+        for view in self._views if course.moves else ():
+            yield from self._moved(store, course, view)
+
+    def _moved(self, store: Store, course: Course, view: OnGrid) -> Iterator[tuple[int, Delta]]:
+        """What it has of keys that take another place, to those that have it not; to itself, taken away, what it is not
+        to have any more."""
+        keys, words = store[view.view].rows()
+        columns = self._columns[view.view]
+        hashes = tickets_of(keys, columns, view.key, store.dictionary)
+        for key, old, new in course.moves:
+            rows = np.flatnonzero(hashes == np.uint64(key))
+            if not len(rows) or not old.has(np.array([self._number]))[0]:
+                continue
+            migration, mine, counts = Migration(old, new), keys[rows], words[rows]
+            tickets = tickets_of(mine, columns, range(keys.shape[1]), store.dictionary)
+            gone = ~migration.keeps(self._number, view.side, tickets)
+            yield self._number, Delta(view.view, mine[gone], negated(counts[gone], store[view.view].payload))
+            some, targets = migration.sends(self._number, view.side, tickets)
+            for target in np.unique(targets).tolist():
+                chosen = some[targets == target]
+                yield target, Delta(view.view, mine[chosen], counts[chosen])
+
+    def _copies(self, store: Store, course: Course, deltas: Sequence[Delta]) -> Iterator[tuple[int, Delta]]:
         """After a batch: what it has of the hashes whose turn it is, and what the batch has changed of those before."""
-        assert course.to
+        assert course.grid and course.to
         migration = Migration(course.grid, course.to)
         for view in self._views:
             pool = store[course.pool(view.view)]
@@ -63,11 +90,11 @@ class Joiner:
             yield target, rows[targets == target]
 
     def settle(self, store: Store, course: Course, deltas: Sequence[Delta]) -> int:
-        """What was copied for it; how many tuples that were."""
+        """What was sent to it; how many tuples that were."""
         views, received = {view.view for view in self._views}, 0
         for delta in deltas:
             if delta.name in views:
                 keys, words = np.ascontiguousarray(delta.keys), np.ascontiguousarray(delta.words)
-                store[course.other(delta.name)].upsert(keys, words)
+                store[course.other(delta.name) if course.to else course.pool(delta.name)].upsert(keys, words)
                 received += len(keys)
         return received

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from squallpy.base.trace import SILENT, Trace
 from squallpy.maintain.program import RESULT
+from squallpy.physical.joins.saved import from_json, to_json
 from squallpy.physical.plan import Plan, Stage
 from squallpy.runtime.course import Course
 from squallpy.runtime.deltas import Delta, pack_deltas, pack_head, unpack_deltas, unpack_head
@@ -22,7 +23,7 @@ from squallpy.runtime.feed import Feeder
 from squallpy.runtime.joiner import Joiner
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.result import Changes, Result
-from squallpy.runtime.routing import spread
+from squallpy.runtime.routing import keys_of, spread
 from squallpy.runtime.sources import Source, skipped
 from squallpy.runtime.sources.replay import Again, Replay
 from squallpy.runtime.state.store import Store, StoreLayout
@@ -96,6 +97,7 @@ class Sender:
         with self._trace("statements"):
             change, sent = self._reading.apply(store, share.deltas)
         with self._trace("route and pack"):
+            share.stats |= keys_of(plan, sent, store.dictionary)
             parcels = Parcels(plan, store.dictionary, course)
             for partition, delta in share.ledgers:
                 parcels.put(partition, delta)
@@ -108,7 +110,6 @@ class Parcels:
 
     def __init__(self, plan: Plan, names: Dictionary, course: Course | None = None) -> None:
         self._plan, self._names, self._course = plan, names, course
-        self._grid = course.grid if course else plan.grid
         self._columns = {p.name: p.keys for p in (*plan.pools, *plan.deltas, plan.result)}
         self._parts: dict[int, list[Delta]] = {} if course is None else {p: [] for p in range(plan.partitions)}
 
@@ -121,7 +122,7 @@ class Parcels:
             if send.name in sent:
                 delta = sent[send.name]
                 columns = self._columns[send.name]
-                for partition, part in spread(delta, columns, send, self._plan.partitions, self._grid, self._names):
+                for partition, part in spread(delta, columns, send, self._plan, self._course, self._names):
                     self.put(partition, part)
         for delta in (*(sent[name] for name in stage.keeps if name in sent), change):
             if len(delta.keys):
@@ -134,7 +135,7 @@ class Parcels:
 
     def _message(self, partition: int, stats: Stats) -> bytes:
         columned = [(delta, self._columns.get(delta.name, ())) for delta in self._parts[partition]]
-        head = stats | {COURSE: self._course.to_json()} if self._course else stats
+        head = stats | {COURSE: to_json(self._course)} if self._course else stats
         return pack_deltas(columned, self._names, head)
 
 
@@ -169,7 +170,7 @@ class Node:
         if self._joiner and course:
             total |= self._joiner.seen(store, course, deltas)
         with self._trace("route and pack"):
-            copies = self._joiner.copies(store, course, deltas) if self._joiner and course and course.to else None
+            copies = self._joiner.sent(store, course, deltas) if self._joiner and course and course.moving else None
             if number < len(self._machines) - 1 or copies is not None:
                 parcels = Parcels(self._plan, store.dictionary, course)
                 parcels.add(sent, stage, change, self._partition)
@@ -234,7 +235,7 @@ def _unpacked(messages: list[bytes], store: Store) -> tuple[list[Delta], Stats, 
         course = stats.pop(COURSE, None) or course
         deltas += part
         total = add_stats(total, stats)
-    return deltas, total, Course.of_json(course) if course else None
+    return deltas, total, from_json(Course, course) if course else None
 
 
 def add_stats(total: Stats, more: Stats) -> Stats:

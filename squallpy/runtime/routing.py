@@ -3,20 +3,23 @@
 spread(ΔORDERS, by o_custkey, over 2)   →   (0, rows of some customers), (1, those of the others)
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from squallpy.base.types import Kind
 from squallpy.logical.expressions import Column
-from squallpy.physical.joins.grid import Grid
+from squallpy.physical.joins.heavy import routed
 from squallpy.physical.joins.mapping import Tickets
-from squallpy.physical.plan import Send
+from squallpy.physical.plan import Plan, Send
+from squallpy.runtime.course import Course, name_of
 from squallpy.runtime.deltas import NULL, Delta, spelled
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.routing import from_zero, hash_columns, hash_strings
 from squallpy.runtime.kernels.storage import Words
+
+MOST = 1024  # keys whose frequencies a reader tells
 
 
 def partitions_of(
@@ -36,13 +39,17 @@ def tickets_of(keys: Words, columns: Sequence[Column], by: Sequence[int], names:
 
 
 def spread(
-    delta: Delta, columns: Sequence[Column], send: Send, partitions: int, grid: Grid | None, names: Dictionary
+    delta: Delta, columns: Sequence[Column], send: Send, plan: Plan, course: Course | None, names: Dictionary
 ) -> Iterator[tuple[int, Delta]]:
     """The rows for each partition, where there are any."""
+    partitions, grid = plan.partitions, course.grid if course else plan.grid
     if not len(delta.keys):
         return
     if send.by is None:
         yield from ((partition, delta) for partition in range(partitions))
+        return
+    if course and send.side is not None and send.key:
+        yield from _by_key(delta, columns, send, partitions, course, names)
         return
     if send.side is None or grid is None:
         targets = partitions_of(delta.keys, columns, send.by, partitions, names)
@@ -54,6 +61,34 @@ def spread(
     for part in range(grid.mapping.cuts(send.side)):
         for _, rows in _part(part, delta, parts == part):
             yield from ((joiner, rows) for joiner in joiners[homes == part].tolist())
+
+
+def _by_key(
+    delta: Delta, columns: Sequence[Column], send: Send, partitions: int, course: Course, names: Dictionary
+) -> Iterator[tuple[int, Delta]]:
+    """Rows by the hash of what a join compares, those of heavy keys to the joiners of their row or column."""
+    assert send.side is not None and send.by is not None
+    keys, tickets = (tickets_of(delta.keys, columns, by, names) for by in (send.key, send.by))
+    heavy = np.array([key for key, _ in course.heavy], np.uint64)
+    positions, joiners = routed(partitions, heavy, [grid for _, grid in course.heavy], send.side, keys, tickets)
+    for joiner in np.unique(joiners).tolist():
+        rows = positions[joiners == joiner]
+        yield joiner, Delta(delta.name, delta.keys[rows], delta.words[rows])
+
+
+def keys_of(plan: Plan, sent: Mapping[str, Delta], names: Dictionary) -> dict[str, Any]:
+    """Of what a join compares: how often the keys come and go that do most, by side; nothing if no key may be heavy."""
+    columns, found = {d.name: d.keys for d in plan.deltas}, dict[str, dict[str, int]]()
+    for send in plan.reading.sends:
+        if send.key and send.side is not None and send.name in sent:
+            delta = sent[send.name]
+            hashes = tickets_of(delta.keys, columns[send.name], send.key, names)
+            for sign in (1, -1):
+                keys, counts = np.unique(hashes[delta.words[:, 0] * sign > 0], return_counts=True)
+                most = np.argsort(-counts, kind="stable")[:MOST]
+                often = zip(map(str, keys[most].tolist()), counts[most].tolist(), strict=True)
+                found[name_of(send.side, sign)] = dict(often)
+    return {"keys": found} if found else {}
 
 
 def _part(partition: int, delta: Delta, chosen: Any) -> Iterator[tuple[int, Delta]]:

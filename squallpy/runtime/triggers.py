@@ -30,7 +30,7 @@ Deltas = dict[str, Delta]  # by name
 def store_layout(plan: Plan) -> StoreLayout:
     """The pools that a partition of the plan keeps."""
     views = tuple(PoolLayout(p.name, len(p.keys), p.payload, p.slices, p.orders) for p in plan.pools)
-    twice = {line.view: Course.second(line.view) for line in plan.on_grid}
+    twice = {line.view: Course.second(line.view) for line in plan.on_grid if not line.key}
     views += tuple(replace(view, name=twice[view.name]) for view in views if view.name in twice)
     return StoreLayout(
         (

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from squallpy.base.settings import Settings
+from squallpy.physical.joins.saved import to_json
 from squallpy.physical.plan import Plan
 from squallpy.runtime.course import Pilot, pilot_of, told
 from squallpy.runtime.local import DurableLocalExecutor, LocalExecutor
@@ -164,7 +165,7 @@ class PartitionedEngine(MemoryEngine):
         first = b"first" if batch == 0 else b""
         changes, self.stats = unpack_changes(self._publisher.run(self._result, [first, *outputs]))
         if self.pilot:
-            self.pilot = self.pilot.after(self.stats["joiners"])
+            self.pilot = self.pilot.after(self.stats)
         return changes
 
     def _pilot(self, plan: Plan) -> Pilot | None:
@@ -209,8 +210,8 @@ class SparkEngine(MemoryEngine):
         def publish(batch: int, outputs: Iterable[bytes], _: Any) -> bool:
             printed.append(self._result.apply(batch, [b"first" if batch == 0 else b"", *outputs]))
             if self._pilot:
-                self._pilot = self._pilot.after(unpack_changes(printed[-1])[1]["joiners"])
-            self._committed.commit(batch + 1, self._pilot and self._pilot.to_json())
+                self._pilot = self._pilot.after(unpack_changes(printed[-1])[1])
+            self._committed.commit(batch + 1, self._pilot and to_json(self._pilot))
             return True
 
         assert run(self._cluster.session, job, publish) == self._batches.batches - 1

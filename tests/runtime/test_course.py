@@ -1,6 +1,7 @@
 """Joiners on a grid that becomes another while tuples flow: the same answers, and the load that is promised."""
 
 import json
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -10,10 +11,14 @@ import pyarrow as pa
 import pytest
 
 from squallpy.physical.joins.grid import Grid
+from squallpy.physical.joins.heavy import routed
 from squallpy.physical.joins.mapping import Mapping
+from squallpy.physical.joins.saved import to_json
 from squallpy.physical.plan import Plan
 from squallpy.runtime.course import HASHES, Course, pilot_of
+from squallpy.runtime.routing import tickets_of
 from squallpy.runtime.sources.source import MULT
+from squallpy.testing.compare import difference
 from squallpy.testing.engines import PartitionedEngine
 from squallpy.testing.steps import run_steps
 
@@ -88,7 +93,7 @@ class Fluctuating:
             batch[name] = pa.table({"k": k, "v": v, MULT: np.full(rows, sign)})
         pilot = self.engine.pilot
         self.engine.push(batch)
-        return pilot.figures(self.engine.stats["joiners"])
+        return pilot.figures(self.engine.stats)
 
 
 def property_the_load_stays_within_its_bound(tmp_path):
@@ -109,7 +114,7 @@ def test_a_pilot_goes_on_where_it_was(tmp_path):
         stream.push(r, s)
         pilot = stream.engine.pilot
         plan = stream.engine._compiled.plan
-        assert pilot_of(plan, json.loads(json.dumps(pilot.to_json()))) == pilot
+        assert pilot_of(plan, json.loads(json.dumps(to_json(pilot)))) == pilot
     assert pilot.course.epoch > 0
 
 
@@ -131,3 +136,75 @@ def test_what_a_migration_leaves_is_dropped(tmp_path):
     assert course.epoch > 0 and course.to is None
     for _, store in stream.engine._nodes:
         assert all(len(store[course.other(name)]) == 0 < len(store[course.pool(name)]) for name in ("M_R", "M_S"))
+
+
+EQUAL = """
+CREATE STREAM r (k BIGINT, a VARCHAR) USING csv OPTIONS (path 'r', op 'op');
+CREATE STREAM s (k BIGINT, b BIGINT) USING csv OPTIONS (path 's', op 'op');
+SELECT a, COUNT(*) AS n, SUM(b) AS total, SUM(b / 7e0) AS part FROM r JOIN s ON r.k = s.k GROUP BY a;
+"""
+
+
+def rows(random: np.random.Generator, count: int, hot: float, second: str) -> pa.Table:
+    """Tuples of which a share has one key, 7, unless `hot` is negative: then as many deletes."""
+    key = np.where(random.random(count) < abs(hot), 7, random.integers(0, 1000, count))
+    values = random.integers(0, 30, count)
+    column = pa.array([f"a {v}" for v in values]) if second == "a" else pa.array(values)
+    return pa.table({"k": key, second: column, MULT: np.full(count, -1 if hot < 0 else 1)})
+
+
+def differential_heavy_keys_come_and_go(tmp_path):
+    engines = PartitionedEngine(4, join_operator="Hybrid"), PartitionedEngine(4, join_operator="SHJ")
+    for number, engine in enumerate(engines):
+        (tmp_path / str(number)).mkdir()
+        engine.start(EQUAL, tmp_path / str(number), {})
+    random, heavy, moved = np.random.default_rng(3), [], 0
+    for hot in (0.0, 0.6, 0.6, 0.0, 0.9, 0.9, *[-0.9] * 5, 0.5, 0.0):
+        batch = {"r": rows(random, 400, hot, "a"), "s": rows(random, 60, hot, "b")}
+        ours, plain = (engine.push(batch) for engine in engines)
+        assert not difference(ours, plain)
+        assert not difference(*(engine.result() for engine in engines))
+        course = engines[0].pilot.course
+        assert_records_are_at_home(engines[0], course)
+        heavy.append(len(course.heavy))
+        moved += len(course.moves)
+        assert pilot_of(engines[0]._compiled.plan, json.loads(json.dumps(to_json(engines[0].pilot)))).course == course
+    assert max(heavy) > 0 and moved > 1
+
+
+def assert_records_are_at_home(engine, course) -> None:
+    """Each joiner has what it is to have, and nothing else: of all records together each is at all of its places."""
+    plan, places = engine._compiled.plan, [*dict(course.heavy).items()]
+    hashes = np.array([key for key, _ in places], np.uint64)
+    for view in plan.on_grid:
+        columns = next(pool.keys for pool in plan.pools if pool.name == view.view)
+        found, wanted = Counter(), Counter()
+        for joiner, (_, store) in enumerate(engine._nodes):
+            keys, words = store[view.view].rows()
+            by, tickets = (
+                tickets_of(keys, columns, some, store.dictionary) for some in (view.key, range(len(columns)))
+            )
+            at, homes = routed(plan.partitions, hashes, [grid for _, grid in places], view.side, by, tickets)
+            assert set(np.flatnonzero(np.bincount(at[homes == joiner], minlength=len(keys)) == 0)) == set()
+            for i, ticket in enumerate(tickets.tolist()):
+                found[ticket, tuple(words[i].tolist())] += 1
+                wanted[ticket] = int((at == i).sum())
+        assert {ticket: count for (ticket, _), count in found.items()} == dict(wanted) and len(found) == len(wanted)
+
+
+@pytest.mark.parametrize("z", [0.0, 0.5, 1.0])
+def property_the_busiest_joiner_under_hybrid(z, tmp_path):
+    random, joiners = np.random.default_rng(int(10 * z)), 16
+    engine = PartitionedEngine(joiners, join_operator="Hybrid")
+    engine.start(EQUAL, tmp_path, {})
+    weights = 1 / np.arange(1, 1001) ** z
+    for _ in range(20):
+        count = 1500
+        keys = random.choice(1000, count, p=weights / weights.sum())
+        r = pa.table({"k": keys, "a": [str(i) for i in range(count)], MULT: np.ones(count, np.int64)})
+        s = pa.table(
+            {"k": random.integers(0, 1000, 50), "b": random.integers(0, 10**9, 50), MULT: np.ones(50, np.int64)}
+        )
+        pilot = engine.pilot
+        engine.push({"r": r, "s": s})
+    assert pilot.figures(engine.stats)["busiest"] <= 1.25

@@ -7,9 +7,10 @@ sizes of their relations chooses the mapping; of nothing, the one in the middle.
 from collections.abc import Mapping
 from enum import Enum
 
-from squallpy.maintain.program import Program, View
-from squallpy.physical.distribute.locations import COLUMNS, ROWS, Mark
-from squallpy.physical.distribute.program import Place, Places
+from squallpy.logical.expressions import Column
+from squallpy.maintain.program import Monomial, Program, View
+from squallpy.physical.distribute.locations import COLUMNS, ROWS, Mark, Misplaced
+from squallpy.physical.distribute.program import Keyed, Place, Places
 from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.mapping import Side, optimal, square
 
@@ -24,6 +25,7 @@ class Operator(Enum):
     STATIC_MID = "StaticMid"
     STATIC_OPT = "StaticOpt"
     DYNAMIC = "Dynamic"
+    HYBRID = "Hybrid"  # by hash, heavy keys on a grid each
 
     @property
     def is_grid(self) -> bool:
@@ -32,13 +34,39 @@ class Operator(Enum):
 
     @property
     def adapts(self) -> bool:
-        return self in (Operator.AUTO, Operator.DYNAMIC)
+        return self in (Operator.AUTO, Operator.DYNAMIC, Operator.HYBRID)
 
 
-def all_on_grid(program: Program) -> dict[str, Place]:
-    """Each view but the result by rows of the grid if it is of the first relation, else by columns."""
+def all_on_grid(program: Program, operator: Operator) -> dict[str, Place]:
+    """Each view but the result by rows of a grid if it is of the first relation, else by columns. Raises Misplaced."""
     first = program.relations[0].name
-    return {view.name: side_of(view, first) for view in program.views[1:]}
+    sides = {view.name: side_of(view, first) for view in program.views[1:]}
+    if operator is not Operator.HYBRID:
+        return dict(sides)
+    return {view.name: Keyed(sides[view.name], compared(view, program)) for view in program.views[1:]}
+
+
+def compared(view: View, program: Program) -> tuple[int, ...]:
+    """The positions of a view's keys that a join compares, in an order that all views have. Raises Misplaced."""
+    found: dict[Column, set[tuple[str, str]]] = {}
+    for term in program.result.terms:
+        for v, fields in fields_of(term).items():
+            found.setdefault(v, set()).update(fields)
+    joined = sorted(sorted(fields) for fields in found.values() if len({name for name, _ in fields}) > 1)
+    known = {(atom.relation.name, f): v for atom in view.atoms for f, v in atom.fields}
+    keys = [next((known[field] for field in fields if field in known), None) for fields in joined]
+    if not keys or not all(key in view.keys for key in keys):
+        raise Misplaced(f"{view.name} has not all that is compared by equality")
+    return tuple(view.keys.index(key) for key in keys if key)
+
+
+def fields_of(term: Monomial) -> dict[Column, set[tuple[str, str]]]:
+    """By variable: the fields that are equal to it."""
+    found: dict[Column, set[tuple[str, str]]] = {}
+    for atom in term.atoms:
+        for f, v in atom.fields:
+            found.setdefault(v, set()).add((atom.relation.name, f))
+    return found
 
 
 def side_of(view: View, first: str) -> Mark:

@@ -44,10 +44,12 @@ class Dist:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Each tuple at all workers of one row of the grid, or of one column, by the hash of some variables."""
+    """Each tuple at all workers of one row of the grid, or of one column, by the hash of some variables. With a `key`,
+    heavy keys have a grid each, and the others are at one worker."""
 
     side: Mark
     by: tuple[Column, ...]
+    key: tuple[Column, ...] = ()
 
     @property
     def across(self) -> Mark:
@@ -60,7 +62,7 @@ Location = Dist | Line | Mark
 
 def meeting(a: Location, b: Location) -> Location | None:
     """Where a join of what is at `a` and `b` can be evaluated as it is; None if nowhere."""
-    if isinstance(a, Line) and isinstance(b, Line) and a.side is b.across:
+    if isinstance(a, Line) and isinstance(b, Line) and a.side is b.across and a.key == b.key:
         return RANDOM
     if a is EVERYWHERE:
         return b if b not in (LOCAL, SOURCE) else None
@@ -198,8 +200,8 @@ def place(location: Location) -> str:
     match location:
         case Dist(by):
             return f"[{_list(by)}]"
-        case Line(side, by):
-            return f"[{_list(by)} {side.value}]"
+        case Line(side, by, key):
+            return f"[{_list(key)}, if heavy {_list(by)} {side.value}]" if key else f"[{_list(by)} {side.value}]"
     return f"[{location.value}]"
 
 

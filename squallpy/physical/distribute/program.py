@@ -8,11 +8,9 @@ from squallpy.logical.expressions import Column
 from squallpy.maintain.program import RESULT, Nest, Program, Statement
 from squallpy.physical.distribute.blocks import Block, fused, unfused
 from squallpy.physical.distribute.locations import (
-    COLUMNS,
     EVERYWHERE,
     LOCAL,
     RANDOM,
-    ROWS,
     SOURCE,
     Dist,
     Expression,
@@ -26,7 +24,16 @@ from squallpy.physical.distribute.single import Compute, Derivation, Form, Step,
 from squallpy.physical.distribute.transform import cheapest
 from squallpy.physical.distribute.wellformed import wellformed
 
-Place = tuple[int, ...] | Mark  # of a view: spread by those of its keys (by none: at one node), or a mark
+
+@dataclass(frozen=True, slots=True)
+class Keyed:
+    """By those of a view's keys that a join compares; the heavy ones by rows of their grids, or by columns."""
+
+    side: Mark
+    by: tuple[int, ...]
+
+
+Place = tuple[int, ...] | Mark | Keyed  # of a view: spread by those of its keys (by none: at one node), or a mark
 Places = Mapping[str, Place]
 
 
@@ -120,9 +127,14 @@ def _evaluated(reads: tuple[Read, ...], keys: tuple[Column, ...], target: Locati
 
 
 def _at(variables: tuple[Column, ...], place: Place) -> Location:
-    if place in (ROWS, COLUMNS):
-        return Line(place, variables)
-    return place if isinstance(place, Mark) else Dist(tuple(variables[i] for i in place))
+    match place:
+        case Mark.ROWS | Mark.COLUMNS:
+            return Line(place, variables)
+        case Mark():
+            return place
+        case Keyed(side, by):
+            return Line(side, variables, tuple(variables[i] for i in by))
+    return Dist(tuple(variables[i] for i in place))
 
 
 def _place_of_nest(
@@ -134,6 +146,8 @@ def _place_of_nest(
     assert place not in (RANDOM, LOCAL), "a nest's groups have to be whole"
     if isinstance(place, Mark):
         return place
+    if isinstance(place, Keyed):
+        raise Misplaced("the groups of a nest would be torn apart")
     by = []
     for position in place:
         printed = {title for title, expr in nest.finish.items if expr == nest.source.variables[position]}

@@ -24,12 +24,13 @@ from squallpy.physical.distribute.locations import Dist, Expression, Join, Line,
 @dataclass(frozen=True, slots=True)
 class Transfer:
     """`name` is what `source` holds of this batch, moved; `by` are key positions, or everywhere or to the driver. With
-    `side`, to all nodes of a row or a column of the grid."""
+    `side`, to all nodes of a row or a column of the grid, or of that of a heavy `key`."""
 
     name: str
     source: str
     by: tuple[int, ...] | Mark
     side: Mark | None = None
+    key: tuple[int, ...] = ()
 
     @property
     def moves(self) -> bool:
@@ -144,10 +145,11 @@ class Form:
                 ref = self._computed(child, outer, to)
         by = to if isinstance(to, Mark) else tuple(ref.variables.index(v) for v in to.by)
         side = to.side if isinstance(to, Line) else None
-        name = self._named((ref.name, by, side), ref.name, ".")
+        compared = tuple(ref.variables.index(v) for v in to.key) if isinstance(to, Line) else ()
+        name = self._named((ref.name, by, side, compared), ref.name, ".")
         if name is not None:
-            self.append(Transfer(name, ref.name, by, side))
-        return replace(ref, name=self._made[ref.name, by, side])
+            self.append(Transfer(name, ref.name, by, side, compared))
+        return replace(ref, name=self._made[ref.name, by, side, compared])
 
     def _computed(self, child: Expression, outer: "_Outer", to: Location) -> Ref:
         """The child as a sum of its own, by what is still asked for, or it is to be spread by."""

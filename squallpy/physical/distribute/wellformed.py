@@ -53,8 +53,8 @@ def _joined(target: Location | None, left: Expression, right: Expression) -> Exp
             case Dist(by) if set(by) <= one.variables:
                 moved = Move(other.at, one)
                 return Join(moved, other) if one is left else Join(other, moved)
-            case Line() as grid if not isinstance(one.at, Line):
-                moved = Move(Line(grid.across, _all(one)), one)
+            case Line(_, _, key) as grid if not isinstance(one.at, Line) and set(key) <= one.variables:
+                moved = Move(Line(grid.across, _all(one), key), one)
                 return Join(moved, other) if one is left else Join(other, moved)
     if LOCAL in (left.at, right.at):
         return Join(_at(LOCAL, left), _at(LOCAL, right))

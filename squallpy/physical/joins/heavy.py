@@ -13,7 +13,7 @@ no sketch has less than half a threshold of tuples. It may still make more pairs
 millions of tuples: so joiners may report what pairs they made of which keys, and a sketch of those has the same error.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -72,23 +72,9 @@ class Heavy:
         """How many joiners a grid has: a power of two."""
         return 1 << self.joiners.bit_length() - 1
 
-    def home(self, keys: Keys) -> Numbers:
-        """The joiner of light keys."""
-        return top_bits(keys, 32) * self.joiners >> 32
-
     def route(self, side: Side, keys: Keys, tickets: Tickets) -> tuple[Numbers, Numbers]:
         """Positions of tuples, and the joiners they go to."""
-        which = _among(self.hashes, keys)
-        light = np.flatnonzero(which < 0)
-        positions, joiners = [light], [self.home(keys[light])]
-        kinds = {grid: i for i, grid in enumerate(dict.fromkeys(heavy.place for heavy in self.keys))}
-        kind = np.array([kinds[heavy.place] for heavy in self.keys], np.int64)
-        for grid, i in kinds.items():
-            mine = np.flatnonzero((which >= 0) & (kind[which] == i))
-            targets = grid.targets(side, tickets[mine])
-            positions.append(np.repeat(mine, targets.shape[1]))
-            joiners.append(targets.ravel())
-        return np.concatenate(positions), np.concatenate(joiners)
+        return routed(self.joiners, self.hashes, [heavy.place for heavy in self.keys], side, keys, tickets)
 
     def observe(self, side: Side, keys: Keys, signs: Numbers) -> "Heavy":
         """Inserts (+1) and deletes (−1) of a relation."""
@@ -157,7 +143,7 @@ class Heavy:
         return (self.sides[0].size + self.sides[1].size + pairs) / self.joiners
 
     def _home(self, key: int) -> int:
-        return int(self.home(np.array([key], np.uint64))[0])
+        return int(home(self.joiners, np.array([key], np.uint64))[0])
 
     def _promoted(self, key: int, sizes: Sizes) -> HeavyKey:
         grid = Grid(optimal(self.grid_joiners, sizes.r, sizes.s))
@@ -174,6 +160,28 @@ class Heavy:
         if migration is not None:
             moves.append((heavy.key, migration))
         return replace(heavy, controller=controller)
+
+
+def home(joiners: int, keys: Keys) -> Numbers:
+    """The joiner of light keys."""
+    return top_bits(keys, 32) * joiners >> 32
+
+
+def routed(
+    joiners: int, heavy: Keys, places: Sequence[Grid], side: Side, keys: Keys, tickets: Tickets
+) -> tuple[Numbers, Numbers]:
+    """Positions of tuples, and the joiners they go to; heavy keys, in order, have places."""
+    which = _among(heavy, keys)
+    light = np.flatnonzero(which < 0)
+    positions, targets = [light], [home(joiners, keys[light])]
+    kinds = {grid: i for i, grid in enumerate(dict.fromkeys(places))}
+    kind = np.array([kinds[grid] for grid in places], np.int64)
+    for grid, i in kinds.items():
+        mine = np.flatnonzero((which >= 0) & (kind[which] == i))
+        several = grid.targets(side, tickets[mine])
+        positions.append(np.repeat(mine, several.shape[1]))
+        targets.append(several.ravel())
+    return np.concatenate(positions), np.concatenate(targets)
 
 
 def heavy(joiners: int, share: float = SHARE, policy: Policy | None = None) -> Heavy:

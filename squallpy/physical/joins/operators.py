@@ -18,7 +18,7 @@ import numpy as np
 from squallpy.physical.joins.controller import Controller, Policy, Sizes
 from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.groups import Homes, grids, powers
-from squallpy.physical.joins.heavy import SHARE, Heavy, heavy
+from squallpy.physical.joins.heavy import SHARE, Heavy, heavy, home
 from squallpy.physical.joins.mapping import Mask, Numbers, Side, Tickets, optimal, square
 from squallpy.physical.joins.migration import Migration
 from squallpy.physical.joins.sketch import Keys
@@ -138,7 +138,7 @@ class Hashed:
     keys: Heavy
 
     def route(self, side: Side, keys: Keys, tickets: Tickets) -> Routes:
-        return _stored(np.arange(len(keys)), self.keys.home(keys))
+        return _stored(np.arange(len(keys)), home(self.keys.joiners, keys))
 
     def observe(self, side: Side, keys: Keys, signs: Numbers, units: Numbers) -> Self:
         return self

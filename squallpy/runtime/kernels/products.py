@@ -6,12 +6,23 @@ itself: that takes SIGNED.
 
 from math import isfinite
 
-from squallpy.base.rings import Ring
+import numpy as np
+
+from squallpy.base.rings import Payload, Ring
 from squallpy.runtime.kernels import triples
 from squallpy.runtime.kernels.arithmetic import exact_multiply, real_multiply, real_of, sign
-from squallpy.runtime.kernels.compiled import inlined
+from squallpy.runtime.kernels.compiled import (
+    GIVEN_MATRIX,
+    GIVEN_VECTOR,
+    MATRIX,
+    Vector,
+    address,
+    inlined,
+    kernel,
+)
 from squallpy.runtime.kernels.machine import as_float, as_word, load, store
 from squallpy.runtime.kernels.reals import multiply_reals, multiply_signs, scale_real
+from squallpy.runtime.kernels.storage import Words
 
 _COUNTED, _TIMES = 4, 8
 
@@ -86,3 +97,27 @@ def combine(o: int, a: int, kind: int) -> None:
     else:
         for word in range(ring + 1):
             store(o, word, load(a, word))
+
+
+def negated(words: Words, payload: Payload) -> Words:
+    """Payloads that add up to nothing with those given."""
+    return _negated(np.ascontiguousarray(words), np.array([int(ring) for ring in payload.rings], np.int64))
+
+
+@kernel(f"{MATRIX}({GIVEN_MATRIX}, {GIVEN_VECTOR})")
+def _negated(words: Vector, rings: Vector) -> Words:
+    out: Words = words.copy()  # type: ignore[attr-defined]
+    width = words.shape[1]
+    for row in range(words.shape[0]):
+        at = address(out) + 8 * row * width
+        for ring in rings:  # type: ignore[attr-defined]
+            if ring == 0:
+                store(at, 0, -load(at, 0))
+            elif ring == 1:
+                lo, hi = exact_multiply(load(at, 0), load(at, 1), -1, -1)
+                store(at, 0, lo)
+                store(at, 1, hi)
+            else:
+                _scale(at, -1, ring == 3)
+            at += 8 * (ring + 1)
+    return out

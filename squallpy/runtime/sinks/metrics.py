@@ -10,7 +10,8 @@ partition had lost its state, says of each which, and from what it was made anew
 
 Where a join is on a grid, "mapping" is its (n, m), "ilf" how many tuples a joiner has, "ilf_ratio" that by the least
 that any mapping would make it, "busiest" what the joiner with most has by the mean, "epoch" how many migrations are
-done, "migrated" how much of one that runs is (null: none does), "copied" the tuples that it copied.
+done, "migrated" how much of one that runs is (null: none does), "copied" the tuples that joiners sent each other. Under
+Hybrid, "heavy_keys" have grids of their own.
 """
 
 import json
@@ -23,7 +24,7 @@ from squallpy.base.errors import SquallError
 from squallpy.logical.nodes import Query
 
 _STAGE = "_seconds"
-_OF_A_GRID = ("ilf_ratio", "busiest", "epoch", "migrated", "copied")
+_OF_A_GRID = ("ilf_ratio", "busiest", "epoch", "migrated", "copied", "heavy_keys")
 _NAMED = ("tuples", "rows", "seconds", "state_bytes", "skipped", "unmatched", "late", "received_bytes")
 
 

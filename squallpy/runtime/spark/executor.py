@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from squallpy.base.trace import SILENT, Trace
+from squallpy.physical.joins.saved import to_json
 from squallpy.physical.plan import Plan
 from squallpy.runtime.course import course_of, pilot_of, told
 from squallpy.runtime.pipeline import Input, Node, Publisher, Sender, Stats, unpack_changes, unpack_parcels
@@ -99,12 +100,11 @@ class SparkExecutor:
                 changes, stats = unpack_changes(printed)
             nonlocal pilot
             if pilot:
-                seen = stats.pop("joiners")
-                stats, pilot = stats | pilot.figures(seen), pilot.after(seen)
+                stats, pilot = stats | pilot.figures(stats), pilot.after(stats)
             rebuilt = {"rebuilt": list(times.told)} if times.told else {}
             profile = {"profile": timeline(times) | self._trace.taken()} if self._trace.on else {}
             go_on = on_batch(batch, changes, stats | _stages(times, perf_counter() - start) | rebuilt | profile)
-            committed.commit(batch + 1, pilot and pilot.to_json())
+            committed.commit(batch + 1, pilot and to_json(pilot))
             return go_on
 
         # NB: what Spark writes down of a clock's ticks is of no use to the next run
