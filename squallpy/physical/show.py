@@ -31,6 +31,7 @@ def plan_text(plan: Plan) -> str:
     lines += ["", "POOLS"]
     lines += [f"  {pool_text(pool)}{_where(pool, places.get(pool.name))}" for pool in plan.pools]
     lines += [f"RESULT {'on' if plan.keeps_result else 'through'} the driver", f"  {pool_text(plan.result)}"]
+    lines += _grid_lines(plan)
     return "\n".join(lines) + "\n"
 
 
@@ -135,17 +136,19 @@ def stages_text(plan: Plan, yardstick: str = "") -> str:
     keys, driver = ", ".join(c.name for c in plan.result.keys), "  DRIVER   add ΔQ to Q, print what changed"
     sent = ", ".join(f"{name} {size:,.0f}" for name, size in traffic(plan).items())
     lines += [f"    GATHER    ΔQ({keys}) → driver", driver, f"EXCHANGED, estimated bytes per tuple: {sent}"]
-    if plan.grid:
-        lines.append(f"GRID {plan.grid.mapping} at first, rows by columns; {_adapts(plan)}")
+    lines += _grid_lines(plan)
     fixed = [(pool, dict(plan.places)[pool.name]) for pool in plan.pools if pool.name in plan.fixed]
     lines += [f"PLACED as set: {pool_text(pool)}{_where(pool, where)}" for pool, where in fixed]
     return "\n".join([*lines, *([f"YARDSTICK {yardstick}"] if yardstick else []), ""])
 
 
-def _adapts(plan: Plan) -> str:
-    """Does the mapping follow what flows?"""
-    views = ", ".join(view.view for view in plan.on_grid)
-    return f"{views} migrate to another when it is better" if views else "it stays"
+def _grid_lines(plan: Plan) -> list[str]:
+    """The mapping that joiners begin with, and whether it follows what flows."""
+    if plan.grid is None:
+        return []
+    views = [view.view for view in plan.on_grid]
+    goes = f"{', '.join(views)} {'migrate' if len(views) > 1 else 'migrates'} to another when it is better"
+    return [f"GRID {plan.grid.mapping} at first, rows by columns; {goes if views else 'it stays'}"]
 
 
 def _updates(stage: Stage) -> str:

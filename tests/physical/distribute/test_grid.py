@@ -4,7 +4,7 @@ import pytest
 
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import parse
-from squallpy.session import Session
+from squallpy.session import Session, fingerprint
 from squallpy.testing.engines import PartitionedEngine
 from squallpy.testing.steps import run_steps
 from tests.runtime.test_course import STEPS
@@ -18,12 +18,15 @@ BAND = "SELECT v, w FROM r JOIN s ON ABS(r.k - s.k) <= 1;"
 ROWS = {"r": 64_000, "s": 1_000}
 
 
-def stages(tmp_path, query, operator, joiners=16):
+def session(tmp_path, query, operator, joiners=16):
     (tmp_path / "q.sql").write_text(STREAMS + query)
     for name, rows in ROWS.items():
         (tmp_path / f"{name}.csv").write_text("1,1\n" * rows)
-    settings = parse([f"partitions={joiners}", f"join.operator={operator}"])
-    return Session(tmp_path / "q.sql", settings).explain("stages")
+    return Session(tmp_path / "q.sql", parse([f"partitions={joiners}", f"join.operator={operator}"]))
+
+
+def stages(tmp_path, query, operator, joiners=16):
+    return session(tmp_path, query, operator, joiners).explain("stages")
 
 
 @pytest.mark.parametrize(
@@ -46,6 +49,15 @@ def test_no_grid(tmp_path, query, operator):
 
 def golden_as_many_joiners_as_are_a_power_of_two(tmp_path):
     assert "GRID (4, 1)" in stages(tmp_path, EQUAL, "StaticOpt", joiners=7)
+
+
+def test_another_operator_is_another_plan(tmp_path):
+    """State on one grid is no state on another: a checkpoint is made anew."""
+    plans = set()
+    for operator in ("SHJ", "StaticMid", "StaticOpt", "Dynamic"):
+        made = session(tmp_path, EQUAL, operator)
+        plans.add(fingerprint(made.compile(made.script.queries[0], 16, made.sizes), 100, "pushed", made.sizes).plan)
+    assert len(plans) == 4
 
 
 def test_an_operator_that_cannot_be_is_refused(tmp_path):
