@@ -84,13 +84,14 @@ def _spread(program: Program, places: Places, partitions: int, switches: Switche
 
 def _on_grid(plan: Plan, places: Places) -> tuple[OnGrid, ...]:
     """The views on the grid; none if one of them is not simply what is sent to it, or there is more than one stage."""
-    found = []
+    payloads, found = {pool.name: pool.payload for pool in (*plan.pools, *plan.deltas)}, []
     for name, side, key in _sides(places):
         updates = [step for stage in plan.stages for step in stage.steps if isinstance(step, Update)]
         match [step for step in updates if step.target == name]:
             case [Update(_, delta, variables, picks, (), keys) as update]:
                 sent = {send.name: send.by for send in plan.reading.sends if send.side is side and send.key == key}
-                plain = variables == keys and picks == tuple(range(len(picks))) and not any(update.lanes)
+                lanes = payloads[delta].rings[: len(picks)] == payloads[name].rings
+                plain = variables == keys and picks == tuple(range(len(picks))) and not any(update.lanes) and lanes
                 if len(plan.stages) == 1 and plain and sent.get(delta) == tuple(range(len(keys))):
                     found.append(OnGrid(name, delta, side, key))
                     continue

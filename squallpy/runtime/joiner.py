@@ -74,7 +74,7 @@ class Joiner:
             for delta in deltas:
                 if delta.name == view.delta:
                     again = np.flatnonzero(pool.hashes(np.ascontiguousarray(delta.keys)) < course.low)
-                    parts.append((delta.keys[again], delta.words[again]))
+                    parts.append((delta.keys[again], delta.words[again, : pool.words.shape[1]]))
             keys, words = (np.concatenate(some) for some in zip(*parts, strict=True))
             tickets = tickets_of(keys, self._columns[view.view], range(keys.shape[1]), store.dictionary)
             for target, rows in self._targets(migration, view.side, tickets):

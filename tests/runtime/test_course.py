@@ -78,6 +78,12 @@ def differential_steps_while_the_grid_changes(name, tmp_path):
     run_steps(STEPS / f"{name}.slt", WildEngine(4), tmp_path)
 
 
+@pytest.mark.parametrize("name", ["case_over_keys", "keys_wide_join", "range_self_join"])
+def differential_equi_joins_while_the_grid_changes(name, tmp_path):
+    """What is sent may have more sums than the view that it is added to."""
+    run_steps(STEPS / f"{name}.slt", WildEngine(4, join_operator="Dynamic"), tmp_path)
+
+
 class Fluctuating:
     """A band join of two streams of which now the one brings most tuples, now the other."""
 

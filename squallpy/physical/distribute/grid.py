@@ -38,12 +38,13 @@ class Operator(Enum):
 
 
 def all_on_grid(program: Program, operator: Operator) -> dict[str, Place]:
-    """Each view but the result by rows of a grid if it is of the first relation, else by columns. Raises Misplaced."""
-    first = program.relations[0].name
-    sides = {view.name: side_of(view, first) for view in program.views[1:]}
+    """Each view but the result by rows of a grid if it is of the first relation, else by columns; not those that nests
+    are made of, whose groups have to be whole. Raises Misplaced."""
+    first, nested = program.relations[0].name, {nest.source.name for nest in program.nests if nest.source}
+    sides = {view: side_of(view, first) for view in program.views[1:] if view.name not in nested}
     if operator is not Operator.HYBRID:
-        return dict(sides)
-    return {view.name: Keyed(sides[view.name], compared(view, program)) for view in program.views[1:]}
+        return {view.name: side for view, side in sides.items()}
+    return {view.name: Keyed(side, compared(view, program)) for view, side in sides.items()}
 
 
 def compared(view: View, program: Program) -> tuple[int, ...]:

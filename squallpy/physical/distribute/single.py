@@ -143,8 +143,7 @@ class Form:
                 pass
             case _:
                 ref = self._computed(child, outer, to)
-        by = to if isinstance(to, Mark) else tuple(ref.variables.index(v) for v in to.by)
-        side = to.side if isinstance(to, Line) else None
+        by, side = _spread_by(to, ref.variables), to.side if isinstance(to, Line) else None
         compared = tuple(ref.variables.index(v) for v in to.key) if isinstance(to, Line) else ()
         name = self._named((ref.name, by, side, compared), ref.name, ".")
         if name is not None:
@@ -173,6 +172,17 @@ class Form:
         self._numbers[stem] += 1
         self._made[key] = f"{stem}{separator}{self._numbers[stem]}"
         return self._made[key]
+
+
+def _spread_by(to: Location, variables: tuple[Column, ...]) -> tuple[int, ...] | Mark:
+    """The positions of what tuples are spread by. To a row that is all they have: less what moves before it summed
+    away."""
+    match to:
+        case Dist(by):
+            return tuple(variables.index(v) for v in by)
+        case Line(_, by):
+            return tuple(variables.index(v) for v in by if v in variables)
+    return to
 
 
 @dataclass(slots=True)

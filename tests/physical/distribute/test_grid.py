@@ -66,6 +66,21 @@ def test_an_operator_that_cannot_be_is_refused(tmp_path):
         stages(tmp_path, outer, "Dynamic")
 
 
+NESTS = (
+    "nested_rows_before", "nested_total", "outer_left_true", "subquery_exists_others", "subquery_grouped",
+    "subquery_one_row", "subquery_several_rows", "windows_join", "windows_band", "windows_rows",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NESTS)
+def differential_nests_are_right_or_refused(name, tmp_path):
+    """Their groups stay whole, and what they are joined with is on the grid."""
+    try:
+        run_steps(STEPS / f"{name}.slt", PartitionedEngine(4, join_operator="Dynamic"), tmp_path)
+    except SquallError as error:
+        assert error.code == "SQ7003"
+
+
 @pytest.mark.parametrize("operator", ["Dynamic", "StaticMid", "StaticOpt", "SHJ"])
 @pytest.mark.parametrize("name", ["join_types", "range_band", "delete_first_join", "join_null_safe"])
 def differential_operators(name, operator, tmp_path):
