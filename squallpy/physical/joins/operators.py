@@ -58,15 +58,10 @@ class Operator(Protocol):
     def finished(self, move: Move) -> Self: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Static:
-    """A grid for good."""
+class Settled:
+    """What never changes."""
 
-    grid: Grid
-
-    def route(self, side: Side, keys: Keys, tickets: Tickets) -> Routes:
-        targets = self.grid.targets(side, tickets)
-        return _stored(np.repeat(np.arange(len(tickets)), targets.shape[1]), targets.ravel())
+    __slots__ = ()
 
     def observe(self, side: Side, keys: Keys, signs: Numbers, units: Numbers) -> Self:
         return self
@@ -76,6 +71,17 @@ class Static:
 
     def finished(self, move: Move) -> Self:
         raise AssertionError("nothing migrates")
+
+
+@dataclass(frozen=True, slots=True)
+class Static(Settled):
+    """A grid for good."""
+
+    grid: Grid
+
+    def route(self, side: Side, keys: Keys, tickets: Tickets) -> Routes:
+        targets = self.grid.targets(side, tickets)
+        return _stored(np.repeat(np.arange(len(tickets)), targets.shape[1]), targets.ravel())
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,22 +138,13 @@ class Hybrid:
 
 
 @dataclass(frozen=True, slots=True)
-class Hashed:
+class Hashed(Settled):
     """All keys by hash."""
 
     keys: Heavy
 
     def route(self, side: Side, keys: Keys, tickets: Tickets) -> Routes:
         return _stored(np.arange(len(keys)), home(self.keys.joiners, keys))
-
-    def observe(self, side: Side, keys: Keys, signs: Numbers, units: Numbers) -> Self:
-        return self
-
-    def decide(self) -> tuple[Self, tuple[Move, ...]]:
-        return self, ()
-
-    def finished(self, move: Move) -> Self:
-        raise AssertionError("nothing migrates")
 
 
 def operator(

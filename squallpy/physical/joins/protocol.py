@@ -13,13 +13,8 @@ KEEP: where old and new meet, only if the migration keeps the old tuple here; if
 the end KEEP(τ ∪ Δ) ∪ μ ∪ Δ′ is τ.
 
 The table is all there is. Until a migration is over, what a tuple of Δ′ makes with tuples that are still to be sent
-comes out when these are. A runtime of batches, whose mappings change at borders, so that Δ is empty, can do better:
-IN_BATCHES has every pair out at the end of its batch. New tuples also go to their joiners by the old mapping, and visit
-τ there, which has all that is old until the end; then μ has nothing to meet.
-
-             τ      Δ′
-    visit    all
-    Δ′              all
+comes out when these are: a runtime of batches, each of which has to be complete, copies state instead
+(`runtime/course.py`).
 
 A delete is a tuple of multiplicity −1, which meets what an insert would.
 """
@@ -41,7 +36,6 @@ class Part(Enum):
     OLD = "Δ"
     NEW = "Δ′"
     MIGRATED = "μ"
-    VISIT = "visit"  # what is joined and not kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,16 +77,6 @@ ALGORITHM_4 = Rules(
     ),
     sent=(Part.STATE, Part.OLD),  # 3, 20
     stays=(Stay(Part.STATE, keep=True), Stay(Part.OLD, keep=True), Stay(Part.MIGRATED), Stay(Part.NEW)),  # 29
-)
-
-IN_BATCHES = Rules(
-    meetings=(
-        Meeting(Part.VISIT, Part.STATE),
-        Meeting(Part.NEW, Part.NEW),
-        Meeting(Part.OLD, Part.STATE),  # when nothing migrates
-    ),
-    sent=(Part.STATE,),
-    stays=(Stay(Part.STATE, keep=True), Stay(Part.MIGRATED), Stay(Part.NEW)),
 )
 
 
@@ -139,7 +123,7 @@ class Parcel(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """Where a joiner is in its epochs: with its store, all that a checkpoint has to have."""
+    """Where a joiner is in its epochs."""
 
     epoch: int = 0
     migration: Migration | None = None
@@ -208,11 +192,6 @@ class Joiner(Generic[T]):
         self._meet(part, side, tuples)
         self.store.add(part, side, tuples)
         return self._parcels(side, tuples) if part is Part.OLD and part in self._rules.sent else []
-
-    def visit(self, side: Side, tuples: T) -> None:
-        """New tuples that were here by the old mapping."""
-        assert self.is_migrating, "nothing migrates, so what comes is to stay"
-        self._meet(Part.VISIT, side, tuples)
 
     def migrated(self, side: Side, tuples: T) -> None:
         """Tuples from another joiner, perhaps before the first signal."""

@@ -1,4 +1,4 @@
-"""Decisions as JSON, and back, for checkpoints.
+"""Decisions as JSON, and back, for checkpoints and messages.
 
     to_json(Mapping(8, 2))                      →   {"rows": 8, "columns": 2}
     from_json(Mapping, {"rows": 8, "columns": 2}) → Mapping(8, 2)
@@ -7,6 +7,7 @@ What a value is, its class says: dataclasses by their fields, tuples and arrays 
 """
 
 from dataclasses import fields, is_dataclass
+from functools import cache
 from types import NoneType, UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
@@ -40,6 +41,11 @@ def _read(kind: Any, data: Any) -> Any:
     if origin is np.ndarray:
         return np.array(data, get_args(parts[1])[0])
     if is_dataclass(kind):
-        hints = get_type_hints(kind)
+        hints = _hints(kind)  # type: ignore[arg-type]
         return kind(**{name: _read(hints[name], item) for name, item in data.items()})  # type: ignore[operator]
     return data
+
+
+@cache  # each message of a batch has a course
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)

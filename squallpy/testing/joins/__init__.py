@@ -3,17 +3,14 @@
 streams    tuples of both relations in their order: random, in bursts, with deletes
 network    tasks and channels between them: first in, first out; which channel is next is drawn
 simulator  reshufflers, controllers and joiners; each pair is checked to come out once
-batches    the same in micro-batches, complete after each
 trace      sizes alone, tuple by tuple: load against the best, and the cost of migrations, for any number of joiners
 """
 
-from squallpy.testing.joins.batches import Batches
 from squallpy.testing.joins.simulator import Simulation, Violation
 from squallpy.testing.joins.streams import Stream, bursts, fluctuating, random_stream, zipf_keys
 from squallpy.testing.joins.trace import Trace, trace
 
 __all__ = [
-    "Batches",
     "Simulation",
     "Stream",
     "Trace",
