@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
 
 from squallpy.base.errors import SquallError
-from squallpy.base.settings import Settings
+from squallpy.base.settings import JoinOperator, Settings
 from squallpy.base.trace import Trace
 from squallpy.catalog.relation import Field, Relation
 from squallpy.frontend.text import read_script, remark
@@ -26,7 +26,6 @@ from squallpy.maintain.relational.lower import Lowered, lower
 from squallpy.maintain.relational.materialise import materialise
 from squallpy.maintain.relational.show import definition, fold, head, program_text
 from squallpy.optimizer.stages import optimise, stages
-from squallpy.physical.distribute.grid import Operator
 from squallpy.physical.distribute.program import Switches
 from squallpy.physical.place import place
 from squallpy.physical.plan import Plan
@@ -102,7 +101,12 @@ class Session:
         lowered = lower(optimised, told)
         program = materialise(lowered)
         plan = place(
-            program, partitions, sizes, self._switches, self.settings.partition, Operator(self.settings.join_operator)
+            program,
+            partitions,
+            sizes,
+            self._switches,
+            self.settings.partition,
+            JoinOperator(self.settings.join_operator),
         )
         return Compiled(query, optimised, lowered, program, plan)
 

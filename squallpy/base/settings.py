@@ -2,13 +2,45 @@
 
 from collections.abc import Iterable
 from dataclasses import Field, dataclass, field, fields, replace
+from enum import Enum
 from typing import Any
 
 from squallpy.base.errors import SquallError, nearest
 
 
-def setting(default: Any, meaning: str, least: int | None = None, choices: tuple[str, ...] = (), name: str = "") -> Any:
-    return field(default=default, metadata={"meaning": meaning, "least": least, "choices": choices, "name": name})
+class JoinOperator(Enum):
+    """How a join is spread over joiners (`adaptive-online-joins` §5, thesis §4.5)."""
+
+    AUTO = "auto"  # by cost
+    SHJ = "SHJ"  # by hash
+    STATIC_MID = "StaticMid"  # a square grid
+    STATIC_OPT = "StaticOpt"  # the grid that is best for the sizes of sources
+    DYNAMIC = "Dynamic"  # a grid that adapts
+    HYBRID = "Hybrid"  # by hash, but heavy keys on grids that adapt
+
+    @property
+    def is_grid(self) -> bool:
+        """Is everything on a grid, or on one for each heavy key?"""
+        return self not in (JoinOperator.AUTO, JoinOperator.SHJ)
+
+    @property
+    def adapts(self) -> bool:
+        return self in (JoinOperator.AUTO, JoinOperator.DYNAMIC, JoinOperator.HYBRID)
+
+
+MOST_PARTITIONS = 4096  # each is a task of every stage
+
+
+def setting(
+    default: Any,
+    meaning: str,
+    least: int | None = None,
+    choices: tuple[str, ...] = (),
+    name: str = "",
+    most: int | None = None,
+) -> Any:
+    limits = {"least": least, "most": most, "choices": choices}
+    return field(default=default, metadata={"meaning": meaning, "limits": limits, "name": name})
 
 
 _PARTITION = "partition"  # the setting that there is for each view
@@ -18,8 +50,8 @@ _PARTITION = "partition"  # the setting that there is for each view
 class Settings:
     """What can be tuned; the defaults suit a laptop."""
 
-    partitions: int = setting(2, "state partitions on Spark, each with its own pools", 1)
-    splits: int = setting(2, "Spark tasks that read one micro-batch", 1)
+    partitions: int = setting(2, "state partitions on Spark, each with its own pools", 1, most=MOST_PARTITIONS)
+    splits: int = setting(2, "Spark tasks that read one micro-batch", 1, most=MOST_PARTITIONS)
     batch_rows: int = setting(10_000, "tuples per micro-batch over all streams, unless --batch-rows says otherwise", 1)
     interleave: str = setting(
         "proportional",
@@ -39,7 +71,7 @@ class Settings:
         "how views that are joined are spread: auto (by cost; what no equality joins is on a grid that adapts), SHJ "
         "(by hash), Hybrid (by hash, heavy keys on a grid each), or all on a grid: StaticMid (square), StaticOpt (best "
         "for the sizes of sources), Dynamic (adapts)",
-        choices=("auto", "SHJ", "StaticMid", "StaticOpt", "Dynamic", "Hybrid"),
+        choices=tuple(operator.value for operator in JoinOperator),
         name="join.operator",
     )
     optimizer: bool = setting(True, "rewrite the logical plan; off shows what the rules are worth")
@@ -87,8 +119,7 @@ def parse(assignments: Iterable[str], settings: Settings | None = None) -> Setti
             raise SquallError(
                 "SQ7003", f"--set {name} needs a value", hint=f"--set {name}={_show(known[name].default)}"
             )
-        limits = known[name].metadata
-        value = _value(name, text.strip(), known[name].default, limits["least"], limits["choices"])
+        value = _value(name, text.strip(), known[name].default, **known[name].metadata["limits"])
         settings = replace(settings, **{known[name].name: value})
     return settings
 
@@ -106,7 +137,7 @@ def _placed(before: tuple[tuple[str, str], ...], view: str, keys: str) -> tuple[
     return (*(pair for pair in before if pair[0].lower() != view.lower()), (view, keys))
 
 
-def _value(name: str, text: str, default: Any, least: int | None, choices: tuple[str, ...]) -> Any:
+def _value(name: str, text: str, default: Any, least: int | None, most: int | None, choices: tuple[str, ...]) -> Any:
     if isinstance(default, bool):
         if text.lower() in ("true", "on", "1", "yes"):
             return True
@@ -120,6 +151,8 @@ def _value(name: str, text: str, default: Any, least: int | None, choices: tuple
             raise SquallError("SQ7003", f'{name} is a whole number, not "{text}"') from None
         if least is not None and value < least:
             raise SquallError("SQ7003", f"{name} is at least {least}, not {value}")
+        if most is not None and value > most:
+            raise SquallError("SQ7003", f"{name} is at most {most:,}, not {value:,}")
         return value
     if choices and text not in choices:
         raise SquallError("SQ7003", f'{name} is {" or ".join(choices)}, not "{text}"', hint=nearest(text, choices))

@@ -6,12 +6,13 @@ from dataclasses import replace
 from squallpy.base.errors import SquallError
 from squallpy.base.order import Order
 from squallpy.base.rings import Payload, Ring
+from squallpy.base.settings import JoinOperator
 from squallpy.base.types import Kind
 from squallpy.maintain.program import Nest, Program, View
 from squallpy.physical.access import Indexes, Known, access
 from squallpy.physical.distribute.choose import choose_places
 from squallpy.physical.distribute.fixed import fixed_places
-from squallpy.physical.distribute.grid import SIDES, Operator, all_on_grid, grid_of
+from squallpy.physical.distribute.grid import SIDES, all_on_grid, grid_of
 from squallpy.physical.distribute.locations import EVERYWHERE, Mark, Misplaced
 from squallpy.physical.distribute.program import ALL, Keyed, Place, Places, Switches, distributed
 from squallpy.physical.distribute.single import Compute, Derivation, Step, Transfer
@@ -25,14 +26,15 @@ def place(
     sizes: Mapping[str, int],
     switches: Switches = ALL,
     wanted: Sequence[tuple[str, str]] = (),
-    operator: Operator = Operator.AUTO,
+    operator: JoinOperator = JoinOperator.AUTO,
 ) -> Plan:
     """The physical plan. `sizes` (rows by relation, 0 if unknown) decides where views are, unless keys are `wanted` for
     one, or an operator for all; SQ7001 and SQ7003 for those that cannot be."""
     fixed = fixed_places(program, wanted)
     try:
         places = all_on_grid(program, operator) | fixed if operator.is_grid else fixed
-        found = choose_places(program, sizes, partitions, places, operator is Operator.AUTO) if partitions > 1 else None
+        grids = operator is JoinOperator.AUTO
+        found = choose_places(program, sizes, partitions, places, grids) if partitions > 1 else None
     except Misplaced as reason:
         told = ", ".join(f"partition.{name}={keys}" for name, keys in wanted)
         told = f"join.operator={operator.value}" if operator.is_grid else told
@@ -41,7 +43,7 @@ def place(
         return _in_one(program)
     plan = _spread(program, found, partitions, switches)
     grid, movable = grid_of(program, found, sizes, partitions, operator), _on_grid(plan, found)
-    if operator is Operator.HYBRID and not movable:
+    if operator is JoinOperator.HYBRID and not movable:
         raise SquallError("SQ7003", "join.operator=Hybrid: a view is more than what is sent, and could not move")
     return replace(plan, fixed=tuple(fixed), grid=grid, on_grid=movable if operator.adapts else ())
 

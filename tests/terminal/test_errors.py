@@ -42,6 +42,9 @@ COMMANDS = {
     ),
     "run q.sql --set partitons=3": 'SQ7001 unknown setting "partitons", did you mean "partitions"?',
     "run q.sql --set partitions=x": 'SQ7003 partitions is a whole number, not "x"',
+    "run q.sql --set partitions=0": "SQ7003 partitions is at least 1, not 0",
+    "run q.sql --set partitions=-1": "SQ7003 partitions is at least 1, not -1",
+    "run q.sql --set partitions=4097": "SQ7003 partitions is at most 4,096, not 4,097",
     "run q.sql --set interleave=robin": (
         'SQ7003 interleave is proportional or round-robin, not "robin", did you mean "round-robin"?'
     ),

@@ -5,8 +5,8 @@ sizes of their relations chooses the mapping; of nothing, the one in the middle.
 """
 
 from collections.abc import Mapping
-from enum import Enum
 
+from squallpy.base.settings import JoinOperator
 from squallpy.logical.expressions import Column
 from squallpy.maintain.program import Monomial, Program, View
 from squallpy.physical.distribute.locations import COLUMNS, ROWS, Mark, Misplaced
@@ -17,32 +17,12 @@ from squallpy.physical.joins.mapping import Side, optimal, square
 SIDES = {ROWS: Side.R, COLUMNS: Side.S}
 
 
-class Operator(Enum):
-    """How what is joined is spread (`adaptive-online-joins` §5)."""
-
-    AUTO = "auto"  # by cost
-    SHJ = "SHJ"
-    STATIC_MID = "StaticMid"
-    STATIC_OPT = "StaticOpt"
-    DYNAMIC = "Dynamic"
-    HYBRID = "Hybrid"  # by hash, heavy keys on a grid each
-
-    @property
-    def is_grid(self) -> bool:
-        """Is everything on a grid?"""
-        return self not in (Operator.AUTO, Operator.SHJ)
-
-    @property
-    def adapts(self) -> bool:
-        return self in (Operator.AUTO, Operator.DYNAMIC, Operator.HYBRID)
-
-
-def all_on_grid(program: Program, operator: Operator) -> dict[str, Place]:
+def all_on_grid(program: Program, operator: JoinOperator) -> dict[str, Place]:
     """Each view but the result by rows of a grid if it is of the first relation, else by columns; not those that nests
     are made of, whose groups have to be whole. Raises Misplaced."""
     first, nested = program.relations[0].name, {nest.source.name for nest in program.nests if nest.source}
     sides = {view: side_of(view, first) for view in program.views[1:] if view.name not in nested}
-    if operator is not Operator.HYBRID:
+    if operator is not JoinOperator.HYBRID:
         return {view.name: side for view, side in sides.items()}
     return {view.name: Keyed(side, compared(view, program)) for view, side in sides.items()}
 
@@ -75,13 +55,17 @@ def side_of(view: View, first: str) -> Mark:
 
 
 def grid_of(
-    program: Program, places: Places, sizes: Mapping[str, int], partitions: int, operator: Operator = Operator.AUTO
+    program: Program,
+    places: Places,
+    sizes: Mapping[str, int],
+    partitions: int,
+    operator: JoinOperator = JoinOperator.AUTO,
 ) -> Grid | None:
     """The mapping with the least input-load factor, or that in the middle, over as many partitions as are a power of
     two; None without views on a grid."""
     if not any(place in SIDES for place in places.values()):
         return None
-    if operator in (Operator.STATIC_MID, Operator.DYNAMIC):
+    if operator in (JoinOperator.STATIC_MID, JoinOperator.DYNAMIC):
         return Grid(square(1 << (partitions.bit_length() - 1)))
     held = {side: sum(records(v, sizes) for v in program.views if places.get(v.name) is side) for side in SIDES}
     return Grid(optimal(1 << (partitions.bit_length() - 1), held[ROWS] or 1, held[COLUMNS] or 1))

@@ -1,10 +1,9 @@
 """The operators to choose from, behind one face (paper §5; thesis §4.5).
 
-    SHJ        a tuple goes to the joiner of its key
-    StaticMid  a square grid
-    StaticOpt  the grid that is best for sizes that are told
-    Dynamic    grids of any number of joiners, which adapt
-    Hybrid     SHJ, but heavy keys have adaptive grids
+    Hashed   SHJ: a tuple goes to the joiner of its key
+    Static   StaticMid, a square grid; StaticOpt, the grid that is best for sizes that are told
+    Dynamic  grids of any number of joiners, which adapt
+    Hybrid   SHJ, but heavy keys have adaptive grids
 
 `route` says where tuples of a batch go; `observe` and `decide` follow what has come, and say what is to migrate;
 `finished` is told when that is done. SHJ and Hybrid ask for keys, which are hashes of what an equi-join compares.
@@ -15,6 +14,7 @@ from typing import Protocol, Self
 
 import numpy as np
 
+from squallpy.base.settings import JoinOperator
 from squallpy.physical.joins.controller import Controller, Policy, Sizes
 from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.groups import Homes, grids, powers
@@ -23,7 +23,7 @@ from squallpy.physical.joins.mapping import Mask, Numbers, Side, Tickets, optima
 from squallpy.physical.joins.migration import Migration
 from squallpy.physical.joins.sketch import Keys
 
-NAMES = ("SHJ", "StaticMid", "StaticOpt", "Dynamic", "Hybrid")
+NAMES = tuple(operator.value for operator in JoinOperator if operator is not JoinOperator.AUTO)
 
 
 @dataclass(frozen=True, slots=True)
