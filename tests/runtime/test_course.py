@@ -134,6 +134,33 @@ def golden_the_first_batch_is_counted_before_it_is_sent(first, mapping, tmp_path
     assert (found.rows, found.columns) == mapping
 
 
+@pytest.mark.parametrize("sizes", [(0, 0), (0, 3000), (3000, 0), (1, 100_000)])
+def test_one_side_is_far_smaller_or_empty(sizes, tmp_path):
+    stream = Fluctuating(tmp_path, 8)
+    for _ in range(6):
+        figures = stream.push(*sizes)
+    assert figures["ilf_ratio"] == 1.0
+
+
+def test_everything_is_deleted(tmp_path):
+    """Also while a migration runs; what comes then begins anew."""
+    stream, gone = Fluctuating(tmp_path, 8), []
+    for r, s in ((300, 300), *[(10, 900)] * 4):
+        state = stream._random.bit_generator.state
+        stream.push(r, s)
+        gone.append((r, s, state))
+    after = stream._random.bit_generator.state
+    for r, s, state in reversed(gone):
+        stream._random.bit_generator.state = state
+        figures = stream.push(r, s, -1)
+    assert (figures["ilf"], figures["ilf_ratio"], figures["busiest"]) == (0.0, 1.0, 1.0)
+    assert stream.engine.result().to_pylist() == [{"n": 0}]
+    stream._random.bit_generator.state = after
+    for _ in range(12):
+        figures = stream.push(500, 10)
+    assert figures["ilf_ratio"] <= 1.25
+
+
 def test_what_a_migration_leaves_is_dropped(tmp_path):
     stream = Fluctuating(tmp_path, 4)
     for r, s in ((200, 200), *[(0, 200)] * 8, *[(0, 0)] * 4):
