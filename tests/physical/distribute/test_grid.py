@@ -54,10 +54,10 @@ def golden_as_many_joiners_as_are_a_power_of_two(tmp_path):
 def test_another_operator_is_another_plan(tmp_path):
     """State on one grid is no state on another: a checkpoint is made anew."""
     plans = set()
-    for operator in ("SHJ", "StaticMid", "StaticOpt", "Dynamic"):
+    for operator in ("SHJ", "StaticMid", "StaticOpt", "Dynamic", "Hybrid"):
         made = session(tmp_path, EQUAL, operator)
         plans.add(fingerprint(made.compile(made.script.queries[0], 16, made.sizes), 100, "pushed", made.sizes).plan)
-    assert len(plans) == 4
+    assert len(plans) == 5
 
 
 def test_an_operator_that_cannot_be_is_refused(tmp_path):
