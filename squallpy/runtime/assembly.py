@@ -136,7 +136,7 @@ def _lookup(step: Lookup, registers: Mapping[int, int], known: Iterable[int], so
     binds = [(position, registers[v.id]) for position, v in step.binds if v.id in step.live]
     counts = [len(bound), len(binds), len(live)]
     lists = [*bound, *(word for pair in binds for word in pair), *live]
-    return _operation(_LOOKUPS[step.how], [0, source, step.index, *counts, 0, *lists])
+    return _operation(_LOOKUPS[step.how], [0, source, step.index, *counts, 0, 0, *lists])
 
 
 def _row(step: Lookup, nested: Nested, registers: Mapping[int, int], known: Iterable[int]) -> list[int] | None:
@@ -157,7 +157,7 @@ def _row(step: Lookup, nested: Nested, registers: Mapping[int, int], known: Iter
     bound = [registers[v.id] for _, v in step.bound]
     into = [-1, *(registers[v.id] for _, v in step.row.fields if v.id in step.live)]
     pairs = [word for lane, register in zip(lanes, into, strict=True) for word in (payload.offsets[lane], register)]
-    return _operation(steps.ROW, [0, 0, 0, len(bound), len(lanes), len(live), 0, *bound, *pairs, *live])
+    return _operation(steps.ROW, [0, 0, 0, len(bound), len(lanes), len(live), 0, 0, *bound, *pairs, *live])
 
 
 def _is_lane(terms: tuple[tuple[int, int], ...]) -> bool:

@@ -3,17 +3,18 @@
 ΔN1(t) = {(8): −1, (9): +1} ⋈ M_CUSTOMER(c, balance) ⋈ (balance > t)
 →   balance > 8 taken away and balance > 9 added, hence 8 < balance <= 9 taken away: overlaps are not looked up
 
-A predicate that only compares the variable gives its bound at once. Of another it is known that it stays TRUE as the
-variable grows (or falls), so its bound is found by bisection between the values that the index has: exact, whatever
-it computes and however it rounds. Where it compares a CAST of the variable, that bisection knows where to begin.
+A predicate that compares the variable, or a sum with it (`solved`), gives its bound at once. Of others it is known
+that they stay TRUE as the variable grows (or falls), so the bound is found by bisection between the values that the
+index has: exact, whatever they compute and however they round. Where one compares a CAST of the variable, that
+bisection knows where to begin.
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
-from squallpy.base.types import BOOLEAN
+from squallpy.base.types import BOOLEAN, Type
 from squallpy.logical.expressions import (
     TRUE,
     Call,
@@ -26,11 +27,13 @@ from squallpy.logical.expressions import (
     not_null,
     uncast,
 )
+from squallpy.logical.solve import solved
 from squallpy.physical.plan import Lookup
 from squallpy.runtime.deltas import NULL, encode, least_in_order
 from squallpy.runtime.evaluate.compiled import compiled
 from squallpy.runtime.evaluate.logic import is_true
-from squallpy.runtime.evaluate.vector import Frame, full
+from squallpy.runtime.evaluate.numbers import LIMIT, largest, masked
+from squallpy.runtime.evaluate.vector import Frame, both, full
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.sorted import GREATEST, LEAST, Sorted
 from squallpy.runtime.kernels.storage import Words
@@ -52,6 +55,11 @@ class Ranges:
         self._rising = _Side(step.range.rising, self._variable, True)
         self._falling = _Side(step.range.falling, self._variable, False)
         self._least = least_in_order(self._variable.type)
+
+    @property
+    def tried(self) -> int:
+        """How many values bisections have tried so far."""
+        return self._rising.tried + self._falling.tried
 
     def find(self, index: Sorted, given: Words, framed: Framed, names: Dictionary) -> Bounds:
         """Bounds for each row of `given`, the values that are equated; low > high where nothing qualifies."""
@@ -100,12 +108,12 @@ class _Side:
     """The predicates that bound a range from below (`rising`) or above."""
 
     def __init__(self, predicate: Expr | None, variable: Column, rising: bool) -> None:
-        self._variable, self._rising = variable, rising
+        self._variable, self._rising, self.tried = variable, rising, 0
         parts = () if predicate is None else conjuncts(predicate)
         compared = [_compared(part, variable) for part in parts]
         self.searched = None in compared
         self._predicate = compiled(TRUE if predicate is None else predicate)
-        self._bounds = [] if self.searched else [(compiled(bound.value), bound) for bound in compared if bound]
+        self._bounds = [] if self.searched else [bound for bound in compared if bound]
         guess = next((expr for part in parts if (expr := _near(part, variable))), None)
         self._guess = None if guess is None else (compiled(guess), guess)
 
@@ -116,15 +124,10 @@ class _Side:
         """The bound of each row, from what the variable is compared with, and whether there is one."""
         out, ok = np.full(n, LEAST if self._rising else GREATEST), np.ones(n, bool)
         frame = framed(None, None)
-        for function, bound in self._bounds:
-            vec = full(function(frame), self._variable.type, n)
-            rank = index.rank(np.asarray(encode(vec, self._variable.type, n, names)))
+        for bound in self._bounds:
+            rank, there = bound.find(self._variable.type, self._rising, index, frame, names)
             here = rank != NULL
-            if not bound.optional:
-                ok &= here
-            if bound.strict:
-                ok &= rank != (GREATEST if self._rising else LEAST)
-                rank = rank + np.where(ok & here, 1 if self._rising else -1, 0)
+            ok &= there & (here | bound.optional)
             out = np.where(here, np.maximum(out, rank) if self._rising else np.minimum(out, rank), out)
         return out, ok
 
@@ -135,6 +138,7 @@ class _Side:
         left, right, sign = low.copy(), np.maximum(low, high), 1 if self._rising else -1
 
         def test(ranks: Words) -> Any:
+            self.tried += ranks.size
             frame = framed(index.value(ranks.reshape(-1)), np.repeat(np.arange(n), ranks.shape[1]))
             return np.broadcast_to(self.test(frame), ranks.size).reshape(ranks.shape)
 
@@ -176,31 +180,59 @@ class _Side:
             return np.clip(np.nan_to_num(value * 10.0**self._variable.type.scale), -_FAR, _FAR).astype(np.int64)
 
 
-class _Bound(NamedTuple):
-    """What a variable is compared with, whether that is excluded, and whether a NULL means that there is no bound."""
+class _Bound:
+    """What a variable is compared with, a sum of terms; whether that is excluded, and whether a NULL means that there
+    is no bound."""
 
-    value: Expr
-    strict: bool
-    optional: bool = False
+    def __init__(self, terms: Sequence[tuple[int, Expr]], strict: bool, optional: bool = False) -> None:
+        self.terms, self.strict, self.optional = tuple(terms), strict, optional
+        self._functions = [(sign, compiled(term), term.type) for sign, term in terms]
+
+    def find(self, type: Type, rising: bool, index: Sorted, frame: Frame, names: Dictionary) -> tuple[Words, Any]:
+        """The first (or last) rank that qualifies, row by row, NULL where a term is NULL; and whether there is one."""
+        n, (least, most) = frame.rows, (LEAST, GREATEST)
+        step = int(self.strict) * (1 if rising else -1)
+        if len(self.terms) == 1 and self.terms[0][0] > 0:
+            ((_, function, _),) = self._functions
+            rank = index.rank(np.asarray(encode(full(function(frame), type, n), type, n, names)))
+            there = (rank != (most if rising else least)) | (step == 0)
+            return rank + np.where(there & (rank != NULL), step, 0), there
+        total, valid = self._sum(frame, step)
+        there = (total <= most) if rising else (total >= least)
+        rank = np.clip(total, least, most).astype(np.int64)
+        return rank if valid is None else np.where(valid, rank, NULL), there.astype(bool)
+
+    def _sum(self, frame: Frame, step: int) -> tuple[Any, Any]:
+        """The sum of the terms, and of `step`, exact; and where none of them is NULL."""
+        vecs = [(sign, full(function(frame), type, frame.rows)) for sign, function, type in self._functions]
+        values = [(sign, masked(vec)) for sign, vec in vecs]
+        wide = 1 + sum(largest(part) for _, part in values) >= LIMIT
+        total: Any = np.full(frame.rows, step, object if wide else np.int64)
+        for sign, part in values:
+            total = total + sign * (part.astype(object) if wide else part)
+        return total, both(*(vec.valid for _, vec in vecs))
 
 
 def _compared(predicate: Expr, variable: Column) -> _Bound | None:
-    """The bound that a predicate is, if it compares the variable with a value in the same representation.
+    """The bound that a predicate is, if it compares the variable with a value in the same representation, or with sums.
 
-    v > e      e IS NULL OR v > e      e IS NULL AND NOT v IS NULL OR v > e
+    v > e      x - v <= e      e IS NULL OR v > e      e IS NULL AND NOT v IS NULL OR v > e
     """
     match predicate:
         case Call("or", (absent, compared)):
             bound = _compared(compared, variable)
             asked = [c for c in conjuncts(absent) if c != not_null(variable)]  # NB: in a range it is not NULL
-            if bound and asked == [Call("is_null", (bound.value,), BOOLEAN, False)]:
-                return bound._replace(optional=True)
+            nulls = [Call("is_null", (term,), BOOLEAN, False) for _, term in bound.terms] if bound else []
+            if bound and len(nulls) == 1 and asked == nulls:
+                return _Bound(bound.terms, bound.strict, optional=True)
         case Call("<" | "<=" | ">" | ">=" as name, (a, b)):
             a, b = uncast(a), uncast(b)
             other = b if a == variable else a
             plain = variable in (a, b) and variable not in columns(other)
             if plain and held_alike(other.type, variable.type) and not (other.type.is_wide or variable.type.is_wide):
-                return _Bound(other, name in ("<", ">"))
+                return _Bound([(1, other)], name in ("<", ">"))
+            found = solved(predicate, variable)
+            return found and _Bound(*found)
     return None
 
 

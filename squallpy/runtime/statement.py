@@ -91,15 +91,30 @@ class Statement:
             self._program = self._code.parts[0].program
         same = update.variables == update.keys and self._payload == payloads[update.target]
         whole = same and update.picks == tuple(range(len(rings)))
-        self._between, self._added = 0, 0
+        self._between, self._added, self._searched = 0, 0, 0
+        delta_keys = {v.id for v in update.variables}
+        self._apart = {s for s in self._ranges if delta_keys <= {*s.live, *(v.id for _, v in s.bound)}}
         self._plain = whole and not update.steps and all(lane == () for lane in update.lanes)
 
     @property
     def work(self) -> int:
         """Records that its lookups have found so far, and rows that it has added: what its cost follows from."""
+        return self._counted_in(steps.FOUND) + self._between + self._added
+
+    @property
+    def compared(self) -> int:
+        """Comparisons that its lookups have made so far with records, or with what bounds them: the steps of searches,
+        one for each row that is hashed, and one for each record that was found, whatever is asked of it later."""
+        return self._counted_in(steps.TRIED) + self._between + self._searched
+
+    @property
+    def pairs(self) -> int:
+        """Rows that its lookups have made so far: those that it has added."""
+        return self._added if self._numbers else 0
+
+    def _counted_in(self, word: int) -> int:
         programs = [part for part in self._code.parts if isinstance(part, Part)]
-        found = sum(int(p.program[at + steps.FOUND - steps.FRAME]) for p in programs for at, _ in p.frames)
-        return found + self._between + self._added
+        return sum(int(p.program[at + word - steps.FRAME]) for p in programs for at, _ in p.frames)
 
     def run(
         self,
@@ -148,7 +163,12 @@ class Statement:
                 case Part(program):
                     rows = _Rows(*steps.joined(program, rows.columns, rows.places), rows.kept)
                 case Lookup(row=None):
-                    rows = self._look_up(part, rows, pools[part.source].sorted[part.index], names)
+                    index, ranges = pools[part.source].sorted[part.index], self._ranges[part]
+                    before = index.compared + ranges.tried
+                    try:
+                        rows = self._look_up(part, rows, index, names)
+                    finally:  # NB: also what is to be done again, with fewer rows
+                        self._searched += index.compared + ranges.tried - before
                     self._between += len(rows)
                 case Lookup():
                     rows = self._look_through(part, rows, pools[part.source], names)
@@ -184,11 +204,13 @@ class Statement:
             out.hold(source, sums, found)
             return out
         others = ranges.unordered(index, given)
-        if len(rows) > 1 and not len(others[0]) and source == 1 and self._counted:
+        alike = source == 1 and self._counted and step not in self._apart  # may rows only differ in their ranges?
+        if alike and len(rows) > 1 and not len(others[0]):
             rows, given, bounds = self._overlay(step, rows, given, bounds)
-        if len(rows) > 1 and index.count(given, *bounds) > PAIRS:
+        firsts, counts = index.stretches(given, *bounds)
+        if len(rows) > 1 and counts.sum() > PAIRS:
             raise _Crowded
-        found, places = index.between(given, *bounds)
+        found, places = index.along(firsts, counts)
         if len(others[0]):
             true = ranges.test(framed(index.column(index.ranged, others[1]), others[0]))
             found, places = np.append(found, others[0][true]), np.append(places, others[1][true])

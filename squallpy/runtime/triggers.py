@@ -50,6 +50,8 @@ class Notes:
 
     unmatched: int = 0
     late: int = 0
+    compared: int = 0
+    pairs: int = 0
     late_rows: dict[str, list[str]] = field(default_factory=dict)
 
     def take(self, window: Windows, booked: bool) -> None:
@@ -89,19 +91,22 @@ class Machine:
         self._touched = {n.source.name: Touched(n.source) for n in seen.values() if not n.running}
         rows = {name: RowsOf(seen[name], self._touched[seen[name].source.name]) for name in looked}
         self._steps = [Statement(s, payloads, rows) if isinstance(s, Update) else s for s in stage.steps]
+        self._statements = [step for step in self._steps if isinstance(step, Statement)]
         self._notes = Notes()
 
     @property
     def notes(self) -> dict[str, Any]:
         """What is to be said of the last batch: `unmatched`, how many deletes found nothing to delete; `late`, how many
-        rows came when a window had passed them; `late_rows`, which, by stream, where that is asked for."""
+        rows came when a window had passed them; `late_rows`, which, by stream, where that is asked for; `compared` and
+        `pairs`: the comparisons of its lookups, and the rows that they made."""
         counts: dict[str, Any] = {"unmatched": self._notes.unmatched, "late": self._notes.late}
+        counts |= {"compared": self._notes.compared, "pairs": self._notes.pairs}
         return counts | ({"late_rows": self._notes.late_rows} if self._notes.late_rows else {})
 
     @property
     def work(self) -> int:
         """What its statements have done so far (`Statement.work`)."""
-        return sum(step.work for step in self._steps if isinstance(step, Statement))
+        return sum(step.work for step in self._statements)
 
     def apply(self, store: Store, deltas: Iterable[Delta], course: Course | None = None) -> tuple[Delta, Deltas]:
         """Apply a batch: the change of the result, and by name what the stage sends or keeps, on a course's grid."""
@@ -111,6 +116,7 @@ class Machine:
         pools = dict(store) | self._scratch
         if course:
             pools |= {line.view: store[course.pool(line.view)] for line in self._plan.on_grid}
+        compared, pairs = self._counts()
         for step in self._steps:
             if isinstance(step, Derive):
                 with self._trace(f"Δ{step.nest.upper()}"):
@@ -119,6 +125,9 @@ class Machine:
                 keep = None if step.update.keep is None else self._keeper(step.update, store.dictionary)
                 with self._trace(f"{step.delta} → {step.target}"):
                     step.run(delta, pools, store.dictionary, self._touched.get(step.target), keep)
+        self._notes.compared, self._notes.pairs = (
+            now - before for now, before in zip(self._counts(), (compared, pairs), strict=True)
+        )
         for touched in self._touched.values():
             touched.clear()
         if self._is_last:
@@ -127,6 +136,10 @@ class Machine:
         names = [(send.name, send.source) for send in self._sends] + [(name, name) for name in self._keeps]
         found = ((name, _rows(source, given, pools)) for name, source in names)
         return Delta(RESULT, keys, words), {name: Delta(name, d.keys, d.words) for name, d in found if d is not None}
+
+    def _counts(self) -> tuple[int, int]:
+        """Comparisons made so far, and pairs."""
+        return sum(s.compared for s in self._statements), sum(s.pairs for s in self._statements)
 
     def _given(self, deltas: Iterable[Delta]) -> Deltas:
         """What has arrived, added up by name; what is looked up, in its pool."""

@@ -51,9 +51,8 @@ class Sorted:
         scratch = layout.RINGS + len(rings) + 4
         fixed = [width, payload.width, len(rings), self._stride, layout.RINGS + len(rings), order.extents, scratch]
         regions = {"entries": _BIRTH * tree.FAN * self._stride, "nodes": _BIRTH * tree.HEADER}
-        self._area = Area(
-            storage, name, regions, scalars=tree.FREE, constants=[*fixed, *rings], scratch=2 * tree.DEPTH + 2
-        )
+        self._area = Area(storage, name, regions, scalars=tree.FREE, constants=[*fixed, *rings], scratch=tree.SPARE)
+        self._compared = scratch + tree.COMPARED
         assert CONSTANTS + len(fixed) == layout.RINGS
 
     def upsert(self, keys: Words, words: Words) -> None:
@@ -69,22 +68,22 @@ class Sorted:
             self._area.grow(_ENTRIES, nodes * tree.FAN * self._stride)
             self._area.grow(_NODES, nodes * tree.HEADER)
 
+    def stretches(self, equal: Words, low: Words, high: Words) -> tuple[Words, Words]:
+        """For each row where the entries that have its values and are in its range begin, and how many they are."""
+        return tree.stretches_between(self._area.current(), *self._bounds(equal, low, high))
+
+    def along(self, firsts: Words, counts: Words) -> tuple[Words, Words]:
+        """All (row, place) of stretches; rows ascend."""
+        return tree.entries_from(self._area.current(), firsts, counts)
+
     def between(self, equal: Words, low: Words, high: Words) -> tuple[Words, Words]:
         """All (row, place) whose entry has the row's values and is in its range; rows ascend."""
-        frame, bounds = self._area.current(), self._bounds(equal, low, high)
-        total = tree.count_between(frame, *bounds)
-        rows, places = np.empty(total, np.int64), np.empty(total, np.int64)
-        tree.entries_between(frame, *bounds, rows, places)
-        return rows, places
+        return self.along(*self.stretches(equal, low, high))
 
     def below(self, equal: Words, rank: int) -> tuple[Words, Words]:
         """All (row, place) whose entry has the row's values and is below a rank; none is NULL."""
         n = len(equal)
         return self.between(equal, np.full(n, LEAST), np.full(n, rank - 1))
-
-    def count(self, equal: Words, low: Words, high: Words) -> int:
-        """How many pairs `between` would find."""
-        return tree.count_between(self._area.current(), *self._bounds(equal, low, high))
 
     def ends(self, equal: Words, low: Words, high: Words, *, greatest: bool) -> Words:
         """The place of the least (or greatest) value in each range; −1 where there is none."""
@@ -124,6 +123,11 @@ class Sorted:
         at = self._columns.index(column)
         words = self.entries[places, at]
         return self.value(self._stored(words)) if at == self.order.equal else words
+
+    @property
+    def compared(self) -> int:
+        """How many comparisons with keys have found places so far, those for updates included."""
+        return int(self._area.frame[self._compared])
 
     @property
     def ranged(self) -> int:

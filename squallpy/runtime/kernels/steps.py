@@ -32,14 +32,15 @@ SET: Final = 4
 ROW: Final = 5
 
 # A lookup: where its pool's frame is, the number of its source, its slice; how many registers it looks by, how many
-# it binds, how many live on; how many records it has found so far, which it counts; and those: registers, (key
-# position, register) pairs, registers.
+# it binds, how many live on; how many records it has found so far, and with how many it has compared rows, which it
+# counts; and those: registers, (key position, register) pairs, registers.
 FRAME: Final = 2
 SOURCE: Final = 3
 INDEX: Final = 4
 COUNTS: Final = 5
 FOUND: Final = 8
-LISTS: Final = 9
+TRIED: Final = 9
+LISTS: Final = 10
 
 # What a nest makes of a record: as a lookup, but instead of source and slice, the frame of a pool of keys (0: none) and
 # where the payloads are that stand in for those keys'; what it binds are (payload position, register) pairs, of
@@ -144,6 +145,7 @@ def _look_up(program: Vector, step: int, columns: Words, places: Words) -> tuple
     lists, n = step + LISTS, columns.shape[1]
     rows, records = _found(frame, kind, program[step + INDEX], _given(program, lists, bound, columns))
     program[step + FOUND] += rows.shape[0]
+    program[step + TRIED] += (n if kind != SCAN else 0) + (rows.shape[0] if kind != PROBE else 0)
     if kind != PROBE or rows.shape[0] != n:  # else everyone found one, and stays where it is
         columns = _picked(program, lists + bound + 2 * binds, live, columns, rows)
         places = _moved(places, rows)
@@ -179,6 +181,7 @@ def _look_through(program: Vector, step: int, columns: Words, places: Words) -> 
         found[i] = i if there[i] != 0 and load(there[i], program[first]) != 0 else -1
     rows, _ = _among(found)
     program[step + FOUND] += rows.shape[0]
+    program[step + TRIED] += n
     if rows.shape[0] != n:
         columns = _picked(program, last, program[step + COUNTS + 2], columns, rows)
         places = _moved(places, rows)

@@ -46,6 +46,10 @@ ROOT: Final = 2  # + 1; 0: empty
 TOP: Final = 3  # nodes ever used
 FREE: Final = 4  # first free node + 1
 
+# The scratch: the path to a leaf, and how often keys were compared to find a place.
+COMPARED: Final = 2 * DEPTH + 2
+SPARE: Final = COMPARED + 1  # words of it
+
 
 @inlined
 def _header(frame: Vector, node: int) -> int:
@@ -78,33 +82,56 @@ def _before(a: int, b: int, width: int) -> bool:
 
 
 @inlined
+def _counted(frame: Vector, comparisons: int) -> None:
+    frame[frame[at.SCRATCH] + COMPARED] += comparisons
+
+
+@inlined
 def _first_not_below(frame: Vector, node: int, key: int) -> int:
-    low, high = 0, _count(frame, node)
+    low, high, tried = 0, _count(frame, node), 0
     while low < high:
         middle = (low + high) >> 1
+        tried += 1
         if _before(_entry(frame, node, middle), key, frame[at.KEY]):
             low = middle + 1
         else:
             high = middle
+    _counted(frame, tried)
     return low
 
 
 @inlined
-def _first_above(frame: Vector, node: int, key: int) -> int:
-    low, high = 0, _count(frame, node)
+def _first_above(frame: Vector, node: int, key: int, low: int, high: int) -> int:
+    """Of the entries from `low` up to `high`."""
+    tried = 0
     while low < high:
         middle = (low + high) >> 1
+        tried += 1
         if _before(key, _entry(frame, node, middle), frame[at.KEY]):
             high = middle
         else:
             low = middle + 1
+    _counted(frame, tried)
     return low
+
+
+@inlined
+def _end(frame: Vector, node: int, key: int, start: int) -> int:
+    """The first entry above a key, looked for from `start` on: a few entries further takes a few comparisons."""
+    low, high, step = start, _count(frame, node), 1
+    while low + step <= high:
+        _counted(frame, 1)
+        if _before(key, _entry(frame, node, low + step - 1), frame[at.KEY]):
+            high = low + step - 1
+            break
+        low, step = low + step, 2 * step
+    return _first_above(frame, node, key, low, high)
 
 
 @inlined
 def _way(frame: Vector, node: int, key: int) -> int:
     """The entry of an inner node below which a key is, if anywhere."""
-    return max(_first_above(frame, node, key) - 1, 0)
+    return _first_above(frame, node, key, 1, _count(frame, node)) - 1
 
 
 @inlined
@@ -365,39 +392,60 @@ def _leaf(frame: Vector, key: int) -> int:
     return node
 
 
-@kernel(f"int64({VECTOR}, {GIVEN_MATRIX}, {GIVEN_MATRIX})")
-def count_between(frame: Vector, lows: Vector, highs: Vector) -> int:
-    """How many pairs `entries_between` finds."""
-    key, total = frame[at.KEY], 0
-    for row in range(lows.shape[0]):
+@inlined
+def _holds(frame: Vector, leaf: int, key: int) -> bool:
+    """Is the first entry that is not below a key in this leaf, and not its first, before which there may be others?"""
+    _counted(frame, 2)
+    last, wide = _entry(frame, leaf, _count(frame, leaf) - 1), frame[at.KEY]
+    return _before(_entry(frame, leaf, 0), key, wide) and not _before(last, key, wide)
+
+
+@kernel(f"Tuple(({VECTOR}, {VECTOR}))({VECTOR}, {GIVEN_MATRIX}, {GIVEN_MATRIX})")
+def stretches_between(frame: Vector, lows: Vector, highs: Vector) -> tuple[Words, Words]:
+    """For each row the place of the first entry with lows[row] ≤ its key ≤ highs[row], and how many there are.
+
+    The bound above is looked for from the first entry on. Rows that come in the order of the tree stay in a leaf.
+    """
+    n, key, leaf, again = lows.shape[0], frame[at.KEY], -1, False
+    places, counts = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    for row in range(n):
         low, high = address(lows) + 8 * key * row, address(highs) + 8 * key * row
-        leaf = -1 if _before(high, low, key) else _leaf(frame, low)
-        first = 0 if leaf < 0 else _first_not_below(frame, leaf, low)
-        while leaf >= 0:
-            end = _first_above(frame, leaf, high)
-            total += max(end - first, 0)
-            if end < _count(frame, leaf):
+        if _before(high, low, key):
+            continue
+        if not again or not _holds(frame, leaf, low):
+            found = _leaf(frame, low)
+            if found < 0:
+                continue
+            again, leaf = found == leaf, found
+        here, first = leaf, _first_not_below(frame, leaf, low)
+        if first == _count(frame, here):
+            here, first = load(_header(frame, here), NEXT) - 1, 0
+        places[row] = here * FAN + first
+        while here >= 0:
+            end = _end(frame, here, high, first)
+            counts[row] += end - first
+            if end < _count(frame, here):
                 break
-            leaf, first = load(_header(frame, leaf), NEXT) - 1, 0
-    return total
+            here, first = load(_header(frame, here), NEXT) - 1, 0
+    return places, counts
 
 
-@kernel(f"void({VECTOR}, {GIVEN_MATRIX}, {GIVEN_MATRIX}, {VECTOR}, {VECTOR})")
-def entries_between(frame: Vector, lows: Vector, highs: Vector, rows: Vector, places: Vector) -> None:
-    """All (row, place of an entry) with lows[row] ≤ its key ≤ highs[row], rows ascending, then keys; there is room."""
-    key, k = frame[at.KEY], 0
-    for row in range(lows.shape[0]):
-        low, high = address(lows) + 8 * key * row, address(highs) + 8 * key * row
-        leaf = -1 if _before(high, low, key) else _leaf(frame, low)
-        first = 0 if leaf < 0 else _first_not_below(frame, leaf, low)
-        while leaf >= 0:
-            end = _first_above(frame, leaf, high)
-            for i in range(first, end):
+@kernel(f"Tuple(({VECTOR}, {VECTOR}))({VECTOR}, {GIVEN_VECTOR}, {GIVEN_VECTOR})")
+def entries_from(frame: Vector, firsts: Vector, counts: Vector) -> tuple[Words, Words]:
+    """(row, place of an entry) of as many entries as each row counts, from its first place on."""
+    total, k = 0, 0
+    for row in range(counts.shape[0]):
+        total += counts[row]
+    rows, places = np.empty(total, np.int64), np.empty(total, np.int64)
+    for row in range(counts.shape[0]):
+        leaf, first, left = firsts[row] // FAN, firsts[row] % FAN, counts[row]
+        while left > 0:
+            some = min(left, _count(frame, leaf) - first)
+            for i in range(first, first + some):
                 rows[k], places[k] = row, leaf * FAN + i
                 k += 1
-            if end < _count(frame, leaf):
-                break
-            leaf, first = load(_header(frame, leaf), NEXT) - 1, 0
+            left, first, leaf = left - some, 0, load(_header(frame, leaf), NEXT) - 1
+    return rows, places
 
 
 @kernel(f"{VECTOR}({VECTOR}, {GIVEN_MATRIX}, {GIVEN_MATRIX}, int64)")
@@ -411,7 +459,11 @@ def ends_between(frame: Vector, lows: Vector, highs: Vector, last: int) -> Words
         out[row] = -1
         if leaf < 0:
             continue
-        i = _first_above(frame, leaf, high) - 1 if last != 0 else _first_not_below(frame, leaf, low)
+        i = (
+            _first_above(frame, leaf, high, 0, _count(frame, leaf)) - 1
+            if last != 0
+            else _first_not_below(frame, leaf, low)
+        )
         if last != 0 and i < 0:
             leaf = load(_header(frame, leaf), PREVIOUS) - 1
             i = _count(frame, leaf) - 1 if leaf >= 0 else -1
@@ -438,8 +490,12 @@ def _gather_side(frame: Vector, node: int, key: int, target: int, right: bool) -
         i = _way(frame, node, key)
         _gather(frame, node, i + 1 if right else 0, _count(frame, node) if right else i, target)
         node = _child(frame, node, i)
-    start = _first_not_below(frame, node, key) if right else 0
-    _gather(frame, node, start, _count(frame, node) if right else _first_above(frame, node, key), target)
+    start, end = 0, _count(frame, node)
+    if right:
+        start = _first_not_below(frame, node, key)
+    else:
+        end = _first_above(frame, node, key, 0, end)
+    _gather(frame, node, start, end, target)
 
 
 @kernel(f"void({VECTOR}, {GIVEN_MATRIX}, {GIVEN_MATRIX}, {VECTOR})")
@@ -458,7 +514,8 @@ def sums_between(frame: Vector, lows: Vector, highs: Vector, out: Vector) -> Non
                 break
             node = _child(frame, node, i)
         if i == j:
-            _gather(frame, node, _first_not_below(frame, node, low), _first_above(frame, node, high), target)
+            first = _first_not_below(frame, node, low)
+            _gather(frame, node, first, _first_above(frame, node, high, first, _count(frame, node)), target)
         else:
             _gather(frame, node, i + 1, j, target)
             _gather_side(frame, _child(frame, node, i), low, target, True)

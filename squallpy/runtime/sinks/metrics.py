@@ -1,12 +1,15 @@
 """One JSON line per batch, once.
 
 {"batch": 0, "tuples": 10000, "rows": 25, "seconds": 0.31, "state_bytes": 65536, "skipped": 0, "unmatched": 0,
- "late": 0, "received_bytes": 5210, "stages": {"feed": 0.04, "apply": 0.02},
+ "late": 0, "received_bytes": 5210, "compared": 31000, "pairs": 9000, "stages": {"feed": 0.04, "apply": 0.02},
  "views": {"M_S": {"records": 900, "bytes": 65536, "keys": 7200, …}, …}, "mapping": null, "ilf": null}
 
 Bytes of state are those in use, in memory or mapped files, added up over partitions; room to grow is not counted. What
 partitions received is what all stages were sent; "received_rows" are those of each partition. "rebuilt", if any
 partition had lost its state, says of each which, and from what it was made anew: a snapshot and so many steps.
+
+"compared" are the comparisons that lookups made: steps of searches in sorted indexes, one for each row that is hashed,
+one for each record that was found; "pairs" are the rows that came of them.
 
 Where a join is on a grid, "mapping" is its (n, m), "ilf" how many tuples a joiner has, "ilf_ratio" that by the least
 that any mapping would make it, "busiest" what the joiner with most has by the mean, "epoch" how many migrations are
@@ -25,7 +28,8 @@ from squallpy.logical.nodes import Query
 
 _STAGE = "_seconds"
 _OF_A_GRID = ("ilf_ratio", "busiest", "epoch", "migrated", "copied", "heavy_keys")
-_NAMED = ("tuples", "rows", "seconds", "state_bytes", "skipped", "unmatched", "late", "received_bytes")
+_OF_LOOKUPS = ("compared", "pairs")
+_NAMED = ("tuples", "rows", "seconds", "state_bytes", "skipped", "unmatched", "late", "received_bytes", *_OF_LOOKUPS)
 
 
 class Metrics:
