@@ -2,7 +2,7 @@
 BIN := .venv/bin
 STAMP := .venv/installed
 
-.PHONY: help setup demo check test cluster fuzz plans bench table clean
+.PHONY: help setup demo check test cluster fuzz plans bench bench-joins table clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +34,11 @@ plans: setup  ## rewrite the golden plans; review them as a diff
 
 bench: setup  ## throughput against peers in the same run: a table and a plot
 	$(BIN)/python -m bench.run
+
+bench-joins: setup  ## join operators on skewed streams, simulated and on Spark; band joins beside DuckDB
+	$(BIN)/python -m bench.joins_simulated
+	$(BIN)/python -m bench.joins
+	$(BIN)/python -m bench.joins_local
 
 table: setup  ## Table 1 of the paper beside ours: 22 + 13 queries, hours; it goes on where it was
 	$(BIN)/python -m bench.table1

@@ -53,7 +53,8 @@ HEAD = """# Join operators
 Made by `python -m bench.joins`; do not edit. TPC-H at scale {scale:g}, lineitem's suppliers drawn by Zipf's law; Spark
 `{master}`, {joiners} joiners, batches of {batch_rows:,}. *Load*: tuples that the busiest joiner was sent over the whole
 run, in thousands, state that migrates included; *busiest*: that by the mean. *ILF*: by the best mapping's, greatest and
-mean after batches. StaticOpt has been told the sizes.
+mean after batches. StaticOpt has been told the sizes of the sources, of which a band's filters leave shares that
+nobody knows.
 
 | join | z | operator | seconds | load | busiest | ILF/ILF* | migrations | heavy keys |
 |---|--:|---|--:|--:|--:|--:|--:|--:|
