@@ -22,8 +22,8 @@ check: setup  ## ruff, mypy and the import contracts
 test: setup  ## every test but those of `make cluster`
 	$(BIN)/python -m pytest
 
-cluster: setup  ## the tests on a standalone cluster, whose masters, workers and drivers are killed
-	$(BIN)/python -m pytest -m "" tests/cluster
+cluster: setup  ## whole runs whose masters, workers and drivers are killed, most on a standalone cluster
+	$(BIN)/python -m pytest -m cluster
 
 N ?= 1000
 fuzz: setup  ## random queries on random streams, N of them for each executor, a tenth of it on Spark: make fuzz N=10000

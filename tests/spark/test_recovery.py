@@ -42,6 +42,7 @@ def fault_driver_killed_and_restarted(script: Path) -> None:
     assert printed(out) == undisturbed(script)
 
 
+@pytest.mark.cluster
 def fault_driver_killed_while_windows_move(tmp_path: Path) -> None:
     """Late rows are written once, too."""
     script, late, calm = write(tmp_path, WINDOWED), tmp_path / "late.csv", tmp_path / "calm.csv"
@@ -57,6 +58,7 @@ def fault_driver_killed_while_windows_move(tmp_path: Path) -> None:
     assert len(calm.read_text().splitlines()) > 100
 
 
+@pytest.mark.cluster
 def fault_driver_killed_while_joiners_migrate(tmp_path: Path) -> None:
     script, metrics = write(tmp_path, BAND, times=20), tmp_path / "metrics"
     out, size = tmp_path / "out", ["--batch-rows", "1000", "--set", "interleave=round-robin"]

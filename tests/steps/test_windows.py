@@ -102,7 +102,7 @@ def run(case: Case, engine: MemoryEngine) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@settings(max_examples=max(1, settings().max_examples // 2), suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=max(1, settings().max_examples // 4), suppress_health_check=[HealthCheck.too_slow])
 @given(case=cases(), size=st.sampled_from([1, 7, 1000]))
 def oracle_random_windows(engine: str, case: Case, size: int) -> None:
     run(case.rebatched(size), ENGINES[engine]())
@@ -118,7 +118,7 @@ def oracle_random_windows_on_spark(cluster: Any, case: Case, size: int) -> None:
     run(case.rebatched(size), SparkEngine(cluster, 3))
 
 
-@settings(max_examples=max(1, settings().max_examples // 2), suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=max(1, settings().max_examples // 4), suppress_health_check=[HealthCheck.too_slow])
 @given(case=cases(passing=True), size=st.sampled_from([1, 7, 1000]))
 def property_nothing_stays(case: Case, size: int) -> None:
     """When time has passed all that there was, views hold what they hold where it never was.
