@@ -18,7 +18,19 @@ from dataclasses import dataclass, replace
 from squallpy.logical.expressions import Column, Expr, columns
 from squallpy.maintain.program import Ref, Statement
 from squallpy.maintain.relational.calculus import Assign, Factor, renamed, variables
-from squallpy.physical.distribute.locations import Dist, Expression, Join, Line, Location, Mark, Move, Read, Sum, reads
+from squallpy.physical.distribute.locations import (
+    Dist,
+    Expression,
+    Join,
+    Line,
+    Location,
+    Mark,
+    Misplaced,
+    Move,
+    Read,
+    Sum,
+    reads,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +156,7 @@ class Form:
             case _:
                 ref = self._computed(child, outer, to)
         by, side = _spread_by(to, ref.variables), to.side if isinstance(to, Line) else None
-        compared = tuple(ref.variables.index(v) for v in to.key) if isinstance(to, Line) else ()
+        compared = _compared(to, ref.variables)
         name = self._named((ref.name, by, side, compared), ref.name, ".")
         if name is not None:
             self.append(Transfer(name, ref.name, by, side, compared))
@@ -172,6 +184,14 @@ class Form:
         self._numbers[stem] += 1
         self._made[key] = f"{stem}{separator}{self._numbers[stem]}"
         return self._made[key]
+
+
+def _compared(to: Location, variables: tuple[Column, ...]) -> tuple[int, ...]:
+    """The positions of the key by which there may be a grid. Raises Misplaced."""
+    key = to.key if isinstance(to, Line) else ()
+    if not set(key) <= set(variables):
+        raise Misplaced("a move has summed away what is compared")
+    return tuple(variables.index(v) for v in key)
 
 
 def _spread_by(to: Location, variables: tuple[Column, ...]) -> tuple[int, ...] | Mark:
