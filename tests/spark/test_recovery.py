@@ -32,10 +32,11 @@ def reach(out: Path, batches: int, process: "subprocess.Popen[bytes]") -> None:
 
 def fault_driver_killed_and_restarted(script: Path) -> None:
     out, more = script.parent / "out", ["--checkpoint", str(script.parent / "state")]
-    process = running(script, out, *more)
-    reach(out, 7, process)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    for batches in (3, 11):
+        process = running(script, out, *more)
+        reach(out, batches, process)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
     assert len(list(out.iterdir())) < BATCHES
     subprocess.run(command(script, out, *more), check=True, timeout=120)
     assert printed(out) == undisturbed(script)
