@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -42,6 +43,13 @@ def generate(benchmark: str, scale: float) -> Path:
         raise SystemExit(f"bench: {error.filename} is not installed; `make setup` installs it") from None
     (folder / "done").touch()
     return folder
+
+
+def read_plain(path: Path, columns: Sequence[str]) -> pa.Table:
+    """Columns of a table, their texts as all of Arrow can work with."""
+    read = pq.read_table(path, columns=list(columns))
+    texts = [pa.field(f.name, pa.string() if pa.types.is_string_view(f.type) else f.type) for f in read.schema]
+    return read.cast(pa.schema(texts))
 
 
 @dataclass(frozen=True)

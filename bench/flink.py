@@ -22,11 +22,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.csv as csv
 import pyarrow.parquet as pq
 
-from bench.data import CACHE, folder_of, generate
+from bench.data import CACHE, folder_of, generate, read_plain
 from bench.queries import QUERIES, Query
 from squallpy.catalog.relation import Relation
 from squallpy.session import RunOptions, Session
@@ -126,9 +125,7 @@ def rows(query: Query, scale: float) -> Path:
     if not (folder / "done").exists():
         folder.mkdir(exist_ok=True)
         for name, path in parquet(query, scale).items():
-            read = pq.read_table(path, columns=query.columns[name])
-            texts = [pa.field(f.name, pa.string() if pa.types.is_string_view(f.type) else f.type) for f in read.schema]
-            table = read.cast(pa.schema(texts))
+            table = read_plain(path, query.columns[name])
             csv.write_csv(table, folder / f"{name}.csv", csv.WriteOptions(include_header=False))
         (folder / "done").touch()
     return folder

@@ -23,14 +23,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from bench.data import CACHE, generate
-from squallpy.base.settings import Settings
+from bench.data import CACHE, generate, read_plain
+from squallpy.base.settings import JoinOperator, Settings
 from squallpy.runtime.spark import executor
 from squallpy.runtime.spark.cluster import start
 from squallpy.session import RunOptions, Session
 
 MASTER = "local[2]"
-OPERATORS = ("SHJ", "StaticMid", "StaticOpt", "Dynamic", "Hybrid")
+OPERATORS = tuple(operator.value for operator in JoinOperator if operator is not JoinOperator.AUTO)
 ZIPF = (0.0, 0.25, 0.5, 0.75, 1.0)
 WARM = 4  # batches of the run that is not counted
 LINEITEM = (
@@ -101,9 +101,9 @@ def skewed(scale: float, z: float) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     tables = generate("tpch", scale)
     names = [name.split()[0] for name in LINEITEM.split(", ")]
-    lineitem = _read(tables / "lineitem.parquet", columns=names)
-    supplier = _read(tables / "supplier.parquet", columns=["s_suppkey", "s_name", "s_nationkey"])
-    nation = _read(tables / "nation.parquet", columns=["n_nationkey", "n_name", "n_regionkey"])
+    lineitem = read_plain(tables / "lineitem.parquet", names)
+    supplier = read_plain(tables / "supplier.parquet", ["s_suppkey", "s_name", "s_nationkey"])
+    nation = read_plain(tables / "nation.parquet", ["n_nationkey", "n_name", "n_regionkey"])
     weights = 1 / np.arange(1, supplier.num_rows + 1) ** z
     draw = np.random.default_rng(int(100 * z))
     keys = draw.choice(draw.permutation(supplier["s_suppkey"].to_numpy()), lineitem.num_rows, p=weights / weights.sum())
@@ -117,13 +117,6 @@ def skewed(scale: float, z: float) -> Path:
     pq.write_table(sides, folder / "supplier7.parquet")
     (folder / "done").touch()
     return folder
-
-
-def _read(path: Path, columns: list[str]) -> pa.Table:
-    """Columns of a table, texts as Arrow computes with them."""
-    read = pq.read_table(path, columns=columns)
-    texts = [pa.field(f.name, pa.string() if pa.types.is_string_view(f.type) else f.type) for f in read.schema]
-    return read.cast(pa.schema(texts))
 
 
 def script(join: str, folder: Path) -> str:

@@ -162,9 +162,9 @@ class KeyPilot:
                 hashes = np.array([int(key) for key in found], np.uint64)
                 keys = keys.observe(side, np.repeat(hashes, list(found.values())), np.full(sum(found.values()), sign))
         keys, moves = keys.decide()
-        heavy = tuple((key, places[key]) for key in sorted(places) if places[key].joiners > 1)
+        placed = tuple((key, places[key]) for key in sorted(places) if places[key].joiners > 1)
         moving = tuple((key, migration.old, migration.new) for key, migration in moves)
-        return KeyPilot(Course(None, step=self.course.step + self.course.stages, heavy=heavy, moves=moving), keys)
+        return KeyPilot(Course(None, step=self.course.step + self.course.stages, heavy=placed, moves=moving), keys)
 
 
 def name_of(side: Side, sign: int) -> str:

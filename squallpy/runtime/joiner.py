@@ -58,9 +58,7 @@ class Joiner:
             tickets = tickets_of(mine, columns, range(keys.shape[1]), store.dictionary)
             gone = ~migration.keeps(self._number, view.side, tickets)
             yield self._number, Delta(view.view, mine[gone], negated(counts[gone], store[view.view].payload))
-            some, targets = migration.sends(self._number, view.side, tickets)
-            for target in np.unique(targets).tolist():
-                chosen = some[targets == target]
+            for target, chosen in self._passed_on(migration, view.side, tickets):
                 yield target, Delta(view.view, mine[chosen], counts[chosen])
 
     def _copies(self, store: Store, course: Course, deltas: Sequence[Delta]) -> Iterator[tuple[int, Delta]]:
@@ -85,6 +83,10 @@ class Joiner:
         kept = np.flatnonzero(migration.keeps(self._number, side, tickets))
         if len(kept):
             yield self._number, kept
+        yield from self._passed_on(migration, side, tickets)
+
+    def _passed_on(self, migration: Migration, side: Side, tickets: Any) -> Iterator[tuple[int, Any]]:
+        """Which rows go to which other joiners."""
         rows, targets = migration.sends(self._number, side, tickets)
         for target in np.unique(targets).tolist():
             yield target, rows[targets == target]

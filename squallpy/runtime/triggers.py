@@ -92,6 +92,8 @@ class Machine:
         rows = {name: RowsOf(seen[name], self._touched[seen[name].source.name]) for name in looked}
         self._steps = [Statement(s, payloads, rows) if isinstance(s, Update) else s for s in stage.steps]
         self._statements = [step for step in self._steps if isinstance(step, Statement)]
+        self._counted = self._counts()
+        self._clocks, self._ledgers = tuple(plan.clocks), plan.ledgers
         self._notes = Notes()
 
     @property
@@ -112,11 +114,10 @@ class Machine:
         """Apply a batch: the change of the result, and by name what the stage sends or keeps, on a course's grid."""
         given = self._given(deltas)
         self._book(store, given)
-        tick(store, self._plan, given)
+        tick(store, self._clocks, given)
         pools = dict(store) | self._scratch
         if course:
             pools |= {line.view: store[course.pool(line.view)] for line in self._plan.on_grid}
-        compared, pairs = self._counts()
         for step in self._steps:
             if isinstance(step, Derive):
                 with self._trace(f"Δ{step.nest.upper()}"):
@@ -125,9 +126,8 @@ class Machine:
                 keep = None if step.update.keep is None else self._keeper(step.update, store.dictionary)
                 with self._trace(f"{step.delta} → {step.target}"):
                     step.run(delta, pools, store.dictionary, self._touched.get(step.target), keep)
-        self._notes.compared, self._notes.pairs = (
-            now - before for now, before in zip(self._counts(), (compared, pairs), strict=True)
-        )
+        before, self._counted = self._counted, self._counts()
+        self._notes.compared, self._notes.pairs = (now - then for now, then in zip(self._counted, before, strict=True))
         for touched in self._touched.values():
             touched.clear()
         if self._is_last:
@@ -170,7 +170,7 @@ class Machine:
         nest = self._nested[step.nest]
         found = nest.deltas(store, touched.groups() if touched else None)
         if isinstance(nest, Windows) and not (self._partition and step.nest in self._everywhere):
-            self._notes.take(nest, booked=nest.stream in self._plan.ledgers)
+            self._notes.take(nest, booked=nest.stream in self._ledgers)
         self._fill(found)
         given |= found
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from squallpy.maintain.program import Program, View
 from squallpy.physical.distribute.blocks import Block
 from squallpy.physical.distribute.fixed import groups_are_whole, has_one_row
-from squallpy.physical.distribute.grid import grid_of, records, share, side_of
+from squallpy.physical.distribute.grid import fields_of, grid_of, records, share, side_of
 from squallpy.physical.distribute.locations import COLUMNS, EVERYWHERE, RANDOM, ROWS, SOURCE, Dist, Misplaced
 from squallpy.physical.distribute.program import Place, distributed
 from squallpy.physical.distribute.single import Compute, Derivation, Transfer
@@ -137,8 +137,7 @@ def _met_fields(program: Program, sizes: Mapping[str, int]) -> list[frozenset[tu
     """Fields that are joined or are alone, those of most tuples first, with all that they are joined with."""
     found: dict[tuple[str, str], set[tuple[str, str]]] = {}
     for term in (term for view in program.views for term in view.terms):
-        for v in {v for atom in term.atoms for _, v in atom.fields}:
-            bound = {(atom.relation.name, f) for atom in term.atoms for f, other in atom.fields if other == v}
+        for bound in fields_of(term).values():
             for field in bound:
                 found.setdefault(field, set()).update(bound)
     classes = {frozenset(fields) for fields in found.values()}
