@@ -58,18 +58,21 @@ def query(script: ScriptText, tree: Parsed) -> SelectText:
     return parse_select(script, token.start_pos, token.start_pos + len(token.rstrip()))
 
 
-def syntax_error(script: ScriptText, parser: "Lark", error: "UnexpectedInput") -> SquallError:
-    """What was found and what would have been right, at the offending word."""
+def syntax_error(
+    script: ScriptText, parser: "Lark", error: "UnexpectedInput", end: int | None = None
+) -> SquallError:
+    """What was found and what would have been right, at the offending word; the text may `end` before the script's."""
     from lark import UnexpectedCharacters, UnexpectedToken
 
     expected: set[str] = set()
-    start = len(script.text.rstrip())
+    text = script.text[:end]
+    start = len(text.rstrip())
     if isinstance(error, UnexpectedCharacters):
         expected, start = set(error.allowed or ()), error.pos_in_stream or 0
     elif isinstance(error, UnexpectedToken):
         expected = set(error.accepts or error.expected)
         start = error.pos_in_stream if error.token.type != "$END" and error.pos_in_stream is not None else start
-    word = word_at(script.text, start)
+    word = word_at(text, start)
     span = script.span(start, start + max(1, len(word)))
     if word.upper() in STATEMENTS and "QUERY" in expected:
         return SquallError("SQ3001", f"{word.upper()} is not supported", span, STATEMENTS[word.upper()])

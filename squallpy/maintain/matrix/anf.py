@@ -1,0 +1,162 @@
+"""Administrative normal form: one operation, one name (§5.3.5), in the cheapest order of each chain of products.
+
+    beta := inv(X' * X) * X' * Y     →     x0 := X' * X
+                                           x1 := inv(x0)
+                                           x2 := X' * Y
+                                           beta := x1 * x2
+
+What is computed twice has one name. The operands of an operation are *leaves*: names, transposed ones, constants; in a
+sum also multiples of these.
+"""
+
+from collections.abc import Container
+from dataclasses import dataclass, field
+
+from squallpy.base.semirings import Semiring
+from squallpy.maintain.matrix.cost import Guess, Tree, chained
+from squallpy.maintain.matrix.language import fresh
+from squallpy.maintain.matrix.meta import Known, infer, mirrored
+from squallpy.maintain.matrix.nodes import (
+    Diagonal,
+    Fill,
+    Inverse,
+    Let,
+    Matrix,
+    Name,
+    Product,
+    Scale,
+    Stack,
+    Sum,
+    Transpose,
+    add,
+    product,
+    shape,
+    stack,
+    substitute,
+    transpose,
+)
+from squallpy.maintain.matrix.program import Program, Statement
+from squallpy.maintain.matrix.simplify import simplify
+
+
+@dataclass(frozen=True, slots=True)
+class Anf:
+    """A program one operation at a time, and what is known of each name."""
+
+    program: Program
+    facts: dict[str, Known]
+
+    @property
+    def definitions(self) -> tuple[Statement, ...]:
+        return self.program.statements
+
+
+def normalise(program: Program, guess: Guess) -> Anf:
+    """The program in ANF; names that its statements have stay."""
+    facts = {i.name.name: i.known for i in program.inputs}
+    builder = Builder(guess, program.ring, facts, {name.name for name in program.names()}, program.outputs)
+    for statement in program.statements:
+        builder.statement(statement)
+    return Anf(Program(program.inputs, tuple(builder.definitions), program.outputs, program.ring), builder.facts)
+
+
+@dataclass
+class Builder:
+    """Writes definitions in ANF. Operations that it gives a name itself are called `prefix` and a number; statements
+    whose names are `kept` are there even if they say what another says."""
+
+    guess: Guess
+    ring: Semiring
+    facts: dict[str, Known]
+    taken: set[str]
+    kept: Container[str] = ()
+    prefix: str = "x"
+    definitions: list[Statement] = field(default_factory=list)
+    _known: dict[Matrix, Name] = field(default_factory=dict)
+    _aliases: dict[str, Matrix] = field(default_factory=dict)
+
+    def statement(self, statement: Statement) -> None:
+        value = statement.value
+        for name, other in self._aliases.items():
+            value = substitute(value, name, other)
+        self.define(statement.name, simplify(value, self.facts, self.ring))
+
+    def define(self, name: Name, value: Matrix) -> Matrix:
+        """A statement of the program: its last operation has its name, if that is kept or it is new; the operand that
+        it is."""
+        while isinstance(value, Let):
+            value = self._let(value)
+        operation = self._operation(value)
+        known = operation if _is_leaf(operation) else self._found(operation)
+        if known is not None and name.name not in self.kept:
+            self._aliases[name.name] = known
+            return known
+        self._add(name, operation)
+        return name
+
+    def _let(self, let: Let) -> Matrix:
+        return simplify(substitute(let.body, let.name.name, self.leaf(let.value)), self.facts, self.ring)
+
+    def leaf(self, value: Matrix) -> Matrix:
+        """The expression as an operand: computed under a name of its own unless it is one already."""
+        if _is_leaf(value):
+            return value
+        match value:
+            case Let():
+                return self.leaf(self._let(value))
+            case Transpose(of) if not isinstance(of, Stack):
+                return self._straight(transpose(self.leaf(of)))
+        operation = self._operation(value)
+        if _is_leaf(operation):
+            return operation
+        found = self._found(operation)
+        if found is None:
+            found = Name(fresh(f"{self.prefix}{len(self.definitions)}", self.taken), *shape(value))
+            self._add(found, operation)
+        return found
+
+    def _found(self, operation: Matrix) -> Matrix | None:
+        """The operand that an operation is already, perhaps transposed."""
+        if operation in self._known:
+            return self._known[operation]
+        mirror = mirrored(operation, self.facts) if isinstance(operation, Product | Stack) else None
+        if mirror is not None and mirror in self._known:
+            return self._straight(transpose(self._known[mirror]))
+        return None
+
+    def _straight(self, leaf: Matrix) -> Matrix:
+        return leaf.of if isinstance(leaf, Transpose) and infer(leaf.of, self.facts).symmetric else leaf
+
+    def _operation(self, value: Matrix) -> Matrix:
+        """The expression with leaves for operands."""
+        match value:
+            case Product(factors):
+                leaves = [self.leaf(factor) for factor in factors]
+                _, (left, right) = chained(leaves, self.guess, self.facts)  # type: ignore[misc]
+                return product(self._tree(left), self._tree(right))
+            case Sum(terms):
+                return add(*(self._term(term) for term in terms))
+            case Stack(parts):
+                return stack(*(self.leaf(part) for part in parts))
+            case Transpose(Stack(parts)):
+                return Transpose(stack(*(self.leaf(part) for part in parts)))
+            case Inverse(of):
+                return Inverse(self.leaf(of))
+            case Scale(by, of):
+                return Scale(by, self.leaf(of))
+        return self.leaf(value)
+
+    def _term(self, term: Matrix) -> Matrix:
+        return Scale(term.by, self.leaf(term.of)) if isinstance(term, Scale) else self.leaf(term)
+
+    def _tree(self, tree: Tree) -> Matrix:
+        return self.leaf(product(*map(self._tree, tree))) if isinstance(tree, tuple) else tree
+
+    def _add(self, name: Name, operation: Matrix) -> None:
+        self.definitions.append(Statement(name, operation))
+        self._known.setdefault(operation, name)
+        self.facts[name.name] = infer(operation, self.facts)
+
+
+def _is_leaf(value: Matrix) -> bool:
+    return isinstance(value.of if isinstance(value, Transpose) else value, Name | Fill | Diagonal)

@@ -1,0 +1,167 @@
+"""Materialisation: which views are kept, and a trigger for each input that changes (§5.3.5).
+
+    B := A * A     →     on A += uA * vA:     t0 := A * uA
+    C := B * B                                t1 := vA * uA    …
+                                              UB := [uA, t3]   …
+                                              A += uA * vA;  B += UB * VB;  C += UC * VC
+
+A trigger computes all deltas from the views as they were, then updates the views. A view that neither a trigger nor
+anybody else reads is not kept.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from squallpy.maintain.matrix.anf import Anf, Builder, normalise
+from squallpy.maintain.matrix.cost import Guess
+from squallpy.maintain.matrix.derive import Derived, derive, label
+from squallpy.maintain.matrix.factorise import Factors, chains, factorise, related
+from squallpy.maintain.matrix.language import fresh
+from squallpy.maintain.matrix.nodes import (
+    Diagonal,
+    Inverse,
+    Matrix,
+    Name,
+    Scale,
+    Sum,
+    add,
+    names,
+    product,
+    shape,
+)
+from squallpy.maintain.matrix.program import Program, Statement
+from squallpy.maintain.matrix.simplify import simplify
+from squallpy.maintain.matrix.sizes import Number, Size
+
+RANK = "k"  # the columns of an update
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """view += u * v"""
+
+    view: Name
+    u: Matrix
+    v: Matrix
+
+    def __str__(self) -> str:
+        return f"{self.view} += {self.u} * {self.v}"
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """What is done when an input changes by u · v: `factored`, each delta as it was derived; `steps`, the same one
+    operation at a time, from views as they were; then `updates`."""
+
+    input: Name
+    u: Name
+    v: Name
+    derived: Derived
+    factored: tuple[Statement, ...]
+    steps: tuple[Statement, ...]
+    updates: tuple[Update, ...]
+
+    def reads(self) -> set[str]:
+        """The names that its steps read."""
+        return set[str]().union(*(names(step.value) for step in self.steps))
+
+
+@dataclass(frozen=True, slots=True)
+class Maintained:
+    """A program and the triggers that keep its views fresh; `kept` views in the order of their definitions."""
+
+    anf: Anf
+    triggers: dict[str, Trigger]
+    kept: tuple[Name, ...]
+
+    @property
+    def program(self) -> Program:
+        return self.anf.program
+
+
+def maintain(program: Program, changing: Sequence[str], guess: Guess, dense: bool | None = None) -> Maintained:
+    """The program with a trigger for each input that changes; `dense` forces (True) or forbids (False) dense deltas."""
+    anf = normalise(program, guess)
+    triggers = {name: trigger(anf, name, guess, dense) for name in changing}
+    kept = _kept(anf, list(triggers.values()))
+    pruned = {name: _pruned(trigger, kept | {name}) for name, trigger in triggers.items()}
+    return Maintained(anf, pruned, tuple(d.name for d in anf.definitions if d.name.name in kept))
+
+
+def trigger(anf: Anf, changed: str, guess: Guess, dense: bool | None = None) -> Trigger:
+    """The trigger of one input, with an update of every view that it changes."""
+    source = anf.program.input(changed)
+    assert source
+    taken = {name.name for name in anf.program.names()} | anf.program.symbols()
+    rank = Size.of(fresh(RANK, taken))
+    u = Name(fresh(f"u{changed}", taken), source.name.rows, rank)
+    v = Name(fresh(f"v{changed}", taken), rank, source.name.cols)
+    guess = Guess({**guess.known, rank.symbols[0][0]: 1})
+    derived = derive(anf, changed)
+    builder = Builder(guess, anf.program.ring, dict(anf.facts), taken, prefix="t")
+    whole = Factors(((u, v),))
+    factors, blocks = {derived.deltas[changed].name: whole}, {derived.deltas[changed].name: whole}
+    factored: list[Statement] = []
+    updates = [Update(source.name, u, v)]
+    definitions = {d.name.name: d for d in anf.definitions}
+    changes = {delta.name: definitions[name] for name, delta in derived.deltas.items() if name in definitions}
+    for statement in derived.statements:
+        definition = changes[statement.name.name]
+        made = _factors(definition, statement, related(statement.value, factors, blocks), builder, dense)
+        halves = []
+        for letter, half in (("U", made.u), ("V", made.v)):
+            name = Name(fresh(f"{letter}{label(definition.name.name)}", taken), *shape(half))
+            factored.append(Statement(name, half))
+            halves.append(builder.define(name, simplify(half, builder.facts, builder.ring)))
+        factors[statement.name.name] = Factors(((halves[0], halves[1]),))
+        blocks[statement.name.name] = Factors(tuple((builder.leaf(simplify(a, builder.facts, builder.ring)),
+                                                     builder.leaf(simplify(b, builder.facts, builder.ring)))
+                                                    for a, b in made.blocks))  # fmt: skip
+        updates.append(Update(definition.name, *halves))
+    return Trigger(source.name, u, v, derived, tuple(factored), tuple(builder.definitions), tuple(updates))
+
+
+def _factors(
+    definition: Statement, delta: Statement, factors: dict[str, Factors], builder: Builder, dense: bool | None
+) -> Factors:
+    if isinstance(definition.value, Inverse):
+        inner = factorise(chains(_changed(delta.value), factors), False, builder.guess, builder.facts)
+        return woodbury(definition.name, inner)
+    return factorise(chains(delta.value, factors), dense, builder.guess, builder.facts)
+
+
+def _changed(delta: Matrix) -> Matrix:
+    """(m + δ)⁻¹ - m⁻¹   →   δ"""
+    match delta:
+        case Sum((Inverse(Sum((_, change))), _)):
+            return change
+    raise AssertionError(delta)
+
+
+def woodbury(inverse: Name, of: Factors) -> Factors:
+    """(m + U V)⁻¹ - m⁻¹ = -m⁻¹ U · (I + V m⁻¹ U)⁻¹ V m⁻¹     (WOODBURY FORMULA, Fig. A.2)"""
+    small = Inverse(add(Diagonal(of.rank), product(of.v, inverse, of.u)))
+    return Factors(((Scale(Number(-1), product(inverse, of.u)), product(small, of.v, inverse)),))
+
+
+def _kept(anf: Anf, triggers: Sequence[Trigger]) -> set[str]:
+    """The outputs, and what the triggers read to maintain what is kept."""
+    kept, inputs = set(anf.program.outputs), {i.name.name for i in anf.program.inputs}
+    views = {d.name.name for d in anf.definitions}
+    while True:
+        read = set[str]().union(*(_pruned(trigger, kept | inputs).reads() for trigger in triggers)) & views
+        if read <= kept:
+            return kept
+        kept |= read
+
+
+def _pruned(trigger: Trigger, kept: set[str]) -> Trigger:
+    """Without the updates of other views, and the steps that only those need."""
+    updates = tuple(update for update in trigger.updates if update.view.name in kept)
+    needed = set[str]().union(*(names(update.u) | names(update.v) for update in updates))
+    steps = []
+    for step in reversed(trigger.steps):
+        if step.name.name in needed:
+            steps.append(step)
+            needed |= names(step.value)
+    return replace(trigger, steps=tuple(reversed(steps)), updates=updates)
