@@ -58,9 +58,7 @@ def query(script: ScriptText, tree: Parsed) -> SelectText:
     return parse_select(script, token.start_pos, token.start_pos + len(token.rstrip()))
 
 
-def syntax_error(
-    script: ScriptText, parser: "Lark", error: "UnexpectedInput", end: int | None = None
-) -> SquallError:
+def syntax_error(script: ScriptText, parser: "Lark", error: "UnexpectedInput", end: int | None = None) -> SquallError:
     """What was found and what would have been right, at the offending word; the text may `end` before the script's."""
     from lark import UnexpectedCharacters, UnexpectedToken
 

@@ -50,7 +50,9 @@ def fresh(name: str, taken: set[str]) -> str:
 def scaled(by: Scalar, of: Matrix, ring: Semiring) -> Matrix:
     """by · of; SQ3002 where the number is negative and the semiring has none such."""
     if isinstance(by, Number) and by.value == -1 and not ring.negates:
-        raise SquallError("SQ3002", f"the {ring} semiring has no subtraction", hint="there is no inverse of its addition")
+        raise SquallError(
+            "SQ3002", f"the {ring} semiring has no subtraction", hint="there is no inverse of its addition"
+        )
     return Scale(by, of)
 
 

@@ -1,6 +1,6 @@
 """Meta-information: what is known of a matrix before its entries are (§5.3.4, Fig. A.3–A.7), inferred from the leaves.
 
-    A symmetric, lower   →   A'·A symmetric;   A·A lower;   inv(A) symmetric and lower;   rank(u·v) ≤ 1
+A symmetric, lower   →   A'·A symmetric;   A·A lower;   inv(A) symmetric and lower;   rank(u·v) ≤ 1
 """
 
 from collections.abc import Mapping
@@ -119,7 +119,9 @@ def _total(ranks: list[Size | None]) -> Size | None:
 def _product(matrix: Product, factors: list[Known], facts: Facts) -> Known:
     ranks = [f.rank for f in factors if f.rank is not None] + [f.cols for f in matrix.factors[:-1]]
     fixed = [r for r in ranks if r.fixed]
-    rank = min(fixed, key=lambda r: r.constant) if fixed else next((f.rank for f in factors if f.rank is not None), None)
+    rank = (
+        min(fixed, key=lambda r: r.constant) if fixed else next((f.rank for f in factors if f.rank is not None), None)
+    )
     known = Known(
         is_palindrome(matrix, facts),
         all(f.lower for f in factors),

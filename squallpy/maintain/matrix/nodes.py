@@ -170,7 +170,7 @@ class Fill:
     def __str__(self) -> str:
         names = {ZERO: "zeros", ONE: "ones"}
         if self.value in names:
-            return f"{names[self.value]}({self.rows}, {self.cols})"  # type: ignore[index]
+            return f"{names[self.value]}({self.rows}, {self.cols})"
         return f"fill({self.rows}, {self.cols}, {self.value})"
 
 
@@ -361,7 +361,7 @@ def occurrences(matrix: Matrix, name: str) -> int:
     match matrix:
         case Name(own):
             return int(own == name)
-        case Let(bound, value, body) | Iterate(_, value, bound, body) if bound.name == name:
+        case Let(bound, value, _) | Iterate(_, value, bound, _) if bound.name == name:
             return occurrences(value, name)
     return sum(occurrences(child, name) for child in children(matrix))
 

@@ -1,6 +1,6 @@
 """Simplification (Fig. A.1): rules that always make an expression smaller or flatter, applied until none does.
 
-    iterate[2](A)(x => x * x) + zeros(n, n)   →   let x0 := A * A in x0 * x0
+iterate[2](A)(x => x * x) + zeros(n, n)   →   let x0 := A * A in x0 * x0
 """
 
 from collections.abc import Callable
@@ -120,7 +120,7 @@ def drop_identities(node: Matrix, facts: Facts, ring: Semiring) -> Matrix | None
                 if isinstance(factor, Diagonal):
                     rest = product(*factors[:at], *factors[at + 1 :])
                     return rest if factor.value == ONE else Scale(factor.value, rest)
-        case Inverse(Diagonal(size, value)) if value == ONE:
+        case Inverse(Diagonal(_, value)) if value == ONE:
             return node.of
     return None
 

@@ -1,7 +1,7 @@
 """Dimensions and the numbers made of them: symbols stand for what only the data tell.
 
-    Size.of("n") + 1     →   n + 1          the columns of hstack(A, b)
-    Ratio(0.15, n)       →   0.15 / n       an entry of `fill`
+Size.of("n") + 1     →   n + 1          the columns of hstack(A, b)
+Ratio(0.15, n)       →   0.15 / n       an entry of `fill`
 """
 
 from collections.abc import Mapping
@@ -133,8 +133,8 @@ def arithmetic(op: str, left: Scalar, right: Scalar) -> Scalar:
     match op, left, right:
         case _, Number(a), Number(b) if op != "/" or b:
             return Number(a + b if op == "+" else a - b if op == "-" else a * b if op == "*" else a / b)
-        case "+" | "-", _, _ if (a := _size(left)) is not None and (b := _size(right)) is not None:
-            return Dimension(a + b if op == "+" else a - b)
+        case "+" | "-", _, _ if (p := _size(left)) is not None and (q := _size(right)) is not None:
+            return Dimension(p + q if op == "+" else p - q)
         case "*", Number(int(times)), Dimension(size):
             return Dimension(size * times)
         case "*", Dimension(size), Number(int(times)):
@@ -147,12 +147,12 @@ def _size(scalar: Scalar) -> Size | None:
     match scalar:
         case Dimension(size):
             return size
-        case Number(int(value)):
-            return Size(value)
+        case Number(int(whole)):
+            return Size(whole)
     return None
 
 
 def as_size(scalar: Scalar) -> Size | None:
     """A scalar where a dimension is asked for: whole, and as far as can be told not negative."""
-    size = _size(scalar)
+    size: Size | None = _size(scalar)
     return None if size is None or (size.fixed and size.constant < 0) else size

@@ -20,13 +20,10 @@ from squallpy.maintain.matrix.nodes import (
     Matrix,
     Name,
     add,
-    bottom_up,
     described,
-    names,
     product,
     shape,
     stack,
-    substitute,
     transpose,
     upon,
 )
@@ -49,8 +46,8 @@ def read_program(
 ) -> Program:
     """The program in text[start:end] of a script, or in a text of its own. Every statement is an output.
 
-    Raises SquallError at its place: SQ1001 for what cannot be read, SQ2011 for shapes that do not fit, SQ2012 for names,
-    functions and arguments that are none, SQ3002 for what the semiring has not.
+    Raises SquallError at its place: SQ1001 for what cannot be read, SQ2011 for shapes that do not fit, SQ2012 for
+    names, functions and arguments that are none, SQ3002 for what the semiring has not.
     """
     script = script or ScriptText(text, "program")
     return _Reader(script, inputs, ring).program(start, len(script.text) if end is None else end)

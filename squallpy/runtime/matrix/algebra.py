@@ -1,0 +1,105 @@
+"""Operations of matrix programs on arrays, in the numbers of a semiring: what steps are, and re-evaluation."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from squallpy.base.errors import SquallError
+from squallpy.base.semirings import ARITHMETIC, BOOLEAN, COUNTING, MAX_PLUS, MIN_PLUS, Semiring
+from squallpy.maintain.matrix.nodes import (
+    Diagonal,
+    Fill,
+    Inverse,
+    Matrix,
+    Name,
+    Product,
+    Scale,
+    Stack,
+    Sum,
+    Transpose,
+)
+from squallpy.maintain.matrix.sizes import Sizes
+from squallpy.runtime.kernels import bits, semirings, tropical
+from squallpy.runtime.matrix.views import Array, kernel_ring
+
+Read = Callable[[str], Array]  # a name → its values
+_EXACT = 2.0**53  # integers up to it are floats
+_MOST = 2.0**63
+SINGULAR = 1e-14  # reciprocal of the condition number from which on a matrix counts as singular
+
+
+class SingularError(SquallError):
+    """A matrix that has no inverse."""
+
+
+def evaluate(matrix: Matrix, read: Read, sizes: Sizes, ring: Semiring) -> Array:
+    """The values of an operation whose names `read` gives."""
+    match matrix:
+        case Name(name):
+            return read(name)
+        case Transpose(of):
+            return evaluate(of, read, sizes, ring).T
+        case Product((left, right)):
+            return product(evaluate(left, read, sizes, ring), evaluate(right, read, sizes, ring), ring)
+        case Sum(terms):
+            total = evaluate(terms[0], read, sizes, ring)
+            for term in terms[1:]:
+                total = ring.add(total, evaluate(term, read, sizes, ring))
+            return total
+        case Scale(by, of):
+            return ring.multiply(by.at(sizes, ring), evaluate(of, read, sizes, ring))  # type: ignore[no-any-return]
+        case Stack(parts):
+            return np.hstack([evaluate(part, read, sizes, ring) for part in parts])
+        case Fill(rows, cols, value):
+            return np.full((rows.at(sizes), cols.at(sizes)), value.at(sizes, ring), ring.dtype)
+        case Diagonal(size, value):
+            out = np.full((size.at(sizes), size.at(sizes)), ring.zero, ring.dtype)
+            np.fill_diagonal(out, value.at(sizes, ring))
+            return out
+        case Inverse(of):
+            return inverse(evaluate(of, read, sizes, ring), matrix)
+    raise AssertionError(matrix)
+
+
+def product(left: Array, right: Array, ring: Semiring) -> Array:
+    """left ⊗ right, (n, l) and (l, m)."""
+    if ring is ARITHMETIC:
+        out: Array = left @ right
+        return out
+    if ring is COUNTING:
+        return _counted(left, right)
+    if ring is BOOLEAN:
+        packed = bits.product(bits.pack(np.ascontiguousarray(left)), bits.pack(np.ascontiguousarray(right)))
+        return bits.unpack(packed, right.shape[1])
+    if ring is MIN_PLUS or ring is MAX_PLUS:
+        return tropical.product(np.ascontiguousarray(left), np.ascontiguousarray(right), ring is MAX_PLUS)
+    return semirings.product(kernel_ring(ring), left, right)
+
+
+def _counted(left: Array, right: Array) -> Array:
+    """Exact, as floats where these are; SQ5001 beyond 64 bits."""
+    most = float((np.abs(left).astype(float) @ np.abs(right).astype(float)).max(initial=0.0))
+    if most < _EXACT:
+        counted: Array = (left.astype(float) @ right.astype(float)).astype(np.int64)
+        return counted
+    if most >= _MOST:
+        raise SquallError("SQ5001", "a count of paths is beyond BIGINT", hint="count in the arithmetic semiring")
+    out: Array = left @ right
+    return out
+
+
+def inverse(values: Array, matrix: Matrix) -> Array:
+    """m⁻¹; SingularError (SQ5011) where there is none, or none that numbers of 64 bits can tell."""
+    try:
+        found = np.linalg.inv(values)
+    except np.linalg.LinAlgError:
+        found = np.full_like(values, np.nan)
+    condition = norm(values) * norm(found) if values.size else 1.0
+    if not condition < 1 / SINGULAR:
+        raise SingularError("SQ5011", f"{matrix.of} is singular and has no inverse")  # type: ignore[union-attr]
+    return found
+
+
+def norm(values: Array) -> float:
+    """The largest sum of a column's absolute values."""
+    return float(np.abs(values).sum(axis=0).max(initial=0.0))

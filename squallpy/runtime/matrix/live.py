@@ -1,0 +1,251 @@
+"""A matrix program kept fresh: its views, and a trigger for each input that changes.
+
+    live = Live(maintain(program, ["A"], guess), {"A": values})
+    live.update("A", u, v)          every kept view is as if A had been u·v + A from the beginning
+    live.read("D")                  its values
+
+An update whose trigger would need more operations than the program itself is applied to the input alone, and the
+program is evaluated anew (`reevaluated` counts it). So it is where Woodbury's formula meets a matrix that is almost
+singular, and where rounding has added up: every CHECK updates each view is compared with what defines it, on a random
+vector, and evaluated anew where they differ by more than DRIFT.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from squallpy.base.errors import SquallError
+from squallpy.base.semirings import ARITHMETIC, BOOLEAN, MAX_PLUS, MIN_PLUS
+from squallpy.maintain.matrix.cost import Guess, operations
+from squallpy.maintain.matrix.materialise import Maintained, Trigger
+from squallpy.maintain.matrix.nodes import Inverse, Name, names, product
+from squallpy.maintain.matrix.sizes import Sizes
+from squallpy.physical.passes import Pass, Work, passes
+from squallpy.runtime.matrix.algebra import Read, SingularError, evaluate
+from squallpy.runtime.matrix.drift import Probe
+from squallpy.runtime.matrix.views import Array, View, stored
+
+CHECK = 256  # updates between looks at how far views have drifted
+DRIFT = 1e-9  # relative
+
+
+@dataclass
+class Counts:
+    """What has been done so far."""
+
+    updates: int = 0
+    reevaluated: int = 0
+    """Of these: by evaluating the program anew, because that was cheaper."""
+    refreshed: int = 0
+    """Of these: because rounding had added up, or a matrix was almost singular."""
+    drift: float = 0.0
+    """The largest relative difference seen."""
+
+
+@dataclass
+class Live:
+    """The views of a program, fresh."""
+
+    maintained: Maintained
+    inputs: Mapping[str, Array]
+    strategy: str = "auto"
+    """`auto` by cost; `incr` always triggers; `reeval` never."""
+    counts: Counts = field(default_factory=Counts)
+
+    def __post_init__(self) -> None:
+        program = self.maintained.program
+        self.ring, self.sizes = program.ring, bound(self.maintained, self.inputs)
+        self._views: dict[str, View] = {}
+        self._facts = self.maintained.anf.facts
+        self._work = {
+            name: passes(trigger, [n.name for n in program.names()])
+            for name, trigger in self.maintained.triggers.items()
+        }
+        self.singular: SingularError | None = None
+        for i in program.inputs:
+            self._views[i.name.name] = self._stored(i.name, self.inputs[i.name.name])
+        self._evaluate()
+
+    def read(self, name: str, rows: "slice | Array" = slice(None), cols: "slice | Array" = slice(None)) -> Array:
+        """The values of an input or a kept view; SQ5011 where it depends on the inverse of a singular matrix."""
+        if name not in self._views and self.singular:
+            raise self.singular
+        return self._views[name].read(rows, cols)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all that is kept."""
+        return sum(view.nbytes for view in self._views.values())
+
+    def update(self, name: str, u: Array, v: Array) -> None:
+        """The input `name` changes by u·v: u (n, k), v (k, m), in the numbers of the semiring."""
+        trigger = self.maintained.triggers[name]
+        u, v = self._checked(trigger, u), self._checked(trigger, v)
+        self._fits(trigger, u, v)
+        self.counts.updates += 1
+        if self.singular or not self._worthwhile(trigger, u.shape[1]):
+            self.counts.reevaluated += 1
+            self._views[name].pass_over(u, v, [], [])
+            self._evaluate()
+            return
+        if not self._fire(trigger, self._work[name], u, v):
+            self._refresh(name, u, v)
+        elif self.counts.updates % CHECK == 0 and self.ring is ARITHMETIC:
+            self._check()
+
+    def _refresh(self, name: str, u: Array, v: Array) -> None:
+        self.counts.refreshed += 1
+        self._views[name].pass_over(u, v, [], [])
+        self._evaluate()
+
+    def _worthwhile(self, trigger: Trigger, rank: int) -> bool:
+        if self.strategy != "auto":
+            return self.strategy == "incr"
+        return trigger_cost(self.maintained, trigger, rank, self.sizes) <= evaluation_cost(self.maintained, self.sizes)
+
+    def _fire(self, trigger: Trigger, work: tuple[Work, ...], u: Array, v: Array) -> bool:
+        """Do the passes of a trigger; False, with nothing changed, where a small inverse cannot be told."""
+        values = {trigger.u.name: u, trigger.v.name: v}
+        sizes = {**self.sizes, trigger.u.cols.symbols[0][0]: u.shape[1]}
+
+        def read(name: str) -> Array:
+            return values[name] if name in values else self._views[name].read(slice(None), slice(None))
+
+        updated: list[Pass] = []
+        for item in work:
+            if isinstance(item, Pass):
+                updated.append(item)
+                self._pass(item, read, values, sizes)
+                continue
+            if isinstance(item.value, Inverse):
+                try:
+                    values[item.name.name] = evaluate(item.value, read, sizes, self.ring)
+                except SingularError:
+                    self._undo(updated, read, sizes)
+                    return False
+            else:
+                values[item.name.name] = evaluate(item.value, read, sizes, self.ring)
+        return True
+
+    def _pass(self, item: Pass, read: Read, values: dict[str, Array], sizes: Sizes) -> None:
+        """One visit: all products, then the update."""
+        straight = [r for r in item.reads if not r.transposed]
+        across = [r for r in item.reads if r.transposed]
+        u, v = (
+            (evaluate(half, read, sizes, self.ring) for half in (item.update.u, item.update.v))
+            if item.update
+            else (None, None)
+        )
+        found = self._views[item.view.name].pass_over(
+            u, v, *([evaluate(r.by, read, sizes, self.ring) for r in rs] for rs in (straight, across))
+        )
+        for reads, arrays in zip((straight, across), found, strict=True):
+            for r, array in zip(reads, arrays, strict=True):
+                values[r.name.name] = array.T if r.turned else array
+
+    def _undo(self, done: list[Pass], read: Read, sizes: Sizes) -> None:
+        for item in done:
+            if item.update:
+                u, v = (evaluate(half, read, sizes, self.ring) for half in (item.update.u, item.update.v))
+                self._views[item.view.name].pass_over(-u, v, [], [])
+
+    def _evaluate(self) -> None:
+        """Evaluate the program, and keep what is to be kept."""
+        kept, definitions = {name.name for name in self.maintained.kept}, self.maintained.anf.definitions
+        last = {name: at for at, d in enumerate(definitions) for name in names(d.value)}
+        inputs = {i.name.name for i in self.maintained.program.inputs}
+        values: dict[str, Array] = {}
+
+        def read(name: str) -> Array:
+            return self._views[name].read(slice(None), slice(None)) if name in inputs else values[name]
+
+        self.singular = None
+        for at, definition in enumerate(definitions):
+            name = definition.name.name
+            try:
+                values[name] = evaluate(definition.value, read, self.sizes, self.ring)
+            except SingularError as error:
+                self.singular = error
+                for left in kept:
+                    self._views.pop(left, None)
+                return
+            for used in [n for n, where in last.items() if where == at and n in values]:
+                self._keep(used, values.pop(used), kept)
+        for name, array in values.items():
+            self._keep(name, array, kept)
+
+    def _keep(self, name: str, values: Array, kept: set[str]) -> None:
+        if name in kept:
+            definition = next(d for d in self.maintained.anf.definitions if d.name.name == name)
+            self._views[name] = self._stored(definition.name, values)
+
+    def _stored(self, name: Name, values: Array) -> View:
+        return stored(np.array(values, self.ring.dtype, order="C"), self.ring, self._facts[name.name].symmetric)
+
+    def _check(self) -> None:
+        """Compare each view with what defines it, on a vector, and evaluate all anew where they differ."""
+        self.counts.drift = max(self.counts.drift, drift := self.drift())
+        if not drift < DRIFT:
+            self.counts.refreshed += 1
+            self._evaluate()
+
+    def drift(self) -> float:
+        """The largest relative difference between a view and what defines it, on a random vector."""
+        probe = Probe(self.maintained, self._views, self.sizes)
+        random = np.random.default_rng(self.counts.updates)
+        return max((probe.drift(name, random) for name in self.maintained.kept), default=0.0)
+
+    def _checked(self, trigger: Trigger, factor: Array) -> Array:
+        """A factor in the numbers of the semiring; SQ5012 for what is none of them."""
+        array = np.asarray(factor, self.ring.dtype)
+        if array.ndim != 2:
+            raise SquallError("SQ2011", f"a factor of {trigger.input} has {array.ndim} dimensions", hint="give it 2")
+        if self.ring is not BOOLEAN and array.dtype.kind == "f":
+            allowed = self.ring.zero if self.ring in (MIN_PLUS, MAX_PLUS) else None
+            wrong = ~np.isfinite(array)
+            if allowed is not None:
+                wrong &= array != allowed
+            if wrong.any():
+                raise SquallError("SQ5012", f"{array[wrong][0]} is no entry of the matrix {trigger.input}")
+        return array
+
+    def _fits(self, trigger: Trigger, u: Array, v: Array) -> None:
+        rows, cols = self._views[trigger.input.name].shape
+        if u.shape != (rows, u.shape[1]) or v.shape != (u.shape[1], cols):
+            told = f"{u.shape[0]} × {u.shape[1]} times {v.shape[0]} × {v.shape[1]} is no change of {trigger.input}"
+            raise SquallError("SQ2011", told, hint=f"it is {rows} × {cols}")
+        if u.shape[1] > max(rows, 1):
+            told = f"a change of {trigger.input} of rank {u.shape[1]}, which has {rows} rows"
+            raise SquallError("SQ2011", told, hint="multiply the factors and give the rows")
+
+
+def bound(maintained: Maintained, inputs: Mapping[str, Array]) -> dict[str, int]:
+    """The symbols of a program's dimensions as the shapes of its inputs have them; SQ2011 where they disagree."""
+    sizes: dict[str, int] = {}
+    for i in maintained.program.inputs:
+        if i.name.name not in inputs:
+            raise SquallError("SQ2012", f"no values for the matrix {i.name}")
+        for size, extent in zip((i.name.rows, i.name.cols), inputs[i.name.name].shape, strict=True):
+            if len(size.symbols) == 1 and size.symbols[0][1] == 1:
+                sizes.setdefault(size.symbols[0][0], extent - size.constant)
+            if set(dict(size.symbols)) <= set(sizes) and size.at(sizes) != extent:
+                told = (
+                    f"{i.name} is {' × '.join(map(str, inputs[i.name.name].shape))}, where {size} is {size.at(sizes)}"
+                )
+                raise SquallError("SQ2011", told)
+    return sizes
+
+
+def trigger_cost(maintained: Maintained, trigger: Trigger, rank: int, sizes: Mapping[str, int]) -> float:
+    """Operations of a trigger for an update of a rank."""
+    guess = Guess({**sizes, trigger.u.cols.symbols[0][0]: rank})
+    added = (product(update.u, update.v) for update in trigger.updates)
+    return operations((step.value for step in trigger.steps), guess, maintained.anf.facts) + operations(
+        added, guess, maintained.anf.facts
+    )
+
+
+def evaluation_cost(maintained: Maintained, sizes: Mapping[str, int]) -> float:
+    """Operations of the whole program."""
+    return operations((d.value for d in maintained.anf.definitions), Guess(sizes), maintained.anf.facts)
