@@ -1,4 +1,4 @@
-"""Compiled loops over columns and key → payload pools; one set of kernels for every query, cached on disk.
+"""Compiled loops over columns, key → payload pools and matrices; one set of kernels for every query, cached on disk.
 
     machine · hashing · arithmetic · index     what kernels are made of
     triples · reals                            sums of doubles that may be infinite or NaN
@@ -8,6 +8,9 @@
     lanes                                      columns of payloads
     expressions                                filters, keys and lanes of Arrow batches
     strings · dictionary · routing             strings ↔ integers; content hashes
+    tiles · sweeps                             one pass through a matrix, for any semiring that has instructions
+    dense (integers) · symmetric · tropical    matrices on these; bits: packed; semirings: any two ufuncs
+    factors                                    updates U·Vᵀ, compressed
 
 Kernels are compiled when their module is first imported and then come from numba's cache (`__pycache__` beside the
 source, else the user's cache folder; `NUMBA_CACHE_DIR` overrides), so import them only where rows are about to flow.

@@ -4,6 +4,7 @@ import importlib
 import pkgutil
 
 from squallpy.runtime import kernels
+from squallpy.runtime.kernels import sweeps, tiles
 
 
 def load_all() -> None:
@@ -11,6 +12,8 @@ def load_all() -> None:
     for module in pkgutil.iter_modules(kernels.__path__, kernels.__name__ + "."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
+    for field in tiles.FIELDS.values():
+        sweeps.sweep_of(field)
 
 
 if __name__ == "__main__":

@@ -1,28 +1,47 @@
 """Dense matrices: everything that a trigger does to one view, in one pass through its memory.
 
     pass_over(M, U, V, X, Y)  →  M·X, Mᵀ·Y of the old M;  M += U·Vᵀ in place
+    product(A, B)             →  A·B
 
 A trigger knows its factors before it starts (Lago §5.3.5: all deltas come from the old views), so what it reads of a
-view and what it adds to it need one visit to each cell: 16 bytes a cell, where BLAS call by call moves 40.
-
-Factors have few columns. Columns that are contiguous (Fortran order) are used where they lie; others are copied.
+view and what it adds to it take one visit to each cell: 16 bytes a cell where BLAS, call by call, moves 32.
 """
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
-Matrix = npt.NDArray[Any]
+from squallpy.runtime.kernels import integers
+from squallpy.runtime.kernels.sweeps import Matrix, multiplied, swept
+from squallpy.runtime.kernels.tiles import FIELDS
 
 
-def pass_over(M: Matrix, U: Matrix, V: Matrix, X: Matrix, Y: Matrix) -> tuple[Matrix, Matrix]:
+def pass_over(M: Matrix, U: Matrix, V: Matrix, X: Matrix, Y: Matrix, threads: int = 0) -> tuple[Matrix, Matrix]:
     """M·X (n, p) and Mᵀ·Y (m, q) of the old M (n, m), which becomes M + U·Vᵀ in place.
 
-    U (n, k), V (m, k), X (m, p), Y (n, q): any of k, p, q may be 0. M is in C order. float64, float32, or int64, where
-    an overflow raises OverflowError before M is touched. What is returned has contiguous columns.
+    U (n, k), V (m, k), X (m, p), Y (n, q): any of k, p, q may be 0; best if their columns are contiguous (Fortran
+    order), as those of the results are. M's rows are contiguous. float64, float32, or int64, where OverflowError is
+    raised, before anything is changed, if a result does not fit. threads: 0 for as many as there are processors.
     """
-    MX, MtY = np.asfortranarray(M @ X), np.asfortranarray(M.T @ Y)
-    for first in range(0, len(M), 64):
-        M[first : first + 64] += U[first : first + 64] @ V.T
-    return MX, MtY
+    field = FIELDS[M.dtype.name]
+    if M.dtype.kind == "i":
+        most = integers.largest(M)
+        for C, A, B, cell, add in (
+            (None, M, X, most, 0.0),
+            (None, M.T, Y, most, 0.0),
+            (M, U, V.T, integers.largest(U), most),
+        ):
+            integers.check(C, A, B, cell, add)
+    return swept(field, M, U, V, X, Y, threads, sparse=_sparse(U, V))
+
+
+def product(A: Matrix, B: Matrix, threads: int = 0) -> Matrix:
+    """A·B: (n, l)·(l, m) → (n, m) in C order; BLAS's for floats, which chooses its threads itself."""
+    if A.dtype.kind == "f":
+        return A @ B
+    integers.check(None, A, B, integers.largest(A))
+    return multiplied(FIELDS[A.dtype.name], A, B, threads)
+
+
+def _sparse(U: Matrix, V: Matrix) -> bool:
+    """Whether it pays, and is right, to pass by the rows of U that are zero: 0·∞ is not."""
+    few = U.shape[1] > 0 and 2 * np.count_nonzero(U.any(axis=1)) < len(U)
+    return bool(few and np.isfinite(V).all())

@@ -7,7 +7,7 @@ compress(U, V)                                           →  U', V' with U'·V'
 import numpy as np
 import numpy.typing as npt
 
-from squallpy.runtime.kernels.dense import Matrix
+from squallpy.runtime.kernels.sweeps import Matrix
 
 Places = npt.NDArray[np.int64]
 

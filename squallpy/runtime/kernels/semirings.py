@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from squallpy.runtime.kernels.dense import Matrix
+from squallpy.runtime.kernels.sweeps import Matrix
 
 _CELLS = 1 << 16  # of a block, so that it stays in the cache between the two ufuncs
 

@@ -1,30 +1,35 @@
-"""Symmetric matrices of which only the lower triangle is kept up to date: half the bytes of `dense`.
+"""Symmetric matrices of which the upper triangle is left alone: half the bytes of `dense`.
 
-    pass_over(M, U, V, X)  →  M·X of the old M;  M += U·Vᵀ, which must be symmetric, in the lower triangle
-    complete(M)            →  the upper triangle too, for readers
+    pass_over(M, U, V, X)  →  M·X of the old M;  M += U·Vᵀ, which is symmetric, under the diagonal
+    complete(M)            →  above it, too, for readers
 
-A symmetric update is a product U·Vᵀ that happens to be symmetric: P·Qᵀ + Q·Pᵀ as U = [P Q], V = [Q P]; P·diag(d)·Pᵀ as
+A symmetric update is a product that happens to be symmetric: P·Qᵀ + Q·Pᵀ as U = [P Q], V = [Q P]; P·diag(d)·Pᵀ as
 U = P·diag(d), V = P.
 """
 
 import numpy as np
 
-from squallpy.runtime.kernels.dense import Matrix
+from squallpy.runtime.kernels.sweeps import Matrix, swept
+from squallpy.runtime.kernels.tiles import FIELDS
+
+_BLOCK = 256  # rows and columns copied at a time
 
 
-def pass_over(M: Matrix, U: Matrix, V: Matrix, X: Matrix) -> Matrix:
-    """M·X (n, p) of the old M (n, n), which becomes M + U·Vᵀ in place; only the lower triangle is read and written.
+def pass_over(M: Matrix, U: Matrix, V: Matrix, X: Matrix, threads: int = 0) -> Matrix:
+    """M·X (n, p) of the old M (n, n), which becomes M + U·Vᵀ in place, as `dense` does but from the lower triangle.
 
-    U, V (n, k), X (n, p): k and p may be 0. M is in C order. float64 or float32. The result has contiguous columns.
+    U, V (n, k), X (n, p): k and p may be 0. float64 or float32. M starts as a whole matrix: what lies above the
+    diagonal, but for square blocks of some ten rows on it, is not read, nor kept up to date.
     """
-    whole = np.tril(M) + np.tril(M, -1).T
-    MX = np.asfortranarray(whole @ X)
-    M += np.tril(U @ V.T)
-    return MX
+    MX, MtX = swept(FIELDS[M.dtype.name], M, U, V, X, X, threads, lower=True)
+    return np.add(MX, MtX, out=MX)
 
 
 def complete(M: Matrix) -> Matrix:
     """Copy the lower triangle over the upper one, in place."""
-    lower = np.tril_indices(len(M), -1)
-    M.T[lower] = M[lower]
+    for first in range(0, len(M), _BLOCK):
+        rows = slice(first, first + _BLOCK)
+        M[:first, rows] = M[rows, :first].T
+        square = M[rows, rows]
+        square[:] = np.tril(square) + np.tril(square, -1).T
     return M

@@ -1,10 +1,12 @@
 """Matrices over the tropical semirings: (min, +) with zero +∞, and (max, +) with zero −∞.
 
     pass_over(M, U, V, X, Y)  →  M ⊗ X, Mᵀ ⊗ Y of the old M;  M = min(M, U ⊗ Vᵀ) in place
+    update(M, U, V)           →  the same, and which cells changed
     product(A, B)             →  A ⊗ B
 
-float64, float32 or int64. The zero absorbs: ∞ + −∞ = ∞ in (min, +). In int64 the zero is the largest integer, or the
-smallest in (max, +), see `zero`; finite entries must lie within ±2⁶¹, so that no sum of two can be mistaken for it.
+float64, float32 or int64. The zero absorbs: ∞ ⊗ −∞ = ∞ in (min, +). In int64 the zero is the largest integer, or the
+smallest in (max, +), see `zero`; other entries lie within ±2⁶¹, so that no sum of two can be taken for it. NaN is no
+entry: it is never better than another.
 """
 
 from typing import Any, NamedTuple
@@ -12,7 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from squallpy.runtime.kernels.dense import Matrix
+from squallpy.runtime.kernels.sweeps import Matrix, multiplied, swept
+from squallpy.runtime.kernels.tiles import FIELDS, Field
+
+_BLOCK = 1 << 17  # cells whose changes are looked for at a time
 
 
 class Changes(NamedTuple):
@@ -26,36 +31,40 @@ class Changes(NamedTuple):
 def zero(dtype: npt.DTypeLike, greatest: bool = False) -> Any:
     """What is lost in every choice and wins every sum."""
     kind: Any = np.dtype(dtype)
-    if kind.kind == "f":
-        return kind.type(-np.inf if greatest else np.inf)
-    return kind.type(np.iinfo(kind).min if greatest else np.iinfo(kind).max)
+    return kind.type(_field(kind, greatest).zero)
 
 
-def product(A: Matrix, B: Matrix, greatest: bool = False) -> Matrix:
-    """A ⊗ B: (n, l) ⊗ (l, m) → (n, m), in C order; l may be 0."""
-    nothing, best = zero(A.dtype, greatest), np.maximum if greatest else np.minimum
-    out: Matrix = np.full((A.shape[0], B.shape[1]), nothing, A.dtype)
-    with np.errstate(all="ignore"):
-        for at in range(A.shape[1]):
-            a, b = A[:, at, None], B[None, at, :]
-            out[:] = best(out, np.where((a == nothing) | (b == nothing), nothing, a + b))
-    return out
+def pass_over(
+    M: Matrix, U: Matrix, V: Matrix, X: Matrix, Y: Matrix, greatest: bool = False, threads: int = 0
+) -> tuple[Matrix, Matrix]:
+    """M ⊗ X (n, p) and Mᵀ ⊗ Y (m, q) of the old M (n, m), which becomes min(M, U ⊗ Vᵀ) in place; as in `dense`.
 
-
-def pass_over(M: Matrix, U: Matrix, V: Matrix, X: Matrix, Y: Matrix, greatest: bool = False) -> tuple[Matrix, Matrix]:
-    """M ⊗ X (n, p) and Mᵀ ⊗ Y (m, q) of the old M (n, m), which becomes min(M, U ⊗ Vᵀ) in place.
-
-    U (n, k), V (m, k), X (m, p), Y (n, q): any of k, p, q may be 0. `greatest`: max for min. M is in C order. What is
-    returned has contiguous columns.
+    greatest: max for min. Only what changes is written, and rows of U without an entry cost nothing.
     """
-    MX, MtY = product(M, X, greatest), product(M.T, Y, greatest)
-    (np.maximum if greatest else np.minimum)(M, product(U, V.T, greatest), out=M)
-    return np.asfortranarray(MX), np.asfortranarray(MtY)
+    return swept(_field(M.dtype, greatest), M, U, V, X, Y, threads, sparse=True)
 
 
-def update(M: Matrix, U: Matrix, V: Matrix, greatest: bool = False) -> Changes:
+def update(M: Matrix, U: Matrix, V: Matrix, greatest: bool = False, threads: int = 0) -> Changes:
     """M = min(M, U ⊗ Vᵀ) in place, telling which cells changed and what they held."""
-    old = M.copy()
-    pass_over(M, U, V, M[:0].T, M[:, :0], greatest)
-    rows, columns = np.nonzero(old != M)
-    return Changes(rows, columns, old[rows, columns])
+    field, step = _field(M.dtype, greatest), max(1, _BLOCK // max(1, M.shape[1]))
+    used = np.any(np.not_equal(U, field.zero), axis=1)
+    found = []
+    for first in range(0, len(M), step):
+        rows = slice(first, first + step)
+        if used[rows].any():
+            old = M[rows].copy()
+            swept(field, M[rows], U[rows], V, M[:0].T, M[rows, :0], threads, sparse=True)
+            i, j = np.nonzero(old != M[rows])
+            found.append((i + first, j, old[i, j]))
+    none = np.empty(0, np.int64)
+    found.append((none, none, M[:0, :0].ravel()))
+    return Changes(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+
+
+def product(A: Matrix, B: Matrix, greatest: bool = False, threads: int = 0) -> Matrix:
+    """A ⊗ B: (n, l) ⊗ (l, m) → (n, m), in C order; l may be 0."""
+    return multiplied(_field(A.dtype, greatest), A, B, threads)
+
+
+def _field(dtype: npt.DTypeLike, greatest: bool) -> Field:
+    return FIELDS[f"{'max' if greatest else 'min'}_{np.dtype(dtype).name}"]

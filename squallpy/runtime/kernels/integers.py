@@ -1,0 +1,45 @@
+"""Products of int64 matrices that must fit 64 bits: a bound first, exact sums of 128 bits where that does not tell.
+
+largest([[-3, 2]])             →  3.0
+check(C, A, B, largest(A))     →  OverflowError unless every cell of C + A·B fits
+"""
+
+import numpy as np
+
+from squallpy.runtime.kernels.arithmetic import exact_add, exact_multiply, sign
+from squallpy.runtime.kernels.compiled import Vector, kernel
+from squallpy.runtime.kernels.sweeps import Matrix
+
+_ANY = "Array(int64, 2, 'A', readonly=True)"
+
+
+def largest(A: Matrix) -> float:
+    """The largest magnitude of a cell."""
+    return max(float(A.max()), -float(A.min())) if A.size else 0.0
+
+
+def check(C: Matrix | None, A: Matrix, B: Matrix, cell: float, add: float = 0.0) -> None:
+    """Raise unless C + A·B fits: (n, m), (n, l), (l, m); None for zeros. cell, add: bounds of A's cells and of C's."""
+    most = np.abs(B.astype(np.float64)).sum(axis=0).max(initial=0.0) * cell + add
+    if (
+        A.size
+        and B.size
+        and most * (1 + 1e-9) >= 2.0**63
+        and not _fits(np.empty((0, 0), np.int64) if C is None else C, A, B)
+    ):
+        raise OverflowError("a count does not fit 64 bits")
+
+
+@kernel(f"boolean({_ANY}, {_ANY}, {_ANY})")
+def _fits(C: Vector, A: Vector, B: Vector) -> bool:
+    for i in range(A.shape[0]):
+        for j in range(B.shape[1]):
+            low = C[i, j] if C.shape[0] > 0 else 0
+            high = sign(low)
+            for x in range(A.shape[1]):
+                a, b = A[i, x], B[x, j]
+                p, q = exact_multiply(a, sign(a), b, sign(b))
+                low, high = exact_add(low, high, p, q)
+            if high != sign(low):
+                return False
+    return True

@@ -1,0 +1,217 @@
+"""One pass through the memory of a matrix, by blocks of rows that threads share: what `dense` and its like stand on.
+
+    swept(field, M, U, V, X, Y)  →  M ⊗ X, Mᵀ ⊗ Y of the old M;  M ⊕= U ⊗ Vᵀ in place
+
+A block's rows are taken ROWS at a time, strips of columns outermost, so that the strips of V, X and Mᵀ·Y stay in the
+cache. Blocks do not depend on the number of threads, and their parts of Mᵀ·Y are added up in order: the same bits
+whoever computes. Threads live as long as the pass: a process that forks must not have any.
+"""
+
+from _thread import allocate_lock, start_new_thread
+from collections.abc import Callable
+from functools import cache
+from itertools import count
+from os import sched_getaffinity
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from squallpy.runtime.kernels import tiles
+from squallpy.runtime.kernels.compiled import inlined, kernel
+from squallpy.runtime.kernels.tiles import FIELDS, ROWS, Field
+
+Matrix = npt.NDArray[Any]
+
+_LINE = 64  # bytes of the cache
+_PAGE = 4096  # bytes; what lies a multiple of them apart shares few lines of the cache
+_STRIP = 4096  # bytes of a row at a time
+_BLOCKS = 8  # of rows
+_DEPTH = 256  # terms of a product at a time
+_SMALL = 1 << 15  # cells that are not worth a block of their own
+
+
+def rows_of(n: int, m: int, dtype: npt.DTypeLike) -> Matrix:
+    """Room for an (n, m) matrix in C order, its rows aligned to cache lines; not initialised."""
+    size = np.dtype(dtype).itemsize
+    lines = -(-m * size // _LINE)
+    if n > 1 and lines % (_PAGE // _LINE) == 0:
+        lines += 1
+    memory = np.empty((n * lines + 1) * _LINE, np.uint8)
+    start = -memory.ctypes.data % _LINE
+    room: Matrix = memory[start : start + n * lines * _LINE].view(dtype)
+    return room.reshape(n, lines * _LINE // size)[:, :m]
+
+
+def columns_of(n: int, k: int, dtype: npt.DTypeLike) -> Matrix:
+    """Room for an (n, k) factor, its columns contiguous and aligned to cache lines; not initialised."""
+    return rows_of(k, n, dtype).T
+
+
+def by_columns(factor: Matrix, dtype: npt.DTypeLike) -> Matrix:
+    """The factor itself if its columns are contiguous and lie well in the cache, else a copy."""
+    (n, k), (down, apart), size = factor.shape, factor.strides, factor.itemsize
+    usable = k < 2 or (apart >= n * size and apart % size == 0 and (k <= 8 or apart % _PAGE))
+    if usable and factor.dtype == dtype and (n < 2 or down == size):
+        return factor
+    copy = columns_of(n, k, dtype)
+    copy[:] = factor
+    return copy
+
+
+def swept(
+    field: Field, M: Matrix, U: Matrix, V: Matrix, X: Matrix, Y: Matrix, threads: int = 0, *, lower: bool = False,
+    sparse: bool = False,
+) -> tuple[Matrix, Matrix]:  # fmt: skip
+    """M ⊗ X (n, p) and Mᵀ ⊗ Y (m, q) of the old M (n, m), which becomes M ⊕ U ⊗ Vᵀ in place.
+
+    lower: of M there is what lies under the diagonal, and the square blocks on it; Mᵀ ⊗ Y is of what lies under them.
+    sparse: rows of U that are zero change nothing. threads: 0 for as many as there are processors.
+    """
+    n, m = M.shape
+    assert U.shape[0] == Y.shape[0] == n and V.shape[0] == X.shape[0] == m and U.shape[1] == V.shape[1]
+    assert M.size == 0 or m == 1 or M.strides[1] == M.itemsize, "rows are not contiguous"
+    U, V, X, Y = (by_columns(factor, M.dtype) for factor in (U, V, X, Y))
+    k, p, q = U.shape[1], X.shape[1], Y.shape[1]
+    cuts = _cuts(n, m, lower)
+    MX, parts = columns_of(n, p, M.dtype), [columns_of(m, q, M.dtype) for _ in cuts[1:]]
+    MX[:] = field.zero
+    given = (_address(M), M.strides[0] // M.itemsize, m, *_lying(U), *_lying(V), *_lying(X), *_lying(MX), *_lying(Y))
+    sweep, taken = sweep_of(field), count()
+
+    def work() -> None:
+        while (block := next(taken)) < len(parts):
+            parts[block][:] = field.zero
+            sweep(cuts[block], cuts[block + 1], *given, *_lying(parts[block]), k, p, q, lower, sparse)
+
+    _shared(work, min(threads or len(sched_getaffinity(0)), len(parts)))
+    for part in parts[1:]:
+        field.ufunc(parts[0], part, out=parts[0])
+    return MX, parts[0]
+
+
+def multiplied(field: Field, A: Matrix, B: Matrix, threads: int = 0) -> Matrix:
+    """A ⊗ B: (n, l) ⊗ (l, m) → (n, m), in C order, some of l at a time so that these rows of B stay in the cache."""
+    (n, length), m = A.shape, B.shape[1]
+    C: Matrix = np.full((n, m), field.zero, A.dtype)
+    for first in range(0, length, _DEPTH):
+        some = slice(first, first + _DEPTH)
+        V = rows_of(len(B[some]), m, A.dtype)
+        V[:] = B[some]
+        swept(field, C, A[:, some], V.T, C[:0].T, C[:, :0], threads, sparse=field.idempotent)
+    return C
+
+
+def _address(array: Matrix) -> int:
+    return int(array.ctypes.data)
+
+
+def _lying(factor: Matrix) -> tuple[int, int]:
+    """Where a factor lies, and how many cells its columns are apart."""
+    return _address(factor), factor.strides[1] // factor.itemsize
+
+
+def _cuts(n: int, m: int, lower: bool) -> list[int]:
+    """Where blocks of rows begin and end; of a triangle, blocks of about the same area."""
+    blocks = max(1, min(_BLOCKS, n * m // _SMALL))
+    shares = [(block / blocks) ** (0.5 if lower else 1.0) for block in range(1, blocks)]
+    return [0, *(int(n * share) // _LINE * _LINE for share in shares), n]
+
+
+def _shared(work: Callable[[], None], workers: int) -> None:
+    """Have so many threads work, this one among them."""
+    ended = [allocate_lock() for _ in range(workers - 1)]
+
+    def help_out(lock: Any) -> None:
+        try:
+            work()
+        finally:
+            lock.release()
+
+    for lock in ended:
+        lock.acquire()
+        start_new_thread(help_out, (lock,))
+    work()
+    for lock in ended:
+        lock.acquire()
+
+
+@cache
+def sweep_of(field: Field) -> Any:
+    """The compiled sweep of a field: made at its first use, or taken from the disk cache."""
+    name = next(name for name, some in FIELDS.items() if some is field)
+    tall, flat = (inlined(_copy(_strip, f"_strip_{name}", field, tiles.steps(field, rows))) for rows in (ROWS, 1))
+    made = _copy(_sweep, f"_sweep_{name}", field, {"TALL": tall, "FLAT": flat})
+    return kernel(f"void({', '.join(['int64'] * 22)})")(made)
+
+
+def _copy(template: Any, name: str, field: Field, parts: dict[str, Any]) -> Any:
+    """A function like the template, for a field; no closure, which numba's cache would not know again."""
+    constants = {"SIZE": field.size, "LANES": field.lanes, "TILED": field.tiled, "STRIP": _STRIP // field.size}
+    made: Any = FunctionType(template.__code__, {**globals(), **constants, **parts}, name)
+    made.__qualname__ = name
+    return made
+
+
+# what the copies of the templates get for these names
+SIZE = LANES = TILED = STRIP = 1
+DOTS_1: Any = None
+DOTS_2 = AHEAD_1 = AHEAD_2 = DOTS_END = TILE = TILE_END = USED = TALL = FLAT = DOTS_1
+
+
+def _strip(
+    M: int, stride: int, cells: int, U: int, us: int, V: int, vs: int, X: int, xs: int, out: int, os: int, Y: int,
+    ys: int, W: int, ws: int, k: int, p: int, q: int, sparse: int,
+) -> None:  # fmt: skip
+    """So many cells of the rows that start at M, and what lies beside them from the addresses given."""
+    whole, done = cells - cells % LANES, 0
+    if sparse and not USED(U, us, k):
+        k = 0
+    while done + 2 <= p:
+        if k + q > 0:
+            DOTS_2(M, stride, X + done * xs * SIZE, xs, whole, out + done * os * SIZE, os)
+        else:
+            AHEAD_2(M, stride, X + done * xs * SIZE, xs, whole, out + done * os * SIZE, os)
+        done += 2
+    if done < p:
+        if k + q > 0:
+            DOTS_1(M, stride, X + done * xs * SIZE, xs, whole, out + done * os * SIZE, os)
+        else:
+            AHEAD_1(M, stride, X + done * xs * SIZE, xs, whole, out + done * os * SIZE, os)
+    if whole < cells:
+        for x in range(p):
+            DOTS_END(M + whole * SIZE, stride, X + (x * xs + whole) * SIZE, xs, cells - whole, out + x * os * SIZE, os)
+    if k + q > 0:
+        j = 0
+        while j + TILED <= cells:
+            TILE(M + j * SIZE, stride, U, us, k, V + j * SIZE, vs, Y, ys, q, W + j * SIZE, ws)
+            j += TILED
+        while j < cells:
+            TILE_END(M + j * SIZE, stride, U, us, k, V + j * SIZE, vs, Y, ys, q, W + j * SIZE, ws)
+            j += 1
+
+
+def _sweep(
+    first: int, last: int, M: int, stride: int, m: int, U: int, us: int, V: int, vs: int, X: int, xs: int, out: int,
+    os: int, Y: int, ys: int, W: int, ws: int, k: int, p: int, q: int, lower: int, sparse: int,
+) -> None:  # fmt: skip
+    """Rows first … last - 1. `lower`: as far as the block on the diagonal, and that without W."""
+    for start in range(0, m, STRIP):
+        i, end = first, min(start + STRIP, m)
+        while i < last:
+            block = i - i % TILED
+            tall, at = i + ROWS <= last, M + i * stride * SIZE
+            for on_diagonal in range(2 if lower else 1):
+                low, high, spread = start, min(end, block) if lower else end, q
+                if on_diagonal:
+                    low, high, spread = max(start, block), min(end, block + TILED), 0
+                if low < high:
+                    x, u, v = X + low * SIZE, U + i * SIZE, V + low * SIZE
+                    o, y, w = out + i * SIZE, Y + i * SIZE, W + low * SIZE
+                    a = at + low * SIZE
+                    if tall:
+                        TALL(a, stride, high - low, u, us, v, vs, x, xs, o, os, y, ys, w, ws, k, p, spread, sparse)
+                    else:
+                        FLAT(a, stride, high - low, u, us, v, vs, x, xs, o, os, y, ys, w, ws, k, p, spread, sparse)
+            i += ROWS if tall else 1
