@@ -11,7 +11,7 @@ from squallpy.base.errors import SquallError, nearest
 class JoinOperator(Enum):
     """How a join is spread over joiners (`adaptive-online-joins` §5, thesis §4.5)."""
 
-    AUTO = "auto"  # by cost
+    AUTO = "auto"  # by cost; Hybrid, or Dynamic, where that is a join of rows
     SHJ = "SHJ"  # by hash
     STATIC_MID = "StaticMid"  # a square grid
     STATIC_OPT = "StaticOpt"  # the grid that is best for the sizes of sources
@@ -68,9 +68,10 @@ class Settings:
     )
     join_operator: str = setting(
         "auto",
-        "how views that are joined are spread: auto (by cost; what no equality joins is on a grid that adapts), SHJ "
-        "(by hash), Hybrid (by hash, heavy keys on a grid each), or all on a grid: StaticMid (square), StaticOpt (best "
-        "for the sizes of sources), Dynamic (adapts)",
+        "how views that are joined are spread: auto (by cost; what no equality joins is on a grid that adapts; of rows "
+        "that an equality joins, if they are the result, heavy keys are on one each), SHJ (by hash), Hybrid (by hash, "
+        "heavy keys on a grid each), or all on a grid: StaticMid (square), StaticOpt (best for the sizes of sources), "
+        "Dynamic (adapts)",
         choices=tuple(operator.value for operator in JoinOperator),
         name="join.operator",
     )

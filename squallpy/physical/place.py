@@ -1,6 +1,7 @@
 """Trigger program → physical plan: what each stage does, with pools and their indexes, and what it sends."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from squallpy.base.errors import SquallError
@@ -13,6 +14,7 @@ from squallpy.physical.access import Indexes, Known, access
 from squallpy.physical.distribute.choose import choose_places
 from squallpy.physical.distribute.fixed import fixed_places
 from squallpy.physical.distribute.grid import SIDES, all_on_grid, grid_of
+from squallpy.physical.distribute.heavy import why_light, with_heavy
 from squallpy.physical.distribute.locations import EVERYWHERE, Mark, Misplaced
 from squallpy.physical.distribute.program import ALL, Keyed, Place, Places, Switches, distributed
 from squallpy.physical.distribute.single import Compute, Derivation, Step, Transfer
@@ -45,7 +47,28 @@ def place(
     grid, movable = grid_of(program, found, sizes, partitions, operator), _on_grid(plan, found)
     if operator is JoinOperator.HYBRID and not movable:
         raise SquallError("SQ7003", "join.operator=Hybrid: a view is more than what is sent, and could not move")
-    return replace(plan, fixed=tuple(fixed), grid=grid, on_grid=movable if operator.adapts else ())
+    plan = replace(plan, fixed=tuple(fixed), grid=grid, on_grid=movable if operator.adapts else (), operator=operator)
+    return _watched(plan, found, switches) if operator is JoinOperator.AUTO else plan
+
+
+def _watched(plan: Plan, places: Places, switches: Switches) -> Plan:
+    """The plan with grids for heavy keys, if there may be any, and nothing else is sent for them; else why not."""
+    light, but = why_light(plan.program, places), "grids for its heavy keys would take more exchanges"
+    if plan.grid or plan.fixed:
+        but = "what it makes goes to the grid" if plan.grid else "places of other views are set"
+    for chosen in () if plan.grid or plan.fixed else with_heavy(plan.program, places):
+        with suppress(Misplaced):
+            other = _spread(plan.program, chosen, plan.partitions, switches)
+            movable = _on_grid(other, chosen)
+            if movable and _exchanges(other) == _exchanges(plan):
+                plan, but = replace(other, on_grid=movable), "keys of another join have grids"
+                break
+    return replace(plan, light=tuple((name, why or but) for name, why in light.items()))
+
+
+def _exchanges(plan: Plan) -> list[int]:
+    """How many deltas each stage sends."""
+    return [len(stage.sends) for stage in (plan.reading, *plan.stages)]
 
 
 def _in_one(program: Program) -> Plan:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from squallpy.base.order import Order
 from squallpy.base.rings import Payload
+from squallpy.base.settings import JoinOperator
 from squallpy.catalog.relation import Relation
 from squallpy.catalog.window import Clock, WindowSpec
 from squallpy.logical.expressions import Column, Expr
@@ -187,6 +188,8 @@ class Plan:
     fixed: tuple[str, ...] = ()  # the pools whose places were set, not chosen
     grid: Grid | None = None  # of the joiners at first, if there are any
     on_grid: tuple[OnGrid, ...] = ()  # the views there, or on grids of their keys, if those can become others
+    operator: JoinOperator = JoinOperator.AUTO  # that was asked for
+    light: tuple[tuple[str, str], ...] = ()  # of pools that are hashed: why no key has a grid
     keeps_result: bool = True  # else what is added to it is printed and forgotten
 
     @property

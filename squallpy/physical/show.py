@@ -9,6 +9,7 @@ from squallpy.physical.cost import costs
 from squallpy.physical.place import place
 from squallpy.physical.plan import Derive, Let, Lookup, Nested, Plan, PoolPlan, Send, Stage, Update, Where
 from squallpy.physical.traffic import traffic
+from squallpy.physical.why import join_lines
 
 
 def triggers_text(program: Program) -> str:
@@ -31,7 +32,7 @@ def plan_text(plan: Plan) -> str:
     lines += ["", "POOLS"]
     lines += [f"  {pool_text(pool)}{_where(pool, places.get(pool.name))}" for pool in plan.pools]
     lines += [f"RESULT {'on' if plan.keeps_result else 'through'} the driver", f"  {pool_text(plan.result)}"]
-    lines += _grid_lines(plan)
+    lines += join_lines(plan)
     return "\n".join(lines) + "\n"
 
 
@@ -136,19 +137,10 @@ def stages_text(plan: Plan, yardstick: str = "") -> str:
     keys, driver = ", ".join(c.name for c in plan.result.keys), "  DRIVER   add ΔQ to Q, print what changed"
     sent = ", ".join(f"{name} {size:,.0f}" for name, size in traffic(plan).items())
     lines += [f"    GATHER    ΔQ({keys}) → driver", driver, f"EXCHANGED, estimated bytes per tuple: {sent}"]
-    lines += _grid_lines(plan)
+    lines += join_lines(plan)
     fixed = [(pool, dict(plan.places)[pool.name]) for pool in plan.pools if pool.name in plan.fixed]
     lines += [f"PLACED as set: {pool_text(pool)}{_where(pool, where)}" for pool, where in fixed]
     return "\n".join([*lines, *([f"YARDSTICK {yardstick}"] if yardstick else []), ""])
-
-
-def _grid_lines(plan: Plan) -> list[str]:
-    """The mapping that joiners begin with, and whether it follows what flows."""
-    if plan.grid is None:
-        return []
-    views = [view.view for view in plan.on_grid]
-    goes = f"{', '.join(views)} {'migrate' if len(views) > 1 else 'migrates'} to another when it is better"
-    return [f"GRID {plan.grid.mapping} at first, rows by columns; {goes if views else 'it stays'}"]
 
 
 def _updates(stage: Stage) -> str:

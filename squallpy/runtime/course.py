@@ -13,10 +13,12 @@ and new tuples for that (`adaptive-online-joins` Alg. 3, `physical/joins/protoco
 import json
 from collections.abc import Mapping as Map
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
 
+from squallpy.physical.distribute.heavy import SHARE
 from squallpy.physical.joins.controller import Controller, Policy, Sizes
 from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.heavy import Heavy, heavy
@@ -28,7 +30,7 @@ HASHES = 1 << 32  # pools keep their records in the order of hashes of 32 bits
 RATE = 4.0  # tuples that are copied for each that arrives
 LEAST = 4096  # tuples that are copied at a time
 BATCHES = 32  # that a migration takes at most
-SHARE = 1 / 16  # of the mean joiner's work makes a key heavy
+OTHERS = ""  # what statistics call the keys that they do not name
 EPSILON = 0.5  # so that with what arrives meanwhile a relation has not doubled: ILF ≤ 1.25 ILF* (thesis Theorem 4.4.2)
 
 Seen = Map[str, Map[str, int]]
@@ -109,7 +111,7 @@ class GridPilot:
         return {
             "mapping": [grid.mapping.rows, grid.mapping.columns], "epoch": self.course.epoch, "ilf": load,
             "ilf_ratio": load / best if best else 1.0,
-            "busiest": busiest(seen),
+            "busiest": busiest(seen, grid),
             "migrated": self.course.high / HASHES if self.course.to else None,
         }  # fmt: skip
 
@@ -157,14 +159,19 @@ class KeyPilot:
             keys = keys.finished(key)
             places[key] = to
         for side in Side:
-            for sign in (1, -1):
-                found = stats.get("keys", {}).get(name_of(side, sign), {})
-                hashes = np.array([int(key) for key in found], np.uint64)
-                keys = keys.observe(side, np.repeat(hashes, list(found.values())), np.full(sum(found.values()), sign))
+            keys = _observed(keys, side, stats.get("keys", {}))
         keys, moves = keys.decide()
         placed = tuple((key, places[key]) for key in sorted(places) if places[key].joiners > 1)
         moving = tuple((key, migration.old, migration.new) for key, migration in moves)
         return KeyPilot(Course(None, step=self.course.step + self.course.stages, heavy=placed, moves=moving), keys)
+
+
+def _observed(keys: Heavy, side: Side, told: Map[str, Map[str, int]]) -> Heavy:
+    """What readers tell of a relation: the keys of most tuples, and how many have others."""
+    came, went = (dict(told.get(name_of(side, sign), {})) for sign in (1, -1))
+    others = (came.pop(OTHERS, 0), went.pop(OTHERS, 0))
+    counts = np.array([*came.values(), *(-count for count in went.values())], np.int64)
+    return keys.observe(side, np.array([int(key) for key in (*came, *went)], np.uint64), counts, others)
 
 
 def name_of(side: Side, sign: int) -> str:
@@ -172,10 +179,10 @@ def name_of(side: Side, sign: int) -> str:
     return f"{side.name} {sign:+}"
 
 
-def busiest(seen: Seen) -> float:
-    """What the joiner with most has by the mean."""
+def busiest(seen: Seen, grid: Grid | None = None) -> float:
+    """What the joiner with most has by the mean of all, or of those of a grid."""
     held = [joiner["R"] + joiner["S"] for joiner in seen.values()]
-    return max(held) * len(held) / sum(held) if any(held) else 1.0
+    return max(held) * (grid.joiners if grid else len(held)) / sum(held) if any(held) else 1.0
 
 
 def pilot_of(plan: Plan, facts: Map[str, Any] | None = None, first: Map[str, int] | None = None) -> Pilot | None:
@@ -212,6 +219,7 @@ def told(pilot: Pilot | None) -> tuple[int, str]:
     return pilot.course.stages, json.dumps(to_json(pilot.course))
 
 
+@lru_cache(maxsize=2)  # the partitions of a worker are told the same, at each stage
 def course_of(text: str) -> Course | None:
     """A course as it was told a task; None if there is none."""
     return from_json(Course, json.loads(text)) if text else None

@@ -5,7 +5,7 @@ Node       messages, state of a partition      →  for each stage one message: 
 Publisher  the partitions' messages, result    →  the printed rows that went and came
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,9 +15,8 @@ import pyarrow as pa
 
 from squallpy.base.trace import SILENT, Trace
 from squallpy.maintain.program import RESULT
-from squallpy.physical.joins.saved import from_json, to_json
 from squallpy.physical.plan import Plan, Stage
-from squallpy.runtime.course import Course
+from squallpy.runtime.course import course_of
 from squallpy.runtime.deltas import Delta, pack_deltas, pack_head, unpack_deltas, unpack_head
 from squallpy.runtime.feed import Feeder
 from squallpy.runtime.joiner import Joiner
@@ -89,16 +88,16 @@ class Sender:
                         share.ledgers += [(partition, told) for partition in range(self._plan.partitions)]
         return share
 
-    def messages(self, batch: int, split: int, splits: int, course: Course | None = None) -> list[tuple[int, bytes]]:
-        """One message for each partition that the share concerns; the first always hears what was read, and of a course
-        all do."""
+    def messages(self, batch: int, split: int, splits: int, course: str = "") -> list[tuple[int, bytes]]:
+        """One message for each partition that the share concerns; the first always hears what was read. All hear of a
+        course, with the first share."""
         store, plan = Store(StoreLayout(())), self._plan
         share = self.read(batch, split, splits, store.dictionary)
         with self._trace("statements"):
             change, sent = self._reading.apply(store, share.deltas)
         with self._trace("route and pack"):
             share.stats |= keys_of(plan, sent, store.dictionary)
-            parcels = Parcels(plan, store.dictionary, course)
+            parcels = Parcels(plan, store.dictionary, course, () if split else range(plan.partitions))
             for partition, delta in share.ledgers:
                 parcels.put(partition, delta)
             parcels.add(sent, plan.reading, change, split % plan.partitions)
@@ -106,12 +105,13 @@ class Sender:
 
 
 class Parcels:
-    """What goes from one node to the partitions of the next stage."""
+    """What goes from one node to the partitions of the next stage. Some `hear` of the course, if there is one."""
 
-    def __init__(self, plan: Plan, names: Dictionary, course: Course | None = None) -> None:
-        self._plan, self._names, self._course = plan, names, course
+    def __init__(self, plan: Plan, names: Dictionary, course: str = "", hear: Collection[int] = ()) -> None:
+        self._plan, self._names, self._course, self._told = plan, names, course_of(course), course
         self._columns = {p.name: p.keys for p in (*plan.pools, *plan.deltas, plan.result)}
-        self._parts: dict[int, list[Delta]] = {} if course is None else {p: [] for p in range(plan.partitions)}
+        self._hear = hear if course else ()
+        self._parts: dict[int, list[Delta]] = {p: [] for p in self._hear}
 
     def put(self, partition: int, delta: Delta) -> None:
         self._parts.setdefault(partition, []).append(delta)
@@ -135,7 +135,7 @@ class Parcels:
 
     def _message(self, partition: int, stats: Stats) -> bytes:
         columned = [(delta, self._columns.get(delta.name, ())) for delta in self._parts[partition]]
-        head = stats | {COURSE: to_json(self._course)} if self._course else stats
+        head = stats | {COURSE: self._told} if partition in self._hear else stats
         return pack_deltas(columned, self._names, head)
 
 
@@ -160,7 +160,8 @@ class Node:
     def _run(self, number: int, store: Store, messages: list[bytes]) -> bytes:
         machine, stage = self._machines[number], self._plan.stages[number]
         with self._trace("unpack"):
-            deltas, total, course = _unpacked(messages, store)
+            deltas, total, told = _unpacked(messages, store)
+        course = course_of(told)
         if self._joiner and course:
             self._joiner.begin(store, course)
         with self._trace("statements"):
@@ -172,7 +173,7 @@ class Node:
         with self._trace("route and pack"):
             copies = self._joiner.sent(store, course, deltas) if self._joiner and course and course.moving else None
             if number < len(self._machines) - 1 or copies is not None:
-                parcels = Parcels(self._plan, store.dictionary, course)
+                parcels = Parcels(self._plan, store.dictionary, told, (self._partition,))
                 parcels.add(sent, stage, change, self._partition)
                 for partition, copy in copies or ():
                     parcels.put(partition, copy)
@@ -181,7 +182,8 @@ class Node:
 
     def _settle(self, store: Store, messages: list[bytes]) -> bytes:
         """What joiners have copied arrives."""
-        deltas, total, course = _unpacked(messages, store)
+        deltas, total, told = _unpacked(messages, store)
+        course = course_of(told)
         assert self._joiner and course
         received = self._joiner.settle(store, course, deltas)
         total = add_stats(total, {"received_bytes": sum(map(len, messages)), "copied": received})
@@ -225,17 +227,17 @@ class Publisher:
         return pack_changes(changes, add_stats(total, {"views": store.usage()}))
 
 
-def _unpacked(messages: list[bytes], store: Store) -> tuple[list[Delta], Stats, Course | None]:
-    """All that messages hold."""
+def _unpacked(messages: list[bytes], store: Store) -> tuple[list[Delta], Stats, str]:
+    """All that messages hold; the last is the course of the batch, as one of them tells it."""
     deltas: list[Delta] = []
     total: Stats = {}
-    course = None
+    course = ""
     for message in messages:
         stats, part = unpack_deltas(message, store.dictionary)
-        course = stats.pop(COURSE, None) or course
+        course = stats.pop(COURSE, "") or course
         deltas += part
         total = add_stats(total, stats)
-    return deltas, total, from_json(Course, course) if course else None
+    return deltas, total, course
 
 
 def add_stats(total: Stats, more: Stats) -> Stats:

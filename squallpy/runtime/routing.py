@@ -10,16 +10,15 @@ import numpy as np
 
 from squallpy.base.types import Kind
 from squallpy.logical.expressions import Column
+from squallpy.physical.distribute.heavy import SHARE
 from squallpy.physical.joins.heavy import routed
 from squallpy.physical.joins.mapping import Tickets
 from squallpy.physical.plan import Plan, Send
-from squallpy.runtime.course import Course, name_of
+from squallpy.runtime.course import OTHERS, Course, name_of
 from squallpy.runtime.deltas import NULL, Delta, spelled
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.routing import from_zero, hash_columns, hash_strings
 from squallpy.runtime.kernels.storage import Words
-
-MOST = 1024  # keys whose frequencies a reader tells
 
 
 def partitions_of(
@@ -77,7 +76,11 @@ def _by_key(
 
 
 def keys_of(plan: Plan, sent: Mapping[str, Delta], names: Dictionary) -> dict[str, Any]:
-    """Of what a join compares: how often the keys come and go that do most, by side; nothing if no key may be heavy."""
+    """Of what a join compares: how often the keys come and go that do most, by side; nothing if no key may be heavy.
+
+    A key is named that has as large a share of the tuples as a counter of the driver's sketch; with keys that are all
+    as frequent none is.
+    """
     columns, found = {d.name: d.keys for d in plan.deltas}, dict[str, dict[str, int]]()
     for send in plan.reading.sends:
         if send.key and send.side is not None and send.name in sent:
@@ -85,9 +88,9 @@ def keys_of(plan: Plan, sent: Mapping[str, Delta], names: Dictionary) -> dict[st
             hashes = tickets_of(delta.keys, columns[send.name], send.key, names)
             for sign in (1, -1):
                 keys, counts = np.unique(hashes[delta.words[:, 0] * sign > 0], return_counts=True)
-                most = np.argsort(-counts, kind="stable")[:MOST]
-                often = zip(map(str, keys[most].tolist()), counts[most].tolist(), strict=True)
-                found[name_of(send.side, sign)] = dict(often)
+                many = counts > counts.sum() * SHARE / (2 * plan.partitions)
+                often = dict(zip(map(str, keys[many].tolist()), counts[many].tolist(), strict=True))
+                found[name_of(send.side, sign)] = often | {OTHERS: int(counts[~many].sum())}
     return {"keys": found} if found else {}
 
 

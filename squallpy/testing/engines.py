@@ -150,11 +150,10 @@ class PartitionedEngine(MemoryEngine):
 
     def _run(self, batch: int) -> Changes | None:
         sent: list[list[bytes]] = [[] for _ in self._nodes]
-        course = self.pilot.course if self.pilot else None
+        stages, course = told(self.pilot) if self.pilot else (len(self._compiled.plan.stages), "")
         for split in range(self.SPLITS):
             for target, message in self._sender.messages(batch, split, self.SPLITS, course):
                 sent[target].append(message)
-        stages = course.stages if course else len(self._compiled.plan.stages)
         outputs = [message for messages in sent for message in messages]
         for stage in range(stages):
             outputs = [runs[stage](store, messages) for (runs, store), messages in zip(self._nodes, sent, strict=True)]

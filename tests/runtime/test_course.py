@@ -205,6 +205,18 @@ def differential_heavy_keys_come_and_go(tmp_path):
     assert max(heavy) > 0 and moved > 1
 
 
+def test_readers_name_the_keys_of_many_tuples(tmp_path):
+    """And how many tuples have others."""
+    engine = PartitionedEngine(4)
+    engine.start(EQUAL[: EQUAL.index("SELECT")] + "SELECT a, b FROM r JOIN s ON r.k = s.k;", tmp_path, {})
+    keys = np.where(np.arange(1000) % 5 == 0, 5, np.arange(1000))
+    r = pa.table({"k": keys, "a": [str(i) for i in range(1000)], MULT: np.ones(1000, np.int64)})
+    s = pa.table({"k": np.arange(300) % 3, "b": np.arange(300), MULT: np.where(np.arange(300) < 90, -1, 1)})
+    engine.push({"r": r, "s": s})
+    told = {name: sorted(counts.values()) for name, counts in engine.stats["keys"].items()}  # others among them
+    assert told == {"R +1": [200, 800], "R -1": [0], "S +1": [0, 70, 70, 70], "S -1": [0, 30, 30, 30]}
+
+
 def assert_records_are_at_home(engine, course) -> None:
     """Each joiner has what it is to have, and nothing else: of all records together each is at all of its places."""
     plan, places = engine._compiled.plan, [*dict(course.heavy).items()]

@@ -7,4 +7,6 @@ single      single transformer form: what is moved has a name; equal moves are o
 blocks      statements that can run in one stage, fused (App. C.3)
 program     all of that, for all relations of a batch
 choose      where each view is, by cost
+grid        where views are with a join operator, and the grid that they begin with
+heavy       what is hashed, with grids for keys that turn out heavy
 """

@@ -76,14 +76,15 @@ class Heavy:
         """Positions of tuples, and the joiners they go to."""
         return routed(self.joiners, self.hashes, [heavy.place for heavy in self.keys], side, keys, tickets)
 
-    def observe(self, side: Side, keys: Keys, signs: Numbers) -> "Heavy":
-        """Inserts (+1) and deletes (−1) of a relation."""
+    def observe(self, side: Side, keys: Keys, counts: Numbers, others: tuple[int, int] = (0, 0)) -> "Heavy":
+        """Inserts (above 0) and deletes (below) of a relation; as many of `others`, which have few, came and went."""
         sides = list(self.sides)
-        sides[side] = sides[side].add(keys, signs)
+        sides[side] = sides[side].add(keys, counts, others)
         which = _among(self.hashes, keys)
         mine = which >= 0
-        cells = 4 * which[mine] + side + 2 * (signs[mine] < 0)
-        recent = self.recent + np.bincount(cells, minlength=len(self.recent))
+        cells = 4 * which[mine] + side + 2 * (counts[mine] < 0)
+        recent = self.recent.copy()
+        np.add.at(recent, cells, np.abs(counts[mine]))
         return replace(self, sides=(sides[0], sides[1]), recent=recent)
 
     def observe_pairs(self, keys: Keys, counts: Numbers) -> "Heavy":

@@ -24,14 +24,14 @@ class Sketch:
     keys: Keys = field(default_factory=lambda: np.empty(0, np.uint64))
     counts: Numbers = field(default_factory=lambda: np.empty(0, np.int64))
     total: int = 0
-    lost: int = 0  # an estimate is no more than this too low
+    lost: int = 0  # an estimate is no more than this too low, for keys that have always been named
 
     def __post_init__(self) -> None:
         if self.size < 1:
             raise ValueError(f"a sketch has a counter or more, not {self.size}")
 
-    def add(self, keys: Keys, counts: Numbers) -> "Sketch":
-        """With more of some keys, which may repeat; counts are not negative."""
+    def add(self, keys: Keys, counts: Numbers, others: int = 0) -> "Sketch":
+        """With more of some keys, which may repeat, and of others that are not named; counts are not negative."""
         every, where = np.unique(np.concatenate([self.keys, keys]), return_inverse=True)
         sums = np.zeros(len(every), np.int64)
         np.add.at(sums, where, np.concatenate([self.counts, counts]))
@@ -39,7 +39,8 @@ class Sketch:
         if len(every) > self.size:
             cut = int(np.partition(sums, -self.size - 1)[-self.size - 1])
         stays = sums > cut
-        return Sketch(self.size, every[stays], sums[stays] - cut, self.total + int(counts.sum()), self.lost + cut)
+        total = self.total + int(counts.sum()) + others
+        return Sketch(self.size, every[stays], sums[stays] - cut, total, self.lost + cut)
 
     def merged(self, other: "Sketch") -> "Sketch":
         """Of what both have seen; so each reshuffler may have its own."""
@@ -73,11 +74,13 @@ class Frequencies:
         """Of the relation."""
         return self.came.total - self.gone.total
 
-    def add(self, keys: Keys, signs: Numbers) -> "Frequencies":
-        """Inserts (+1) and deletes (−1) of keys."""
-        gone = signs < 0
-        after = Frequencies(self.came.add(keys[~gone], signs[~gone]), self.gone)
-        return Frequencies(after.came, self.gone.add(keys[gone], -signs[gone])) if gone.any() else after
+    def add(self, keys: Keys, counts: Numbers, others: tuple[int, int] = (0, 0)) -> "Frequencies":
+        """Inserts (above 0) and deletes (below) of keys; of `others` as many came, and went."""
+        gone, (came, went) = counts < 0, others
+        after = Frequencies(self.came.add(keys[~gone], counts[~gone], came), self.gone)
+        if not gone.any() and not went:
+            return after
+        return Frequencies(after.came, self.gone.add(keys[gone], -counts[gone], went))
 
     def of(self, keys: Keys) -> Numbers:
         """How often keys occur."""

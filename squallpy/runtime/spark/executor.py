@@ -42,7 +42,7 @@ class Feed:
     def __call__(self, batch: int, split: int, course: str = "") -> Iterable[tuple[int, bytes]]:
         if self._sender is None:
             self._sender = Sender(self._plan, self._input, self._trace)
-        return self._sender.messages(batch, split, self._splits, course_of(course))
+        return self._sender.messages(batch, split, self._splits, course)
 
 
 class Apply:

@@ -56,6 +56,18 @@ def property_deletes(size: int, changes: list[tuple[int, int]]) -> None:
         assert truth[key] - found.came.lost <= estimates[key] <= max(0, truth[key] + found.gone.lost)
 
 
+@given(
+    st.lists(st.tuples(st.integers(0, 5), st.integers(-4, 4)), max_size=20),
+    st.tuples(st.integers(0, 9), st.integers(0, 9)),
+)
+def property_others_only_count(changes: list[tuple[int, int]], others: tuple[int, int]) -> None:
+    """Keys that are not named belong to the relation, and have no counters."""
+    keys, counts = np.array([k for k, _ in changes], np.uint64), np.array([n for _, n in changes], np.int64)
+    named, all_ = frequencies(8).add(keys, counts), frequencies(8).add(keys, counts, others)
+    assert all_.size == named.size + others[0] - others[1]
+    assert np.array_equal(all_.of(keys), named.of(keys))
+
+
 def test_a_frequent_key_is_found() -> None:
     """Whatever comes with it: what is more than a share of all has a counter."""
     rng = np.random.default_rng(0)
