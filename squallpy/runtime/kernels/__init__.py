@@ -8,6 +8,7 @@
     lanes                                      columns of payloads
     expressions                                filters, keys and lanes of Arrow batches
     strings · dictionary · routing             strings ↔ integers; content hashes
+    threads                                    pieces of work, shared
     tiles · sweeps                             one pass through a matrix, for any semiring that has instructions
     dense (integers) · symmetric · tropical    matrices on these; bits: packed; semirings: any two ufuncs
     factors                                    updates U·Vᵀ, compressed

@@ -1,17 +1,29 @@
 """Boolean matrices, 64 cells to a word.
 
-A matrix (n, m) is an array of its rows (n, ⌈m/64⌉) uint64; cell j of a row is bit j mod 64 of word j // 64, and what
+A matrix (n, m) is an array of its rows, (n, ⌈m/64⌉) uint64: cell j of a row is bit j mod 64 of word j // 64, and what
 lies behind the last cell is 0. Factors are packed by columns: U (n, k) is `pack(U.T)`, (k, ⌈n/64⌉). The column layout
-of a matrix is the row layout of its transpose; a symmetric one is both.
+of a matrix is the row layout of its transpose; a symmetric one has both in one.
 
     pass_over(M, U, V, X, Y)  →  M·X, Mᵀ·Y of the old M;  M |= U·Vᵀ in place
-    product(A, B)             →  A·B, rows or-ed
+    update(M, U, V)           →  the same, and which cells became true
+    product(A, B)             →  A·B
+
+A row against a column stops at the first word in which both are true; rows against a matrix are or-ed.
 """
 
 import numpy as np
 import numpy.typing as npt
 
+from squallpy.runtime.kernels.compiled import GIVEN_MATRIX, MATRIX, VECTOR, Vector, inlined, kernel
+from squallpy.runtime.kernels.machine import lowest, shift_right
+from squallpy.runtime.kernels.threads import shared
+
 Bits = npt.NDArray[np.uint64]
+Cells = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
+
+_PIECES = 8
+_LITTLE = 1 << 22  # words that a product may visit before threads help
+_SMALL = 1 << 17  # words of a matrix: to pass over them takes less than to start a thread
 
 
 def words(cells: int) -> int:
@@ -34,30 +46,164 @@ def unpack(bits: Bits, cells: int) -> npt.NDArray[np.bool_]:
 
 def count(bits: Bits) -> int:
     """How many cells are true."""
-    return int(np.bitwise_count(bits).sum())
+    return int(np.bitwise_count(bits).sum(dtype=np.int64))
+
+
+def density(bits: Bits, cells: int) -> float:
+    """The share of cells that are true, of rows of so many."""
+    return count(bits) / max(1, len(bits) * cells)
 
 
 def transposed(bits: Bits, cells: int) -> Bits:
     """The column layout of a matrix with so many columns: (n, ⌈m/64⌉) → (m, ⌈n/64⌉)."""
-    return pack(unpack(bits, cells).T)
-
-
-def product(A: Bits, B: Bits) -> Bits:
-    """A·B of A (n, ⌈l/64⌉) and B (l, ⌈m/64⌉): row i is the or of B's rows where A's row i is true."""
-    picked = unpack(A, len(B))
-    out = np.zeros((len(A), B.shape[1]), np.uint64)
-    for i in range(len(A)):
-        out[i] = np.bitwise_or.reduce(B[picked[i]], axis=0)
+    out = np.zeros((cells, words(len(bits))), np.uint64)
+    _transpose(_whole(bits), _whole(out), np.empty(64, np.int64))
     return out
 
 
-def pass_over(M: Bits, U: Bits, V: Bits, X: Bits, Y: Bits) -> tuple[Bits, Bits]:
-    """M·X and Mᵀ·Y of the old M (n, ⌈m/64⌉), which becomes M | U·Vᵀ in place.
+def product(A: Bits, B: Bits, threads: int = 0) -> Bits:
+    """A·B of A (n, ⌈l/64⌉) and B (l, ⌈m/64⌉): each row is the or of B's rows where A's row is true."""
+    out = np.zeros((len(A), B.shape[1]), np.uint64)
+    a, b, c = _whole(A), _whole(B), _whole(out)
+    pieces = max(1, min(_PIECES, len(A), len(A) * B.size // _LITTLE))
+    cuts = [len(A) * piece // pieces for piece in range(pieces + 1)]
+    shared(lambda piece: _multiply(a, b, c, cuts[piece], cuts[piece + 1]), pieces, threads)
+    return out
+
+
+def pass_over(M: Bits, U: Bits, V: Bits, X: Bits, Y: Bits, threads: int = 0) -> tuple[Bits, Bits]:
+    """M·X and Mᵀ·Y of the old M (n, ⌈m/64⌉), which becomes M | U·Vᵀ in place; only rows that U names are written.
 
     U (k, ⌈n/64⌉), V (k, ⌈m/64⌉), X (p, ⌈m/64⌉), Y (q, ⌈n/64⌉), results (p, ⌈n/64⌉), (q, ⌈m/64⌉): factors by columns.
     """
-    n = len(M)
-    met = np.stack([(M & x).any(axis=1) for x in X]) if len(X) else np.empty((0, n), bool)
-    MX, MtY = pack(met), product(Y, M)
-    M |= product(transposed(U, n), V)
-    return MX, MtY
+    return _passed(M, U, V, X, Y, M[:0], threads)
+
+
+def update(M: Bits, U: Bits, V: Bits, threads: int = 0) -> Cells:
+    """M |= U·Vᵀ in place, telling the rows and columns of the cells that became true, in row-major order."""
+    new = np.zeros_like(M)
+    _passed(M, U, V, V[:0], U[:0], new, threads)
+    rows = np.nonzero(new.any(axis=1))[0]
+    at, columns = np.nonzero(unpack(new[rows], 64 * M.shape[1]))
+    return rows[at], columns
+
+
+def _passed(M: Bits, U: Bits, V: Bits, X: Bits, Y: Bits, new: Bits, threads: int) -> tuple[Bits, Bits]:
+    high, wide = words(len(M)), M.shape[1]
+    assert U.shape[1] == Y.shape[1] == high and V.shape[1] == X.shape[1] == wide and len(U) == len(V)
+    assert M.flags.c_contiguous, "a copy would be changed"
+    pieces = max(1, min(_PIECES, high, M.size // _SMALL))
+    MX, parts = np.zeros((len(X), high), np.uint64), np.zeros((pieces, len(Y), wide), np.uint64)
+    m, u, v, x, y, mx, fresh = (_whole(bits) for bits in (M, U, V, X, Y, MX, new))
+    of_v, of_x = _ends(v), _ends(x)
+    cuts = [high * piece // pieces for piece in range(pieces + 1)]
+
+    def work(piece: int) -> None:
+        _pass(m, u, v, x, y, mx, fresh, _whole(parts[piece]), of_v, of_x, cuts[piece], cuts[piece + 1])
+
+    shared(work, pieces, threads)
+    return MX, np.bitwise_or.reduce(parts, axis=0)
+
+
+def _whole(bits: Bits) -> npt.NDArray[np.int64]:
+    """The same words, signed, as kernels take them."""
+    return np.ascontiguousarray(bits).view(np.int64)
+
+
+@kernel(f"{MATRIX}({GIVEN_MATRIX})")
+def _ends(rows: Vector) -> npt.NDArray[np.int64]:
+    """The first word of each row that is not 0, and the word behind the last."""
+    out = np.zeros((rows.shape[0], 2), np.int64)
+    for i in range(rows.shape[0]):
+        for w in range(rows.shape[1]):
+            if rows[i, w] != 0:
+                out[i, 0] = w if out[i, 1] == 0 else out[i, 0]
+                out[i, 1] = w + 1
+    return out
+
+
+@inlined
+def _meet(a: Vector, i: int, b: Vector, j: int, first: int, last: int) -> bool:
+    """Whether two rows have a cell in common, in some words."""
+    w = first
+    while w + 8 <= last:
+        both = 0
+        for x in range(8):
+            both |= a[i, w + x] & b[j, w + x]
+        if both != 0:
+            return True
+        w += 8
+    while w < last:
+        if a[i, w] & b[j, w] != 0:
+            return True
+        w += 1
+    return False
+
+
+@kernel(
+    f"void({MATRIX}, {GIVEN_MATRIX}, {GIVEN_MATRIX}, {GIVEN_MATRIX}, {GIVEN_MATRIX}, {MATRIX}, {MATRIX}, {MATRIX}, "
+    f"{GIVEN_MATRIX}, {GIVEN_MATRIX}, int64, int64)"
+)
+def _pass(
+    M: Vector, U: Vector, V: Vector, X: Vector, Y: Vector, MX: Vector, new: Vector, MtY: Vector, of_V: Vector,
+    of_X: Vector, first: int, last: int,
+) -> None:  # fmt: skip
+    """Words first … last - 1 of a column, which are 64 rows each."""
+    for word in range(first, last):
+        top = 64 * word
+        for x in range(X.shape[0]):
+            found = 0
+            for i in range(top, min(top + 64, M.shape[0])):
+                if _meet(M, i, X, x, of_X[x, 0], of_X[x, 1]):
+                    found |= 1 << (i - top)
+            MX[x, word] = found
+        for y in range(Y.shape[0]):
+            rows = Y[y, word]
+            while rows != 0:
+                i = top + lowest(rows)
+                for w in range(M.shape[1]):
+                    MtY[y, w] |= M[i, w]
+                rows &= rows - 1
+        for u in range(U.shape[0]):
+            rows = U[u, word]
+            while rows != 0:
+                i = top + lowest(rows)
+                for w in range(of_V[u, 0], of_V[u, 1]):
+                    old = M[i, w]
+                    if new.shape[0] > 0:
+                        new[i, w] |= V[u, w] & ~old
+                    M[i, w] = old | V[u, w]
+                rows &= rows - 1
+
+
+@kernel(f"void({GIVEN_MATRIX}, {GIVEN_MATRIX}, {MATRIX}, int64, int64)")
+def _multiply(A: Vector, B: Vector, C: Vector, first: int, last: int) -> None:
+    for i in range(first, last):
+        for word in range(A.shape[1]):
+            rows = A[i, word]
+            while rows != 0:
+                at = 64 * word + lowest(rows)
+                for w in range(C.shape[1]):
+                    C[i, w] |= B[at, w]
+                rows &= rows - 1
+
+
+@kernel(f"void({GIVEN_MATRIX}, {MATRIX}, {VECTOR})")
+def _transpose(A: Vector, out: Vector, square: Vector) -> None:
+    """64 × 64 cells at a time: halves of these change places, then their halves …  (Warren, Hacker's Delight, 7-3)."""
+    for word in range(A.shape[1]):
+        for top in range(0, A.shape[0], 64):
+            for x in range(64):
+                square[x] = A[top + x, word] if top + x < A.shape[0] else 0
+            width, mask = 32, 0xFFFFFFFF
+            while width > 0:
+                x = 0
+                while x < 64:
+                    moved = (shift_right(square[x], width) ^ square[x + width]) & mask
+                    square[x + width] ^= moved
+                    square[x] ^= moved << width
+                    x = (x + width + 1) & ~width
+                width >>= 1
+                mask ^= mask << width
+            for x in range(min(64, out.shape[0] - 64 * word)):
+                out[64 * word + x, top // 64] = square[x]

@@ -116,6 +116,12 @@ def multiply_high(builder: Any, a: Any, b: Any) -> Any:
     return builder.trunc(builder.lshr(product, _I128(64)), _I64)
 
 
+@_operation(_int(_int))
+def lowest(builder: Any, word: Any) -> Any:
+    """The number of the lowest bit that is set, of 64; 64 if none is."""
+    return builder.cttz(word, ir.Constant(ir.IntType(1), 0))
+
+
 @_operation(_float(_int))
 def as_float(builder: Any, word: Any) -> Any:
     """The float64 with these bits."""

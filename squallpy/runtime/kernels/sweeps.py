@@ -4,14 +4,10 @@
 
 A block's rows are taken ROWS at a time, strips of columns outermost, so that the strips of V, X and Mᵀ·Y stay in the
 cache. Blocks do not depend on the number of threads, and their parts of Mᵀ·Y are added up in order: the same bits
-whoever computes. Threads live as long as the pass: a process that forks must not have any.
+whoever computes.
 """
 
-from _thread import allocate_lock, start_new_thread
-from collections.abc import Callable
 from functools import cache
-from itertools import count
-from os import sched_getaffinity
 from types import FunctionType
 from typing import Any
 
@@ -20,6 +16,7 @@ import numpy.typing as npt
 
 from squallpy.runtime.kernels import tiles
 from squallpy.runtime.kernels.compiled import inlined, kernel
+from squallpy.runtime.kernels.threads import shared
 from squallpy.runtime.kernels.tiles import FIELDS, ROWS, Field
 
 Matrix = npt.NDArray[Any]
@@ -78,14 +75,13 @@ def swept(
     MX, parts = columns_of(n, p, M.dtype), [columns_of(m, q, M.dtype) for _ in cuts[1:]]
     MX[:] = field.zero
     given = (_address(M), M.strides[0] // M.itemsize, m, *_lying(U), *_lying(V), *_lying(X), *_lying(MX), *_lying(Y))
-    sweep, taken = sweep_of(field), count()
+    sweep = sweep_of(field)
 
-    def work() -> None:
-        while (block := next(taken)) < len(parts):
-            parts[block][:] = field.zero
-            sweep(cuts[block], cuts[block + 1], *given, *_lying(parts[block]), k, p, q, lower, sparse)
+    def work(block: int) -> None:
+        parts[block][:] = field.zero
+        sweep(cuts[block], cuts[block + 1], *given, *_lying(parts[block]), k, p, q, lower, sparse)
 
-    _shared(work, min(threads or len(sched_getaffinity(0)), len(parts)))
+    shared(work, len(parts), threads)
     for part in parts[1:]:
         field.ufunc(parts[0], part, out=parts[0])
     return MX, parts[0]
@@ -117,24 +113,6 @@ def _cuts(n: int, m: int, lower: bool) -> list[int]:
     blocks = max(1, min(_BLOCKS, n * m // _SMALL))
     shares = [(block / blocks) ** (0.5 if lower else 1.0) for block in range(1, blocks)]
     return [0, *(int(n * share) // _LINE * _LINE for share in shares), n]
-
-
-def _shared(work: Callable[[], None], workers: int) -> None:
-    """Have so many threads work, this one among them."""
-    ended = [allocate_lock() for _ in range(workers - 1)]
-
-    def help_out(lock: Any) -> None:
-        try:
-            work()
-        finally:
-            lock.release()
-
-    for lock in ended:
-        lock.acquire()
-        start_new_thread(help_out, (lock,))
-    work()
-    for lock in ended:
-        lock.acquire()
 
 
 @cache

@@ -1,0 +1,47 @@
+"""Packed Boolean matrices against NumPy's truth values."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from squallpy.runtime.kernels import bits
+
+SIZES = st.integers(0, 3) | st.sampled_from([63, 64, 65, 127, 200]) | st.just(700)
+FEW = st.integers(0, 4)
+RATES = st.sampled_from([0.0, 0.01, 0.3, 1.0])
+
+
+def cells(draw, *shape):
+    random = np.random.default_rng(draw(st.integers(0, 2**32)))
+    return random.random(shape) < draw(RATES)
+
+
+@given(st.data(), SIZES, SIZES)
+def property_what_is_packed_comes_back(data, n, m):
+    A = cells(data.draw, n, m)
+    packed = bits.pack(A)
+    assert packed.shape == (n, bits.words(m)) and (bits.unpack(packed, m) == A).all()
+    assert bits.count(packed) == A.sum() and bits.density(packed, m) == (A.mean() if A.size else 0)
+    turned = bits.transposed(packed, m)
+    assert turned.shape == (m, bits.words(n)) and (turned == bits.pack(A.T)).all()
+
+
+@given(st.data(), SIZES, SIZES, SIZES)
+def oracle_a_product_ors_rows(data, n, length, m):
+    A, B = cells(data.draw, n, length), cells(data.draw, length, m)
+    expected = A.astype(np.float32) @ B.astype(np.float32) > 0
+    assert (bits.product(bits.pack(A), bits.pack(B)) == bits.pack(expected)).all()
+
+
+@given(st.data(), SIZES, SIZES, FEW, FEW, FEW, st.integers(0, 3))
+def oracle_a_pass_is_two_products_and_an_update(data, n, m, k, p, q, threads):
+    M, U, V, X, Y = (cells(data.draw, *shape) for shape in ((n, m), (n, k), (m, k), (m, p), (n, q)))
+    factors = [bits.pack(factor.T) for factor in (U, V, X, Y)]
+    packed, again = bits.pack(M), bits.pack(M)
+    MX, MtY = bits.pass_over(packed, *factors, threads)
+    assert (bits.unpack(MX, n).T == M @ X).all() and (bits.unpack(MtY, m).T == M.T @ Y).all()
+    new = U @ V.T & ~M
+    assert (packed == bits.pack(M | new)).all()
+    rows, columns = bits.update(again, *factors[:2], threads)
+    assert (again == packed).all()
+    assert [*zip(rows, columns, strict=True)] == [*zip(*np.nonzero(new), strict=True)]
