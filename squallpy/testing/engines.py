@@ -3,13 +3,14 @@
 LocalEngine()                 in this process, its state in a checkpoint
 VolatileEngine()              in this process, its state nowhere: a restart begins with the first batch again
 PartitionedEngine(3)          three partitions in this process, every message sent as between processes
-SparkEngine(cluster, 3)       on Spark, every batch a run of its own that goes on where the one before ended
+SparkEngine(cluster, 3)       on Spark, a few batches a run, which goes on where the one before ended
 
 All take settings: with `optimizer=False` the query is planned as it was bound.
 """
 
 import shutil
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,13 +54,20 @@ class MemoryEngine:
         self._compiled: Compiled = session.compile(query, self._partitions, sizes)
         self._open(memory_input(self._sources, self._batches))
 
+    def expect(self, batches: Sequence[dict[str, pa.Table]]) -> None:
+        pass
+
     def push(self, rows: dict[str, pa.Table]) -> pa.Table:
-        for name, some in rows.items():
-            self._sources[name].add(some)
-        self._batches.push({name: source.rows for name, source in self._sources.items()})
+        self._take(rows)
         changes = self._step()
         assert changes is not None
         return pa.concat_tables([with_mult(changes.deletes, -1), with_mult(changes.inserts, 1)])
+
+    def _take(self, rows: dict[str, pa.Table]) -> None:
+        """One more batch for the input."""
+        for name, some in rows.items():
+            self._sources[name].add(some)
+        self._batches.push({name: source.rows for name, source in self._sources.items()})
 
     def restart(self) -> None:
         self._open(memory_input(self._sources, self._batches))
@@ -179,13 +187,23 @@ class PartitionedEngine(MemoryEngine):
 
 
 class SparkEngine(MemoryEngine):
-    """Spark, in a session that many tests share."""
+    """Spark, in a session that many tests share. Batches that it may expect run before they are pushed, `AHEAD` in one
+    stream: starting that takes longer than they do."""
 
-    SPLITS = 2
+    SPLITS, AHEAD = 2, 3
 
     def __init__(self, cluster: "Cluster", partitions: int = 1, **settings: bool | str) -> None:
         super().__init__(partitions, **settings)
         self._cluster = cluster
+        self._expected, self._done = deque[dict[str, pa.Table]](), deque[tuple[Changes | None, pa.Table]]()
+
+    def expect(self, batches: Sequence[dict[str, pa.Table]]) -> None:
+        self._expected = deque(batches)
+
+    def _take(self, rows: dict[str, pa.Table]) -> None:
+        if not self._done:
+            for some in [self._expected.popleft() for _ in range(min(self.AHEAD, len(self._expected)))] or [rows]:
+                super()._take(some)
 
     def _open(self, input: Input) -> None:
         plan, self._at = self._compiled.plan, self._place()
@@ -195,10 +213,17 @@ class SparkEngine(MemoryEngine):
         self._pilot = pilot_of(plan, self._committed.facts)
 
     def _step(self) -> Changes | None:
+        if not self._done:
+            self._run()
+        changes, self._shown = self._done.popleft()
+        return changes
+
+    def _run(self) -> None:
+        """Run all batches that were taken in."""
         from squallpy.runtime.spark.executor import Apply, Feed
         from squallpy.runtime.spark.stream import StreamJob, run
 
-        plan, printed = self._compiled.plan, list[bytes]()
+        plan = self._compiled.plan
         feed, apply = Feed(plan, self._input, self.SPLITS), Apply(plan, self._at)
         checkpoint = str(self._folder / "state" / "spark")
         job = StreamJob(
@@ -207,19 +232,19 @@ class SparkEngine(MemoryEngine):
         )  # fmt: skip
 
         def publish(batch: int, outputs: Iterable[bytes], _: Any) -> bool:
-            printed.append(self._result.apply(batch, [b"first" if batch == 0 else b"", *outputs]))
+            printed = self._result.apply(batch, [b"first" if batch == 0 else b"", *outputs])
+            changes, stats = unpack_changes(printed)
             if self._pilot:
-                self._pilot = self._pilot.after(unpack_changes(printed[-1])[1])
+                self._pilot = self._pilot.after(stats)
             self._committed.commit(batch + 1, self._pilot and to_json(self._pilot))
+            self._done.append((changes, self._publisher.result.final(self._result.store())))
             return True
 
         assert run(self._cluster.session, job, publish) == self._batches.batches - 1
-        (message,) = printed
-        return unpack_changes(message)[0]
 
     def restart(self) -> None:
         self._forget_local()
         super().restart()
 
     def result(self) -> pa.Table:
-        return self._publisher.result.final(self._result.store())
+        return self._shown

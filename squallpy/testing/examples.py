@@ -1,6 +1,7 @@
 """An example as it stands over batches of ± rows from memory, compared with DuckDB after every batch.
 
-for rows in keep_fresh(text, rounds(tables, parts=4), LocalEngine(), tmp_path): …
+    example = Example(text, list(rounds(tables, parts=4)), static={})
+    for rows in keep_fresh(example, LocalEngine(), tmp_path): …
 
 The first batch has no rows. Then they come in parts; with every part after the first, some of what came before goes and
 some of that comes back; in the end everything goes. Raises Stale where the answer, or the sum of its changes, is not
@@ -9,7 +10,7 @@ what DuckDB says.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ import pyarrow as pa
 
 from squallpy.logical.bind import compile_script
 from squallpy.testing.compare import Row, difference, rows_of, whole_days
-from squallpy.testing.oracle import MULT, Oracle
+from squallpy.testing.oracle import MULT, Answers, Oracle
 from squallpy.testing.steps import Engine
 
 Batch = dict[str, pa.Table]
@@ -76,25 +77,36 @@ def from_memory(text: str) -> str:
     return _STREAM.sub(r"\1csv OPTIONS (path '\2', op '__op');", text)
 
 
-def keep_fresh(text: str, batches: Iterable[Batch], engine: Engine, folder: Path, static: Batch) -> Iterator[int]:
-    """Run a script over batches; how many rows its answer has after each, once they have been compared."""
-    script = compile_script(from_memory(text), "example", lambda relation: ())
-    (query,) = script.queries
-    oracle, ordered = Oracle(script.relations, query.text), "ORDER BY" in query.text
-    tables = {name: rows for name, rows in static.items() if name in script.relations}
-    for name, rows in tables.items():
-        oracle.push(name, rows)
-    engine.start(from_memory(text), folder, tables)
-    printed: Counter[Row] = Counter()
-    for number, batch in enumerate(batches):
-        pushed = {name: rows for name, rows in batch.items() if name in script.relations and name not in tables}
-        for name, rows in pushed.items():
+class Example:
+    """A script, batches that take away what is there, the rows of its static tables, and what DuckDB says after each
+    batch, whatever runs it."""
+
+    def __init__(self, text: str, batches: Sequence[Batch], static: Batch) -> None:
+        self.text = from_memory(text)
+        script = compile_script(self.text, "example", lambda relation: ())
+        (query,) = script.queries
+        self.ordered = "ORDER BY" in query.text
+        self.tables = {name: rows for name, rows in static.items() if name in script.relations}
+        streams = script.relations.keys() - self.tables.keys()
+        self.batches = [{name: rows for name, rows in batch.items() if name in streams} for batch in batches]
+        oracle = Oracle(script.relations, query.text)
+        for name, rows in self.tables.items():
             oracle.push(name, rows)
-        for *row, mult in rows_of(engine.push(pushed)):
+        self.answers = Answers(oracle, self.batches, matched=True)
+
+
+def keep_fresh(example: Example, engine: Engine, folder: Path) -> Iterator[int]:
+    """Run an example; how many rows its answer has after each batch, once they have been compared."""
+    engine.start(example.text, folder, example.tables)
+    engine.expect(example.batches)
+    printed: Counter[Row] = Counter()
+    for number, batch in enumerate(example.batches):
+        for *row, mult in rows_of(engine.push(batch)):
             printed[tuple(row)] += mult
-        result = rows_of(engine.result())
+        result, answer = rows_of(engine.result()), example.answers.after(number)
         if printed != Counter(result):
             raise Stale(f"batch {number}: all changes together are not the result")
-        if wrong := difference(whole_days(result), whole_days(oracle.answer()), ordered):
+        assert answer is not None
+        if wrong := difference(whole_days(result), whole_days(answer), example.ordered):
             raise Stale(f"batch {number}: {wrong}")
         yield len(result)

@@ -4,11 +4,14 @@
     oracle.push("r", table)        rows, with `__mult` if there are deletes
     oracle.answer()                the rows that the query must have now
 
+    answers = Answers(oracle, [{"r": table}])
+    answers.after(0)               the same after the first of some batches, found once for all who compare with it
+
 Streams are kept as signed multisets, so that a delete may come before its insert; while one is outstanding, DuckDB has
 no such bag and `comparable` is False.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import count
 from typing import Any
@@ -16,6 +19,7 @@ from weakref import finalize
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 
@@ -36,7 +40,7 @@ class Oracle:
     def __init__(self, relations: Mapping[str, Relation], sql: str, views: Mapping[str, str] | None = None) -> None:
         """`sql` and `views` in our dialect; views by name, in the order in which they use each other."""
         self._connection = _own_schema(self)
-        self._relations, self._pushed = relations, dict[str, int]()
+        self._relations, self._pushed, self._deleted = relations, dict[str, int](), set[str]()
         for relation in relations.values():
             self._create(relation)
         self._views = dict(views or {})
@@ -72,6 +76,8 @@ class Oracle:
         rows = rows.select([*(f.name for f in relation.fields), MULT])
         pushed = self._pushed.get(name, 0)
         self._pushed[name] = pushed + len(rows)
+        if pc.any(pc.less(rows[MULT], 0)).as_py():
+            self._deleted.add(name)
         rows = rows.append_column(NUMBER, pa.array(range(pushed, pushed + len(rows)), pa.int64()))
         self._connection.register("pushed", rows)
         self._connection.execute(f"INSERT INTO {quoted(f'log of {name}')} FROM pushed")
@@ -80,7 +86,7 @@ class Oracle:
     @property
     def comparable(self) -> bool:
         """Whether every delete so far has met its insert."""
-        nets = (quoted(f"net of {name}") for name in self._relations)
+        nets = (quoted(f"net of {name}") for name in self._deleted)
         return all(self._value(f"SELECT COUNT(*) FROM {net} WHERE {MULT} < 0") == 0 for net in nets)
 
     def _value(self, sql: str) -> Any:
@@ -90,6 +96,27 @@ class Oracle:
     def answer(self) -> list[Row]:
         """The answer from scratch, in DuckDB's order."""
         return self._connection.execute(self._query).fetchall()
+
+
+class Answers:
+    """What an oracle says after each of some batches, each found when it is first asked for. `matched`: no delete comes
+    before its insert."""
+
+    def __init__(self, oracle: Oracle, batches: Sequence[Mapping[str, pa.Table]], matched: bool = False) -> None:
+        self._oracle: Oracle | None = oracle
+        self._batches, self._matched, self._found = batches, matched, list[list[Row] | None]()
+
+    def after(self, batch: int) -> list[Row] | None:
+        """The rows that the query must have after that batch; None while a delete is outstanding."""
+        while len(self._found) <= batch:
+            assert self._oracle is not None, "there is no such batch"
+            for name, rows in self._batches[len(self._found)].items():
+                self._oracle.push(name, rows)
+            there = self._matched or self._oracle.comparable
+            self._found.append(self._oracle.answer() if there else None)
+            if len(self._found) == len(self._batches):
+                self._oracle = None  # and with it all that it holds
+        return self._found[batch]
 
 
 @cache

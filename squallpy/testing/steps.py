@@ -20,8 +20,9 @@ this SQL), `error SQ2003 2:8` (the script must be refused so). After every batch
 and with the sum of all changes. Lines that start with `--` are comments.
 """
 
+import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -34,7 +35,7 @@ from squallpy.base.types import Type
 from squallpy.catalog.relation import Relation
 from squallpy.runtime.sources.conform import column_type, parse_text
 from squallpy.testing.compare import difference, rows_of, same_row, whole_days
-from squallpy.testing.oracle import MULT, Oracle
+from squallpy.testing.oracle import MULT, Answers, Oracle
 
 Values = list[str | None]
 HEADS = re.compile(
@@ -51,6 +52,9 @@ class Engine(Protocol):
 
     def start(self, script: str, checkpoint: Path, tables: dict[str, pa.Table]) -> None:
         """Compile and be ready for the first batch; `tables` are the static ones. Raises SquallError."""
+
+    def expect(self, batches: Sequence[dict[str, pa.Table]]) -> None:
+        """The batches that will be pushed next, whatever comes of them."""
 
     def push(self, rows: dict[str, pa.Table]) -> pa.Table:
         """One micro-batch, each stream with `__mult`; the printed rows that went and came, with `__mult` too."""
@@ -71,13 +75,13 @@ class Section:
     lines: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Steps:
     """A step test: script and sections in order."""
 
-    path: Path
+    path: Path = field(compare=False)
     script: str
-    sections: list[Section] = field(default_factory=list)
+    sections: tuple[Section, ...] = ()
 
 
 class StepFailure(AssertionError):
@@ -94,7 +98,7 @@ def read_steps(path: Path) -> Steps:
     for start, end in zip(heads, ends, strict=True) if heads else ():
         body = (line for line in lines[start + 1 : end] if line.strip() and not line.startswith("--"))
         sections.append(Section(lines[start].strip(), start + 1, tuple(body)))
-    return Steps(path, UNSOURCED.sub(_sourced, script), sections)
+    return Steps(path, UNSOURCED.sub(_sourced, script), tuple(sections))
 
 
 def _sourced(match: re.Match[str]) -> str:
@@ -128,41 +132,80 @@ def _failure(steps: Steps, section: Section, text: str) -> StepFailure:
     return StepFailure(f"{steps.path.name}:{section.line}: {section.head}: {text}")
 
 
+class _Given:
+    """What all engines are given: rows of tables and, by number of section, of batches; and what the oracle says."""
+
+    def __init__(self, steps: Steps) -> None:
+        from squallpy.logical.bind import compile_script
+
+        compiled = compile_script(steps.script, steps.path.name, lambda relation: ())
+        (query,) = compiled.queries  # a step test has one
+        relations = dict(compiled.relations)
+        oracle = Oracle(relations, query.text, dict(views(steps.script)))
+        self.tables, self.batches, answered = dict[str, pa.Table](), dict[int, dict[str, pa.Table]](), []
+        for number, section in enumerate(steps.sections):
+            match section.head.split():
+                case ["table", name]:
+                    self.tables[name] = table(relations[name], (split(line) for line in section.lines))
+                    oracle.push(name, self.tables[name])
+                case ["batch" | "fails", *failing]:
+                    self.batches[number] = _pushed(section, relations)
+                    answered += [] if failing else [self.batches[number]]
+        self.answers = Answers(oracle, answered)
+        self._stops = [n for n, s in enumerate(steps.sections) if s.head.split()[0] in ("fails", "restart")]
+
+    def until_the_next_stop(self, first: int) -> list[dict[str, pa.Table]]:
+        """The batches from a section on, before the engine fails or is stopped."""
+        end = next((stop for stop in self._stops if stop >= first), math.inf)
+        return [rows for number, rows in self.batches.items() if first <= number < end]
+
+
+def _pushed(section: Section, relations: dict[str, Relation]) -> dict[str, pa.Table]:
+    """The rows of a batch, by stream."""
+    rows: dict[str, list[Values]] = {}
+    signs: dict[str, list[int]] = {}
+    for line in section.lines:
+        sign, name, text = line.split(None, 2)
+        rows.setdefault(name, []).append(split(text))
+        signs.setdefault(name, []).append({"+": 1, "-": -1}[sign])
+    return {
+        name: table(relations[name], values).append_column(MULT, pa.array(signs[name], pa.int64()))
+        for name, values in rows.items()
+    }
+
+
+_given = lru_cache(maxsize=512)(_Given)  # one after the other, engines run the same files
+
+
 class _Run:
     """One run: engine and oracle side by side."""
 
     def __init__(self, steps: Steps, engine: Engine, checkpoint: Path) -> None:
-        self._steps, self._engine = steps, engine
-        self._relations, query = _asked(steps.script, steps.path.name)
-        self._oracle = Oracle(self._relations, query, dict(views(steps.script)))
+        self._steps, self._engine, self._given, self._answered = steps, engine, _given(steps), 0
         self._unlike = any(section.head == "no oracle" for section in steps.sections)
         self._printed: list[tuple[object, ...]] = []
         self._changes: pa.Table | None = None
-        tables = {}
-        for section in steps.sections:
-            if section.head.startswith("table "):
-                name = section.head.split()[1]
-                tables[name] = table(self._relations[name], (split(line) for line in section.lines))
-                self._oracle.push(name, tables[name])
-        engine.start(steps.script, checkpoint, tables)
+        engine.start(steps.script, checkpoint, self._given.tables)
 
     def run(self) -> None:
-        for section in self._steps.sections:
+        self._engine.expect(self._given.until_the_next_stop(0))
+        for number, section in enumerate(self._steps.sections):
             match section.head.split():
                 case ["batch"]:
-                    self._batch(section)
+                    self._batch(section, self._given.batches[number])
                 case ["fails", code]:
-                    self._fails(section, code)
+                    self._fails(section, self._given.batches[number], code)
                 case ["changes"]:
                     self._compare_changes(section)
                 case ["result", *ordered]:
                     self._compare_result(section, bool(ordered))
                 case ["restart"]:
                     self._engine.restart()
+                    self._engine.expect(self._given.until_the_next_stop(number + 1))
 
-    def _fails(self, section: Section, code: str) -> None:
+    def _fails(self, section: Section, pushed: dict[str, pa.Table], code: str) -> None:
         try:
-            self._engine.push(self._pushed(section))
+            self._engine.push(pushed)
             self._engine.result()
         except SquallError as error:
             if error.code != code:
@@ -170,34 +213,17 @@ class _Run:
             return
         raise _failure(self._steps, section, "did not fail")
 
-    def _pushed(self, section: Section) -> dict[str, pa.Table]:
-        """The rows of a batch, by stream."""
-        rows: dict[str, list[Values]] = {}
-        signs: dict[str, list[int]] = {}
-        for line in section.lines:
-            sign, name, text = line.split(None, 2)
-            rows.setdefault(name, []).append(split(text))
-            signs.setdefault(name, []).append({"+": 1, "-": -1}[sign])
-        return {
-            name: table(self._relations[name], values).append_column(MULT, pa.array(signs[name], pa.int64()))
-            for name, values in rows.items()
-        }
-
-    def _batch(self, section: Section) -> None:
-        pushed = self._pushed(section)
-        for name, some in pushed.items():
-            self._oracle.push(name, some)
+    def _batch(self, section: Section, pushed: dict[str, pa.Table]) -> None:
         self._changes = self._engine.push(pushed)
         result = rows_of(self._engine.result())
         self._apply(section, self._changes)
         if wrong := difference(self._printed, result):
             raise _failure(self._steps, section, f"all changes together are not the result\n{wrong}")
-        if (
-            not self._unlike
-            and self._oracle.comparable
-            and (wrong := difference(whole_days(result), whole_days(self._oracle.answer())))
-        ):
-            raise _failure(self._steps, section, f"not what DuckDB says\n{wrong}")
+        if not self._unlike:
+            answer = self._given.answers.after(self._answered)
+            self._answered += 1
+            if answer is not None and (wrong := difference(whole_days(result), whole_days(answer))):
+                raise _failure(self._steps, section, f"not what DuckDB says\n{wrong}")
 
     def _apply(self, section: Section, changes: pa.Table) -> None:
         """Follow the changes, as a reader of them would."""
@@ -227,16 +253,6 @@ class _Run:
         expected = [typed(result.schema, split(line)) for line in section.lines]
         if wrong := difference(result, expected, ordered, residue=0.0):
             raise _failure(self._steps, section, wrong)
-
-
-@lru_cache(maxsize=8)  # one after the other, all engines run the same file
-def _asked(script: str, name: str) -> tuple[dict[str, Relation], str]:
-    """The relations and the query of a script."""
-    from squallpy.logical.bind import compile_script
-
-    compiled = compile_script(script, name, lambda relation: ())
-    assert len(compiled.queries) == 1, "a step test has one query"
-    return dict(compiled.relations), compiled.queries[0].text
 
 
 def views(script: str) -> Iterator[tuple[str, str]]:

@@ -16,7 +16,7 @@ from squallpy.runtime.sources.replay import Replay
 from squallpy.session import RunOptions, Session
 from squallpy.testing.compare import difference
 from squallpy.testing.engines import PartitionedEngine, SparkEngine, VolatileEngine
-from squallpy.testing.examples import Kept, keep_fresh, rounds
+from squallpy.testing.examples import Example, Kept, keep_fresh, rounds
 from squallpy.testing.oracle import MULT, to_duckdb
 from squallpy.testing.tpc import split_columns
 from squallpy.testing.tpcds import TPCDS as DS
@@ -63,10 +63,15 @@ def batches(benchmark: str) -> tuple[dict[str, pa.Table], ...]:
     return tuple(rounds(tables(benchmark), PARTS))
 
 
+@cache
+def example_of(name: str) -> Example:
+    benchmark = name.partition("/")[0]
+    static = {table: tables("tpch")[table] for table in H.static} if benchmark == "tpch" else {}
+    return Example((EXAMPLES / f"{name}.sql").read_text(), batches(benchmark), static)
+
+
 def run(example: str, engine: Any, folder: Path) -> Iterator[int]:
-    benchmark = example.partition("/")[0]
-    static = {name: tables("tpch")[name] for name in H.static} if benchmark == "tpch" else {}
-    return keep_fresh((EXAMPLES / f"{example}.sql").read_text(), batches(benchmark), engine, folder, static)
+    return keep_fresh(example_of(example), engine, folder)
 
 
 @pytest.mark.parametrize("example", [*TPCH, *TPCDS, *ORDERBOOK])
@@ -82,7 +87,8 @@ def oracle_examples(example: str, tmp_path: Path) -> None:
 def oracle_orderbook_in_time(example: str, tmp_path: Path) -> None:
     """Orders as they come and go, 100 at a time."""
     text = (EXAMPLES / f"{example}.sql").read_text()
-    assert min(list(keep_fresh(text, moments(book(300, 900, seed=1), 100), VolatileEngine(), tmp_path, {}))[1:]) > 0
+    moving = Example(text, list(moments(book(300, 900, seed=1), 100)), {})
+    assert min(list(keep_fresh(moving, VolatileEngine(), tmp_path))[1:]) > 0
 
 
 def moments(sides: dict[str, pa.Table], events: int) -> Iterator[dict[str, pa.Table]]:

@@ -9,7 +9,7 @@ predicate.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from squallpy.logical.expressions import Column
@@ -71,84 +71,97 @@ def meeting(a: Location, b: Location) -> Location | None:
     return a if a == b and a not in (RANDOM, SOURCE) else None
 
 
+class _Known:
+    """Of an expression, found once from what its parts know: rules ask for it again and again."""
+
+    __slots__ = ()
+    at: Location
+    variables: frozenset[Column]
+    hashed: int
+
+    def _know(self, at: Location, variables: frozenset[Column], *parts: object) -> None:
+        object.__setattr__(self, "at", at)
+        object.__setattr__(self, "variables", variables)
+        object.__setattr__(self, "hashed", hash(parts))
+
+
 @dataclass(frozen=True, slots=True)
-class Read:
+class Read(_Known):
     """A view, or a delta, where it is."""
 
     ref: Ref
     at: Location
     delta: bool = False
+    variables: frozenset[Column] = field(init=False, repr=False, compare=False)
+    hashed: int = field(init=False, repr=False, compare=False)
 
-    @property
-    def variables(self) -> frozenset[Column]:
-        return frozenset(self.ref.bound)
+    def __post_init__(self) -> None:
+        self._know(self.at, frozenset(self.ref.bound), self.ref, self.at, self.delta)
+
+    def __hash__(self) -> int:
+        return self.hashed
 
 
 @dataclass(frozen=True, slots=True)
-class Join:
+class Join(_Known):
     """Natural join, evaluated at every node on its own: what has to meet is at the same place."""
 
     left: "Expression"
     right: "Expression"
+    at: Location = field(init=False, repr=False, compare=False)
+    variables: frozenset[Column] = field(init=False, repr=False, compare=False)
+    hashed: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        assert meeting(self.left.at, self.right.at) is not None, f"{self.left.at} and {self.right.at} do not meet"
+        at = meeting(self.left.at, self.right.at)
+        assert at is not None, f"{self.left.at} and {self.right.at} do not meet"
+        self._know(at, self.left.variables | self.right.variables, Join, self.left, self.right)
 
-    @property
-    def at(self) -> Location:
-        found = meeting(self.left.at, self.right.at)
-        assert found is not None
-        return found
-
-    @property
-    def variables(self) -> frozenset[Column]:
-        return self.left.variables | self.right.variables
+    def __hash__(self) -> int:
+        return self.hashed
 
 
 @dataclass(frozen=True, slots=True)
-class Sum:
+class Sum(_Known):
     """Partial sums by keys; whole ones if what is at one node has all of a group."""
 
     keys: tuple[Column, ...]
     child: "Expression"
-
-    @property
-    def at(self) -> Location:
-        match self.child.at:
-            case Dist(by) if not set(by) <= set(self.keys):
-                return RANDOM
-        return self.child.at
+    at: Location = field(init=False, repr=False, compare=False)
+    variables: frozenset[Column] = field(init=False, repr=False, compare=False)
+    hashed: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not can_add_up(self.keys, self.child):
             raise Misplaced("what is at several nodes in parts would count several times")
+        at = self.child.at
+        torn = isinstance(at, Dist) and not set(at.by) <= set(self.keys)
+        self._know(RANDOM if torn else at, frozenset(self.keys), self.keys, self.child)
 
-    @property
-    def variables(self) -> frozenset[Column]:
-        return frozenset(self.keys)
+    def __hash__(self) -> int:
+        return self.hashed
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class Move(_Known):
     """The same somewhere else: the only way by which data leave a node. Of what is everywhere each node only keeps its
     share, so nothing is sent."""
 
     to: Location
     child: "Expression"
+    at: Location = field(init=False, repr=False, compare=False)
+    variables: frozenset[Column] = field(init=False, repr=False, compare=False)
+    hashed: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         assert self.to not in (RANDOM, SOURCE), "nothing is moved to just anywhere"
         assert isinstance(self.to, Mark) or set(self.to.by) <= self.child.variables, f"{self.to} of what has none"
         if isinstance(self.child.at, Line) or (self.child.at is EVERYWHERE and isinstance(self.to, Line)):
             raise Misplaced("what several nodes have would arrive several times")
+        self._know(self.to, self.child.variables, self.to, self.child)
 
-    @property
-    def at(self) -> Location:
-        return self.to
-
-    @property
-    def variables(self) -> frozenset[Column]:
-        return self.child.variables
+    def __hash__(self) -> int:
+        return self.hashed
 
     @property
     def name(self) -> str:

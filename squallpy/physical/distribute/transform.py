@@ -7,6 +7,7 @@ none can be cheaper or LIMIT are done.
 """
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from heapq import heappop, heappush
 from itertools import count
 
@@ -30,23 +31,24 @@ from squallpy.physical.distribute.locations import (
 )
 
 LIMIT = 6  # expressions that are rewritten
+KNOWN = 1 << 14  # expressions of which is remembered what was found: most of each is in others as well
 Cost = tuple[int, int, int, int, int]
 
 
 def cheapest(expression: Expression) -> Expression:
     """The cheapest equivalent that the rules lead to; the cheaper ones are rewritten first."""
     start = simplified(expression)
-    best, seen = start, {start}
-    queue, number = [(cost(start), 0, start)], count(1)
+    best, least, seen = start, cost(start), {start}
+    queue, number = [(least, 0, start)], count(1)
     for _ in range(LIMIT):
-        if not queue or cost(best) <= _least(best):
+        if not queue or least <= _least(best):
             break
         for found in map(simplified, _rewritten(heappop(queue)[-1])):
             if found not in seen:
                 seen.add(found)
-                heappush(queue, (cost(found), next(number), found))
-                if _will_do(found.at, expression.at) and cost(found) < cost(best):
-                    best = found
+                heappush(queue, (price := cost(found), next(number), found))
+                if _will_do(found.at, expression.at) and price < least:
+                    best, least = found, price
     return best
 
 
@@ -61,22 +63,30 @@ def _will_do(at: Location, wanted: Location) -> bool:
     return at == wanted or (wanted is RANDOM and at not in (EVERYWHERE, SOURCE))
 
 
+@lru_cache(maxsize=KNOWN)
 def cost(expression: Expression) -> Cost:
     """Whole views moved, rounds, copies made of views and deltas, moves, moves to the driver: first things first.
 
     The paper counts rounds, then prefers to move what comes from a batch; but a view that is moved with every batch
     makes the batch cost what the view holds.
     """
-    moves = list(_moves(expression))
-    return (
-        sum(not _is_delta(move.child) for move in moves),
-        _rounds(expression),
-        sum(move.to is EVERYWHERE or isinstance(move.to, Line) for move in moves),
-        len(moves),
-        sum(move.to is LOCAL for move in moves),
-    )
+    match expression:
+        case Join(left, right):
+            (views, rounds, copies, moves, gathers), others = cost(left), cost(right)
+            rounds = max(rounds, others[1])
+            return views + others[0], rounds, copies + others[2], moves + others[3], gathers + others[4]
+        case Sum(_, child):
+            return cost(child)
+        case Move(to, child) if not expression.is_free:
+            views, rounds, copies, moves, gathers = cost(child)
+            copied = to is EVERYWHERE or isinstance(to, Line)
+            return views + (not _is_delta(child)), rounds + 1, copies + copied, moves + 1, gathers + (to is LOCAL)
+        case Move(_, child):
+            return cost(child)
+    return 0, 0, 0, 0, 0
 
 
+@lru_cache(maxsize=KNOWN)
 def simplified(expression: Expression) -> Expression:
     """Fig. 4, bottom-up: a move to where it is, and a move of a move; also a sum that adds nothing up."""
     match expression:
@@ -183,31 +193,6 @@ def _can(to: Location, child: Expression) -> bool:
     if source != to and (isinstance(source, Line) or (source is EVERYWHERE and isinstance(to, Line))):
         return False
     return isinstance(to, Mark) or set(to.by) <= child.variables
-
-
-def _moves(expression: Expression) -> Iterator[Move]:
-    """All moves that cost something."""
-    match expression:
-        case Join(left, right):
-            yield from _moves(left)
-            yield from _moves(right)
-        case Sum(_, child):
-            yield from _moves(child)
-        case Move(_, child):
-            if not expression.is_free:
-                yield expression
-            yield from _moves(child)
-
-
-def _rounds(expression: Expression) -> int:
-    match expression:
-        case Join(left, right):
-            return max(_rounds(left), _rounds(right))
-        case Sum(_, child):
-            return _rounds(child)
-        case Move(_, child):
-            return _rounds(child) + (not expression.is_free)
-    return 0
 
 
 def _is_delta(expression: Expression) -> bool:
