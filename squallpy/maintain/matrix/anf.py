@@ -74,6 +74,7 @@ class Builder:
     definitions: list[Statement] = field(default_factory=list)
     _known: dict[Matrix, Name] = field(default_factory=dict)
     _aliases: dict[str, Matrix] = field(default_factory=dict)
+    _stacks: dict[str, tuple[Matrix, ...]] = field(default_factory=dict)
 
     def statement(self, statement: Statement) -> None:
         value = statement.value
@@ -133,7 +134,7 @@ class Builder:
             case Product(factors):
                 leaves = [self.leaf(factor) for factor in factors]
                 _, (left, right) = chained(leaves, self.guess, self.facts)  # type: ignore[misc]
-                return product(self._tree(left), self._tree(right))
+                return self._pair(self._tree(left), self._tree(right))
             case Sum(terms):
                 return add(*(self._term(term) for term in terms))
             case Stack(parts):
@@ -146,6 +147,21 @@ class Builder:
                 return Scale(by, self.leaf(of))
         return self.leaf(value)
 
+    def _pair(self, left: Matrix, right: Matrix) -> Matrix:
+        """left · right; of what stands side by side only those parts whose products are not there yet.
+
+        A·[u, t] with t1 = A·u   →   [t1, A·t]
+        """
+        pair = product(left, right)
+        for stacked, other, before in ((right, left, False), (transpose(left), transpose(right), True)):
+            if not isinstance(stacked, Name) or stacked.name not in self._stacks or self._found(pair) is not None:
+                continue
+            parts = self._stacks[stacked.name]
+            if any(self._found(product(other, part)) is not None for part in parts):
+                made = stack(*(self.leaf(self._pair(other, part)) for part in parts))
+                return Transpose(made) if before else made
+        return pair
+
     def _term(self, term: Matrix) -> Matrix:
         return Scale(term.by, self.leaf(term.of)) if isinstance(term, Scale) else self.leaf(term)
 
@@ -154,6 +170,8 @@ class Builder:
 
     def _add(self, name: Name, operation: Matrix) -> None:
         self.definitions.append(Statement(name, operation))
+        if isinstance(operation, Stack):
+            self._stacks[name.name] = operation.parts
         self._known.setdefault(operation, name)
         self.facts[name.name] = infer(operation, self.facts)
 

@@ -9,6 +9,7 @@ pays for. A cut at an end leaves a dense delta with a unit matrix, the HYBRID st
 a matrix has fewer columns than its delta would have ranks.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -36,7 +37,7 @@ from squallpy.maintain.matrix.nodes import (
 )
 from squallpy.maintain.matrix.sizes import Scalar, Size, arithmetic
 
-MOST_PLANS = 4096  # ways to cut and join that are weighed for one delta
+MOST_PLANS = 2000  # looks at ways to cut and join one delta, until the best so far is taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,24 +68,6 @@ class Chain:
 
     def __str__(self) -> str:
         return str(_scaled(self.by, product(*self.factors)))
-
-
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """A chain as left · right; an empty half is a unit matrix."""
-
-    left: tuple[Matrix, ...]
-    right: tuple[Matrix, ...]
-    by: Scalar | None
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Chains with one half in common: shared · (sum of others), or the other way round."""
-
-    left: bool  # is what they share on the left?
-    shared: tuple[Matrix, ...]
-    others: tuple[tuple[Scalar | None, tuple[Matrix, ...]], ...]
 
 
 def chains(delta: Matrix, factors: Mapping[str, Factors]) -> list[Chain]:
@@ -139,105 +122,112 @@ def related(delta: Matrix, factors: Mapping[str, Factors], blocks: Mapping[str, 
 
 def factorise(sums: Sequence[Chain], dense: bool | None, guess: Guess, facts: Facts) -> Factors:
     """The cheapest U·V of a sum of chains; `dense`: with a unit matrix on one side, or (False) never."""
-    cuts = [tuple(_cuts(chain, dense)) for chain in sums]
-    plans = reduce(lambda a, b: a * b, (len(c) for c in cuts), 1) * 2 ** len(cuts)
-    if plans > MOST_PLANS:
-        cuts = [(min(options, key=lambda cut: guess(_width(cut))),) for options in cuts]
-    weighed = _Weighed(guess, facts)
-    best: tuple[tuple[float, int, int], list[Group]] | None = None
-    for choice in every(*cuts):
-        for groups in _groupings(choice):
-            price = (weighed(groups), sum(guess(_rank(g)) for g in groups), len(groups))
-            if best is None or price < best[0]:
-                best = price, groups
-    assert best
-    return Factors(tuple((_left(group), _right(group)) for group in best[1]))
+    return _Joining(sums, dense, guess, facts).best()
 
 
-def _cuts(chain: Chain, dense: bool | None) -> Iterator[Cut]:
-    inside = range(1, len(chain.factors)) if not dense else ()
-    ends = (0, len(chain.factors)) if dense is not False else ()
-    for at in (*inside, *ends):
-        yield Cut(chain.factors[:at], chain.factors[at:], chain.by)
+Half = tuple[Matrix, ...]
 
 
-def _width(cut: Cut) -> Size:
-    return cut.left[-1].cols if cut.left else cut.right[0].rows
+@dataclass(frozen=True, slots=True)
+class _Option:
+    """A chain cut in two and joined to others at one half: shared · (… + other), or (… + other) · shared."""
+
+    left: bool  # is what it shares on the left?
+    shared: Half
+    other: Half
+    by: Scalar | None
+    price: float
+    """What the other half costs, and to add it up."""
+    base: float
+    """What it costs that there is such a group: the shared half, and its part of the rank."""
+
+    @property
+    def group(self) -> tuple[bool, Half]:
+        return self.left, self.shared
 
 
-def _groupings(cuts: Sequence[Cut]) -> Iterator[list[Group]]:
-    """Every way to join cuts at one of their halves; if those are too many, at the half that more have."""
-    if 2 ** len(cuts) > MOST_PLANS:
-        yield _grouped(cuts, [sum(c.left == cut.left for c in cuts) > sum(c.right == cut.right for c in cuts)
-                              for cut in cuts])  # fmt: skip
-        return
-    seen = set()
-    for sides in every((False, True), repeat=len(cuts)):
-        groups = _grouped(cuts, sides)
-        key = tuple(groups)
-        if key not in seen:
-            seen.add(key)
-            yield groups
+class _Joining:
+    """Branch and bound over the ways to cut and join: chains one by one, the cheapest option first."""
+
+    def __init__(self, sums: Sequence[Chain], dense: bool | None, guess: Guess, facts: Facts) -> None:
+        self._guess, self._facts = guess, facts
+        self._rows, self._cols = guess(sums[0].factors[0].rows), guess(sums[0].factors[-1].cols)
+        self._prices: dict[Half, float] = {(): 0.0}
+        inner = [self._inside(chain) for chain in sums]
+        least = sum(min((guess(_width(cut)) for cut in cuts), default=self._cols) for cuts in inner)
+        self._options = [
+            [option for cut in self._allowed(chain, cuts, dense, least) for option in self._sides(cut, chain.by)]
+            for chain, cuts in zip(sums, inner, strict=True)
+        ]
+        self._left = MOST_PLANS
+        self._least = math.inf
+        self._found: list[_Option] = []
+
+    def best(self) -> Factors:
+        self._search(0, 0.0, [], {})
+        groups: dict[tuple[bool, Half], list[_Option]] = {}
+        for option in self._found:
+            groups.setdefault(option.group, []).append(option)
+        return Factors(tuple(_halves(options) for options in groups.values()))
+
+    def _search(self, at: int, price: float, taken: list[_Option], groups: dict[tuple[bool, Half], int]) -> None:
+        if price >= self._least or self._left <= 0:
+            return
+        if at == len(self._options):
+            self._left -= 1
+            self._least, self._found = price, list(taken)
+            return
+        priced = [(o.price + (0.0 if groups.get(o.group) else o.base), i, o) for i, o in enumerate(self._options[at])]
+        for more, _, option in sorted(priced, key=lambda entry: entry[:2]):
+            self._left -= 1
+            groups[option.group] = groups.get(option.group, 0) + 1
+            self._search(at + 1, price + more, [*taken, option], groups)
+            groups[option.group] -= 1
+
+    def _inside(self, chain: Chain) -> list[tuple[Half, Half]]:
+        return [(chain.factors[:at], chain.factors[at:]) for at in range(1, len(chain.factors))]
+
+    def _allowed(
+        self, chain: Chain, inside: list[tuple[Half, Half]], dense: bool | None, least: int
+    ) -> list[tuple[Half, Half]]:
+        """The cuts to be weighed: at an end only where the rank may be beyond what the matrix has there."""
+        ends = [(chain.factors, ()), ((), chain.factors)]
+        if dense:
+            return ends
+        if dense is False and inside:
+            return inside
+        return inside + [cut for cut in ends if self._guess(_width(cut)) <= least or not inside]
+
+    def _sides(self, cut: tuple[Half, Half], by: Scalar | None) -> Iterator[_Option]:
+        rank = self._guess(_width(cut))
+        # NB: what is kept is updated by it, and what follows multiplies by it
+        base = 2.0 * rank * (self._rows * self._cols + max(self._rows, self._cols) ** 2)
+        for left in (True, False):
+            shared, other = cut if left else cut[::-1]
+            added = rank * (self._cols if left else self._rows)
+            yield _Option(left, shared, other, by, self._price(other) + added, self._price(shared) + base)
+
+    def _price(self, half: Half) -> float:
+        if half not in self._prices:
+            self._prices[half] = chained(half, self._guess, self._facts)[0]
+        return self._prices[half]
 
 
-def _grouped(cuts: Sequence[Cut], sides: Sequence[bool]) -> list[Group]:
-    found: dict[tuple[bool, tuple[Matrix, ...]], list[tuple[Scalar | None, tuple[Matrix, ...]]]] = {}
-    for cut, left in zip(cuts, sides, strict=True):
-        shared, other = (cut.left, cut.right) if left else (cut.right, cut.left)
-        found.setdefault((left, shared), []).append((cut.by, other))
-    return [Group(left, shared, tuple(others)) for (left, shared), others in found.items()]
+def _width(cut: tuple[Half, Half]) -> Size:
+    return cut[0][-1].cols if cut[0] else cut[1][0].rows
 
 
-@dataclass(frozen=True)
-class _Weighed:
-    """The operations that groups need: to compute their halves, and to add U·V to the view."""
-
-    guess: Guess
-    facts: Facts
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_known", {})
-
-    def __call__(self, groups: Sequence[Group]) -> float:
-        chains = {shared for g in groups for shared in (g.shared,)} | {o for g in groups for _, o in g.others}
-        computed = sum(self._chain(chain) for chain in chains)
-        rank = sum(self.guess(_rank(g)) for g in groups)
-        rows, cols = _outer(groups[0])
-        added = sum(self.guess(_rank(g)) * self.guess(rows) * (len(g.others) - 1) for g in groups)
-        return computed + added + 2.0 * rank * self.guess(rows) * self.guess(cols)
-
-    def _chain(self, chain: tuple[Matrix, ...]) -> float:
-        known: dict[tuple[Matrix, ...], float] = self._known  # type: ignore[attr-defined]
-        if chain not in known:
-            known[chain] = chained(chain, self.guess, self.facts)[0] if chain else 0.0
-        return known[chain]
+def _halves(options: Sequence[_Option]) -> tuple[Matrix, Matrix]:
+    """U and V of a group."""
+    first = options[0]
+    width = _width((first.shared, first.other) if first.left else (first.other, first.shared))
+    shared = _multiplied(first.shared, width)
+    others = add(*(_scaled(o.by, _multiplied(o.other, width)) for o in options))
+    return (shared, others) if first.left else (others, shared)
 
 
-def _outer(group: Group) -> tuple[Size, Size]:
-    left, right = (group.shared, group.others[0][1]) if group.left else (group.others[0][1], group.shared)
-    return (left or right)[0].rows, (right or left)[-1].cols
-
-
-def _rank(group: Group) -> Size:
-    first = group.others[0][1]
-    left, right = (group.shared, first) if group.left else (first, group.shared)
-    return left[-1].cols if left else right[0].rows
-
-
-def _left(group: Group) -> Matrix:
-    if group.left:
-        return product(*group.shared) if group.shared else Diagonal(_rank(group))
-    return add(*(_scaled(by, _chain(other, group)) for by, other in group.others))
-
-
-def _right(group: Group) -> Matrix:
-    if not group.left:
-        return product(*group.shared) if group.shared else Diagonal(_rank(group))
-    return add(*(_scaled(by, _chain(other, group)) for by, other in group.others))
-
-
-def _chain(factors: tuple[Matrix, ...], group: Group) -> Matrix:
-    return product(*factors) if factors else Diagonal(_rank(group))
+def _multiplied(half: Half, width: Size) -> Matrix:
+    return product(*half) if half else Diagonal(width)
 
 
 def _scaled(by: Scalar | None, matrix: Matrix) -> Matrix:

@@ -17,9 +17,9 @@ import numpy as np
 
 from squallpy.base.errors import SquallError
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN, MAX_PLUS, MIN_PLUS
-from squallpy.maintain.matrix.cost import Guess, operations
+from squallpy.maintain.matrix.compile import evaluation_cost, trigger_cost
 from squallpy.maintain.matrix.materialise import Maintained, Trigger
-from squallpy.maintain.matrix.nodes import Inverse, Name, names, product
+from squallpy.maintain.matrix.nodes import Inverse, Name, names
 from squallpy.maintain.matrix.sizes import Sizes
 from squallpy.physical.passes import Pass, Work, passes
 from squallpy.runtime.matrix.algebra import Read, SingularError, evaluate
@@ -235,17 +235,3 @@ def bound(maintained: Maintained, inputs: Mapping[str, Array]) -> dict[str, int]
                 )
                 raise SquallError("SQ2011", told)
     return sizes
-
-
-def trigger_cost(maintained: Maintained, trigger: Trigger, rank: int, sizes: Mapping[str, int]) -> float:
-    """Operations of a trigger for an update of a rank."""
-    guess = Guess({**sizes, trigger.u.cols.symbols[0][0]: rank})
-    added = (product(update.u, update.v) for update in trigger.updates)
-    return operations((step.value for step in trigger.steps), guess, maintained.anf.facts) + operations(
-        added, guess, maintained.anf.facts
-    )
-
-
-def evaluation_cost(maintained: Maintained, sizes: Mapping[str, int]) -> float:
-    """Operations of the whole program."""
-    return operations((d.value for d in maintained.anf.definitions), Guess(sizes), maintained.anf.facts)

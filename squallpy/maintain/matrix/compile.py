@@ -1,0 +1,182 @@
+"""A matrix program → its triggers, the cheapest way that is found: the phases of Fig. 5.11 in their order.
+
+simplify · iterative models · search · ANF · derivation · factorisation · materialisation
+
+Everything is judged by what a trigger costs for an update of rank 1, over all inputs that change; where that is the
+same, by what the program costs as a whole.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from squallpy.base.errors import SquallError, nearest
+from squallpy.maintain.matrix.anf import normalise
+from squallpy.maintain.matrix.cost import Guess, operations
+from squallpy.maintain.matrix.iterate import models, rewritten
+from squallpy.maintain.matrix.materialise import Maintained, Trigger, maintain
+from squallpy.maintain.matrix.meta import Facts, infer
+from squallpy.maintain.matrix.nodes import Iterate, Matrix, product, walk
+from squallpy.maintain.matrix.program import Program, Statement
+from squallpy.maintain.matrix.search import Found, search
+from squallpy.maintain.matrix.simplify import simplify
+from squallpy.maintain.matrix.sizes import Sizes
+
+AUTO = "auto"
+STRATEGIES = (AUTO, "reeval", "incr", "hybrid")
+MOST_SEARCHED = 20  # definitions of a program whose statements are still searched
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """An iterative model of an iteration, and what its trigger and its evaluation cost."""
+
+    model: str
+    trigger: float
+    evaluation: float
+    views: int
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What was weighed: for each iteration its models, the chosen one first; for each statement the search."""
+
+    iterations: tuple[tuple[str, tuple[Way, ...]], ...] = ()
+    searches: tuple[tuple[str, Found], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What can be forced: an iterative model by its name, a strategy."""
+
+    model: str = AUTO
+    strategy: str = AUTO
+
+    @property
+    def dense(self) -> bool | None:
+        return {"hybrid": True, "incr": False}.get(self.strategy)
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A program with its triggers, and how they were found."""
+
+    maintained: Maintained
+    report: Report
+    options: Options
+
+
+def compile_program(program: Program, changing: Sequence[str], sizes: Sizes, options: Options = Options()) -> Compiled:
+    """The program with triggers for the inputs that change; `sizes` are those of its symbols, as far as known."""
+    compiler = _Compiler(changing, Guess(sizes), options)
+    modelled, iterations = compiler.modelled(program)
+    searched, searches = compiler.searched(modelled)
+    return Compiled(compiler.maintained(searched), Report(iterations, searches), options)
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiler:
+    changing: Sequence[str]
+    guess: Guess
+    options: Options
+
+    def maintained(self, program: Program) -> Maintained:
+        return maintain(program, self.changing, self.guess, self.options.dense)
+
+    def price(self, program: Program) -> tuple[float, float, int]:
+        """Operations of the triggers, of an evaluation, and how many views there are."""
+        made = self.maintained(program)
+        triggers = sum(trigger_cost(made, t, 1, self.guess.known) for t in made.triggers.values())
+        return triggers, evaluation_cost(made, self.guess.known), len(made.kept)
+
+    def modelled(self, program: Program) -> tuple[Program, tuple[tuple[str, tuple[Way, ...]], ...]]:
+        """The program without iterations, each in its best model."""
+        found = []
+        while (place := _iteration(program)) is not None:
+            at, iteration = place
+            facts = _facts(program, at)
+            ways = models(iteration, facts, program.ring)
+            ways = self._forced(ways)
+            weighed = []
+            for model, written in ways.items():
+                candidate = _replaced(program, at, iteration, written)
+                weighed.append((Way(model, *self.price(_unrolled(candidate))), candidate))
+            weighed.sort(key=lambda pair: (pair[0].trigger, pair[0].evaluation, pair[0].views))
+            found.append((str(iteration), tuple(way for way, _ in weighed)))
+            program = weighed[0][1]
+        return program, tuple(found)
+
+    def _forced(self, ways: dict[str, Matrix]) -> dict[str, Matrix]:
+        if self.options.model == AUTO or len(ways) == 1:
+            return ways
+        if self.options.model not in ways:
+            hint = nearest(self.options.model, ways)
+            raise SquallError("SQ7003", f'"{self.options.model}" is no iterative model of this program', hint=hint)
+        return {self.options.model: ways[self.options.model]}
+
+    def searched(self, program: Program) -> tuple[Program, tuple[tuple[str, Found], ...]]:
+        """The program with each statement in the cheapest form."""
+        found = []
+        for at, statement in enumerate(program.statements):
+            facts = _facts(program, at)
+            first = simplify(statement.value, facts, program.ring)
+            if len(normalise(program, self.guess).definitions) > MOST_SEARCHED:
+                continue
+
+            def cost(form: Matrix, at: int = at, program: Program = program) -> float:
+                triggers, evaluation, _ = self.price(_with(program, at, form))
+                return triggers + 1e-6 * evaluation
+
+            result = search(first, cost)
+            if result.applications:
+                found.append((str(statement.name), result))
+                program = _with(program, at, result.best)
+        return program, tuple(found)
+
+
+def _iteration(program: Program) -> tuple[int, Iterate] | None:
+    """The first iteration that has none inside."""
+    for at, statement in enumerate(program.statements):
+        inner = [node for node in walk(statement.value) if isinstance(node, Iterate)]
+        if inner:
+            return at, inner[-1]
+    return None
+
+
+def _replaced(program: Program, at: int, iteration: Iterate, written: Matrix) -> Program:
+    value = rewritten(program.statements[at].value, lambda node: written if node == iteration else None)
+    return _with(program, at, value)
+
+
+def _unrolled(program: Program) -> Program:
+    """The other iterations in any of their models."""
+    while (place := _iteration(program)) is not None:
+        at, iteration = place
+        ways = models(iteration, _facts(program, at), program.ring)
+        program = _replaced(program, at, iteration, list(ways.values())[-1])
+    return program
+
+
+def _with(program: Program, at: int, value: Matrix) -> Program:
+    statements = list(program.statements)
+    statements[at] = Statement(statements[at].name, value)
+    return replace(program, statements=tuple(statements))
+
+
+def _facts(program: Program, at: int) -> Facts:
+    """What is known of the names that a statement may read."""
+    facts = {i.name.name: i.known for i in program.inputs}
+    for statement in program.statements[:at]:
+        facts[statement.name.name] = infer(statement.value, facts)
+    return facts
+
+
+def trigger_cost(maintained: Maintained, trigger: Trigger, rank: int, sizes: Sizes) -> float:
+    """Operations of a trigger for an update of a rank."""
+    guess, facts = Guess({**sizes, trigger.u.cols.symbols[0][0]: rank}), maintained.anf.facts
+    added = (product(update.u, update.v) for update in trigger.updates)
+    return operations((step.value for step in trigger.steps), guess, facts) + operations(added, guess, facts)
+
+
+def evaluation_cost(maintained: Maintained, sizes: Sizes) -> float:
+    """Operations of the whole program."""
+    return operations((d.value for d in maintained.anf.definitions), Guess(sizes), maintained.anf.facts)

@@ -1,0 +1,103 @@
+"""The phases of a matrix program as text (Fig. 5.12): what `squall explain` prints.
+
+program         the statements as written        anf            one operation, one name
+derivation      the delta of each name           factorisation  each delta as U · V
+materialisation views, and what is done for them
+"""
+
+from squallpy.maintain.matrix.compile import Compiled, evaluation_cost, trigger_cost
+from squallpy.maintain.matrix.materialise import Maintained, Trigger
+from squallpy.maintain.matrix.program import Program
+from squallpy.maintain.matrix.sizes import Sizes
+
+
+def program_text(program: Program) -> str:
+    """Inputs and statements."""
+    inputs = "\n".join(f"input {i}" for i in program.inputs)
+    return f"{inputs}\n{program}\n"
+
+
+def anf_text(maintained: Maintained) -> str:
+    """The definitions with what is known of them; those that are not kept are in parentheses."""
+    kept = {name.name for name in maintained.kept}
+    lines = []
+    for d in maintained.anf.definitions:
+        known = ", ".join(maintained.anf.facts[d.name.name].words())
+        text = str(d) if d.name.name in kept else f"({d})"
+        lines.append(f"{text:<40}{d.name.rows} × {d.name.cols}{', ' if known else ''}{known}".rstrip())
+    return "\n".join(lines) + "\n"
+
+
+def derivation_text(trigger: Trigger) -> str:
+    """The deltas, before they are factored."""
+    return "".join(f"{statement}\n" for statement in trigger.derived.statements)
+
+
+def factorisation_text(trigger: Trigger) -> str:
+    """Each delta's factors."""
+    return "".join(f"{statement}\n" for statement in trigger.factored)
+
+
+def trigger_text(trigger: Trigger) -> str:
+    """ON UPDATE A BY (uA, vA): steps and updates."""
+    lines = [f"on {trigger.input} += {trigger.u} * {trigger.v}:"]
+    lines += [f"  {step}" for step in trigger.steps]
+    lines += [f"  {update}" for update in trigger.updates]
+    return "\n".join(lines) + "\n"
+
+
+def triggers_text(maintained: Maintained) -> str:
+    return "\n".join(trigger_text(trigger) for trigger in maintained.triggers.values())
+
+
+def phases_text(maintained: Maintained) -> str:
+    """All phases, one after the other."""
+    parts = [("program in ANF", anf_text(maintained))]
+    for trigger in maintained.triggers.values():
+        parts += [
+            (f"derivation for {trigger.input}", derivation_text(trigger)),
+            ("factorisation", factorisation_text(trigger)),
+            ("materialisation", trigger_text(trigger)),
+        ]
+    return "\n".join(f"-- {title}\n{text}" for title, text in parts)
+
+
+def report_text(compiled: Compiled, sizes: Sizes) -> str:
+    """What was weighed and what it costs: iterative models, searches, triggers against evaluation."""
+    lines = []
+    for iteration, ways in compiled.report.iterations:
+        lines.append(iteration)
+        for chosen, way in zip("→" + " " * len(ways), ways, strict=False):
+            costs = f"{_count(way.trigger)} a trigger, {_count(way.evaluation)} anew, {way.views} views"
+            lines.append(f"  {chosen} {way.model:<12}{costs}")
+    for name, found in compiled.report.searches:
+        looked = f"{found.forms} forms, {found.applications} rules applied, {found.revisits} seen before"
+        lines.append(f"{name}: {looked}, {_count(found.first)} → {_count(found.cost)}")
+    made = compiled.maintained
+    anew = evaluation_cost(made, sizes)
+    for name, trigger in made.triggers.items():
+        each = trigger_cost(made, trigger, 1, sizes)
+        crossing = f", anew from rank {crossover(made, trigger, sizes)} on" if anew > each else ", always anew"
+        lines.append(f"{name} += u * v: {_count(each)} for rank 1, {_count(anew)} anew{crossing}")
+    return "\n".join(lines) + "\n"
+
+
+def crossover(maintained: Maintained, trigger: Trigger, sizes: Sizes) -> int:
+    """The least rank for which evaluating anew needs fewer operations."""
+    anew = evaluation_cost(maintained, sizes)
+    low, high = 1, 2
+    while trigger_cost(maintained, trigger, high, sizes) <= anew and high < 1 << 30:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if trigger_cost(maintained, trigger, middle, sizes) <= anew else (low, middle)
+    return high
+
+
+def _count(operations: float) -> str:
+    """1.2e+09 → 1.2 G"""
+    for unit in ("", "k", "M", "G", "T"):
+        if operations < 1000:
+            return f"{operations:.3g}{unit and ' ' + unit}"
+        operations /= 1000
+    return f"{operations:.3g} P"
