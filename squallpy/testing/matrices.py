@@ -113,11 +113,13 @@ def expressions(draw: Any, rows: str, cols: str, ring: Semiring, depth: int, sco
     leaves: list[Matrix] = [name for name in scope if shape(name) == want]
     leaves += [transpose(name) for name in scope if shape(transpose(name)) == want]
     leaves += [Fill(*want, ONE)] + ([Diagonal(want[0])] if rows == cols else [])
+    leaf: Matrix = draw(st.sampled_from(leaves))
     if depth == 0:
-        return draw(st.sampled_from(leaves))
+        return leaf
 
     def inner(r: str, c: str) -> Matrix:
-        return draw(expressions(r, c, ring, depth - 1, scope))
+        drawn: Matrix = draw(expressions(r, c, ring, depth - 1, scope))
+        return drawn
 
     kinds = ["leaf", "product", "sum", "transpose", "let", "scale"]
     kinds += ["iterate"] if rows == cols else []
@@ -143,7 +145,7 @@ def expressions(draw: Any, rows: str, cols: str, ring: Semiring, depth: int, sco
         case "inverse":
             # NB: a matrix of small numbers plus a large diagonal is far from singular
             return Inverse(add(Scale(Number(0.02), inner(rows, cols)), Diagonal(want[0], Number(50.0))))
-    return draw(st.sampled_from(leaves))
+    return leaf
 
 
 def _factors(ring: Semiring) -> list[Any]:
@@ -154,7 +156,7 @@ def _factors(ring: Semiring) -> list[Any]:
 def programs(draw: Any, ring: Semiring) -> Program:
     """A program of one or two statements over INPUTS, the second may read the first."""
     scope: tuple[Name, ...] = tuple(i.name for i in INPUTS)
-    statements = []
+    statements: list[Statement] = []
     for at in range(draw(st.integers(1, 2))):
         rows, cols = draw(st.sampled_from(SHAPES)), draw(st.sampled_from(SHAPES))
         value = draw(expressions(rows, cols, ring, draw(st.integers(1, 3)), scope))

@@ -72,6 +72,7 @@ class Builder:
     kept: Container[str] = ()
     prefix: str = "x"
     definitions: list[Statement] = field(default_factory=list)
+    _numbered: list[Name] = field(default_factory=list)
     _known: dict[Matrix, Name] = field(default_factory=dict)
     _aliases: dict[str, Matrix] = field(default_factory=dict)
     _stacks: dict[str, tuple[Matrix, ...]] = field(default_factory=dict)
@@ -112,7 +113,8 @@ class Builder:
             return operation
         found = self._found(operation)
         if found is None:
-            found = Name(fresh(f"{self.prefix}{len(self.definitions)}", self.taken), *shape(value))
+            found = Name(fresh(f"{self.prefix}{len(self._numbered)}", self.taken), *shape(value))
+            self._numbered.append(found)
             self._add(found, operation)
         return found
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from squallpy.base.errors import SquallError, nearest
 from squallpy.maintain.matrix.anf import normalise
 from squallpy.maintain.matrix.cost import Guess, operations
-from squallpy.maintain.matrix.iterate import models, rewritten
+from squallpy.maintain.matrix.iterate import WRITTEN, models, rewritten
 from squallpy.maintain.matrix.materialise import Maintained, Trigger, maintain
 from squallpy.maintain.matrix.meta import Facts, infer
 from squallpy.maintain.matrix.nodes import Iterate, Matrix, product, walk
@@ -106,8 +106,8 @@ class _Compiler:
         return program, tuple(found)
 
     def _forced(self, ways: dict[str, Matrix]) -> dict[str, Matrix]:
-        if self.options.model == AUTO or len(ways) == 1:
-            return ways
+        if self.options.model == AUTO or len(ways) == 1 or self.options.model == WRITTEN:
+            return dict([next(iter(ways.items()))]) if self.options.model == WRITTEN else ways
         if self.options.model not in ways:
             hint = nearest(self.options.model, ways)
             raise SquallError("SQ7003", f'"{self.options.model}" is no iterative model of this program', hint=hint)

@@ -131,8 +131,8 @@ def _multiple(term: Matrix, name: Name, right: bool) -> Matrix | None:
             inner = _multiple(of, name, right)
             return inner and Scale(by, inner)
         case Product(factors):
-            own, others = (factors[0], factors[1:]) if right else (factors[-1], factors[:-1])
-            return product(*others) if own == name else None
+            end, others = (factors[0], factors[1:]) if right else (factors[-1], factors[:-1])
+            return product(*others) if end == name else None
     return None
 
 
