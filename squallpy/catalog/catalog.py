@@ -1,10 +1,11 @@
-"""Names → relations and views of a script; names are case-insensitive."""
+"""Names → relations, views, matrices and matrix programs of a script; names are case-insensitive."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from squallpy.base.errors import Span, SquallError, nearest
+from squallpy.catalog.matrix import Matrix, MatrixProgram
 from squallpy.catalog.relation import Relation
 
 
@@ -18,21 +19,24 @@ class View:
     span: Span | None = None
 
 
+Entry = Relation | View | Matrix | MatrixProgram
+
+
 @dataclass(slots=True)
 class Catalog:
     """What a script has declared so far."""
 
-    entries: dict[str, Relation | View] = field(default_factory=dict)
+    entries: dict[str, Entry] = field(default_factory=dict)
 
-    def add(self, entry: Relation | View) -> None:
-        """Declare a relation or view; SQ2007 if the name is taken."""
+    def add(self, entry: Entry) -> None:
+        """Declare something; SQ2007 if the name is taken."""
         if entry.name.lower() in self.entries:
             other = self.entries[entry.name.lower()]
             where = f" at {other.span}" if other.span else ""
             raise SquallError("SQ2007", f'"{entry.name}" is already declared{where}', entry.span)
         self.entries[entry.name.lower()] = entry
 
-    def find(self, name: str, others: Iterable[str] = ()) -> Relation | View:
+    def find(self, name: str, others: Iterable[str] = ()) -> Entry:
         """The entry of a name; SQ2001 if there is none. `others` are names to suggest besides."""
         if name.lower() not in self.entries:
             known = [*(entry.name for entry in self.entries.values()), *others]
@@ -42,3 +46,11 @@ class Catalog:
     @property
     def relations(self) -> dict[str, Relation]:
         return {entry.name: entry for entry in self.entries.values() if isinstance(entry, Relation)}
+
+    @property
+    def matrices(self) -> dict[str, Matrix]:
+        return {entry.name: entry for entry in self.entries.values() if isinstance(entry, Matrix)}
+
+    @property
+    def programs(self) -> dict[str, MatrixProgram]:
+        return {entry.name: entry for entry in self.entries.values() if isinstance(entry, MatrixProgram)}

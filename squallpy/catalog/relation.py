@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from squallpy.base.errors import Span
 from squallpy.base.types import Type
 
+MADE = "matrix"  # the format of a relation whose rows are made, not read
+
 
 @dataclass(frozen=True, slots=True)
 class Field:
@@ -33,8 +35,8 @@ class Reference:
 class Relation:
     """A named source of rows. `stream` relations change; others are loaded once, before the first batch.
 
-    `format` is parquet or csv; `options` as written (keys in lower case), `path` among them; `op` names the operation
-    column of a change stream and is not one of `fields`.
+    `format` is parquet or csv, or MADE for the cells of a matrix; `options` as written (keys in lower case), `path`
+    among them; `op` names the operation column of a change stream and is not one of `fields`.
     """
 
     name: str
@@ -54,6 +56,11 @@ class Relation:
     @property
     def op(self) -> str | None:
         return self.options.get("op")
+
+    @property
+    def made(self) -> bool:
+        """Are its rows made of those of others?"""
+        return self.format == MADE
 
     def nullable(self, name: str) -> bool:
         """Can a field be NULL?"""

@@ -3,10 +3,11 @@
 from typing import TYPE_CHECKING
 
 from squallpy.base.errors import SquallError
+from squallpy.catalog.matrix import Matrix, MatrixProgram
 from squallpy.frontend.declare import declare, name_of, token_span
 from squallpy.frontend.grammars import Parsed, load_grammar
 from squallpy.frontend.select import SelectText, parse_select
-from squallpy.frontend.statements import CreateView, Select, Statement
+from squallpy.frontend.statements import Body, CreateMatrix, CreateProgram, CreateView, Select, Statement
 from squallpy.frontend.text import ScriptText
 from squallpy.frontend.unsupported import STATEMENTS
 
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
 
 TERMINALS = {
     "NAME": "a name", "QUOTED": "", "STRING": "a string", "INTEGER": "a number", "SIGNED_NUMBER": "a number",
-    "BOOLEAN": "true or false", "QUERY": "SELECT", "$END": "the end of the script",
+    "BOOLEAN": "true or false", "QUERY": "SELECT", "BODY": "a program between $$ and $$",
+    "$END": "the end of the script",
 }  # fmt: skip
 
 
@@ -41,6 +43,10 @@ def statement(script: ScriptText, tree: Parsed) -> Statement:
             return declare(script, tree)
         case "create_view":
             return create_view(script, tree)
+        case "create_matrix":
+            return create_matrix(script, tree)
+        case "create_program":
+            return create_program(script, tree)
     return Select(query(script, tree))
 
 
@@ -50,6 +56,29 @@ def create_view(script: ScriptText, tree: Parsed) -> CreateView:
     if len({n.lower() for n in names}) < len(names):
         raise SquallError("SQ2007", "a column is named twice", token_span(script, columns.children[0].children[0]))
     return CreateView(name_of(name), names, query(script, body), token_span(script, name.children[0]))
+
+
+def create_matrix(script: ScriptText, tree: Parsed) -> CreateMatrix:
+    name, dimensions, known, kind, source, columns = tree.children
+    span = token_span(script, name.children[0])
+    rows, cols = (int(d) if d.isdigit() else str(d) for d in dimensions.children)
+    if not 2 <= len(columns.children) <= 3:
+        raise SquallError("SQ2005", f"{len(columns.children)} columns of a matrix", span, "name row, column and value")
+    stream = kind.children[0].type == "STREAM"
+    words = tuple(dict.fromkeys(str(word).upper() for word in known.children))
+    named = tuple(name_of(column) for column in columns.children)
+    spans = tuple(token_span(script, token.children[0]) for token in (source, *columns.children))
+    return CreateMatrix(Matrix(name_of(name), rows, cols, name_of(source), stream, named, words, span), spans)
+
+
+def create_program(script: ScriptText, tree: Parsed) -> CreateProgram:
+    name, over, body = tree.children
+    assert body.start_pos is not None and body.end_pos is not None
+    text = Body(script, body.start_pos + 2, body.end_pos - 2)  # what is between $$ and $$
+    semiring = name_of(over).lower() if over else "arithmetic"
+    span = token_span(script, name.children[0])
+    program = MatrixProgram(name_of(name), semiring, text, (), span)
+    return CreateProgram(program, token_span(script, over.children[0]) if over else None)
 
 
 def query(script: ScriptText, tree: Parsed) -> SelectText:
@@ -70,7 +99,7 @@ def syntax_error(script: ScriptText, parser: "Lark", error: "UnexpectedInput", e
     elif isinstance(error, UnexpectedToken):
         expected = set(error.accepts or error.expected)
         start = error.pos_in_stream if error.token.type != "$END" and error.pos_in_stream is not None else start
-    word = word_at(text, start)
+    word = word_at(text, start).strip()
     span = script.span(start, start + max(1, len(word)))
     if word.upper() in STATEMENTS and "QUERY" in expected:
         return SquallError("SQ3001", f"{word.upper()} is not supported", span, STATEMENTS[word.upper()])

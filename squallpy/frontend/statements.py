@@ -4,10 +4,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from squallpy.base.errors import Span
+from squallpy.catalog.matrix import Matrix, MatrixProgram
 from squallpy.catalog.relation import Relation
 
 if TYPE_CHECKING:
     from squallpy.frontend.select import SelectText
+    from squallpy.frontend.text import ScriptText
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +31,35 @@ class CreateView:
 
 
 @dataclass(frozen=True, slots=True)
+class Body:
+    """The text of a matrix program: a place in a script."""
+
+    script: "ScriptText"
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class CreateMatrix:
+    """CREATE MATRIX; `spans` are those of its relation and its columns."""
+
+    matrix: Matrix
+    spans: tuple[Span, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CreateProgram:
+    """CREATE MATRIX PROGRAM, its outputs not known yet."""
+
+    program: MatrixProgram
+    over: Span | None
+
+
+@dataclass(frozen=True, slots=True)
 class Select:
     """A query of the script."""
 
     query: "SelectText"
 
 
-Statement = CreateRelation | CreateView | Select
+Statement = CreateRelation | CreateView | CreateMatrix | CreateProgram | Select

@@ -12,7 +12,7 @@ class Unsupported:
     hint: str = ""
 
 
-SCRIPT_HINT = "a script has CREATE STREAM, CREATE TABLE, CREATE VIEW and SELECT"
+SCRIPT_HINT = "a script has CREATE STREAM, TABLE, VIEW or MATRIX, and SELECT"
 
 STATEMENTS: dict[str, str] = dict.fromkeys(
     ("ALTER", "ANALYZE", "CACHE", "CALL", "COMMENT", "COPY", "DELETE", "DESC", "DESCRIBE", "DROP", "EXPLAIN", "FROM",

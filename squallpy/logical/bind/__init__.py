@@ -5,36 +5,41 @@ compile_script("CREATE STREAM r (a INT) USING csv OPTIONS (path 'r.csv'); SELECT
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from squallpy.base.errors import SquallError, nearest
 from squallpy.catalog.catalog import Catalog, View
+from squallpy.catalog.matrix import Matrix, MatrixProgram
 from squallpy.catalog.relation import Field, Reference, Relation
 from squallpy.logical.nodes import Query
 
 if TYPE_CHECKING:
     from squallpy.frontend.select import SelectText
+    from squallpy.logical.bind.matrices import Outputs
 
 Infer = Callable[[Relation], tuple[Field, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A compiled script: its relations by name, and its queries in order."""
+    """A compiled script: its relations, matrices and matrix programs by name, and its queries in order."""
 
     relations: dict[str, Relation]
     queries: tuple[Query, ...]
+    matrices: dict[str, Matrix] = field(default_factory=dict)
+    programs: dict[str, MatrixProgram] = field(default_factory=dict)
 
 
-def compile_script(text: str, file: str, infer: Infer) -> Script:
+def compile_script(text: str, file: str, infer: Infer, outputs: "Outputs | None" = None) -> Script:
     """Parse and bind a script.
 
-    `infer` gives the fields of a relation declared without columns, the op column left out. Raises SquallError at
-    the first mistake, with its place in `file`.
+    `infer` gives the fields of a relation declared without columns, the op column left out; `outputs` reads a matrix
+    program. Raises SquallError at the first mistake, with its place in `file`.
     """
     from squallpy.frontend.script import parse_script
-    from squallpy.frontend.statements import CreateRelation, CreateView
+    from squallpy.frontend.statements import CreateMatrix, CreateProgram, CreateRelation, CreateView
+    from squallpy.logical.bind.matrices import bind_matrix, bind_program
 
     catalog, queries = Catalog(), list[Query]()
     for statement in parse_script(text, file):
@@ -45,12 +50,17 @@ def compile_script(text: str, file: str, infer: Infer) -> Script:
                 view = View(name, columns, query, span)
                 check_view(catalog, view)
                 catalog.add(view)
+            case CreateMatrix():
+                catalog.add(bind_matrix(catalog, statement))
+            case CreateProgram():
+                assert outputs, "nobody reads matrix programs"
+                catalog.add(bind_program(catalog, statement, outputs))
             case _:
                 queries.append(bind_top(catalog, statement.query, len(queries) + 1))
     for relation in catalog.relations.values():
         for reference in relation.references:
             check_reference(catalog, reference)
-    return Script(catalog.relations, tuple(queries))
+    return Script(catalog.relations, tuple(queries), catalog.matrices, catalog.programs)
 
 
 def complete(relation: Relation, infer: Infer) -> Relation:

@@ -7,9 +7,11 @@ from sqlglot import exp
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT
 from squallpy.catalog.catalog import View
+from squallpy.catalog.matrix import Matrix, MatrixProgram
 from squallpy.catalog.relation import Relation
 from squallpy.frontend.unsupported import JOINS, NODES, QUERIES, Unsupported
 from squallpy.logical.bind.context import Common, Context
+from squallpy.logical.bind.matrices import matrix_relation, output
 from squallpy.logical.bind.scalar import Scalars
 from squallpy.logical.bind.scope import Scope, Source
 from squallpy.logical.bind.subqueries import Subqueries
@@ -286,18 +288,30 @@ def bind_table(ctx: Context, node: exp.Table, outer: Outer | None) -> tuple[Inne
     """The plan of a name and the alias it has by default."""
     if not isinstance(node.this, exp.Identifier):
         raise ctx.refuse(node, NODES.get(type(node.this).__name__) or QUERIES["table function"])
-    ctx.only(node, "this", "alias")
-    name = node.name
-    common = ctx.ctes.get(name.lower())
+    name, program = node.name, node.args.get("db") if ctx.catalog.programs else None
+    ctx.only(node, "this", "alias", *(("db",) if program else ()))
+    common = None if program else ctx.ctes.get(name.lower())
     if common is not None:
         return bind_common(common, ctx, outer), name
     try:
-        entry = ctx.catalog.find(name, ctx.ctes)
+        entry = output(ctx, program, node.this) if program else relation_or_view(ctx, name)
     except SquallError as error:
         raise error.at(ctx.span(node.this)) from None
     if isinstance(entry, View):
         return Inner(ctx, bind_view(ctx, entry), Domain()), entry.name
-    return Inner(ctx, windowed(ctx, scan(ctx, entry, node.alias or entry.name)), Domain()), entry.name
+    alias = name if program else entry.name
+    return Inner(ctx, windowed(ctx, scan(ctx, entry, node.alias or alias)), Domain()), alias
+
+
+def relation_or_view(ctx: Context, name: str) -> Relation | View:
+    """What a name in FROM stands for; SQ2001 if it is none."""
+    entry = ctx.catalog.find(name, ctx.ctes)
+    if isinstance(entry, Matrix):
+        return matrix_relation(ctx.catalog, entry)
+    if isinstance(entry, MatrixProgram):
+        hint = f"read {' or '.join(f'{entry.name}.{output}' for output in entry.outputs)}"
+        raise SquallError("SQ2001", f'"{name}" is a matrix program', hint=hint)
+    return entry
 
 
 def scan(ctx: Context, relation: Relation, alias: str) -> Scan:

@@ -1,0 +1,56 @@
+"""Matrices that the rows of a relation add up to, and programs over them, as a script declares them.
+
+CREATE MATRIX A (n, n) FROM STREAM edges (src, dst, weight)
+CREATE MATRIX PROGRAM p16 AS $$ B := A * A; C := B * B $$      read as the relations p16.B, p16.C, p16.A
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from squallpy.base.errors import Span
+from squallpy.base.types import BIGINT, BOOLEAN, DOUBLE, Type
+from squallpy.catalog.relation import MADE, Field, Relation
+
+CELL = ("i", "j", "value")
+KNOWN = ("SYMMETRIC", "LOWER", "UPPER", "DIAGONAL")
+TYPES: dict[str, Type] = {"boolean": BOOLEAN, "counting": BIGINT}
+"""What the entries of a matrix over a semiring are; those of others are DOUBLE."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """Zeros to begin with; a row of `relation` adds to the cell that `columns` say: its row, its column, what is added
+    (1 where there is no third column). A dimension is a number, or a symbol that stands for what the data need."""
+
+    name: str
+    rows: int | str
+    cols: int | str
+    relation: str
+    stream: bool
+    columns: tuple[str, ...]
+    known: tuple[str, ...] = ()
+    span: Span | None = None
+
+    def __str__(self) -> str:
+        words = "".join(f" {word}" for word in self.known)
+        source = f"{'STREAM' if self.stream else 'TABLE'} {self.relation} ({', '.join(self.columns)})"
+        return f"{self.name} ({self.rows}, {self.cols}){words} FROM {source}"
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixProgram:
+    """Statements over matrices in a semiring. `body` is what the frontend has found, opaque here; `outputs` are the
+    names that can be read: those of its statements, and of the matrices that they read."""
+
+    name: str
+    semiring: str
+    body: Any
+    outputs: tuple[str, ...] = ()
+    span: Span | None = None
+
+
+def cells(name: str, semiring: str) -> Relation:
+    """The relation that a matrix reads as: a change stream of its cells that are not zero."""
+    value = Field("value", TYPES.get(semiring, DOUBLE), False)
+    fields = (Field("i", BIGINT, False), Field("j", BIGINT, False), value)
+    return Relation(name, fields, True, MADE, {"op": "__mult"}, CELL[:2])

@@ -1,0 +1,69 @@
+"""The matrix programs of a script: read where they stand, and cut down to what a query asks of them.
+
+Programs().outputs(p16, {"A": A})     →   ("B", "C", "D", "A")
+asked(program, ["C"])                 →   B := A * A; C := B * B
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from squallpy.base.errors import SquallError
+from squallpy.base.semirings import ARITHMETIC, BOOLEAN, SEMIRINGS, Semiring
+from squallpy.catalog import matrix as catalog
+from squallpy.maintain.matrix.meta import NOTHING, Known
+from squallpy.maintain.matrix.nodes import Name, names
+from squallpy.maintain.matrix.program import Input, Program
+from squallpy.maintain.matrix.sizes import Size
+from squallpy.maintain.matrix.text import read_program
+
+
+@dataclass
+class Programs:
+    """What a script's programs have been read as, by name; over all matrices that were there before them."""
+
+    read: dict[str, Program] = field(default_factory=dict)
+
+    def outputs(self, declared: catalog.MatrixProgram, matrices: Mapping[str, catalog.Matrix]) -> tuple[str, ...]:
+        """Read a program: the names of its statements, and of the matrices that it reads."""
+        body, ring = declared.body, SEMIRINGS[declared.semiring]
+        inputs = [input_of(matrix) for matrix in matrices.values()]
+        program = asked(read_program("", inputs, ring, body.script, body.start, body.end))
+        lower = [name.lower() for name in program.outputs]
+        for name in program.outputs:
+            if lower.count(name.lower()) > 1:
+                told = f'"{name}" is named twice in "{declared.name}": SQL does not tell upper case from lower'
+                raise SquallError("SQ2007", told, declared.span)
+        self.read[declared.name] = program
+        return (*program.outputs, *(i.name.name for i in program.inputs))
+
+
+def input_of(matrix: catalog.Matrix) -> Input:
+    """A matrix of a script as an input of a program."""
+    return Input(Name(matrix.name, Size.of(matrix.rows), Size.of(matrix.cols)), known_of(matrix))
+
+
+def known_of(matrix: catalog.Matrix) -> Known:
+    """What its declaration says."""
+    if "DIAGONAL" in matrix.known:
+        return Known(True, True, True)
+    said = {word.lower(): word in matrix.known for word in ("SYMMETRIC", "LOWER", "UPPER")}
+    return replace(NOTHING, **said)  # type: ignore[arg-type]
+
+
+def alone(matrix: catalog.Matrix, boolean: bool) -> Program:
+    """The program that a matrix is by itself."""
+    ring: Semiring = BOOLEAN if boolean else ARITHMETIC
+    return Program((input_of(matrix),), (), (), ring)
+
+
+def asked(program: Program, outputs: Iterable[str] | None = None) -> Program:
+    """The statements that some outputs need (None: all), and the inputs that these read, or that are outputs."""
+    wanted = set(program.outputs if outputs is None else outputs)
+    needed, kept = set(wanted), []
+    for statement in reversed(program.statements):
+        if statement.name.name in needed:
+            kept.append(statement)
+            needed |= names(statement.value)
+    inputs = tuple(i for i in program.inputs if i.name.name in needed)
+    asked = tuple(name for name in program.outputs if name in wanted)
+    return Program(inputs, tuple(reversed(kept)), asked, program.ring)
