@@ -9,7 +9,7 @@ What is computed twice has one name. The operands of an operation are *leaves*: 
 sum also multiples of these.
 """
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 
 from squallpy.base.semirings import Semiring
@@ -45,6 +45,16 @@ class Anf:
 
     program: Program
     facts: dict[str, Known]
+    constants: Mapping[str, Matrix] = field(default_factory=dict)
+    """Those that change, as their dimensions grow."""
+
+    def source(self, name: str) -> Name:
+        """An input or a constant."""
+        if name in self.constants:
+            return Name(name, *shape(self.constants[name]))
+        found = self.program.input(name)
+        assert found
+        return found.name
 
     @property
     def definitions(self) -> tuple[Statement, ...]:

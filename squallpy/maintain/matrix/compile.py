@@ -65,12 +65,20 @@ class Compiled:
     options: Options
 
 
-def compile_program(program: Program, changing: Sequence[str], sizes: Sizes, options: Options = Options()) -> Compiled:
-    """The program with triggers for the inputs that change; `sizes` are those of its symbols, as far as known."""
+def compile_program(
+    program: Program,
+    changing: Sequence[str],
+    sizes: Sizes,
+    options: Options = Options(),
+    growing: Sequence[str] = (),
+) -> Compiled:
+    """The program with triggers for the inputs that change; `sizes` are those of its symbols, as far as known, and
+    `growing` the symbols that may grow."""
     compiler = _Compiler(changing, Guess(sizes), options)
     modelled, iterations = compiler.modelled(program)
     searched, searches = compiler.searched(modelled)
-    return Compiled(compiler.maintained(searched), Report(iterations, searches), options)
+    made = maintain(searched, changing, compiler.guess, options.dense, growing)
+    return Compiled(made, Report(iterations, searches), options)
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,9 +44,7 @@ class Derived:
 
 def derive(anf: Anf, changed: str) -> Derived:
     """The deltas of a program for a change of one of its inputs."""
-    source = anf.program.input(changed)
-    assert source
-    deltas = {changed: delta_name(source.name)}
+    deltas = {changed: delta_name(anf.source(changed))}
     statements = []
     for definition in anf.definitions:
         change = delta(definition.value, deltas, anf.program.ring)

@@ -16,6 +16,7 @@ from squallpy.maintain.matrix.anf import Anf, Builder, normalise
 from squallpy.maintain.matrix.cost import Guess
 from squallpy.maintain.matrix.derive import Derived, derive, label
 from squallpy.maintain.matrix.factorise import Factors, chains, factorise, related
+from squallpy.maintain.matrix.growth import in_place, with_constants
 from squallpy.maintain.matrix.language import fresh
 from squallpy.maintain.matrix.nodes import (
     Diagonal,
@@ -62,8 +63,9 @@ class Trigger:
     updates: tuple[Update, ...]
 
     def reads(self) -> set[str]:
-        """The names that its steps read."""
-        return set[str]().union(*(names(step.value) for step in self.steps))
+        """The names that its steps and updates read."""
+        read = [step.value for step in self.steps] + [half for update in self.updates for half in (update.u, update.v)]
+        return set[str]().union(*map(names, read))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,36 +75,49 @@ class Maintained:
     anf: Anf
     triggers: dict[str, Trigger]
     kept: tuple[Name, ...]
+    growing: tuple[str, ...] = ()
+    """Symbols of dimensions that grow in place: their constants have triggers, too."""
 
     @property
     def program(self) -> Program:
         return self.anf.program
 
 
-def maintain(program: Program, changing: Sequence[str], guess: Guess, dense: bool | None = None) -> Maintained:
-    """The program with a trigger for each input that changes; `dense` forces (True) or forbids (False) dense deltas."""
+def maintain(
+    program: Program,
+    changing: Sequence[str],
+    guess: Guess,
+    dense: bool | None = None,
+    growing: Sequence[str] = (),
+) -> Maintained:
+    """The program with a trigger for each input that changes; `dense` forces (True) or forbids (False) dense deltas,
+    `growing` are the symbols of dimensions that may grow."""
     anf = normalise(program, guess)
-    triggers = {name: trigger(anf, name, guess, dense) for name in changing}
-    kept = _kept(anf, list(triggers.values()))
-    pruned = {name: _pruned(trigger, kept | {name}) for name, trigger in triggers.items()}
-    return Maintained(anf, pruned, tuple(d.name for d in anf.definitions if d.name.name in kept))
+    growing = tuple(symbol for symbol in growing if in_place(anf, {symbol}))
+    anf = with_constants(anf, growing)
+    triggers = {name: trigger(anf, name, guess, dense) for name in (*changing, *anf.constants)}
+    kept, inputs = _kept(anf, list(triggers.values())), {i.name.name for i in program.inputs}
+    pruned = {name: _pruned(trigger, kept | ({name} & inputs)) for name, trigger in triggers.items()}
+    constants = tuple(anf.source(name) for name in anf.constants if name in kept)
+    views = tuple(d.name for d in anf.definitions if d.name.name in kept)
+    return Maintained(anf, pruned, (*constants, *views), growing)
 
 
 def trigger(anf: Anf, changed: str, guess: Guess, dense: bool | None = None) -> Trigger:
     """The trigger of one input, with an update of every view that it changes."""
-    source = anf.program.input(changed)
-    assert source
+    source = anf.source(changed)
     taken = {name.name for name in anf.program.names()} | anf.program.symbols()
     rank = Size.of(fresh(RANK, taken))
-    u = Name(fresh(f"u{changed}", taken), source.name.rows, rank)
-    v = Name(fresh(f"v{changed}", taken), rank, source.name.cols)
+    letters = changed if changed not in anf.constants else ""
+    u = Name(fresh(f"u{letters}", taken), source.rows, rank)
+    v = Name(fresh(f"v{letters}", taken), rank, source.cols)
     guess = Guess({**guess.known, rank.symbols[0][0]: 1})
     derived = derive(anf, changed)
     builder = Builder(guess, anf.program.ring, dict(anf.facts), taken, prefix="t")
     whole = Factors(((u, v),))
     factors, blocks = {derived.deltas[changed].name: whole}, {derived.deltas[changed].name: whole}
     factored: list[Statement] = []
-    updates = [Update(source.name, u, v)]
+    updates = [Update(source, u, v)]
     definitions = {d.name.name: d for d in anf.definitions}
     changes = {delta.name: definitions[name] for name, delta in derived.deltas.items() if name in definitions}
     for statement in derived.statements:
@@ -118,7 +133,7 @@ def trigger(anf: Anf, changed: str, guess: Guess, dense: bool | None = None) -> 
                                                      builder.leaf(simplify(b, builder.facts, builder.ring)))
                                                     for a, b in made.blocks))  # fmt: skip
         updates.append(Update(definition.name, *halves))
-    return Trigger(source.name, u, v, derived, tuple(factored), tuple(builder.definitions), tuple(updates))
+    return Trigger(source, u, v, derived, tuple(factored), tuple(builder.definitions), tuple(updates))
 
 
 def _factors(
@@ -147,7 +162,7 @@ def woodbury(inverse: Name, of: Factors) -> Factors:
 def _kept(anf: Anf, triggers: Sequence[Trigger]) -> set[str]:
     """The outputs, and what the triggers read to maintain what is kept."""
     kept, inputs = set(anf.program.outputs), {i.name.name for i in anf.program.inputs}
-    views = {d.name.name for d in anf.definitions}
+    views = {d.name.name for d in anf.definitions} | set(anf.constants)
     while True:
         read = set[str]().union(*(_pruned(trigger, kept | inputs).reads() for trigger in triggers)) & views
         if read <= kept:

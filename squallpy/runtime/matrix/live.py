@@ -16,10 +16,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from squallpy.base.errors import SquallError
-from squallpy.base.semirings import ARITHMETIC, BOOLEAN, MAX_PLUS, MIN_PLUS
+from squallpy.base.semirings import ARITHMETIC, BOOLEAN, MAX_PLUS, MIN_PLUS, Semiring
 from squallpy.maintain.matrix.compile import evaluation_cost, trigger_cost
 from squallpy.maintain.matrix.materialise import Maintained, Trigger
-from squallpy.maintain.matrix.nodes import Inverse, Name, names
+from squallpy.maintain.matrix.meta import NOTHING
+from squallpy.maintain.matrix.nodes import Diagonal, Inverse, Matrix, Name, names, shape
 from squallpy.maintain.matrix.sizes import Sizes
 from squallpy.physical.passes import Pass, Work, passes
 from squallpy.runtime.matrix.algebra import Read, SingularError, evaluate
@@ -58,14 +59,45 @@ class Live:
         self.ring, self.sizes = program.ring, bound(self.maintained, self.inputs)
         self._views: dict[str, View] = {}
         self._facts = self.maintained.anf.facts
-        self._work = {
-            name: passes(trigger, [n.name for n in program.names()])
-            for name, trigger in self.maintained.triggers.items()
-        }
+        stored = [*(n.name for n in program.names()), *self.maintained.anf.constants]
+        self._work = {name: passes(trigger, stored) for name, trigger in self.maintained.triggers.items()}
+        self._worth: dict[tuple[str, int], bool] = {}
         self.singular: SingularError | None = None
         for i in program.inputs:
             self._views[i.name.name] = self._stored(i.name, self.inputs[i.name.name])
         self._evaluate()
+
+    def grow(self, sizes: Sizes) -> None:
+        """Dimensions are now as large as `sizes` says: rows and columns of zeros are appended to the inputs."""
+        grown = {symbol for symbol, size in sizes.items() if size > self.sizes[symbol]}
+        assert all(size >= self.sizes[symbol] for symbol, size in sizes.items()), "matrices do not shrink"
+        before, self.sizes = self.sizes, {**self.sizes, **sizes}
+        cheap = grown <= set(self.maintained.growing) and not self.singular
+        for name in self._views:
+            if cheap or self.maintained.program.input(name):
+                padded = _padded(self._views[name], *self._shape(name), self.ring)
+                self._views[name] = self._stored(self._named(name), padded)
+        if not cheap:
+            self.counts.reevaluated += 1
+            self._evaluate()
+            return
+        for name, constant in self.maintained.anf.constants.items():
+            if {symbol for size in shape(constant) for symbol, _ in size.symbols} & grown:
+                self._fire(self.maintained.triggers[name], self._work[name], *self._appended(constant, before))
+
+    def _appended(self, constant: Matrix, before: Sizes) -> tuple[Array, Array]:
+        """How a constant changes as it grows, once zeros have been appended, as u·v."""
+        old_rows, old_cols = constant.rows.at(before), constant.cols.at(before)
+        whole = evaluate(constant, self.read, self.sizes, self.ring)
+        rows, cols = whole.shape
+        if isinstance(constant, Diagonal):
+            u = np.full((rows, rows - old_rows), self.ring.zero, self.ring.dtype)
+            u[np.arange(old_rows, rows), np.arange(rows - old_rows)] = self.ring.one
+            return u, whole[old_rows:]
+        u, v = np.full((rows, 2), self.ring.zero, self.ring.dtype), np.full((2, cols), self.ring.zero, self.ring.dtype)
+        u[:old_rows, 0], u[old_rows:, 1] = self.ring.one, self.ring.one
+        v[0, old_cols:], v[1] = whole[:1, old_cols:].ravel()[: cols - old_cols], whole[:1].ravel()[:cols]
+        return u, v
 
     def read(self, name: str, rows: "slice | Array" = slice(None), cols: "slice | Array" = slice(None)) -> Array:
         """The values of an input or a kept view; SQ5011 where it depends on the inverse of a singular matrix."""
@@ -101,8 +133,12 @@ class Live:
 
     def _worthwhile(self, trigger: Trigger, rank: int) -> bool:
         if self.strategy != "auto":
-            return self.strategy == "incr"
-        return trigger_cost(self.maintained, trigger, rank, self.sizes) <= evaluation_cost(self.maintained, self.sizes)
+            return self.strategy != "reeval"
+        case = (trigger.input.name, rank)
+        if case not in self._worth:
+            anew = evaluation_cost(self.maintained, self.sizes)
+            self._worth[case] = trigger_cost(self.maintained, trigger, rank, self.sizes) <= anew
+        return self._worth[case]
 
     def _fire(self, trigger: Trigger, work: tuple[Work, ...], u: Array, v: Array) -> bool:
         """Do the passes of a trigger; False, with nothing changed, where a small inverse cannot be told."""
@@ -152,36 +188,45 @@ class Live:
 
     def _evaluate(self) -> None:
         """Evaluate the program, and keep what is to be kept."""
-        kept, definitions = {name.name for name in self.maintained.kept}, self.maintained.anf.definitions
-        last = {name: at for at, d in enumerate(definitions) for name in names(d.value)}
-        inputs = {i.name.name for i in self.maintained.program.inputs}
-        values: dict[str, Array] = {}
+        anf, values = self.maintained.anf, dict[str, Array]()
+        kept = {name.name for name in self.maintained.kept}
+        last = {name: at for at, d in enumerate(anf.definitions) for name in names(d.value)}
 
         def read(name: str) -> Array:
-            return self._views[name].read(slice(None), slice(None)) if name in inputs else values[name]
+            return values[name] if name in values else self._views[name].read(slice(None), slice(None))
 
         self.singular = None
-        for at, definition in enumerate(definitions):
-            name = definition.name.name
+        for left in kept:
+            self._views.pop(left, None)
+        for name, constant in anf.constants.items():
+            values[name] = evaluate(constant, read, self.sizes, self.ring)
+            if name in kept:
+                self._views[name] = self._stored(anf.source(name), values[name])
+        for at, definition in enumerate(anf.definitions):
             try:
-                values[name] = evaluate(definition.value, read, self.sizes, self.ring)
+                value = evaluate(definition.value, read, self.sizes, self.ring)
             except SingularError as error:
                 self.singular = error
                 for left in kept:
                     self._views.pop(left, None)
                 return
-            for used in [n for n, where in last.items() if where == at and n in values]:
-                self._keep(used, values.pop(used), kept)
-        for name, array in values.items():
-            self._keep(name, array, kept)
+            if definition.name.name in kept:
+                self._views[definition.name.name] = self._stored(definition.name, value)
+            else:
+                values[definition.name.name] = value
+            for used in [name for name, where in last.items() if where == at]:
+                values.pop(used, None)
 
-    def _keep(self, name: str, values: Array, kept: set[str]) -> None:
-        if name in kept:
-            definition = next(d for d in self.maintained.anf.definitions if d.name.name == name)
-            self._views[name] = self._stored(definition.name, values)
+    def _named(self, name: str) -> Name:
+        return next(n for n in (*self.maintained.kept, *self.maintained.program.names()) if n.name == name)
+
+    def _shape(self, name: str) -> tuple[int, int]:
+        named = self._named(name)
+        return named.rows.at(self.sizes), named.cols.at(self.sizes)
 
     def _stored(self, name: Name, values: Array) -> View:
-        return stored(np.array(values, self.ring.dtype, order="C"), self.ring, self._facts[name.name].symmetric)
+        known = self._facts.get(name.name, NOTHING)
+        return stored(np.array(values, self.ring.dtype, order="C"), self.ring, known.symmetric)
 
     def _check(self) -> None:
         """Compare each view with what defines it, on a vector, and evaluate all anew where they differ."""
@@ -218,6 +263,13 @@ class Live:
         if u.shape[1] > max(rows, 1):
             told = f"a change of {trigger.input} of rank {u.shape[1]}, which has {rows} rows"
             raise SquallError("SQ2011", told, hint="multiply the factors and give the rows")
+
+
+def _padded(view: View, rows: int, cols: int, ring: Semiring) -> Array:
+    """The values of a view with zeros appended."""
+    out = np.full((rows, cols), ring.zero, ring.dtype)
+    out[: view.shape[0], : view.shape[1]] = view.read(slice(None), slice(None))
+    return out
 
 
 def bound(maintained: Maintained, inputs: Mapping[str, Array]) -> dict[str, int]:

@@ -24,7 +24,7 @@ def _same(found: np.ndarray, wanted: np.ndarray, ring: Semiring) -> None:
 
 @pytest.mark.parametrize("ring", RINGS, ids=str)
 @given(data=st.data())
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 def property_live_equals_naive(ring: Semiring, data: st.DataObject) -> None:
     program = data.draw(programs(ring))
     sizes = {"n": data.draw(st.integers(1, 5)), "m": data.draw(st.integers(1, 4))}
@@ -44,6 +44,34 @@ def property_live_equals_naive(ring: Semiring, data: st.DataObject) -> None:
             u, v = entries(random, rows, rank, ring), entries(random, rank, cols, ring)
             live.update(name, u, v)
             values[name] = ring.add(values[name], product(u, v, ring))
+            wanted = naive(program, values, sizes)
+            if ring in (ARITHMETIC, COUNTING) and not all(np.abs(w).max(initial=0) < LIMIT for w in wanted.values()):
+                return
+            for output in program.outputs:
+                _same(live.read(output), wanted[output], ring)
+
+
+@pytest.mark.parametrize("ring", RINGS, ids=str)
+@given(data=st.data())
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+def property_growing_equals_naive(ring: Semiring, data: st.DataObject) -> None:
+    program = data.draw(programs(ring))
+    sizes = {"n": data.draw(st.integers(1, 4)), "m": data.draw(st.integers(1, 4))}
+    random = np.random.default_rng(data.draw(st.integers(0, 10**6)))
+    values = {i.name.name: entries(random, i.name.rows.at(sizes), i.name.cols.at(sizes), ring) for i in INPUTS}
+    compiled = compile_program(program, list(values), sizes, Options(strategy="incr"), growing=("n", "m"))
+    with np.errstate(all="ignore"):
+        live = Live(compiled.maintained, values, "incr")
+        for _ in range(3):
+            sizes = {name: size + data.draw(st.integers(0, 2)) for name, size in sizes.items()}
+            live.grow(sizes)
+            for i in INPUTS:
+                old = values[i.name.name]
+                new = np.full((i.name.rows.at(sizes), i.name.cols.at(sizes)), ring.zero, ring.dtype)
+                new[: old.shape[0], : old.shape[1]] = old
+                u, v = entries(random, new.shape[0], 1, ring), entries(random, 1, new.shape[1], ring)
+                live.update(i.name.name, u, v)
+                values[i.name.name] = ring.add(new, product(u, v, ring))
             wanted = naive(program, values, sizes)
             if ring in (ARITHMETIC, COUNTING) and not all(np.abs(w).max(initial=0) < LIMIT for w in wanted.values()):
                 return
