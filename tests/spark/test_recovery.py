@@ -85,10 +85,10 @@ def fault_workers_killed_in_mid_batch(script: Path) -> None:
     process = running(script, out)
     for batches in (2, 9, 15, 22):
         reach(out, batches, process)
-        victims = workers(process.pid)
-        assert victims
-        for worker in victims:
-            os.kill(worker, signal.SIGKILL)
+        daemon, forked = pythons(process.pid)
+        assert forked
+        for victim in (daemon, *forked) if batches == 9 else forked:
+            os.kill(victim, signal.SIGKILL)
     assert process.wait(120) == 0
     assert printed(out) == undisturbed(script)
 
@@ -104,17 +104,16 @@ def fault_local_run_killed_and_restarted(script: Path) -> None:
     assert printed(out) == undisturbed(script)
 
 
-def workers(group: int) -> list[int]:
-    """The Python workers of a run: forked from our daemon, busy or waiting."""
-    found = []
+def pythons(group: int) -> tuple[int, list[int]]:
+    """The daemon of a run, and the workers forked from it, busy or waiting."""
+    parents = {}
     for place in Path("/proc").glob("[0-9]*"):
         try:
             line = (place / "cmdline").read_bytes()
             fields = (place / "stat").read_text().rpartition(")")[2].split()
         except OSError:
             continue
-        if b"squallpy.runtime.spark.daemon" in line and int(fields[3]) == group:
-            parent = (Path("/proc") / fields[1] / "cmdline").read_bytes()
-            if b"squallpy.runtime.spark.daemon" in parent:  # a worker, not the daemon itself
-                found.append(int(place.name))
-    return found
+        if b"-m\0squallpy.runtime.spark.daemon" in line and int(fields[3]) == group:
+            parents[int(place.name)] = int(fields[1])
+    (daemon,) = (pid for pid, parent in parents.items() if parent not in parents)
+    return daemon, [pid for pid, parent in parents.items() if parent == daemon]
