@@ -1,34 +1,65 @@
-"""Factored updates: the few columns U (n, k) and V (m, k) of which U·Vᵀ is the change of a matrix.
+"""Factored updates: few columns U (n, k) and V (m, k), of which U·Vᵀ is the change of a matrix.
 
-of_cells([1, 1, 3], [0, 2, 0], [5.0, 6.0, 7.0], (4, 3))  →  rows 1, 3 as rank 2, columns 0, 2 as rank 2: rank 2
-compress(U, V)                                           →  U', V' with U'·V'ᵀ = U·Vᵀ and as few columns as it has
+of_cells([1, 1, 3], [0, 2, 0], [5.0, 6.0, 7.0], (4, 3))  →  rows 1 and 3 change: U picks them, V is what they gain
+compress(U, V)                                           →  the same update, of as few columns as its rank
 """
 
 import numpy as np
 import numpy.typing as npt
 
-from squallpy.runtime.kernels.sweeps import Matrix
+from squallpy.runtime.kernels.sweeps import Matrix, columns_of
 
 Places = npt.NDArray[np.int64]
 
 
 def of_cells(rows: Places, columns: Places, values: Matrix, shape: tuple[int, int]) -> tuple[Matrix, Matrix]:
-    """Changes of cells, equal places added up, as U (n, k), V (m, k): k is the fewer of distinct rows and columns."""
+    """Changes of cells, those of one place added up: U (n, k), V (m, k), k the fewer of distinct rows and columns.
+
+    Rows and columns that gain nothing in the end have none. Factors have contiguous columns.
+    """
     some_rows, row_of = np.unique(rows, return_inverse=True)
     some_columns, column_of = np.unique(columns, return_inverse=True)
-    by_row = len(some_rows) <= len(some_columns)
-    some, index, across, at = (some_rows, row_of, columns, 0) if by_row else (some_columns, column_of, rows, 1)
-    unit = np.zeros((shape[at], len(some)), values.dtype, order="F")
-    unit[some, np.arange(len(some))] = 1
-    spread = np.zeros((shape[1 - at], len(some)), values.dtype, order="F")
-    np.add.at(spread, (across, index), values)
-    return (unit, spread) if by_row else (spread, unit)
+    if len(some_rows) <= len(some_columns):
+        return _picked(some_rows, row_of, columns, values, shape)
+    V, U = _picked(some_columns, column_of, rows, values, shape[::-1])
+    return U, V
+
+
+def _picked(
+    some: Places, which: Places, across: Places, values: Matrix, shape: tuple[int, int]
+) -> tuple[Matrix, Matrix]:
+    """Unit columns for some rows, and what each of these gains."""
+    gained = np.zeros((len(some), shape[1]), values.dtype)
+    np.add.at(gained, (which, across), values)
+    kept = gained.any(axis=1)
+    unit, gains = (columns_of(size, int(kept.sum()), values.dtype) for size in shape)
+    unit[:] = 0
+    unit[some[kept], np.arange(unit.shape[1])] = 1
+    gains[:] = gained[kept].T
+    return unit, gains
 
 
 def compress(U: Matrix, V: Matrix, tolerance: float = 1e-14) -> tuple[Matrix, Matrix]:
-    """The same update with as few columns as its rank: singular values below `tolerance` times the largest are left."""
-    Q, R = np.linalg.qr(U)
-    P, S = np.linalg.qr(V)
-    left, size, right = np.linalg.svd(R @ S.T)
-    kept = int((size > tolerance * size[:1].max(initial=0)).sum())
-    return np.asfortranarray(Q @ (left[:, :kept] * size[:kept])), np.asfortranarray(P @ right[:kept].T)
+    """U·Vᵀ of as few columns as its rank; singular values below `tolerance` times the largest are left out.
+
+    Columns of U that are equal are merged first, exactly. float64 or float32; what is not finite is left as it is.
+    """
+    U, V = _merged(U, V)
+    if U.shape[1] < 2 or not (np.isfinite(U).all() and np.isfinite(V).all()):
+        return U, V
+    (Q, R), (P, S) = np.linalg.qr(U), np.linalg.qr(V)
+    left, sizes, right = np.linalg.svd(R @ S.T)
+    kept = int(np.count_nonzero(sizes > max(tolerance, np.finfo(U.dtype).eps) * sizes[0]))
+    if kept == U.shape[1]:
+        return U, V
+    return np.asfortranarray(Q @ (left[:, :kept] * sizes[:kept])), np.asfortranarray(P @ right[:kept].T)
+
+
+def _merged(U: Matrix, V: Matrix) -> tuple[Matrix, Matrix]:
+    """Equal columns of U once, theirs of V added up."""
+    some, first, which = np.unique(U, axis=1, return_index=True, return_inverse=True)
+    if some.shape[1] == U.shape[1]:
+        return U, V
+    sums = np.zeros((some.shape[1], len(V)), V.dtype)
+    np.add.at(sums, which.ravel(), V.T)
+    return np.asfortranarray(U[:, first]), sums.T

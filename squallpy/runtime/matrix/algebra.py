@@ -20,7 +20,7 @@ from squallpy.maintain.matrix.nodes import (
 )
 from squallpy.maintain.matrix.sizes import Sizes
 from squallpy.runtime.kernels import bits, semirings, tropical
-from squallpy.runtime.matrix.views import Array, kernel_ring
+from squallpy.runtime.matrix.views import Array
 
 Read = Callable[[str], Array]  # a name → its values
 _EXACT = 2.0**53  # integers up to it are floats
@@ -73,7 +73,7 @@ def product(left: Array, right: Array, ring: Semiring) -> Array:
         return bits.unpack(packed, right.shape[1])
     if ring is MIN_PLUS or ring is MAX_PLUS:
         return tropical.product(np.ascontiguousarray(left), np.ascontiguousarray(right), ring is MAX_PLUS)
-    return semirings.product(kernel_ring(ring), left, right)
+    return semirings.product(left, right, ring)
 
 
 def _counted(left: Array, right: Array) -> Array:

@@ -44,11 +44,7 @@ def stored(values: Array, ring: Semiring, symmetrical: bool = False) -> View:
         return SymmetricView(values)
     if ring is ARITHMETIC or ring is COUNTING:
         return ArrayView(values, dense.pass_over, ring.add)
-    return ArrayView(values, partial(semirings.pass_over, kernel_ring(ring)), ring.add)
-
-
-def kernel_ring(ring: Semiring) -> semirings.Semiring:
-    return semirings.Semiring(ring.add, ring.multiply, ring.zero, ring.one)
+    return ArrayView(values, partial(semirings.pass_over, ring=ring), ring.add)
 
 
 Kernel = Callable[[Array, Array, Array, Array, Array], tuple[Array, Array]]
