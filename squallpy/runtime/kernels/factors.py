@@ -7,12 +7,15 @@ compress(U, V)                                           →  the same update, o
 import numpy as np
 import numpy.typing as npt
 
+from squallpy.base.semirings import ARITHMETIC, Semiring
 from squallpy.runtime.kernels.sweeps import Matrix, columns_of
 
 Places = npt.NDArray[np.int64]
 
 
-def of_cells(rows: Places, columns: Places, values: Matrix, shape: tuple[int, int]) -> tuple[Matrix, Matrix]:
+def of_cells(
+    rows: Places, columns: Places, values: Matrix, shape: tuple[int, int], ring: Semiring = ARITHMETIC
+) -> tuple[Matrix, Matrix]:
     """Changes of cells, those of one place added up: U (n, k), V (m, k), k the fewer of distinct rows and columns.
 
     Rows and columns that gain nothing in the end have none. Factors have contiguous columns.
@@ -20,21 +23,21 @@ def of_cells(rows: Places, columns: Places, values: Matrix, shape: tuple[int, in
     some_rows, row_of = np.unique(rows, return_inverse=True)
     some_columns, column_of = np.unique(columns, return_inverse=True)
     if len(some_rows) <= len(some_columns):
-        return _picked(some_rows, row_of, columns, values, shape)
-    V, U = _picked(some_columns, column_of, rows, values, shape[::-1])
+        return _picked(some_rows, row_of, columns, values, shape, ring)
+    V, U = _picked(some_columns, column_of, rows, values, shape[::-1], ring)
     return U, V
 
 
 def _picked(
-    some: Places, which: Places, across: Places, values: Matrix, shape: tuple[int, int]
+    some: Places, which: Places, across: Places, values: Matrix, shape: tuple[int, int], ring: Semiring
 ) -> tuple[Matrix, Matrix]:
     """Unit columns for some rows, and what each of these gains."""
-    gained = np.zeros((len(some), shape[1]), values.dtype)
-    np.add.at(gained, (which, across), values)
-    kept = gained.any(axis=1)
+    gained = np.full((len(some), shape[1]), ring.zero, values.dtype)
+    ring.add.at(gained, (which, across), values)
+    kept = (gained != ring.zero).any(axis=1)
     unit, gains = (columns_of(size, int(kept.sum()), values.dtype) for size in shape)
-    unit[:] = 0
-    unit[some[kept], np.arange(unit.shape[1])] = 1
+    unit[:] = ring.zero
+    unit[some[kept], np.arange(unit.shape[1])] = ring.one
     gains[:] = gained[kept].T
     return unit, gains
 

@@ -1,0 +1,228 @@
+"""Matrix programs in Python: written with symbolic matrices, kept fresh as their inputs change.
+
+    @program
+    def ols(X, Y):
+        return {"beta": inv(X.T @ X) @ (X.T @ Y)}
+
+    model = ols.start(X=observations, Y=answers)      evaluated once
+    model.row("X", 7, difference)                     X[7] += difference, at the cost of products by vectors
+    model.append(X=new_rows, Y=new_answers)           more observations
+    model["beta"]                                     always what `ols` would give for X and Y as they are now
+
+Over another semiring: `@program(over=BOOLEAN)`. `print(ols.explain(X=(n, m), …))` shows the phases of Fig. 5.12.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from squallpy.base.errors import SquallError
+from squallpy.base.semirings import (
+    ARITHMETIC,
+    BOOLEAN,
+    COUNTING,
+    MAX_PLUS,
+    MIN_PLUS,
+    Semiring,
+)
+from squallpy.maintain.matrix.compile import AUTO, Compiled, Options, compile_program
+from squallpy.maintain.matrix.language import (
+    Symbolic,
+    diag,
+    eye,
+    fill,
+    hstack,
+    inv,
+    iterate,
+    ones,
+    trace,
+    vstack,
+    zeros,
+)
+from squallpy.maintain.matrix.meta import NOTHING, Known
+from squallpy.maintain.matrix.nodes import Name
+from squallpy.maintain.matrix.program import Input
+from squallpy.maintain.matrix.show import phases_text, report_text
+from squallpy.maintain.matrix.sizes import Size
+from squallpy.runtime.kernels.factors import of_cells
+from squallpy.runtime.matrix.live import Counts, Live
+
+Array = npt.NDArray[Any]
+Extent = int | str
+Inputs = Mapping[str, tuple[Extent, Extent]]
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixProgram:
+    """A function of matrices that can be kept fresh."""
+
+    function: Callable[..., Any]
+    over: Semiring = ARITHMETIC
+    model: str = AUTO
+    strategy: str = AUTO
+    known: Mapping[str, Known] = field(default_factory=dict)
+    """What holds of inputs, by their names: Known(symmetric=True), …"""
+    shapes: Inputs = field(default_factory=dict)
+    """Rows and columns of each input, numbers or symbols: {"X": ("m", "n"), "Y": ("m", 1)}. If there are none, those
+    that are alike when the program starts are taken for the same."""
+
+    def compile(self, shapes: Inputs, sizes: Mapping[str, int]) -> Compiled:
+        """The triggers for inputs of these shapes, numbers or symbols; `sizes` of symbols guide the choice of plans."""
+        inputs = [
+            Input(Name(name, Size.of(rows), Size.of(cols)), self.known.get(name, NOTHING))
+            for name, (rows, cols) in shapes.items()
+        ]
+        traced = trace(self.function, inputs, self.over)
+        symbols = sorted(traced.symbols())
+        return compile_program(traced, list(shapes), sizes, Options(self.model, self.strategy), symbols)
+
+    def explain(self, sizes: Mapping[str, int] | None = None, **shapes: tuple[Extent, Extent]) -> str:
+        """All phases of the program for inputs of these shapes, and what was weighed."""
+        compiled = self.compile(shapes, sizes or {})
+        return f"{phases_text(compiled.maintained)}\n-- costs\n{report_text(compiled, sizes or {})}"
+
+    def start(self, **inputs: npt.ArrayLike) -> "Fresh":
+        """Evaluate the program once. The arrays are copied; SQ2011 if their shapes are not those of the program."""
+        arrays = {name: np.atleast_2d(np.asarray(values, self.over.dtype)) for name, values in inputs.items()}
+        shapes = self.shapes or _alike(arrays)
+        compiled = self.compile(shapes, _extents(shapes, arrays))
+        return Fresh(compiled, Live(compiled.maintained, arrays, self.strategy))
+
+
+def _alike(arrays: Mapping[str, Array]) -> Inputs:
+    """Symbols for dimensions: those of the same number are taken for the same, and those of 1 for numbers."""
+    extents = sorted({extent for array in arrays.values() for extent in array.shape if extent > 1})
+
+    def symbol(extent: int) -> Extent:
+        return f"n{extents.index(extent)}" if extent > 1 else extent
+
+    return {name: (symbol(array.shape[0]), symbol(array.shape[1])) for name, array in arrays.items()}
+
+
+def _extents(shapes: Inputs, arrays: Mapping[str, Array]) -> dict[str, int]:
+    """What the arrays say that symbols are."""
+    pairs = (pair for name, array in arrays.items() for pair in zip(shapes.get(name, ()), array.shape, strict=False))
+    return {symbol: extent for symbol, extent in pairs if isinstance(symbol, str)}
+
+
+@overload
+def program(function: Callable[..., Any]) -> MatrixProgram: ...
+@overload
+def program(**options: Any) -> Callable[[Callable[..., Any]], MatrixProgram]: ...
+def program(
+    function: Callable[..., Any] | None = None, **options: Any
+) -> MatrixProgram | Callable[[Callable[..., Any]], MatrixProgram]:
+    """A decorator: the function, called with symbolic matrices, says what is computed. Options are `over`, `model`,
+    `strategy`, `known` and `shapes` of MatrixProgram."""
+
+    def made(function: Callable[..., Any]) -> MatrixProgram:
+        return MatrixProgram(function, **options)
+
+    return made if function is None else made(function)
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """A program that has been started: its outputs are always fresh."""
+
+    compiled: Compiled
+    live: Live
+
+    def __getitem__(self, name: str) -> Array:
+        """The values of an output or an input."""
+        return self.live.read(name).copy()
+
+    @property
+    def value(self) -> Array:
+        """The output of a program that has one."""
+        (name,) = self.compiled.maintained.program.outputs
+        return self[name]
+
+    @property
+    def counts(self) -> Counts:
+        """How many updates there were, and how they were done."""
+        return self.live.counts
+
+    def update(self, name: str, u: npt.ArrayLike, v: npt.ArrayLike) -> None:
+        """input += u·v: u (n, k), v (k, m); of one column and one row, vectors will do."""
+        left, right = np.asarray(u), np.asarray(v)
+        left = left[:, None] if left.ndim == 1 else left
+        self.live.update(name, left, right[None, :] if right.ndim == 1 else right)
+
+    def row(self, name: str, at: int, change: npt.ArrayLike) -> None:
+        """input[at, :] += change"""
+        self._at(name, at, 0)
+        self.live.update(name, self._unit(name, at, 0), np.atleast_2d(np.asarray(change)))
+
+    def column(self, name: str, at: int, change: npt.ArrayLike) -> None:
+        """input[:, at] += change"""
+        self._at(name, at, 1)
+        self.live.update(name, np.atleast_2d(np.asarray(change)).T, self._unit(name, at, 1).T)
+
+    def cells(self, name: str, rows: npt.ArrayLike, cols: npt.ArrayLike, values: npt.ArrayLike) -> None:
+        """input[rows[l], cols[l]] += values[l], all of them as one update of the least rank."""
+        i, j = np.asarray(rows, np.int64), np.asarray(cols, np.int64)
+        for axis, places in enumerate((i, j)):
+            for at in places[(places < 0) | (places >= self.live.read(name).shape[axis])][:1]:
+                self._at(name, int(at), axis)
+        ring = self.compiled.maintained.program.ring
+        u, vt = of_cells(i, j, np.asarray(values, ring.dtype), self.live.read(name).shape, ring)
+        self.live.update(name, u, vt.T)
+
+    def append(self, **rows: npt.ArrayLike) -> None:
+        """More rows for inputs: those that have the dimension in common grow together."""
+        program = self.compiled.maintained.program
+        arrays = {name: np.atleast_2d(np.asarray(values, program.ring.dtype)) for name, values in rows.items()}
+        sizes = {}
+        for name, array in arrays.items():
+            source = program.input(name)
+            if source is None or len(source.name.rows.symbols) != 1:
+                raise SquallError("SQ2012", f"{name} is not a matrix to which rows can be appended")
+            symbol = source.name.rows.symbols[0][0]
+            sizes[symbol] = self.live.sizes[symbol] + len(array)
+        starts = {name: self.live.read(name).shape[0] for name in arrays}
+        self.live.grow(sizes)
+        for name, array in arrays.items():
+            places = np.arange(starts[name], starts[name] + len(array))
+            u = np.full((self.live.read(name).shape[0], len(array)), program.ring.zero, program.ring.dtype)
+            u[places, np.arange(len(array))] = program.ring.one
+            self.live.update(name, u, array)
+
+    def _unit(self, name: str, at: int, axis: int) -> Array:
+        ring, extent = self.compiled.maintained.program.ring, self.live.read(name).shape[axis]
+        unit = np.full((extent, 1), ring.zero, ring.dtype)
+        unit[at, 0] = ring.one
+        return unit
+
+    def _at(self, name: str, at: int, axis: int) -> None:
+        extent = self.live.read(name).shape[axis]
+        if not 0 <= at < extent:
+            kind = ("row", "column")[axis]
+            raise SquallError("SQ5010", f"{kind} {at} is outside of {name}", hint=f"it has {extent}, from 0 on")
+
+
+__all__ = [
+    "ARITHMETIC",
+    "BOOLEAN",
+    "COUNTING",
+    "MAX_PLUS",
+    "MIN_PLUS",
+    "Fresh",
+    "Known",
+    "MatrixProgram",
+    "Semiring",
+    "Symbolic",
+    "diag",
+    "eye",
+    "fill",
+    "hstack",
+    "inv",
+    "iterate",
+    "ones",
+    "program",
+    "vstack",
+    "zeros",
+]

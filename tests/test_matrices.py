@@ -1,0 +1,167 @@
+"""Matrix programs from Python, as a reader of the README would write them."""
+
+import math
+
+import numpy as np
+import pytest
+
+from squallpy.base.errors import SquallError
+from squallpy.matrices import BOOLEAN, MIN_PLUS, Known, Semiring, eye, hstack, inv, iterate, program, vstack
+
+RANDOM = np.random.default_rng(3)
+
+
+@program(strategy="incr")
+def ols(X, Y):
+    return {"beta": inv(X.T @ X) @ (X.T @ Y)}
+
+
+@program(over=BOOLEAN)
+def reachable(G):
+    return iterate(4, eye(G.shape[0]), lambda acc: G @ acc + eye(G.shape[0]))
+
+
+@program(over=MIN_PLUS)
+def distances(G):
+    return iterate(3, G, lambda acc: G @ acc + G)
+
+
+def least_squares(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    return np.linalg.lstsq(X, Y, rcond=None)[0]
+
+
+def oracle_ols_follows_rows_columns_cells_and_new_observations() -> None:
+    X, Y = RANDOM.standard_normal((40, 6)), RANDOM.standard_normal((40, 1))
+    model = ols.start(X=X, Y=Y)
+    change = RANDOM.standard_normal(6)
+    model.row("X", 7, change)
+    X[7] += change
+    np.testing.assert_allclose(model["beta"], least_squares(X, Y), rtol=1e-9)
+    model.column("X", 2, Y[:, 0])
+    X[:, 2] += Y[:, 0]
+    np.testing.assert_allclose(model.value, least_squares(X, Y), rtol=1e-9)
+    model.cells("X", [1, 1, 3], [0, 5, 0], [0.5, 0.25, -1.0])
+    X[1, 0], X[1, 5], X[3, 0] = X[1, 0] + 0.5, X[1, 5] + 0.25, X[3, 0] - 1
+    model.update("Y", np.ones(40), [2.0])
+    Y += 2
+    np.testing.assert_allclose(model.value, least_squares(X, Y), rtol=1e-9)
+    more_x, more_y = RANDOM.standard_normal((2, 6)), RANDOM.standard_normal((2, 1))
+    model.append(X=more_x, Y=more_y)
+    np.testing.assert_allclose(model.value, least_squares(np.vstack([X, more_x]), np.vstack([Y, more_y])), rtol=1e-9)
+    assert model.counts.reevaluated == 0
+
+
+def oracle_reachability_follows_new_edges_and_vertices() -> None:
+    G = RANDOM.random((30, 30)) < 0.04
+    model = reachable.start(G=G)
+    for _ in range(10):
+        i, j = RANDOM.integers(30, size=2)
+        model.cells("G", [i], [j], [True])
+        G[i, j] = True
+        hops = np.linalg.matrix_power(G.astype(int) + np.eye(30, dtype=int), 4) > 0
+        np.testing.assert_array_equal(model.value, hops)
+
+
+def oracle_shortest_paths() -> None:
+    G = np.where(RANDOM.random((20, 20)) < 0.1, RANDOM.integers(1, 9, (20, 20)), np.inf)
+    model = distances.start(G=G)
+    model.cells("G", [3, 4], [4, 5], [1.0, 1.0])
+    G[3, 4], G[4, 5] = min(G[3, 4], 1), min(G[4, 5], 1)
+    wanted = best = G
+    for _ in range(3):
+        best = np.minimum((G[:, :, None] + best[None]).min(axis=1), G)
+        wanted = best
+    np.testing.assert_array_equal(model.value, wanted)
+
+
+def test_a_semiring_of_ones_own() -> None:
+    likelihood = Semiring("viterbi", np.maximum, np.multiply, zero=0.0, one=1.0, idempotent=True)
+
+    @program(over=likelihood)
+    def best(A):
+        return A @ A @ A
+
+    A = RANDOM.random((7, 7))
+    model = best.start(A=A)
+    model.cells("A", [2], [3], [0.999])
+    A[2, 3] = max(A[2, 3], 0.999)
+    pairs = (A[:, :, None] * A[None]).max(axis=1)
+    np.testing.assert_allclose(model.value, (pairs[:, :, None] * A[None]).max(axis=1))
+
+
+def test_stacks_powers_and_numbers() -> None:
+    @program
+    def mixed(A, B):
+        return {"S": vstack(hstack(A, B), hstack(B.T, 2 * A)) @ vstack(A, B), "P": (0.5 * A) ** 5, "Q": -A / 4 - B}
+
+    A, B = RANDOM.standard_normal((5, 5)), RANDOM.standard_normal((5, 5))
+    model = mixed.start(A=A, B=B)
+    model.row("A", 1, np.ones(5))
+    A[1] += 1
+    np.testing.assert_allclose(model["S"], np.block([[A, B], [B.T, 2 * A]]) @ np.vstack([A, B]), atol=1e-12)
+    np.testing.assert_allclose(model["P"], np.linalg.matrix_power(0.5 * A, 5), atol=1e-12)
+    np.testing.assert_allclose(model["Q"], -A / 4 - B, atol=1e-12)
+
+
+def test_what_is_known_of_an_input_is_used() -> None:
+    @program(known={"S": Known(symmetric=True)})
+    def square(S):
+        return S @ S
+
+    assert "P := " not in square.explain(S=("n", "n"))
+    assert "symmetric" in square.explain(S=("n", "n"))
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "act"),
+    [
+        ("SQ5010", "row 40 is outside of X", lambda m: m.row("X", 40, np.ones(6))),
+        ("SQ2011", "is no change of X", lambda m: m.update("X", np.ones(39), np.ones(6))),
+        ("SQ5012", "nan is no entry", lambda m: m.row("X", 1, [math.nan] * 6)),
+        ("SQ5012", "inf is no entry", lambda m: m.row("X", 1, [math.inf] * 6)),
+        ("SQ2011", "of rank 41", lambda m: m.update("X", np.ones((40, 41)), np.ones((41, 6)))),
+    ],
+)
+def test_bad_updates_change_nothing(code: str, message: str, act) -> None:
+    X, Y = RANDOM.standard_normal((40, 6)), RANDOM.standard_normal((40, 1))
+    model = ols.start(X=X, Y=Y)
+    with pytest.raises(SquallError, match=message) as raised:
+        act(model)
+    assert raised.value.code == code
+    np.testing.assert_allclose(model.value, least_squares(X, Y), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("message", "function"),
+    [
+        ("cannot multiply A \\(.* × .*\\) and B", lambda A, B: A @ B),
+        ("entries are not multiplied one by one", lambda A, B: A * A),
+        ("only a square matrix has an inverse", lambda A, B: inv(B)),
+        ("only a square matrix has powers", lambda A, B: B**2),
+        ("cannot decide by what is in a matrix", lambda A, B: A if A else B),
+        ("iterate -1 times", lambda A, B: iterate(-1, A, lambda t: t)),
+        ("ndarray @ matrix", lambda A, B: np.ones((4, 4)) @ A),
+    ],
+)
+def test_programs_that_are_none(message: str, function) -> None:
+    with pytest.raises(SquallError, match=message):
+        program(function).start(A=np.ones((4, 4)), B=np.ones((3, 4)))
+
+
+def test_a_singular_matrix_is_told_until_it_is_regular() -> None:
+    inverse = program(lambda A: inv(A))
+    model = inverse.start(A=np.zeros((3, 3)))
+    with pytest.raises(SquallError, match="A is singular and has no inverse"):
+        _ = model.value
+    model.update("A", np.eye(3), 2 * np.eye(3))
+    np.testing.assert_allclose(model.value, np.eye(3) / 2)
+    model.row("A", 1, [0, -2, 0])
+    with pytest.raises(SquallError, match="SQ5011"):
+        _ = model.value
+
+
+def test_there_is_no_subtraction_in_a_semiring_without_one() -> None:
+    with pytest.raises(SquallError, match="the boolean semiring has no subtraction"):
+        program(over=BOOLEAN)(lambda A: A - A).start(A=np.ones((2, 2), bool))
+    with pytest.raises(SquallError, match="no inverse of a matrix"):
+        program(over=MIN_PLUS)(lambda A: inv(A)).start(A=np.ones((2, 2)))
