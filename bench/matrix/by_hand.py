@@ -79,12 +79,11 @@ class Reachability:
         ends[0, a // 64], ends[1, b // 64] = np.uint64(1) << np.uint64(a % 64), np.uint64(1) << np.uint64(b % 64)
         none = ends[:0]
         bits.pass_over(self.G, ends, ends[::-1], none, none)
-        U, V, last = ends, ends[::-1], ends
-        bits.pass_over(self.views[0], U, V, none, none)
+        *_, U, V = bits.pruned(self.views[0], ends, ends[::-1], none, none)
         for before, view in pairwise(self.views):
-            _, last = bits.pass_over(self.G, none, none, none, last)
-            U, V = np.concatenate([U, last]), np.concatenate([before[[b, a]], V])
-            bits.pass_over(view, U, V, none, none)
+            _, GU = bits.pass_over(self.G, none, none, none, U)
+            U, V = np.concatenate([ends, GU]), np.concatenate([before[[b, a]], V])
+            *_, U, V = bits.pruned(view, U, V, none, none)
 
     @property
     def result(self) -> Bits:
@@ -108,12 +107,11 @@ class ShortestPaths:
         swapped[[b, a], [0, 1]] = length
         none = ends[:, :0]
         self.G[a, b], self.G[b, a] = min(self.G[a, b], length), min(self.G[b, a], length)
-        U, V, last = ends, swapped, self.G[:, [a, b]]
-        tropical.pass_over(self.views[0], U, V, none, none)
+        *_, U, V = tropical.pruned(self.views[0], ends, swapped, none, none)
         for before, view in pairwise(self.views):
-            U, V = beside(U, last), beside(before[[b, a]].T + length, V)
-            last, _ = tropical.pass_over(self.G, none, none, last, none)
-            tropical.pass_over(view, U, V, none, none)
+            GU, _ = tropical.pass_over(self.G, none, none, U, none)
+            U, V = beside(ends, GU), beside(before[[b, a]].T + length, V)
+            *_, U, V = tropical.pruned(view, U, V, none, none)
 
     @property
     def result(self) -> Reals:

@@ -94,6 +94,12 @@ def oracle_a_tropical_pass_chooses_sums(dtype, greatest, data):
     assert (inner(old, X, dtype, greatest) == MX).all() and (MtY == inner(old.T, Y, dtype, greatest)).all()
     expected = (np.maximum if greatest else np.minimum)(old, inner(U, V.T, dtype, greatest))
     assert (expected == M).all()
+    third = old.copy()
+    *read, u, v = tropical.pruned(third, U, V, X, Y, greatest)
+    assert (third == M).all() and (read[0] == MX).all() and (read[1] == MtY).all()
+    best = np.maximum if greatest else np.minimum
+    assert (best(old, inner(u, v.T, dtype, greatest)) == M).all() and u.shape[1] == v.shape[1] <= U.shape[1]
+    assert (old != M).any() or u.shape[1] == 0
     rows, columns, before = tropical.update(again, U, V, greatest)
     assert (again == M).all() and (before == old[rows, columns]).all()
     assert [*zip(rows, columns, strict=True)] == [*zip(*np.nonzero(old != M), strict=True)]

@@ -5,7 +5,8 @@ lies behind the last cell is 0. Factors are packed by columns: U (n, k) is `pack
 of a matrix is the row layout of its transpose; a symmetric one has both in one.
 
     pass_over(M, U, V, X, Y)  →  M·X, Mᵀ·Y of the old M;  M |= U·Vᵀ in place
-    update(M, U, V)           →  the same, and which cells became true
+    pruned(M, U, V, X, Y)     →  the same, and what of U, V made anything true
+    update(M, U, V)           →  M |= U·Vᵀ in place, and which cells became true
     product(A, B)             →  A·B
 
 A row against a column stops at the first word in which both are true; rows against a matrix are or-ed.
@@ -76,7 +77,18 @@ def pass_over(M: Bits, U: Bits, V: Bits, X: Bits, Y: Bits, threads: int = 0) -> 
 
     U (k, ⌈n/64⌉), V (k, ⌈m/64⌉), X (p, ⌈m/64⌉), Y (q, ⌈n/64⌉), results (p, ⌈n/64⌉), (q, ⌈m/64⌉): factors by columns.
     """
-    return _passed(M, U, V, X, Y, M[:0], threads)
+    return pruned(M, U, V, X, Y, threads)[:2]
+
+
+def pruned(M: Bits, U: Bits, V: Bits, X: Bits, Y: Bits, threads: int = 0) -> tuple[Bits, Bits, Bits, Bits]:
+    """`pass_over`, and an update U', V' that would have changed M as much, of no more columns than U, V.
+
+    What follows from a change follows from U', V', too: of each column they have the rows and columns of M in which it
+    made a cell true that those before it had not. So an update ends where it no longer makes a difference.
+    """
+    MX, MtY, u, v = _passed(M, U, V, X, Y, M[:0], threads)
+    kept = u.any(axis=1)
+    return MX, MtY, u[kept], v[kept]
 
 
 def update(M: Bits, U: Bits, V: Bits, threads: int = 0) -> Cells:
@@ -88,21 +100,29 @@ def update(M: Bits, U: Bits, V: Bits, threads: int = 0) -> Cells:
     return rows[at], columns
 
 
-def _passed(M: Bits, U: Bits, V: Bits, X: Bits, Y: Bits, new: Bits, threads: int) -> tuple[Bits, Bits]:
+def _passed(M: Bits, U: Bits, V: Bits, X: Bits, Y: Bits, new: Bits, threads: int) -> tuple[Bits, Bits, Bits, Bits]:
+    """The products, and where each column of U, V made cells true; all of these are put into `new` if it has rows."""
     high, wide = words(len(M)), M.shape[1]
     assert U.shape[1] == Y.shape[1] == high and V.shape[1] == X.shape[1] == wide and len(U) == len(V)
     assert M.flags.c_contiguous, "a copy would be changed"
     pieces = max(1, min(_PIECES, high, M.size // _SMALL))
-    MX, parts = np.zeros((len(X), high), np.uint64), np.zeros((pieces, len(Y), wide), np.uint64)
-    m, u, v, x, y, mx, fresh = (_whole(bits) for bits in (M, U, V, X, Y, MX, new))
+    MX, changed = np.zeros((len(X), high), np.uint64), np.zeros_like(U)
+    parts, gained = (np.zeros((pieces, len(of), wide), np.uint64) for of in (Y, V))
+    m, u, v, x, y, mx, made, fresh = (_whole(bits) for bits in (M, U, V, X, Y, MX, changed, new))
     of_v, of_x = _ends(v), _ends(x)
     cuts = [high * piece // pieces for piece in range(pieces + 1)]
 
     def work(piece: int) -> None:
-        _pass(m, u, v, x, y, mx, fresh, _whole(parts[piece]), of_v, of_x, cuts[piece], cuts[piece + 1])
+        mine = _whole(parts[piece]), _whole(gained[piece])
+        _pass(m, u, v, x, y, mx, made, fresh, *mine, of_v, of_x, cuts[piece], cuts[piece + 1])
 
     shared(work, pieces, threads)
-    return MX, np.bitwise_or.reduce(parts, axis=0)
+    return MX, _together(parts), changed, _together(gained)
+
+
+def _together(parts: Bits) -> Bits:
+    out: Bits = parts[0] if len(parts) == 1 else np.bitwise_or.reduce(parts, axis=0)
+    return out
 
 
 def _whole(bits: Bits) -> npt.NDArray[np.int64]:
@@ -140,13 +160,31 @@ def _meet(a: Vector, i: int, b: Vector, j: int, first: int, last: int) -> bool:
     return False
 
 
+@inlined
+def _lacks(a: Vector, i: int, b: Vector, j: int, first: int, last: int) -> bool:
+    """Whether row i of a lacks a cell that row j of b has, in some words."""
+    w = first
+    while w + 8 <= last:
+        more = 0
+        for x in range(8):
+            more |= b[j, w + x] & ~a[i, w + x]
+        if more != 0:
+            return True
+        w += 8
+    while w < last:
+        if b[j, w] & ~a[i, w] != 0:
+            return True
+        w += 1
+    return False
+
+
 @kernel(
-    f"void({MATRIX}, {GIVEN_MATRIX}, {GIVEN_MATRIX}, {GIVEN_MATRIX}, {GIVEN_MATRIX}, {MATRIX}, {MATRIX}, {MATRIX}, "
-    f"{GIVEN_MATRIX}, {GIVEN_MATRIX}, int64, int64)"
+    f"void({MATRIX}, {', '.join([GIVEN_MATRIX] * 4)}, {', '.join([MATRIX] * 5)}, {GIVEN_MATRIX}, {GIVEN_MATRIX}, "
+    "int64, int64)"
 )
 def _pass(
-    M: Vector, U: Vector, V: Vector, X: Vector, Y: Vector, MX: Vector, new: Vector, MtY: Vector, of_V: Vector,
-    of_X: Vector, first: int, last: int,
+    M: Vector, U: Vector, V: Vector, X: Vector, Y: Vector, MX: Vector, changed: Vector, new: Vector, MtY: Vector,
+    gained: Vector, of_V: Vector, of_X: Vector, first: int, last: int,
 ) -> None:  # fmt: skip
     """Words first … last - 1 of a column, which are 64 rows each."""
     for word in range(first, last):
@@ -168,11 +206,14 @@ def _pass(
             rows = U[u, word]
             while rows != 0:
                 i = top + lowest(rows)
-                for w in range(of_V[u, 0], of_V[u, 1]):
-                    old = M[i, w]
-                    if new.shape[0] > 0:
-                        new[i, w] |= V[u, w] & ~old
-                    M[i, w] = old | V[u, w]
+                if _lacks(M, i, V, u, of_V[u, 0], of_V[u, 1]):
+                    changed[u, word] |= 1 << (i - top)
+                    for w in range(of_V[u, 0], of_V[u, 1]):
+                        more = V[u, w] & ~M[i, w]
+                        M[i, w] |= more
+                        gained[u, w] |= more
+                        if new.shape[0] > 0:
+                            new[i, w] |= more
                 rows &= rows - 1
 
 

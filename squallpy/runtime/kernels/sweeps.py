@@ -29,6 +29,28 @@ _DEPTH = 256  # terms of a product at a time
 _SMALL = 1 << 15  # cells that are not worth a block of their own
 
 
+class Marks:
+    """Where an update changed anything: bytes for rows, and for the columns of tiles; at least there."""
+
+    def __init__(self, field: Field, n: int, m: int) -> None:
+        self._tiled, self._m = field.tiled, m
+        self._rows, self._columns = np.zeros(n, np.bool_), np.zeros(m // field.tiled + 1, np.bool_)
+
+    @property
+    def places(self) -> tuple[int, int]:
+        return _address(self._rows), _address(self._columns)
+
+    @property
+    def rows(self) -> npt.NDArray[np.bool_]:
+        """Rows, (n,): the first of a tile's is marked for all of them."""
+        return self._rows | np.repeat(self._rows[::ROWS], ROWS)[: len(self._rows)]
+
+    @property
+    def columns(self) -> npt.NDArray[np.bool_]:
+        """Columns, (m,)."""
+        return np.repeat(self._columns, self._tiled)[: self._m]
+
+
 def rows_of(n: int, m: int, dtype: npt.DTypeLike) -> Matrix:
     """Room for an (n, m) matrix in C order, its rows aligned to cache lines; not initialised."""
     size = np.dtype(dtype).itemsize
@@ -59,12 +81,13 @@ def by_columns(factor: Matrix, dtype: npt.DTypeLike) -> Matrix:
 
 def swept(
     field: Field, M: Matrix, U: Matrix, V: Matrix, X: Matrix, Y: Matrix, threads: int = 0, *, lower: bool = False,
-    sparse: bool = False,
+    sparse: bool = False, marks: Marks | None = None,
 ) -> tuple[Matrix, Matrix]:  # fmt: skip
     """M ⊗ X (n, p) and Mᵀ ⊗ Y (m, q) of the old M (n, m), which becomes M ⊕ U ⊗ Vᵀ in place.
 
     lower: of M there is what lies under the diagonal, and the square blocks on it; Mᵀ ⊗ Y is of what lies under them.
-    sparse: rows of U that are zero change nothing. threads: 0 for as many as there are processors.
+    sparse: rows of U that are zero change nothing. marks: set where an idempotent semiring's M changes. threads: 0 for
+    as many as there are processors.
     """
     n, m = M.shape
     assert U.shape[0] == Y.shape[0] == n and V.shape[0] == X.shape[0] == m and U.shape[1] == V.shape[1]
@@ -74,14 +97,16 @@ def swept(
     cuts = _cuts(n, m, lower)
     MX, parts = columns_of(n, p, M.dtype), [columns_of(m, q, M.dtype) for _ in cuts[1:]]
     MX[:] = field.zero
+    marks = marks or Marks(field, n, m)
     given = (_address(M), M.strides[0] // M.itemsize, m, *_lying(U), *_lying(V), *_lying(X), *_lying(MX), *_lying(Y))
     sweep = sweep_of(field)
 
     def work(block: int) -> None:
         parts[block][:] = field.zero
-        sweep(cuts[block], cuts[block + 1], *given, *_lying(parts[block]), k, p, q, lower, sparse)
+        sweep(cuts[block], cuts[block + 1], *given, *_lying(parts[block]), *marks.places, k, p, q, lower, sparse)
 
-    shared(work, len(parts), threads)
+    if k + p + q:
+        shared(work, len(parts), threads)
     for part in parts[1:]:
         field.ufunc(parts[0], part, out=parts[0])
     return MX, parts[0]
@@ -121,7 +146,7 @@ def sweep_of(field: Field) -> Any:
     name = next(name for name, some in FIELDS.items() if some is field)
     tall, flat = (inlined(_copy(_strip, f"_strip_{name}", field, tiles.steps(field, rows))) for rows in (ROWS, 1))
     made = _copy(_sweep, f"_sweep_{name}", field, {"TALL": tall, "FLAT": flat})
-    return kernel(f"void({', '.join(['int64'] * 22)})")(made)
+    return kernel(f"void({', '.join(['int64'] * 24)})")(made)
 
 
 def _copy(template: Any, name: str, field: Field, parts: dict[str, Any]) -> Any:
@@ -140,7 +165,7 @@ DOTS_2 = AHEAD_1 = AHEAD_2 = DOTS_END = TILE = TILE_END = USED = TALL = FLAT = D
 
 def _strip(
     M: int, stride: int, cells: int, U: int, us: int, V: int, vs: int, X: int, xs: int, out: int, os: int, Y: int,
-    ys: int, W: int, ws: int, k: int, p: int, q: int, sparse: int,
+    ys: int, W: int, ws: int, row: int, column: int, k: int, p: int, q: int, sparse: int,
 ) -> None:  # fmt: skip
     """So many cells of the rows that start at M, and what lies beside them from the addresses given."""
     whole, done = cells - cells % LANES, 0
@@ -163,33 +188,34 @@ def _strip(
     if k + q > 0:
         j = 0
         while j + TILED <= cells:
-            TILE(M + j * SIZE, stride, U, us, k, V + j * SIZE, vs, Y, ys, q, W + j * SIZE, ws)
+            TILE(M + j * SIZE, stride, U, us, k, V + j * SIZE, vs, Y, ys, q, W + j * SIZE, ws, row, column + j // TILED)
             j += TILED
         while j < cells:
-            TILE_END(M + j * SIZE, stride, U, us, k, V + j * SIZE, vs, Y, ys, q, W + j * SIZE, ws)
+            TILE_END(
+                M + j * SIZE, stride, U, us, k, V + j * SIZE, vs, Y, ys, q, W + j * SIZE, ws, row, column + j // TILED
+            )
             j += 1
 
 
 def _sweep(
     first: int, last: int, M: int, stride: int, m: int, U: int, us: int, V: int, vs: int, X: int, xs: int, out: int,
-    os: int, Y: int, ys: int, W: int, ws: int, k: int, p: int, q: int, lower: int, sparse: int,
+    os: int, Y: int, ys: int, W: int, ws: int, row: int, column: int, k: int, p: int, q: int, lower: int, sparse: int,
 ) -> None:  # fmt: skip
     """Rows first … last - 1. `lower`: as far as the block on the diagonal, and that without W."""
     for start in range(0, m, STRIP):
         i, end = first, min(start + STRIP, m)
         while i < last:
-            block = i - i % TILED
-            tall, at = i + ROWS <= last, M + i * stride * SIZE
+            block, tall, at = i - i % TILED, i + ROWS <= last, M + i * stride * SIZE
             for on_diagonal in range(2 if lower else 1):
-                low, high, spread = start, min(end, block) if lower else end, q
+                low, high, few = start, min(end, block) if lower else end, q
                 if on_diagonal:
-                    low, high, spread = max(start, block), min(end, block + TILED), 0
+                    low, high, few = max(start, block), min(end, block + TILED), 0
                 if low < high:
                     x, u, v = X + low * SIZE, U + i * SIZE, V + low * SIZE
                     o, y, w = out + i * SIZE, Y + i * SIZE, W + low * SIZE
-                    a = at + low * SIZE
+                    a, r, c = at + low * SIZE, row + i, column + low // TILED
                     if tall:
-                        TALL(a, stride, high - low, u, us, v, vs, x, xs, o, os, y, ys, w, ws, k, p, spread, sparse)
+                        TALL(a, stride, high - low, u, us, v, vs, x, xs, o, os, y, ys, w, ws, r, c, k, p, few, sparse)
                     else:
-                        FLAT(a, stride, high - low, u, us, v, vs, x, xs, o, os, y, ys, w, ws, k, p, spread, sparse)
+                        FLAT(a, stride, high - low, u, us, v, vs, x, xs, o, os, y, ys, w, ws, r, c, k, p, few, sparse)
             i += ROWS if tall else 1

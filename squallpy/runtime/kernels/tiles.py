@@ -109,11 +109,14 @@ def dots(field: Field, rows: int, columns: int, lanes: int, ahead: bool = False)
 
 
 def tile(field: Field, rows: int, vectors: int, lanes: int, ahead: bool = False) -> Any:
-    """(M, stride, U, U_apart, k, V, V_apart, Y, Y_apart, q, W, W_apart); k and q may be 0."""
+    """(M, stride, U, U_apart, k, V, V_apart, Y, Y_apart, q, W, W_apart, row, column); k and q may be 0.
+
+    In an idempotent semiring the bytes at `row` and `column` become 1 if anything in the tile changes.
+    """
 
     def emit(
         b: Any, M: Value, stride: Value, U: Value, U_apart: Value, k: Value, V: Value, V_apart: Value,
-        Y: Value, Y_apart: Value, q: Value, W: Value, W_apart: Value,
+        Y: Value, Y_apart: Value, q: Value, W: Value, W_apart: Value, row: Value, column: Value,
     ) -> None:  # fmt: skip
         cells = [(b.add(b.mul(stride, _I64(r)), _I64(v * lanes)), r, v) for r in range(rows) for v in range(vectors)]
         held = [[cgutils.alloca_once(b, field.vector(lanes)) for _ in range(vectors)] for _ in range(rows)]
@@ -138,14 +141,17 @@ def tile(field: Field, rows: int, vectors: int, lanes: int, ahead: bool = False)
                     for v in range(vectors):
                         b.store(field.fused(b, some[v], u, b.load(held[r][v])), held[r][v])
             news = [(b.load(held[r][v]), at) for at, r, v in cells]
-            wanted = (
-                _different(b, [(new, field.load(b, M, at, lanes)) for new, at in news]) if field.idempotent else _YES
-            )
-            with b.if_then(wanted):
+            if not field.idempotent:
                 for new, at in news:
                     field.store(b, new, M, at, lanes)
+                return
+            with b.if_then(_different(b, [(new, field.load(b, M, at, lanes)) for new, at in news])):
+                for new, at in news:
+                    field.store(b, new, M, at, lanes)
+                for mark in (row, column):
+                    b.store(_I8(1), b.inttoptr(mark, _I8.as_pointer()))
 
-    return _operation(emit, 12)
+    return _operation(emit, 14)
 
 
 def used(field: Field, rows: int) -> Any:
@@ -160,9 +166,6 @@ def used(field: Field, rows: int) -> Any:
         return b.zext(b.load(found), _I64)
 
     return _operation(emit, 3, types.int64)
-
-
-_YES = ir.Constant(ir.IntType(1), 1)
 
 
 def _operation(emit: Callable[..., Any], arguments: int, result: Any = types.void) -> Any:

@@ -1,7 +1,8 @@
 """Matrices over the tropical semirings: (min, +) with zero +∞, and (max, +) with zero −∞.
 
     pass_over(M, U, V, X, Y)  →  M ⊗ X, Mᵀ ⊗ Y of the old M;  M = min(M, U ⊗ Vᵀ) in place
-    update(M, U, V)           →  the same, and which cells changed
+    pruned(M, U, V, X, Y)     →  the same, and what of U, V changed anything
+    update(M, U, V)           →  M = min(M, U ⊗ Vᵀ) in place, and which cells changed
     product(A, B)             →  A ⊗ B
 
 float64, float32 or int64. The zero absorbs: ∞ ⊗ −∞ = ∞ in (min, +). In int64 the zero is the largest integer, or the
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from squallpy.runtime.kernels.sweeps import Matrix, multiplied, swept
+from squallpy.runtime.kernels.sweeps import Marks, Matrix, multiplied, swept
 from squallpy.runtime.kernels.tiles import FIELDS, Field
 
 _BLOCK = 1 << 17  # cells whose changes are looked for at a time
@@ -41,7 +42,31 @@ def pass_over(
 
     greatest: max for min. Only what changes is written, and rows of U without an entry cost nothing.
     """
-    return swept(_field(M.dtype, greatest), M, U, V, X, Y, threads, sparse=True)
+    return pruned(M, U, V, X, Y, greatest, threads)[:2]
+
+
+def pruned(
+    M: Matrix, U: Matrix, V: Matrix, X: Matrix, Y: Matrix, greatest: bool = False, threads: int = 0
+) -> tuple[Matrix, Matrix, Matrix, Matrix]:
+    """`pass_over`, and an update U', V' that would have changed M as much, of no more columns than U, V.
+
+    What follows from a change follows from U', V', too: they lack rows and columns of M, at the grain of tiles, where
+    nothing changed. So an update ends where it no longer makes a difference.
+    """
+    field = _field(M.dtype, greatest)
+    MX, MtY, marks = _few(field, M, X, 8, threads), _few(field, M.T, Y, 2, threads), Marks(field, *M.shape)
+    x, y = X if MX is None else X[:, :0], Y if MtY is None else Y[:, :0]
+    by_x, by_y = swept(field, M, U, V, x, y, threads, sparse=True, marks=marks)
+    u, v = (np.where(some[:, None], of, field.zero) for some, of in ((marks.rows, U), (marks.columns, V)))
+    kept = [np.any(np.not_equal(factor, field.zero), axis=0) for factor in (u, v)]
+    both = kept[0] & kept[1]
+    return by_x if MX is None else MX, by_y if MtY is None else MtY, u[:, both], v[:, both]
+
+
+def _few(field: Field, M: Matrix, X: Matrix, share: int, threads: int) -> Matrix | None:
+    """M ⊗ X from a few of M's columns, if no more than 1 of `share` has a row of X that is not zero."""
+    named = np.nonzero(np.any(np.not_equal(X, field.zero), axis=1))[0]
+    return multiplied(field, M[:, named], X[named], threads) if X.size and share * len(named) <= len(X) else None
 
 
 def update(M: Matrix, U: Matrix, V: Matrix, greatest: bool = False, threads: int = 0) -> Changes:
