@@ -21,12 +21,14 @@ from squallpy.frontend.text import read_script, remark
 from squallpy.logical.bind import Script, compile_script
 from squallpy.logical.nodes import Query
 from squallpy.logical.show import show
+from squallpy.maintain.matrix.scripted import Programs
 from squallpy.maintain.program import Program
 from squallpy.maintain.relational.lower import Lowered, lower
 from squallpy.maintain.relational.materialise import materialise
 from squallpy.maintain.relational.show import definition, fold, head, program_text
 from squallpy.optimizer.stages import optimise, stages
 from squallpy.physical.distribute.program import Switches
+from squallpy.physical.matrices import MatrixPlan, matrices_text, plan_matrices
 from squallpy.physical.place import place
 from squallpy.physical.plan import Plan
 from squallpy.physical.show import plan_text, stages_text, triggers_text
@@ -35,6 +37,7 @@ from squallpy.runtime.evaluate.constant import constant
 if TYPE_CHECKING:  # what rows flow through is loaded when they do: EXPLAIN starts at once
     import pyarrow as pa
 
+    from squallpy.runtime.matrix.source import MatrixSource
     from squallpy.runtime.pipeline import Input
     from squallpy.runtime.profile import Profile
     from squallpy.runtime.result import Changes
@@ -54,6 +57,9 @@ class Compiled:
     lowered: Lowered
     program: Program
     plan: Plan
+    matrices: MatrixPlan | None = None
+    relations: tuple[Relation, ...] = ()
+    """What is read: streams and tables of the query, and those under its matrices."""
 
 
 class Executor(Protocol):
@@ -87,13 +93,13 @@ class Session:
     """A script and its settings."""
 
     def __init__(self, script: Path, settings: Settings | None = None) -> None:
-        self.path, self.settings = script, settings or Settings()
+        self.path, self.settings, self._programs = script, settings or Settings(), Programs()
         self.text = read_script(script)
 
     @cached_property
     def script(self) -> Script:
         """Text → statements → bound queries."""
-        return compile_script(self.text, str(self.path), self._infer)
+        return compile_script(self.text, str(self.path), self._infer, self._programs.outputs)
 
     def compile(self, query: Query, partitions: int, sizes: dict[str, int], told: bool = False) -> Compiled:
         """Query → optimised query → calculus → trigger program → physical plan; are late rows `told`?"""
@@ -108,7 +114,13 @@ class Session:
             self.settings.partition,
             JoinOperator(self.settings.join_operator),
         )
-        return Compiled(query, optimised, lowered, program, plan)
+        matrices = plan_matrices(plan.sources, self.script.matrices, self._programs.read)
+        return Compiled(query, optimised, lowered, program, plan, matrices, self._read(program, matrices))
+
+    def _read(self, program: Program, matrices: MatrixPlan | None) -> tuple[Relation, ...]:
+        own = [relation for relation in program.relations if not relation.made]
+        under = [self.script.relations[name] for name in sorted(matrices.relations)] if matrices else []
+        return tuple(dict.fromkeys([*own, *under]))
 
     @property
     def _switches(self) -> Switches:
@@ -161,13 +173,15 @@ class Session:
         compiled = self.compile(query, partitions, sizes, options.late)
         if compiled.plan.only_grows and not options.final:
             compiled = replace(compiled, plan=replace(compiled.plan, keeps_result=False))
-        relations, batch_rows = compiled.program.relations, options.batch_rows or self.settings.batch_rows
+        relations, batch_rows = compiled.relations, options.batch_rows or self.settings.batch_rows
         streams = {r.name: sizes[r.name] for r in relations if r.stream}
         replay = Replay(streams, batch_rows, self.settings.interleave)
         made_for = fingerprint(compiled, replay.batch_rows, replay.order, {r.name: sizes[r.name] for r in relations})
         with self._place(query, options, made_for, replay.batch_rows) as place:
             steps = Again(replay, place.before if place else 0)
             input = Input({r.name: sources[r.name] for r in relations}, steps)
+            if compiled.matrices:
+                input = replace(input, maker=self.matrices(compiled.matrices, input, place))
             executor = self._executor(compiled.plan, input, place, options)
             sink.begin(query, executor.schema, replay.batches)
             progress = Progress(sink, stop, steps.number, options.profile)
@@ -196,6 +210,14 @@ class Session:
                 yield place
         else:
             yield None
+
+    def matrices(self, plan: MatrixPlan, input: "Input", place: "Place | None") -> "MatrixSource":
+        """The matrices of a query as a source, its state at a place, if there is one."""
+        from squallpy.runtime.matrix.source import PARTITION, LocalKeeper, MatrixSource, keep, layout
+
+        by_rows = self.settings.matrix_deletes == "reevaluate"
+        keeper = place.partition(PARTITION, layout(), keep) if place else LocalKeeper(by_rows)
+        return MatrixSource(plan, input, keeper, by_rows, durable=place is not None)
 
     def _executor(self, plan: Plan, input: "Input", place: "Place | None", options: RunOptions) -> "Executor":
         trace = Trace(on=options.profile is not None)
@@ -240,8 +262,10 @@ def fingerprint(compiled: Compiled, batch_rows: int, order: str, sizes: dict[str
     """What a checkpoint has to agree with: program and replay; where its plan is another, it is made anew."""
     from squallpy.runtime.state.checkpoint import MadeFor
 
-    relations = [(r.name, r.fields, r.format, sorted(r.options.items())) for r in compiled.program.relations]
+    relations = [(r.name, r.fields, r.format, sorted(r.options.items())) for r in compiled.relations]
     query = repr((program_text(compiled.program), relations, batch_rows, order))
+    if compiled.matrices:
+        query += matrices_text(compiled.matrices)
     return MadeFor(_hash(query), _hash(f"{compiled.plan.partitions} {plan_text(compiled.plan)}"), sizes)
 
 

@@ -75,6 +75,12 @@ class Settings:
         choices=tuple(operator.value for operator in JoinOperator),
         name="join.operator",
     )
+    matrix_deletes: str = setting(
+        "refuse",
+        "rows that take away from a matrix whose semiring has no subtraction: refuse, or reevaluate, all rows kept",
+        choices=("refuse", "reevaluate"),
+        name="matrix.deletes",
+    )
     optimizer: bool = setting(True, "rewrite the logical plan; off shows what the rules are worth")
 
 

@@ -219,7 +219,7 @@ class Plan:
         """The change streams of whose rows there is a book: not those that are only seen through windows."""
         passing = {feed.nested.source.name for feed in self.feeds if feed.nested and feed.nested.window}
         kept = {t.relation.name for t in self.program.triggers if any(s.target not in passing for s in t.statements)}
-        return frozenset(feed.relation.name for feed in self.sources if feed.relation.op) & kept
+        return frozenset(f.relation.name for f in self.sources if f.relation.op and not f.relation.made) & kept
 
     def delta(self, name: str) -> PoolPlan:
         return next(d for d in self.deltas if d.name == name)

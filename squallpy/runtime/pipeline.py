@@ -8,7 +8,7 @@ Publisher  the partitions' messages, result    →  the printed rows that went a
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -34,11 +34,36 @@ COURSE = "course"  # what a message calls it
 
 
 @dataclass(frozen=True)
+class Made:
+    """The changes, in a batch, of relations whose rows are made of those of others, and what is worth to be told."""
+
+    tables: Mapping[str, pa.Table]
+    stats: Mapping[str, Any]
+
+    def share(self, name: str, split: int, splits: int) -> pa.Table:
+        """What one of `splits` tasks reads of a relation."""
+        table = self.tables[name]
+        start, stop = len(table) * split // splits, len(table) * (split + 1) // splits
+        return table.slice(start, stop - start)
+
+
+class Maker(Protocol):
+    """Makes them: `relations` are those that it reads itself."""
+
+    @property
+    def relations(self) -> set[str]: ...
+
+    def made(self, batch: int) -> Made: ...
+
+
+@dataclass(frozen=True)
 class Input:
-    """What a query reads: a source for each relation, and the order in which streams are replayed."""
+    """What a query reads: a source for each relation, and the order in which streams are replayed; with a `maker` also
+    what that makes of them."""
 
     sources: Mapping[str, Source]
     replay: Replay | Again
+    maker: Maker | None = None
 
     def shares(self, batch: int, split: int, splits: int) -> dict[str, tuple[int, int]]:
         """The rows of each relation that one of `splits` tasks reads in a batch; static tables come with batch 0."""
@@ -71,12 +96,17 @@ class Sender:
     def read(self, batch: int, split: int, splits: int, names: Dictionary) -> Share:
         """A share of the batch, pre-aggregated."""
         share, shares = Share([], [], {"tuples": 0, "skipped": 0}), self._input.shares(batch, split, splits)
+        made = self._made(batch, split, shares, share)
         for feeder in self._feeders:
             relation = feeder.feed.relation
             start, stop = shares.get(relation.name, (0, 0))
-            if start < stop:
+            if start < stop or relation.made:
                 with self._trace(f"read {relation.name}"):
-                    table = self._input.sources[relation.name].read(start, stop, feeder.feed.fields)
+                    if relation.made:
+                        assert made
+                        table = made.share(relation.name, split, splits)
+                    else:
+                        table = self._input.sources[relation.name].read(start, stop, feeder.feed.fields)
                     rows = one_batch(table)
                 share.stats["tuples"] += stop - start
                 share.stats["skipped"] += skipped(table).count
@@ -87,6 +117,19 @@ class Sender:
                     for told in clock_deltas(self._clocks, relation.name, rows):
                         share.ledgers += [(partition, told) for partition in range(self._plan.partitions)]
         return share
+
+    def _made(self, batch: int, split: int, shares: Mapping[str, tuple[int, int]], share: Share) -> Made | None:
+        """What is made of a batch; what only its maker reads is counted here."""
+        maker = self._input.maker
+        if maker is None:
+            return None
+        with self._trace("matrices"):
+            made = maker.made(batch)
+        fed = {feeder.feed.relation.name for feeder in self._feeders}
+        share.stats["tuples"] += sum(stop - start for name, (start, stop) in shares.items() if name not in fed)
+        if split == 0:
+            share.stats |= made.stats
+        return made
 
     def messages(self, batch: int, split: int, splits: int, course: str = "") -> list[tuple[int, bytes]]:
         """One message for each partition that the share concerns; the first always hears what was read. All hear of a

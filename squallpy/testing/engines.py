@@ -11,6 +11,7 @@ All take settings: with `optimizer=False` the query is planned as it was bound.
 import shutil
 from collections import deque
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +44,7 @@ class MemoryEngine:
     def start(self, script: str, checkpoint: Path, tables: dict[str, pa.Table]) -> None:
         path = checkpoint / "steps.sql"
         path.write_text(script)
-        session = Session(path, self._settings)
+        self._session = session = Session(path, self._settings)
         (query,) = session.script.queries
         self._folder = checkpoint
         self._sources = {r.name: MemorySource(r) for r in session.script.relations.values()}
@@ -83,6 +84,11 @@ class MemoryEngine:
         """Run the last batch."""
         raise NotImplementedError
 
+    def _made(self, input: Input, place: Place | None = None) -> Input:
+        """The input with what matrices make of it."""
+        matrices = self._compiled.matrices
+        return replace(input, maker=self._session.matrices(matrices, input, place)) if matrices else input
+
     def _place(self) -> Place:
         made_for = fingerprint(self._compiled, 1, "pushed", {})
         return open_checkpoint(str(self._folder / "state"), made_for, 1, str(self._folder / "local"), 1 << 20)
@@ -99,7 +105,8 @@ class LocalEngine(MemoryEngine):
         super().__init__(1, **settings)
 
     def _open(self, input: Input) -> None:
-        self._executor = DurableLocalExecutor(self._compiled.plan, input, self._place())
+        place = self._place()
+        self._executor = DurableLocalExecutor(self._compiled.plan, self._made(input, place), place)
 
     def _step(self) -> Changes | None:
         changes, _ = self._executor.step()
@@ -122,7 +129,7 @@ class VolatileEngine(MemoryEngine):
         super().__init__(1, **settings)
 
     def _open(self, input: Input) -> None:
-        self._executor = LocalExecutor(self._compiled.plan, input)
+        self._executor = LocalExecutor(self._compiled.plan, self._made(input))
         for _ in range(self._batches.batches):
             self._executor.step()
 
@@ -149,7 +156,7 @@ class PartitionedEngine(MemoryEngine):
 
     def _open(self, input: Input) -> None:
         plan = self._compiled.plan
-        self._sender, self._publisher = Sender(plan, input), Publisher(plan)
+        self._sender, self._publisher = Sender(plan, self._made(input)), Publisher(plan)
         self._nodes = [(Node(plan, p).runs, Store(store_layout(plan))) for p in range(plan.partitions)]
         self._result = Store(result_layout(plan))
         self.pilot = self._pilot(plan)

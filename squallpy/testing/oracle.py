@@ -26,6 +26,7 @@ from sqlglot.dialects.spark import Spark
 from squallpy.catalog.relation import Relation
 from squallpy.frontend.dialect import WindowParser
 from squallpy.frontend.windows import with_windows
+from squallpy.testing.cells import CellsFromScratch
 from squallpy.testing.compare import Row
 from squallpy.testing.windows import windowed
 
@@ -37,12 +38,22 @@ _numbers = count()
 class Oracle:
     """The prefix of each stream, and one query."""
 
-    def __init__(self, relations: Mapping[str, Relation], sql: str, views: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        relations: Mapping[str, Relation],
+        sql: str,
+        views: Mapping[str, str] | None = None,
+        cells: CellsFromScratch | None = None,
+    ) -> None:
         """`sql` and `views` in our dialect; views by name, in the order in which they use each other."""
         self._connection = _own_schema(self)
         self._relations, self._pushed, self._deleted = relations, dict[str, int](), set[str]()
         for relation in relations.values():
             self._create(relation)
+        self._cells = cells
+        for relation in cells.relations() if cells else ():
+            columns = ", ".join(f"{quoted(f.name)} {f.type}" for f in relation.fields)
+            self._connection.execute(f"CREATE TABLE {quoted(relation.name)} ({columns})")
         self._views = dict(views or {})
         for name, text in self._views.items():
             self._connection.execute(f"CREATE VIEW {quoted(name)} AS {self._translated(text)}")
@@ -71,6 +82,8 @@ class Oracle:
     def push(self, name: str, rows: pa.Table) -> None:
         """Add rows of a relation; those whose `__mult` is −1 take one such row away."""
         relation = self._relations[name]
+        if self._cells:
+            self._cells.push(name, rows)
         if MULT not in rows.column_names:
             rows = rows.append_column(MULT, pa.array([1] * len(rows), pa.int64()))
         rows = rows.select([*(f.name for f in relation.fields), MULT])
@@ -95,6 +108,10 @@ class Oracle:
 
     def answer(self) -> list[Row]:
         """The answer from scratch, in DuckDB's order."""
+        for name, made in self._cells.tables() if self._cells else ():
+            self._connection.register("made", made)
+            self._connection.execute(f"DELETE FROM {quoted(name)}; INSERT INTO {quoted(name)} FROM made")
+            self._connection.unregister("made")
         return self._connection.execute(self._query).fetchall()
 
 
@@ -151,6 +168,11 @@ def parsed(sql: str) -> exp.Expr:
 def to_duckdb(sql: str | exp.Expr) -> str:
     """One query as DuckDB writes it; a TIMESTAMP has no time zone here."""
     query = parsed(sql) if isinstance(sql, str) else sql
+    for table in query.find_all(exp.Table):
+        if table.db:  # an output of a matrix program
+            alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(table.name))
+            named = exp.to_identifier(f"{table.db}.{table.name}", quoted=True)
+            table.replace(exp.Table(this=named, alias=alias))
     for type in query.find_all(exp.DataType):
         if type.this in (exp.DataType.Type.TIMESTAMPTZ, exp.DataType.Type.TIMESTAMPLTZ):
             type.set("this", exp.DataType.Type.TIMESTAMP)

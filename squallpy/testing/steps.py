@@ -137,11 +137,15 @@ class _Given:
 
     def __init__(self, steps: Steps) -> None:
         from squallpy.logical.bind import compile_script
+        from squallpy.maintain.matrix.scripted import Programs
+        from squallpy.testing.cells import CellsFromScratch
 
-        compiled = compile_script(steps.script, steps.path.name, lambda relation: ())
+        programs = Programs()
+        compiled = compile_script(steps.script, steps.path.name, lambda relation: (), programs.outputs)
         (query,) = compiled.queries  # a step test has one
         relations = dict(compiled.relations)
-        oracle = Oracle(relations, query.text, dict(views(steps.script)))
+        cells = CellsFromScratch(compiled, programs.read) if compiled.matrices else None
+        oracle = Oracle(relations, query.text, dict(views(steps.script)), cells)
         self.tables, self.batches, answered = dict[str, pa.Table](), dict[int, dict[str, pa.Table]](), []
         for number, section in enumerate(steps.sections):
             match section.head.split():

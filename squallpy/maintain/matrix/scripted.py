@@ -9,7 +9,9 @@ from dataclasses import dataclass, field, replace
 
 from squallpy.base.errors import SquallError
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN, SEMIRINGS, Semiring
+from squallpy.base.types import BOOLEAN as TRUTH
 from squallpy.catalog import matrix as catalog
+from squallpy.catalog.relation import Relation
 from squallpy.maintain.matrix.meta import NOTHING, Known
 from squallpy.maintain.matrix.nodes import Name, names
 from squallpy.maintain.matrix.program import Input, Program
@@ -50,9 +52,9 @@ def known_of(matrix: catalog.Matrix) -> Known:
     return replace(NOTHING, **said)  # type: ignore[arg-type]
 
 
-def alone(matrix: catalog.Matrix, boolean: bool) -> Program:
-    """The program that a matrix is by itself."""
-    ring: Semiring = BOOLEAN if boolean else ARITHMETIC
+def alone(matrix: catalog.Matrix, relation: Relation) -> Program:
+    """The program that a matrix is by itself, whose cells are the rows of a relation."""
+    ring: Semiring = BOOLEAN if relation.fields[-1].type == TRUTH else ARITHMETIC
     return Program((input_of(matrix),), (), (), ring)
 
 

@@ -24,6 +24,7 @@ from squallpy.maintain.matrix.nodes import Diagonal, Inverse, Matrix, Name, name
 from squallpy.maintain.matrix.sizes import Sizes
 from squallpy.physical.passes import Pass, Work, passes
 from squallpy.runtime.matrix.algebra import Read, SingularError, evaluate
+from squallpy.runtime.matrix.cells import Cells
 from squallpy.runtime.matrix.drift import Probe
 from squallpy.runtime.matrix.views import Array, View, stored
 
@@ -105,6 +106,15 @@ class Live:
             raise self.singular
         return self._views[name].read(rows, cols)
 
+    def at(self, name: str, rows: Array, cols: Array) -> Array:
+        """Single entries of an input or a kept view; zero outside of it."""
+        view = self._views[name]
+        inside = (rows < view.shape[0]) & (cols < view.shape[1])
+        some, row_of = np.unique(rows[inside], return_inverse=True)
+        out = np.full(len(rows), self.ring.zero, self.ring.dtype)
+        out[inside] = view.read(some, slice(None))[row_of, cols[inside]]
+        return out
+
     @property
     def nbytes(self) -> int:
         """Bytes of all that is kept."""
@@ -125,6 +135,35 @@ class Live:
             self._refresh(name, u, v)
         elif self.counts.updates % CHECK == 0 and self.ring is ARITHMETIC:
             self._check()
+
+    def add(self, changes: Mapping[str, Cells]) -> None:
+        """Add to cells of several inputs: by their triggers, one after the other, or, where that is cheaper than all of
+        these, by one evaluation."""
+        triggers = {name: self.maintained.triggers[name] for name in changes}
+        sizes = self.sizes
+        costs = (trigger_cost(self.maintained, triggers[name], c.rank, sizes) for name, c in changes.items())
+        cheaper = self.strategy == "auto" and sum(costs) > evaluation_cost(self.maintained, sizes)
+        if self.singular or cheaper or self.strategy == "reeval":
+            self.counts.updates += len(changes)
+            self.counts.reevaluated += len(changes)
+            for name, cells in changes.items():
+                self._views[name].add_at(cells.rows, cells.cols, cells.values)
+            self._evaluate()
+            return
+        for name, cells in changes.items():
+            self.update(name, *cells.factors(self._views[name].shape, self.ring))
+
+    def replace(self, changes: Mapping[str, Cells]) -> None:
+        """Cells of inputs get other values, whatever they had; the program is evaluated anew."""
+        self.counts.updates += len(changes)
+        self.counts.reevaluated += len(changes)
+        for name, cells in changes.items():
+            values = np.array(self._views[name].read(slice(None), slice(None)))
+            values[cells.rows, cells.cols] = cells.values
+            source = self.maintained.program.input(name)
+            assert source
+            self._views[name] = self._stored(source.name, values)
+        self._evaluate()
 
     def _refresh(self, name: str, u: Array, v: Array) -> None:
         self.counts.refreshed += 1
@@ -196,6 +235,7 @@ class Live:
             return values[name] if name in values else self._views[name].read(slice(None), slice(None))
 
         self.singular = None
+        missing: set[str] = set()  # what depends on an inverse that there is not
         for left in kept:
             self._views.pop(left, None)
         for name, constant in anf.constants.items():
@@ -204,16 +244,16 @@ class Live:
                 self._views[name] = self._stored(anf.source(name), values[name])
         for at, definition in enumerate(anf.definitions):
             try:
-                value = evaluate(definition.value, read, self.sizes, self.ring)
+                if names(definition.value) & missing:
+                    missing.add(definition.name.name)
+                elif definition.name.name in kept:
+                    value = evaluate(definition.value, read, self.sizes, self.ring)
+                    self._views[definition.name.name] = self._stored(definition.name, value)
+                else:
+                    values[definition.name.name] = evaluate(definition.value, read, self.sizes, self.ring)
             except SingularError as error:
-                self.singular = error
-                for left in kept:
-                    self._views.pop(left, None)
-                return
-            if definition.name.name in kept:
-                self._views[definition.name.name] = self._stored(definition.name, value)
-            else:
-                values[definition.name.name] = value
+                self.singular = self.singular or error
+                missing.add(definition.name.name)
             for used in [name for name, where in last.items() if where == at]:
                 values.pop(used, None)
 

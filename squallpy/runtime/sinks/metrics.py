@@ -11,6 +11,10 @@ partition had lost its state, says of each which, and from what it was made anew
 "compared" are the comparisons that lookups made: steps of searches in sorted indexes, one for each row that is hashed,
 one for each record that was found; "pairs" are the rows that came of them.
 
+Where a query reads matrices, "matrices" says of each program the "rank" of the batch as an update, "how" it was applied
+(incremental, or evaluated anew: "why"), the "bytes" of its views, the largest relative "drift" that rounding was seen
+to have made, and, if a matrix has no inverse now, which is "singular".
+
 Where a join is on a grid, "mapping" is its (n, m), "ilf" how many tuples a joiner has, "ilf_ratio" that by the least
 that any mapping would make it, "busiest" what the joiner with most has by the mean, "epoch" how many migrations are
 done, "migrated" how much of one that runs is (null: none does), "copied" the tuples that joiners sent each other. Under
@@ -69,6 +73,7 @@ def metrics_line(number: int, stats: dict[str, Any]) -> dict[str, Any]:
     if rows := stats.get("received_rows"):
         shape["received_rows"] = [rows.get(str(partition), 0) for partition in range(1 + max(map(int, rows)))]
     shape |= {name: stats[name] for name in _OF_A_GRID if name in stats}
+    shape |= {"matrices": stats["matrices"]} if "matrices" in stats else {}
     rebuilt = {"rebuilt": stats["rebuilt"]} if stats.get("rebuilt") else {}  # partitions that had lost their state
     return {"batch": number} | named | {"stages": stages, "views": views} | shape | rebuilt
 

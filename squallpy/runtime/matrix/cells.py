@@ -1,0 +1,60 @@
+"""Cells of matrices by their places: what the rows of a stream add up to, and how they are kept as words.
+
+Cells([1, 1, 3], [0, 2, 0], [5.0, 6.0, 7.0]).merged(ring)     places in order, equal ones added up
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from squallpy.base.semirings import Semiring
+from squallpy.runtime.kernels.factors import of_cells
+from squallpy.runtime.kernels.storage import Words
+from squallpy.runtime.matrix.views import Array
+
+Places = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """Values at places of a matrix."""
+
+    rows: Places
+    cols: Places
+    values: Array
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def merged(self, ring: Semiring) -> "Cells":
+        """Each place once, in order of rows and columns; zeros are left out."""
+        order = np.lexsort((self.cols, self.rows))
+        rows, cols, values = self.rows[order], self.cols[order], self.values[order]
+        if len(rows):
+            starts = np.flatnonzero(np.r_[True, (rows[1:] != rows[:-1]) | (cols[1:] != cols[:-1])])
+            rows, cols, values = rows[starts], cols[starts], ring.add.reduceat(values, starts)
+        there = values != ring.zero
+        return Cells(rows[there], cols[there], values[there])
+
+    @property
+    def rank(self) -> int:
+        """The fewer of distinct rows and columns."""
+        return min(len(np.unique(self.rows)), len(np.unique(self.cols)))
+
+    def factors(self, shape: tuple[int, int], ring: Semiring) -> tuple[Array, Array]:
+        """U (n, k) and V (k, m) with U·V these cells, and zero elsewhere."""
+        u, v = of_cells(self.rows, self.cols, self.values, shape, ring)
+        return u, v.T
+
+
+def as_words(values: Array) -> Words:
+    """Entries as whole numbers of 64 bits, the same for the same value."""
+    if values.dtype.kind == "f":
+        return np.ascontiguousarray(values + 0.0).view(np.int64)  # NB: of -0.0 it makes 0.0
+    return values.astype(np.int64)
+
+
+def of_words(words: Words, dtype: str) -> Array:
+    """The reverse of `as_words`."""
+    return np.ascontiguousarray(words).view(np.float64) if dtype == "float64" else words.astype(dtype)

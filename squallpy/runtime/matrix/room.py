@@ -1,0 +1,58 @@
+"""Is there memory for the views of a program? Asked before any of it is allocated."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from squallpy.base.errors import SquallError
+from squallpy.base.semirings import BOOLEAN
+from squallpy.maintain.matrix.materialise import Maintained
+from squallpy.maintain.matrix.nodes import Name
+from squallpy.maintain.matrix.sizes import Sizes
+
+_LIMITS = (("memory.max", "memory.current"), ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"))
+
+
+def check_room(called: str, maintained: Maintained, sizes: Sizes) -> None:
+    """SQ5013 where a program's matrices are larger than the memory that is free."""
+    need, free = needed(maintained, sizes), available()
+    if need > free:
+        at = ", ".join(f"{symbol} = {size:,}" for symbol, size in sorted(sizes.items()))
+        told = f"the matrices of {called} need {_gigabytes(need)}{f' at {at}' if at else ''}"
+        raise SquallError("SQ5013", f"{told}, {_gigabytes(free)} of memory is free", hint="number from 0 without gaps")
+
+
+def needed(maintained: Maintained, sizes: Sizes) -> int:
+    """Bytes of the inputs and views of a program, and of the two largest operations while it is evaluated."""
+    program = maintained.program
+    item = np.dtype(program.ring.dtype).itemsize
+
+    def cells(name: Name) -> int:
+        return name.rows.at(sizes) * name.cols.at(sizes)
+
+    stored = sum(map(cells, (*(i.name for i in program.inputs), *maintained.kept)))
+    made = sorted(cells(d.name) for d in maintained.anf.definitions)
+    largest = max((cells(i.name) for i in program.inputs), default=0)
+    return stored * item // (8 if program.ring is BOOLEAN else 1) + (sum(made[-2:]) + largest) * item
+
+
+def available() -> int:
+    """Bytes of memory that this process can have."""
+    free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        free = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
+    except (OSError, StopIteration):
+        pass
+    for limit, used in _LIMITS:
+        try:
+            folder = Path("/sys/fs/cgroup")
+            free = min(free, int((folder / limit).read_text()) - int((folder / used).read_text()))
+        except (OSError, ValueError):  # NB: a limit of `max` is none
+            continue
+    return free
+
+
+def _gigabytes(size: int) -> str:
+    return f"{size / 2**30:,.1f} GB" if size >= 2**30 / 10 else f"{size / 2**20:,.1f} MB"

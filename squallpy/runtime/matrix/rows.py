@@ -1,0 +1,120 @@
+"""The rows of a stream as changes of the cells of a matrix; whatever is no cell is told by the number of its row."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from squallpy.base.errors import SquallError
+from squallpy.base.semirings import BOOLEAN, COUNTING, MAX_PLUS, MIN_PLUS, Semiring
+from squallpy.catalog.matrix import Matrix
+from squallpy.catalog.window import ARRIVAL
+from squallpy.runtime.matrix.cells import Cells, Places
+from squallpy.runtime.matrix.views import Array
+from squallpy.runtime.sources.source import MULT
+
+DELETES = "matrix.deletes"  # the setting that says what becomes of deletes that have no inverse
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows under a matrix: places, what each adds (None: 1), and how often, with the number of each in its stream."""
+
+    matrix: Matrix
+    i: Places
+    j: Places
+    values: Array | None
+    mult: npt.NDArray[np.int64]
+    numbers: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.i)
+
+    def entries(self, ring: Semiring) -> Array:
+        """What rows add, in the numbers of a semiring; SQ5012 for what is none of them."""
+        if self.values is None:
+            return np.full(len(self), 1, ring.dtype)
+        if ring is BOOLEAN:
+            return np.not_equal(self.values, 0)
+        if ring is COUNTING:
+            return self.values.astype(np.int64)
+        values = self.values.astype(np.float64)
+        nothing = values == ring.zero if ring in (MIN_PLUS, MAX_PLUS) else False
+        self._refuse(~np.isfinite(values) & ~np.asarray(nothing), values, "SQ5012", "no entry")
+        return values
+
+    def inserts_only(self, ring: Semiring) -> None:
+        """SQ3002 at a row that takes away, where a semiring cannot."""
+        taken = self.mult < 0
+        if taken.any():
+            told = f"{self.place(taken)} takes away from {self.matrix.name}, and the {ring} semiring has no subtraction"
+            raise SquallError("SQ3002", told, hint=f"--set {DELETES}=reevaluate evaluates the program anew")
+
+    def within(self) -> None:
+        """SQ5010 at an index that a matrix cannot have."""
+        for indices, size, which in ((self.i, self.matrix.rows, "row"), (self.j, self.matrix.cols, "column")):
+            wrong = (indices < 0) if isinstance(size, str) else (indices < 0) | (indices >= size)
+            if wrong.any():
+                first = int(indices[wrong][0])
+                told = f"{self.place(wrong)}: {self.matrix.name} has no {which} {first}"
+                has = f"{size} of them, " if isinstance(size, int) else ""
+                raise SquallError("SQ5010", told, hint=f"{has}numbered from 0")
+
+    def place(self, wrong: npt.NDArray[np.bool_]) -> str:
+        """The first of some rows, as people count."""
+        return f"row {int(self.numbers[wrong][0]) + 1:,} of {self.matrix.relation}"
+
+    def _refuse(self, wrong: Any, values: Array, code: str, what: str) -> None:
+        if wrong.any():
+            raise SquallError(code, f"{self.place(wrong)}: {values[wrong][0]} is {what} of {self.matrix.name}")
+
+
+def columns_of(matrix: Matrix) -> tuple[str, ...]:
+    """What to read of a matrix's relation."""
+    return (*dict.fromkeys(matrix.columns), ARRIVAL)
+
+
+def rows_of(matrix: Matrix, table: pa.Table) -> Rows:
+    """The rows of a table that has `columns_of` the matrix; SQ5012 for a NULL."""
+    numbers = table.column(ARRIVAL).to_numpy()
+    for name in matrix.columns:
+        column = table.column(name)
+        if column.null_count:
+            at = int(numbers[np.asarray(pc.is_null(column))][0]) + 1
+            raise SquallError(
+                "SQ5012", f"row {at:,} of {matrix.relation}: {name} is NULL, which is no cell of {matrix.name}"
+            )
+    i, j = (np.asarray(table.column(name), np.int64) for name in matrix.columns[:2])
+    values = None
+    if len(matrix.columns) > 2:
+        column = table.column(matrix.columns[2])
+        values = np.asarray(column.cast(pa.float64()) if pa.types.is_decimal(column.type) else column)
+    mult = np.asarray(table.column(MULT), np.int64) if MULT in table.column_names else np.ones(len(i), np.int64)
+    return Rows(matrix, i, j, values, mult, numbers)
+
+
+def check_known(matrix: Matrix, cells: Cells) -> None:
+    """SQ5014 where what is added to a matrix is not what was declared of it."""
+    for word in matrix.known:
+        wrong = _against(word, cells)
+        if wrong is not None:
+            i, j = int(cells.rows[wrong]), int(cells.cols[wrong])
+            hint = f"each batch has to add the same to ({j}, {i})" if word == "SYMMETRIC" else ""
+            told = f"{matrix.name} is declared {word}, but a batch adds to ({i}, {j})"
+            raise SquallError("SQ5014", told, hint=hint)
+
+
+def _against(word: str, cells: Cells) -> int | None:
+    """The first cell that is against a declaration."""
+    if word == "SYMMETRIC":
+        order = np.lexsort((cells.rows, cells.cols))
+        same = (cells.rows == cells.cols[order]) & (cells.cols == cells.rows[order])
+        other = cells.values[order]
+        alike = np.isclose(cells.values, other, rtol=1e-12) if other.dtype.kind == "f" else cells.values == other
+        wrong = ~(same & alike)
+    else:
+        wrong = {"LOWER": cells.cols > cells.rows, "UPPER": cells.cols < cells.rows}.get(word, cells.rows != cells.cols)
+    return int(np.flatnonzero(wrong)[0]) if wrong.any() else None

@@ -1,0 +1,179 @@
+"""Matrices as sources: the rows of the streams under them in, the cells of what a query reads of them out.
+
+source = MatrixSource(plan, input, LocalKeeper(by_rows=False))
+source.made(7)   →   Made({"p16.D": Table(i, j, value, __mult)}, figures)      batch by batch, and the last one again
+
+State is kept by a keeper. What it is told of a batch are words: which cells of inputs and of readings went and came. So
+what a query has been told is never computed twice: after a crash the views are made anew from the inputs, and may be
+off from those before in the last bit, but the next changes begin at what had been told.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from squallpy.base.rings import Payload, Ring
+from squallpy.physical.matrices import MatrixPlan
+from squallpy.runtime.deltas import Delta, pack_deltas, unpack_deltas
+from squallpy.runtime.kernels.storage import Words
+from squallpy.runtime.matrix.kept import ProgramAtWork
+from squallpy.runtime.matrix.rows import Rows, columns_of, rows_of
+from squallpy.runtime.pipeline import Input, Made
+from squallpy.runtime.sources.skipped import skipped
+from squallpy.runtime.state.store import PoolLayout, Store, StoreLayout
+
+INPUTS, SHOWN = "inputs", "shown"  # pools: (number, i, j, value) → how often
+_EXTENT, _BATCH = -1, -2  # numbers that stand for no input: (_EXTENT, symbol, extent, 0), (_BATCH, batch, 0, 0)
+PARTITION = "matrices"
+
+
+class Keeper(Protocol):
+    """Keeps words, by batch; `StatePartition` does."""
+
+    def store(self) -> Store: ...
+
+    def apply(self, batch: int, messages: list[bytes]) -> bytes: ...
+
+
+def layout() -> StoreLayout:
+    counted = Payload((Ring.COUNT,))
+    return StoreLayout((PoolLayout(INPUTS, 4, counted, slices=((0, 1, 2),)), PoolLayout(SHOWN, 4, counted)))
+
+
+def keep(store: Store, messages: list[bytes]) -> bytes:
+    """Add words to the pools; the answer is the message."""
+    (message,) = messages
+    for delta in unpack_deltas(message, store.dictionary)[1]:
+        store[delta.name].upsert(delta.keys, delta.words)
+    return message
+
+
+class LocalKeeper:
+    """Keeps words in memory: only those of rows, if they are wanted."""
+
+    def __init__(self, by_rows: bool) -> None:
+        self._store, self._by_rows = Store(layout()), by_rows
+
+    def store(self) -> Store:
+        return self._store
+
+    def apply(self, batch: int, messages: list[bytes]) -> bytes:
+        if not self._by_rows:
+            return messages[0]
+        return keep(self._store, messages)
+
+
+@dataclass
+class MatrixSource:
+    """The matrices of a query. `input` has the streams and tables under them; `by_rows`: where a semiring cannot
+    subtract, the rows under its matrices are kept."""
+
+    plan: MatrixPlan
+    input: Input
+    keeper: Keeper
+    by_rows: bool = False
+    durable: bool = False
+    _at: int = -1
+    _made: bytes = b""
+    _sizes: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        dimensions = (size for m in self.plan.matrices.values() for size in (m.rows, m.cols))
+        self._symbols = sorted({size for size in dimensions if isinstance(size, str)})
+        self._sizes = dict.fromkeys(self._symbols, 0)
+        self._programs: list[ProgramAtWork] = []
+        inputs = readings = 0
+        for kept in self.plan.programs:
+            program = ProgramAtWork(kept, self.plan.matrices, inputs, readings, self.by_rows)
+            inputs, readings = inputs + len(program), readings + len(kept.readings)
+            self._programs.append(program)
+        self._fresh = False
+
+    @property
+    def relations(self) -> set[str]:
+        """The streams and tables that it reads."""
+        return self.plan.relations
+
+    def made(self, batch: int) -> Made:
+        """What a batch changes."""
+        if batch != self._at:
+            if self.durable and not self._fresh:
+                self._resume()
+            if batch != self._at:
+                assert batch == self._at + 1, f"batch {batch} of matrices that are at {self._at}"
+                self._made = self.keeper.apply(batch, [self._message(batch)])
+                self._at = batch
+            else:
+                self._made = self.keeper.apply(batch, [])
+        return self._unpacked(self._made)
+
+    def _message(self, batch: int) -> bytes:
+        rows, figures = self._read(batch)
+        known = dict(self._sizes)
+        for some in rows.values():
+            some.within()
+            for size, indices in ((some.matrix.rows, some.i), (some.matrix.cols, some.j)):
+                if isinstance(size, str) and len(indices):
+                    self._sizes[size] = max(self._sizes[size], int(indices.max()) + 1)
+        pool = self.keeper.store()[INPUTS] if self.durable or self.by_rows else None
+        inputs, shown = [self._marks(batch, known)], [(np.empty((0, 4), np.int64), np.empty(0, np.int64))]
+        told = {}
+        for program in self._programs:
+            changes, told[program.kept.name] = program.step(rows, self._sizes, pool)
+            inputs += changes.inputs
+            shown += changes.shown
+        deltas = [(_delta(INPUTS, inputs), ()), (_delta(SHOWN, shown), ())]
+        return pack_deltas(deltas, self.keeper.store().dictionary, figures | {"matrices": told})
+
+    def _marks(self, batch: int, known: Mapping[str, int]) -> tuple[Words, Words]:
+        """How far the words are: the batch, and the extents of dimensions."""
+        marks = [(_BATCH, batch - 1, 0, 0, -1)] if batch else []
+        marks.append((_BATCH, batch, 0, 0, 1))
+        for number, symbol in enumerate(self._symbols):
+            marks += [(_EXTENT, number, known[symbol], 0, -1)] if batch else []
+            marks.append((_EXTENT, number, self._sizes[symbol], 0, 1))
+        table = np.array(marks, np.int64)
+        return table[:, :4], table[:, 4]
+
+    def _read(self, batch: int) -> tuple[dict[str, Rows], dict[str, Any]]:
+        """The rows of a batch by matrix."""
+        shares, rows, left_out = self.input.shares(batch, 0, 1), dict[str, Rows](), dict[str, int]()
+        for name, matrix in self.plan.matrices.items():
+            start, stop = shares.get(matrix.relation, (0, 0))
+            if start < stop:
+                table = self.input.sources[matrix.relation].read(start, stop, columns_of(matrix))
+                rows[name] = rows_of(matrix, table)
+                left_out[matrix.relation] = skipped(table).count
+        return rows, {"skipped": sum(left_out.values())}
+
+    def _unpacked(self, message: bytes) -> Made:
+        stats, deltas = unpack_deltas(message, self.keeper.store().dictionary)
+        (shown,) = (delta for delta in deltas if delta.name == SHOWN)
+        tables = {}
+        for program in self._programs:
+            for number, reading in program.shown.items():
+                own = shown.keys[:, 0] == number
+                tables[reading.reading.relation.name] = reading.table(shown.keys[own, 1:], shown.words[own, 0])
+        return Made(tables, stats)
+
+    def _resume(self) -> None:
+        """Go on where the keeper is."""
+        self._fresh = True
+        store = self.keeper.store()
+        keys, words = store[INPUTS].rows()
+        if not len(keys):
+            return
+        for kind, number, extent, _ in keys[keys[:, 0] < 0].tolist():
+            if kind == _BATCH:
+                self._at = number
+            else:
+                self._sizes[self._symbols[number]] = extent
+        for program in self._programs:
+            program.restore(keys, words[:, 0], store[SHOWN].keys, self._sizes)
+
+
+def _delta(name: str, parts: list[tuple[Words, Words]]) -> Delta:
+    keys = np.vstack([keys for keys, _ in parts])
+    return Delta(name, np.ascontiguousarray(keys, np.int64), np.concatenate([mult for _, mult in parts])[:, None])
