@@ -38,17 +38,25 @@ def place(
         grids = operator is JoinOperator.AUTO
         found = choose_places(program, sizes, partitions, places, grids) if partitions > 1 else None
     except Misplaced as reason:
+        if operator.is_grid:
+            raise _not_so(operator, wanted, str(reason)) from None
         told = ", ".join(f"partition.{name}={keys}" for name, keys in wanted)
-        told = f"join.operator={operator.value}" if operator.is_grid else told
         raise SquallError("SQ7003", f"{told}: no places for the other views go with that, {reason}") from None
     if found is None:
         return _in_one(program)
     plan = _spread(program, found, partitions, switches)
     grid, movable = grid_of(program, found, sizes, partitions, operator), _on_grid(plan, found)
     if operator is JoinOperator.HYBRID and not movable:
-        raise SquallError("SQ7003", "join.operator=Hybrid: a view is more than what is sent, and could not move")
+        raise _not_so(operator, wanted, "what a view has of a key is not all at the joiners of the key")
     plan = replace(plan, fixed=tuple(fixed), grid=grid, on_grid=movable if operator.adapts else (), operator=operator)
     return _watched(plan, found, switches) if operator is JoinOperator.AUTO else plan
+
+
+def _not_so(operator: JoinOperator, wanted: Sequence[tuple[str, str]], reason: str) -> SquallError:
+    """A query that an operator cannot be taken for."""
+    told = ", ".join([f"join.operator={operator.value}", *(f"partition.{name}={keys}" for name, keys in wanted)])
+    hint = "auto takes an operator that suits it"
+    return SquallError("SQ7003", f"{told}: the query cannot be spread so, for {reason}", hint=hint)
 
 
 def _watched(plan: Plan, places: Places, switches: Switches) -> Plan:
@@ -108,20 +116,23 @@ def _spread(program: Program, places: Places, partitions: int, switches: Switche
 
 
 def _on_grid(plan: Plan, places: Places) -> tuple[OnGrid, ...]:
-    """The views on the grid; none if one of them is not simply what is sent to it, or there is more than one stage."""
-    payloads, found = {pool.name: pool.payload for pool in (*plan.pools, *plan.deltas)}, []
+    """The views on the grid; none if of one of them it cannot be told by its keys where a record is."""
+    updates = [step for stage in plan.stages for step in stage.steps if isinstance(step, Update)]
+    sends, found = {send.name: send for stage in (plan.reading, *plan.stages) for send in stage.sends}, []
     for name, side, key in _sides(places):
-        updates = [step for stage in plan.stages for step in stage.steps if isinstance(step, Update)]
-        match [step for step in updates if step.target == name]:
-            case [Update(_, delta, variables, picks, (), keys) as update]:
-                sent = {send.name: send.by for send in plan.reading.sends if send.side is side and send.key == key}
-                lanes = payloads[delta].rings[: len(picks)] == payloads[name].rings
-                plain = variables == keys and picks == tuple(range(len(picks))) and not any(update.lanes) and lanes
-                if len(plan.stages) == 1 and plain and sent.get(delta) == tuple(range(len(keys))):
-                    found.append(OnGrid(name, delta, side, key))
-                    continue
-        return ()
+        adding = [update for update in updates if update.target == name]
+        if not adding or not all(_as_sent(update, sends.get(update.delta), side, key) for update in adding):
+            return ()
+        found.append(OnGrid(name, tuple(dict.fromkeys(update.delta for update in adding)), side, key))
     return tuple(found)
+
+
+def _as_sent(update: Update, send: Send | None, side: Side, key: tuple[int, ...]) -> bool:
+    """Is a delta sent to where the records are to be that are made of it?"""
+    if send is None or send.side is not side or send.by is None or update.keep is not None:
+        return False
+    by, compared = (tuple(update.variables[i] for i in some) for some in (send.by, send.key))
+    return by == update.keys and compared == tuple(update.keys[i] for i in key)
 
 
 def _sides(places: Places) -> Iterator[tuple[str, Side, tuple[int, ...]]]:

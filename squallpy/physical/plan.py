@@ -159,11 +159,11 @@ class Feed:
 
 @dataclass(frozen=True, slots=True)
 class OnGrid:
-    """A view that joiners hold by the rows of their grid, or by its columns, and the delta that is added to it as it
-    is, so that what one joiner has of the view can be added to it at another."""
+    """A view that joiners hold by the rows of their grid, or by its columns, and the deltas, sent there alike, of which
+    records are added to it: so where a record is follows from its keys, and it may be moved."""
 
     view: str
-    delta: str
+    deltas: tuple[str, ...]
     side: Side
     key: tuple[int, ...] = ()
 

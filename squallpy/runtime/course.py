@@ -50,6 +50,7 @@ class Course:
     step: int = 0  # the number of its first stage, of all that there ever were
     heavy: tuple[tuple[int, Grid], ...] = ()  # the keys that have a grid
     moves: tuple[tuple[int, Grid, Grid], ...] = ()  # those whose tuples move when it is done: from where, to where
+    base: int = 1  # the stages that it has if nothing moves
 
     @property
     def moving(self) -> bool:
@@ -59,7 +60,7 @@ class Course:
     @property
     def stages(self) -> int:
         """How many it has: what joiners send each other arrives in one of its own."""
-        return 2 if self.moving else 1
+        return self.base + self.moving
 
     def pool(self, view: str) -> str:
         """What a view on the grid is kept in."""
@@ -73,6 +74,11 @@ class Course:
     def second(view: str) -> str:
         """What the second pool of a view is called."""
         return f"{view}+"
+
+    @staticmethod
+    def changed(view: str) -> str:
+        """The pool of the keys that a batch has changed while the view was copied."""
+        return f"{view}~"
 
 
 class Pilot(Protocol):
@@ -122,10 +128,10 @@ class GridPilot:
         if course.to is None:
             controller, migration = controller.decide()
             to = migration.new if migration else None
-            course = Course(course.grid, course.epoch, to=to, step=step)
+            course = Course(course.grid, course.epoch, to=to, step=step, base=course.base)
         elif course.high == HASHES:
-            controller = controller.finished()
-            return GridPilot(Course(course.to, course.epoch + 1, fresh=True, step=step), controller)
+            after = Course(course.to, course.epoch + 1, fresh=True, step=step, base=course.base)
+            return GridPilot(after, controller.finished())
         if course.to:
             course = replace(course, fresh=False, low=course.high, high=_next(course.high, seen), step=step)
         return GridPilot(course, controller)
@@ -163,7 +169,8 @@ class KeyPilot:
         keys, moves = keys.decide()
         placed = tuple((key, places[key]) for key in sorted(places) if places[key].joiners > 1)
         moving = tuple((key, migration.old, migration.new) for key, migration in moves)
-        return KeyPilot(Course(None, step=self.course.step + self.course.stages, heavy=placed, moves=moving), keys)
+        step = self.course.step + self.course.stages
+        return KeyPilot(Course(None, step=step, heavy=placed, moves=moving, base=self.course.base), keys)
 
 
 def _observed(keys: Heavy, side: Side, told: Map[str, Map[str, int]]) -> Heavy:
@@ -194,21 +201,26 @@ def pilot_of(plan: Plan, facts: Map[str, Any] | None = None, first: Map[str, int
     if not plan.on_grid:
         return None
     if plan.grid is None:
-        new = KeyPilot(Course(None), heavy(plan.partitions, SHARE))
+        new = KeyPilot(Course(None, base=len(plan.stages)), heavy(plan.partitions, SHARE))
         return from_json(KeyPilot, facts) if facts else new
     if facts:
         return from_json(GridPilot, facts)
     sizes = _sizes(plan, first or {})
     grid = plan.grid.mapped(optimal(plan.grid.joiners, sizes.r, sizes.s, plan.grid.mapping))
-    return GridPilot(Course(grid), Controller(grid, Policy(EPSILON)))
+    return GridPilot(Course(grid, base=len(plan.stages)), Controller(grid, Policy(EPSILON)))
 
 
 def _sizes(plan: Plan, rows: Map[str, int]) -> Sizes:
     """As many tuples as the largest of its relations has brings a side of the grid."""
-    atoms = {view.name: view.atoms for view in plan.program.views}
+    windows = {
+        feed.relation.name: feed.nested.window.stream for feed in plan.feeds if feed.nested and feed.nested.window
+    }
+    streams = {
+        view.name: [windows.get(a.relation.name, a.relation.name) for a in view.atoms] for view in plan.program.views
+    }
     brought = dict.fromkeys(Side, 0)
     for view in plan.on_grid:
-        most = max((rows.get(atom.relation.name, 0) for atom in atoms[view.view]), default=0)
+        most = max((rows.get(name, 0) for name in streams[view.view]), default=0)
         brought[view.side] = max(brought[view.side], most)
     return Sizes(brought[Side.R], brought[Side.S])
 

@@ -10,7 +10,9 @@ from squallpy.physical.joins.migration import Migration
 from squallpy.physical.plan import OnGrid, Plan
 from squallpy.runtime.course import Course
 from squallpy.runtime.deltas import Delta
+from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.products import negated
+from squallpy.runtime.kernels.storage import Words
 from squallpy.runtime.routing import tickets_of
 from squallpy.runtime.state.store import Store
 
@@ -23,24 +25,31 @@ class Joiner:
         self._columns = {pool.name: pool.keys for pool in plan.pools}
 
     def begin(self, store: Store, course: Course) -> None:
-        """Before a batch: drop what the grid before had."""
-        if course.fresh:
-            for view in self._views:
-                store[course.other(view.view)].clear()
-
-    def seen(self, store: Store, course: Course, deltas: Sequence[Delta]) -> dict[str, Any]:
-        """What arrived and what it has, by relation; see `course.Seen`."""
-        counts = dict.fromkeys("rsRS", 0)
+        """Before a batch: drop what the grid before had, and what the batch before has changed."""
         for view in self._views:
-            name = view.side.name
-            counts[name.lower()] += sum(len(delta.keys) for delta in deltas if delta.name == view.delta)
-            counts[name] += len(store[course.pool(view.view)])
+            if course.fresh:
+                store[course.other(view.view)].clear()
+            if course.to:
+                store[course.changed(view.view)].clear()
+
+    def arrived(self, deltas: Sequence[Delta]) -> dict[str, Any]:
+        """What arrived for a stage, by relation; see `course.Seen`."""
+        counts = dict.fromkeys("rs", 0)
+        for view in self._views:
+            counts[view.side.name.lower()] += sum(len(delta.keys) for delta in deltas if delta.name in view.deltas)
         return {"joiners": {str(self._number): counts}}
 
-    def sent(self, store: Store, course: Course, deltas: Sequence[Delta]) -> Iterator[tuple[int, Delta]]:
+    def held(self, store: Store, course: Course) -> dict[str, Any]:
+        """What it has after a batch, by relation."""
+        counts = dict.fromkeys("RS", 0)
+        for view in self._views:
+            counts[view.side.name] += len(store[course.pool(view.view)])
+        return {"joiners": {str(self._number): counts}}
+
+    def sent(self, store: Store, course: Course) -> Iterator[tuple[int, Delta]]:
         """What it sends to joiners when a batch is done."""
         if course.to:
-            yield from self._copies(store, course, deltas)
+            yield from self._copies(store, course)
         for view in self._views if course.moves else ():
             yield from self._moved(store, course, view)
 
@@ -61,19 +70,19 @@ class Joiner:
             for target, chosen in self._passed_on(migration, view.side, tickets):
                 yield target, Delta(view.view, mine[chosen], counts[chosen])
 
-    def _copies(self, store: Store, course: Course, deltas: Sequence[Delta]) -> Iterator[tuple[int, Delta]]:
-        """After a batch: what it has of the hashes whose turn it is, and what the batch has changed of those before."""
+    def _copies(self, store: Store, course: Course) -> Iterator[tuple[int, Delta]]:
+        """After a batch: the records of the hashes whose turn it is, and of those before what the batch has changed, as
+        it is now: of what has gone, zero."""
         assert course.grid and course.to
         migration = Migration(course.grid, course.to)
         for view in self._views:
-            pool = store[course.pool(view.view)]
+            pool, changed = store[course.pool(view.view)], store[course.changed(view.view)].keys
             slots = pool.between(course.low, course.high)
-            parts = [(pool.keys[slots], pool.words[slots])]
-            for delta in deltas:
-                if delta.name == view.delta:
-                    again = np.flatnonzero(pool.hashes(np.ascontiguousarray(delta.keys)) < course.low)
-                    parts.append((delta.keys[again], delta.words[again, : pool.words.shape[1]]))
-            keys, words = (np.concatenate(some) for some in zip(*parts, strict=True))
+            again = np.ascontiguousarray(changed[pool.hashes(changed) < course.low])
+            keys, words = (
+                np.concatenate([pool.keys[slots], again]),
+                np.concatenate([pool.words[slots], pool.get(again)]),
+            )
             tickets = tickets_of(keys, self._columns[view.view], range(keys.shape[1]), store.dictionary)
             for target, rows in self._targets(migration, view.side, tickets):
                 yield target, Delta(view.view, keys[rows], words[rows])
@@ -97,6 +106,20 @@ class Joiner:
         for delta in deltas:
             if delta.name in views:
                 keys, words = np.ascontiguousarray(delta.keys), np.ascontiguousarray(delta.words)
-                store[course.other(delta.name) if course.to else course.pool(delta.name)].upsert(keys, words)
+                pool = store[course.other(delta.name) if course.to else course.pool(delta.name)]
+                if course.to:  # in place of what was copied before
+                    pool.upsert(keys, negated(pool.get(keys), pool.payload))
+                pool.upsert(keys, words)
                 received += len(keys)
         return received
+
+
+class Changes:
+    """Takes down the keys that change."""
+
+    def __init__(self, keys: Pool) -> None:
+        self._keys = keys
+
+    def note(self, pool: Pool, keys: Words) -> None:
+        """To be told before `keys` change."""
+        self._keys.upsert(keys, np.ones((len(keys), 1), np.int64))

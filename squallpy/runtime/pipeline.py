@@ -139,7 +139,7 @@ class Sender:
         with self._trace("statements"):
             change, sent = self._reading.apply(store, share.deltas)
         with self._trace("route and pack"):
-            share.stats |= keys_of(plan, sent, store.dictionary)
+            share.stats |= keys_of(plan, plan.reading.sends, sent, store.dictionary)
             parcels = Parcels(plan, store.dictionary, course, () if split else range(plan.partitions))
             for partition, delta in share.ledgers:
                 parcels.put(partition, delta)
@@ -204,18 +204,21 @@ class Node:
         machine, stage = self._machines[number], self._plan.stages[number]
         with self._trace("unpack"):
             deltas, total, told = _unpacked(messages, store)
-        course = course_of(told)
-        if self._joiner and course:
+        course, is_last = course_of(told), number == len(self._machines) - 1
+        if self._joiner and course and number == 0:
             self._joiner.begin(store, course)
         with self._trace("statements"):
             change, sent = machine.apply(store, deltas, course)
         rows = {str(self._partition): sum(len(delta.keys) for delta in deltas)}
         total = add_stats(total, machine.notes | {"received_bytes": sum(map(len, messages)), "received_rows": rows})
+        copies = None
         if self._joiner and course:
-            total |= self._joiner.seen(store, course, deltas)
+            total = add_stats(total, self._joiner.arrived(deltas))
+            total = add_stats(total, self._joiner.held(store, course) if is_last else {})
+            copies = self._joiner.sent(store, course) if is_last and course.moving else None
         with self._trace("route and pack"):
-            copies = self._joiner.sent(store, course, deltas) if self._joiner and course and course.moving else None
-            if number < len(self._machines) - 1 or copies is not None:
+            total = add_stats(total, keys_of(self._plan, stage.sends, sent, store.dictionary))
+            if not is_last or copies is not None:
                 parcels = Parcels(self._plan, store.dictionary, told, (self._partition,))
                 parcels.add(sent, stage, change, self._partition)
                 for partition, copy in copies or ():

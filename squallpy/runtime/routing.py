@@ -3,7 +3,8 @@
 spread(ΔORDERS, by o_custkey, over 2)   →   (0, rows of some customers), (1, those of the others)
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -75,14 +76,14 @@ def _by_key(
         yield joiner, Delta(delta.name, delta.keys[rows], delta.words[rows])
 
 
-def keys_of(plan: Plan, sent: Mapping[str, Delta], names: Dictionary) -> dict[str, Any]:
+def keys_of(plan: Plan, sends: Iterable[Send], sent: Mapping[str, Delta], names: Dictionary) -> dict[str, Any]:
     """Of what a join compares: how often the keys come and go that do most, by side; nothing if no key may be heavy.
 
     A key is named that has as large a share of the tuples as a counter of the driver's sketch; with keys that are all
     as frequent none is.
     """
-    columns, found = {d.name: d.keys for d in plan.deltas}, dict[str, dict[str, int]]()
-    for send in plan.reading.sends:
+    columns, found = {d.name: d.keys for d in plan.deltas}, defaultdict[str, Counter[str]](Counter)
+    for send in sends:
         if send.key and send.side is not None and send.name in sent:
             delta = sent[send.name]
             hashes = tickets_of(delta.keys, columns[send.name], send.key, names)
@@ -90,8 +91,8 @@ def keys_of(plan: Plan, sent: Mapping[str, Delta], names: Dictionary) -> dict[st
                 keys, counts = np.unique(hashes[delta.words[:, 0] * sign > 0], return_counts=True)
                 many = counts > counts.sum() * SHARE / (2 * plan.partitions)
                 often = dict(zip(map(str, keys[many].tolist()), counts[many].tolist(), strict=True))
-                found[name_of(send.side, sign)] = often | {OTHERS: int(counts[~many].sum())}
-    return {"keys": found} if found else {}
+                found[name_of(send.side, sign)].update(often | {OTHERS: int(counts[~many].sum())})
+    return {"keys": dict(found)} if found else {}
 
 
 def _part(partition: int, delta: Delta, chosen: Any) -> Iterator[tuple[int, Delta]]:

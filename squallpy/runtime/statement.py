@@ -21,6 +21,7 @@ from squallpy.runtime.evaluate.compiled import Function, compiled
 from squallpy.runtime.evaluate.logic import is_true
 from squallpy.runtime.evaluate.vector import Frame, Vec, full
 from squallpy.runtime.grouping import number
+from squallpy.runtime.joiner import Changes
 from squallpy.runtime.kernels import steps
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.lanes import fill_reals, pack
@@ -121,7 +122,7 @@ class Statement:
         delta: Delta,
         pools: Mapping[str, Pool],
         dictionary: Dictionary,
-        touched: Touched | None = None,
+        touched: Touched | Changes | None = None,
         keep: Keeper | None = None,
     ) -> None:
         """Evaluate the statement for a delta and add the outcome, or what of it is to be kept, to its target, whose
@@ -258,7 +259,7 @@ class Statement:
         return Frame(len(rows), {}, load)
 
 
-def _add(target: Pool, keys: Words, words: Words, touched: Touched | None, keep: Keeper | None) -> None:
+def _add(target: Pool, keys: Words, words: Words, touched: Touched | Changes | None, keep: Keeper | None) -> None:
     if keep is not None:
         mine = keep(keys)
         keys, words = keys[mine], words[mine]

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from squallpy.base.rings import Payload, Ring
 from squallpy.base.trace import SILENT, Trace
 from squallpy.maintain.program import RESULT
 from squallpy.physical.distribute.locations import EVERYWHERE
@@ -14,6 +15,7 @@ from squallpy.runtime.course import Course
 from squallpy.runtime.deltas import Delta
 from squallpy.runtime.extremes import Extremes, extremes_layouts
 from squallpy.runtime.intervals import Intervals, intervals_layouts
+from squallpy.runtime.joiner import Changes
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.storage import Words
@@ -25,16 +27,20 @@ from squallpy.runtime.statement import Keeper, Statement
 from squallpy.runtime.windows import Windows, tick, windows_layouts
 
 Deltas = dict[str, Delta]  # by name
+_COUNT = Payload((Ring.COUNT,))
 
 
 def store_layout(plan: Plan) -> StoreLayout:
     """The pools that a partition of the plan keeps."""
     views = tuple(PoolLayout(p.name, len(p.keys), p.payload, p.slices, p.orders) for p in plan.pools)
     twice = {line.view: Course.second(line.view) for line in plan.on_grid if not line.key}
-    views += tuple(replace(view, name=twice[view.name]) for view in views if view.name in twice)
+    second = [replace(view, name=twice[view.name]) for view in views if view.name in twice]
+    changed = [PoolLayout(Course.changed(v.name), v.key_width, _COUNT) for v in views if v.name in twice]
     return StoreLayout(
         (
             *views,
+            *second,
+            *changed,
             *ledger_layouts(plan),
             *begun_layouts(plan),
             *extremes_layouts(plan),
@@ -116,8 +122,11 @@ class Machine:
         self._book(store, given)
         tick(store, self._clocks, given)
         pools = dict(store) | self._scratch
+        on_grid = {line.view for line in self._plan.on_grid} if course else set()
+        changes: dict[str, Touched | Changes] = {**self._touched}
         if course:
-            pools |= {line.view: store[course.pool(line.view)] for line in self._plan.on_grid}
+            pools |= {view: store[course.pool(view)] for view in on_grid}
+            changes |= {view: Changes(store[course.changed(view)]) for view in on_grid if course.to}
         for step in self._steps:
             if isinstance(step, Derive):
                 with self._trace(f"Δ{step.nest.upper()}"):
@@ -125,7 +134,7 @@ class Machine:
             elif (delta := _rows(step.delta, given, pools)) is not None:
                 keep = None if step.update.keep is None else self._keeper(step.update, store.dictionary)
                 with self._trace(f"{step.delta} → {step.target}"):
-                    step.run(delta, pools, store.dictionary, self._touched.get(step.target), keep)
+                    step.run(delta, pools, store.dictionary, changes.get(step.target), keep)
         before, self._counted = self._counted, self._counts()
         self._notes.compared, self._notes.pairs = (now - then for now, then in zip(self._counted, before, strict=True))
         for touched in self._touched.values():

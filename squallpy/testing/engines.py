@@ -217,7 +217,7 @@ class SparkEngine(MemoryEngine):
         self._input, self._publisher = input, Publisher(plan)
         self._result = self._at.partition("result", result_layout(plan), self._publisher.run)
         self._committed = Committed(self._at.durable)
-        self._pilot = pilot_of(plan, self._committed.facts)
+        self.pilot = pilot_of(plan, self._committed.facts)
 
     def _step(self) -> Changes | None:
         if not self._done:
@@ -235,15 +235,15 @@ class SparkEngine(MemoryEngine):
         checkpoint = str(self._folder / "state" / "spark")
         job = StreamJob(
             self._batches.batches, self.SPLITS, plan.partitions, feed, apply, checkpoint, len(plan.stages),
-            course=(lambda: told(self._pilot)) if self._pilot else None,
+            course=(lambda: told(self.pilot)) if self.pilot else None,
         )  # fmt: skip
 
         def publish(batch: int, outputs: Iterable[bytes], _: Any) -> bool:
             printed = self._result.apply(batch, [b"first" if batch == 0 else b"", *outputs])
             changes, stats = unpack_changes(printed)
-            if self._pilot:
-                self._pilot = self._pilot.after(stats)
-            self._committed.commit(batch + 1, self._pilot and to_json(self._pilot))
+            if self.pilot:
+                self.pilot = self.pilot.after(stats)
+            self._committed.commit(batch + 1, self.pilot and to_json(self.pilot))
             self._done.append((changes, self._publisher.result.final(self._result.store())))
             return True
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from squallpy.maintain.program import Program, View
 from squallpy.physical.distribute.blocks import Block
 from squallpy.physical.distribute.fixed import groups_are_whole, has_one_row
-from squallpy.physical.distribute.grid import fields_of, grid_of, records, share, side_of
+from squallpy.physical.distribute.grid import fields_of, first_of, grid_of, records, share, side_of
 from squallpy.physical.distribute.locations import COLUMNS, EVERYWHERE, RANDOM, ROWS, SOURCE, Dist, Misplaced
 from squallpy.physical.distribute.program import Place, distributed
 from squallpy.physical.distribute.single import Compute, Derivation, Transfer
@@ -110,7 +110,7 @@ def _starts(
     yield {name: max(choices, key=lambda place: _values(views[name], place, keys)) for name, choices in options.items()}
     for fields in met:
         yield {name: _by(views[name], fields, choices) for name, choices in options.items()}
-    first = program.relations[0].name
+    first = first_of(program)
     yield {name: _on_grid(views[name], first, choices) for name, choices in options.items()}
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from squallpy.base.settings import JoinOperator
 from squallpy.logical.expressions import Column
 from squallpy.maintain.program import Monomial, Program, View
-from squallpy.physical.distribute.locations import COLUMNS, ROWS, Mark, Misplaced
+from squallpy.physical.distribute.locations import COLUMNS, EVERYWHERE, ROWS, Mark, Misplaced
 from squallpy.physical.distribute.program import Keyed, Place, Places
 from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.mapping import Side, optimal, square
@@ -18,13 +18,22 @@ SIDES = {ROWS: Side.R, COLUMNS: Side.S}
 
 
 def all_on_grid(program: Program, operator: JoinOperator) -> dict[str, Place]:
-    """Each view but the result by rows of a grid if it is of the first relation, else by columns; not those that nests
-    are made of, whose groups have to be whole. Raises Misplaced."""
-    first, nested = program.relations[0].name, {nest.source.name for nest in program.nests if nest.source}
-    sides = {view: side_of(view, first) for view in program.views[1:] if view.name not in nested}
-    if operator is not JoinOperator.HYBRID:
-        return {view.name: side for view, side in sides.items()}
-    return {view.name: Keyed(side, compared(view, program)) for view, side in sides.items()}
+    """Each view but the result by rows of a grid if it is of the first stream, else by columns, one of tables alone
+    everywhere; not those that nests are made of, whose groups have to be whole. Raises Misplaced."""
+    first, nested = first_of(program), {nest.source.name for nest in program.nests if nest.source}
+    views = [view for view in program.views[1:] if view.name not in nested]
+    found: dict[str, Place] = {view.name: EVERYWHERE for view in views}
+    for view in views:
+        if any(atom.relation.stream for atom in view.atoms):
+            side = side_of(view, first)
+            found[view.name] = Keyed(side, compared(view, program)) if operator is JoinOperator.HYBRID else side
+    return found
+
+
+def first_of(program: Program) -> str:
+    """The stream, or the nest, whose views are at the rows of a grid."""
+    names = [atom.relation.name for atom in program.result.atoms if atom.relation.stream]
+    return names[0] if names else program.relations[0].name
 
 
 def compared(view: View, program: Program) -> tuple[int, ...]:
@@ -33,10 +42,13 @@ def compared(view: View, program: Program) -> tuple[int, ...]:
     for term in program.result.terms:
         for v, fields in fields_of(term).items():
             found.setdefault(v, set()).update(fields)
-    joined = sorted(sorted(fields) for fields in found.values() if len({name for name, _ in fields}) > 1)
+    streams = {atom.relation.name for atom in program.result.atoms if atom.relation.stream}
+    joined = sorted(sorted(fields) for fields in found.values() if len(streams & {name for name, _ in fields}) > 1)
     known = {(atom.relation.name, f): v for atom in view.atoms for f, v in atom.fields}
     keys = [next((known[field] for field in fields if field in known), None) for fields in joined]
-    if not keys or not all(key in view.keys for key in keys):
+    if not keys:
+        raise Misplaced("no equality compares its streams")
+    if not all(key in view.keys for key in keys):
         raise Misplaced(f"{view.name} has not all that is compared by equality")
     return tuple(view.keys.index(key) for key in keys if key)
 
