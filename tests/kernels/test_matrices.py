@@ -1,8 +1,10 @@
 """Passes over dense, symmetric and tropical matrices against NumPy, on any shape, layout and number of threads."""
 
+import os
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from squallpy.runtime.kernels import dense, symmetric, tropical
@@ -59,6 +61,7 @@ def inner(A, B, dtype, greatest):
 
 
 @pytest.mark.parametrize("dtype", NUMBERS)
+@settings(max_examples=50)
 @given(data=st.data(), threads=st.integers(0, 3))
 def oracle_a_pass_is_two_products_and_an_update(dtype, data, threads):
     M, U, V, X, Y = data.draw(passes(dtype))
@@ -70,6 +73,7 @@ def oracle_a_pass_is_two_products_and_an_update(dtype, data, threads):
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
+@settings(max_examples=50)
 @given(data=st.data())
 def oracle_a_symmetric_pass_reads_and_writes_one_triangle(dtype, data):
     U, P, X = (data.draw(passes(dtype))[at] for at in (1, 1, 1))
@@ -86,6 +90,7 @@ def oracle_a_symmetric_pass_reads_and_writes_one_triangle(dtype, data):
 
 @pytest.mark.parametrize("dtype", NUMBERS)
 @pytest.mark.parametrize("greatest", [False, True])
+@settings(max_examples=50)
 @given(data=st.data())
 def oracle_a_tropical_pass_chooses_sums(dtype, greatest, data):
     M, U, V, X, Y = data.draw(passes(dtype, tropical.zero(dtype, greatest)))
@@ -106,6 +111,7 @@ def oracle_a_tropical_pass_chooses_sums(dtype, greatest, data):
 
 
 @pytest.mark.parametrize("dtype", NUMBERS)
+@settings(max_examples=50)
 @given(data=st.data())
 def oracle_products(dtype, data):
     n, m, length = data.draw(SIZES), data.draw(SIZES), data.draw(FEW | st.just(300))
@@ -173,3 +179,16 @@ def oracle_factors_are_copied_only_where_they_must():
     assert by_columns(np.ones((9, 3), order="F"), np.float64).flags.f_contiguous
     bad = by_columns(np.ones((4096, 20), order="F"), np.float64)  # one set of the cache for all columns
     assert bad.strides[0] == 8 and bad.strides[1] % 4096
+
+
+def fault_a_forked_process_passes_over_matrices_too():
+    random = np.random.default_rng(0)
+    M, U, V, X, Y = (random.normal(size=shape) for shape in ((600, 700), (600, 3), (700, 3), (700, 3), (600, 3)))
+    expected = M + 2 * (U @ V.T)
+    dense.pass_over(M, U, V, X, Y, threads=3)
+    child = os.fork()
+    if child == 0:  # threads of the parent, had it kept any, would be missing here
+        dense.pass_over(M, U, V, X, Y, threads=3)
+        os._exit(0 if np.allclose(M, expected) else 1)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
