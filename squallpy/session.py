@@ -29,7 +29,7 @@ from squallpy.maintain.relational.show import definition, fold, head, program_te
 from squallpy.optimizer.stages import optimise, stages
 from squallpy.physical.distribute.program import Switches
 from squallpy.physical.matrices import MatrixPlan, matrices_text, plan_matrices
-from squallpy.physical.place import place
+from squallpy.physical.place import place, tuned
 from squallpy.physical.plan import Plan
 from squallpy.physical.show import plan_text, stages_text, triggers_text
 from squallpy.runtime.evaluate.constant import constant
@@ -114,6 +114,7 @@ class Session:
             self.settings.partition,
             JoinOperator(self.settings.join_operator),
         )
+        plan = tuned(plan, self.settings.join_epsilon, (self.settings.join_capacity_mb << 20) or None)
         matrices = plan_matrices(plan.sources, self.script.matrices, self._programs.read)
         return Compiled(query, optimised, lowered, program, plan, matrices, self._read(program, matrices))
 

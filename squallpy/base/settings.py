@@ -34,10 +34,10 @@ MOST_PARTITIONS = 4096  # each is a task of every stage
 def setting(
     default: Any,
     meaning: str,
-    least: int | None = None,
+    least: float | None = None,
     choices: tuple[str, ...] = (),
     name: str = "",
-    most: int | None = None,
+    most: float | None = None,
 ) -> Any:
     limits = {"least": least, "most": most, "choices": choices}
     return field(default=default, metadata={"meaning": meaning, "limits": limits, "name": name})
@@ -74,6 +74,21 @@ class Settings:
         "Dynamic (adapts)",
         choices=tuple(operator.value for operator in JoinOperator),
         name="join.operator",
+    )
+    join_epsilon: float = setting(
+        0.5,
+        "which share of a relation has to change before a grid of joiners may: less keeps the load nearer to the best, "
+        "and moves more",
+        0.01,
+        name="join.epsilon",
+        most=1.0,
+    )
+    join_capacity_mb: int = setting(
+        0,
+        "MB of tuples that a joiner should have no more of: a grid begins on a partition, and grows to four times as "
+        "many when they have half of it; 0: a grid is on all from the start",
+        0,
+        name="join.capacity_mb",
     )
     matrix_deletes: str = setting(
         "refuse",
@@ -144,18 +159,23 @@ def _placed(before: tuple[tuple[str, str], ...], view: str, keys: str) -> tuple[
     return (*(pair for pair in before if pair[0].lower() != view.lower()), (view, keys))
 
 
-def _value(name: str, text: str, default: Any, least: int | None, most: int | None, choices: tuple[str, ...]) -> Any:
+def _value(
+    name: str, text: str, default: Any, least: float | None, most: float | None, choices: tuple[str, ...]
+) -> Any:
     if isinstance(default, bool):
         if text.lower() in ("true", "on", "1", "yes"):
             return True
         if text.lower() in ("false", "off", "0", "no"):
             return False
         raise SquallError("SQ7003", f'{name} is on or off, not "{text}"')
-    if isinstance(default, int):
+    if isinstance(default, int | float):
         try:
-            value = int(text)
+            value = type(default)(text)
         except ValueError:
-            raise SquallError("SQ7003", f'{name} is a whole number, not "{text}"') from None
+            kind = "whole number" if isinstance(default, int) else "number"
+            raise SquallError("SQ7003", f'{name} is a {kind}, not "{text}"') from None
+        if value != value:
+            raise SquallError("SQ7003", f"{name} is a number, not {value}")
         if least is not None and value < least:
             raise SquallError("SQ7003", f"{name} is at least {least}, not {value}")
         if most is not None and value > most:

@@ -1,6 +1,7 @@
 """Trigger program → physical plan: what each stage does, with pools and their indexes, and what it sends."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from collections.abc import Mapping as Map
 from contextlib import suppress
 from dataclasses import replace
 
@@ -18,14 +19,15 @@ from squallpy.physical.distribute.heavy import why_light, with_heavy
 from squallpy.physical.distribute.locations import EVERYWHERE, Mark, Misplaced
 from squallpy.physical.distribute.program import ALL, Keyed, Place, Places, Switches, distributed
 from squallpy.physical.distribute.single import Compute, Derivation, Step, Transfer
-from squallpy.physical.joins.mapping import Side
+from squallpy.physical.joins.grid import Grid
+from squallpy.physical.joins.mapping import Mapping, Side
 from squallpy.physical.plan import Derive, Feed, Lookup, Nested, OnGrid, Plan, PoolPlan, Send, Stage, Update
 
 
 def place(
     program: Program,
     partitions: int,
-    sizes: Mapping[str, int],
+    sizes: Map[str, int],
     switches: Switches = ALL,
     wanted: Sequence[tuple[str, str]] = (),
     operator: JoinOperator = JoinOperator.AUTO,
@@ -50,6 +52,15 @@ def place(
         raise _not_so(operator, wanted, "what a view has of a key is not all at the joiners of the key")
     plan = replace(plan, fixed=tuple(fixed), grid=grid, on_grid=movable if operator.adapts else (), operator=operator)
     return _watched(plan, found, switches) if operator is JoinOperator.AUTO else plan
+
+
+def tuned(plan: Plan, epsilon: float, capacity: int | None) -> Plan:
+    """The plan with what its controllers are told; a grid that may grow begins on one partition, or on two if only so
+    it comes to be on as many as another would."""
+    if capacity is None or plan.grid is None or not plan.on_grid:
+        return replace(plan, epsilon=epsilon)
+    first = Grid(Mapping(1, 1 << (plan.grid.joiners.bit_length() - 1) % 2))
+    return replace(plan, epsilon=epsilon, capacity=capacity, grid=first)
 
 
 def _not_so(operator: JoinOperator, wanted: Sequence[tuple[str, str]], reason: str) -> SquallError:
@@ -238,7 +249,7 @@ def _pool(view: View, real: Ring) -> PoolPlan:
     return PoolPlan(view.name, view.keys, Payload(rings))
 
 
-def _nested(nest: Nest, program: Program, real: Ring, indexes: Indexes, known: Mapping[str, Nested]) -> Nested:
+def _nested(nest: Nest, program: Program, real: Ring, indexes: Indexes, known: Map[str, Nested]) -> Nested:
     assert nest.source is not None
     view = next(v for v in program.views if v.name == nest.source.name)
     source = replace(_pool(view, real), keys=nest.source.variables)

@@ -14,6 +14,7 @@ from squallpy.catalog.window import Clock, WindowSpec
 from squallpy.logical.expressions import Column, Expr
 from squallpy.maintain.program import Finish, Program, Row, Running, View
 from squallpy.maintain.relational.calculus import Lane
+from squallpy.physical.joins.controller import EPSILON
 from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.mapping import Side
 
@@ -189,6 +190,8 @@ class Plan:
     grid: Grid | None = None  # of the joiners at first, if there are any
     on_grid: tuple[OnGrid, ...] = ()  # the views there, or on grids of their keys, if those can become others
     operator: JoinOperator = JoinOperator.AUTO  # that was asked for
+    epsilon: float = EPSILON  # which share of a relation has to change before its grid may
+    capacity: int | None = None  # bytes that a joiner should have no more of: the grid grows at half of it
     light: tuple[tuple[str, str], ...] = ()  # of pools that are hashed: why no key has a grid
     keeps_result: bool = True  # else what is added to it is printed and forgotten
 

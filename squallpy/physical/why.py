@@ -64,5 +64,6 @@ def _grids(plan: Plan) -> Iterator[str]:
     """The mapping that joiners begin with, and whether it follows what flows."""
     if plan.grid is not None:
         views = [view.view for view in plan.on_grid]
-        goes = f"{', '.join(views)} {'migrate' if len(views) > 1 else 'migrates'} to another when it is better"
+        grows = ", and to four times as many joiners when they are half full" if plan.capacity else ""
+        goes = f"{', '.join(views)} {'migrate' if len(views) > 1 else 'migrates'} to another when it is better{grows}"
         yield f"GRID {plan.grid.mapping} at first, rows by columns; {goes if views else 'it stays'}"

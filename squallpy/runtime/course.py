@@ -19,22 +19,22 @@ from typing import Any, Protocol
 import numpy as np
 
 from squallpy.physical.distribute.heavy import SHARE
-from squallpy.physical.joins.controller import Controller, Policy, Sizes
+from squallpy.physical.joins.controller import NOTHING, Controller, Policy, Sizes
 from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.heavy import Heavy, heavy
 from squallpy.physical.joins.mapping import Side, optimal
+from squallpy.physical.joins.migration import Migration
 from squallpy.physical.joins.saved import from_json, to_json
 from squallpy.physical.plan import Plan
 
 HASHES = 1 << 32  # pools keep their records in the order of hashes of 32 bits
-RATE = 4.0  # tuples that are copied for each that arrives
 LEAST = 4096  # tuples that are copied at a time
 BATCHES = 32  # that a migration takes at most
 OTHERS = ""  # what statistics call the keys that they do not name
-EPSILON = 0.5  # so that with what arrives meanwhile a relation has not doubled: ILF ≤ 1.25 ILF* (thesis Theorem 4.4.2)
 
 Seen = Map[str, Map[str, int]]
-"""By joiner: the tuples of each relation that arrived in a batch (`r`, `s`), and those that it has now (`R`, `S`)."""
+"""By joiner: the tuples of each relation that arrived in a batch (`r`, `s`), their bytes (`r bytes`, `s bytes`), and
+the tuples that it has now (`R`, `S`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +98,13 @@ class Pilot(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class GridPilot:
-    """Steers one grid."""
+    """Steers one grid. Its controller weighs tuples by their bytes, as they came on average so far (§4.2.2)."""
 
     course: Course
     controller: Controller
+    held: Sizes = NOTHING  # tuples that there are
+    came: Sizes = NOTHING  # tuples that ever arrived, at all joiners together
+    brought: Sizes = NOTHING  # their bytes
 
     @property
     def grid(self) -> Grid:
@@ -110,12 +113,14 @@ class GridPilot:
 
     def figures(self, stats: Map[str, Any]) -> dict[str, Any]:
         """Of the batch that it was for: the mapping, the input-load factor (tuples that a joiner has, by the relations'
-        sizes), that by the best mapping's, and what the joiner with most has by the mean."""
+        sizes), that by the best mapping's (in bytes), and what the joiner with most has by the mean."""
         seen: Seen = stats["joiners"]
-        grid, sizes = self.grid, self._observed(seen).sizes
+        grid, now = self.grid, self._observed(seen)
+        sizes = now.controller.sizes
         load, best = (m.load(sizes.r, sizes.s) for m in (grid.mapping, optimal(grid.joiners, sizes.r, sizes.s)))
         return {
-            "mapping": [grid.mapping.rows, grid.mapping.columns], "epoch": self.course.epoch, "ilf": load,
+            "mapping": [grid.mapping.rows, grid.mapping.columns], "epoch": self.course.epoch,
+            "ilf": grid.mapping.load(now.held.r, now.held.s),
             "ilf_ratio": load / best if best else 1.0,
             "busiest": busiest(seen, grid),
             "migrated": self.course.high / HASHES if self.course.to else None,
@@ -123,28 +128,46 @@ class GridPilot:
 
     def after(self, stats: Map[str, Any]) -> "GridPilot":
         seen: Seen = stats["joiners"]
-        controller, course = self._observed(seen), self.course
+        pilot, course = self._observed(seen), self.course
         step = course.step + course.stages
         if course.to is None:
-            controller, migration = controller.decide()
+            controller, migration = pilot.controller.decide()
             to = migration.new if migration else None
             course = Course(course.grid, course.epoch, to=to, step=step, base=course.base)
         elif course.high == HASHES:
-            after = Course(course.to, course.epoch + 1, fresh=True, step=step, base=course.base)
-            return GridPilot(after, controller.finished())
-        if course.to:
-            course = replace(course, fresh=False, low=course.high, high=_next(course.high, seen), step=step)
-        return GridPilot(course, controller)
+            controller = pilot.controller.finished()
+            course = Course(course.to, course.epoch + 1, fresh=True, step=step, base=course.base)
+        else:
+            controller = pilot.controller
+        if course.to and course.grid:
+            rate = controller.policy.rate(Migration(course.grid, course.to))
+            course = replace(course, fresh=False, low=course.high, high=_next(course.high, seen, rate), step=step)
+        return replace(pilot, course=course, controller=controller)
 
-    def _observed(self, seen: Seen) -> Controller:
+    def _observed(self, seen: Seen) -> "GridPilot":
         """With what has come and gone: of a tuple that changes only how often it is there, half of each."""
-        mapping, now = self.grid.mapping, self.controller.sizes
-        copies = {"r": mapping.copies(Side.R), "s": mapping.copies(Side.S)}
-        arrived = {name: sum(joiner[name] for joiner in seen.values()) // many for name, many in copies.items()}
-        held = {name: sum(joiner[name.upper()] for joiner in seen.values()) // many for name, many in copies.items()}
-        more = {"r": held["r"] - now.r, "s": held["s"] - now.s}
-        gone = {name: max(0, arrived[name] - more[name]) // 2 for name in copies}
-        return self.controller.observe(Sizes(*(more[name] + gone[name] for name in copies)), Sizes(*gone.values()))
+        mapping, now = self.grid.mapping, self.held
+        r, s = (mapping.copies(side) for side in Side)
+        arrived, held = (
+            Sizes(_sum(seen, "r") // r, _sum(seen, "s") // s),
+            Sizes(_sum(seen, "R") // r, _sum(seen, "S") // s),
+        )
+        gone = Sizes(max(0, arrived.r - held.r + now.r) // 2, max(0, arrived.s - held.s + now.s) // 2)
+        fresh = Sizes(held.r - now.r + gone.r, held.s - now.s + gone.s)
+        came = self.came + Sizes(_sum(seen, "r"), _sum(seen, "s"))
+        brought = self.brought + Sizes(_sum(seen, "r bytes"), _sum(seen, "s bytes"))
+        controller = self.controller.observe(_weighed(fresh, came, brought), _weighed(gone, came, brought))
+        controller = replace(controller, sizes=_weighed(held, came, brought))
+        return replace(self, controller=controller, held=held, came=came, brought=brought)
+
+
+def _sum(seen: Seen, name: str) -> int:
+    return sum(joiner[name] for joiner in seen.values())
+
+
+def _weighed(tuples: Sizes, came: Sizes, brought: Sizes) -> Sizes:
+    """So many tuples in bytes."""
+    return Sizes(tuples.r * brought.r // max(1, came.r), tuples.s * brought.s // max(1, came.s))
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,13 +224,22 @@ def pilot_of(plan: Plan, facts: Map[str, Any] | None = None, first: Map[str, int
     if not plan.on_grid:
         return None
     if plan.grid is None:
-        new = KeyPilot(Course(None, base=len(plan.stages)), heavy(plan.partitions, SHARE))
-        return from_json(KeyPilot, facts) if facts else new
+        return _key_pilot(plan, facts)
+    policy = Policy(plan.epsilon, capacity=plan.capacity, most=1 << plan.partitions.bit_length() - 1)
     if facts:
-        return from_json(GridPilot, facts)
+        pilot = from_json(GridPilot, facts)
+        return replace(pilot, controller=replace(pilot.controller, policy=policy))
     sizes = _sizes(plan, first or {})
     grid = plan.grid.mapped(optimal(plan.grid.joiners, sizes.r, sizes.s, plan.grid.mapping))
-    return GridPilot(Course(grid, base=len(plan.stages)), Controller(grid, Policy(EPSILON)))
+    return GridPilot(Course(grid, base=len(plan.stages)), Controller(grid, policy))
+
+
+def _key_pilot(plan: Plan, facts: Map[str, Any] | None) -> KeyPilot:
+    policy = Policy(min(1.0, 2 * plan.epsilon))  # for nothing comes while a key moves
+    if not facts:
+        return KeyPilot(Course(None, base=len(plan.stages)), heavy(plan.partitions, SHARE, policy))
+    pilot = from_json(KeyPilot, facts)
+    return replace(pilot, keys=replace(pilot.keys, policy=policy))
 
 
 def _sizes(plan: Plan, rows: Map[str, int]) -> Sizes:
@@ -237,9 +269,9 @@ def course_of(text: str) -> Course | None:
     return from_json(Course, json.loads(text)) if text else None
 
 
-def _next(low: int, seen: Seen) -> int:
-    """Up to which hash the next batch copies: RATE times as many tuples as the last has brought."""
+def _next(low: int, seen: Seen, rate: float) -> int:
+    """Up to which hash the next batch copies: `rate` times as many tuples as the last has brought."""
     arrived = max(joiner["r"] + joiner["s"] for joiner in seen.values())
     held = max(1, *(joiner["R"] + joiner["S"] for joiner in seen.values()))
-    share = max(RATE * arrived / held, LEAST / held, 1 / BATCHES)
+    share = max(rate * arrived / held, LEAST / held, 1 / BATCHES)
     return min(HASHES, low + max(1, int(share * HASHES)))

@@ -4,17 +4,22 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 
+from squallpy.base.types import Kind
 from squallpy.physical.joins.mapping import Side
 from squallpy.physical.joins.migration import Migration
 from squallpy.physical.plan import OnGrid, Plan
 from squallpy.runtime.course import Course
 from squallpy.runtime.deltas import Delta
+from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.products import negated
 from squallpy.runtime.kernels.storage import Words
 from squallpy.runtime.routing import tickets_of
 from squallpy.runtime.state.store import Store
+
+SAMPLE = 64  # rows of a delta whose texts are measured
 
 
 class Joiner:
@@ -23,6 +28,7 @@ class Joiner:
     def __init__(self, plan: Plan, number: int) -> None:
         self._number, self._views = number, plan.on_grid
         self._columns = {pool.name: pool.keys for pool in plan.pools}
+        self._texts = {d.name: [i for i, c in enumerate(d.keys) if c.type.kind is Kind.VARCHAR] for d in plan.deltas}
 
     def begin(self, store: Store, course: Course) -> None:
         """Before a batch: drop what the grid before had, and what the batch before has changed."""
@@ -32,11 +38,15 @@ class Joiner:
             if course.to:
                 store[course.changed(view.view)].clear()
 
-    def arrived(self, deltas: Sequence[Delta]) -> dict[str, Any]:
+    def arrived(self, deltas: Sequence[Delta], names: Dictionary) -> dict[str, Any]:
         """What arrived for a stage, by relation; see `course.Seen`."""
-        counts = dict.fromkeys("rs", 0)
+        counts = dict.fromkeys(("r", "s", "r bytes", "s bytes"), 0)
         for view in self._views:
-            counts[view.side.name.lower()] += sum(len(delta.keys) for delta in deltas if delta.name in view.deltas)
+            name = view.side.name.lower()
+            for delta in deltas:
+                if delta.name in view.deltas:
+                    counts[name] += len(delta.keys)
+                    counts[f"{name} bytes"] += _bytes(delta, self._texts[delta.name], names)
         return {"joiners": {str(self._number): counts}}
 
     def held(self, store: Store, course: Course) -> dict[str, Any]:
@@ -112,6 +122,14 @@ class Joiner:
                 pool.upsert(keys, words)
                 received += len(keys)
         return received
+
+
+def _bytes(delta: Delta, texts: Sequence[int], names: Dictionary) -> int:
+    """What rows take, their texts as a sample of them has."""
+    rows, width = len(delta.keys), delta.keys.shape[1] + delta.words.shape[1]
+    some = delta.keys[:: max(1, rows // SAMPLE)]
+    spelled = sum(pc.sum(pc.binary_length(names.strings(some[:, i]))).as_py() or 0 for i in texts)
+    return int(8 * width * rows + spelled * rows // max(1, len(some)))
 
 
 class Changes:

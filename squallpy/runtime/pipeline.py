@@ -213,7 +213,7 @@ class Node:
         total = add_stats(total, machine.notes | {"received_bytes": sum(map(len, messages)), "received_rows": rows})
         copies = None
         if self._joiner and course:
-            total = add_stats(total, self._joiner.arrived(deltas))
+            total = add_stats(total, self._joiner.arrived(deltas, store.dictionary))
             total = add_stats(total, self._joiner.held(store, course) if is_last else {})
             copies = self._joiner.sent(store, course) if is_last and course.moving else None
         with self._trace("route and pack"):

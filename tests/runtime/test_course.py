@@ -14,6 +14,7 @@ from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.heavy import routed
 from squallpy.physical.joins.mapping import Mapping
 from squallpy.physical.joins.saved import to_json
+from squallpy.physical.place import tuned
 from squallpy.physical.plan import Plan
 from squallpy.runtime.course import HASHES, Course, pilot_of
 from squallpy.runtime.routing import tickets_of
@@ -27,6 +28,11 @@ SCRIPT = """
 CREATE STREAM r (k BIGINT, v BIGINT) USING csv OPTIONS (path 'r', op 'op');
 CREATE STREAM s (k BIGINT, v BIGINT) USING csv OPTIONS (path 's', op 'op');
 SELECT COUNT(*) AS n FROM r JOIN s ON ABS(r.v - s.v) <= 1000 AND r.k <> s.k;
+"""
+TEXTS = """
+CREATE STREAM r (k BIGINT, a VARCHAR) USING csv OPTIONS (path 'r', op 'op');
+CREATE STREAM s (k BIGINT, b BIGINT) USING csv OPTIONS (path 's', op 'op');
+SELECT a, b FROM r JOIN s ON ABS(r.k - s.k) <= 1;
 """
 ON_GRID = (
     "join_band", "join_cross", "join_on_or", "join_or_null", "join_texts", "range_abs", "range_abs_days", "range_band",
@@ -176,6 +182,66 @@ def test_what_a_migration_leaves_is_dropped(tmp_path):
     assert course.epoch > 0 and course.to is None
     for _, store in stream.engine._nodes:
         assert all(len(store[course.other(name)]) == 0 < len(store[course.pool(name)]) for name in ("M_R", "M_S"))
+
+
+def differential_a_grid_grows(tmp_path):
+    """From one partition to 4 and 16, while the streams change; every batch says what one partition says."""
+    grown, plain = PartitionedEngine(16), PartitionedEngine(1)
+    for engine, name in ((grown, "grown"), (plain, "plain")):
+        (tmp_path / name).mkdir()
+        engine.start(SCRIPT, tmp_path / name, {})
+    plan = tuned(grown._compiled.plan, 0.5, 60_000)
+    grown._compiled = replace(grown._compiled, plan=plan)
+    grown.restart()
+    random, joiners, pilot = np.random.default_rng(8), [], grown.pilot
+    for r, s in (*[(300, 20)] * 8, *[(20, 400)] * 12):
+        batch = {}
+        for name, count in (("r", r), ("s", s)):
+            k, v = random.integers(0, 2**31, (2, count)), random.integers(0, 10**6, count)
+            batch[name] = pa.table({"k": k[0], "v": v, MULT: np.ones(count, np.int64)})
+        pilot = grown.pilot
+        assert not difference(*(engine.push(batch) for engine in (grown, plain)))
+        rows, columns = pilot.figures(grown.stats)["mapping"]
+        joiners.append(rows * columns)
+        busy = [number for number, joiner in grown.stats["joiners"].items() if joiner["R"] + joiner["S"]]
+        assert len(busy) <= joiners[-1]
+        assert pilot_of(plan, json.loads(json.dumps(to_json(pilot)))) == pilot
+    assert sorted(set(joiners)) == [1, 4, 16] and joiners == sorted(joiners)
+    assert pilot.controller.load < 60_000
+
+
+def test_tuples_weigh_what_they_have_of_bytes(tmp_path):
+    """As many tuples on either side, of which one's are texts of a kilobyte: its side of the grid is cut finer."""
+    engine = PartitionedEngine(16)
+    engine.start(TEXTS, tmp_path, {})
+    for batch in range(8):
+        keys = np.arange(200) + 200 * batch
+        r = pa.table({"k": keys, "a": [f"{key:01000}" for key in keys.tolist()], MULT: np.ones(200, np.int64)})
+        s = pa.table({"k": keys, "b": keys, MULT: np.ones(200, np.int64)})
+        pilot = engine.pilot
+        engine.push({"r": r, "s": s})
+    figures = pilot.figures(engine.stats)
+    assert figures["mapping"] == [16, 1] and figures["ilf_ratio"] == 1.0
+
+
+@pytest.mark.parametrize("operator", ["auto", "Hybrid"])
+def differential_a_tuple_of_megabytes(operator, tmp_path):
+    """It is sent, joined and moved as any other."""
+    script = TEXTS.replace("ABS(r.k - s.k) <= 1", "r.k = s.k") if operator == "Hybrid" else TEXTS
+    engines = (WildEngine(4) if operator == "auto" else PartitionedEngine(4)), PartitionedEngine(1)
+    for number, engine in enumerate(engines):
+        (tmp_path / str(number)).mkdir()
+        engine.start(script, tmp_path / str(number), {})
+    for batch in range(5):
+        text = f"{batch}" * 1_200_000 if batch < 2 else f"{batch}"
+        r = pa.table({"k": [7] * 9, "a": [text, *map(str, range(8))], MULT: np.ones(9, np.int64)})
+        s = pa.table({"k": [7] * 8, "b": np.arange(8) + 8 * batch, MULT: np.ones(8, np.int64)})
+        assert not difference(*(engine.push({"r": r, "s": s}) for engine in engines))
+    if operator == "Hybrid":
+        assert engines[0].pilot.course.heavy, "the tuples have not moved"
+    r = pa.table({"k": [7, 7], "a": ["0" * 1_200_000, "1" * 1_200_000], MULT: [-1, -1]})
+    assert not difference(*(engine.push({"r": r}) for engine in engines))
+    assert not difference(*(engine.result() for engine in engines))
 
 
 WINDOWED = """

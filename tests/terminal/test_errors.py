@@ -45,6 +45,11 @@ COMMANDS = {
     "run q.sql --set partitions=0": "SQ7003 partitions is at least 1, not 0",
     "run q.sql --set partitions=-1": "SQ7003 partitions is at least 1, not -1",
     "run q.sql --set partitions=4097": "SQ7003 partitions is at most 4,096, not 4,097",
+    "run q.sql --set join.epsilon=x": 'SQ7003 join.epsilon is a number, not "x"',
+    "run q.sql --set join.epsilon=nan": "SQ7003 join.epsilon is a number, not nan",
+    "run q.sql --set join.epsilon=0": "SQ7003 join.epsilon is at least 0.01, not 0.0",
+    "run q.sql --set join.epsilon=2": "SQ7003 join.epsilon is at most 1.0, not 2.0",
+    "run q.sql --set join.capacity_mb=-1": "SQ7003 join.capacity_mb is at least 0, not -1",
     "run q.sql --set interleave=robin": (
         'SQ7003 interleave is proportional or round-robin, not "robin", did you mean "round-robin"?'
     ),

@@ -37,6 +37,7 @@ class Sizes:
 
 
 NOTHING = Sizes()
+EPSILON = 0.5  # of what runs in batches: with what comes meanwhile a relation has not doubled, so that ILF ≤ 1.25 ILF*
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,10 @@ Where a query reads matrices, "matrices" says of each program the "rank" of the 
 (incremental, or evaluated anew: "why"), the "bytes" of its views, the largest relative "drift" that rounding was seen
 to have made, and, if a matrix has no inverse now, which is "singular".
 
-Where a join is on a grid, "mapping" is its (n, m), "ilf" how many tuples a joiner has, "ilf_ratio" that by the least
-that any mapping would make it, "busiest" what the joiner with most has by the mean, "epoch" how many migrations are
-done, "migrated" how much of one that runs is (null: none does), "copied" the tuples that joiners sent each other. Under
-Hybrid, "heavy_keys" have grids of their own.
+Where a join is on a grid, "mapping" is its (n, m), "ilf" how many tuples a joiner has, "ilf_ratio" its bytes by the
+least that any mapping would make them, "busiest" what the joiner with most has by the mean of all in the grid, "epoch"
+how many migrations are done, "migrated" how much of one that runs is (null: none does), "copied" the tuples that
+joiners sent each other. Under Hybrid, "heavy_keys" have grids of their own.
 """
 
 import json

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from squallpy.physical.joins.controller import Controller, Policy, Sizes, starting
+from squallpy.physical.joins.controller import EPSILON, Controller, Policy, Sizes, starting
 from squallpy.physical.joins.mapping import Mapping, Side
 from squallpy.physical.joins.migration import Migration
-from squallpy.runtime.course import EPSILON, RATE
 from squallpy.testing.joins import Stream, Trace, bursts, fluctuating, random_stream, trace
 
 RUNS = st.lists(st.tuples(st.sampled_from(Side), st.integers(1, 400)), min_size=1, max_size=12)
 JOINERS = st.sampled_from([1, 2, 4, 16, 64, 1024])
+RATE = 2 / EPSILON  # tuples that the runtime copies for each that arrives
 EPSILONS = st.sampled_from([0.1, 0.25, 0.5, 1.0])
 
 
