@@ -28,10 +28,11 @@ from squallpy.maintain.relational.materialise import materialise
 from squallpy.maintain.relational.show import definition, fold, head, program_text
 from squallpy.optimizer.stages import optimise, stages
 from squallpy.physical.distribute.program import Switches
-from squallpy.physical.matrices import MatrixPlan, matrices_text, plan_matrices
+from squallpy.physical.matrices import MatrixPlan, plan_matrices
 from squallpy.physical.place import place, tuned
 from squallpy.physical.plan import Plan
 from squallpy.physical.show import plan_text, stages_text, triggers_text
+from squallpy.physical.show_matrices import matrices_text, passes_text, phases_of_matrices
 from squallpy.runtime.evaluate.constant import constant
 
 if TYPE_CHECKING:  # what rows flow through is loaded when they do: EXPLAIN starts at once
@@ -132,7 +133,17 @@ class Session:
         return "\n".join(self._explain(query, stage) for query in self._queries())
 
     def _explain(self, query: Query, stage: str) -> str:
-        compiled = self.compile(query, self.settings.partitions, self.sizes)
+        return self.text_of(self.compile(query, self.settings.partitions, self.sizes), stage)
+
+    def text_of(self, compiled: Compiled, stage: str) -> str:
+        """A query at a stage, its matrices first."""
+        text = self._explained(compiled, stage)
+        shown = {"logical": matrices_text, "triggers": phases_of_matrices, "physical": passes_text}.get(stage)
+        if compiled.matrices and shown:
+            text = "\n".join(part for part in (shown(compiled.matrices), text) if part)
+        return text
+
+    def _explained(self, compiled: Compiled, stage: str) -> str:
         match stage:
             case "logical":
                 return show(compiled.query.plan) + "\n"

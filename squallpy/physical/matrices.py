@@ -31,8 +31,10 @@ class Reading:
     cols: Some = ALL
 
     def __str__(self) -> str:
-        parts = ((f"{name} {_spelled(some)}") for name, some in (("i", self.rows), ("j", self.cols)) if some != ALL)
-        return f"{self.relation.name} {' and '.join(parts)}".rstrip()
+        parts = [
+            f", {name} {_spelled(some)}" for name, some in (("rows", self.rows), ("columns", self.cols)) if some != ALL
+        ]
+        return self.relation.name + "".join(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +42,9 @@ class KeptProgram:
     """A program as far as the query needs it, compiled; by the name of a matrix where that is read by itself."""
 
     name: str
+    program: Program
     compiled: Compiled
     readings: tuple[Reading, ...]
-
-    @property
-    def program(self) -> Program:
-        return self.compiled.maintained.program
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +82,8 @@ def _kept(
     else:
         program = alone(matrices[name], readings[0].relation)
     changing = [i.name.name for i in program.inputs if matrices[i.name.name].stream]
-    return KeptProgram(name, compile_program(program, changing, {}, growing=sorted(program.symbols())), tuple(readings))
+    compiled = compile_program(program, changing, {}, growing=sorted(program.symbols()))
+    return KeptProgram(name, program, compiled, tuple(readings))
 
 
 def reading(feed: Feed, output: str) -> Reading:
@@ -173,14 +173,4 @@ def _spelled(some: Some) -> str:
             texts.append(str(low))
         else:
             texts.append(f"{'' if low is None else low}…{'' if high is None else high}")
-    return f"in {', '.join(texts)}" if texts else "nowhere"
-
-
-def matrices_text(plan: MatrixPlan) -> str:
-    """Matrices and programs as they were read, and what is looked at."""
-    lines = [f"MATRIX {matrix}" for matrix in plan.matrices.values()]
-    for kept in plan.programs:
-        lines.append(f"PROGRAM {kept.name} OVER {kept.program.ring}")
-        lines += [f"  {line}" for line in str(kept.program).splitlines()]
-        lines += [f"  READ {reading}" for reading in kept.readings]
-    return "\n".join(lines) + "\n"
+    return " ".join(texts) or "none"

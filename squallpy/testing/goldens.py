@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from difflib import unified_diff
 from pathlib import Path
 
-from squallpy.physical.show import plan_text, stages_text, triggers_text
 from squallpy.session import Session
 from squallpy.testing.manual import manual
 
@@ -41,15 +40,12 @@ def place(script: Path) -> Path:
 
 
 def golden(script: Path) -> str:
-    """`explain triggers`, `physical` and `stages` of the one query of a script."""
+    """`explain triggers`, `physical` and `stages` of the one query of a script; `logical`, too, if it has matrices."""
     session = Session(script)
     (query,) = session.script.queries
     compiled = session.compile(query, PARTITIONS, {name: ROWS.get(name, 0) for name in session.script.relations})
-    parts = {
-        "triggers": triggers_text(compiled.program),
-        "physical": plan_text(compiled.plan),
-        "stages": stages_text(compiled.plan, session.yardstick),
-    }
+    stages = ("logical",) * bool(compiled.matrices) + ("triggers", "physical", "stages")
+    parts = {stage: session.text_of(compiled, stage) for stage in stages}
     return "\n".join(f"# squall explain {stage} {script.name}\n\n{text.rstrip()}\n" for stage, text in parts.items())
 
 

@@ -1,0 +1,58 @@
+"""The examples of matrices end at what NumPy says of their files; explain shows every program."""
+
+import csv
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from squallpy.session import RunOptions, Session
+from squallpy.testing.examples import Kept
+
+FOLDER = Path(__file__).parents[3] / "examples" / "matrix"
+
+
+def _final(name: str, rows: int) -> list[tuple[object, ...]]:
+    sink = Kept()
+    Session(FOLDER / f"{name}.sql").run(RunOptions("local", batch_rows=rows), sink, threading.Event())
+    return [tuple(row.values()) for row in sink.table.to_pylist()]
+
+
+def _matrix(name: str, shape: tuple[int, int]) -> np.ndarray:
+    out = np.zeros(shape)
+    with (FOLDER / f"{name}.csv").open() as file:
+        for i, j, *value in list(csv.reader(file))[1:]:
+            out[int(i), int(j)] += float(value[0]) if value else 1.0
+    return out
+
+
+@pytest.mark.parametrize("rows", [1, 7, 1000])
+def oracle_power(rows: int) -> None:
+    last = np.linalg.matrix_power(_matrix("moves", (10, 10)), 16)[7]
+    found = dict(_final("p16", rows))
+    assert found.keys() == set(np.flatnonzero(last))
+    np.testing.assert_allclose([found[j] for j in range(10)], last, rtol=1e-9)
+
+
+@pytest.mark.parametrize("rows", [1, 7, 1000])
+def oracle_least_squares(rows: int) -> None:
+    expected = np.linalg.lstsq(_matrix("houses", (12, 3)), _matrix("prices", (12, 1)))[0].ravel()
+    assert sorted(_final("ols", rows)) == sorted(
+        zip(("a house", "a square metre", "a room"), np.round(expected, 2).tolist(), strict=True)
+    )
+
+
+@pytest.mark.parametrize("rows", [1, 7, 1000])
+def oracle_reachability(rows: int) -> None:
+    step = (_matrix("flights", (10, 10)) > 0) | np.eye(10, dtype=bool)
+    reached = (np.linalg.matrix_power(step.astype(int), 4) > 0).sum(axis=1) - 1
+    assert dict(_final("reachability", rows)) == dict(enumerate(reached.tolist()))
+
+
+@pytest.mark.parametrize("stage", ["logical", "triggers", "physical"])
+@pytest.mark.parametrize("name", ["p16", "ols", "reachability"])
+def test_explained(name: str, stage: str) -> None:
+    text = Session(FOLDER / f"{name}.sql").explain(stage)
+    said = {"logical": "Matrix program", "triggers": "-- materialisation", "physical": "pass "}[stage]
+    assert said in text
