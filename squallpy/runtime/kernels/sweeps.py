@@ -26,7 +26,7 @@ _PAGE = 4096  # bytes; what lies a multiple of them apart shares few lines of th
 _STRIP = 4096  # bytes of a row at a time
 _BLOCKS = 8  # of rows
 _DEPTH = 256  # terms of a product at a time
-_SMALL = 1 << 15  # cells that are not worth a block of their own
+_SMALL = 1 << 17  # cells: to pass over them takes less than to start a thread
 
 
 class Marks:
@@ -58,7 +58,7 @@ def rows_of(n: int, m: int, dtype: npt.DTypeLike) -> Matrix:
     if n > 1 and lines % (_PAGE // _LINE) == 0:
         lines += 1
     memory = np.empty((n * lines + 1) * _LINE, np.uint8)
-    start = -memory.ctypes.data % _LINE
+    start = -_address(memory) % _LINE
     room: Matrix = memory[start : start + n * lines * _LINE].view(dtype)
     return room.reshape(n, lines * _LINE // size)[:, :m]
 
@@ -125,7 +125,8 @@ def multiplied(field: Field, A: Matrix, B: Matrix, threads: int = 0) -> Matrix:
 
 
 def _address(array: Matrix) -> int:
-    return int(array.ctypes.data)
+    place: int = array.__array_interface__["data"][0]  # in half of the time of array.ctypes.data
+    return place
 
 
 def _lying(factor: Matrix) -> tuple[int, int]:

@@ -42,7 +42,7 @@ def pass_over(
 
     greatest: max for min. Only what changes is written, and rows of U without an entry cost nothing.
     """
-    return pruned(M, U, V, X, Y, greatest, threads)[:2]
+    return _passed(M, U, V, X, Y, greatest, threads)[:2]
 
 
 def pruned(
@@ -53,20 +53,29 @@ def pruned(
     What follows from a change follows from U', V', too: they lack rows and columns of M, at the grain of tiles, where
     nothing changed. So an update ends where it no longer makes a difference.
     """
+    MX, MtY, marks = _passed(M, U, V, X, Y, greatest, threads)
+    zero = _field(M.dtype, greatest).zero
+    u, v = (np.where(some[:, None], of, zero) for some, of in ((marks.rows, U), (marks.columns, V)))
+    kept = np.any(np.not_equal(u, zero), axis=0) & np.any(np.not_equal(v, zero), axis=0)
+    return MX, MtY, u[:, kept], v[:, kept]
+
+
+def _passed(
+    M: Matrix, U: Matrix, V: Matrix, X: Matrix, Y: Matrix, greatest: bool, threads: int
+) -> tuple[Matrix, Matrix, Marks]:
     field = _field(M.dtype, greatest)
     MX, MtY, marks = _few(field, M, X, 8, threads), _few(field, M.T, Y, 2, threads), Marks(field, *M.shape)
     x, y = X if MX is None else X[:, :0], Y if MtY is None else Y[:, :0]
     by_x, by_y = swept(field, M, U, V, x, y, threads, sparse=True, marks=marks)
-    u, v = (np.where(some[:, None], of, field.zero) for some, of in ((marks.rows, U), (marks.columns, V)))
-    kept = [np.any(np.not_equal(factor, field.zero), axis=0) for factor in (u, v)]
-    both = kept[0] & kept[1]
-    return by_x if MX is None else MX, by_y if MtY is None else MtY, u[:, both], v[:, both]
+    return by_x if MX is None else MX, by_y if MtY is None else MtY, marks
 
 
 def _few(field: Field, M: Matrix, X: Matrix, share: int, threads: int) -> Matrix | None:
     """M ⊗ X from a few of M's columns, if no more than 1 of `share` has a row of X that is not zero."""
+    if not X.size:
+        return None
     named = np.nonzero(np.any(np.not_equal(X, field.zero), axis=1))[0]
-    return multiplied(field, M[:, named], X[named], threads) if X.size and share * len(named) <= len(X) else None
+    return multiplied(field, M[:, named], X[named], threads) if share * len(named) <= len(X) else None
 
 
 def update(M: Matrix, U: Matrix, V: Matrix, greatest: bool = False, threads: int = 0) -> Changes:
