@@ -52,7 +52,7 @@ def row_update(n: int, m: int, random: np.random.Generator) -> tuple[Reals, Real
 
 def batch_of_rows(n: int, size: int, zipf: float, random: np.random.Generator) -> tuple[Reals, Reals]:
     """So many updates of rows of an (n, n) matrix, those of a row merged; rows are chosen by Zipf's law, 0: alike."""
-    chances = np.arange(1, n + 1) ** -zipf
+    chances = np.arange(1.0, n + 1) ** -zipf
     rows, times = np.unique(random.choice(n, size, p=chances / chances.sum()), return_counts=True)
     U = np.zeros((n, len(rows)), order="F")
     U[rows, np.arange(len(rows))] = 1.0

@@ -266,7 +266,7 @@ class Live:
 
     def _stored(self, name: Name, values: Array) -> View:
         known = self._facts.get(name.name, NOTHING)
-        return stored(np.array(values, self.ring.dtype, order="C"), self.ring, known.symmetric)
+        return stored(np.asarray(values, self.ring.dtype), self.ring, known.symmetric)
 
     def _check(self) -> None:
         """Compare each view with what defines it, on a vector, and evaluate all anew where they differ."""

@@ -6,13 +6,14 @@ it was, which then becomes view + u·v. Factors are arrays (n, k) and (k, m), in
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from squallpy.base.semirings import ARITHMETIC, BOOLEAN, COUNTING, MAX_PLUS, MIN_PLUS, Semiring
+from squallpy.base.semirings import ARITHMETIC, BOOLEAN, COUNTING, MAX_PLUS, MIN_PLUS, Semiring, Value
 from squallpy.runtime.kernels import bits, dense, semirings, symmetric, tropical
+from squallpy.runtime.kernels.sweeps import columns_of, rows_of
 
 Array = npt.NDArray[Any]
 
@@ -35,53 +36,105 @@ class View(Protocol):
 
 
 def stored(values: Array, ring: Semiring, symmetrical: bool = False) -> View:
-    """A view of these values; the array is the view's own from now on."""
+    """A view of these values, which are copied."""
     if ring is BOOLEAN:
         return BitView(values)
     if ring is MIN_PLUS or ring is MAX_PLUS:
-        return ArrayView(values, partial(tropical.pass_over, greatest=ring is MAX_PLUS), ring.add)
+        return ArrayView(values, partial(tropical.pass_over, greatest=ring is MAX_PLUS), ring)
     if ring is ARITHMETIC and symmetrical and len(values) > 1:
         return SymmetricView(values)
     if ring is ARITHMETIC or ring is COUNTING:
-        return ArrayView(values, dense.pass_over, ring.add)
-    return ArrayView(values, partial(semirings.pass_over, ring=ring), ring.add)
+        return ArrayView(values, dense.pass_over, ring)
+    return ArrayView(values, partial(semirings.pass_over, ring=ring), ring)
 
 
 Kernel = Callable[[Array, Array, Array, Array, Array], tuple[Array, Array]]
 
 
 class ArrayView:
-    """Stored as an array in C order; the kernel does what a pass is, `add` is ⊕."""
+    """Stored as an array in C order; the kernel does what a pass is.
 
-    def __init__(self, values: Array, kernel: Kernel, add: np.ufunc) -> None:
-        self._values = np.ascontiguousarray(values)
-        self._kernel, self._add = kernel, add
+    Factors that pick rows or columns, as those of a change of some rows do, need no pass: what they read and add to is
+    found by its place.
+    """
+
+    def __init__(self, values: Array, kernel: Kernel, ring: Semiring) -> None:
+        self._values = rows_of(values.shape[0], values.shape[1], values.dtype)
+        self._values[:] = values
+        self._kernel, self._ring = kernel, ring
         self.shape = (values.shape[0], values.shape[1])
 
     @property
     def nbytes(self) -> int:
-        return self._values.nbytes
+        return self._values.nbytes  # NB: without what aligns its rows
 
     def pass_over(
         self, u: Array | None, v: Array | None, xs: Sequence[Array], ys: Sequence[Array]
     ) -> tuple[list[Array], list[Array]]:
-        x, y = _side_by_side(xs, self.shape[1], self._values), _side_by_side(ys, self.shape[0], self._values)
-        left, right = _factors(u, v, self._values)
-        mx, mty = self._kernel(self._values, left, right, x, y)
-        return _apart(mx, xs), _apart(mty, ys)
+        zero = self._ring.zero
+        columns, rows = [picked(x, zero) for x in xs], [picked(y, zero) for y in ys]
+        to_rows = picked(u, zero) if u is not None else None
+        to_columns = picked(v.T, zero) if v is not None and to_rows is None else None
+        straight: list[Array | None] = [c and self._multiply(self._values[:, c.places], c.values) for c in columns]
+        across: list[Array | None] = [r and self._multiply(self._values[r.places].T, r.values) for r in rows]
+        wide = [x for x, found in zip(xs, straight, strict=True) if found is None]
+        tall = [y for y, found in zip(ys, across, strict=True) if found is None]
+        dense_change = u is not None and to_rows is None and to_columns is None
+        if wide or tall or dense_change:
+            left, right = _factors(u, v, self._values) if dense_change else _factors(None, None, self._values)
+            x, y = _side_by_side(wide, self.shape[1], self._values), _side_by_side(tall, self.shape[0], self._values)
+            mx, mty = self._kernel(self._values, left, right, x, y)
+            _fill(straight, _apart(mx, wide))
+            _fill(across, _apart(mty, tall))
+        if to_rows and v is not None:
+            for place, by, row in zip(to_rows.places, to_rows.values, v, strict=True):
+                self._ring.add(self._values[place], self._multiply(row, by), out=self._values[place])
+        if to_columns and u is not None:
+            for place, by, column in zip(to_columns.places, to_columns.values, u.T, strict=True):
+                self._ring.add(self._values[:, place], self._multiply(column, by), out=self._values[:, place])
+        return straight, across  # type: ignore[return-value]
+
+    def _multiply(self, values: Array, by: Array) -> Array:
+        """values ⊗ by; nothing to do where all are ones."""
+        if np.all(by == self._ring.one):
+            return values
+        out: Array = self._ring.multiply(values, by)
+        return out
 
     def read(self, rows: slice | Array, cols: slice | Array) -> Array:
         return self._values[rows, cols] if isinstance(rows, slice) else self._values[rows][:, cols]
 
     def add_at(self, rows: Array, cols: Array, values: Array) -> None:
-        self._add.at(self._values, (rows, cols), values)
+        self._ring.add.at(self._values, (rows, cols), values)
+
+
+class Picked(NamedTuple):
+    """A factor with one entry in each column: where, and which."""
+
+    places: Array
+    values: Array
+
+
+def picked(factor: Array, zero: Value) -> Picked | None:
+    """What a factor picks, if it has one entry in each column."""
+    if not factor.size or factor.shape[0] < 2:
+        return None
+    places = (factor != zero).argmax(axis=0)
+    values = factor[places, np.arange(factor.shape[1])]
+    return Picked(places, values) if np.count_nonzero(factor != zero) == np.count_nonzero(values != zero) else None
+
+
+def _fill(found: list[Array | None], missing: list[Array]) -> None:
+    """Put what is missing in its places."""
+    waiting = iter(missing)
+    found[:] = [next(waiting) if one is None else one for one in found]
 
 
 class SymmetricView(ArrayView):
     """Numbers of which only the lower triangle is kept up to date, until all are read."""
 
     def __init__(self, values: Array) -> None:
-        super().__init__(values, dense.pass_over, np.add)
+        super().__init__(values, dense.pass_over, ARITHMETIC)
         self._complete = True
 
     def pass_over(
@@ -133,7 +186,7 @@ def _side_by_side(parts: Sequence[Array], rows: int, like: Array) -> Array:
     """All columns in one array, each contiguous."""
     if len(parts) == 1:
         return parts[0]
-    out = np.empty((rows, sum(part.shape[1] for part in parts)), like.dtype, order="F")
+    out = columns_of(rows, sum(part.shape[1] for part in parts), like.dtype)
     at = 0
     for part in parts:
         out[:, at : at + part.shape[1]] = part
