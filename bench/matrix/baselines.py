@@ -16,6 +16,8 @@ from scipy.linalg import lapack
 
 from squallpy.runtime.kernels import bits, tropical
 from squallpy.runtime.kernels.bits import Bits
+from squallpy.runtime.kernels.machine import lowest
+from squallpy.runtime.kernels.threads import shared
 
 Reals = npt.NDArray[np.float64]
 
@@ -107,12 +109,28 @@ def reachability(G: Bits, hops: int) -> Bits:
     return reached
 
 
+@njit(cache=True, nogil=True)
+def _or_rows(A: Any, B: Any, out: Any, first: int, last: int) -> None:
+    """Rows first … last - 1 of A·B: B's rows or-ed where A has a bit, found lowest first."""
+    for i in range(first, last):
+        for word in range(A.shape[1]):
+            rows = A[i, word]
+            while rows != 0:
+                at = 64 * word + lowest(rows)
+                for w in range(B.shape[1]):
+                    out[i, w] |= B[at, w]
+                rows &= rows - 1
+
+
 def reachability_strong(G: Bits, hops: int) -> Bits:
-    one = bits.pack(np.eye(len(G), dtype=bool))
-    reached = G | one
+    n, one = len(G), bits.pack(np.eye(len(G), dtype=bool)).view(np.int64)
+    graph = G.view(np.int64)
+    reached = graph | one
     for _ in range(hops - 1):
-        reached = bits.product(G, reached) | one
-    return reached
+        out = one.copy()
+        shared(lambda piece, B=reached, C=out: _or_rows(graph, B, C, n * piece // 8, n * (piece + 1) // 8), 8)  # type: ignore[misc]
+        reached = out
+    return reached.view(np.uint64)
 
 
 @njit(cache=True)

@@ -9,7 +9,8 @@ of a matrix is the row layout of its transpose; a symmetric one has both in one.
     update(M, U, V)           →  M |= U·Vᵀ in place, and which cells became true
     product(A, B)             →  A·B
 
-A row against a column stops at the first word in which both are true; rows against a matrix are or-ed.
+A row against a column stops at the first word in which both are true. A row against a matrix is the or of the rows
+that it names, and stops when there is nothing left that any row has.
 """
 
 import numpy as np
@@ -66,9 +67,10 @@ def product(A: Bits, B: Bits, threads: int = 0) -> Bits:
     """A·B of A (n, ⌈l/64⌉) and B (l, ⌈m/64⌉): each row is the or of B's rows where A's row is true."""
     out = np.zeros((len(A), B.shape[1]), np.uint64)
     a, b, c = _whole(A), _whole(B), _whole(out)
+    every = _whole(np.bitwise_or.reduce(B, axis=0, keepdims=True))
     pieces = max(1, min(_PIECES, len(A), len(A) * B.size // _LITTLE))
     cuts = [len(A) * piece // pieces for piece in range(pieces + 1)]
-    shared(lambda piece: _multiply(a, b, c, cuts[piece], cuts[piece + 1]), pieces, threads)
+    shared(lambda piece: _multiply(a, b, every, c, cuts[piece], cuts[piece + 1]), pieces, threads)
     return out
 
 
@@ -217,16 +219,20 @@ def _pass(
                 rows &= rows - 1
 
 
-@kernel(f"void({GIVEN_MATRIX}, {GIVEN_MATRIX}, {MATRIX}, int64, int64)")
-def _multiply(A: Vector, B: Vector, C: Vector, first: int, last: int) -> None:
+@kernel(f"void({GIVEN_MATRIX}, {GIVEN_MATRIX}, {GIVEN_MATRIX}, {MATRIX}, int64, int64)")
+def _multiply(A: Vector, B: Vector, every: Vector, C: Vector, first: int, last: int) -> None:
     for i in range(first, last):
         for word in range(A.shape[1]):
             rows = A[i, word]
+            if rows == 0:
+                continue
             while rows != 0:
                 at = 64 * word + lowest(rows)
                 for w in range(C.shape[1]):
                     C[i, w] |= B[at, w]
                 rows &= rows - 1
+            if not _lacks(C, i, every, 0, 0, C.shape[1]):
+                break
 
 
 @kernel(f"void({GIVEN_MATRIX}, {MATRIX}, {VECTOR})")

@@ -114,13 +114,10 @@ def swept(
 
 def multiplied(field: Field, A: Matrix, B: Matrix, threads: int = 0) -> Matrix:
     """A ⊗ B: (n, l) ⊗ (l, m) → (n, m), in C order, some of l at a time so that these rows of B stay in the cache."""
-    (n, length), m = A.shape, B.shape[1]
-    C: Matrix = np.full((n, m), field.zero, A.dtype)
-    for first in range(0, length, _DEPTH):
+    C: Matrix = np.full((A.shape[0], B.shape[1]), field.zero, A.dtype)
+    for first in range(0, A.shape[1], _DEPTH):
         some = slice(first, first + _DEPTH)
-        V = rows_of(len(B[some]), m, A.dtype)
-        V[:] = B[some]
-        swept(field, C, A[:, some], V.T, C[:0].T, C[:, :0], threads, sparse=field.idempotent)
+        swept(field, C, A[:, some], B[some].T, C[:0].T, C[:, :0], threads, sparse=field.idempotent)
     return C
 
 
