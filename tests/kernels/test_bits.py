@@ -46,8 +46,8 @@ def oracle_a_pass_is_two_products_and_an_update(data, n, m, k, p, q, threads):
     *read, u, v = bits.pruned(third, *factors, threads)
     assert (third == packed).all() and (read[0] == MX).all() and (read[1] == MtY).all()
     makes = bits.unpack(u, n).T @ bits.unpack(v, m)
-    assert not (new & ~makes).any() and not (makes & ~(U @ V.T)).any() and len(u) == len(v)
-    assert new.any() or not len(u)
+    assert not (new & ~makes).any() and not (makes & ~(U @ V.T)).any() and u.shape == factors[0].shape
+    assert new.any() or (not u.any() and not v.any())
     rows, columns = bits.update(again, *factors[:2], threads)
     assert (again == packed).all()
     assert [*zip(rows, columns, strict=True)] == [*zip(*np.nonzero(new), strict=True)]

@@ -83,14 +83,12 @@ def pass_over(M: Bits, U: Bits, V: Bits, X: Bits, Y: Bits, threads: int = 0) -> 
 
 
 def pruned(M: Bits, U: Bits, V: Bits, X: Bits, Y: Bits, threads: int = 0) -> tuple[Bits, Bits, Bits, Bits]:
-    """`pass_over`, and an update U', V' that would have changed M as much, of no more columns than U, V.
+    """`pass_over`, and an update U', V' of the same shape that would have changed M as much.
 
-    What follows from a change follows from U', V', too: of each column they have the rows and columns of M in which it
-    made a cell true that those before it had not. So an update ends where it no longer makes a difference.
+    What follows from a change follows from U', V', too: each column has but the rows and columns of M in which it made
+    a cell true that those before it had not. So an update ends where it no longer makes a difference.
     """
-    MX, MtY, u, v = _passed(M, U, V, X, Y, M[:0], threads)
-    kept = u.any(axis=1)
-    return MX, MtY, u[kept], v[kept]
+    return _passed(M, U, V, X, Y, M[:0], threads)
 
 
 def update(M: Bits, U: Bits, V: Bits, threads: int = 0) -> Cells:

@@ -48,16 +48,15 @@ def pass_over(
 def pruned(
     M: Matrix, U: Matrix, V: Matrix, X: Matrix, Y: Matrix, greatest: bool = False, threads: int = 0
 ) -> tuple[Matrix, Matrix, Matrix, Matrix]:
-    """`pass_over`, and an update U', V' that would have changed M as much, of no more columns than U, V.
+    """`pass_over`, and an update U', V' of the same shape that would have changed M as much.
 
-    What follows from a change follows from U', V', too: they lack rows and columns of M, at the grain of tiles, where
-    nothing changed. So an update ends where it no longer makes a difference.
+    What follows from a change follows from U', V', too: they are zero at rows and columns of M, at the grain of tiles,
+    where nothing changed. So an update ends where it no longer makes a difference.
     """
     MX, MtY, marks = _passed(M, U, V, X, Y, greatest, threads)
     zero = _field(M.dtype, greatest).zero
     u, v = (np.where(some[:, None], of, zero) for some, of in ((marks.rows, U), (marks.columns, V)))
-    kept = np.any(np.not_equal(u, zero), axis=0) & np.any(np.not_equal(v, zero), axis=0)
-    return MX, MtY, u[:, kept], v[:, kept]
+    return MX, MtY, u, v
 
 
 def _passed(
