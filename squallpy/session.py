@@ -115,7 +115,8 @@ class Session:
             self.settings.partition,
             JoinOperator(self.settings.join_operator),
         )
-        plan = tuned(plan, self.settings.join_epsilon, (self.settings.join_capacity_mb << 20) or None)
+        capacity = (self.settings.join_capacity_mb << 20) or None
+        plan = tuned(plan, self.settings.join_epsilon, capacity, self.settings.join_groups)
         matrices = plan_matrices(plan.sources, self.script.matrices, self._programs.read)
         return Compiled(query, optimised, lowered, program, plan, matrices, self._read(program, matrices))
 

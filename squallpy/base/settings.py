@@ -90,6 +90,12 @@ class Settings:
         0,
         name="join.capacity_mb",
     )
+    join_groups: bool = setting(
+        False,
+        "a grid for each power of two that partitions add up to, so that all of them store; each tuple is sent to all "
+        "grids, and the smallest gets most. off: one grid, on as many as are a power of two",
+        name="join.groups",
+    )
     matrix_deletes: str = setting(
         "refuse",
         "rows that take away from a matrix whose semiring has no subtraction: refuse, or reevaluate, all rows kept",

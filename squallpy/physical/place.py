@@ -20,6 +20,7 @@ from squallpy.physical.distribute.locations import EVERYWHERE, Mark, Misplaced
 from squallpy.physical.distribute.program import ALL, Keyed, Place, Places, Switches, distributed
 from squallpy.physical.distribute.single import Compute, Derivation, Step, Transfer
 from squallpy.physical.joins.grid import Grid
+from squallpy.physical.joins.groups import powers
 from squallpy.physical.joins.mapping import Mapping, Side
 from squallpy.physical.plan import Derive, Feed, Lookup, Nested, OnGrid, Plan, PoolPlan, Send, Stage, Update
 
@@ -54,13 +55,30 @@ def place(
     return _watched(plan, found, switches) if operator is JoinOperator.AUTO else plan
 
 
-def tuned(plan: Plan, epsilon: float, capacity: int | None) -> Plan:
+def tuned(plan: Plan, epsilon: float, capacity: int | None = None, groups: bool = False) -> Plan:
     """The plan with what its controllers are told; a grid that may grow begins on one partition, or on two if only so
-    it comes to be on as many as another would."""
-    if capacity is None or plan.grid is None or not plan.on_grid:
-        return replace(plan, epsilon=epsilon)
-    first = Grid(Mapping(1, 1 << (plan.grid.joiners.bit_length() - 1) % 2))
-    return replace(plan, epsilon=epsilon, capacity=capacity, grid=first)
+    it comes to be on as many as another would. SQ7003 for groups that grow."""
+    if groups and capacity is not None:
+        raise SquallError("SQ7003", "join.groups=on: only grids grow, and no groups", hint="leave join.capacity_mb out")
+    plan = replace(plan, epsilon=epsilon)
+    if plan.grid is None or not plan.on_grid:
+        return plan
+    if capacity is not None:
+        first = Grid(Mapping(1, 1 << (plan.grid.joiners.bit_length() - 1) % 2))
+        return replace(plan, capacity=capacity, grid=first)
+    return replace(plan, groups=groups and len(powers(plan.partitions)) > 1 and _can_be_apart(plan))
+
+
+def _can_be_apart(plan: Plan) -> bool:
+    """Does every statement that looks up a view on the grid join with it one thing that is sent there? What is stored
+    is in one group and what is sent comes to all: two stored might never meet, and two sent would meet in each."""
+    sent = {send.name for stage in (plan.reading, *plan.stages) for send in stage.sends if send.side is not None}
+    stored = {view.view for view in plan.on_grid}
+    for update in (step for stage in plan.stages for step in stage.steps if isinstance(step, Update)):
+        found = [step.source for step in update.steps if isinstance(step, Lookup)]
+        if sent & set(found) or sum(source in stored for source in found) > (update.delta in sent):
+            return False
+    return True
 
 
 def _not_so(operator: JoinOperator, wanted: Sequence[tuple[str, str]], reason: str) -> SquallError:

@@ -191,6 +191,7 @@ class Plan:
     on_grid: tuple[OnGrid, ...] = ()  # the views there, or on grids of their keys, if those can become others
     operator: JoinOperator = JoinOperator.AUTO  # that was asked for
     epsilon: float = EPSILON  # which share of a relation has to change before its grid may
+    groups: bool = False  # are all partitions joiners, though they are no power of two?
     capacity: int | None = None  # bytes that a joiner should have no more of: the grid grows at half of it
     light: tuple[tuple[str, str], ...] = ()  # of pools that are hashed: why no key has a grid
     keeps_result: bool = True  # else what is added to it is printed and forgotten

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from squallpy.base.settings import JoinOperator
 from squallpy.physical.distribute.heavy import SHARE
 from squallpy.physical.distribute.locations import COLUMNS, EVERYWHERE, RANDOM, ROWS
+from squallpy.physical.joins.groups import grids as grids_of
 from squallpy.physical.plan import Lookup, Plan, PoolPlan, Update
 
 _ON_GRID = (ROWS.value, COLUMNS.value)
@@ -66,4 +67,6 @@ def _grids(plan: Plan) -> Iterator[str]:
         views = [view.view for view in plan.on_grid]
         grows = ", and to four times as many joiners when they are half full" if plan.capacity else ""
         goes = f"{', '.join(views)} {'migrate' if len(views) > 1 else 'migrates'} to another when it is better{grows}"
-        yield f"GRID {plan.grid.mapping} at first, rows by columns; {goes if views else 'it stays'}"
+        grids = grids_of(plan.partitions) if plan.groups else (plan.grid,)
+        first = " and ".join(str(grid.mapping) for grid in grids)
+        yield f"GRID {first} at first, rows by columns; {goes if views else 'it stays'}"

@@ -21,6 +21,8 @@ import numpy as np
 from squallpy.physical.distribute.heavy import SHARE
 from squallpy.physical.joins.controller import NOTHING, Controller, Policy, Sizes
 from squallpy.physical.joins.grid import Grid
+from squallpy.physical.joins.groups import grids as groups_of
+from squallpy.physical.joins.groups import stored_load
 from squallpy.physical.joins.heavy import Heavy, heavy
 from squallpy.physical.joins.mapping import Side, optimal
 from squallpy.physical.joins.migration import Migration
@@ -41,10 +43,10 @@ the tuples that it has now (`R`, `S`)."""
 class Course:
     """How one batch goes: on a grid, or by keys of which the heavy ones have a grid each."""
 
-    grid: Grid | None
+    grids: tuple[Grid, ...] = ()  # one, or one for each group of joiners
     epoch: int = 0
     fresh: bool = False  # the first batch of its epoch
-    to: Grid | None = None  # the grid that is made ready
+    to: tuple[Grid, ...] = ()  # those that are made ready in their place
     low: int = 0  # the hashes below were copied by batches before
     high: int = 0  # those below are when this batch is done
     step: int = 0  # the number of its first stage, of all that there ever were
@@ -55,7 +57,16 @@ class Course:
     @property
     def moving(self) -> bool:
         """Do joiners send each other anything?"""
-        return self.to is not None or bool(self.moves)
+        return bool(self.to or self.moves)
+
+    @property
+    def migrations(self) -> tuple[Migration, ...]:
+        """From each of its grids to what takes its place."""
+        return tuple(map(Migration, self.grids, self.to))
+
+    def group(self, joiner: int) -> int | None:
+        """The number of the grid that a joiner is in."""
+        return next((i for i, grid in enumerate(self.grids) if grid.has(np.array([joiner]))[0]), None)
 
     @property
     def stages(self) -> int:
@@ -98,67 +109,73 @@ class Pilot(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class GridPilot:
-    """Steers one grid. Its controller weighs tuples by their bytes, as they came on average so far (§4.2.2)."""
+    """Steers a grid, or groups of joiners with one each. Controllers weigh tuples by their bytes, as they came on
+    average so far (§4.2.2)."""
 
     course: Course
-    controller: Controller
+    controllers: tuple[Controller, ...]
     held: Sizes = NOTHING  # tuples that there are
     came: Sizes = NOTHING  # tuples that ever arrived, at all joiners together
     brought: Sizes = NOTHING  # their bytes
 
-    @property
-    def grid(self) -> Grid:
-        assert self.course.grid
-        return self.course.grid
-
     def figures(self, stats: Map[str, Any]) -> dict[str, Any]:
-        """Of the batch that it was for: the mapping, the input-load factor (tuples that a joiner has, by the relations'
-        sizes), that by the best mapping's (in bytes), and what the joiner with most has by the mean."""
+        """Of the batch that it was for: the mapping (of several groups: of each), the input-load factor (tuples that a
+        joiner of the largest has, by the relations' sizes), that by the best mapping's (in bytes), and what the joiner
+        with most has by the mean."""
         seen: Seen = stats["joiners"]
-        grid, now = self.grid, self._observed(seen)
-        sizes = now.controller.sizes
-        load, best = (m.load(sizes.r, sizes.s) for m in (grid.mapping, optimal(grid.joiners, sizes.r, sizes.s)))
+        now, mappings = self._observed(seen), [grid.mapping for grid in self.course.grids]
+        sizes, shapes = now.controllers[0].sizes, [[m.rows, m.columns] for m in mappings]
+        best = stored_load([optimal(m.joiners, sizes.r, sizes.s) for m in mappings], sizes.r, sizes.s)
         return {
-            "mapping": [grid.mapping.rows, grid.mapping.columns], "epoch": self.course.epoch,
-            "ilf": grid.mapping.load(now.held.r, now.held.s),
-            "ilf_ratio": load / best if best else 1.0,
-            "busiest": busiest(seen, grid),
+            "mapping": shapes[0] if len(shapes) == 1 else shapes, "epoch": self.course.epoch,
+            "ilf": stored_load(mappings, now.held.r, now.held.s),
+            "ilf_ratio": stored_load(mappings, sizes.r, sizes.s) / best if best else 1.0,
+            "busiest": busiest(seen, sum(mapping.joiners for mapping in mappings)),
             "migrated": self.course.high / HASHES if self.course.to else None,
         }  # fmt: skip
 
     def after(self, stats: Map[str, Any]) -> "GridPilot":
         seen: Seen = stats["joiners"]
         pilot, course = self._observed(seen), self.course
-        step = course.step + course.stages
-        if course.to is None:
-            controller, migration = pilot.controller.decide()
-            to = migration.new if migration else None
-            course = Course(course.grid, course.epoch, to=to, step=step, base=course.base)
+        step, controllers = course.step + course.stages, pilot.controllers
+        if not course.to:
+            controllers = tuple(controller.decide()[0] for controller in controllers)
+            to = tuple(c.grid for c in controllers) if any(c.migrating for c in controllers) else ()
+            course = Course(course.grids, course.epoch, to=to, step=step, base=course.base)
         elif course.high == HASHES:
-            controller = pilot.controller.finished()
+            controllers = tuple(c.finished() if c.migrating else c for c in controllers)
             course = Course(course.to, course.epoch + 1, fresh=True, step=step, base=course.base)
-        else:
-            controller = pilot.controller
-        if course.to and course.grid:
-            rate = controller.policy.rate(Migration(course.grid, course.to))
-            course = replace(course, fresh=False, low=course.high, high=_next(course.high, seen, rate), step=step)
-        return replace(pilot, course=course, controller=controller)
+        if course.to:
+            rates = (c.policy.rate(m) for c, m in zip(controllers, course.migrations, strict=True))
+            course = replace(course, fresh=False, low=course.high, high=_next(course.high, seen, max(rates)), step=step)
+        return replace(pilot, course=course, controllers=controllers)
 
     def _observed(self, seen: Seen) -> "GridPilot":
-        """With what has come and gone: of a tuple that changes only how often it is there, half of each."""
-        mapping, now = self.grid.mapping, self.held
-        r, s = (mapping.copies(side) for side in Side)
-        arrived, held = (
-            Sizes(_sum(seen, "r") // r, _sum(seen, "s") // s),
-            Sizes(_sum(seen, "R") // r, _sum(seen, "S") // s),
-        )
+        """With what has come and gone: of a tuple that changes only how often it is there, half of each. It comes to
+        all groups, and stays in one."""
+        now, groups = self.held, [_Group(grid, [seen[str(n)] for n in grid.numbers]) for grid in self.course.grids]
+        arrived, held = groups[0].of("r", "s"), sum((group.of("R", "S") for group in groups), NOTHING)
         gone = Sizes(max(0, arrived.r - held.r + now.r) // 2, max(0, arrived.s - held.s + now.s) // 2)
         fresh = Sizes(held.r - now.r + gone.r, held.s - now.s + gone.s)
         came = self.came + Sizes(_sum(seen, "r"), _sum(seen, "s"))
         brought = self.brought + Sizes(_sum(seen, "r bytes"), _sum(seen, "s bytes"))
-        controller = self.controller.observe(_weighed(fresh, came, brought), _weighed(gone, came, brought))
-        controller = replace(controller, sizes=_weighed(held, came, brought))
-        return replace(self, controller=controller, held=held, came=came, brought=brought)
+        changes = (_weighed(fresh, came, brought), _weighed(gone, came, brought))
+        sizes = _weighed(held, came, brought)
+        controllers = tuple(replace(c.observe(*changes), sizes=sizes) for c in self.controllers)
+        return replace(self, controllers=controllers, held=held, came=came, brought=brought)
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """The joiners of a grid, and what was seen at each."""
+
+    grid: Grid
+    seen: list[Map[str, int]]
+
+    def of(self, r: str, s: str) -> Sizes:
+        """How many tuples that were, each once."""
+        copies, sums = self.grid.mapping.copies, [sum(joiner[name] for joiner in self.seen) for name in (r, s)]
+        return Sizes(sums[0] // copies(Side.R), sums[1] // copies(Side.S))
 
 
 def _sum(seen: Seen, name: str) -> int:
@@ -180,7 +197,7 @@ class KeyPilot:
 
     def figures(self, stats: Map[str, Any]) -> dict[str, Any]:
         """How many keys have a grid, and what the joiner with most has by the mean."""
-        return {"heavy_keys": len(self.course.heavy), "busiest": busiest(stats["joiners"])}
+        return {"heavy_keys": len(self.course.heavy), "busiest": busiest(stats["joiners"], self.keys.joiners)}
 
     def after(self, stats: Map[str, Any]) -> "KeyPilot":
         keys, places = self.keys, dict(self.course.heavy)
@@ -193,7 +210,7 @@ class KeyPilot:
         placed = tuple((key, places[key]) for key in sorted(places) if places[key].joiners > 1)
         moving = tuple((key, migration.old, migration.new) for key, migration in moves)
         step = self.course.step + self.course.stages
-        return KeyPilot(Course(None, step=step, heavy=placed, moves=moving, base=self.course.base), keys)
+        return KeyPilot(Course(step=step, heavy=placed, moves=moving, base=self.course.base), keys)
 
 
 def _observed(keys: Heavy, side: Side, told: Map[str, Map[str, int]]) -> Heavy:
@@ -209,10 +226,10 @@ def name_of(side: Side, sign: int) -> str:
     return f"{side.name} {sign:+}"
 
 
-def busiest(seen: Seen, grid: Grid | None = None) -> float:
-    """What the joiner with most has by the mean of all, or of those of a grid."""
+def busiest(seen: Seen, joiners: int) -> float:
+    """What the joiner with most has by the mean of so many."""
     held = [joiner["R"] + joiner["S"] for joiner in seen.values()]
-    return max(held) * (grid.joiners if grid else len(held)) / sum(held) if any(held) else 1.0
+    return max(held) * joiners / sum(held) if any(held) else 1.0
 
 
 def pilot_of(plan: Plan, facts: Map[str, Any] | None = None, first: Map[str, int] | None = None) -> Pilot | None:
@@ -228,16 +245,16 @@ def pilot_of(plan: Plan, facts: Map[str, Any] | None = None, first: Map[str, int
     policy = Policy(plan.epsilon, capacity=plan.capacity, most=1 << plan.partitions.bit_length() - 1)
     if facts:
         pilot = from_json(GridPilot, facts)
-        return replace(pilot, controller=replace(pilot.controller, policy=policy))
-    sizes = _sizes(plan, first or {})
-    grid = plan.grid.mapped(optimal(plan.grid.joiners, sizes.r, sizes.s, plan.grid.mapping))
-    return GridPilot(Course(grid, base=len(plan.stages)), Controller(grid, policy))
+        return replace(pilot, controllers=tuple(replace(c, policy=policy) for c in pilot.controllers))
+    sizes, groups = _sizes(plan, first or {}), groups_of(plan.partitions) if plan.groups else (plan.grid,)
+    grids = tuple(g.mapped(optimal(g.joiners, sizes.r, sizes.s, g.mapping)) for g in groups)
+    return GridPilot(Course(grids, base=len(plan.stages)), tuple(Controller(grid, policy) for grid in grids))
 
 
 def _key_pilot(plan: Plan, facts: Map[str, Any] | None) -> KeyPilot:
     policy = Policy(min(1.0, 2 * plan.epsilon))  # for nothing comes while a key moves
     if not facts:
-        return KeyPilot(Course(None, base=len(plan.stages)), heavy(plan.partitions, SHARE, policy))
+        return KeyPilot(Course(base=len(plan.stages)), heavy(plan.partitions, SHARE, policy))
     pilot = from_json(KeyPilot, facts)
     return replace(pilot, keys=replace(pilot.keys, policy=policy))
 

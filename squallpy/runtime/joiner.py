@@ -83,8 +83,9 @@ class Joiner:
     def _copies(self, store: Store, course: Course) -> Iterator[tuple[int, Delta]]:
         """After a batch: the records of the hashes whose turn it is, and of those before what the batch has changed, as
         it is now: of what has gone, zero."""
-        assert course.grid and course.to
-        migration = Migration(course.grid, course.to)
+        if (group := course.group(self._number)) is None:
+            return
+        migration = course.migrations[group]
         for view in self._views:
             pool, changed = store[course.pool(view.view)], store[course.changed(view.view)].keys
             slots = pool.between(course.low, course.high)

@@ -42,7 +42,7 @@ def spread(
     delta: Delta, columns: Sequence[Column], send: Send, plan: Plan, course: Course | None, names: Dictionary
 ) -> Iterator[tuple[int, Delta]]:
     """The rows for each partition, where there are any."""
-    partitions, grid = plan.partitions, course.grid if course else plan.grid
+    partitions, grids = plan.partitions, course.grids if course else (plan.grid,) if plan.grid else ()
     if not len(delta.keys):
         return
     if send.by is None:
@@ -51,16 +51,18 @@ def spread(
     if course and send.side is not None and send.key:
         yield from _by_key(delta, columns, send, partitions, course, names)
         return
-    if send.side is None or grid is None:
+    if send.side is None or not grids:
         targets = partitions_of(delta.keys, columns, send.by, partitions, names)
         for partition in range(partitions):
             yield from _part(partition, delta, targets == partition)
         return
-    tickets, joiners = tickets_of(delta.keys, columns, send.by, names), grid.numbers
-    parts, homes = grid.part(send.side, tickets), grid.part_of(send.side, joiners)
-    for part in range(grid.mapping.cuts(send.side)):
-        for _, rows in _part(part, delta, parts == part):
-            yield from ((joiner, rows) for joiner in joiners[homes == part].tolist())
+    tickets = tickets_of(delta.keys, columns, send.by, names)
+    for grid in grids:
+        parts, joiners = grid.part(send.side, tickets), grid.numbers
+        homes = grid.part_of(send.side, joiners)
+        for part in range(grid.mapping.cuts(send.side)):
+            for _, rows in _part(part, delta, parts == part):
+                yield from ((joiner, rows) for joiner in joiners[homes == part].tolist())
 
 
 def _by_key(

@@ -10,6 +10,7 @@ from squallpy.base.rings import Payload, Ring
 from squallpy.base.trace import SILENT, Trace
 from squallpy.maintain.program import RESULT
 from squallpy.physical.distribute.locations import EVERYWHERE
+from squallpy.physical.joins.groups import Homes
 from squallpy.physical.plan import Derive, Feed, Lookup, Nested, Plan, Stage, Update
 from squallpy.runtime.course import Course
 from squallpy.runtime.deltas import Delta
@@ -21,7 +22,7 @@ from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.storage import Words
 from squallpy.runtime.ledger import ledger_layouts, ledger_name, unmatched
 from squallpy.runtime.nested import Aggregates, NestFeed, RowsOf, Touched, begin, begun_layouts
-from squallpy.runtime.routing import partitions_of
+from squallpy.runtime.routing import partitions_of, tickets_of
 from squallpy.runtime.state.store import PoolLayout, Store, StoreLayout
 from squallpy.runtime.statement import Keeper, Statement
 from squallpy.runtime.windows import Windows, tick, windows_layouts
@@ -133,6 +134,8 @@ class Machine:
                     self._derive(step, store, given)
             elif (delta := _rows(step.delta, given, pools)) is not None:
                 keep = None if step.update.keep is None else self._keeper(step.update, store.dictionary)
+                if course and step.target in on_grid and len(course.grids) > 1:
+                    keep = self._home(step.update, course, store.dictionary)
                 with self._trace(f"{step.delta} → {step.target}"):
                     step.run(delta, pools, store.dictionary, changes.get(step.target), keep)
         before, self._counted = self._counted, self._counts()
@@ -182,6 +185,16 @@ class Machine:
             self._notes.take(nest, booked=nest.stream in self._ledgers)
         self._fill(found)
         given |= found
+
+    def _home(self, step: Update, course: Course, names: Dictionary) -> Keeper:
+        """Which rows of what joiners of all groups see are stored in this one's."""
+        homes, group = Homes(tuple(grid.joiners for grid in course.grids)), course.group(self._partition)
+        by, columns = range(len(step.keys)), step.keys
+
+        def mine(keys: Words) -> Words:
+            return np.flatnonzero(homes.of(tickets_of(keys, columns, by, names)) == group)
+
+        return mine
 
     def _keeper(self, step: Update, names: Dictionary) -> Keeper:
         """Which rows of an outcome that every partition has are this one's."""

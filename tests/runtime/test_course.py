@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from squallpy.physical.joins.grid import Grid
+from squallpy.physical.joins.groups import grids as groups_of
 from squallpy.physical.joins.heavy import routed
 from squallpy.physical.joins.mapping import Mapping
 from squallpy.physical.joins.saved import to_json
@@ -53,10 +54,10 @@ class Wild:
         self._set_out()
 
     def after(self, seen) -> "Wild":
-        if self.course.to is None:
+        if not self.course.to:
             self._set_out()
         elif self.course.high == HASHES:
-            self.course = replace(self.course, grid=self.course.to, to=None, epoch=self.course.epoch + 1, fresh=True)
+            self.course = replace(self.course, grids=self.course.to, to=(), epoch=self.course.epoch + 1, fresh=True)
             self.epochs += 1
             self._set_out()
         else:
@@ -64,10 +65,13 @@ class Wild:
         return self
 
     def _set_out(self) -> None:
-        grid, bits = self.course.grid, self._random.randrange(self.course.grid.joiners.bit_length())
         if self._random.random() < 0.8:
-            to = grid.mapped(Mapping(1 << bits, grid.joiners >> bits))
+            to = tuple(map(self._other, self.course.grids))
             self.course = replace(self.course, to=to, low=0, high=self._next(0))
+
+    def _other(self, grid: Grid) -> Grid:
+        bits = self._random.randrange(grid.joiners.bit_length())
+        return grid.mapped(Mapping(1 << bits, grid.joiners >> bits))
 
     def _next(self, low: int) -> int:
         return min(HASHES, low + self._random.choice((1, 12_345, 1 << 30, 1 << 31, HASHES)))
@@ -82,7 +86,8 @@ class WildEngine(PartitionedEngine):
 
     def _pilot(self, plan: Plan):
         assert plan.grid and plan.on_grid, "not on a grid that can change"
-        return Wild(Course(plan.grid, base=len(plan.stages)), self._seed)
+        grids = groups_of(plan.partitions) if plan.groups else (plan.grid,)
+        return Wild(Course(grids, base=len(plan.stages)), self._seed)
 
 
 @pytest.mark.parametrize("name", ON_GRID)
@@ -97,11 +102,32 @@ def differential_all_on_a_grid_that_changes(name, tmp_path):
     run_steps(STEPS / f"{name}.slt", WildEngine(4, join_operator="Dynamic"), tmp_path)
 
 
+@pytest.mark.parametrize("joiners", [3, 7])
+@pytest.mark.parametrize("name", ["join_band", "join_texts", "range_wide_decimals", "union_of_or"])
+def differential_groups_that_change(name, joiners, tmp_path):
+    """Of any number of joiners each stores some, and each pair meets once."""
+    run_steps(STEPS / f"{name}.slt", WildEngine(joiners, join_groups=True), tmp_path)
+
+
+@pytest.mark.parametrize("name", ["join_band_static", "nested_total", "outer_full", "windows_band", "windows_join"])
+def differential_groups_of_several_stages(name, tmp_path):
+    engine = WildEngine(7, join_groups=True, join_operator="Dynamic")
+    run_steps(STEPS / f"{name}.slt", engine, tmp_path)
+    assert engine._compiled.plan.groups
+
+
+def differential_no_groups_where_what_they_store_would_have_to_meet(tmp_path):
+    """Two views on the grid, joined by what is sent everywhere."""
+    engine = WildEngine(7, join_groups=True, join_operator="Dynamic")
+    run_steps(STEPS / "join_star_keys.slt", engine, tmp_path)
+    assert not engine._compiled.plan.groups and engine._compiled.plan.grid.joiners == 4
+
+
 class Fluctuating:
     """A band join of two streams of which now the one brings most tuples, now the other."""
 
-    def __init__(self, folder: Path, joiners: int) -> None:
-        self.engine, self._random = PartitionedEngine(joiners), np.random.default_rng(5)
+    def __init__(self, folder: Path, joiners: int, **settings: bool) -> None:
+        self.engine, self._random = PartitionedEngine(joiners, **settings), np.random.default_rng(5)
         self.engine.start(SCRIPT, folder, {})
 
     def push(self, r: int, s: int, sign: int = 1) -> dict:
@@ -127,8 +153,24 @@ def property_the_load_stays_within_its_bound(tmp_path):
     assert figures["busiest"] < 1.25
 
 
-def test_a_pilot_goes_on_where_it_was(tmp_path):
-    stream = Fluctuating(tmp_path, 8)
+def property_groups_store_what_they_promise(tmp_path):
+    """Seven joiners, each with less than four would have; the most one stores is at most 1.25 times what it would under
+    the best mappings."""
+    (tmp_path / "four").mkdir()
+    stream, four, epochs = Fluctuating(tmp_path, 7, join_groups=True), Fluctuating(tmp_path / "four", 7), set()
+    for r, s in ((400, 400), *[(80, 1)] * 10, *[(1, 200)] * 20, *[(0, 0)] * 3):
+        figures, other = stream.push(r, s), four.push(r, s)
+        assert figures["ilf_ratio"] <= 1.25
+        epochs.add(figures["epoch"])
+    assert len(epochs) > 2 and len(figures["mapping"]) == 3
+    assert figures["ilf"] < 0.75 * other["ilf"]
+    held = {number: joiner["R"] + joiner["S"] for number, joiner in stream.engine.stats["joiners"].items()}
+    assert min(held.values()) > 0 and max(held.values()) < 1.2 * figures["ilf"]
+
+
+@pytest.mark.parametrize("groups", [False, True])
+def test_a_pilot_goes_on_where_it_was(groups, tmp_path):
+    stream = Fluctuating(tmp_path, 7 if groups else 8, join_groups=groups)
     for r, s in ((100, 100), *[(10, 400)] * 6):
         stream.push(r, s)
         pilot = stream.engine.pilot
@@ -143,7 +185,7 @@ def test_a_pilot_goes_on_where_it_was(tmp_path):
 )
 def golden_the_first_batch_is_counted_before_it_is_sent(first, mapping, tmp_path):
     plan = Fluctuating(tmp_path, 8).engine._compiled.plan
-    found = pilot_of(replace(plan, grid=Grid(Mapping(2, 4))), None, first).course.grid.mapping
+    found = pilot_of(replace(plan, grid=Grid(Mapping(2, 4))), None, first).course.grids[0].mapping
     assert (found.rows, found.columns) == mapping
 
 
@@ -179,7 +221,7 @@ def test_what_a_migration_leaves_is_dropped(tmp_path):
     for r, s in ((200, 200), *[(0, 200)] * 8, *[(0, 0)] * 4):
         stream.push(r, s)
     course = stream.engine.pilot.course
-    assert course.epoch > 0 and course.to is None
+    assert course.epoch > 0 and not course.to
     for _, store in stream.engine._nodes:
         assert all(len(store[course.other(name)]) == 0 < len(store[course.pool(name)]) for name in ("M_R", "M_S"))
 
@@ -207,7 +249,7 @@ def differential_a_grid_grows(tmp_path):
         assert len(busy) <= joiners[-1]
         assert pilot_of(plan, json.loads(json.dumps(to_json(pilot)))) == pilot
     assert sorted(set(joiners)) == [1, 4, 16] and joiners == sorted(joiners)
-    assert pilot.controller.load < 60_000
+    assert pilot.controllers[0].load < 60_000
 
 
 def test_tuples_weigh_what_they_have_of_bytes(tmp_path):

@@ -51,6 +51,22 @@ def golden_as_many_joiners_as_are_a_power_of_two(tmp_path):
     assert "GRID (4, 1)" in stages(tmp_path, EQUAL, "StaticOpt", joiners=7)
 
 
+def golden_groups_and_growth(tmp_path):
+    """Of 16 and 4 joiners each has a grid; one that may grow begins on as few as will be 16 in the end."""
+    path = session(tmp_path, BAND, "Dynamic", joiners=20).path
+    grids = []
+    for more in ("join.groups=on", "join.capacity_mb=8", "join.epsilon=0.25"):
+        text = Session(path, parse(["partitions=20", "join.operator=Dynamic", more])).explain("stages")
+        grids.append(next(line for line in text.splitlines() if line.startswith("GRID")).split(" at first")[0])
+    assert grids == ["GRID (4, 4) and (2, 2)", "GRID (1, 1)", "GRID (4, 4)"]
+
+
+def test_groups_do_not_grow(tmp_path):
+    path = session(tmp_path, BAND, "Dynamic").path
+    with pytest.raises(SquallError, match=r"SQ7003 join\.groups=on: only grids grow, and no groups, leave"):
+        Session(path, parse(["join.groups=on", "join.capacity_mb=8"])).explain("stages")
+
+
 def test_another_operator_is_another_plan(tmp_path):
     """State on one grid is no state on another: a checkpoint is made anew."""
     plans = set()
