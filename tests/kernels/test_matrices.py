@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from squallpy.runtime.kernels import dense, symmetric, tropical
+from squallpy.base.semirings import ARITHMETIC
+from squallpy.runtime.kernels import bits, dense, semirings, symmetric, tropical
 from squallpy.runtime.kernels.sweeps import by_columns, columns_of, rows_of
 
 NUMBERS = ("float64", "float32", "int64")
@@ -192,3 +193,25 @@ def fault_a_forked_process_passes_over_matrices_too():
         os._exit(0 if np.allclose(M, expected) else 1)
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 0
+
+
+def oracle_factors_may_be_parts_of_the_matrix():
+    random = np.random.default_rng(0)
+    M = random.normal(size=(40, 40))
+    for name in ("dense", "tropical", "semirings"):
+        found, old = M.copy(), M.copy()
+        U, V = old[:, 3:5].copy(), old[7:9].T.copy()
+        if name == "dense":
+            dense.pass_over(found, found[:, 3:5], found[7:9].T, found[7:9].T, found[:, 3:5])
+            expected = old + U @ V.T
+        elif name == "tropical":
+            tropical.pass_over(found, found[:, 3:5], found[7:9].T, found[7:9].T, found[:, 3:5])
+            expected = np.minimum(old, inner(U, V.T, "float64", False))
+        else:
+            semirings.pass_over(found, found[:, 3:5], found[7:9].T, found[7:9].T, found[:, 3:5], ARITHMETIC)
+            expected = old + U @ V.T
+        close(found, expected)
+    truths = M > 1
+    packed = bits.pack(truths)
+    bits.pass_over(packed, packed[3:5], packed[7:9], packed[:0], packed[:0])
+    assert (bits.unpack(packed, 40) == truths | truths[3:5].T @ truths[7:9]).all()

@@ -9,7 +9,7 @@ Sums are added up term by term from the left, as ⊕ may be rounded.
 import numpy as np
 
 from squallpy.base.semirings import Semiring
-from squallpy.runtime.kernels.sweeps import Matrix
+from squallpy.runtime.kernels.sweeps import Matrix, apart
 
 _CELLS = 1 << 15  # of a block, so that it stays in the cache between the two ufuncs
 
@@ -24,7 +24,7 @@ def product(A: Matrix, B: Matrix, ring: Semiring) -> Matrix:
 def pass_over(M: Matrix, U: Matrix, V: Matrix, X: Matrix, Y: Matrix, ring: Semiring) -> tuple[Matrix, Matrix]:
     """M ⊗ X (n, p) and Mᵀ ⊗ Y (m, q) of the old M (n, m), which becomes M ⊕ U ⊗ Vᵀ in place; shapes as in `dense`."""
     MX, MtY = product(M, X, ring), product(M.T, Y, ring)
-    _accumulate(M, U, V.T, ring)
+    _accumulate(M, apart(U, M), apart(V, M).T, ring)
     return MX, MtY
 
 

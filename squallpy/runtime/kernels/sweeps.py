@@ -79,6 +79,11 @@ def by_columns(factor: Matrix, dtype: npt.DTypeLike) -> Matrix:
     return copy
 
 
+def apart(factor: Matrix, M: Matrix) -> Matrix:
+    """A copy of a factor that is a part of M, which is about to change."""
+    return factor.copy(order="A") if np.may_share_memory(factor, M) else factor
+
+
 def swept(
     field: Field, M: Matrix, U: Matrix, V: Matrix, X: Matrix, Y: Matrix, threads: int = 0, *, lower: bool = False,
     sparse: bool = False, marks: Marks | None = None,
@@ -92,7 +97,8 @@ def swept(
     n, m = M.shape
     assert U.shape[0] == Y.shape[0] == n and V.shape[0] == X.shape[0] == m and U.shape[1] == V.shape[1]
     assert M.size == 0 or m == 1 or M.strides[1] == M.itemsize, "rows are not contiguous"
-    U, V, X, Y = (by_columns(factor, M.dtype) for factor in (U, V, X, Y))
+    U, V, X, Y = (by_columns(apart(factor, M), M.dtype) for factor in (U, V, X, Y))
+    assert M.flags.writeable or not U.shape[1], "M is read-only"
     k, p, q = U.shape[1], X.shape[1], Y.shape[1]
     cuts = _cuts(n, m, lower)
     MX, parts = columns_of(n, p, M.dtype), [columns_of(m, q, M.dtype) for _ in cuts[1:]]
