@@ -48,10 +48,7 @@ class Made:
 
 
 class Maker(Protocol):
-    """Makes them: `relations` are those that it reads itself."""
-
-    @property
-    def relations(self) -> set[str]: ...
+    """Makes them."""
 
     def made(self, batch: int) -> Made: ...
 

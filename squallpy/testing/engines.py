@@ -22,6 +22,7 @@ from squallpy.physical.joins.saved import to_json
 from squallpy.physical.plan import Plan
 from squallpy.runtime.course import Pilot, pilot_of, told
 from squallpy.runtime.local import DurableLocalExecutor, LocalExecutor
+from squallpy.runtime.matrix.source import handed_over
 from squallpy.runtime.pipeline import Input, Node, Publisher, Sender, unpack_changes, unpack_parcels
 from squallpy.runtime.result import Changes, result_layout
 from squallpy.runtime.state.checkpoint import open_checkpoint
@@ -214,7 +215,8 @@ class SparkEngine(MemoryEngine):
 
     def _open(self, input: Input) -> None:
         plan, self._at = self._compiled.plan, self._place()
-        self._input, self._publisher = input, Publisher(plan)
+        self._input, self._before = handed_over(self._made(input, self._at), self._at)
+        self._publisher = Publisher(plan)
         self._result = self._at.partition("result", result_layout(plan), self._publisher.run)
         self._committed = Committed(self._at.durable)
         self.pilot = pilot_of(plan, self._committed.facts)
@@ -235,7 +237,7 @@ class SparkEngine(MemoryEngine):
         checkpoint = str(self._folder / "state" / "spark")
         job = StreamJob(
             self._batches.batches, self.SPLITS, plan.partitions, feed, apply, checkpoint, len(plan.stages),
-            course=(lambda: told(self.pilot)) if self.pilot else None,
+            course=(lambda: told(self.pilot)) if self.pilot else None, before=self._before,
         )  # fmt: skip
 
         def publish(batch: int, outputs: Iterable[bytes], _: Any) -> bool:

@@ -80,12 +80,12 @@ class Shown:
         if self._ring is ARITHMETIC:
             self._most = np.abs(self._values)
 
-    def table(self, keys: Words, mult: Words) -> pa.Table:
-        """Cells as rows of the relation."""
-        names = [field.name for field in self.reading.relation.fields]
-        values = pa.array(of_words(keys[:, 2], self._ring.dtype), arrow_type(self.reading.relation.fields[2].type))
-        columns = [pa.array(keys[:, 0]), pa.array(keys[:, 1]), values, pa.array(mult)]
-        return pa.table(columns, [*names, MULT])
+
+def table_of(reading: Reading, keys: Words, mult: Words) -> pa.Table:
+    """Cells, keys (i, j, word), as rows of a reading's relation."""
+    names, type = [field.name for field in reading.relation.fields], arrow_type(reading.relation.fields[2].type)
+    values = pa.array(of_words(keys[:, 2], np.dtype(type.to_pandas_dtype()).name), type)
+    return pa.table([pa.array(keys[:, 0]), pa.array(keys[:, 1]), values, pa.array(mult)], [*names, MULT])
 
 
 def _bits(values: Array) -> Array:

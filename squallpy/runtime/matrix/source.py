@@ -8,8 +8,8 @@ what a query has been told is never computed twice: after a crash the views are 
 off from those before in the last bit, but the next changes begin at what had been told.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,11 +17,15 @@ import numpy as np
 from squallpy.base.rings import Payload, Ring
 from squallpy.physical.matrices import MatrixPlan
 from squallpy.runtime.deltas import Delta, pack_deltas, unpack_deltas
+from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.storage import Words
 from squallpy.runtime.matrix.kept import ProgramAtWork
 from squallpy.runtime.matrix.rows import Rows, columns_of, rows_of
+from squallpy.runtime.matrix.shown import table_of
 from squallpy.runtime.pipeline import Input, Made
 from squallpy.runtime.sources.skipped import skipped
+from squallpy.runtime.state.durable import open_durable
+from squallpy.runtime.state.place import Place
 from squallpy.runtime.state.store import PoolLayout, Store, StoreLayout
 
 INPUTS, SHOWN = "inputs", "shown"  # pools: (number, i, j, value) → how often
@@ -91,13 +95,12 @@ class MatrixSource:
             self._programs.append(program)
         self._fresh = False
 
-    @property
-    def relations(self) -> set[str]:
-        """The streams and tables that it reads."""
-        return self.plan.relations
-
     def made(self, batch: int) -> Made:
         """What a batch changes."""
+        return unpacked(self.plan, self.message(batch))
+
+    def message(self, batch: int) -> bytes:
+        """The same, packed."""
         if batch != self._at:
             if self.durable and not self._fresh:
                 self._resume()
@@ -107,7 +110,7 @@ class MatrixSource:
                 self._at = batch
             else:
                 self._made = self.keeper.apply(batch, [])
-        return self._unpacked(self._made)
+        return self._made
 
     def _message(self, batch: int) -> bytes:
         rows, figures = self._read(batch)
@@ -148,16 +151,6 @@ class MatrixSource:
                 left_out[matrix.relation] = skipped(table).count
         return rows, {"skipped": sum(left_out.values())}
 
-    def _unpacked(self, message: bytes) -> Made:
-        stats, deltas = unpack_deltas(message, self.keeper.store().dictionary)
-        (shown,) = (delta for delta in deltas if delta.name == SHOWN)
-        tables = {}
-        for program in self._programs:
-            for number, reading in program.shown.items():
-                own = shown.keys[:, 0] == number
-                tables[reading.reading.relation.name] = reading.table(shown.keys[own, 1:], shown.words[own, 0])
-        return Made(tables, stats)
-
     def _resume(self) -> None:
         """Go on where the keeper is."""
         self._fresh = True
@@ -172,6 +165,48 @@ class MatrixSource:
                 self._sizes[self._symbols[number]] = extent
         for program in self._programs:
             program.restore(keys, words[:, 0], store[SHOWN].keys, self._sizes)
+
+
+def unpacked(plan: MatrixPlan, message: bytes) -> Made:
+    """What is made of a batch, from the words that tell of it."""
+    stats, deltas = unpack_deltas(message, Dictionary())
+    (shown,) = (delta for delta in deltas if delta.name == SHOWN)
+    tables = {}
+    for number, reading in enumerate(reading for kept in plan.programs for reading in kept.readings):
+        own = shown.keys[:, 0] == number
+        tables[reading.relation.name] = table_of(reading, shown.keys[own, 1:], shown.words[own, 0])
+    return Made(tables, stats)
+
+
+@dataclass(frozen=True)
+class HandedOver:
+    """What the driver has made of a batch, where tasks find it: in the durable folder of the query."""
+
+    plan: MatrixPlan
+    durable: str
+
+    def made(self, batch: int) -> Made:
+        message = open_durable(self.durable).read(_handed(batch))
+        assert message is not None, f"nothing was made of batch {batch}"
+        return unpacked(self.plan, message)
+
+
+def handed_over(input: Input, place: Place) -> tuple[Input, Callable[[int], None] | None]:
+    """The input for tasks elsewhere, and what is to be done here before they read a batch, if anything is."""
+    maker = input.maker
+    if not isinstance(maker, MatrixSource):
+        return input, None
+    folder = open_durable(place.durable, "driver")
+
+    def hand_over(batch: int) -> None:
+        folder.create(_handed(batch), lambda sink: sink.write(maker.message(batch)))
+        folder.delete(_handed(batch - 2))  # NB: tasks of the batch before may still be tried again
+
+    return replace(input, maker=HandedOver(maker.plan, place.durable)), hand_over
+
+
+def _handed(batch: int) -> str:
+    return f"made/{batch}"
 
 
 def _delta(name: str, parts: list[tuple[Words, Words]]) -> Delta:

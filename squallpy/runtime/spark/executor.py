@@ -18,6 +18,7 @@ from squallpy.base.trace import SILENT, Trace
 from squallpy.physical.joins.saved import to_json
 from squallpy.physical.plan import Plan
 from squallpy.runtime.course import course_of, pilot_of, told
+from squallpy.runtime.matrix.source import handed_over
 from squallpy.runtime.pipeline import Input, Node, Publisher, Sender, Stats, unpack_changes, unpack_parcels
 from squallpy.runtime.result import Changes, result_layout
 from squallpy.runtime.spark.cluster import start
@@ -81,7 +82,8 @@ class SparkExecutor:
         wanted: bool = True,
         trace: Trace = SILENT,
     ) -> None:
-        self._plan, self._input, self._place, self._trace = plan, input, place, trace
+        self._plan, self._place, self._trace = plan, place, trace
+        self._input, self._before = handed_over(input, place)
         self._master, self._splits, self._settings = master, splits, spark_settings
         self._publisher = Publisher(plan, wanted, trace)
         self._result = place.partition("result", result_layout(plan), self._publisher.run, trace=trace)
@@ -113,6 +115,7 @@ class SparkExecutor:
                 self._input.replay.batches, self._splits, self._plan.partitions,
                 Feed(self._plan, self._input, self._splits, self._trace), Apply(self._plan, self._place, self._trace),
                 ticks, len(self._plan.stages), committed.batches, (lambda: told(pilot)) if pilot else None, self._trace,
+                self._before,
             )  # fmt: skip
             run(cluster.session, job, publish, stop)
             forget(cluster.session, self._place)

@@ -72,6 +72,8 @@ class StreamJob:
     course: Callable[[], tuple[int, str]] | None = None
     """How many of the stages the next batch has, and what its tasks are to know of it; else all, and nothing."""
     trace: Trace = SILENT  # the one that feed and apply write, if they do
+    before: Callable[[int], None] | None = None
+    """What the driver does before a batch; it is done again where a batch is."""
 
     def __post_init__(self) -> None:
         assert self.batches >= 0 and self.stages >= 0 and min(self.splits, self.partitions) > 0
@@ -195,6 +197,8 @@ class _Loop:
     def _run(self, clock: DataFrame, batch: int) -> None:
         start, began = perf_counter(), time()
         self.placement.look()
+        if self.job.before:
+            self.job.before(batch)
         count, course = self.job.course() if self.job.course else (self.job.stages, "")
         self.session.sparkContext.setLocalProperty(BATCH, str(batch))
         self.session.sparkContext.setLocalProperty(COURSE, course or None)  # type: ignore[arg-type]
