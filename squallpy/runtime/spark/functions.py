@@ -1,0 +1,252 @@
+"""Matrix programs as table functions of Spark SQL: evaluated once for the rows of a table, as Spark evaluates a query.
+
+    register(session)
+    SELECT * FROM ols(TABLE(obs), 'y')                       feature, coefficient
+    SELECT * FROM matrix_power(TABLE(edges), 16)             i, j, value
+    SELECT * FROM reachability(TABLE(edges), 4)              i, j: in at most 4 hops, also in none
+    SELECT * FROM shortest_paths(TABLE(edges), 4)            i, j, value
+    SELECT * FROM pagerank(TABLE(edges), damping => 0.85)    i, value
+
+Edges are the first columns of their table: from, to, and what they weigh (1 where there is no third column). Places are
+numbered from 0. All rows go to one task: `squall run` keeps such programs fresh, these answer once.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from pyspark.sql import Row, SparkSession
+from pyspark.sql.functions import udtf
+from pyspark.sql.types import DoubleType, IntegralType, LongType, NumericType, StringType, StructType
+from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult
+
+from squallpy.base.errors import SquallError, nearest
+from squallpy.base.semirings import ARITHMETIC, BOOLEAN, MIN_PLUS, Semiring
+from squallpy.maintain.matrix.compile import compile_program
+from squallpy.maintain.matrix.language import MOST_STEPS
+from squallpy.maintain.matrix.nodes import Name
+from squallpy.maintain.matrix.program import Input
+from squallpy.maintain.matrix.sizes import Size
+from squallpy.maintain.matrix.text import read_program
+from squallpy.runtime.matrix.live import Live
+from squallpy.runtime.matrix.room import check_room
+from squallpy.runtime.matrix.views import Array
+
+CELLS = StructType().add("i", LongType()).add("j", LongType()).add("value", DoubleType())
+PAIRS = StructType().add("i", LongType()).add("j", LongType())
+VECTOR = StructType().add("i", LongType()).add("value", DoubleType())
+COEFFICIENTS = StructType().add("feature", StringType()).add("coefficient", DoubleType())
+
+
+def register(session: SparkSession) -> None:
+    """Make the functions known to a session."""
+    for name, function in FUNCTIONS.items():
+        session.udtf.register(name, udtf(function))  # type: ignore[arg-type]
+
+
+def evaluated(called: str, text: str, ring: Semiring, shapes: Mapping[str, str], inputs: Mapping[str, Array]) -> Array:
+    """The last output of a program over inputs; `shapes` are those of inputs, "m n"."""
+    declared = []
+    for name in inputs:
+        rows, cols = (Size.of(int(size) if size.isdigit() else size) for size in shapes[name].split())
+        declared.append(Input(Name(name, rows, cols)))
+    program = read_program(text, declared, ring)
+    sizes = {s: n for name in inputs for s, n in zip(shapes[name].split(), inputs[name].shape, strict=True)}
+    compiled = compile_program(program, [], {symbol: sizes[symbol] for symbol in program.symbols()})
+    check_room(called, compiled.maintained, {symbol: sizes[symbol] for symbol in program.symbols()})
+    live = Live(compiled.maintained, inputs)
+    return live.read(program.outputs[-1])
+
+
+@dataclass
+class Planned(AnalyzeResult):
+    """What is known of a call before it has rows: which columns it reads, and what else it was given."""
+
+    columns: tuple[str, ...] = ()
+    steps: int = 0
+    damping: float = 0.0
+
+
+def planned(schema: StructType, columns: tuple[str, ...], steps: int = 0, damping: float = 0.0) -> Planned:
+    return Planned(schema, withSinglePartition=True, columns=columns, steps=steps, damping=damping)
+
+
+class Collected:
+    """Keeps the columns of all rows until the last has come."""
+
+    def __init__(self, plan: Planned) -> None:
+        self._plan = plan
+        self._rows: list[tuple[Any, ...]] = []
+
+    def eval(self, table: Row, *_: Any, **__: Any) -> None:
+        self._rows.append(tuple(table[name] for name in self._plan.columns))
+
+    def arrays(self) -> list[Array]:
+        """The columns; SQ5012 where one has a NULL."""
+        columns = list(zip(*self._rows, strict=True)) or [()] * len(self._plan.columns)
+        for name, column in zip(self._plan.columns, columns, strict=True):
+            if None in column:
+                raise SquallError("SQ5012", f"{name} is NULL, which is no entry of a matrix")
+        return [np.array([float(v) for v in c] if at > 1 else c) for at, c in enumerate(columns)]
+
+
+class Edges(Collected):
+    """A square matrix of edges."""
+
+    def matrix(self, ring: Semiring) -> Array:
+        """Weights of the same edge are added, as ⊕ does it; SQ5010 and SQ5012 for what is no edge."""
+        source, target, *weight = self.arrays()
+        source, target = source.astype(np.int64), target.astype(np.int64)
+        if len(source) and min(source.min(), target.min()) < 0:
+            raise SquallError("SQ5010", "a negative number of a place", hint="places are numbered from 0")
+        values = weight[0] if weight else np.ones(len(source))
+        if not np.isfinite(values).all():
+            raise SquallError("SQ5012", f"{values[~np.isfinite(values)][0]} is no weight of an edge")
+        n = int(max(source.max(initial=-1), target.max(initial=-1))) + 1
+        _square_fits(n, ring)
+        out = np.full((n, n), ring.zero, ring.dtype)
+        ring.add.at(out, (source, target), values != 0 if ring is BOOLEAN else values)
+        return out
+
+
+def _square_fits(n: int, ring: Semiring) -> None:
+    """SQ5013 before an array is made that there is no room for."""
+    program = read_program("B := A", [Input(Name("A", Size.of("n"), Size.of("n")))], ring)
+    check_room("the edges", compile_program(program, [], {"n": n}).maintained, {"n": n})
+
+
+class MatrixPower(Edges):
+    @staticmethod
+    def analyze(table: AnalyzeArgument, power: AnalyzeArgument) -> Planned:
+        return planned(CELLS, edges_of(table), whole("the power", power))
+
+    def terminate(self) -> Iterator[tuple[Any, ...]]:
+        text = f"P := A^{self._plan.steps}"
+        yield from _cells(
+            evaluated("matrix_power", text, ARITHMETIC, {"A": "n n"}, {"A": self.matrix(ARITHMETIC)}), 0.0
+        )
+
+
+class Reachability(Edges):
+    @staticmethod
+    def analyze(table: AnalyzeArgument, hops: AnalyzeArgument) -> Planned:
+        return planned(PAIRS, edges_of(table), whole("the number of hops", hops))
+
+    def terminate(self) -> Iterator[tuple[Any, ...]]:
+        found = evaluated("reachability", _hops(self._plan.steps), BOOLEAN, {"A": "n n"}, {"A": self.matrix(BOOLEAN)})
+        yield from zip(*(places.tolist() for places in np.nonzero(found)), strict=True)
+
+
+class ShortestPaths(Edges):
+    @staticmethod
+    def analyze(table: AnalyzeArgument, hops: AnalyzeArgument) -> Planned:
+        return planned(CELLS, edges_of(table), whole("the number of hops", hops))
+
+    def terminate(self) -> Iterator[tuple[Any, ...]]:
+        edges = {"A": self.matrix(MIN_PLUS)}
+        yield from _cells(evaluated("shortest_paths", _hops(self._plan.steps), MIN_PLUS, {"A": "n n"}, edges), np.inf)
+
+
+class PageRank(Edges):
+    """Steps from where all places are alike; one without edges leads to all."""
+
+    @staticmethod
+    def analyze(
+        table: AnalyzeArgument, damping: AnalyzeArgument | None = None, steps: AnalyzeArgument | None = None
+    ) -> Planned:
+        share = 0.85 if damping is None else float(_constant("the damping", damping))
+        if not 0 <= share <= 1:
+            raise SquallError("SQ2012", f"a damping of {share}", hint="it is a number from 0 to 1")
+        return planned(VECTOR, edges_of(table), 50 if steps is None else whole("the number of steps", steps), share)
+
+    def terminate(self) -> Iterator[tuple[Any, ...]]:
+        weights = self.matrix(ARITHMETIC)
+        if (weights < 0).any():
+            raise SquallError("SQ5012", f"{weights.min()} is no weight of an edge", hint="weights are not negative")
+        n, out = len(weights), weights.sum(axis=1, keepdims=True)
+        moves = np.where(out > 0, weights / np.where(out > 0, out, 1.0), 1.0 / max(n, 1))
+        share = repr(self._plan.damping)
+        text = (
+            f"r := iterate[{self._plan.steps}](fill(n, 1, 1 / n))"
+            f"(r => {share} * P' * r + fill(n, 1, (1 - {share}) / n))"
+        )
+        ranks = evaluated("pagerank", text, ARITHMETIC, {"P": "n n"}, {"P": moves}) if n else np.empty((0, 1))
+        yield from zip(range(n), ranks[:, 0].tolist(), strict=True)
+
+
+class LeastSquares(Collected):
+    """Coefficients of all other columns that are numbers, and of the constant 1 where an intercept is asked for."""
+
+    @staticmethod
+    def analyze(table: AnalyzeArgument, label: AnalyzeArgument, intercept: AnalyzeArgument | None = None) -> Planned:
+        fields = _fields(table)
+        numbers = [f.name for f in fields if isinstance(f.dataType, NumericType)]
+        y = str(_constant("the label", label))
+        if y not in numbers:
+            raise SquallError("SQ2003", f'the table has no column "{y}" of numbers', hint=nearest(y, numbers))
+        with_one = intercept is not None and bool(_constant("the intercept", intercept))
+        return planned(COEFFICIENTS, (y, *(name for name in numbers if name != y)), int(with_one))
+
+    def terminate(self) -> Iterator[tuple[Any, ...]]:
+        y, *features = (column.astype(float) for column in self.arrays())
+        names = list(self._plan.columns[1:])
+        if self._plan.steps:
+            features, names = [np.ones(len(y)), *features], ["intercept", *names]
+        if not all(np.isfinite(column).all() for column in (y, *features)):
+            raise SquallError("SQ5012", "a row that is not finite")
+        inputs = {"X": np.column_stack(features), "Y": y[:, None]}
+        text = "beta := inv(X' * X) * X' * Y"
+        beta = evaluated("ols", text, ARITHMETIC, {"X": "m n", "Y": "m 1"}, inputs)
+        yield from zip(names, beta[:, 0].tolist(), strict=True)
+
+
+def _hops(steps: int) -> str:
+    return f"R := iterate[{steps}](eye(n))(acc => A * acc + eye(n))"
+
+
+def _cells(values: Array, zero: float) -> Iterator[tuple[Any, ...]]:
+    i, j = np.nonzero(values != zero)
+    return zip(i.tolist(), j.tolist(), values[i, j].tolist(), strict=True)
+
+
+def edges_of(table: AnalyzeArgument) -> tuple[str, ...]:
+    """The columns of a table of edges; SQ2005 where they are none."""
+    fields = _fields(table)[:3]
+    types = (IntegralType, IntegralType, NumericType)
+    fits = len(fields) >= 2 and all(isinstance(f.dataType, t) for f, t in zip(fields, types, strict=False))
+    if not fits:
+        has = ", ".join(f"{f.name} {f.dataType.simpleString()}" for f in fields)
+        hint = "write TABLE(SELECT source, target, weight FROM …)"
+        raise SquallError("SQ2005", f"edges are two whole numbers and a number, not {has}", hint=hint)
+    return tuple(f.name for f in fields)
+
+
+def whole(called: str, argument: AnalyzeArgument) -> int:
+    """A constant number of steps."""
+    value = _constant(called, argument)
+    if not isinstance(value, int) or not 0 <= value <= MOST_STEPS:
+        raise SquallError("SQ2012", f"{called} is {value}", hint=f"it is a number from 0 to {MOST_STEPS}")
+    return value
+
+
+def _constant(called: str, argument: AnalyzeArgument) -> Any:
+    if argument.isTable or argument.value is None:
+        raise SquallError("SQ2012", f"{called} is not a constant", hint="write it as a number or a text")
+    return argument.value
+
+
+def _fields(table: AnalyzeArgument) -> list[Any]:
+    if not table.isTable:
+        raise SquallError("SQ2005", "the first argument is no table", hint="write TABLE(name)")
+    assert isinstance(table.dataType, StructType)
+    return list(table.dataType.fields)
+
+
+FUNCTIONS: dict[str, type[Collected]] = {
+    "ols": LeastSquares,
+    "matrix_power": MatrixPower,
+    "reachability": Reachability,
+    "shortest_paths": ShortestPaths,
+    "pagerank": PageRank,
+}
