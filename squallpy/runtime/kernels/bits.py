@@ -38,7 +38,8 @@ def pack(cells: npt.NDArray[np.bool_]) -> Bits:
     """(n, m) truth values as bits (n, ⌈m/64⌉)."""
     n, m = cells.shape
     out = np.zeros((n, 8 * words(m)), np.uint8)
-    out[:, : (m + 7) // 8] = np.packbits(cells, axis=1, bitorder="little")
+    lines = np.ascontiguousarray(cells)  # NB: of others numpy packs bit by bit, in seven times as long
+    out[:, : (m + 7) // 8] = np.packbits(lines, axis=1, bitorder="little")
     return out.view(np.uint64)
 
 
