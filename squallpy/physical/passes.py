@@ -6,7 +6,9 @@
     A += uA * vA; B += UB * VB
 
 Views are as large as memory is slow: each cell that is visited costs more than what is done there with a few columns.
-Everything reads views as they were, so a view is updated in the last pass that reads it, or after it.
+Everything reads views as they were, so a view is updated in the last pass that reads it, or after it. In an idempotent
+semiring it may as well read them as they are: there a view is updated at once, and what that did not change is left out
+of all that follows.
 """
 
 from collections.abc import Iterator, Sequence
@@ -69,9 +71,14 @@ class _Scheduler:
     def run(self) -> Iterator[Work]:
         while True:
             yield from self._ready_steps()
-            if not self._reads:
+            if early := [name for name, update in self._updates.items() if update.left and self._updatable(name)]:
+                update = self._updates.pop(early[0])
+                self._done |= {name.name for name in update.left or ()}
+                yield Pass(update.view, (), update)
+            elif self._reads:
+                yield self._visit(min(self._reads, key=self._again))
+            else:
                 break
-            yield self._visit(min(self._reads, key=self._again))
         assert not self._steps, self._steps
         for update in self._updates.values():
             yield Pass(update.view, (), update)

@@ -9,7 +9,7 @@ A trigger computes all deltas from the views as they were, then updates the view
 anybody else reads is not kept.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from squallpy.maintain.matrix.anf import Anf, Builder, normalise
@@ -29,6 +29,7 @@ from squallpy.maintain.matrix.nodes import (
     names,
     product,
     shape,
+    substitute,
 )
 from squallpy.maintain.matrix.program import Program, Statement
 from squallpy.maintain.matrix.simplify import simplify
@@ -44,9 +45,12 @@ class Update:
     view: Name
     u: Matrix
     v: Matrix
+    left: tuple[Name, Name] | None = None
+    """Names for as much of u and v as made a difference: where addition is idempotent, all else follows from that."""
 
     def __str__(self) -> str:
-        return f"{self.view} += {self.u} * {self.v}"
+        left = f" (of which {self.left[0]} * {self.left[1]} is new)" if self.left else ""
+        return f"{self.view} += {self.u} * {self.v}{left}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +118,11 @@ def trigger(anf: Anf, changed: str, guess: Guess, dense: bool | None = None) -> 
     guess = Guess({**guess.known, rank.symbols[0][0]: 1})
     derived = derive(anf, changed)
     builder = Builder(guess, anf.program.ring, dict(anf.facts), taken, prefix="t")
-    whole = Factors(((u, v),))
+    left = _left(anf, u, v, taken)
+    whole = Factors((left or (u, v),))
     factors, blocks = {derived.deltas[changed].name: whole}, {derived.deltas[changed].name: whole}
     factored: list[Statement] = []
-    updates = [Update(source, u, v)]
+    updates = [Update(source, u, v, left)]
     definitions = {d.name.name: d for d in anf.definitions}
     changes = {delta.name: definitions[name] for name, delta in derived.deltas.items() if name in definitions}
     for statement in derived.statements:
@@ -128,12 +133,21 @@ def trigger(anf: Anf, changed: str, guess: Guess, dense: bool | None = None) -> 
             name = Name(fresh(f"{letter}{label(definition.name.name)}", taken), *shape(half))
             factored.append(Statement(name, half))
             halves.append(builder.define(name, simplify(half, builder.facts, builder.ring)))
-        factors[statement.name.name] = Factors(((halves[0], halves[1]),))
+        left = _left(anf, halves[0], halves[1], taken)
+        factors[statement.name.name] = Factors((left or (halves[0], halves[1]),))
         blocks[statement.name.name] = Factors(tuple((builder.leaf(simplify(a, builder.facts, builder.ring)),
                                                      builder.leaf(simplify(b, builder.facts, builder.ring)))
                                                     for a, b in made.blocks))  # fmt: skip
-        updates.append(Update(definition.name, *halves))
+        updates.append(Update(definition.name, halves[0], halves[1], left))
     return Trigger(source, u, v, derived, tuple(factored), tuple(builder.definitions), tuple(updates))
+
+
+def _left(anf: Anf, u: Matrix, v: Matrix, taken: set[str]) -> tuple[Name, Name] | None:
+    """Names for what is left of an update, where that is all that matters."""
+    if not anf.program.ring.idempotent:
+        return None
+    left, right = (Name(fresh(f"{half}~", taken), *shape(half)) for half in (u, v))
+    return left, right
 
 
 def _factors(
@@ -172,11 +186,33 @@ def _kept(anf: Anf, triggers: Sequence[Trigger]) -> set[str]:
 
 def _pruned(trigger: Trigger, kept: set[str]) -> Trigger:
     """Without the updates of other views, and the steps that only those need."""
-    updates = tuple(update for update in trigger.updates if update.view.name in kept)
+    renamed = {
+        name.name: half
+        for update in trigger.updates
+        if update.view.name not in kept and update.left
+        for name, half in zip(update.left, (update.u, update.v), strict=True)
+    }
+    updates = [_renamed(update, renamed) for update in trigger.updates if update.view.name in kept]
     needed = set[str]().union(*(names(update.u) | names(update.v) for update in updates))
     steps = []
     for step in reversed(trigger.steps):
         if step.name.name in needed:
-            steps.append(step)
-            needed |= names(step.value)
-    return replace(trigger, steps=tuple(reversed(steps)), updates=updates)
+            steps.append(Statement(step.name, _substituted(step.value, renamed)))
+            needed |= names(steps[-1].value)
+    told = tuple(
+        replace(update, left=None) if update.left and not {n.name for n in update.left} & needed else update
+        for update in updates
+    )
+    return replace(trigger, steps=tuple(reversed(steps)), updates=told)
+
+
+def _renamed(update: Update, renamed: Mapping[str, Matrix]) -> Update:
+    return replace(update, u=_substituted(update.u, renamed), v=_substituted(update.v, renamed))
+
+
+def _substituted(matrix: Matrix, renamed: Mapping[str, Matrix]) -> Matrix:
+    """NB: what a name stands for may itself be renamed."""
+    while used := names(matrix) & set(renamed):
+        for name in used:
+            matrix = substitute(matrix, name, renamed[name])
+    return matrix

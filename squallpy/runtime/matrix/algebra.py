@@ -25,6 +25,7 @@ from squallpy.runtime.matrix.views import Array
 Read = Callable[[str], Array]  # a name → its values
 _EXACT = 2.0**53  # integers up to it are floats
 _MOST = 2.0**63
+_FEW = 1 << 22  # truth values that are multiplied faster as numbers than as bits
 SINGULAR = 1e-14  # reciprocal of the condition number from which on a matrix counts as singular
 
 
@@ -68,6 +69,9 @@ def product(left: Array, right: Array, ring: Semiring) -> Array:
         return out
     if ring is COUNTING:
         return _counted(left, right)
+    if ring is BOOLEAN and left.size * right.shape[1] < _FEW:
+        met: Array = left.astype(np.float32) @ right.astype(np.float32) > 0
+        return met
     if ring is BOOLEAN:
         packed = bits.product(bits.pack(np.ascontiguousarray(left)), bits.pack(np.ascontiguousarray(right)))
         return bits.unpack(packed, right.shape[1])

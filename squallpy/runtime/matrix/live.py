@@ -212,6 +212,11 @@ class Live:
             if item.update
             else (None, None)
         )
+        if item.update and item.update.left:
+            assert u is not None and v is not None
+            for name, half in zip(item.update.left, self._views[item.view.name].pruned(u, v), strict=True):
+                values[name.name] = half
+            return
         found = self._views[item.view.name].pass_over(
             u, v, *([evaluate(r.by, read, sizes, self.ring) for r in rs] for rs in (straight, across))
         )

@@ -30,6 +30,10 @@ class View(Protocol):
         self, u: Array | None, v: Array | None, xs: Sequence[Array], ys: Sequence[Array]
     ) -> tuple[list[Array], list[Array]]: ...
 
+    def pruned(self, u: Array, v: Array) -> tuple[Array, Array]:
+        """The view becomes view + u·v; as much of u and v as made a difference, where addition is idempotent."""
+        ...
+
     def read(self, rows: "slice | Array", cols: "slice | Array") -> Array: ...
 
     def add_at(self, rows: Array, cols: Array, values: Array) -> None: ...
@@ -93,6 +97,14 @@ class ArrayView:
             for place, by, column in zip(to_columns.places, to_columns.values, u.T, strict=True):
                 self._ring.add(self._values[:, place], self._multiply(column, by), out=self._values[:, place])
         return straight, across  # type: ignore[return-value]
+
+    def pruned(self, u: Array, v: Array) -> tuple[Array, Array]:
+        if self._ring is MIN_PLUS or self._ring is MAX_PLUS:
+            none = self._values[:0].T, self._values[:, :0]
+            *_, left, right = tropical.pruned(self._values, u, v.T, *none, self._ring is MAX_PLUS)
+            return left, right.T
+        self.pass_over(u, v, [], [])
+        return u, v
 
     def _multiply(self, values: Array, by: Array) -> Array:
         """values ⊗ by; nothing to do where all are ones."""
@@ -173,6 +185,12 @@ class BitView:
         right = _columns([v.T] if v is not None else [], m)
         mx, mty = bits.pass_over(self._bits, left, right, _columns(xs, m), _columns(ys, n))
         return _apart(bits.unpack(mx, n).T, xs), _apart(bits.unpack(mty, m).T, ys)
+
+    def pruned(self, u: Array, v: Array) -> tuple[Array, Array]:
+        n, m = self.shape
+        none = bits.pack(np.zeros((0, m), bool)), bits.pack(np.zeros((0, n), bool))
+        *_, left, right = bits.pruned(self._bits, _columns([u], n), _columns([v.T], m), *none)
+        return bits.unpack(left, n).T, bits.unpack(right, m)
 
     def read(self, rows: slice | Array, cols: slice | Array) -> Array:
         return bits.unpack(np.ascontiguousarray(self._bits[rows]), self.shape[1])[:, cols]

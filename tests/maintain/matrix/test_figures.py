@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from squallpy.base.semirings import ARITHMETIC, BOOLEAN, Semiring
+from squallpy.base.semirings import ARITHMETIC, COUNTING, Semiring
 from squallpy.maintain.matrix.cost import Guess
 from squallpy.maintain.matrix.materialise import maintain
 from squallpy.maintain.matrix.nodes import Name
@@ -20,7 +20,7 @@ def matrix(name: str, rows: str | int, cols: str | int) -> Input:
 
 FIGURES = {
     "figure_5_1": ("B := A * A; C := B * B; D := C * C", [matrix("A", "n", "n")], ARITHMETIC),
-    "figure_5_12": ("R := iterate[2](eye(n))(acc => G * acc + eye(n))", [matrix("G", "n", "n")], BOOLEAN),
+    "figure_5_12": ("R := iterate[2](eye(n))(acc => G * acc + eye(n))", [matrix("G", "n", "n")], COUNTING),
     "figure_5_13": ("beta := inv(X' * X) * X' * Y", [matrix("X", "m", "n"), matrix("Y", "m", "p")], ARITHMETIC),
     "figure_5_14": ("P := iterate[4](A)(acc => acc * acc)", [matrix("A", "n", "n")], ARITHMETIC),  # NB: A¹⁶, not A⁸
 }
