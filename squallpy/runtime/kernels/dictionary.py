@@ -17,27 +17,32 @@ from squallpy.runtime.kernels.area import HEAD, Area
 from squallpy.runtime.kernels.compiled import VECTOR, Vector, address, inlined, kernel
 from squallpy.runtime.kernels.hashing import hash_bytes
 from squallpy.runtime.kernels.index import (
+    FIRST,
+    HEADER,
     HIGH,
     LOW,
     MOST,
     OF,
+    SIZE,
     after,
     ask,
-    carry_over,
+    begin_growing,
     full,
-    home,
+    go_on_growing,
     insert,
     is_behind,
+    table_of,
     wider,
 )
 from squallpy.runtime.kernels.machine import load, load8, prefetch, store, store8
 from squallpy.runtime.kernels.storage import HEAP, Storage, Words
-from squallpy.runtime.kernels.strings import ROWS, StringColumn, plain, string_at
+from squallpy.runtime.kernels.strings import StringColumn, plain, string_at
 
 _BIRTH = 512
 _INDEX, _ENDS, _BYTES = 0, 1, 2  # regions: hash index; where each string ends; their bytes one after the other
-_COUNT, _NEEDED = 1, 2  # scalars in the head: strings held; bytes that the next string needs if it found no room
+_COUNT, _NEEDED, _GROWING = 1, 2, 3  # scalars: strings held; bytes that the next needs if it found no room; see `Pool`
 _CHUNK = 32
+_PIECE = 1 << 12  # rows that are looked up at a time while the index grows
 
 
 class Dictionary:
@@ -45,7 +50,7 @@ class Dictionary:
 
     def __init__(self, storage: Storage = HEAP, name: str = "dictionary") -> None:
         regions = {"index": _BIRTH, "ends": _BIRTH, "bytes": _BIRTH}
-        self._area = Area(storage, name, regions, scalars=2, scratch=_CHUNK)
+        self._area = Area(storage, name, regions, scalars=3, scratch=2 * _CHUNK)
 
     def intern(self, array: pa.Array | pa.ChunkedArray) -> Words:
         """The number of each string, new ones being added; −1 for NULL."""
@@ -89,7 +94,12 @@ class Dictionary:
     def usage(self) -> dict[str, int]:
         """Strings, and bytes in use by part, as `Pool.usage` has them."""
         ends, text = self.contents()
-        return {"records": len(self), "keys": ends.nbytes + text.nbytes, "index": 8 * self._area.words(_INDEX)}
+        return {"records": len(self), "keys": ends.nbytes + text.nbytes, "index": 8 * self._size}
+
+    @property
+    def _size(self) -> int:
+        """How many positions the index has."""
+        return int(self._area.array(_INDEX)[SIZE]) or FIRST
 
     def _numbers(self, array: pa.Array | pa.ChunkedArray, add: bool) -> Words:
         if isinstance(array, pa.DictionaryArray) and len(array.dictionary) <= 2 * len(array):  # else a slice of much
@@ -97,18 +107,25 @@ class Dictionary:
             return np.append(self._numbers(array.dictionary, add), -1)[codes]
         column = StringColumn(plain(array))
         out = np.empty(len(column.array), np.int64)
-        done = _intern(self._area.current(), column.source, out, 0, add)
+        done = 0
         while done < len(out):
-            self._grow()
-            done = _intern(self._area.current(), column.source, out, done, add)
+            frame, growing = self._area.current(), add and self._area.head[_GROWING]
+            start, stop = done, min(len(out), done + _PIECE) if growing else len(out)
+            done = _intern(frame, column.source, out, start, stop, add)
+            if growing:
+                _grow_on(frame, done - start)
+            if done < stop:
+                self._grow()
         return out
 
     def _grow(self) -> None:
         area, count = self._area, len(self)
         assert count < 2**31 - 1, "a dictionary holds fewer than 2³¹ strings"
-        if count * OF >= area.words(_INDEX) * MOST:
-            old, new = area.replace(_INDEX, wider(area.words(_INDEX)))
-            carry_over(old.address, old.words, new.address, new.words)
+        if count * OF >= self._size * MOST:
+            size = wider(self._size)
+            area.grow(_INDEX, HEADER + size)
+            begin_growing(area.where(_INDEX), size)
+            area.head[_GROWING] = 1
         if count + 1 >= area.words(_ENDS):
             area.grow(_ENDS, 2 * area.words(_ENDS))
         needed = -(-area.head[_NEEDED] // 8)
@@ -137,21 +154,26 @@ def _copy(target: int, source: int, length: int) -> None:
         store8(target, i, load8(source, i))
 
 
-@kernel(f"int64({VECTOR}, {VECTOR}, {VECTOR}, int64, boolean)")
-def _intern(frame: Vector, source: Vector, out: Vector, first: int, add: bool) -> int:
-    """Numbers of rows `first` and after. Returns the first row for which there was no room, or their number."""
-    head, table, size, ends, end_words = frame[HEAD], frame[1], frame[2], frame[3], frame[4]
+@kernel(f"void({VECTOR}, int64)")
+def _grow_on(frame: Vector, rows: int) -> None:
+    store(frame[HEAD], _GROWING, 1 if go_on_growing(frame[1], rows) else 0)
+
+
+@kernel(f"int64({VECTOR}, {VECTOR}, {VECTOR}, int64, int64, boolean)")
+def _intern(frame: Vector, source: Vector, out: Vector, first: int, stop: int, add: bool) -> int:
+    """Numbers of rows `first` … `stop` − 1. Returns the first row for which there was no room, or `stop`."""
+    head, (table, shape), ends, end_words = frame[HEAD], table_of(frame[1]), frame[3], frame[4]
     data, capacity = frame[5], 8 * frame[6]
-    n, count, scratch = source[ROWS], load(head, _COUNT), 7
-    for chunk in range(first, n, _CHUNK):
-        here = min(_CHUNK, n - chunk)
+    count, scratch = load(head, _COUNT), 7
+    for chunk in range(first, stop, _CHUNK):
+        here = min(_CHUNK, stop - chunk)
         for j in range(here):
             start, length = string_at(source, chunk + j)
             h = hash_bytes(start, length) if length >= 0 else 0
             frame[scratch + j] = h
-            ask(table, size, h)
+            frame[scratch + _CHUNK + j] = ask(table, shape, h)
         for j in range(here):
-            entry = load(table, home(frame[scratch + j], size))
+            entry = load(table, frame[scratch + _CHUNK + j])
             if entry != 0:
                 prefetch(data + load(ends, (entry & LOW) - 1))
         for j in range(here):
@@ -160,7 +182,7 @@ def _intern(frame: Vector, source: Vector, out: Vector, first: int, add: bool) -
                 out[chunk + j] = -1
                 continue
             h = frame[scratch + j]
-            at = home(h, size)
+            at = frame[scratch + _CHUNK + j]
             entry = load(table, at)
             while entry != 0:
                 number = (entry & LOW) - 1
@@ -168,14 +190,14 @@ def _intern(frame: Vector, source: Vector, out: Vector, first: int, add: bool) -
                     begin = load(ends, number)
                     if load(ends, number + 1) - begin == length and _equal(data + begin, start, length):
                         break
-                if is_behind(entry, h, at, size):
+                if is_behind(entry, h, at, shape):
                     entry = 0
                     break
-                at = after(at, size)
+                at = after(at, shape)
                 entry = load(table, at)
             if entry == 0 and add:
                 begin = load(ends, count)
-                if full(count, size) or count + 1 >= end_words or begin + length > capacity:
+                if full(count, shape) or count + 1 >= end_words or begin + length > capacity:
                     store(head, _COUNT, count)
                     store(head, _NEEDED, begin + length)
                     return chunk + j
@@ -183,10 +205,10 @@ def _intern(frame: Vector, source: Vector, out: Vector, first: int, add: bool) -
                 store(ends, count + 1, begin + length)
                 count += 1
                 entry = (h & HIGH) | count
-                insert(table, size, at, entry)
+                insert(table, shape, at, entry)
             out[chunk + j] = (entry & LOW) - 1
     store(head, _COUNT, count)
-    return n
+    return stop
 
 
 @kernel(f"{VECTOR}({VECTOR}, {VECTOR})")

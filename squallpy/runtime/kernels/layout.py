@@ -23,7 +23,8 @@ WHERE: Final = 4
 
 # Scalars in the head.
 COUNT: Final = 1  # live records: they are numbered 0 … COUNT − 1 without holes
-SLICE_STATE: Final = 2  # for each slice STATE words:
+GROWING: Final = 2  # does the table of any index grow?
+SLICE_STATE: Final = 3  # for each slice STATE words:
 LIVE: Final = 0  # entries of its index
 TOP: Final = 1  # pieces of its arena ever used
 CLASSES: Final = 2  # a bit for each size class of which a block is free

@@ -20,10 +20,11 @@ from squallpy.base.order import Order
 from squallpy.base.rings import Payload
 from squallpy.runtime.kernels import layout
 from squallpy.runtime.kernels.area import CONSTANTS, Area
-from squallpy.runtime.kernels.index import MOST, OF, carry_over, wider
+from squallpy.runtime.kernels.index import FIRST, HEADER, MOST, OF, SIZE, begin_growing, wider
 from squallpy.runtime.kernels.records import (
     clear_records,
     get_records,
+    grow_on,
     hashes_of,
     probe_records,
     records_between,
@@ -37,7 +38,9 @@ _INDEX, _KEYS, _WORDS, _SLICE = 0, 1, 2, 3  # regions; each slice has three: ind
 _SLICE_REGIONS = 3
 _BIRTH = 512  # words of a region at first: a page
 _AHEAD = 1 << 15  # records for which memory is got ready, at least; fewer are not worth a helper
-_LARGE = 1 << 17  # words of an index whose successor is got ready
+_LARGE = 1 << 17  # words of an index for whose growth memory is got ready
+_LEAST = 16  # rows for which an index that grows does so
+_PIECE = 1 << 12  # rows that are added at a time while an index grows
 
 
 class Pool:
@@ -74,7 +77,7 @@ class Pool:
             storage,
             name,
             regions,
-            scalars=1 + layout.STATE * len(slices),
+            scalars=2 + layout.STATE * len(slices),
             constants=[*fixed, *rings, *bounds],
             scratch=6 * layout.CHUNK + key_width,
         )
@@ -89,12 +92,16 @@ class Pool:
 
     def upsert(self, keys: Words, words: Words) -> None:
         """Add a payload to each key, in order; a key whose payload becomes zero leaves."""
-        frame = self._area.current()
-        done = upsert_records(frame, keys, words, 0)
-        while done != len(keys):
+        frame, done = self._area.current(), 0
+        while done < len(keys):
+            growing = self._area.head[layout.GROWING]
+            start, stop = done, min(len(keys), done + _PIECE) if growing else len(keys)
+            done = upsert_records(frame, keys, words, start, stop)
             assert done >= 0, f"keys {keys.shape} and words {words.shape} do not fit {self!r}"
-            self._grow()
-            done = upsert_records(frame, keys, words, done)
+            if growing:
+                grow_on(frame, max(_LEAST, done - start))
+            if done < stop:
+                self._grow()
         if len(self) >= self._ready:
             self._look_ahead()
         for index in self.sorted:
@@ -157,15 +164,15 @@ class Pool:
     @property
     def usage(self) -> dict[str, int]:
         """Records, and bytes in use by part; room to grow is not counted, for the system gives it when it is used."""
-        area, count = self._area, len(self)
+        count = len(self)
         slices = sum(
-            area.words(index) + self._pieces(s) * layout.PIECE // 2 + count // 2 for s, index in self._indexes()
+            self._size(index) + self._pieces(s) * layout.PIECE // 2 + count // 2 for s, index in self._indexes()
         )
         return {
             "records": count,
             "keys": 8 * count * self.key_width,
             "payloads": 8 * count * self.payload.width,
-            "index": 8 * area.words(_INDEX),
+            "index": 8 * self._size(_INDEX),
             "slices": 8 * slices,
             "sorted": sum(index.nbytes for index in self.sorted),
         }
@@ -186,11 +193,11 @@ class Pool:
             if words > area.words(region):
                 area.grow(region, max(words, 2 * area.words(region)))
         for region, entries in self._entries().items():
-            if (entries + layout.CHUNK) * OF >= area.words(region) * MOST:
+            if (entries + layout.CHUNK) * OF >= self._size(region) * MOST:
                 self._grow_index(region)
 
     def _look_ahead(self) -> None:
-        """Have the memory of the next records got ready, and what will replace indexes that will soon be full."""
+        """Have the memory of the next records got ready, and that into which indexes will soon grow."""
         area, count = self._area, len(self)
         more = max(_AHEAD, count // 16)
         self._ready = count + more // 2
@@ -201,8 +208,11 @@ class Pool:
         for s, index in self._indexes():
             top = self._pieces(s) * layout.PIECE // 2
             growing += [(index + 1, top, top + more), (index + 2, count // 2, (count + more) // 2)]
-        soon = [r for r, used in self._entries().items() if used * OF * 9 >= area.words(r) * MOST * 8]
-        area.get_ready(growing, {r: wider(area.words(r)) for r in soon if area.words(r) >= _LARGE})
+        for region, entries in self._entries().items():
+            size = self._size(region)
+            if size >= _LARGE and entries * OF * 9 >= size * MOST * 8:
+                growing.append((region, HEADER + size, HEADER + wider(size)))
+        area.get_ready(growing)
 
     def _indexes(self) -> list[tuple[int, int]]:
         """Each slice with the region of its index; its arena and `where` come after."""
@@ -221,5 +231,12 @@ class Pool:
         return self._area.head[layout.SLICE_STATE + layout.STATE * s + word]
 
     def _grow_index(self, region: int) -> None:
-        old, new = self._area.replace(region, wider(self._area.words(region)))
-        carry_over(old.address, old.words, new.address, new.words)
+        size = wider(self._size(region))
+        if HEADER + size > self._area.words(region):
+            self._area.grow(region, HEADER + size)
+        begin_growing(self._area.where(region), size)
+        self._area.head[layout.GROWING] = 1
+
+    def _size(self, region: int) -> int:
+        """How many positions an index has."""
+        return int(self._area.array(region)[SIZE]) or FIRST

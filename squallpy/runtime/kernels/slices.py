@@ -21,6 +21,7 @@ from squallpy.runtime.kernels.hashing import hash_picked
 from squallpy.runtime.kernels.index import (
     HIGH,
     LOW,
+    Shape,
     after,
     ask,
     full,
@@ -30,7 +31,10 @@ from squallpy.runtime.kernels.index import (
     is_of,
     peek,
     remove,
+    settle,
+    table_of,
     wipe,
+    wipe_all,
 )
 from squallpy.runtime.kernels.machine import load, load32, prefetch, store, store32
 from squallpy.runtime.kernels.payloads import copy
@@ -70,7 +74,7 @@ def _hash(frame: Vector, s: int, key: int) -> int:
 
 @inlined
 def _seek(
-    table: int, size: int, start: int, h: int, key: int, picks: int, width: int, arena: int, keys: int, wide: int
+    table: int, shape: Shape, start: int, h: int, key: int, picks: int, width: int, arena: int, keys: int, wide: int
 ) -> int:
     """Position of the entry that the key at `key` belongs to; if there is none, that where it should be, as ~position.
 
@@ -80,7 +84,7 @@ def _seek(
     position = start
     while True:
         entry = load(table, position)
-        if is_behind(entry, h, position, size):
+        if is_behind(entry, h, position, shape):
             return ~position
         if (entry ^ h) & HIGH == 0:
             other, i = keys + _first((entry & LOW) - 1, arena) * wide, 0
@@ -88,7 +92,7 @@ def _seek(
                 i += 1
             if i == width:
                 return position
-        position = after(position, size)
+        position = after(position, shape)
 
 
 @inlined
@@ -108,9 +112,9 @@ def _peeked(table: int, position: int, h: int) -> int:
 def _position(frame: Vector, s: int, h: int, record: int) -> int:
     """Where the entry is in the index to which a linked record belongs."""
     place, columns = _place(frame, s), _columns(frame, s)
-    table, size, keys, wide = frame[place], frame[place + 1], frame[frame[at.PLACES] + at.KEYS], 8 * frame[at.KEY]
+    (table, shape), keys, wide = table_of(frame[place]), frame[frame[at.PLACES] + at.KEYS], 8 * frame[at.KEY]
     picks, width, key = address(frame) + 8 * (columns + 1), frame[columns], keys + record * wide
-    return _seek(table, size, home(h, size), h, key, picks, width, frame[place + at.ARENA], keys, wide)
+    return _seek(table, shape, home(h, shape), h, key, picks, width, frame[place + at.ARENA], keys, wide)
 
 
 @inlined
@@ -123,14 +127,15 @@ def ask_unlink(frame: Vector, start: int, count: int) -> None:
     keys, wide, notes = frame[frame[at.PLACES] + at.KEYS], 8 * frame[at.KEY], frame[at.SCRATCH] + 4 * at.CHUNK
     for s in range(frame[at.SLICES]):
         place = _place(frame, s)
-        table, size, arena, where = frame[place], frame[place + 1], frame[place + at.ARENA], frame[place + at.WHERE]
+        (table, shape), arena, where = table_of(frame[place]), frame[place + at.ARENA], frame[place + at.WHERE]
         for i in range(count):
             prefetch(where + 4 * frame[start + i])
             h = _hash(frame, s, keys + frame[start + i] * wide)
             frame[notes + i] = h
-            ask(table, size, h)
+            ask(table, shape, h)
         for i in range(count):
-            number = _peeked(table, peek(table, size, frame[notes + i]), frame[notes + i])
+            h = frame[notes + i]
+            number = _peeked(table, peek(table, shape, home(h, shape), h), h)
             frame[notes + i] = number
             if 0 <= number < ALONE:
                 prefetch(block_at(arena, number))
@@ -146,8 +151,9 @@ def has_room(frame: Vector, count: int) -> bool:
     """Can a chunk of records be linked, whatever their keys, in a pool of `count`?"""
     for s in range(frame[at.SLICES]):
         place, state = _place(frame, s), _state(frame, s)
+        _, shape = table_of(frame[place])
         if (
-            full(load(state, at.LIVE) + at.CHUNK, frame[place + 1])
+            full(load(state, at.LIVE) + at.CHUNK, shape)
             or at.PIECE * load(state, at.TOP) + at.ARENA_ROOM * count + at.ARENA_LEAST > 2 * frame[place + at.ARENA + 1]
             or count + at.CHUNK > 2 * frame[place + at.WHERE + 1]
         ):
@@ -165,14 +171,15 @@ def link(frame: Vector, first: int, count: int) -> None:
     hashes, keys, wide = frame[at.SCRATCH] + 2 * at.CHUNK, frame[frame[at.PLACES] + at.KEYS], 8 * frame[at.KEY]
     for s in range(frame[at.SLICES]):
         place, columns, state = _place(frame, s), _columns(frame, s), _state(frame, s)
-        table, size, arena, where = frame[place], frame[place + 1], frame[place + at.ARENA], frame[place + at.WHERE]
+        (table, shape), arena, where = table_of(frame[place]), frame[place + at.ARENA], frame[place + at.WHERE]
         picks, width = address(frame) + 8 * (columns + 1), frame[columns]
         for record in range(first, count):
             h = hash_picked(keys + record * wide, picks, width)
             frame[hashes + record - first] = h
-            ask(table, size, h)
+            frame[hashes + at.CHUNK + record - first] = ask(table, shape, h)
         for record in range(first, count):
-            position = peek(table, size, frame[hashes + record - first])
+            position = frame[hashes + at.CHUNK + record - first]
+            position = peek(table, shape, position, frame[hashes + record - first])
             frame[hashes + at.CHUNK + record - first] = position
             number = _peeked(table, position, frame[hashes + record - first])
             if number >= ALONE:
@@ -188,9 +195,9 @@ def link(frame: Vector, first: int, count: int) -> None:
                 prefetch(posting + 4 * (at.RECORDS + load32(posting, at.LENGTH)))
         for record in range(first, count):
             h, position = frame[hashes + record - first], frame[hashes + at.CHUNK + record - first]
-            position = _seek(table, size, position, h, keys + record * wide, picks, width, arena, keys, wide)
+            position = _seek(table, shape, position, h, keys + record * wide, picks, width, arena, keys, wide)
             if position < 0:
-                insert(table, size, ~position, (h & HIGH) | (ALONE + record + 1))
+                insert(table, shape, ~position, (h & HIGH) | (ALONE + record + 1))
                 store(state, at.LIVE, load(state, at.LIVE) + 1)
             else:
                 number = _append(state, arena, where, (load(table, position) & LOW) - 1, record)
@@ -232,14 +239,14 @@ def unlink(frame: Vector, record: int) -> None:
     """Take a record out of all slices; its key is still there."""
     for s in range(frame[at.SLICES]):
         place, state, h = _place(frame, s), _state(frame, s), _hash(frame, s, _key(frame, record))
-        table, arena, where = frame[place], frame[place + at.ARENA], frame[place + at.WHERE]
+        (table, shape), arena, where = table_of(frame[place]), frame[place + at.ARENA], frame[place + at.WHERE]
         position = _position(frame, s, h, record)
         number = (load(table, position) & LOW) - 1
         if number < ALONE:
             left = _without(state, arena, where, number, load32(where, record))
             store(table, position, (h & HIGH) | (left + 1))
         else:
-            remove(table, frame[place + 1], position)
+            remove(table, shape, position)
             store(state, at.LIVE, load(state, at.LIVE) - 1)
 
 
@@ -269,7 +276,8 @@ def renumber(frame: Vector, old: int, new: int) -> None:
     """A record's number changes from `old` to `new`, which no other has; its key is still at `old`."""
     for s in range(frame[at.SLICES]):
         place, h = _place(frame, s), _hash(frame, s, _key(frame, old))
-        table, where, position = frame[place], frame[place + at.WHERE], _position(frame, s, h, old)
+        (table, _), where = table_of(frame[place]), frame[place + at.WHERE]
+        position = _position(frame, s, h, old)
         number = (load(table, position) & LOW) - 1
         if number >= ALONE:
             store(table, position, (h & HIGH) | (ALONE + new + 1))
@@ -285,13 +293,13 @@ def unlink_all(frame: Vector, count: int) -> None:
     """Empty all slices of a pool of `count`, at a cost in proportion to it; the keys are still there."""
     for s in range(frame[at.SLICES]):
         place, state = _place(frame, s), _state(frame, s)
-        table, size = frame[place], frame[place + 1]
-        if count * 64 > size:
-            for i in range(size):
-                store(table, i, 0)
+        table, shape = table_of(frame[place])
+        if count * 64 > shape[0]:
+            wipe_all(frame[place])
         else:
             for record in range(count):
-                wipe(table, size, _hash(frame, s, _key(frame, record)))
+                wipe(table, shape, _hash(frame, s, _key(frame, record)))
+            settle(frame[place])
         for i in range(at.STATE):
             store(state, i, 0)
 
@@ -329,7 +337,7 @@ def _ask(number: int, arena: int, keys: int, wide: int, depth: int) -> None:
 def sliced(frame: Vector, s: int, bound: Vector) -> tuple[Words, Words]:
     """All (row of `bound`, record) that agree on the columns of slice `s`, ascending."""
     place, columns, width, n = _place(frame, s), _columns(frame, s), bound.shape[1], bound.shape[0]
-    table, size, base = frame[place], frame[place + 1], address(bound)
+    (table, shape), base = table_of(frame[place]), address(bound)
     arena, where, picks = frame[place + at.ARENA], frame[place + at.WHERE], address(frame) + 8 * (columns + 1)
     keys, wide = frame[frame[at.PLACES] + at.KEYS], 8 * frame[at.KEY]
     key = address(frame) + 8 * (frame[at.SCRATCH] + 6 * at.CHUNK)
@@ -341,15 +349,15 @@ def sliced(frame: Vector, s: int, bound: Vector) -> tuple[Words, Words]:
     total = 0
     for row in range(n):
         if row + at.CHUNK < n:
-            ask(table, size, found[row + at.CHUNK])
+            ask(table, shape, found[row + at.CHUNK])
         for depth in range(2):
             ahead = row + at.CHUNK // (2 << depth)
             if ahead < n:
-                number = _peeked(table, peek(table, size, found[ahead]), found[ahead])
+                number = _peeked(table, peek(table, shape, home(found[ahead], shape), found[ahead]), found[ahead])
                 _ask(number, arena, keys, wide, depth)
         for i in range(width):
             store(key, load(picks, i), load(base, row * width + i))
-        position = _seek(table, size, home(found[row], size), found[row], key, picks, width, arena, keys, wide)
+        position = _seek(table, shape, home(found[row], shape), found[row], key, picks, width, arena, keys, wide)
         number = (load(table, position) & LOW) - 1 if position >= 0 else -1
         found[row] = number
         if number >= ALONE:

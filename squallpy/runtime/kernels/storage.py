@@ -49,9 +49,6 @@ class Storage(Protocol):
     def region(self, name: str, words: int) -> Region:
         """Open the region of that name, making it (zeroed) if there is none."""
 
-    def drop(self, name: str) -> None:
-        """Forget the region of that name; views of it stay readable."""
-
 
 def address_of(memory: mmap.mmap) -> int:
     """Where a mapping starts."""
@@ -86,13 +83,19 @@ class _HeapRegion:
         if words <= self.words:
             return
         size = -(-words * 8 // mmap.PAGESIZE) * mmap.PAGESIZE
+        if len(self._memory) < _HUGE <= size:  # what is in small pages would stay there
+            self._copy(words)
+            return
         try:
             self._memory.resize(size)
             self._settle()
         except (BufferError, SystemError, ValueError):  # someone holds a view, or a system without mremap
-            old = self.array()
-            self._map(words)
-            np.copyto(self.array()[: len(old)], old)
+            self._copy(words)
+
+    def _copy(self, words: int) -> None:
+        old = self.array()
+        self._map(words)
+        np.copyto(self.array()[: len(old)], old)
 
     def populate(self, start: int, stop: int) -> None:
         first = (self.address + 8 * start) // mmap.PAGESIZE * mmap.PAGESIZE
@@ -108,9 +111,6 @@ class _Heap:
 
     def region(self, name: str, words: int) -> Region:
         return _HeapRegion(words)
-
-    def drop(self, name: str) -> None:
-        pass
 
     def __repr__(self) -> str:
         return "HEAP"

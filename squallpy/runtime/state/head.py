@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 _RECORD = struct.Struct("<4sq?qq36s36s36s")  # magic, step, dirty, edition, logged, segment, identity, boot
-_MAGIC = b"SQH3"  # changes with this record, and with how the local pools look
+_MAGIC = b"SQH4"  # changes with this record, and with how the local pools look
 
 
 @dataclass(frozen=True, slots=True)

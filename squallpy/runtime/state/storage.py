@@ -89,8 +89,5 @@ class Mapped:
     def region(self, name: str, words: int) -> Region:
         return _FileRegion(self.directory / name, words)
 
-    def drop(self, name: str) -> None:
-        (self.directory / name).unlink(missing_ok=True)
-
     def __repr__(self) -> str:
         return f"Mapped({str(self.directory)!r})"
