@@ -9,6 +9,7 @@ a semiring cannot subtract.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,6 @@ from squallpy.maintain.matrix.sizes import Sizes
 from squallpy.physical.matrices import KeptProgram
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.storage import Words
-from squallpy.runtime.matrix.algebra import SingularError
 from squallpy.runtime.matrix.cells import Cells, as_words, of_words
 from squallpy.runtime.matrix.live import Live
 from squallpy.runtime.matrix.room import check_room
@@ -186,14 +186,14 @@ class ProgramAtWork:
     def _compare(self, changes: Changes) -> None:
         """What readings have to be told."""
         assert self._live is not None
+        touched = self._live.taken_touched()
         for number, shown in self.shown.items():
             name = shown.reading.output
             shown.resize(self._shape(name))
-            try:
-                now = self._live.read(name, *shown.where())
-            except SingularError:
-                now = None
-            keys, mult = shown.change(now)
+            if touched is not None and name not in touched:
+                continue
+            read = partial(self._live.read, name) if self._live.has(name) else None
+            keys, mult = shown.change(read, None if touched is None else touched[name])
             changes.shown.append((np.column_stack([np.full(len(keys), number), keys]), mult))
 
     def _shape(self, name: str) -> tuple[int, int]:
@@ -212,6 +212,7 @@ class ProgramAtWork:
         self._live = None
         check_room(self.kept.name, self.kept.compiled.maintained, mine)
         self._live = self._started(arrays)
+        self._live.taken_touched()  # NB: what is off in the last bit only is not told again
         for number, told in self.shown.items():
             told.resize(self._shape(told.reading.output))
             told.restore(shown[shown[:, 0] == number, 1:])

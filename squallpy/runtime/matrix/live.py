@@ -32,6 +32,9 @@ CHECK = 256  # updates between looks at how far views have drifted
 DRIFT = 1e-9  # relative
 
 
+Touched = dict[str, tuple[Array, Array]]  # views → which rows, which columns
+
+
 @dataclass
 class Counts:
     """What has been done so far."""
@@ -62,7 +65,8 @@ class Live:
         self._facts = self.maintained.anf.facts
         stored = [*(n.name for n in program.names()), *self.maintained.anf.constants]
         self._work = {name: passes(trigger, stored) for name, trigger in self.maintained.triggers.items()}
-        self._worth: dict[tuple[str, int], bool] = {}
+        self._touched: Touched | None = None
+        self._priced()
         self.singular: SingularError | None = None
         for i in program.inputs:
             self._views[i.name.name] = self._stored(i.name, self.inputs[i.name.name])
@@ -73,6 +77,8 @@ class Live:
         grown = {symbol for symbol, size in sizes.items() if size > self.sizes[symbol]}
         assert all(size >= self.sizes[symbol] for symbol, size in sizes.items()), "matrices do not shrink"
         before, self.sizes = self.sizes, {**self.sizes, **sizes}
+        self._touched = None
+        self._priced()
         cheap = grown <= set(self.maintained.growing) and not self.singular
         for name in self._views:
             if cheap or self.maintained.program.input(name):
@@ -105,6 +111,10 @@ class Live:
         if name not in self._views and self.singular:
             raise self.singular
         return self._views[name].read(rows, cols)
+
+    def has(self, name: str) -> bool:
+        """Can it be read? Not what depends on the inverse of a singular matrix."""
+        return name in self._views
 
     def at(self, name: str, rows: Array, cols: Array) -> Array:
         """Single entries of an input or a kept view; zero outside of it."""
@@ -139,10 +149,8 @@ class Live:
     def add(self, changes: Mapping[str, Cells]) -> None:
         """Add to cells of several inputs: by their triggers, one after the other, or, where that is cheaper than all of
         these, by one evaluation."""
-        triggers = {name: self.maintained.triggers[name] for name in changes}
-        sizes = self.sizes
-        costs = (trigger_cost(self.maintained, triggers[name], c.rank, sizes) for name, c in changes.items())
-        cheaper = self.strategy == "auto" and sum(costs) > evaluation_cost(self.maintained, sizes)
+        costs = [self._cost(self.maintained.triggers[name], cells.rank) for name, cells in changes.items()]
+        cheaper = self.strategy == "auto" and sum(costs) > self._anew
         if self.singular or cheaper or self.strategy == "reeval":
             self.counts.updates += len(changes)
             self.counts.reevaluated += len(changes)
@@ -173,11 +181,30 @@ class Live:
     def _worthwhile(self, trigger: Trigger, rank: int) -> bool:
         if self.strategy != "auto":
             return self.strategy != "reeval"
+        return self._cost(trigger, rank) <= self._anew
+
+    def _cost(self, trigger: Trigger, rank: int) -> float:
+        """Operations of a trigger for an update of a rank."""
         case = (trigger.input.name, rank)
-        if case not in self._worth:
-            anew = evaluation_cost(self.maintained, self.sizes)
-            self._worth[case] = trigger_cost(self.maintained, trigger, rank, self.sizes) <= anew
-        return self._worth[case]
+        if case not in self._costs:
+            self._costs[case] = trigger_cost(self.maintained, trigger, rank, self.sizes)
+        return self._costs[case]
+
+    def _priced(self) -> None:
+        """What things cost depends on dimensions."""
+        self._costs: dict[tuple[str, int], float] = {}
+        self._anew = evaluation_cost(self.maintained, self.sizes)
+
+    def taken_touched(self) -> "Touched | None":
+        """Of each view the rows and the columns in which it may have changed since the last time; None: all of all."""
+        touched, self._touched = self._touched, {}
+        return touched
+
+    def _touch(self, view: str, u: Array, v: Array) -> None:
+        if self._touched is not None:
+            rows, cols = (u != self.ring.zero).any(axis=1), (v != self.ring.zero).any(axis=0)
+            before = self._touched.get(view)
+            self._touched[view] = (rows | before[0], cols | before[1]) if before else (rows, cols)
 
     def _fire(self, trigger: Trigger, work: tuple[Work, ...], u: Array, v: Array) -> bool:
         """Do the passes of a trigger; False, with nothing changed, where a small inverse cannot be told."""
@@ -214,9 +241,13 @@ class Live:
         )
         if item.update and item.update.left:
             assert u is not None and v is not None
-            for name, half in zip(item.update.left, self._views[item.view.name].pruned(u, v), strict=True):
+            left = self._views[item.view.name].pruned(u, v)
+            self._touch(item.view.name, *left)
+            for name, half in zip(item.update.left, left, strict=True):
                 values[name.name] = half
             return
+        if u is not None and v is not None:
+            self._touch(item.view.name, u, v)
         found = self._views[item.view.name].pass_over(
             u, v, *([evaluate(r.by, read, sizes, self.ring) for r in rs] for rs in (straight, across))
         )
@@ -239,7 +270,7 @@ class Live:
         def read(name: str) -> Array:
             return values[name] if name in values else self._views[name].read(slice(None), slice(None))
 
-        self.singular = None
+        self.singular = self._touched = None
         missing: set[str] = set()  # what depends on an inverse that there is not
         for left in kept:
             self._views.pop(left, None)

@@ -1,7 +1,9 @@
 """What a query has been told of a matrix, and how that changes.
 
-shown.change(values now)   →   the cells that went and came, as words: (i, j, value), -1 and +1
+shown.change(read, touched)   →   the cells that went and came, as words: (i, j, value), -1 and +1
 """
+
+from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +16,10 @@ from squallpy.runtime.matrix.cells import as_words, of_words
 from squallpy.runtime.matrix.views import Array
 from squallpy.runtime.sources.source import MULT
 
+Touch = tuple[Array, Array]  # which rows, which columns
+Read = Callable[["slice | Array", "slice | Array"], Array]
 CANCELLED = 1e-12  # of the largest value that a cell has had: what is left below it is rounding
+ALIKE = 1e-13  # relative: what differs by less is not told, for an evaluation rounds otherwise than an update
 
 
 def indices(some: Some, size: int) -> "slice | Array":
@@ -33,49 +38,80 @@ class Shown:
         self._values: Array = np.empty((0, 0), ring.dtype)
         self._most: Array = np.empty((0, 0))  # the largest that each cell has been, where numbers are rounded
         self._shape = (0, 0)
-
-    def where(self) -> tuple["slice | Array", "slice | Array"]:
-        """The rows and columns that are read."""
-        return indices(self.reading.rows, self._shape[0]), indices(self.reading.cols, self._shape[1])
+        self._numbers: tuple[Array, Array] = (np.zeros(0, np.int64), np.zeros(0, np.int64))  # of rows and columns
 
     def resize(self, shape: tuple[int, int]) -> None:
         """The matrix has grown: what is new is zero."""
         if shape == self._shape:
             return
-        self._shape = shape
-        extents = (len(np.arange(size)[some]) for size, some in zip(shape, self.where(), strict=True))
-        values, old = np.full(tuple(extents), self._ring.zero, self._ring.dtype), self._values
-        values[: old.shape[0], : old.shape[1]] = old
-        self._values = values
+        self._shape, old = shape, self._values
+        some = (indices(which, size) for which, size in zip((self.reading.rows, self.reading.cols), shape, strict=True))
+        self._numbers = tuple(np.arange(size)[w] for size, w in zip(shape, some, strict=True))  # type: ignore[assignment]
+        self._values = np.full([len(numbers) for numbers in self._numbers], self._ring.zero, self._ring.dtype)
+        self._values[: old.shape[0], : old.shape[1]] = old
         if self._ring is ARITHMETIC:
-            self._most = np.abs(values)
+            self._most = np.abs(self._values)
 
-    def change(self, now: Array | None) -> tuple[Words, Words]:
-        """Keys (i, j, word of the value) and multiplicities of the cells that are not as they were; None: all zero."""
-        old = self._values
-        new = np.full_like(old, self._ring.zero) if now is None else np.array(now)
-        if self._ring is ARITHMETIC and now is not None:
-            size = np.abs(new)
-            new[size <= CANCELLED * self._most] = 0.0
-            np.maximum(self._most, np.where(np.isfinite(size), size, 0.0), out=self._most)
+    def change(self, read: Read | None, touched: Touch | None = None) -> tuple[Words, Words]:
+        """Keys (i, j, word of the value) and multiplicities of the cells that are not as they were.
+
+        `read` gives the matrix at rows and columns; None: it is zero. It can differ where rows and columns are
+        `touched` alone; None: anywhere.
+        """
+        numbers, where = self._looked_at(touched)
+        old, most = (self._values, self._most) if where is None else (self._values[where], self._rounded(where))
+        if read is None:
+            new = np.full_like(old, self._ring.zero)
+        else:
+            new = np.array(read(*(self._all() if where is None else numbers)))
+            if self._ring is ARITHMETIC:
+                size = np.abs(new)
+                new[size <= CANCELLED * most] = 0.0
+                with np.errstate(invalid="ignore"):  # ∞ - ∞
+                    alike = np.abs(new - old) <= ALIKE * np.abs(old)
+                new[alike] = old[alike]
+                most = np.maximum(most, np.where(np.isfinite(size), size, 0.0))
+        self._keep(where, new, most)
         at = np.nonzero(_bits(new) != _bits(old))
-        self._values = new
-        gone, come = self._keys(at, old), self._keys(at, new)
+        gone, come = self._keys(numbers, at, old), self._keys(numbers, at, new)
         return np.vstack([gone, come]), np.repeat(np.array([-1, 1]), [len(gone), len(come)])
 
-    def _keys(self, at: tuple[Array, ...], values: Array) -> Words:
+    def _looked_at(self, touched: Touch | None) -> tuple[tuple[Array, Array], tuple[Array, ...] | None]:
+        """The numbers of the rows and columns to look at, and where these are; None: everywhere."""
+        if touched is None:
+            return self._numbers, None
+        at = [np.flatnonzero(t[numbers]) for t, numbers in zip(touched, self._numbers, strict=True)]
+        if 2 * len(at[0]) * len(at[1]) > self._values.size:
+            return self._numbers, None
+        return (self._numbers[0][at[0]], self._numbers[1][at[1]]), np.ix_(*at)
+
+    def _all(self) -> tuple[slice | Array, slice | Array]:
+        some = self.reading.rows, self.reading.cols
+        rows, cols = (indices(which, size) for which, size in zip(some, self._shape, strict=True))
+        return rows, cols
+
+    def _rounded(self, where: tuple[Array, ...]) -> Array:
+        return self._most[where] if self._ring is ARITHMETIC else self._most
+
+    def _keep(self, where: tuple[Array, ...] | None, new: Array, most: Array) -> None:
+        if where is None:
+            self._values, self._most = new, most
+            return
+        self._values[where] = new
+        if self._ring is ARITHMETIC:
+            self._most[where] = most
+
+    def _keys(self, numbers: tuple[Array, Array], at: tuple[Array, ...], values: Array) -> Words:
         some = values[at]
         there = some != self._ring.zero
-        places = (np.arange(size)[some] for size, some in zip(self._shape, self.where(), strict=True))
-        columns = [place[where[there]] for place, where in zip(places, at, strict=True)]
+        columns = [numbers[axis][at[axis][there]] for axis in (0, 1)]
         return np.column_stack([*columns, as_words(some[there])]).astype(np.int64, copy=False)
 
     def restore(self, keys: Words) -> None:
         """What had been told: keys (i, j, word)."""
         places = [np.full(size, -1) for size in self._shape]
-        for place, size, some in zip(places, self._shape, self.where(), strict=True):
-            chosen = np.arange(size)[some]
-            place[chosen] = np.arange(len(chosen))
+        for place, numbers in zip(places, self._numbers, strict=True):
+            place[numbers] = np.arange(len(numbers))
         self._values[places[0][keys[:, 0]], places[1][keys[:, 1]]] = of_words(keys[:, 2], self._ring.dtype)
         if self._ring is ARITHMETIC:
             self._most = np.abs(self._values)
