@@ -21,6 +21,7 @@ from squallpy.frontend.text import read_script, remark
 from squallpy.logical.bind import Script, compile_script
 from squallpy.logical.nodes import Query
 from squallpy.logical.show import show
+from squallpy.maintain.matrix.compile import Options as MatrixOptions
 from squallpy.maintain.matrix.scripted import Programs
 from squallpy.maintain.program import Program
 from squallpy.maintain.relational.lower import Lowered, lower
@@ -117,7 +118,12 @@ class Session:
         )
         capacity = (self.settings.join_capacity_mb << 20) or None
         plan = tuned(plan, self.settings.join_epsilon, capacity, self.settings.join_groups)
-        matrices = plan_matrices(plan.sources, self.script.matrices, self._programs.read)
+        matrices = plan_matrices(
+            plan.sources,
+            self.script.matrices,
+            self._programs.read,
+            MatrixOptions(self.settings.matrix_model, self.settings.matrix_strategy),
+        )
         return Compiled(query, optimised, lowered, program, plan, matrices, self._read(program, matrices))
 
     def _read(self, program: Program, matrices: MatrixPlan | None) -> tuple[Relation, ...]:

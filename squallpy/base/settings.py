@@ -96,6 +96,17 @@ class Settings:
         "grids, and the smallest gets most. off: one grid, on as many as are a power of two",
         name="join.groups",
     )
+    matrix_strategy: str = setting(
+        "auto",
+        "matrix programs are evaluated anew (reeval), or follow by deltas, factored (incr) or dense (hybrid); auto by cost",
+        choices=("auto", "reeval", "incr", "hybrid"),
+        name="matrix.strategy",
+    )
+    matrix_model: str = setting(
+        "auto",
+        "how iterations of matrix programs are made: linear, exponential, skip-2, skip-4 …, as written; auto by cost",
+        name="matrix.model",
+    )
     matrix_deletes: str = setting(
         "refuse",
         "rows that take away from a matrix whose semiring has no subtraction: refuse, or reevaluate, all rows kept",

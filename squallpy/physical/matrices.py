@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from squallpy.catalog.matrix import Matrix
 from squallpy.catalog.relation import Relation
 from squallpy.logical.expressions import MIRRORED, Call, Column, Expr, Literal, conjuncts, disjuncts
-from squallpy.maintain.matrix.compile import Compiled, compile_program
+from squallpy.maintain.matrix.compile import Compiled, Options, compile_program
 from squallpy.maintain.matrix.program import Program
 from squallpy.maintain.matrix.scripted import alone, asked
 from squallpy.maintain.program import Monomial
@@ -61,28 +61,37 @@ class MatrixPlan:
 
 
 def plan_matrices(
-    feeds: Iterable[Feed], matrices: Mapping[str, Matrix], programs: Mapping[str, Program]
+    feeds: Iterable[Feed],
+    matrices: Mapping[str, Matrix],
+    programs: Mapping[str, Program],
+    options: Options | None = None,
 ) -> MatrixPlan | None:
-    """What feeds read of matrices; None if nothing."""
+    """What feeds read of matrices, and how that is kept fresh; None if nothing."""
     by_program: dict[str, list[Reading]] = {}
     for feed in feeds:
         if feed.relation.made:
             program, _, output = feed.relation.name.rpartition(".")
             by_program.setdefault(program or output, []).append(reading(feed, output))
-    kept = tuple(_kept(name, readings, matrices, programs) for name, readings in by_program.items())
+    kept = tuple(
+        _kept(name, readings, matrices, programs, options or Options()) for name, readings in by_program.items()
+    )
     used = {i.name.name for k in kept for i in k.program.inputs}
     return MatrixPlan(kept, {name: m for name, m in matrices.items() if name in used}) if kept else None
 
 
 def _kept(
-    name: str, readings: Sequence[Reading], matrices: Mapping[str, Matrix], programs: Mapping[str, Program]
+    name: str,
+    readings: Sequence[Reading],
+    matrices: Mapping[str, Matrix],
+    programs: Mapping[str, Program],
+    options: Options,
 ) -> KeptProgram:
     if name in programs:
         program = asked(programs[name], (reading.output for reading in readings))
     else:
         program = alone(matrices[name], readings[0].relation)
     changing = [i.name.name for i in program.inputs if matrices[i.name.name].stream]
-    compiled = compile_program(program, changing, {}, growing=sorted(program.symbols()))
+    compiled = compile_program(program, changing, {}, options, sorted(program.symbols()))
     return KeptProgram(name, program, compiled, tuple(readings))
 
 
