@@ -31,6 +31,9 @@ from squallpy.physical.plan import Plan
 
 HASHES = 1 << 32  # pools keep their records in the order of hashes of 32 bits
 LEAST = 4096  # tuples that are copied at a time
+TOGETHER = (
+    4  # keys just heavy that move at once, for a batch that moves has one more stage: a quarter of a joiner's work
+)
 BATCHES = 32  # that a migration takes at most
 OTHERS = ""  # what statistics call the keys that they do not name
 
@@ -254,7 +257,7 @@ def pilot_of(plan: Plan, facts: Map[str, Any] | None = None, first: Map[str, int
 def _key_pilot(plan: Plan, facts: Map[str, Any] | None) -> KeyPilot:
     policy = Policy(min(1.0, 2 * plan.epsilon))  # for nothing comes while a key moves
     if not facts:
-        return KeyPilot(Course(base=len(plan.stages)), heavy(plan.partitions, SHARE, policy))
+        return KeyPilot(Course(base=len(plan.stages)), heavy(plan.partitions, SHARE, policy, TOGETHER))
     pilot = from_json(KeyPilot, facts)
     return replace(pilot, keys=replace(pilot.keys, policy=policy))
 

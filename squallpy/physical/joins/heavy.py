@@ -8,6 +8,9 @@ average, and light again below a quarter of it. So there are never more than J /
 is in pieces so small that hashing spreads it: the busiest joiner is above the mean by about √(share · 2 ln J) of it
 at worst, and by less than half of that with Zipf's law.
 
+Where a move has a price of its own, keys may wait for each other, until their work together passes some thresholds. So
+the busiest joiner has no more than that above the mean.
+
 Frequencies come from sketches of 2 J / share counters; from its promotion on, a key's changes are counted. What is in
 no sketch has less than half a threshold of tuples. It may still make more pairs than that, in a relation of many
 millions of tuples: so joiners may report what pairs they made of which keys, and a sketch of those has the same error.
@@ -66,6 +69,7 @@ class Heavy:
     recent: Numbers = field(default_factory=lambda: np.empty(0, np.int64))
     # by key: |R_k| and |S_k|, slack of both, whether they shrink
     waits: Floats = field(default_factory=lambda: np.empty(0, np.float64))
+    together: int = 1  # thresholds that the work of keys has to reach together for them to be promoted
 
     @property
     def grid_joiners(self) -> int:
@@ -110,7 +114,8 @@ class Heavy:
         told = np.flatnonzero(is_due | is_light)
         for i in told.tolist():
             after[i] = self._reconsidered(_told(self.keys[i], recent[i].tolist()), bool(is_light[i]), moves)
-        for i in np.flatnonzero(work > limit).tolist():
+        above = work > limit
+        for i in np.flatnonzero(above).tolist() if moves or work[above].sum() >= self.together * limit else ():
             after.append(self._promoted(int(light[i]), Sizes(int(of_r[i]), int(of_s[i]))))
             moves.append((after[-1].key, Migration(at(self._home(after[-1].key)), after[-1].place)))
         if len(after) == len(self.keys) and not len(told):
@@ -185,12 +190,13 @@ def routed(
     return np.concatenate(positions), np.concatenate(targets)
 
 
-def heavy(joiners: int, share: float = SHARE, policy: Policy | None = None) -> Heavy:
+def heavy(joiners: int, share: float = SHARE, policy: Policy | None = None, together: int = 1) -> Heavy:
     """An equi-join that has seen nothing."""
     if joiners < 1 or not 0 < share <= 1:
         raise ValueError(f"a join has a joiner or more, and heavy keys a share of 0 to 1, not {joiners} and {share}")
     size = int(np.ceil(2 * joiners / share))
-    return Heavy(joiners, share, policy or Policy(), (frequencies(size), frequencies(size)), Sketch(size))
+    sides = frequencies(size), frequencies(size)
+    return Heavy(joiners, share, policy or Policy(), sides, Sketch(size), together=together)
 
 
 def _among(sorted_keys: Keys, keys: Keys) -> Numbers:

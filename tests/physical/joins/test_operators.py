@@ -225,6 +225,17 @@ def property_a_checkpoint_changes_no_decision(steps: list[tuple[int, int]]) -> N
             kept, saved = kept.finished(), saved.finished()
 
 
+@pytest.mark.parametrize(
+    ("counts", "promoted"), [([20], 0), ([20, 20], 0), ([20, 20, 20], 3), ([70], 1), ([20, 50], 2)]
+)
+def test_keys_wait_for_each_other(counts: list[int], promoted: int) -> None:
+    """Of 4 joiners, where 16 tuples of one relation make a key heavy: until together they have three times that."""
+    keys = np.repeat(np.arange(len(counts), dtype=np.uint64), counts)
+    seen = heavy(4, 1 / 16, together=3).observe(Side.R, keys, np.ones(len(keys), np.int64))
+    assert len(seen.decide()[1]) == promoted
+    assert len(heavy(4, 1 / 16).observe(Side.R, keys, np.ones(len(keys), np.int64)).decide()[1]) == len(counts)
+
+
 def test_heavy_keys_in_a_checkpoint() -> None:
     kept = saved = heavy(8, share=0.5)
     for seed in range(6):
