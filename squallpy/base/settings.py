@@ -98,7 +98,7 @@ class Settings:
     )
     matrix_strategy: str = setting(
         "auto",
-        "matrix programs are evaluated anew (reeval), or follow by deltas, factored (incr) or dense (hybrid); auto by cost",
+        "matrix programs are evaluated anew (reeval), or follow by factored (incr) or dense (hybrid) deltas; by cost",
         choices=("auto", "reeval", "incr", "hybrid"),
         name="matrix.strategy",
     )
