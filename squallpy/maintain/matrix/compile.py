@@ -7,13 +7,13 @@ same, by what the program costs as a whole.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from squallpy.base.errors import SquallError, nearest
-from squallpy.maintain.matrix.anf import normalise
+from squallpy.maintain.matrix.anf import Anf, normalise
 from squallpy.maintain.matrix.cost import Guess, operations
 from squallpy.maintain.matrix.iterate import WRITTEN, models, rewritten
-from squallpy.maintain.matrix.materialise import Maintained, Trigger, maintain
+from squallpy.maintain.matrix.materialise import Maintained, Trigger, maintain, maintain_normalised
 from squallpy.maintain.matrix.meta import Facts, infer
 from squallpy.maintain.matrix.nodes import Iterate, Matrix, product, walk
 from squallpy.maintain.matrix.program import Program, Statement
@@ -81,18 +81,25 @@ def compile_program(
     return Compiled(made, Report(iterations, searches), options)
 
 
+Price = tuple[float, float, int]  # operations of the triggers, of an evaluation, and how many views there are
+
+
 @dataclass(frozen=True, slots=True)
 class _Compiler:
     changing: Sequence[str]
     guess: Guess
     options: Options
+    _prices: dict[Program, Price] = field(default_factory=dict)
 
-    def maintained(self, program: Program) -> Maintained:
-        return maintain(program, self.changing, self.guess, self.options.dense)
+    def price(self, program: Program) -> Price:
+        """What a program costs; what is the same in ANF is weighed once."""
+        anf = normalise(program, self.guess)
+        if anf.program not in self._prices:
+            self._prices[anf.program] = self._weighed(anf)
+        return self._prices[anf.program]
 
-    def price(self, program: Program) -> tuple[float, float, int]:
-        """Operations of the triggers, of an evaluation, and how many views there are."""
-        made = self.maintained(program)
+    def _weighed(self, anf: Anf) -> Price:
+        made = maintain_normalised(anf, self.changing, self.guess, self.options.dense)
         triggers = sum(trigger_cost(made, t, 1, self.guess.known) for t in made.triggers.values())
         return triggers, evaluation_cost(made, self.guess.known), len(made.kept)
 

@@ -41,7 +41,7 @@ def chained(factors: Sequence[Matrix], guess: Guess, facts: Facts) -> tuple[floa
         for first in range(len(factors) - length):
             last = first + length
             whole = rows[first] * cols[last]
-            each = 1.0 if is_palindrome(Product(tuple(factors[first : last + 1])), facts) else 2.0
+            each = 1.0 if is_palindrome(factors[first : last + 1], facts) else 2.0
             best[first, last] = min(
                 (
                     (best[first, s][0] + best[s + 1, last][0] + each * whole * cols[s],

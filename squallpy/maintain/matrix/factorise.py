@@ -10,6 +10,7 @@ a matrix has fewer columns than its delta would have ranks.
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -112,7 +113,8 @@ def _placed(parts: tuple[Matrix, ...], at: int, factors: Mapping[str, Factors]) 
 def related(delta: Matrix, factors: Mapping[str, Factors], blocks: Mapping[str, Factors]) -> dict[str, Factors]:
     """The factors of each delta variable that is read: block by block where it has one in common with another, so that
     these can be joined; else whole, for a product of wide matrices is cheaper than products of narrow ones."""
-    read = [name for name in factors if name in names(delta)]
+    named = names(delta)
+    read = [name for name in factors if name in named]
     halves = {name: {half for pair in blocks[name].blocks for half in pair} for name in read}
     return {
         name: blocks[name] if any(halves[name] & halves[other] for other in read if other != name) else factors[name]
@@ -159,30 +161,55 @@ class _Joining:
             [option for cut in self._allowed(chain, cuts, dense, least) for option in self._sides(cut, chain.by)]
             for chain, cuts in zip(sums, inner, strict=True)
         ]
+        self._numbers: dict[tuple[bool, Half], int] = {}
+        self._shared = Counter(group for options in self._options for group in {option.group for option in options})
+        self._choices = [self._numbered(options) for options in self._options]
+        self._least_after = self._floors()
         self._left = MOST_PLANS
         self._least = math.inf
         self._found: list[_Option] = []
 
     def best(self) -> Factors:
-        self._search(0, 0.0, [], {})
+        self._search(0, 0.0, [], [0] * len(self._numbers))
         groups: dict[tuple[bool, Half], list[_Option]] = {}
         for option in self._found:
             groups.setdefault(option.group, []).append(option)
         return Factors(tuple(_halves(options) for options in groups.values()))
 
-    def _search(self, at: int, price: float, taken: list[_Option], groups: dict[tuple[bool, Half], int]) -> None:
-        if price >= self._least or self._left <= 0:
+    def _numbered(self, options: Sequence[_Option]) -> list[tuple[float, float, int, int]]:
+        """Price, base, place and group of each option that may be best: the search compares numbers, not expressions.
+
+        What no other chain can join is but worth a look if it costs least.
+        """
+        number = self._numbers.setdefault
+        least = min(range(len(options)), key=lambda place: options[place].price + options[place].base)
+        return [
+            (o.price, o.base, place, number(o.group, len(self._numbers)))
+            for place, o in enumerate(options)
+            if place == least or self._shared[o.group] > 1
+        ]
+
+    def _floors(self) -> list[float]:
+        """What the chains from each one on cost at least, whatever groups there are."""
+        floors = [0.0]
+        for choices in reversed(self._choices):
+            floors.append(floors[-1] + min(price for price, *_ in choices))
+        return floors[::-1]
+
+    def _search(self, at: int, price: float, taken: list[int], groups: list[int]) -> None:
+        if price + self._least_after[at] >= self._least or self._left <= 0:
             return
-        if at == len(self._options):
+        if at == len(self._choices):
             self._left -= 1
-            self._least, self._found = price, list(taken)
+            self._least = price
+            self._found = [options[place] for options, place in zip(self._options, taken, strict=True)]
             return
-        priced = [(o.price + (0.0 if groups.get(o.group) else o.base), i, o) for i, o in enumerate(self._options[at])]
-        for more, _, option in sorted(priced, key=lambda entry: entry[:2]):
+        priced = [(p if groups[group] else p + base, place, group) for p, base, place, group in self._choices[at]]
+        for more, place, group in sorted(priced):
             self._left -= 1
-            groups[option.group] = groups.get(option.group, 0) + 1
-            self._search(at + 1, price + more, [*taken, option], groups)
-            groups[option.group] -= 1
+            groups[group] += 1
+            self._search(at + 1, price + more, [*taken, place], groups)
+            groups[group] -= 1
 
     def _inside(self, chain: Chain) -> list[tuple[Half, Half]]:
         return [(chain.factors[:at], chain.factors[at:]) for at in range(1, len(chain.factors))]

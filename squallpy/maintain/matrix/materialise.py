@@ -96,11 +96,17 @@ def maintain(
 ) -> Maintained:
     """The program with a trigger for each input that changes; `dense` forces (True) or forbids (False) dense deltas,
     `growing` are the symbols of dimensions that may grow."""
-    anf = normalise(program, guess)
+    return maintain_normalised(normalise(program, guess), changing, guess, dense, growing)
+
+
+def maintain_normalised(
+    anf: Anf, changing: Sequence[str], guess: Guess, dense: bool | None = None, growing: Sequence[str] = ()
+) -> Maintained:
+    """`maintain`, of a program in ANF."""
     growing = tuple(symbol for symbol in growing if in_place(anf, {symbol}))
     anf = with_constants(anf, growing)
     triggers = {name: trigger(anf, name, guess, dense) for name in (*changing, *anf.constants)}
-    kept, inputs = _kept(anf, list(triggers.values())), {i.name.name for i in program.inputs}
+    kept, inputs = _kept(anf, list(triggers.values())), {i.name.name for i in anf.program.inputs}
     pruned = {name: _pruned(trigger, kept | ({name} & inputs)) for name, trigger in triggers.items()}
     constants = tuple(anf.source(name) for name in anf.constants if name in kept)
     views = tuple(d.name for d in anf.definitions if d.name.name in kept)

@@ -3,7 +3,7 @@
 A symmetric, lower   →   A'·A symmetric;   A·A lower;   inv(A) symmetric and lower;   rank(u·v) ≤ 1
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from squallpy.maintain.matrix.nodes import (
@@ -66,7 +66,7 @@ def infer(matrix: Matrix, facts: Facts) -> Known:
             return Known(rows == cols, zero, zero, Size(0) if zero else ONE_SIZE, 0.0 if zero else 1.0)
         case Transpose(of):
             known = infer(of, facts)
-            return replace(known, lower=known.upper, upper=known.lower)
+            return known if known.lower == known.upper else replace(known, lower=known.upper, upper=known.lower)
         case Inverse(of):
             known = infer(of, facts)
             return replace(known, rank=None, density=None)
@@ -123,7 +123,7 @@ def _product(matrix: Product, factors: list[Known], facts: Facts) -> Known:
         min(fixed, key=lambda r: r.constant) if fixed else next((f.rank for f in factors if f.rank is not None), None)
     )
     known = Known(
-        is_palindrome(matrix, facts),
+        is_palindrome(matrix.factors, facts),
         all(f.lower for f in factors),
         all(f.upper for f in factors),
         rank,
@@ -131,9 +131,10 @@ def _product(matrix: Product, factors: list[Known], facts: Facts) -> Known:
     return _seen(matrix, known)
 
 
-def is_palindrome(matrix: Product, facts: Facts) -> bool:
-    """Is it its own transpose as it is written? XᵀX, AᵀSA with S symmetric, powers of a symmetric matrix are."""
-    return mirrored(matrix, facts) == matrix
+def is_palindrome(factors: Sequence[Matrix], facts: Facts) -> bool:
+    """Is a product its own transpose as it is written? XᵀX, AᵀSA with S symmetric, powers of a symmetric matrix are."""
+    ends = zip(factors, reversed(factors), strict=True)
+    return factors[0].rows == factors[-1].cols and all(first == mirrored(last, facts) for first, last in ends)
 
 
 def mirrored(matrix: Matrix, facts: Facts) -> Matrix:

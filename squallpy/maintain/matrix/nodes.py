@@ -333,7 +333,8 @@ def with_children(matrix: Matrix, new: tuple[Matrix, ...]) -> Matrix:
 
 def bottom_up(matrix: Matrix, rule: Callable[[Matrix], Matrix | None]) -> Matrix:
     """The rule wherever it applies, from the leaves, until it does no more."""
-    rebuilt = with_children(matrix, tuple(bottom_up(child, rule) for child in children(matrix)))
+    parts = children(matrix)
+    rebuilt = with_children(matrix, tuple([bottom_up(part, rule) for part in parts])) if parts else matrix
     changed = rule(rebuilt)
     return rebuilt if changed is None else bottom_up(changed, rule)
 
@@ -353,7 +354,7 @@ def names(matrix: Matrix) -> set[str]:
             return names(value) | (names(body) - {name.name})
         case Iterate(_, start, name, body):
             return names(start) | (names(body) - {name.name})
-    return set[str]().union(*(names(child) for child in children(matrix)))
+    return set[str]().union(*map(names, children(matrix)))
 
 
 def occurrences(matrix: Matrix, name: str) -> int:

@@ -40,6 +40,8 @@ def simplify(matrix: Matrix, facts: Facts, ring: Semiring) -> Matrix:
     """The expression after all RULES."""
 
     def rule(node: Matrix) -> Matrix | None:
+        if isinstance(node, Name):
+            return None
         for rule in RULES:
             changed = rule(node, facts, ring)
             if changed is not None and changed != node:
