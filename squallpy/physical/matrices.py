@@ -75,7 +75,9 @@ def plan_matrices(
     kept = tuple(
         _kept(name, readings, matrices, programs, options or Options()) for name, readings in by_program.items()
     )
+    symbols = {symbol for k in kept for symbol in k.program.symbols()}
     used = {i.name.name for k in kept for i in k.program.inputs}
+    used |= {name for name, m in matrices.items() if symbols & {m.rows, m.cols}}  # these say how large they are
     return MatrixPlan(kept, {name: m for name, m in matrices.items() if name in used}) if kept else None
 
 

@@ -13,7 +13,7 @@ from squallpy.base.types import BOOLEAN as TRUTH
 from squallpy.catalog import matrix as catalog
 from squallpy.catalog.relation import Relation
 from squallpy.maintain.matrix.meta import NOTHING, Known
-from squallpy.maintain.matrix.nodes import Name, names
+from squallpy.maintain.matrix.nodes import Name, names, shape, walk
 from squallpy.maintain.matrix.program import Input, Program
 from squallpy.maintain.matrix.sizes import Size
 from squallpy.maintain.matrix.text import read_program
@@ -59,13 +59,23 @@ def alone(matrix: catalog.Matrix, relation: Relation) -> Program:
 
 
 def asked(program: Program, outputs: Iterable[str] | None = None) -> Program:
-    """The statements that some outputs need (None: all), and the inputs that these read, or that are outputs."""
+    """The statements that some outputs need (None: all), and the inputs that these read, or that are outputs; of other
+    inputs those that alone say how large a dimension is."""
     wanted = set(program.outputs if outputs is None else outputs)
     needed, kept = set(wanted), []
     for statement in reversed(program.statements):
         if statement.name.name in needed:
             kept.append(statement)
             needed |= names(statement.value)
-    inputs = tuple(i for i in program.inputs if i.name.name in needed)
+    inputs = [i for i in program.inputs if i.name.name in needed]
+    used = {symbol for statement in kept for node in walk(statement.value) for symbol in _symbols(shape(node))}
+    for i in program.inputs:
+        known = {symbol for other in inputs for symbol in _symbols(shape(other.name))}
+        if (used - known) & _symbols(shape(i.name)):
+            inputs.append(i)
     asked = tuple(name for name in program.outputs if name in wanted)
-    return Program(inputs, tuple(reversed(kept)), asked, program.ring)
+    return Program(tuple(inputs), tuple(reversed(kept)), asked, program.ring)
+
+
+def _symbols(sizes: Iterable[Size]) -> set[str]:
+    return {symbol for size in sizes for symbol, _ in size.symbols}

@@ -61,13 +61,14 @@ class ProgramAtWork:
             name = source.name.name
             if not len(rows.get(name, ())):
                 continue
+            grows = True
             if self.by_rows:
                 assert pool is not None
                 cells, grows = self._rows_of(number, rows[name], pool, changes)
-                (more if grows else other)[name] = cells
             else:
-                more[name] = self._added(rows[name])
-            check_known(self._matrices[name], more.get(name) or other[name])
+                cells = self._added(rows[name])
+            check_known(self._matrices[name], cells)
+            (more if grows else other)[name] = cells
         recorded = pool is not None and not self.by_rows
         before = self._at(more) if recorded else {}
         figures = self._apply(mine, more, other)
