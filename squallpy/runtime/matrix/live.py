@@ -80,9 +80,9 @@ class Live:
         self._touched = None
         self._priced()
         cheap = grown <= set(self.maintained.growing) and not self.singular
-        for name in self._views:
-            if cheap or self.maintained.program.input(name):
-                padded = _padded(self._views[name], *self._shape(name), self.ring)
+        for name, view in self._views.items():
+            if view.shape != self._shape(name) and (cheap or self.maintained.program.input(name)):
+                padded = _padded(view, *self._shape(name), self.ring)
                 self._views[name] = self._stored(self._named(name), padded)
         if not cheap:
             self.counts.reevaluated += 1
@@ -315,7 +315,8 @@ class Live:
         """The largest relative difference between a view and what defines it, on a random vector."""
         probe = Probe(self.maintained, self._views, self.sizes)
         random = np.random.default_rng(self.counts.updates)
-        return max((probe.drift(name, random) for name in self.maintained.kept), default=0.0)
+        views = [name for name in self.maintained.kept if name.name not in self.maintained.anf.constants]
+        return max((probe.drift(name, random) for name in views), default=0.0)
 
     def _checked(self, trigger: Trigger, factor: Array) -> Array:
         """A factor in the numbers of the semiring; SQ5012 for what is none of them."""

@@ -11,7 +11,15 @@ from squallpy.maintain.matrix.show import crossover, report_text
 from squallpy.maintain.matrix.sizes import Size
 from squallpy.maintain.matrix.text import read_program
 
-SHAPES = {"A": ("n", "n"), "B": ("n", "p"), "T0": ("n", "p"), "X": ("m", "n"), "Y": ("m", 1), "Z": ("m", "p"), "L": ("n", "n")}
+SHAPES = {
+    "A": ("n", "n"),
+    "B": ("n", "p"),
+    "T0": ("n", "p"),
+    "X": ("m", "n"),
+    "Y": ("m", 1),
+    "Z": ("m", "p"),
+    "L": ("n", "n"),
+}
 KNOWN = {"L": Known(lower=True)}
 
 

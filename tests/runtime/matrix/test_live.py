@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from squallpy.base.semirings import ARITHMETIC, COUNTING, Semiring
 from squallpy.maintain.matrix.compile import STRATEGIES, Options, compile_program
+from squallpy.maintain.matrix.text import read_program
 from squallpy.runtime.matrix.algebra import product
-from squallpy.runtime.matrix.live import Live
+from squallpy.runtime.matrix.live import CHECK, DRIFT, Live
 from squallpy.testing.matrices import INPUTS, RINGS, entries, naive, programs
 
 LIMIT = 2**40  # beyond it, what a random program computes says little
@@ -77,3 +78,27 @@ def property_growing_equals_naive(ring: Semiring, data: st.DataObject) -> None:
                 return
             for output in program.outputs:
                 _same(live.read(output), wanted[output], ring)
+
+
+def test_views_that_have_drifted_are_made_anew() -> None:
+    """Kept constants have no definition to drift from; a view that is off is seen at the next look, and mended."""
+    program = read_program("R := A * ones(n, m) + B; Q := inv(A' * A + eye(n))", INPUTS)
+    compiled = compile_program(program, ["A", "B"], {"n": 4, "m": 3}, Options(strategy="incr"), growing=("m",))
+    random = np.random.default_rng(5)
+    values = {i.name.name: entries(random, *SHAPES_OF[i.name.name], ARITHMETIC) for i in INPUTS}
+    live = Live(compiled.maintained, values, "incr")
+    assert "ones(n, m)" in {name.name for name in compiled.maintained.kept}
+    for at in range(2 * CHECK):
+        u, v = entries(random, 4, 1, ARITHMETIC), entries(random, 1, 4, ARITHMETIC)
+        live.update("A", u, v)
+        live.update("A", u, -v)
+        if at == 3:
+            live._views["R"].add_at(np.array([1]), np.array([2]), np.array([1e-3]))  # what rounding would do in years
+            assert live.drift() > DRIFT
+    assert (live.counts.refreshed, live.counts.drift > DRIFT) == (1, True)
+    assert live.drift() < DRIFT
+    for name, wanted in naive(program, values, {"n": 4, "m": 3}).items():
+        _same(live.read(name), wanted, ARITHMETIC)
+
+
+SHAPES_OF = {"A": (4, 4), "B": (4, 3), "C": (3, 4)}
