@@ -92,6 +92,15 @@ class MatrixProgram:
         return Fresh(compiled, Live(compiled.maintained, arrays, self.strategy))
 
 
+def _widened(array: Array, extent: int, axis: int, ring: Semiring) -> Array:
+    """An array with zeros appended along an axis."""
+    shape = [*array.shape]
+    shape[axis] = extent
+    out = np.full(shape, ring.zero, ring.dtype)
+    out[: array.shape[0], : array.shape[1]] = array
+    return out
+
+
 def _alike(arrays: Mapping[str, Array]) -> Inputs:
     """Symbols for dimensions: those of the same number are taken for the same, and those of 1 for numbers."""
     extents = sorted({extent for array in arrays.values() for extent in array.shape if extent > 1})
@@ -173,23 +182,36 @@ class Fresh:
         self.live.update(name, u, vt.T)
 
     def append(self, **rows: npt.ArrayLike) -> None:
-        """More rows for inputs: those that have the dimension in common grow together."""
+        """More rows for inputs; those that have the dimension in common grow together."""
+        self._append(0, rows)
+
+    def append_columns(self, **columns: npt.ArrayLike) -> None:
+        """More columns for inputs: arrays of (rows, columns)."""
+        self._append(1, columns)
+
+    def _append(self, axis: int, parts: Mapping[str, npt.ArrayLike]) -> None:
         program = self.compiled.maintained.program
-        arrays = {name: np.atleast_2d(np.asarray(values, program.ring.dtype)) for name, values in rows.items()}
+        arrays = {name: np.atleast_2d(np.asarray(values, program.ring.dtype)) for name, values in parts.items()}
         sizes = {}
         for name, array in arrays.items():
             source = program.input(name)
-            if source is None or len(source.name.rows.symbols) != 1:
-                raise SquallError("SQ2012", f"{name} is not a matrix to which rows can be appended")
-            symbol = source.name.rows.symbols[0][0]
-            sizes[symbol] = self.live.sizes[symbol] + len(array)
-        starts = {name: self.live.read(name).shape[0] for name in arrays}
+            extent = source and (source.name.rows, source.name.cols)[axis]
+            if not extent or len(extent.symbols) != 1:
+                kind = ("rows", "columns")[axis]
+                raise SquallError("SQ2012", f"{name} is not a matrix to which {kind} can be appended")
+            symbol = extent.symbols[0][0]
+            sizes[symbol] = self.live.sizes[symbol] + array.shape[axis]
+        starts = {name: self.live.read(name).shape[axis] for name in arrays}
         self.live.grow(sizes)
         for name, array in arrays.items():
-            places = np.arange(starts[name], starts[name] + len(array))
-            u = np.full((self.live.read(name).shape[0], len(array)), program.ring.zero, program.ring.dtype)
-            u[places, np.arange(len(array))] = program.ring.one
-            self.live.update(name, u, array)
+            count = array.shape[axis]
+            unit = np.full((self.live.read(name).shape[axis], count), program.ring.zero, program.ring.dtype)
+            unit[np.arange(starts[name], starts[name] + count), np.arange(count)] = program.ring.one
+            other = self.live.read(name).shape[1 - axis]
+            if array.shape[1 - axis] != other:
+                # NB: a square matrix has grown on both sides: what is appended says nothing of its own corner
+                array = _widened(array, other, 1 - axis, program.ring)
+            self.live.update(name, *((unit, array) if axis == 0 else (array, unit.T)))
 
     def _unit(self, name: str, at: int, axis: int) -> Array:
         ring, extent = self.compiled.maintained.program.ring, self.live.read(name).shape[axis]

@@ -165,3 +165,39 @@ def test_there_is_no_subtraction_in_a_semiring_without_one() -> None:
         program(over=BOOLEAN)(lambda A: A - A).start(A=np.ones((2, 2), bool))
     with pytest.raises(SquallError, match="no inverse of a matrix"):
         program(over=MIN_PLUS)(lambda A: inv(A)).start(A=np.ones((2, 2)))
+
+
+def oracle_columns_and_vertices_are_appended() -> None:
+    @program(shapes={"X": ("m", "n")})
+    def square(X):
+        return X.T @ X
+
+    X, more = RANDOM.standard_normal((9, 3)), RANDOM.standard_normal((9, 2))
+    model = square.start(X=X)
+    model.append_columns(X=more)
+    wide = np.hstack([X, more])
+    np.testing.assert_allclose(model.value, wide.T @ wide, atol=1e-12)
+
+    G = RANDOM.random((6, 6)) < 0.2
+    graph = reachable.start(G=G)
+    graph.append(G=[[True, False, False, False, False, False]])  # a seventh vertex, and its edge to the first
+    grown = np.zeros((7, 7), bool)
+    grown[:6, :6], grown[6, 0] = G, True
+    np.testing.assert_array_equal(graph.value, np.linalg.matrix_power(grown + np.eye(7, dtype=int), 4) > 0)
+    with pytest.raises(SquallError, match="Y is not a matrix to which columns can be appended"):
+        ols.start(X=X, Y=X[:, :1]).append_columns(Y=X[:, :1])
+
+
+def test_updates_of_lower_rank_than_columns_are_compressed() -> None:
+    @program(strategy="incr")
+    def power(A):
+        return A**4
+
+    A, u, v = RANDOM.standard_normal((200, 200)) / 20, RANDOM.standard_normal(200), RANDOM.standard_normal(200)
+    model = power.start(A=A)
+    ranks = []
+    fire = model.live._fire
+    model.live._fire = lambda *rest: (ranks.append(rest[2].shape[1]), fire(*rest))[1]  # type: ignore[method-assign]
+    model.update("A", np.outer(u, [1, 2, 3]) / 50, np.tile(v, (3, 1)) / 50)
+    assert ranks == [1]
+    np.testing.assert_allclose(model.value, np.linalg.matrix_power(A + 6 * np.outer(u, v) / 2500, 4), atol=1e-12)

@@ -23,6 +23,7 @@ from squallpy.maintain.matrix.meta import NOTHING
 from squallpy.maintain.matrix.nodes import Diagonal, Inverse, Matrix, Name, names, shape
 from squallpy.maintain.matrix.sizes import Sizes
 from squallpy.physical.passes import Pass, Work, passes
+from squallpy.runtime.kernels.factors import compress
 from squallpy.runtime.matrix.algebra import Read, SingularError, evaluate
 from squallpy.runtime.matrix.cells import Cells
 from squallpy.runtime.matrix.drift import Probe
@@ -30,6 +31,7 @@ from squallpy.runtime.matrix.views import Array, View, stored
 
 CHECK = 256  # updates between looks at how far views have drifted
 DRIFT = 1e-9  # relative
+_LOOK = 0.05  # of what an update costs: to look whether it has a lower rank
 
 
 Touched = dict[str, tuple[Array, Array]]  # views → which rows, which columns
@@ -135,6 +137,7 @@ class Live:
         trigger = self.maintained.triggers[name]
         u, v = self._checked(trigger, u), self._checked(trigger, v)
         self._fits(trigger, u, v)
+        u, v = self._compressed(trigger, u, v)
         self.counts.updates += 1
         if self.singular or not self._worthwhile(trigger, u.shape[1]):
             self.counts.reevaluated += 1
@@ -172,6 +175,15 @@ class Live:
             assert source
             self._views[name] = self._stored(source.name, values)
         self._evaluate()
+
+    def _compressed(self, trigger: Trigger, u: Array, v: Array) -> tuple[Array, Array]:
+        """The same change with fewer columns, if it has them, where looking costs little beside what they do."""
+        rank = u.shape[1]
+        looking = 8.0 * (u.shape[0] + v.shape[1]) * rank**2
+        if self.ring is not ARITHMETIC or rank < 2 or looking > _LOOK * self._cost(trigger, rank):
+            return u, v
+        left, right = compress(u, v.T)
+        return (left, right.T) if left.shape[1] < rank else (u, v)
 
     def _refresh(self, name: str, u: Array, v: Array) -> None:
         self.counts.refreshed += 1
