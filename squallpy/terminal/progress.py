@@ -27,6 +27,7 @@ class Progress:
         self._stream = stream or sys.stderr
         self._terminal = self._stream.isatty() and os.environ.get("TERM") != "dumb"
         self._text, self._shown, self._batches = starting, "", 0
+        self._singular: dict[str, str | None] = {}  # by program, what had no inverse after the last batch
         self._lock, self._ended = threading.RLock(), threading.Event()
         self._started = perf_counter()
 
@@ -74,6 +75,11 @@ class Progress:
     def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None, stats: dict[str, Any]) -> None:
         for path in sorted({path for rebuilt in stats.get("rebuilt", ()) for path in rebuilt["damaged"]}):
             self.say(f"{path} was damaged; the state was made anew from what was before it, and nothing is lost")
+        for name, figures in stats.get("matrices", {}).items():
+            singular = figures.get("singular")
+            if singular and singular != self._singular.get(name):
+                self.say(f"batch {number:,}: {singular}; what {name} makes of that has no cells until it has one")
+            self._singular[name] = singular
         self._text = f"batch {number + 1:,} of {self._batches:,}  {stats.get('total_tuples', 0):,} tuples"
 
     def final(self, table: pa.Table) -> None: ...

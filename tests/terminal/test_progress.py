@@ -63,3 +63,15 @@ def test_a_long_run_shows_a_line_that_erases_itself(monkeypatch: pytest.MonkeyPa
     assert re.fullmatch(r"starting Spark  \d+ s", lines[1]) and re.fullmatch(
         r"batch 5 of 20  5,000 tuples  \d+ s", lines[-2]
     )
+
+
+def test_a_singular_matrix_is_told_once() -> None:
+    log = io.StringIO()
+    quiet = Progress("starting", log)
+    singular = {"matrices": {"ols": {"singular": "X' * X is singular and has no inverse"}}}
+    for number, stats in enumerate((singular, singular, {"matrices": {"ols": {}}}, singular)):
+        quiet.batch(number, None, None, stats)
+    assert log.getvalue().splitlines() == [
+        "batch 0: X' * X is singular and has no inverse; what ols makes of that has no cells until it has one",
+        "batch 3: X' * X is singular and has no inverse; what ols makes of that has no cells until it has one",
+    ]

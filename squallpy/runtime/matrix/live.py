@@ -20,7 +20,7 @@ from squallpy.base.semirings import ARITHMETIC, BOOLEAN, MAX_PLUS, MIN_PLUS, Sem
 from squallpy.maintain.matrix.compile import evaluation_cost, trigger_cost
 from squallpy.maintain.matrix.materialise import Maintained, Trigger
 from squallpy.maintain.matrix.meta import NOTHING
-from squallpy.maintain.matrix.nodes import Diagonal, Inverse, Matrix, Name, names, shape
+from squallpy.maintain.matrix.nodes import Diagonal, Inverse, Matrix, Name, names, shape, substitute
 from squallpy.maintain.matrix.sizes import Sizes
 from squallpy.physical.passes import Pass, Work, passes
 from squallpy.runtime.kernels.factors import compress
@@ -299,11 +299,20 @@ class Live:
                     self._views[definition.name.name] = self._stored(definition.name, value)
                 else:
                     values[definition.name.name] = evaluate(definition.value, read, self.sizes, self.ring)
-            except SingularError as error:
-                self.singular = self.singular or error
+            except SingularError:
+                self.singular = self.singular or self._told(definition.value)
                 missing.add(definition.name.name)
             for used in [name for name, where in last.items() if where == at]:
                 values.pop(used, None)
+
+    def _told(self, inverse: Matrix) -> SingularError:
+        """What has no inverse, as the program has it written."""
+        assert isinstance(inverse, Inverse)
+        of, written = inverse.of, self.maintained.program.outputs
+        for definition in reversed(self.maintained.anf.definitions):
+            if definition.name.name not in written:
+                of = substitute(of, definition.name.name, definition.value)
+        return SingularError("SQ5011", f"{of} is singular and has no inverse")
 
     def _named(self, name: str) -> Name:
         return next(n for n in (*self.maintained.kept, *self.maintained.program.names()) if n.name == name)

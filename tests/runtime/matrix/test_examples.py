@@ -7,6 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from squallpy.maintain.matrix.compile import compile_program
+from squallpy.maintain.matrix.nodes import Name
+from squallpy.maintain.matrix.program import Input
+from squallpy.maintain.matrix.sizes import Size
+from squallpy.maintain.matrix.text import read_program
+from squallpy.runtime.matrix.live import Live
 from squallpy.session import RunOptions, Session
 from squallpy.testing.examples import Kept
 
@@ -56,3 +62,12 @@ def test_explained(name: str, stage: str) -> None:
     text = Session(FOLDER / f"{name}.sql").explain(stage)
     said = {"logical": "Matrix program", "triggers": "-- materialisation", "physical": "pass "}[stage]
     assert said in text
+
+
+def test_singular_as_written() -> None:
+    """What has no inverse is told in the words of the program; what does not depend on it goes on."""
+    inputs = [Input(Name("X", Size.of("m"), Size.of("n")))]
+    program = read_program("B := inv(X' * X) * X'; C := X * X'", inputs)
+    live = Live(compile_program(program, ["X"], {}).maintained, {"X": np.ones((3, 2))})
+    assert live.singular and live.singular.message == "X' * X is singular and has no inverse"
+    assert not live.has("B") and (live.read("C") == 2).all()
