@@ -115,54 +115,73 @@ def maintain_normalised(
 
 def trigger(anf: Anf, changed: str, guess: Guess, dense: bool | None = None) -> Trigger:
     """The trigger of one input, with an update of every view that it changes."""
-    source = anf.source(changed)
-    taken = {name.name for name in anf.program.names()} | anf.program.symbols()
-    rank = Size.of(fresh(RANK, taken))
-    letters = changed if changed not in anf.constants else ""
-    u = Name(fresh(f"u{letters}", taken), source.rows, rank)
-    v = Name(fresh(f"v{letters}", taken), rank, source.cols)
-    guess = Guess({**guess.known, rank.symbols[0][0]: 1})
-    derived = derive(anf, changed)
-    builder = Builder(guess, anf.program.ring, dict(anf.facts), taken, prefix="t")
-    left = _left(anf, u, v, taken)
-    whole = Factors((left or (u, v),))
-    factors, blocks = {derived.deltas[changed].name: whole}, {derived.deltas[changed].name: whole}
-    factored: list[Statement] = []
-    updates = [Update(source, u, v, left)]
-    definitions = {d.name.name: d for d in anf.definitions}
-    changes = {delta.name: definitions[name] for name, delta in derived.deltas.items() if name in definitions}
-    for statement in derived.statements:
-        definition = changes[statement.name.name]
-        made = _factors(definition, statement, related(statement.value, factors, blocks), builder, dense)
-        halves = []
-        for letter, half in (("U", made.u), ("V", made.v)):
-            name = Name(fresh(f"{letter}{label(definition.name.name)}", taken), *shape(half))
-            factored.append(Statement(name, half))
-            halves.append(builder.define(name, simplify(half, builder.facts, builder.ring)))
-        left = _left(anf, halves[0], halves[1], taken)
-        factors[statement.name.name] = Factors((left or (halves[0], halves[1]),))
-        blocks[statement.name.name] = Factors(tuple((builder.leaf(simplify(a, builder.facts, builder.ring)),
-                                                     builder.leaf(simplify(b, builder.facts, builder.ring)))
-                                                    for a, b in made.blocks))  # fmt: skip
-        updates.append(Update(definition.name, halves[0], halves[1], left))
-    return Trigger(source, u, v, derived, tuple(factored), tuple(builder.definitions), tuple(updates))
+    return _Writer(anf, changed, guess, dense).written()
 
 
-def _left(anf: Anf, u: Matrix, v: Matrix, taken: set[str]) -> tuple[Name, Name] | None:
-    """Names for what is left of an update, where that is all that matters."""
-    if not anf.program.ring.idempotent:
-        return None
-    left, right = (Name(fresh(f"{half}~", taken), *shape(half)) for half in (u, v))
-    return left, right
+class _Writer:
+    """Writes a trigger: delta by delta, each in the names of those before it."""
 
+    def __init__(self, anf: Anf, changed: str, guess: Guess, dense: bool | None) -> None:
+        self._anf, self._dense, self._source = anf, dense, anf.source(changed)
+        self._taken = {name.name for name in anf.program.names()} | anf.program.symbols()
+        rank = Size.of(fresh(RANK, self._taken))
+        letters = changed if changed not in anf.constants else ""
+        self._u = Name(fresh(f"u{letters}", self._taken), self._source.rows, rank)
+        self._v = Name(fresh(f"v{letters}", self._taken), rank, self._source.cols)
+        known = {**guess.known, rank.symbols[0][0]: 1}
+        self._builder = Builder(Guess(known), anf.program.ring, dict(anf.facts), self._taken, prefix="t")
+        self._derived = derive(anf, changed)
+        self._whole: dict[str, Factors] = {}
+        self._blocks: dict[str, Factors] = {}
+        self._factored: list[Statement] = []
+        self._updates: list[Update] = []
 
-def _factors(
-    definition: Statement, delta: Statement, factors: dict[str, Factors], builder: Builder, dense: bool | None
-) -> Factors:
-    if isinstance(definition.value, Inverse):
-        inner = factorise(chains(_changed(delta.value), factors), False, builder.guess, builder.facts)
-        return woodbury(definition.name, inner)
-    return factorise(chains(delta.value, factors), dense, builder.guess, builder.facts)
+    def written(self) -> Trigger:
+        self._update(self._source, self._derived.deltas[self._source.name], self._u, self._v)
+        definitions = {d.name.name: d for d in self._anf.definitions}
+        names_of = {delta.name: name for name, delta in self._derived.deltas.items()}
+        for statement in self._derived.statements:
+            self._delta(definitions[names_of[statement.name.name]], statement)
+        steps, factored = tuple(self._builder.definitions), tuple(self._factored)
+        return Trigger(self._source, self._u, self._v, self._derived, factored, steps, tuple(self._updates))
+
+    def _delta(self, definition: Statement, delta: Statement) -> None:
+        """Factor a delta, name its halves, and have its view updated by them."""
+        made = self._factors(definition, delta)
+        u, v = (
+            self._named(f"{letter}{label(definition.name.name)}", half)
+            for letter, half in (("U", made.u), ("V", made.v))
+        )
+        self._update(definition.name, delta.name, u, v)
+        self._blocks[delta.name.name] = Factors(tuple((self._leaf(a), self._leaf(b)) for a, b in made.blocks))
+
+    def _factors(self, definition: Statement, delta: Statement) -> Factors:
+        known, builder = related(delta.value, self._whole, self._blocks), self._builder
+        if isinstance(definition.value, Inverse):
+            inner = factorise(chains(_changed(delta.value), known), False, builder.guess, builder.facts)
+            return woodbury(definition.name, inner)
+        return factorise(chains(delta.value, known), self._dense, builder.guess, builder.facts)
+
+    def _update(self, view: Name, delta: Name, u: Matrix, v: Matrix) -> None:
+        """The view changes by u·v; of this, all else follows from what was new, where addition is idempotent."""
+        left = self._left(u, v) if self._anf.program.ring.idempotent else None
+        self._whole[delta.name] = self._blocks[delta.name] = Factors((left or (u, v),))
+        self._updates.append(Update(view, u, v, left))
+
+    def _left(self, u: Matrix, v: Matrix) -> tuple[Name, Name]:
+        left, right = (Name(fresh(f"{half}~", self._taken), *shape(half)) for half in (u, v))
+        return left, right
+
+    def _named(self, wanted: str, half: Matrix) -> Matrix:
+        name = Name(fresh(wanted, self._taken), *shape(half))
+        self._factored.append(Statement(name, half))
+        return self._builder.define(name, self._simple(half))
+
+    def _leaf(self, half: Matrix) -> Matrix:
+        return self._builder.leaf(self._simple(half))
+
+    def _simple(self, half: Matrix) -> Matrix:
+        return simplify(half, self._builder.facts, self._builder.ring)
 
 
 def _changed(delta: Matrix) -> Matrix:
