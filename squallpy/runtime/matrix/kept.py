@@ -118,7 +118,7 @@ class ProgramAtWork:
             self._live = live = self._evaluated(sizes, more, other)
             return self._figures(live, rank, why)
         if grown:
-            check_room(self.kept.name, self.kept.compiled.maintained, sizes)
+            self._check_room(sizes)
             live.grow(sizes)
         if other:
             why = "rows were taken away"
@@ -144,7 +144,7 @@ class ProgramAtWork:
 
     def _evaluated(self, sizes: Sizes, more: Mapping[str, Cells], other: Mapping[str, Cells]) -> Live:
         """The program over its inputs as they are now."""
-        check_room(self.kept.name, self.kept.compiled.maintained, sizes)
+        self._check_room(sizes)
         inputs = {}
         for source in self._inputs.values():
             name = source.name.name
@@ -158,6 +158,12 @@ class ProgramAtWork:
             if name in other:
                 values[other[name].rows, other[name].cols] = other[name].values
         return self._started(inputs)
+
+    def _check_room(self, sizes: Sizes) -> None:
+        """Is there memory for the views, and for what has been told of them?"""
+        shapes = {n.name: (n.rows.at(sizes), n.cols.at(sizes)) for n in self.kept.program.names()}
+        told = sum(shown.nbytes(shapes[shown.reading.output]) for shown in self.shown.values())
+        check_room(self.kept.name, self.kept.compiled.maintained, sizes, told)
 
     def _started(self, inputs: Mapping[str, Array]) -> Live:
         live = Live(self.kept.compiled.maintained, inputs, self.kept.compiled.options.strategy)
@@ -211,7 +217,7 @@ class ProgramAtWork:
             values = arrays[source.name.name] = self._zeros(source, mine)
             self._ring.add.at(values, (inputs[own, 1], inputs[own, 2]), of_words(inputs[own, 3], self._ring.dtype))
         self._live = None
-        check_room(self.kept.name, self.kept.compiled.maintained, mine)
+        self._check_room(mine)
         self._live = self._started(arrays)
         self._live.taken_touched()  # NB: what is off in the last bit only is not told again
         for number, told in self.shown.items():

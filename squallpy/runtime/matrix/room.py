@@ -14,13 +14,14 @@ from squallpy.maintain.matrix.sizes import Sizes
 _LIMITS = (("memory.max", "memory.current"), ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"))
 
 
-def check_room(called: str, maintained: Maintained, sizes: Sizes) -> None:
-    """SQ5013 where a program's matrices are larger than the memory that is free."""
-    need, free = needed(maintained, sizes), available()
+def check_room(called: str, maintained: Maintained, sizes: Sizes, more: int = 0) -> None:
+    """SQ5013 where a program's matrices, and `more` bytes, are larger than the memory that is free."""
+    need, free = needed(maintained, sizes) + more, available()
     if need > free:
         at = ", ".join(f"{symbol} = {size:,}" for symbol, size in sorted(sizes.items()))
         told = f"the matrices of {called} need {_gigabytes(need)}{f' at {at}' if at else ''}"
-        raise SquallError("SQ5013", f"{told}, {_gigabytes(free)} of memory is free", hint="number from 0 without gaps")
+        hint = "number rows and columns from 0 without gaps" if sizes else ""
+        raise SquallError("SQ5013", f"{told}, and {_gigabytes(free)} of memory is free", hint=hint)
 
 
 def needed(maintained: Maintained, sizes: Sizes) -> int:

@@ -40,6 +40,14 @@ class Shown:
         self._shape = (0, 0)
         self._numbers: tuple[Array, Array] = (np.zeros(0, np.int64), np.zeros(0, np.int64))  # of rows and columns
 
+    def nbytes(self, shape: tuple[int, int]) -> int:
+        """What it takes for a matrix of a shape."""
+        cells = 1
+        for some, size in zip((self.reading.rows, self.reading.cols), shape, strict=True):
+            ends = ((max(low or 0, 0), size - 1 if high is None else min(high, size - 1)) for low, high in some)
+            cells *= sum(max(last - first + 1, 0) for first, last in ends)
+        return cells * np.dtype(self._ring.dtype).itemsize * (2 if self._ring is ARITHMETIC else 1)
+
     def resize(self, shape: tuple[int, int]) -> None:
         """The matrix has grown: what is new is zero."""
         if shape == self._shape:
