@@ -123,6 +123,7 @@ class Session:
             self.script.matrices,
             self._programs.read,
             MatrixOptions(self.settings.matrix_model, self.settings.matrix_strategy),
+            self.settings.matrix_deletes == "reevaluate",
         )
         return Compiled(query, optimised, lowered, program, plan, matrices, self._read(program, matrices))
 
@@ -234,9 +235,8 @@ class Session:
         """The matrices of a query as a source, its state at a place, if there is one."""
         from squallpy.runtime.matrix.source import PARTITION, LocalKeeper, MatrixSource, keep, layout
 
-        by_rows = self.settings.matrix_deletes == "reevaluate"
-        keeper = place.partition(PARTITION, layout(), keep) if place else LocalKeeper(by_rows)
-        return MatrixSource(plan, input, keeper, by_rows, durable=place is not None)
+        keeper = place.partition(PARTITION, layout(plan), keep) if place else LocalKeeper(plan)
+        return MatrixSource(plan, input, keeper, durable=place is not None)
 
     def _executor(self, plan: Plan, input: "Input", place: "Place | None", options: RunOptions) -> "Executor":
         trace = Trace(on=options.profile is not None)
@@ -283,9 +283,11 @@ def fingerprint(compiled: Compiled, batch_rows: int, order: str, sizes: dict[str
 
     relations = [(r.name, r.fields, r.format, sorted(r.options.items())) for r in compiled.relations]
     query = repr((program_text(compiled.program), relations, batch_rows, order))
+    plan = f"{compiled.plan.partitions} {plan_text(compiled.plan)}"
     if compiled.matrices:
         query += matrices_text(compiled.matrices)
-    return MadeFor(_hash(query), _hash(f"{compiled.plan.partitions} {plan_text(compiled.plan)}"), sizes)
+        plan += f"{compiled.matrices.by_rows} {' '.join(map(str, compiled.matrices.readings))}"
+    return MadeFor(_hash(query), _hash(plan), sizes)
 
 
 def _hash(text: str) -> str:

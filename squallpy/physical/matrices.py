@@ -49,10 +49,16 @@ class KeptProgram:
 
 @dataclass(frozen=True, slots=True)
 class MatrixPlan:
-    """The programs of a query, and the matrices under them by name."""
+    """The programs of a query, and the matrices under them by name; `by_rows`: where a semiring cannot subtract, the
+    rows under its matrices are kept, and cells that lose some are made of those that are left."""
 
     programs: tuple[KeptProgram, ...]
     matrices: Mapping[str, Matrix] = field(hash=False)
+    by_rows: bool = False
+
+    @property
+    def readings(self) -> tuple[Reading, ...]:
+        return tuple(reading for kept in self.programs for reading in kept.readings)
 
     @property
     def relations(self) -> set[str]:
@@ -65,6 +71,7 @@ def plan_matrices(
     matrices: Mapping[str, Matrix],
     programs: Mapping[str, Program],
     options: Options | None = None,
+    by_rows: bool = False,
 ) -> MatrixPlan | None:
     """What feeds read of matrices, and how that is kept fresh; None if nothing."""
     by_program: dict[str, list[Reading]] = {}
@@ -78,7 +85,7 @@ def plan_matrices(
     symbols = {symbol for k in kept for symbol in k.program.symbols()}
     used = {i.name.name for k in kept for i in k.program.inputs}
     used |= {name for name, m in matrices.items() if symbols & {m.rows, m.cols}}  # these say how large they are
-    return MatrixPlan(kept, {name: m for name, m in matrices.items() if name in used}) if kept else None
+    return MatrixPlan(kept, {name: m for name, m in matrices.items() if name in used}, by_rows) if kept else None
 
 
 def _kept(

@@ -1,6 +1,6 @@
 """Matrices as sources: the rows of the streams under them in, the cells of what a query reads of them out.
 
-source = MatrixSource(plan, input, LocalKeeper(by_rows=False))
+source = MatrixSource(plan, input, LocalKeeper(plan))
 source.made(7)   →   Made({"p16.D": Table(i, j, value, __mult)}, figures)      batch by batch, and the last one again
 
 State is kept by a keeper. What it is told of a batch are words: which cells of inputs and of readings went and came. So
@@ -41,9 +41,10 @@ class Keeper(Protocol):
     def apply(self, batch: int, messages: list[bytes]) -> bytes: ...
 
 
-def layout() -> StoreLayout:
-    counted = Payload((Ring.COUNT,))
-    return StoreLayout((PoolLayout(INPUTS, 4, counted, slices=((0, 1, 2),)), PoolLayout(SHOWN, 4, counted)))
+def layout(plan: MatrixPlan) -> StoreLayout:
+    """The pools of words; rows are looked up by their cells."""
+    counted, slices = Payload((Ring.COUNT,)), ((0, 1, 2),) if plan.by_rows else ()
+    return StoreLayout((PoolLayout(INPUTS, 4, counted, slices=slices), PoolLayout(SHOWN, 4, counted)))
 
 
 def keep(store: Store, messages: list[bytes]) -> bytes:
@@ -57,8 +58,8 @@ def keep(store: Store, messages: list[bytes]) -> bytes:
 class LocalKeeper:
     """Keeps words in memory: only those of rows, if they are wanted."""
 
-    def __init__(self, by_rows: bool) -> None:
-        self._store, self._by_rows = Store(layout()), by_rows
+    def __init__(self, plan: MatrixPlan) -> None:
+        self._store, self._by_rows = Store(layout(plan)), plan.by_rows
 
     def store(self) -> Store:
         return self._store
@@ -71,13 +72,11 @@ class LocalKeeper:
 
 @dataclass
 class MatrixSource:
-    """The matrices of a query. `input` has the streams and tables under them; `by_rows`: where a semiring cannot
-    subtract, the rows under its matrices are kept."""
+    """The matrices of a query. `input` has the streams and tables under them; `durable`: is the keeper?"""
 
     plan: MatrixPlan
     input: Input
     keeper: Keeper
-    by_rows: bool = False
     durable: bool = False
     _at: int = -1
     _made: bytes = b""
@@ -90,7 +89,7 @@ class MatrixSource:
         self._programs: list[ProgramAtWork] = []
         inputs = readings = 0
         for kept in self.plan.programs:
-            program = ProgramAtWork(kept, self.plan.matrices, inputs, readings, self.by_rows)
+            program = ProgramAtWork(kept, self.plan.matrices, inputs, readings, self.plan.by_rows)
             inputs, readings = inputs + len(program), readings + len(kept.readings)
             self._programs.append(program)
         self._fresh = False
@@ -120,7 +119,7 @@ class MatrixSource:
             for size, indices in ((some.matrix.rows, some.i), (some.matrix.cols, some.j)):
                 if isinstance(size, str) and len(indices):
                     self._sizes[size] = max(self._sizes[size], int(indices.max()) + 1)
-        pool = self.keeper.store()[INPUTS] if self.durable or self.by_rows else None
+        pool = self.keeper.store()[INPUTS] if self.durable or self.plan.by_rows else None
         inputs, shown = [self._marks(batch, known)], [(np.empty((0, 4), np.int64), np.empty(0, np.int64))]
         told = {}
         for program in self._programs:
@@ -172,7 +171,7 @@ def unpacked(plan: MatrixPlan, message: bytes) -> Made:
     stats, deltas = unpack_deltas(message, Dictionary())
     (shown,) = (delta for delta in deltas if delta.name == SHOWN)
     tables = {}
-    for number, reading in enumerate(reading for kept in plan.programs for reading in kept.readings):
+    for number, reading in enumerate(plan.readings):
         own = shown.keys[:, 0] == number
         tables[reading.relation.name] = table_of(reading, shown.keys[own, 1:], shown.words[own, 0])
     return Made(tables, stats)
