@@ -8,6 +8,7 @@ of a matrix is the row layout of its transpose; a symmetric one has both in one.
     pruned(M, U, V, X, Y)     →  the same, and what of U, V made anything true
     update(M, U, V)           →  M |= U·Vᵀ in place, and which cells became true
     product(A, B)             →  A·B
+    meeting(A, B)             →  A·Bᵀ
 
 A row against a column stops at the first word in which both are true. A row against a matrix is the or of the rows
 that it names, and stops when there is nothing left that any row has.
@@ -73,6 +74,14 @@ def product(A: Bits, B: Bits, threads: int = 0) -> Bits:
     pieces = max(1, min(_PIECES, len(A), len(A) * B.size // _LITTLE))
     cuts = [len(A) * piece // pieces for piece in range(pieces + 1)]
     shared(lambda piece: _multiply(a, b, every, c, cuts[piece], cuts[piece + 1]), pieces, threads)
+    return out
+
+
+def meeting(A: Bits, B: Bits) -> Bits:
+    """A·Bᵀ of A (n, ⌈l/64⌉) and B (m, ⌈l/64⌉): which rows have a cell in common, (n, ⌈m/64⌉)."""
+    out = np.zeros((len(A), words(len(B))), np.uint64)
+    b = _whole(B)
+    _met(_whole(A), b, _ends(b), _whole(out))
     return out
 
 
@@ -234,6 +243,14 @@ def _multiply(A: Vector, B: Vector, every: Vector, C: Vector, first: int, last: 
                 rows &= rows - 1
             if not _lacks(C, i, every, 0, 0, C.shape[1]):
                 break
+
+
+@kernel(f"void({GIVEN_MATRIX}, {GIVEN_MATRIX}, {GIVEN_MATRIX}, {MATRIX})")
+def _met(A: Vector, B: Vector, of_B: Vector, out: Vector) -> None:
+    for i in range(A.shape[0]):
+        for j in range(B.shape[0]):
+            if _meet(A, i, B, j, of_B[j, 0], of_B[j, 1]):
+                out[i, j >> 6] |= 1 << (j & 63)
 
 
 @kernel(f"void({GIVEN_MATRIX}, {MATRIX}, {VECTOR})")

@@ -40,7 +40,8 @@ class Probe:
         match matrix:
             case Name(name) if name in self.views:
                 straight, across = self.views[name].pass_over(None, None, *(([], [x]) if turned else ([x], [])))
-                return (across if turned else straight)[0]
+                seen: Array = (across if turned else straight)[0]
+                return seen
             case Name(name):
                 return self.times(self._definition(name), x, turned)
             case Transpose(of):

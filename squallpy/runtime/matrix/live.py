@@ -10,7 +10,7 @@ singular, and where rounding has added up: every CHECK updates each view is comp
 vector, and evaluated anew where they differ by more than DRIFT.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -27,7 +27,9 @@ from squallpy.runtime.kernels.factors import compress
 from squallpy.runtime.matrix.algebra import Read, SingularError, evaluate
 from squallpy.runtime.matrix.cells import Cells
 from squallpy.runtime.matrix.drift import Probe
-from squallpy.runtime.matrix.views import Array, View, stored
+from squallpy.runtime.matrix.packed import Packed
+from squallpy.runtime.matrix.packed import evaluate as in_bits
+from squallpy.runtime.matrix.views import Array, Factor, View, stored
 
 CHECK = 256  # updates between looks at how far views have drifted
 DRIFT = 1e-9  # relative
@@ -212,44 +214,61 @@ class Live:
         touched, self._touched = self._touched, {}
         return touched
 
-    def _touch(self, view: str, u: Array, v: Array) -> None:
+    def _touch(self, view: str, u: Factor, v: Factor) -> None:
         if self._touched is not None:
-            rows, cols = (u != self.ring.zero).any(axis=1), (v != self.ring.zero).any(axis=0)
+            rows, cols = self._occupied(u), self._occupied(v.T)
             before = self._touched.get(view)
             self._touched[view] = (rows | before[0], cols | before[1]) if before else (rows, cols)
 
     def _fire(self, trigger: Trigger, work: tuple[Work, ...], u: Array, v: Array) -> bool:
         """Do the passes of a trigger; False, with nothing changed, where a small inverse cannot be told."""
-        values = {trigger.u.name: u, trigger.v.name: v}
+        pair = (Packed.of(u), Packed.of(v)) if self.ring is BOOLEAN else (u, v)
+        values: dict[str, Factor] = dict(zip((trigger.u.name, trigger.v.name), pair, strict=True))
         sizes = {**self.sizes, trigger.u.cols.symbols[0][0]: u.shape[1]}
 
-        def read(name: str) -> Array:
-            return values[name] if name in values else self._views[name].read(slice(None), slice(None))
+        def read(name: str) -> Factor:
+            return values[name] if name in values else self._views[name].whole()
 
         updated: list[Pass] = []
         for item in work:
             if isinstance(item, Pass):
                 updated.append(item)
                 self._pass(item, read, values, sizes)
+                if self._ends(item, trigger, values):
+                    return True
                 continue
             if isinstance(item.value, Inverse):
                 try:
-                    values[item.name.name] = evaluate(item.value, read, sizes, self.ring)
+                    values[item.name.name] = self._value(item.value, read, sizes)
                 except SingularError:
                     self._undo(updated, read, sizes)
                     return False
             else:
-                values[item.name.name] = evaluate(item.value, read, sizes, self.ring)
+                values[item.name.name] = self._value(item.value, read, sizes)
         return True
 
-    def _pass(self, item: Pass, read: Read, values: dict[str, Array], sizes: Sizes) -> None:
+    def _occupied(self, factor: Factor) -> Array:
+        """The rows of a factor in which there is anything."""
+        if isinstance(factor, Packed):
+            return factor.occupied()
+        occupied: Array = (factor != self.ring.zero).any(axis=1)
+        return occupied
+
+    def _ends(self, item: Pass, trigger: Trigger, values: Mapping[str, Factor]) -> bool:
+        """Whether the input has not changed, where all else follows from what is left of the update."""
+        if item.view != trigger.input or not item.update or not item.update.left:
+            return False
+        return not self._occupied(values[item.update.left[0].name]).any()
+
+    def _value(self, matrix: Matrix, read: Callable[[str], Factor], sizes: Sizes) -> Factor:
+        return in_bits(matrix, read, sizes) if self.ring is BOOLEAN else evaluate(matrix, read, sizes, self.ring)
+
+    def _pass(self, item: Pass, read: Callable[[str], Factor], values: dict[str, Factor], sizes: Sizes) -> None:
         """One visit: all products, then the update."""
         straight = [r for r in item.reads if not r.transposed]
         across = [r for r in item.reads if r.transposed]
         u, v = (
-            (evaluate(half, read, sizes, self.ring) for half in (item.update.u, item.update.v))
-            if item.update
-            else (None, None)
+            (self._value(half, read, sizes) for half in (item.update.u, item.update.v)) if item.update else (None, None)
         )
         if item.update and item.update.left:
             assert u is not None and v is not None
@@ -261,7 +280,7 @@ class Live:
         if u is not None and v is not None:
             self._touch(item.view.name, u, v)
         found = self._views[item.view.name].pass_over(
-            u, v, *([evaluate(r.by, read, sizes, self.ring) for r in rs] for rs in (straight, across))
+            u, v, *([self._value(r.by, read, sizes) for r in rs] for rs in (straight, across))
         )
         for reads, arrays in zip((straight, across), found, strict=True):
             for r, array in zip(reads, arrays, strict=True):

@@ -6,6 +6,7 @@ it was, which then becomes view + u·v. Factors are arrays (n, k) and (k, m), in
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import accumulate
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -14,8 +15,12 @@ import numpy.typing as npt
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN, COUNTING, MAX_PLUS, MIN_PLUS, Semiring, Value
 from squallpy.runtime.kernels import bits, dense, semirings, symmetric, tropical
 from squallpy.runtime.kernels.sweeps import columns_of, rows_of
+from squallpy.runtime.matrix.packed import Packed
 
 Array = npt.NDArray[Any]
+Factor = Any  # an Array; of truth values it may be Packed, too
+
+_SPARSE = 0.25  # the share of a column's cells up to which rows of a symmetric view are or-ed, not met
 
 
 class View(Protocol):
@@ -27,14 +32,18 @@ class View(Protocol):
     def nbytes(self) -> int: ...
 
     def pass_over(
-        self, u: Array | None, v: Array | None, xs: Sequence[Array], ys: Sequence[Array]
-    ) -> tuple[list[Array], list[Array]]: ...
+        self, u: Factor | None, v: Factor | None, xs: Sequence[Factor], ys: Sequence[Factor]
+    ) -> tuple[list[Factor], list[Factor]]: ...
 
-    def pruned(self, u: Array, v: Array) -> tuple[Array, Array]:
+    def pruned(self, u: Factor, v: Factor) -> tuple[Factor, Factor]:
         """The view becomes view + u·v; as much of u and v as made a difference, where addition is idempotent."""
         ...
 
     def read(self, rows: "slice | Array", cols: "slice | Array") -> Array: ...
+
+    def whole(self) -> Factor:
+        """All values, as steps take them."""
+        ...
 
     def add_at(self, rows: Array, cols: Array, values: Array) -> None: ...
 
@@ -42,7 +51,7 @@ class View(Protocol):
 def stored(values: Array, ring: Semiring, symmetrical: bool = False) -> View:
     """A view of these values, which are copied."""
     if ring is BOOLEAN:
-        return BitView(values)
+        return BitView(values, symmetrical)
     if ring is MIN_PLUS or ring is MAX_PLUS:
         return ArrayView(values, partial(tropical.pass_over, greatest=ring is MAX_PLUS), ring)
     if ring is ARITHMETIC and symmetrical and len(values) > 1:
@@ -113,6 +122,9 @@ class ArrayView:
         out: Array = self._ring.multiply(values, by)
         return out
 
+    def whole(self) -> Array:
+        return self.read(slice(None), slice(None))
+
     def read(self, rows: slice | Array, cols: slice | Array) -> Array:
         return self._values[rows, cols] if isinstance(rows, slice) else self._values[rows][:, cols]
 
@@ -167,30 +179,43 @@ class SymmetricView(ArrayView):
 
 
 class BitView:
-    """Truth values, 64 to a word."""
+    """Truth values, 64 to a word; factors are packed, or become so."""
 
-    def __init__(self, values: Array) -> None:
+    def __init__(self, values: Array, symmetrical: bool = False) -> None:
         self.shape = (values.shape[0], values.shape[1])
         self._bits = bits.pack(values.astype(bool, copy=False))
+        self._symmetrical = symmetrical
 
     @property
     def nbytes(self) -> int:
         return self._bits.nbytes
 
     def pass_over(
-        self, u: Array | None, v: Array | None, xs: Sequence[Array], ys: Sequence[Array]
-    ) -> tuple[list[Array], list[Array]]:
+        self, u: Factor | None, v: Factor | None, xs: Sequence[Factor], ys: Sequence[Factor]
+    ) -> tuple[list[Packed], list[Packed]]:
         n, m = self.shape
-        left = _columns([u] if u is not None else [], n)
-        right = _columns([v.T] if v is not None else [], m)
-        mx, mty = bits.pass_over(self._bits, left, right, _columns(xs, m), _columns(ys, n))
-        return _apart(bits.unpack(mx, n).T, xs), _apart(bits.unpack(mty, m).T, ys)
+        straight, across = [Packed.of(x).columns for x in xs], [Packed.of(y).columns for y in ys]
+        turned = [self._symmetrical and bits.density(x, m) < _SPARSE for x in straight]
+        wide = [x for x, turn in zip(straight, turned, strict=True) if not turn]
+        tall = across + [x for x, turn in zip(straight, turned, strict=True) if turn]
+        mx, mty = bits.pass_over(self._bits, *self._halves(u, v), _lines(wide, m), _lines(tall, n))
+        by_cells, by_rows = _columns(mx, n, wide), _columns(mty, m, tall)
+        rest, found = iter(by_cells), iter(by_rows[len(across) :])
+        return [next(found if turn else rest) for turn in turned], by_rows[: len(across)]
 
-    def pruned(self, u: Array, v: Array) -> tuple[Array, Array]:
+    def pruned(self, u: Factor, v: Factor) -> tuple[Packed, Packed]:
         n, m = self.shape
-        none = bits.pack(np.zeros((0, m), bool)), bits.pack(np.zeros((0, n), bool))
-        *_, left, right = bits.pruned(self._bits, _columns([u], n), _columns([v.T], m), *none)
-        return bits.unpack(left, n).T, bits.unpack(right, m)
+        *_, left, right = bits.pruned(self._bits, *self._halves(u, v), _lines([], m), _lines([], n))
+        return Packed(left, n), Packed(right, m, True)
+
+    def _halves(self, u: Factor | None, v: Factor | None) -> tuple[bits.Bits, bits.Bits]:
+        """U and V by columns, of which there are none where nothing is added."""
+        if u is None or v is None:
+            return _lines([], self.shape[0]), _lines([], self.shape[1])
+        return Packed.of(u).columns, Packed.of(v).rows
+
+    def whole(self) -> Packed:
+        return Packed(self._bits, self.shape[1], True)
 
     def read(self, rows: slice | Array, cols: slice | Array) -> Array:
         return bits.unpack(np.ascontiguousarray(self._bits[rows]), self.shape[1])[:, cols]
@@ -224,8 +249,14 @@ def _apart(products: Array, parts: Sequence[Array]) -> list[Array]:
     return [products[:, end - part.shape[1] : end] for part, end in zip(parts, ends, strict=True)]
 
 
-def _columns(parts: Sequence[Array], rows: int) -> Array:
-    """All columns, packed."""
-    if not parts:
-        return np.zeros((0, bits.words(rows)), np.uint64)
-    return bits.pack(np.ascontiguousarray(np.hstack(list(parts)).T))
+def _lines(parts: Sequence[bits.Bits], cells: int) -> bits.Bits:
+    """All packed columns in one array."""
+    if len(parts) == 1:
+        return parts[0]
+    return np.concatenate(parts) if parts else np.zeros((0, bits.words(cells)), np.uint64)
+
+
+def _columns(lines: bits.Bits, cells: int, parts: Sequence[bits.Bits]) -> list[Packed]:
+    """What each of the parts gave, of packed columns."""
+    ends = accumulate(map(len, parts))
+    return [Packed(lines[end - len(part) : end], cells) for end, part in zip(ends, parts, strict=True)]
