@@ -3,6 +3,7 @@
 import csv
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from squallpy.maintain.matrix.program import Input
 from squallpy.maintain.matrix.sizes import Size
 from squallpy.maintain.matrix.text import read_program
 from squallpy.runtime.matrix.live import Live
+from squallpy.runtime.sinks.metrics import metrics_line
 from squallpy.session import RunOptions, Session
 from squallpy.testing.examples import Kept
 
@@ -71,3 +73,24 @@ def test_singular_as_written() -> None:
     live = Live(compile_program(program, ["X"], {}).maintained, {"X": np.ones((3, 2))})
     assert live.singular and live.singular.message == "X' * X is singular and has no inverse"
     assert not live.has("B") and (live.read("C") == 2).all()
+
+
+class _Told(Kept):
+    """Also keeps what is told of batches."""
+
+    def __init__(self) -> None:
+        self.lines: list[dict[str, Any]] = []
+
+    def batch(self, number: int, deletes: object, inserts: object, stats: dict[str, Any]) -> None:
+        self.lines.append(metrics_line(number, stats))
+
+
+def test_metrics() -> None:
+    """Rows of streams are counted once, also where only matrices read them; programs tell how they followed."""
+    sink = _Told()
+    Session(FOLDER / "ols.sql").run(RunOptions("local", batch_rows=8), sink, threading.Event())
+    assert sum(line["tuples"] for line in sink.lines) == 36 + 12
+    first, *others = (line["matrices"]["ols"] for line in sink.lines)
+    assert (first["how"], first["why"]) == ("evaluated", "the first batch") and "singular" in first
+    assert all(0 < told["rank"] <= 3 and told["bytes"] > 0 and told["drift"] < 1e-9 for told in others)
+    assert all(bool(told["why"]) == (told["how"] == "evaluated") for told in others)
