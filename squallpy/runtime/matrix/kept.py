@@ -50,7 +50,9 @@ class ProgramAtWork:
         self.by_rows = by_rows and not self._ring.negates
         self._live: Live | None = None
 
-    def __len__(self) -> int:
+    @property
+    def inputs(self) -> int:
+        """How many matrices it reads."""
         return len(self._inputs)
 
     def step(self, rows: Mapping[str, Rows], sizes: Sizes, pool: Pool | None) -> tuple[Changes, dict[str, Any]]:

@@ -90,7 +90,7 @@ class MatrixSource:
         inputs = readings = 0
         for kept in self.plan.programs:
             program = ProgramAtWork(kept, self.plan.matrices, inputs, readings, self.plan.by_rows)
-            inputs, readings = inputs + len(program), readings + len(kept.readings)
+            inputs, readings = inputs + program.inputs, readings + len(kept.readings)
             self._programs.append(program)
         self._fresh = False
 
