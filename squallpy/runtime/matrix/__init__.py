@@ -4,6 +4,6 @@ views     how a matrix is stored      algebra   operations on arrays, in a semir
 packed    factors of truth values     live      a program kept fresh       drift   how far rounding has taken it
 room      is there memory for it
 
-In queries: rows of streams (`rows`) are cells (`cells`) of the inputs of a program (`kept`), and what has been told of its
-outputs (`shown`) changes; `source` is all programs of a query, as streams of changed cells.
+In queries: rows of streams (`rows`) are cells (`cells`) of the inputs of a program (`kept`), and what has been told of
+its outputs (`shown`) changes; `source` is all programs of a query, as streams of changed cells.
 """
