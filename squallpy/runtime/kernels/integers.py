@@ -2,6 +2,7 @@
 
 largest([[-3, 2]])             →  3.0
 check(C, A, B, largest(A))     →  OverflowError unless every cell of C + A·B fits
+check_added(A, B, by)          →  the same of A + by·B, cell by cell
 """
 
 import numpy as np
@@ -28,6 +29,12 @@ def check(C: Matrix | None, A: Matrix, B: Matrix, cell: float, add: float = 0.0)
         and not _fits(np.empty((0, 0), np.int64) if C is None else C, A, B)
     ):
         raise OverflowError("a count does not fit 64 bits")
+
+
+def check_added(A: Matrix | None, B: Matrix, by: int = 1) -> None:
+    """Raise unless A + by·B fits, for arrays of one shape; None for zeros."""
+    column, cells = B.reshape(-1, 1), None if A is None else A.reshape(-1, 1)
+    check(cells, column, np.array([[by]], np.int64), largest(column), 0.0 if cells is None else largest(cells))
 
 
 @kernel(f"boolean({_ANY}, {_ANY}, {_ANY})")

@@ -19,12 +19,11 @@ from squallpy.maintain.matrix.nodes import (
     Transpose,
 )
 from squallpy.maintain.matrix.sizes import Sizes
-from squallpy.runtime.kernels import bits, semirings, tropical
+from squallpy.runtime.kernels import bits, integers, semirings, tropical
 from squallpy.runtime.matrix.views import Array
 
 Read = Callable[[str], Array]  # a name → its values
 _EXACT = 2.0**53  # integers up to it are floats
-_MOST = 2.0**63
 _FEW = 1 << 22  # truth values that are multiplied faster as numbers than as bits
 SINGULAR = 1e-14  # reciprocal of the condition number from which on a matrix counts as singular
 
@@ -34,7 +33,7 @@ class SingularError(SquallError):
 
 
 def evaluate(matrix: Matrix, read: Read, sizes: Sizes, ring: Semiring) -> Array:
-    """The values of an operation whose names `read` gives."""
+    """The values of an operation whose names `read` gives; OverflowError where a count does not fit 64 bits."""
     match matrix:
         case Name(name):
             return read(name)
@@ -45,10 +44,16 @@ def evaluate(matrix: Matrix, read: Read, sizes: Sizes, ring: Semiring) -> Array:
         case Sum(terms):
             total = evaluate(terms[0], read, sizes, ring)
             for term in terms[1:]:
-                total = ring.add(total, evaluate(term, read, sizes, ring))
+                more = evaluate(term, read, sizes, ring)
+                if ring is COUNTING:
+                    integers.check_added(total, more)
+                total = ring.add(total, more)
             return total
         case Scale(by, of):
-            return ring.multiply(by.at(sizes, ring), evaluate(of, read, sizes, ring))  # type: ignore[no-any-return]
+            times, value = by.at(sizes, ring), evaluate(of, read, sizes, ring)
+            if ring is COUNTING:
+                integers.check_added(None, value, int(times))
+            return ring.multiply(times, value)  # type: ignore[no-any-return]
         case Stack(parts):
             return np.hstack([evaluate(part, read, sizes, ring) for part in parts])
         case Fill(rows, cols, value):
@@ -81,13 +86,12 @@ def product(left: Array, right: Array, ring: Semiring) -> Array:
 
 
 def _counted(left: Array, right: Array) -> Array:
-    """Exact, as floats where these are; SQ5001 beyond 64 bits."""
-    most = float((np.abs(left).astype(float) @ np.abs(right).astype(float)).max(initial=0.0))
-    if most < _EXACT:
-        counted: Array = (left.astype(float) @ right.astype(float)).astype(np.int64)
+    """Exact, as floats where these are; OverflowError beyond 64 bits."""
+    left_reals, right_reals = left.astype(float), right.astype(float)
+    if float((np.abs(left_reals) @ np.abs(right_reals)).max(initial=0.0)) < _EXACT:
+        counted: Array = (left_reals @ right_reals).astype(np.int64)
         return counted
-    if most >= _MOST:
-        raise SquallError("SQ5001", "a count of paths is beyond BIGINT", hint="count in the arithmetic semiring")
+    integers.check(None, left, right, integers.largest(left))
     out: Array = left @ right
     return out
 

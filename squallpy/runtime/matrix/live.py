@@ -10,17 +10,21 @@ singular, and where rounding has added up: every CHECK updates each view is comp
 vector, and evaluated anew where they differ by more than DRIFT.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from squallpy.base.errors import SquallError
-from squallpy.base.semirings import ARITHMETIC, BOOLEAN, MAX_PLUS, MIN_PLUS, Semiring
+from squallpy.base.semirings import ARITHMETIC, BOOLEAN, COUNTING, MAX_PLUS, MIN_PLUS, Semiring
 from squallpy.maintain.matrix.compile import evaluation_cost, trigger_cost
 from squallpy.maintain.matrix.materialise import Maintained, Trigger
 from squallpy.maintain.matrix.meta import NOTHING
 from squallpy.maintain.matrix.nodes import Diagonal, Inverse, Matrix, Name, names, shape, substitute
+from squallpy.maintain.matrix.program import Statement
 from squallpy.maintain.matrix.sizes import Sizes
 from squallpy.physical.passes import Pass, Work, passes
 from squallpy.runtime.kernels.factors import compress
@@ -70,6 +74,7 @@ class Live:
         stored = [*(n.name for n in program.names()), *self.maintained.anf.constants]
         self._work = {name: passes(trigger, stored) for name, trigger in self.maintained.triggers.items()}
         self._touched: Touched | None = None
+        self._done: list[Callable[[], object]] | None = None
         self._priced()
         self.singular: SingularError | None = None
         for i in program.inputs:
@@ -78,6 +83,10 @@ class Live:
 
     def grow(self, sizes: Sizes) -> None:
         """Dimensions are now as large as `sizes` says: rows and columns of zeros are appended to the inputs."""
+        with self._all_or_nothing():
+            self._grow(sizes)
+
+    def _grow(self, sizes: Sizes) -> None:
         grown = {symbol for symbol, size in sizes.items() if size > self.sizes[symbol]}
         assert all(size >= self.sizes[symbol] for symbol, size in sizes.items()), "matrices do not shrink"
         before, self.sizes = self.sizes, {**self.sizes, **sizes}
@@ -140,31 +149,32 @@ class Live:
         u, v = self._checked(trigger, u), self._checked(trigger, v)
         self._fits(trigger, u, v)
         u, v = self._compressed(trigger, u, v)
-        self.counts.updates += 1
-        if self.singular or not self._worthwhile(trigger, u.shape[1]):
-            self.counts.reevaluated += 1
-            self._views[name].pass_over(u, v, [], [])
-            self._evaluate()
-            return
-        if not self._fire(trigger, self._work[name], u, v):
-            self._refresh(name, u, v)
-        elif self.counts.updates % CHECK == 0 and self.ring is ARITHMETIC:
-            self._check()
+        with self._all_or_nothing():
+            self.counts.updates += 1
+            if self.singular or not self._worthwhile(trigger, u.shape[1]):
+                self.counts.reevaluated += 1
+                self._change(name, u, v)
+                self._evaluate()
+            elif not self._fire(trigger, self._work[name], u, v):
+                self._refresh(name, u, v)
+            elif self.counts.updates % CHECK == 0 and self.ring is ARITHMETIC:
+                self._check()
 
     def add(self, changes: Mapping[str, Cells]) -> None:
         """Add to cells of several inputs: by their triggers, one after the other, or, where that is cheaper than all of
         these, by one evaluation."""
         costs = [self._cost(self.maintained.triggers[name], cells.rank) for name, cells in changes.items()]
         cheaper = self.strategy == "auto" and sum(costs) > self._anew
-        if self.singular or cheaper or self.strategy == "reeval":
-            self.counts.updates += len(changes)
-            self.counts.reevaluated += len(changes)
+        with self._all_or_nothing():
+            if self.singular or cheaper or self.strategy == "reeval":
+                self.counts.updates += len(changes)
+                self.counts.reevaluated += len(changes)
+                for name, cells in changes.items():
+                    self._add_at(name, cells)
+                self._evaluate()
+                return
             for name, cells in changes.items():
-                self._views[name].add_at(cells.rows, cells.cols, cells.values)
-            self._evaluate()
-            return
-        for name, cells in changes.items():
-            self.update(name, *cells.factors(self._views[name].shape, self.ring))
+                self.update(name, *cells.factors(self._views[name].shape, self.ring))
 
     def replace(self, changes: Mapping[str, Cells]) -> None:
         """Cells of inputs get other values, whatever they had; the program is evaluated anew."""
@@ -177,6 +187,47 @@ class Live:
             assert source
             self._views[name] = self._stored(source.name, values)
         self._evaluate()
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Where a count overflows inside, all that was done there is taken back: SQ5001."""
+        if self.ring is not COUNTING or self._done is not None:
+            yield
+            return
+        before, sizes, counts, self._done = dict(self._views), self.sizes, replace(self.counts), []
+        try:
+            yield
+        except OverflowError as error:
+            for take_back in reversed(self._done):
+                take_back()
+            self._views, self.sizes, self._touched = before, sizes, None
+            self.counts = counts
+            self._priced()
+            raise SquallError("SQ5001", str(error), hint="count in the arithmetic semiring") from error
+        finally:
+            self._done = None
+
+    @contextmanager
+    def _naming(self, view: str) -> Iterator[None]:
+        """An overflow inside is one of this view."""
+        try:
+            yield
+        except OverflowError as error:
+            raise OverflowError(f"a count in {self._written(self._named(view))} is beyond BIGINT") from error
+
+    def _change(self, view: str, u: Factor, v: Factor, xs: Sequence[Factor] = (), ys: Sequence[Factor] = ()) -> Any:
+        """A pass over a view that can be taken back."""
+        with self._naming(view):
+            found = self._views[view].pass_over(u, v, xs, ys)
+        if self._done is not None and u is not None:
+            self._done.append(partial(self._views[view].pass_over, -u, v, [], []))
+        return found
+
+    def _add_at(self, name: str, cells: Cells) -> None:
+        with self._naming(name):
+            self._views[name].add_at(cells.rows, cells.cols, cells.values)
+        if self._done is not None:
+            self._done.append(partial(self._views[name].add_at, cells.rows, cells.cols, -cells.values))
 
     def _compressed(self, trigger: Trigger, u: Array, v: Array) -> tuple[Array, Array]:
         """The same change with fewer columns, if it has them, where looking costs little beside what they do."""
@@ -237,14 +288,12 @@ class Live:
                 if self._ends(item, trigger, values):
                     return True
                 continue
-            if isinstance(item.value, Inverse):
-                try:
+            try:
+                with self._naming(trigger.updates[-1].view.name):
                     values[item.name.name] = self._value(item.value, read, sizes)
-                except SingularError:
-                    self._undo(updated, read, sizes)
-                    return False
-            else:
-                values[item.name.name] = self._value(item.value, read, sizes)
+            except SingularError:
+                self._undo(updated, read, sizes)
+                return False
         return True
 
     def _occupied(self, factor: Factor) -> Array:
@@ -261,6 +310,7 @@ class Live:
         return not self._occupied(values[item.update.left[0].name]).any()
 
     def _value(self, matrix: Matrix, read: Callable[[str], Factor], sizes: Sizes) -> Factor:
+        """What a step of a trigger computes."""
         return in_bits(matrix, read, sizes) if self.ring is BOOLEAN else evaluate(matrix, read, sizes, self.ring)
 
     def _pass(self, item: Pass, read: Callable[[str], Factor], values: dict[str, Factor], sizes: Sizes) -> None:
@@ -279,9 +329,8 @@ class Live:
             return
         if u is not None and v is not None:
             self._touch(item.view.name, u, v)
-        found = self._views[item.view.name].pass_over(
-            u, v, *([self._value(r.by, read, sizes) for r in rs] for rs in (straight, across))
-        )
+        by = ([self._value(r.by, read, sizes) for r in rs] for rs in (straight, across))
+        found = self._change(item.view.name, u, v, *by)
         for reads, arrays in zip((straight, across), found, strict=True):
             for r, array in zip(reads, arrays, strict=True):
                 values[r.name.name] = array.T if r.turned else array
@@ -314,24 +363,32 @@ class Live:
                 if names(definition.value) & missing:
                     missing.add(definition.name.name)
                 elif definition.name.name in kept:
-                    value = evaluate(definition.value, read, self.sizes, self.ring)
+                    value = self._evaluated(definition, read)
                     self._views[definition.name.name] = self._stored(definition.name, value)
                 else:
-                    values[definition.name.name] = evaluate(definition.value, read, self.sizes, self.ring)
+                    values[definition.name.name] = self._evaluated(definition, read)
             except SingularError:
                 self.singular = self.singular or self._told(definition.value)
                 missing.add(definition.name.name)
             for used in [name for name, where in last.items() if where == at]:
                 values.pop(used, None)
 
+    def _evaluated(self, definition: Statement, read: Read) -> Array:
+        with self._naming(definition.name.name):
+            return evaluate(definition.value, read, self.sizes, self.ring)
+
     def _told(self, inverse: Matrix) -> SingularError:
         """What has no inverse, as the program has it written."""
         assert isinstance(inverse, Inverse)
-        of, written = inverse.of, self.maintained.program.outputs
+        return SingularError("SQ5011", f"{self._written(inverse.of)} is singular and has no inverse")
+
+    def _written(self, matrix: Matrix) -> Matrix:
+        """An expression in names that the program has itself."""
+        written = self.maintained.program.outputs
         for definition in reversed(self.maintained.anf.definitions):
             if definition.name.name not in written:
-                of = substitute(of, definition.name.name, definition.value)
-        return SingularError("SQ5011", f"{of} is singular and has no inverse")
+                matrix = substitute(matrix, definition.name.name, definition.value)
+        return matrix
 
     def _named(self, name: str) -> Name:
         return next(n for n in (*self.maintained.kept, *self.maintained.program.names()) if n.name == name)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN, COUNTING, MAX_PLUS, MIN_PLUS, Semiring, Value
-from squallpy.runtime.kernels import bits, dense, semirings, symmetric, tropical
+from squallpy.runtime.kernels import bits, dense, integers, semirings, symmetric, tropical
 from squallpy.runtime.kernels.sweeps import columns_of, rows_of
 from squallpy.runtime.matrix.packed import Packed
 
@@ -88,10 +88,12 @@ class ArrayView:
         columns, rows = [picked(x, zero) for x in xs], [picked(y, zero) for y in ys]
         to_rows = picked(u, zero) if u is not None else None
         to_columns = picked(v.T, zero) if v is not None and to_rows is None else None
-        straight: list[Array | None] = [c and self._multiply(self._values[:, c.places], c.values) for c in columns]
-        across: list[Array | None] = [r and self._multiply(self._values[r.places].T, r.values) for r in rows]
+        straight: list[Array | None] = [c and self._taken(self._values[:, c.places], c.values) for c in columns]
+        across: list[Array | None] = [r and self._taken(self._values[r.places].T, r.values) for r in rows]
         wide = [x for x, found in zip(xs, straight, strict=True) if found is None]
         tall = [y for y, found in zip(ys, across, strict=True) if found is None]
+        if self._ring is COUNTING and u is not None and v is not None and (to_rows or to_columns):
+            self._check(u, v, to_rows, to_columns)
         dense_change = u is not None and to_rows is None and to_columns is None
         if wide or tall or dense_change:
             left, right = _factors(u, v, self._values) if dense_change else _factors(None, None, self._values)
@@ -106,6 +108,19 @@ class ArrayView:
             for place, by, column in zip(to_columns.places, to_columns.values, u.T, strict=True):
                 self._ring.add(self._values[:, place], self._multiply(column, by), out=self._values[:, place])
         return straight, across  # type: ignore[return-value]
+
+    def _check(self, u: Array, v: Array, rows: "Picked | None", columns: "Picked | None") -> None:
+        """OverflowError, before anything is changed, where a change of some rows or columns does not fit 64 bits."""
+        high = np.unique(rows.places) if rows else slice(None)
+        wide = np.unique(columns.places) if columns else slice(None)
+        before, left = self._values[high][:, wide], u[high]
+        integers.check(before, left, v[:, wide], integers.largest(left), integers.largest(before))
+
+    def _taken(self, values: Array, by: Array) -> Array:
+        """Columns, each times what picks it."""
+        if self._ring is COUNTING:
+            integers.check(None, values, np.diag(by), integers.largest(values))
+        return self._multiply(values, by)
 
     def pruned(self, u: Array, v: Array) -> tuple[Array, Array]:
         if self._ring is MIN_PLUS or self._ring is MAX_PLUS:
@@ -129,6 +144,8 @@ class ArrayView:
         return self._values[rows, cols] if isinstance(rows, slice) else self._values[rows][:, cols]
 
     def add_at(self, rows: Array, cols: Array, values: Array) -> None:
+        if self._ring is COUNTING:
+            integers.check_added(self._values[rows, cols], values)
         self._ring.add.at(self._values, (rows, cols), values)
 
 
