@@ -94,7 +94,9 @@ class Scale:
         return self.of.cols
 
     def __str__(self) -> str:
-        return f"-{_tight(self.of)}" if self.by == Number(-1) else f"{self.by} * {_tight(self.of)}"
+        if self.by != Number(-1):
+            return f"{self.by} * {_tight(self.of)}"
+        return f"-({self.of})" if isinstance(self.of, Scale) else f"-{_tight(self.of)}"  # NB: -- begins a comment
 
 
 @dataclass(frozen=True, slots=True)
