@@ -207,25 +207,25 @@ class Live:
         finally:
             self._done = None
 
-    @contextmanager
-    def _naming(self, view: str) -> Iterator[None]:
-        """An overflow inside is one of this view."""
-        try:
-            yield
-        except OverflowError as error:
-            raise OverflowError(f"a count in {self._written(self._named(view))} is beyond BIGINT") from error
+    def _beyond(self, view: str) -> OverflowError:
+        """An overflow told as one of this view."""
+        return OverflowError(f"a count in {self._written(self._named(view))} is beyond BIGINT")
 
     def _change(self, view: str, u: Factor, v: Factor, xs: Sequence[Factor] = (), ys: Sequence[Factor] = ()) -> Any:
         """A pass over a view that can be taken back."""
-        with self._naming(view):
+        try:
             found = self._views[view].pass_over(u, v, xs, ys)
+        except OverflowError as error:
+            raise self._beyond(view) from error
         if self._done is not None and u is not None:
             self._done.append(partial(self._views[view].pass_over, -u, v, [], []))
         return found
 
     def _add_at(self, name: str, cells: Cells) -> None:
-        with self._naming(name):
+        try:
             self._views[name].add_at(cells.rows, cells.cols, cells.values)
+        except OverflowError as error:
+            raise self._beyond(name) from error
         if self._done is not None:
             self._done.append(partial(self._views[name].add_at, cells.rows, cells.cols, -cells.values))
 
@@ -289,8 +289,9 @@ class Live:
                     return True
                 continue
             try:
-                with self._naming(trigger.updates[-1].view.name):
-                    values[item.name.name] = self._value(item.value, read, sizes)
+                values[item.name.name] = self._value(item.value, read, sizes)
+            except OverflowError as error:
+                raise self._beyond(trigger.updates[-1].view.name) from error
             except SingularError:
                 self._undo(updated, read, sizes)
                 return False
@@ -374,8 +375,10 @@ class Live:
                 values.pop(used, None)
 
     def _evaluated(self, definition: Statement, read: Read) -> Array:
-        with self._naming(definition.name.name):
+        try:
             return evaluate(definition.value, read, self.sizes, self.ring)
+        except OverflowError as error:
+            raise self._beyond(definition.name.name) from error
 
     def _told(self, inverse: Matrix) -> SingularError:
         """What has no inverse, as the program has it written."""
