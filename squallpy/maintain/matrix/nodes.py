@@ -25,6 +25,9 @@ class Name:
     rows: Size
     cols: Size
 
+    def __hash__(self) -> int:
+        return hash(self.name)  # NB: where names are alike, shapes seldom are not
+
     def __str__(self) -> str:
         return self.name
 
