@@ -1,16 +1,16 @@
 """Join operators beside each other on skewed streams (Table 2 of `adaptive-online-joins`): `python -m bench.joins`.
 
-    --joins LIST        eq5, eq7, bnci, bci                    [default: all]
+    --runs LIST         join:scale, of eq5, eq7, bnci, bci     [default: eq5:0.1, eq7:0.1, bnci:0.1, bci:0.01]
     --zipf LIST         skew of the suppliers of lineitem      [default: 0, 0.25, 0.5, 0.75, 1; of bands: 0]
     --joiners N         partitions                             [default: 16]
-    --scale S           of TPC-H                               [default: 0.1]
     --batch-rows N                                             [default: 10,000]
 
 All on one Spark session, `local[2]`, each over the whole streams, reading included, changes printed nowhere. A run over
-the first batches comes before, which is not counted.
+the first batches comes before, which is not counted. A table, what it says of the targets, and a plot.
 """
 
 import argparse
+from collections.abc import Iterator, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -50,15 +50,18 @@ JOINS = {
 }  # fmt: skip
 HEAD = """# Join operators
 
-Made by `python -m bench.joins`; do not edit. TPC-H at scale {scale:g}, lineitem's suppliers drawn by Zipf's law; Spark
-`{master}`, {joiners} joiners, batches of {batch_rows:,}. *Load*: tuples that the busiest joiner was sent over the whole
-run, in thousands, state that migrates included; *busiest*: that by the mean. *ILF*: by the best mapping's, greatest and
-mean after batches. StaticOpt has been told the sizes of the sources, of which a band's filters leave shares that
-nobody knows.
+Made by `python -m bench.joins`; do not edit. TPC-H, lineitem's suppliers drawn by Zipf's law; Spark
+`{master}`, {joiners} joiners, batches of {batch_rows:,}. *Load*: tuples that the busiest joiner was sent over the
+whole run, in thousands, state that migrates included; *busiest*: that by the mean. *ILF*: by the best mapping's,
+greatest and mean after batches. StaticOpt has been told the sizes of the sources, of which a band's filters leave
+shares that nobody knows.
 
-| join | z | operator | seconds | load | busiest | ILF/ILF* | migrations | heavy keys |
-|---|--:|---|--:|--:|--:|--:|--:|--:|
+![seconds and loads](joins.png)
+
+| join | SF | z | operator | seconds | load | busiest | ILF/ILF* | migrations | heavy keys |
+|---|--:|--:|---|--:|--:|--:|--:|--:|--:|
 """
+COLOURS = {"SHJ": "gray", "StaticMid": "orange", "StaticOpt": "green", "Dynamic": "red", "Hybrid": "blue"}
 
 
 @dataclass
@@ -139,40 +142,123 @@ def run(path: Path, operator: str, given: argparse.Namespace, batches: int | Non
     return watched, perf_counter() - since
 
 
+@dataclass(frozen=True)
+class Measured:
+    """A run of an operator."""
+
+    join: str
+    scale: float
+    z: float
+    operator: str
+    seconds: float
+    load: float
+    """Tuples that the busiest joiner was sent."""
+    busiest: float
+    ratios: tuple[float, ...]
+    epochs: int
+    heavy: int
+    pairs: int
+
+    @property
+    def line(self) -> str:
+        ratio = f"{max(self.ratios):.2f}, {np.mean(self.ratios):.2f}" if self.ratios else ""
+        cells = f"{self.seconds:.1f} | {self.load / 1000:,.1f} | {self.busiest:.2f} | {ratio}"
+        more = f"{self.epochs or ''} | {self.heavy or ''}"
+        return f"| {self.join} | {self.scale:g} | {self.z:g} | {self.operator} | {cells} | {more} |"
+
+
+def measured(join: str, scale: float, z: float, operator: str, path: Path, given: argparse.Namespace) -> Measured:
+    seen, seconds = run(path, operator, given)
+    load, mean = max(seen.rows.values()), sum(seen.rows.values()) / given.joiners
+    ratios, counts = tuple(seen.ratios), (seen.epochs, seen.heavy, seen.pairs)
+    return Measured(join, scale, z, operator, seconds, load, load / mean, ratios, *counts)
+
+
+Cases = Mapping[tuple[str, float], Mapping[str, Measured]]  # by join and skew, by operator
+
+
+def targets(cases: Cases) -> Iterator[str]:
+    """What was promised, and what came of it."""
+    both = [case for case in cases.values() if {"Dynamic", "StaticOpt", "StaticMid"} <= case.keys()]
+    by = lambda a, b, of: [getattr(case[a], of) / getattr(case[b], of) for case in both]  # noqa: E731
+    yield _most("Dynamic / StaticOpt, seconds", by("Dynamic", "StaticOpt", "seconds"), 1.15)
+    yield _most("Dynamic / StaticOpt, load", by("Dynamic", "StaticOpt", "load"), 1.15)
+    mids = by("StaticMid", "Dynamic", "load")
+    yield f"- StaticMid / Dynamic, load: {min(mids):.2f} to {max(mids):.2f} × (promised: 3 to 7 ×)"
+    hybrids = [case for case in cases.values() if {"Hybrid", "SHJ"} <= case.keys()]
+    if hybrids:
+        busy = ", ".join(f"{case['SHJ'].busiest:.2f}" for case in hybrids)
+        found = [case["Hybrid"].busiest for case in hybrids]
+        yield f"{_most('busiest joiner under Hybrid / mean', found, 1.25)}; SHJ: {busy}"
+        even = [case for (_, z), case in cases.items() if z == 0 and "Hybrid" in case]
+        for of in ("seconds", "load"):
+            ratios = [getattr(case["Hybrid"], of) / getattr(case["SHJ"], of) for case in even]
+            yield _most(f"Hybrid / SHJ at z = 0, {of}", ratios, 1.2)
+
+
+def _most(what: str, ratios: list[float], bound: float) -> str:
+    """- what: 1.02, 1.20 × (promised: 1.15 ×; missed by 4 %)"""
+    missed = f"; missed by {100 * (max(ratios) / bound - 1):.0f} %" if max(ratios) > bound else ""
+    return f"- {what}: {', '.join(f'{ratio:.2f}' for ratio in ratios)} × (promised: {bound:g} ×{missed})"
+
+
+def plot(cases: Cases, path: Path) -> None:
+    """By join and skew: seconds, and tuples at the busiest joiner."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(2, 1, figsize=(11, 6.5), layout="constrained", sharex=True)
+    width, at = 1 / (len(OPERATORS) + 1), np.arange(len(cases))
+    for number, operator in enumerate(OPERATORS):
+        here = [(i, case[operator]) for i, case in enumerate(cases.values()) if operator in case]
+        places = at[[i for i, _ in here]] + (number - len(OPERATORS) / 2 + 0.5) * width
+        colour = f"tab:{COLOURS[operator]}"
+        axes[0].bar(places, [one.seconds for _, one in here], width, color=colour, label=operator)
+        axes[1].bar(places, [one.load / 1000 for _, one in here], width, color=colour)
+    axes[0].set(ylabel="seconds")
+    axes[1].set(ylabel="thousand tuples at the busiest joiner", yscale="log")
+    axes[1].set_xticks(at, [f"{join}\nz = {z:g}" for join, z in cases])
+    axes[0].legend(fontsize=8, ncols=len(OPERATORS))
+    for axis in axes:
+        axis.grid(True, axis="y", alpha=0.3)
+    figure.savefig(path, dpi=110)
+    pyplot.close(figure)
+
+
 def main() -> None:
     about = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(prog="python -m bench.joins", description=__doc__, formatter_class=about)
-    listed = lambda text: text.split(",")  # noqa: E731
-    parser.add_argument("--joins", type=listed, default=list(JOINS))
+    parser.add_argument("--runs", default="eq5:0.1,eq7:0.1,bnci:0.1,bci:0.01")
     parser.add_argument("--zipf", type=lambda text: [float(z) for z in text.split(",")], default=list(ZIPF))
     parser.add_argument("--joiners", type=int, default=16)
-    parser.add_argument("--scale", type=float, default=0.1)
     parser.add_argument("--batch-rows", type=int, default=10_000)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "joins.md")
     given = parser.parse_args()
-    text = HEAD.format(scale=given.scale, master=MASTER, joiners=given.joiners, batch_rows=given.batch_rows)
+    text = HEAD.format(master=MASTER, joiners=given.joiners, batch_rows=given.batch_rows)
+    cases: dict[tuple[str, float], dict[str, Measured]] = {}
     with start(MASTER) as cluster, TemporaryDirectory() as folder:
         executor.start = lambda *_: nullcontext(cluster)  # type: ignore[assignment, misc]
         path, warm = Path(folder) / "join.sql", True
-        for join in given.joins:
+        for join, scale in (one.split(":") for one in given.runs.split(",")):
             equal = join.startswith("eq")
             for z in given.zipf if equal else (0.0,):
-                path.write_text(script(join, skewed(given.scale, z)))
-                pairs = set()
+                path.write_text(script(join, skewed(float(scale), z)))
+                case = cases[join, z] = {}
                 for operator in OPERATORS if equal else OPERATORS[1:-1]:
                     if warm:
                         run(path, operator, given, WARM)
                         warm = False
-                    seen, seconds = run(path, operator, given)
-                    pairs.add(seen.pairs)
-                    load, mean = max(seen.rows.values()), sum(seen.rows.values()) / given.joiners
-                    ratio = f"{max(seen.ratios):.2f}, {np.mean(seen.ratios):.2f}" if seen.ratios else ""
-                    moves = f"{seen.epochs or ''} | {seen.heavy or ''}"
-                    cells = f"{seconds:.1f} | {load / 1000:,.1f} | {load / mean:.2f} | {ratio} | {moves}"
-                    text += f"| {join} | {z:g} | {operator} | {cells} |\n"
-                    print(text.splitlines()[-1], flush=True)
+                    case[operator] = measured(join, float(scale), z, operator, path, given)
+                    text += case[operator].line + "\n"
+                    print(case[operator].line, flush=True)
+                pairs = {one.pairs for one in case.values()}
                 assert len(pairs) == 1, f"{join}: the operators find {pairs} pairs"
+    text += "\n" + "\n".join(targets(cases)) + "\n"
     given.out.write_text(text)
+    plot(cases, given.out.with_suffix(".png"))
+    print(text)
 
 
 if __name__ == "__main__":

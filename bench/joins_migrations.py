@@ -1,0 +1,161 @@
+"""How long batches take while joiners migrate: `python -m bench.joins_migrations`.
+
+    --rates LIST       how many times as large the one relation becomes as the other (§5.4)      [default: 4, 8]
+    --joiners N        partitions                                                                [default: 16]
+    --scale S          of TPC-H                                                                  [default: 0.1]
+    --batch-rows N                                                                               [default: 10,000]
+
+A band join under Dynamic on Spark, `local[2]`, of streams of which now the one brings all tuples, now the other. What a
+batch takes is from the end of the one before it to its own.
+"""
+
+import argparse
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from bench.joins import LINEITEM, MASTER, skewed
+from squallpy.base.settings import JoinOperator, Settings
+from squallpy.runtime.pipeline import Input
+from squallpy.runtime.sources import open_source
+from squallpy.runtime.spark import executor
+from squallpy.runtime.spark.cluster import start
+from squallpy.runtime.state.place import temporary_place
+from squallpy.session import Session
+from squallpy.testing.joins import fluctuating
+from squallpy.testing.memory import PushedBatches, memory_input
+
+WARM = 4  # batches that do not count
+PROMISED = 1.5
+QUERY = """SELECT r.l_orderkey, r.l_linenumber, s.l_orderkey AS o2, s.l_linenumber AS n2 FROM r JOIN s
+ON ABS(r.l_orderkey - s.l_orderkey) <= 1 AND r.l_shipmode = 'TRUCK' AND s.l_shipmode = 'AIR';
+"""
+HEAD = """# Batches while joiners migrate
+
+Made by `python -m bench.joins_migrations`; do not edit. A band join of TPC-H's lineitem with itself at scale
+{scale:g}, Spark `{master}`, Dynamic, {joiners} joiners, batches of {rows:,}; |R| : |S| goes to and fro between k and
+1/k. *In*: batches in which state moves. Promised: {promised} × the median of the others for 95 of 100 of them; ILF/ILF*
+1.25 at most, 1.08 on average, after {warm} batches: before, one of them changes much of all there is.
+
+![seconds of batches](joins-migrations.png)
+
+| k | batches | migrations | in | median, others | median, in | p95, in / median, others | ILF/ILF* max | mean | |
+|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|
+"""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What `--metrics` says of it."""
+
+    seconds: float
+    migrates: bool
+    epoch: int
+    ratio: float
+
+
+def swings(rows: int, k: int, batch_rows: int) -> PushedBatches:
+    """Batches of both streams, as long as each has so many rows."""
+    sides = fluctuating(2 * rows, k, start=batch_rows).sides
+    ends = np.cumsum(sides == 0), np.cumsum(sides == 1)
+    batches = PushedBatches()
+    for at in range(batch_rows, len(sides), batch_rows):
+        r, s = (int(end[at - 1]) for end in ends)
+        if max(r, s) > rows:
+            break
+        batches.push({"r": r, "s": s})
+    return batches
+
+
+def run(k: int, folder: Path, given: argparse.Namespace) -> list[Batch]:
+    settings = Settings(partitions=given.joiners, join_operator=JoinOperator.DYNAMIC.value)
+    with TemporaryDirectory() as room:
+        path = Path(room) / "join.sql"
+        files = {"r": folder / "l1.parquet", "s": folder / "l2.parquet"}
+        path.write_text(
+            "".join(f"CREATE STREAM {n} ({LINEITEM}) USING parquet OPTIONS (path '{f}');\n" for n, f in files.items())
+            + QUERY
+        )
+        session = Session(path, settings)
+    (query,) = session.script.queries
+    sources: Any = {name: open_source(relation, folder) for name, relation in session.script.relations.items()}
+    batches = swings(min(source.rows for source in sources.values()), k, given.batch_rows)
+    plan = session.compile(query, given.joiners, batches.sizes).plan
+    found, until = list[Batch](), perf_counter()
+
+    def on_batch(number: int, changes: Any, stats: dict[str, Any]) -> bool:
+        nonlocal until
+        before, until = until, perf_counter()
+        migrates = stats["migrated"] is not None
+        found.append(Batch(until - before, migrates, stats["epoch"], stats["ilf_ratio"]))
+        return True
+
+    with temporary_place(settings.local_dir, "bench", settings.snapshot_mb << 20) as place:
+        input: Input = memory_input(sources, batches)
+        executor.SparkExecutor(plan, input, place, MASTER, settings.splits, wanted=True).run(on_batch)
+    return found
+
+
+def line(k: int, found: list[Batch]) -> str:
+    counted = found[WARM:]
+    inside = np.array([batch.seconds for batch in counted if batch.migrates])
+    outside = np.array([batch.seconds for batch in counted if not batch.migrates])
+    ratios = [batch.ratio for batch in counted]
+    others, late = np.median(outside), np.percentile(inside, 95) / np.median(outside)
+    verdict = "pass" if late <= PROMISED else f"missed by {100 * (late / PROMISED - 1):.0f} %"
+    cells = f"{others:.3f} | {np.median(inside):.3f} | {late:.2f} | {max(ratios):.3f} | {np.mean(ratios):.3f}"
+    return f"| {k} | {len(found)} | {found[-1].epoch} | {len(inside)} | {cells} | {verdict} |\n"
+
+
+def plot(runs: dict[int, list[Batch]], path: Path) -> None:
+    """Seconds of each batch, those that migrate in red."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(len(runs), 1, figsize=(10, 2.4 * len(runs)), layout="constrained", squeeze=False)
+    for axis, (k, found) in zip(axes[:, 0], runs.items(), strict=True):
+        colours = ["tab:red" if batch.migrates else "tab:blue" for batch in found]
+        axis.bar(range(len(found)), [batch.seconds for batch in found], color=colours)
+        median = np.median([batch.seconds for batch in found[WARM:] if not batch.migrates])
+        axis.axhline(PROMISED * median, color="black", linestyle=":", linewidth=1)
+        axis.set(title=f"k = {k}", ylabel="seconds", ylim=(0, 4 * median))
+    axes[-1, 0].set(xlabel="batch; those in a migration are red")
+    figure.savefig(path, dpi=110)
+    pyplot.close(figure)
+
+
+def main() -> None:
+    about = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.joins_migrations", description=__doc__, formatter_class=about
+    )
+    parser.add_argument("--rates", default="4,8")
+    parser.add_argument("--joiners", type=int, default=16)
+    parser.add_argument("--scale", type=float, default=0.1)
+    parser.add_argument("--batch-rows", type=int, default=10_000)
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "joins-migrations.md")
+    given = parser.parse_args()
+    folder = skewed(given.scale, 0.0)
+    shape = {"scale": given.scale, "joiners": given.joiners, "rows": given.batch_rows}
+    text = HEAD.format(**shape, master=MASTER, promised=PROMISED, warm=WARM)
+    runs: dict[int, list[Batch]] = {}
+    with start(MASTER) as cluster:
+        executor.start = lambda *_: nullcontext(cluster)  # type: ignore[assignment, misc]
+        for k in map(int, given.rates.split(",")):
+            runs[k] = run(k, folder, given)
+            text += line(k, runs[k])
+            print(text.splitlines()[-1], flush=True)
+    given.out.write_text(text)
+    plot(runs, given.out.with_suffix(".png"))
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
