@@ -38,6 +38,8 @@ bench: setup  ## throughput against peers in the same run: a table and a plot
 bench-joins: setup  ## join operators on skewed streams, simulated and on Spark; band joins beside DuckDB
 	$(BIN)/python -m bench.joins_simulated
 	$(BIN)/python -m bench.joins
+	$(BIN)/python -m bench.joins_by_hand
+	$(BIN)/python -m bench.joins_migrations
 	$(BIN)/python -m bench.joins_local
 
 bench-matrix: setup  ## matrix programs kept fresh, beside their re-evaluation as the papers did it and as an expert would

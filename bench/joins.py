@@ -10,6 +10,7 @@ the first batches comes before, which is not counted. A table, what it says of t
 """
 
 import argparse
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
@@ -54,7 +55,7 @@ Made by `python -m bench.joins`; do not edit. TPC-H, lineitem's suppliers drawn 
 `{master}`, {joiners} joiners, batches of {batch_rows:,}. *Load*: tuples that the busiest joiner was sent over the
 whole run, in thousands, state that migrates included; *busiest*: that by the mean. *ILF*: by the best mapping's,
 greatest and mean after batches. StaticOpt has been told the sizes of the sources, of which a band's filters leave
-shares that nobody knows.
+shares that nobody knows. {load:.1f} processes were runnable over the minute before: seconds are as good as that.
 
 ![seconds and loads](joins.png)
 
@@ -236,7 +237,8 @@ def main() -> None:
     parser.add_argument("--batch-rows", type=int, default=10_000)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "joins.md")
     given = parser.parse_args()
-    text = HEAD.format(master=MASTER, joiners=given.joiners, batch_rows=given.batch_rows)
+    load = os.getloadavg()[0]
+    text = HEAD.format(master=MASTER, joiners=given.joiners, batch_rows=given.batch_rows, load=load)
     cases: dict[tuple[str, float], dict[str, Measured]] = {}
     with start(MASTER) as cluster, TemporaryDirectory() as folder:
         executor.start = lambda *_: nullcontext(cluster)  # type: ignore[assignment, misc]
@@ -255,10 +257,9 @@ def main() -> None:
                     print(case[operator].line, flush=True)
                 pairs = {one.pairs for one in case.values()}
                 assert len(pairs) == 1, f"{join}: the operators find {pairs} pairs"
-    text += "\n" + "\n".join(targets(cases)) + "\n"
-    given.out.write_text(text)
-    plot(cases, given.out.with_suffix(".png"))
-    print(text)
+                given.out.write_text("\n".join([text, *targets(cases), ""]))
+                plot(cases, given.out.with_suffix(".png"))
+    print(given.out.read_text())
 
 
 if __name__ == "__main__":

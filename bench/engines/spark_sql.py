@@ -94,6 +94,7 @@ class RocksDB(Memory):
 
     version = f"Spark {pyspark.__version__}, state in RocksDB"
     settings = {  # noqa: RUF012
+        "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.LocalFileSystem",  # its snapshots take no other
         "spark.sql.streaming.stateStore.providerClass": f"{_STATE}.RocksDBStateStoreProvider",
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     }
