@@ -23,6 +23,7 @@ from squallpy.maintain.matrix.sizes import Sizes
 
 AUTO = "auto"
 STRATEGIES = (AUTO, "reeval", "incr", "hybrid")
+DEARER = 1.3  # times that an operation of a trigger, on few columns, takes one of a product of large matrices, measured
 MOST_SEARCHED = 20  # definitions of a program whose statements are still searched
 
 
@@ -116,6 +117,10 @@ class _Compiler:
                 candidate = _replaced(program, at, iteration, written)
                 weighed.append((Way(model, *self.price(_unrolled(candidate))), candidate))
             weighed.sort(key=lambda pair: (pair[0].trigger, pair[0].evaluation, pair[0].views))
+            anew = min(weighed, key=lambda pair: pair[0].evaluation)
+            if self.options.strategy == AUTO and not worthwhile(weighed[0][0].trigger, anew[0].evaluation):
+                weighed.remove(anew)  # no trigger is better than to evaluate in the cheapest way
+                weighed.insert(0, anew)
             found.append((str(iteration), tuple(way for way, _ in weighed)))
             program = weighed[0][1]
         return program, tuple(found)
@@ -183,6 +188,11 @@ def _facts(program: Program, at: int) -> Facts:
     for statement in program.statements[:at]:
         facts[statement.name.name] = infer(statement.value, facts)
     return facts
+
+
+def worthwhile(trigger: float, anew: float) -> bool:
+    """Is a trigger of so many operations faster than an evaluation of so many?"""
+    return DEARER * trigger <= anew
 
 
 def trigger_cost(maintained: Maintained, trigger: Trigger, rank: int, sizes: Sizes) -> float:

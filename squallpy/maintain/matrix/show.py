@@ -5,7 +5,7 @@ derivation      the delta of each name           factorisation  each delta as U 
 materialisation views, and what is done for them
 """
 
-from squallpy.maintain.matrix.compile import Compiled, evaluation_cost, trigger_cost
+from squallpy.maintain.matrix.compile import Compiled, evaluation_cost, trigger_cost, worthwhile
 from squallpy.maintain.matrix.materialise import Maintained, Trigger
 from squallpy.maintain.matrix.program import Program
 from squallpy.maintain.matrix.sizes import Sizes
@@ -77,20 +77,23 @@ def report_text(compiled: Compiled, sizes: Sizes) -> str:
     anew = evaluation_cost(made, sizes)
     for name, trigger in made.triggers.items():
         each = trigger_cost(made, trigger, 1, sizes)
-        crossing = f", anew from rank {crossover(made, trigger, sizes)} on" if anew > each else ", always anew"
+        crossing = (
+            f", anew from rank {crossover(made, trigger, sizes)} on" if worthwhile(each, anew) else ", always anew"
+        )
         lines.append(f"{name} += u * v: {_count(each)} for rank 1, {_count(anew)} anew{crossing}")
     return "\n".join(lines) + "\n"
 
 
 def crossover(maintained: Maintained, trigger: Trigger, sizes: Sizes) -> int:
-    """The least rank for which evaluating anew needs fewer operations."""
+    """The least rank for which evaluating anew is faster."""
     anew = evaluation_cost(maintained, sizes)
     low, high = 1, 2
-    while trigger_cost(maintained, trigger, high, sizes) <= anew and high < 1 << 30:
+    while worthwhile(trigger_cost(maintained, trigger, high, sizes), anew) and high < 1 << 30:
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if trigger_cost(maintained, trigger, middle, sizes) <= anew else (low, middle)
+        price = trigger_cost(maintained, trigger, middle, sizes)
+        low, high = (middle, high) if worthwhile(price, anew) else (low, middle)
     return high
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from squallpy.base.errors import SquallError
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN, COUNTING, MAX_PLUS, MIN_PLUS, Semiring
-from squallpy.maintain.matrix.compile import evaluation_cost, trigger_cost
+from squallpy.maintain.matrix.compile import evaluation_cost, trigger_cost, worthwhile
 from squallpy.maintain.matrix.materialise import Maintained, Trigger
 from squallpy.maintain.matrix.meta import NOTHING
 from squallpy.maintain.matrix.nodes import Diagonal, Inverse, Matrix, Name, names, shape, substitute
@@ -164,7 +164,7 @@ class Live:
         """Add to cells of several inputs: by their triggers, one after the other, or, where that is cheaper than all of
         these, by one evaluation."""
         costs = [self._cost(self.maintained.triggers[name], cells.rank) for name, cells in changes.items()]
-        cheaper = self.strategy == "auto" and sum(costs) > self._anew
+        cheaper = self.strategy == "auto" and not worthwhile(sum(costs), self._anew)
         with self._all_or_nothing():
             if self.singular or cheaper or self.strategy == "reeval":
                 self.counts.updates += len(changes)
@@ -246,7 +246,7 @@ class Live:
     def _worthwhile(self, trigger: Trigger, rank: int) -> bool:
         if self.strategy != "auto":
             return self.strategy != "reeval"
-        return self._cost(trigger, rank) <= self._anew
+        return worthwhile(self._cost(trigger, rank), self._anew)
 
     def _cost(self, trigger: Trigger, rank: int) -> float:
         """Operations of a trigger for an update of a rank."""
@@ -353,8 +353,7 @@ class Live:
 
         self.singular = self._touched = None
         missing: set[str] = set()  # what depends on an inverse that there is not
-        for left in kept:
-            self._views.pop(left, None)
+        old = {left: self._views.pop(left) for left in kept if left in self._views}
         for name, constant in anf.constants.items():
             values[name] = evaluate(constant, read, self.sizes, self.ring)
             if name in kept:
@@ -364,8 +363,8 @@ class Live:
                 if names(definition.value) & missing:
                     missing.add(definition.name.name)
                 elif definition.name.name in kept:
-                    value = self._evaluated(definition, read)
-                    self._views[definition.name.name] = self._stored(definition.name, value)
+                    value, there = self._evaluated(definition, read), old.pop(definition.name.name, None)
+                    self._views[definition.name.name] = self._replaced(there, definition.name, value)
                 else:
                     values[definition.name.name] = self._evaluated(definition, read)
             except SingularError:
@@ -403,6 +402,13 @@ class Live:
     def _stored(self, name: Name, values: Array) -> View:
         known = self._facts.get(name.name, NOTHING)
         return stored(np.asarray(values, self.ring.dtype), self.ring, known.symmetric)
+
+    def _replaced(self, view: View | None, name: Name, values: Array) -> View:
+        """A view of other values, in its memory if it can be."""
+        if self.ring is ARITHMETIC and view is not None and view.shape == values.shape:
+            view.assign(values)
+            return view
+        return self._stored(name, values)
 
     def _check(self) -> None:
         """Compare each view with what defines it, on a vector, and evaluate all anew where they differ."""

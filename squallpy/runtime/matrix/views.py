@@ -31,6 +31,10 @@ class View(Protocol):
     @property
     def nbytes(self) -> int: ...
 
+    def assign(self, values: Array) -> None:
+        """Other values of the same shape."""
+        ...
+
     def pass_over(
         self, u: Factor | None, v: Factor | None, xs: Sequence[Factor], ys: Sequence[Factor]
     ) -> tuple[list[Factor], list[Factor]]: ...
@@ -76,6 +80,9 @@ class ArrayView:
         self._values[:] = values
         self._kernel, self._ring = kernel, ring
         self.shape = (values.shape[0], values.shape[1])
+
+    def assign(self, values: Array) -> None:
+        self._values[:] = values
 
     @property
     def nbytes(self) -> int:
@@ -188,6 +195,10 @@ class SymmetricView(ArrayView):
         parts = _apart(read, both)
         return parts[: len(xs)], parts[len(xs) :]
 
+    def assign(self, values: Array) -> None:
+        super().assign(values)
+        self._complete = True
+
     def read(self, rows: slice | Array, cols: slice | Array) -> Array:
         if not self._complete:
             symmetric.complete(self._values)
@@ -202,6 +213,9 @@ class BitView:
         self.shape = (values.shape[0], values.shape[1])
         self._bits = bits.pack(values.astype(bool, copy=False))
         self._symmetrical = symmetrical
+
+    def assign(self, values: Array) -> None:
+        self._bits[:] = bits.pack(values.astype(bool, copy=False))
 
     @property
     def nbytes(self) -> int:

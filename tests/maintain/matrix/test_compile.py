@@ -30,14 +30,15 @@ def compiled(text: str, reads: str, sizes: dict[str, int], options: Options | No
 
 
 def test_the_sixteenth_power_costs_what_the_paper_says() -> None:
-    """122 n² operations against 8 n³, by squaring: ranks 1, 2, 4, 8, 16; so from about n / 15 on it is evaluated."""
+    """122 n² operations against 8 n³, by squaring: ranks 1, 2, 4, 8, 16; an operation of a trigger
+    counts for more, so from about n / 20 on it is evaluated."""
     made = compiled("P := A^16", "A", {"n": 3000})
     trigger = made.maintained.triggers["A"]
     assert made.report.iterations[0][1][0].model == "exponential"
     assert [str(update.u.cols) for update in trigger.updates] == ["k", "2k", "4k", "8k", "16k"]
     assert trigger_cost(made.maintained, trigger, 1, {"n": 3000}) == pytest.approx(122 * 3000**2, rel=0.01)
     assert evaluation_cost(made.maintained, {"n": 3000}) == 8 * 3000**3
-    assert crossover(made.maintained, trigger, {"n": 3000}) == pytest.approx(3000 / 15, rel=0.2)
+    assert crossover(made.maintained, trigger, {"n": 3000}) == pytest.approx(3000 / 20, rel=0.1)
 
 
 def test_least_squares_keep_no_square_of_the_observations() -> None:
