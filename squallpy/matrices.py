@@ -47,7 +47,8 @@ from squallpy.maintain.matrix.nodes import Name
 from squallpy.maintain.matrix.program import Input
 from squallpy.maintain.matrix.show import phases_text, report_text
 from squallpy.maintain.matrix.sizes import Size
-from squallpy.runtime.kernels.factors import of_cells
+from squallpy.runtime.matrix.algebra import padded, picking
+from squallpy.runtime.matrix.cells import Cells
 from squallpy.runtime.matrix.live import Counts, Live
 
 Array = npt.NDArray[Any]
@@ -90,15 +91,6 @@ class MatrixProgram:
         shapes = self.shapes or _alike(arrays)
         compiled = self.compile(shapes, _extents(shapes, arrays))
         return Fresh(compiled, Live(compiled.maintained, arrays, self.strategy))
-
-
-def _widened(array: Array, extent: int, axis: int, ring: Semiring) -> Array:
-    """An array with zeros appended along an axis."""
-    shape = [*array.shape]
-    shape[axis] = extent
-    out = np.full(shape, ring.zero, ring.dtype)
-    out[: array.shape[0], : array.shape[1]] = array
-    return out
 
 
 def _alike(arrays: Mapping[str, Array]) -> Inputs:
@@ -178,8 +170,8 @@ class Fresh:
             for at in places[(places < 0) | (places >= self.live.read(name).shape[axis])][:1]:
                 self._at(name, int(at), axis)
         ring = self.compiled.maintained.program.ring
-        u, vt = of_cells(i, j, np.asarray(values, ring.dtype), self.live.read(name).shape, ring)
-        self.live.update(name, u, vt.T)
+        cells = Cells(i, j, np.asarray(values, ring.dtype))
+        self.live.update(name, *cells.factors(self.live.read(name).shape, ring))
 
     def append(self, **rows: npt.ArrayLike) -> None:
         """More rows for inputs; those that have the dimension in common grow together."""
@@ -205,19 +197,15 @@ class Fresh:
         self.live.grow(sizes)
         for name, array in arrays.items():
             count = array.shape[axis]
-            unit = np.full((self.live.read(name).shape[axis], count), program.ring.zero, program.ring.dtype)
-            unit[np.arange(starts[name], starts[name] + count), np.arange(count)] = program.ring.one
-            other = self.live.read(name).shape[1 - axis]
-            if array.shape[1 - axis] != other:
-                # NB: a square matrix has grown on both sides: what is appended says nothing of its own corner
-                array = _widened(array, other, 1 - axis, program.ring)
-            self.live.update(name, *((unit, array) if axis == 0 else (array, unit.T)))
+            extents = self.live.read(name).shape
+            unit = picking(extents[axis], np.arange(starts[name], starts[name] + count), program.ring)
+            # NB: a square matrix has grown on both sides: what is appended says nothing of its own corner
+            whole = padded(array, (count, extents[1]) if axis == 0 else (extents[0], count), program.ring)
+            self.live.update(name, *((unit, whole) if axis == 0 else (whole, unit.T)))
 
     def _unit(self, name: str, at: int, axis: int) -> Array:
         ring, extent = self.compiled.maintained.program.ring, self.live.read(name).shape[axis]
-        unit = np.full((extent, 1), ring.zero, ring.dtype)
-        unit[at, 0] = ring.one
-        return unit
+        return picking(extent, np.array([at]), ring)
 
     def _at(self, name: str, at: int, axis: int) -> None:
         extent = self.live.read(name).shape[axis]

@@ -35,8 +35,7 @@ def _passes(kept: KeptProgram) -> list[str]:
     made = kept.compiled.maintained
     views = [*(i.name.name for i in kept.program.inputs), *(name.name for name in made.kept)]
     lines = [f"MATRICES {kept.name} over {kept.program.ring}: {', '.join(views)}"]
-    stored = [*(name.name for name in made.program.names()), *made.anf.constants]
     for trigger in made.triggers.values():
         lines.append(f"  ON {trigger.input} += {trigger.u} * {trigger.v}")
-        lines += [f"    {work}" for work in passes(trigger, stored)]
+        lines += [f"    {work}" for work in passes(trigger, made.matrices)]
     return [*lines, *(f"  READ {reading}" for reading in kept.readings)]

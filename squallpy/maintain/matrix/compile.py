@@ -109,9 +109,7 @@ class _Compiler:
         found = []
         while (place := _iteration(program)) is not None:
             at, iteration = place
-            facts = _facts(program, at)
-            ways = models(iteration, facts, program.ring)
-            ways = self._forced(ways)
+            ways = self._forced(models(iteration, _facts(program, at), program.ring))
             weighed = []
             for model, written in ways.items():
                 candidate = _replaced(program, at, iteration, written)
@@ -126,8 +124,10 @@ class _Compiler:
         return program, tuple(found)
 
     def _forced(self, ways: dict[str, Matrix]) -> dict[str, Matrix]:
-        if self.options.model == AUTO or len(ways) == 1 or self.options.model == WRITTEN:
-            return dict([next(iter(ways.items()))]) if self.options.model == WRITTEN else ways
+        if self.options.model == AUTO or len(ways) == 1:
+            return ways
+        if self.options.model == WRITTEN:
+            return dict([next(iter(ways.items()))])
         if self.options.model not in ways:
             hint = nearest(self.options.model, ways)
             raise SquallError("SQ7003", f'"{self.options.model}" is no iterative model of this program', hint=hint)
@@ -137,10 +137,9 @@ class _Compiler:
         """The program with each statement in the cheapest form."""
         found = []
         for at, statement in enumerate(program.statements):
-            facts = _facts(program, at)
-            first = simplify(statement.value, facts, program.ring)
             if len(normalise(program, self.guess).definitions) > MOST_SEARCHED:
                 continue
+            first = simplify(statement.value, _facts(program, at), program.ring)
 
             def cost(form: Matrix, at: int = at, program: Program = program) -> float:
                 triggers, evaluation, _ = self.price(_with(program, at, form))

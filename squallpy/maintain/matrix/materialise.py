@@ -86,6 +86,11 @@ class Maintained:
     def program(self) -> Program:
         return self.anf.program
 
+    @property
+    def matrices(self) -> list[str]:
+        """All that triggers may read as a view: inputs, definitions and constants."""
+        return [*(name.name for name in self.program.names()), *self.anf.constants]
+
 
 def maintain(
     program: Program,

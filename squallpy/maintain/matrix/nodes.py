@@ -32,6 +32,24 @@ class Name:
         return self.name
 
 
+class _Shaped:
+    """An operation whose result has the shape of one of its operands."""
+
+    __slots__ = ()
+
+    @property
+    def like(self) -> "Matrix":
+        raise NotImplementedError
+
+    @property
+    def rows(self) -> Size:
+        return self.like.rows
+
+    @property
+    def cols(self) -> Size:
+        return self.like.cols
+
+
 @dataclass(frozen=True, slots=True)
 class Product:
     """factors[0] · factors[1] · …"""
@@ -57,7 +75,7 @@ class Product:
 
 
 @dataclass(frozen=True, slots=True)
-class Sum:
+class Sum(_Shaped):
     """terms[0] + terms[1] + …"""
 
     terms: "tuple[Matrix, ...]"
@@ -69,12 +87,8 @@ class Sum:
                 raise misfit("add", self.terms[0], term, "both must have the same shape")
 
     @property
-    def rows(self) -> Size:
-        return self.terms[0].rows
-
-    @property
-    def cols(self) -> Size:
-        return self.terms[0].cols
+    def like(self) -> "Matrix":
+        return self.terms[0]
 
     def __str__(self) -> str:
         first, *others = self.terms
@@ -82,19 +96,15 @@ class Sum:
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class Scale(_Shaped):
     """by · of, each entry multiplied by a number."""
 
     by: Scalar
     of: "Matrix"
 
     @property
-    def rows(self) -> Size:
-        return self.of.rows
-
-    @property
-    def cols(self) -> Size:
-        return self.of.cols
+    def like(self) -> "Matrix":
+        return self.of
 
     def __str__(self) -> str:
         if self.by != Number(-1):
@@ -121,7 +131,7 @@ class Transpose:
 
 
 @dataclass(frozen=True, slots=True)
-class Inverse:
+class Inverse(_Shaped):
     of: "Matrix"
 
     def __post_init__(self) -> None:
@@ -129,12 +139,8 @@ class Inverse:
             raise SquallError("SQ2011", f"only a square matrix has an inverse, {described(self.of)} is none")
 
     @property
-    def rows(self) -> Size:
-        return self.of.rows
-
-    @property
-    def cols(self) -> Size:
-        return self.of.cols
+    def like(self) -> "Matrix":
+        return self.of
 
     def __str__(self) -> str:
         return f"inv({self.of})"
@@ -199,7 +205,7 @@ class Diagonal:
 
 
 @dataclass(frozen=True, slots=True)
-class Let:
+class Let(_Shaped):
     """let name = value in body"""
 
     name: Name
@@ -210,19 +216,15 @@ class Let:
         assert shape(self.name) == shape(self.value)
 
     @property
-    def rows(self) -> Size:
-        return self.body.rows
-
-    @property
-    def cols(self) -> Size:
-        return self.body.cols
+    def like(self) -> "Matrix":
+        return self.body
 
     def __str__(self) -> str:
         return f"let {self.name} := {self.value} in {self.body}"
 
 
 @dataclass(frozen=True, slots=True)
-class Iterate:
+class Iterate(_Shaped):
     """body(… body(start)), `count` times; in `body` the value so far is `name`."""
 
     count: int
@@ -235,12 +237,8 @@ class Iterate:
             raise misfit("iterate from", self.start, self.body, "each step must have the shape of the first")
 
     @property
-    def rows(self) -> Size:
-        return self.start.rows
-
-    @property
-    def cols(self) -> Size:
-        return self.start.cols
+    def like(self) -> "Matrix":
+        return self.start
 
     def __str__(self) -> str:
         return f"iterate[{self.count}]({self.start})({self.name} => {self.body})"

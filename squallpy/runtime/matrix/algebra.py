@@ -24,7 +24,6 @@ from squallpy.runtime.matrix.views import Array
 
 Read = Callable[[str], Array]  # a name → its values
 _EXACT = 2.0**53  # integers up to it are floats
-_FEW = 1 << 22  # truth values that are multiplied faster as numbers than as bits
 SINGULAR = 1e-14  # reciprocal of the condition number from which on a matrix counts as singular
 
 
@@ -74,9 +73,6 @@ def product(left: Array, right: Array, ring: Semiring) -> Array:
         return out
     if ring is COUNTING:
         return _counted(left, right)
-    if ring is BOOLEAN and left.size * right.shape[1] < _FEW:
-        met: Array = left.astype(np.float32) @ right.astype(np.float32) > 0
-        return met
     if ring is BOOLEAN:
         packed = bits.product(bits.pack(np.ascontiguousarray(left)), bits.pack(np.ascontiguousarray(right)))
         return bits.unpack(packed, right.shape[1])
@@ -111,3 +107,17 @@ def inverse(values: Array, matrix: Matrix) -> Array:
 def norm(values: Array) -> float:
     """The largest sum of a column's absolute values."""
     return float(np.abs(values).sum(axis=0).max(initial=0.0))
+
+
+def padded(values: Array, shape: tuple[int, int], ring: Semiring) -> Array:
+    """A matrix with zeros appended."""
+    out = np.full(shape, ring.zero, ring.dtype)
+    out[: values.shape[0], : values.shape[1]] = values
+    return out
+
+
+def picking(extent: int, places: Array, ring: Semiring) -> Array:
+    """Columns (extent, k) that are zero but for a one each, at its place."""
+    out = np.full((extent, len(places)), ring.zero, ring.dtype)
+    out[places, np.arange(len(places))] = ring.one
+    return out

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from squallpy.base.errors import SquallError
-from squallpy.base.semirings import ARITHMETIC, BOOLEAN, COUNTING, MAX_PLUS, MIN_PLUS, Semiring
+from squallpy.base.semirings import ARITHMETIC, BOOLEAN, COUNTING, MAX_PLUS, MIN_PLUS
 from squallpy.maintain.matrix.compile import evaluation_cost, trigger_cost, worthwhile
 from squallpy.maintain.matrix.materialise import Maintained, Trigger
 from squallpy.maintain.matrix.meta import NOTHING
@@ -28,12 +28,12 @@ from squallpy.maintain.matrix.program import Statement
 from squallpy.maintain.matrix.sizes import Sizes
 from squallpy.physical.passes import Pass, Work, passes
 from squallpy.runtime.kernels.factors import compress
-from squallpy.runtime.matrix.algebra import Read, SingularError, evaluate
+from squallpy.runtime.matrix.algebra import Read, SingularError, evaluate, padded, picking
 from squallpy.runtime.matrix.cells import Cells
 from squallpy.runtime.matrix.drift import Probe
 from squallpy.runtime.matrix.packed import Packed
 from squallpy.runtime.matrix.packed import evaluate as in_bits
-from squallpy.runtime.matrix.views import Array, Factor, View, stored
+from squallpy.runtime.matrix.views import Array, ArrayView, Factor, View, stored
 
 CHECK = 256  # updates between looks at how far views have drifted
 DRIFT = 1e-9  # relative
@@ -71,8 +71,8 @@ class Live:
         self.ring, self.sizes = program.ring, bound(self.maintained, self.inputs)
         self._views: dict[str, View] = {}
         self._facts = self.maintained.anf.facts
-        stored = [*(n.name for n in program.names()), *self.maintained.anf.constants]
-        self._work = {name: passes(trigger, stored) for name, trigger in self.maintained.triggers.items()}
+        matrices = self.maintained.matrices
+        self._work = {name: passes(trigger, matrices) for name, trigger in self.maintained.triggers.items()}
         self._touched: Touched | None = None
         self._done: list[Callable[[], object]] | None = None
         self._priced()
@@ -95,8 +95,8 @@ class Live:
         cheap = grown <= set(self.maintained.growing) and not self.singular
         for name, view in self._views.items():
             if view.shape != self._shape(name) and (cheap or self.maintained.program.input(name)):
-                padded = _padded(view, *self._shape(name), self.ring)
-                self._views[name] = self._stored(self._named(name), padded)
+                grown_values = padded(view.read(slice(None), slice(None)), self._shape(name), self.ring)
+                self._views[name] = self._stored(self._named(name), grown_values)
         if not cheap:
             self.counts.reevaluated += 1
             self._evaluate()
@@ -111,9 +111,7 @@ class Live:
         whole = evaluate(constant, self.read, self.sizes, self.ring)
         rows, cols = whole.shape
         if isinstance(constant, Diagonal):
-            u = np.full((rows, rows - old_rows), self.ring.zero, self.ring.dtype)
-            u[np.arange(old_rows, rows), np.arange(rows - old_rows)] = self.ring.one
-            return u, whole[old_rows:]
+            return picking(rows, np.arange(old_rows, rows), self.ring), whole[old_rows:]
         u, v = np.full((rows, 2), self.ring.zero, self.ring.dtype), np.full((2, cols), self.ring.zero, self.ring.dtype)
         u[:old_rows, 0], u[old_rows:, 1] = self.ring.one, self.ring.one
         v[0, old_cols:], v[1] = whole[:1, old_cols:].ravel()[: cols - old_cols], whole[:1].ravel()[:cols]
@@ -405,7 +403,7 @@ class Live:
 
     def _replaced(self, view: View | None, name: Name, values: Array) -> View:
         """A view of other values, in its memory if it can be."""
-        if self.ring is ARITHMETIC and view is not None and view.shape == values.shape:
+        if self.ring is ARITHMETIC and isinstance(view, ArrayView) and view.shape == values.shape:
             view.assign(values)
             return view
         return self._stored(name, values)
@@ -446,13 +444,6 @@ class Live:
         if u.shape[1] > max(rows, 1):
             told = f"a change of {trigger.input} of rank {u.shape[1]}, which has {rows} rows"
             raise SquallError("SQ2011", told, hint="multiply the factors and give the rows")
-
-
-def _padded(view: View, rows: int, cols: int, ring: Semiring) -> Array:
-    """The values of a view with zeros appended."""
-    out = np.full((rows, cols), ring.zero, ring.dtype)
-    out[: view.shape[0], : view.shape[1]] = view.read(slice(None), slice(None))
-    return out
 
 
 def bound(maintained: Maintained, inputs: Mapping[str, Array]) -> dict[str, int]:

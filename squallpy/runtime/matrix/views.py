@@ -31,10 +31,6 @@ class View(Protocol):
     @property
     def nbytes(self) -> int: ...
 
-    def assign(self, values: Array) -> None:
-        """Other values of the same shape."""
-        ...
-
     def pass_over(
         self, u: Factor | None, v: Factor | None, xs: Sequence[Factor], ys: Sequence[Factor]
     ) -> tuple[list[Factor], list[Factor]]: ...
@@ -82,6 +78,7 @@ class ArrayView:
         self.shape = (values.shape[0], values.shape[1])
 
     def assign(self, values: Array) -> None:
+        """Other values of the same shape."""
         self._values[:] = values
 
     @property
@@ -213,9 +210,6 @@ class BitView:
         self.shape = (values.shape[0], values.shape[1])
         self._bits = bits.pack(values.astype(bool, copy=False))
         self._symmetrical = symmetrical
-
-    def assign(self, values: Array) -> None:
-        self._bits[:] = bits.pack(values.astype(bool, copy=False))
 
     @property
     def nbytes(self) -> int:
