@@ -85,6 +85,13 @@ class Placement:
         self._anchors: Any = None
         self._took: deque[float] = deque(maxlen=8)
 
+    @property
+    def tasks(self) -> int:
+        """How many a stage has: no more than there are cores, unless each partition has a host to be at."""
+        return (
+            self._partitions if self._choice else min(self._partitions, self._session.sparkContext.defaultParallelism)
+        )
+
     def look(self) -> None:
         """Take in which executors are there now; done before each batch. SQ8006 if none ever comes."""
         if not self._choice:

@@ -150,7 +150,8 @@ class _Loop:
         packed = session.sparkContext.broadcast(cloudpickle.dumps((job.feed, job.apply, job.trace)))  # type: ignore[no-untyped-call]
         self.shipment = Shipment(uuid.uuid4().hex, packed)
         self.placement = Placement(session, job.splits, job.partitions)
-        self.stages, self.target = lru_cache(self._stages), col("target")
+        self.tasks = self.placement.tasks
+        self.stages, self.target = lru_cache(self._stages), col("target") % self.tasks
         self.ended = threading.Event()
         self.error: BaseException | None = None
         self.last = -1
@@ -228,11 +229,11 @@ class _Loop:
 
     def _stages(self, count: int) -> list["Described"]:
         """The Python stages of a batch that has so many behind the one that reads."""
-        shipment, partitions, last = self.shipment, self.job.partitions, count - 1
-        stages = [Described(FeedStage(shipment, partitions), TICK.names, ROW)]
-        stages += [Described(BetweenStage(shipment, number, partitions), ROW.names, ROW) for number in range(last)]
+        shipment, shape, last = self.shipment, (self.job.partitions, self.tasks), count - 1
+        stages = [Described(FeedStage(shipment, self.job.partitions), TICK.names, ROW)]
+        stages += [Described(BetweenStage(shipment, number, *shape), ROW.names, ROW) for number in range(last)]
         if last >= 0:
-            stages.append(Described(LastStage(shipment, last), ROW.names, OUTPUT))
+            stages.append(Described(LastStage(shipment, last, *shape), ROW.names, OUTPUT))
         return stages
 
     def _applied(self, done: DataFrame) -> tuple[list[bytes], Note]:
@@ -242,11 +243,11 @@ class _Loop:
             if row.failed:
                 raise pickle.loads(row.payload)
         assert [row.partition for row in rows] == list(range(self.job.partitions))
-        return [bytes(row.payload) for row in rows], merged(pickle.loads(row.note) for row in rows)
+        return [bytes(row.payload) for row in rows], merged(pickle.loads(row.note) for row in rows if row.note)
 
     def _exchanged(self, sent: DataFrame) -> DataFrame:
-        """What is sent, each row at its target, and that where its state is."""
-        return self.placement.anchored(sent.repartitionById(self.job.partitions, self.target))
+        """What is sent, each row at the task of its target, and that where its state is."""
+        return self.placement.anchored(sent.repartitionById(self.tasks, self.target))
 
     def _read(self, sent: DataFrame) -> tuple[list[bytes], Note]:
         """The same where nothing is applied: what readers have found."""
