@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from squallpy.maintain.matrix.materialise import Trigger, Update
 from squallpy.maintain.matrix.nodes import Matrix, Name, Product, Transpose, names, transpose
 from squallpy.maintain.matrix.program import Statement
+from squallpy.maintain.matrix.visits import Visited
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class _Scheduler:
     """Steps whose operands are there go first; then a view is visited, best one that need not be visited again."""
 
     def __init__(self, trigger: Trigger, views: set[str]) -> None:
-        self._views = views
+        self._views, self._visited = views, Visited(trigger, views)
         self._done = views | {trigger.u.name, trigger.v.name}
         self._steps = [s for s in trigger.steps if read_of(s, views) is None]
         self._reads: dict[str, list[tuple[Name, Read]]] = {}
@@ -72,15 +73,14 @@ class _Scheduler:
         while True:
             yield from self._ready_steps()
             if early := [name for name, update in self._updates.items() if update.left and self._updatable(name)]:
-                update = self._updates.pop(early[0])
-                self._done |= {name.name for name in update.left or ()}
-                yield Pass(update.view, (), update)
+                yield self._visit(early[0])
             elif self._reads:
                 yield self._visit(min(self._reads, key=self._again))
             else:
                 break
         assert not self._steps, self._steps
-        for update in self._updates.values():
+        while self._updates:
+            update = self._updates.pop(next(filter(self._updatable, self._updates)))
             yield Pass(update.view, (), update)
 
     def _ready_steps(self) -> Iterator[Statement]:
@@ -92,25 +92,56 @@ class _Scheduler:
             yield from ready
             waiting = bool(ready)
 
-    def _again(self, view: str) -> tuple[int, int, int]:
-        """How much of what is to be done to a view is not ready; none of its reads must be the worst."""
-        ready = [names(read.by) <= self._done for _, read in self._reads[view]]
-        return int(not any(ready)), ready.count(False), int(not self._updatable(view))
+    def _again(self, view: str) -> tuple[bool, bool, int, bool]:
+        """How much of what is to be done to a view is not ready; none of its reads must be the worst, then one visit
+        more than there must be."""
+        reads = [read for _, read in self._reads[view]]
+        ready = [names(read.by) <= self._done for read in reads]
+        return not any(ready), self._wasted(view, reads, ready), ready.count(False), not self._updatable(view)
+
+    def _wasted(self, view: str, reads: Sequence[Read], ready: Sequence[bool]) -> bool:
+        """Does something wait, which does not depend on this visit to a view?"""
+        turns = [self._visited.of(read.name.name)[view] for read in reads]
+        update, now = self._updates.get(view), min(turns)
+        if any(turn == now and not there for turn, there in zip(turns, ready, strict=True)):
+            return True
+        return (
+            max(turns) == now
+            and update is not None
+            and not self._updatable(view)
+            and self._visited.before(update.u, update.v)[view] < now
+        )
 
     def _updatable(self, view: str) -> bool:
+        """Is all there that a view changes by, and nothing left that needs it as it was, but for its own reads?
+
+        What is left of an update may be waited for: that one need not wait, as all may read what it makes.
+        """
         update = self._updates.get(view)
-        return update is not None and names(update.u) | names(update.v) <= self._done
+        if update is None or not names(update.u) | names(update.v) <= self._done:
+            return False
+        return update.left is not None or not any(view in names(matrix) for matrix in self._waiting(view))
+
+    def _waiting(self, view: str) -> Iterator[Matrix]:
+        """What is still to be computed, but for the products of a view."""
+        yield from (step.value for step in self._steps)
+        yield from (read.by for reads in self._reads.values() for _, read in reads)
+        for other, update in self._updates.items():
+            yield from (update.u, update.v) if other != view else ()
 
     def _visit(self, view: str) -> Pass:
-        ready = [(name, read) for name, read in self._reads[view] if names(read.by) <= self._done]
-        left = [pair for pair in self._reads[view] if pair not in ready]
-        assert ready, f"{view} waits for itself"
-        self._reads.pop(view)
-        if left:
+        reads, update = self._reads.pop(view, []), self._updates.get(view)
+        ready = [(name, read) for name, read in reads if names(read.by) <= self._done]
+        if left := [pair for pair in reads if pair not in ready]:
             self._reads[view] = left
+        if update and (not self._updatable(view) or (left and not update.left)):
+            update = None
+        assert ready or update, f"{view} waits for itself"
         self._done |= {read.name.name for _, read in ready}
-        update = self._updates.pop(view) if not left and self._updatable(view) else None
-        return Pass(ready[0][0], tuple(read for _, read in ready), update)
+        if update:
+            self._updates.pop(view)
+            self._done |= {name.name for name in update.left or ()}
+        return Pass(update.view if update else ready[0][0], tuple(read for _, read in ready), update)
 
 
 def read_of(step: Statement, views: set[str]) -> tuple[Name, Read] | None:

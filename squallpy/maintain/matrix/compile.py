@@ -3,7 +3,7 @@
 simplify · iterative models · search · ANF · derivation · factorisation · materialisation
 
 Everything is judged by what a trigger costs for an update of rank 1, over all inputs that change; where that is the
-same, by what the program costs as a whole.
+same, by what the program costs as a whole (`price`).
 """
 
 from collections.abc import Sequence
@@ -11,11 +11,12 @@ from dataclasses import dataclass, field, replace
 
 from squallpy.base.errors import SquallError, nearest
 from squallpy.maintain.matrix.anf import Anf, normalise
-from squallpy.maintain.matrix.cost import Guess, operations
+from squallpy.maintain.matrix.cost import Guess
 from squallpy.maintain.matrix.iterate import WRITTEN, models, rewritten
-from squallpy.maintain.matrix.materialise import Maintained, Trigger, maintain, maintain_normalised
+from squallpy.maintain.matrix.materialise import Maintained, maintain, maintain_normalised
 from squallpy.maintain.matrix.meta import Facts, infer
-from squallpy.maintain.matrix.nodes import Iterate, Matrix, product, walk
+from squallpy.maintain.matrix.nodes import Iterate, Matrix, walk
+from squallpy.maintain.matrix.price import evaluation_price, trigger_price
 from squallpy.maintain.matrix.program import Program, Statement
 from squallpy.maintain.matrix.search import Found, search
 from squallpy.maintain.matrix.simplify import simplify
@@ -23,13 +24,12 @@ from squallpy.maintain.matrix.sizes import Sizes
 
 AUTO = "auto"
 STRATEGIES = (AUTO, "reeval", "incr", "hybrid")
-DEARER = 1.3  # times that an operation of a trigger, on few columns, takes one of a product of large matrices, measured
 MOST_SEARCHED = 20  # definitions of a program whose statements are still searched
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """An iterative model of an iteration, and what its trigger and its evaluation cost."""
+    """An iterative model of an iteration, and what its triggers and its evaluation cost."""
 
     model: str
     trigger: float
@@ -82,7 +82,7 @@ def compile_program(
     return Compiled(made, Report(iterations, searches), options)
 
 
-Price = tuple[float, float, int]  # operations of the triggers, of an evaluation, and how many views there are
+Weighed = tuple[float, float, int]  # the price of the triggers, of an evaluation, and how many views there are
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,19 +90,19 @@ class _Compiler:
     changing: Sequence[str]
     guess: Guess
     options: Options
-    _prices: dict[Program, Price] = field(default_factory=dict)
+    _prices: dict[Program, Weighed] = field(default_factory=dict)
 
-    def price(self, program: Program) -> Price:
+    def price(self, program: Program) -> Weighed:
         """What a program costs; what is the same in ANF is weighed once."""
         anf = normalise(program, self.guess)
         if anf.program not in self._prices:
             self._prices[anf.program] = self._weighed(anf)
         return self._prices[anf.program]
 
-    def _weighed(self, anf: Anf) -> Price:
+    def _weighed(self, anf: Anf) -> Weighed:
         made = maintain_normalised(anf, self.changing, self.guess, self.options.dense)
-        triggers = sum(trigger_cost(made, t, 1, self.guess.known) for t in made.triggers.values())
-        return triggers, evaluation_cost(made, self.guess.known), len(made.kept)
+        triggers = sum(trigger_price(made, t, 1, self.guess.known).total for t in made.triggers.values())
+        return triggers, evaluation_price(made, self.guess.known).total, len(made.kept)
 
     def modelled(self, program: Program) -> tuple[Program, tuple[tuple[str, tuple[Way, ...]], ...]]:
         """The program without iterations, each in its best model."""
@@ -116,7 +116,7 @@ class _Compiler:
                 weighed.append((Way(model, *self.price(_unrolled(candidate))), candidate))
             weighed.sort(key=lambda pair: (pair[0].trigger, pair[0].evaluation, pair[0].views))
             anew = min(weighed, key=lambda pair: pair[0].evaluation)
-            if self.options.strategy == AUTO and not worthwhile(weighed[0][0].trigger, anew[0].evaluation):
+            if self.options.strategy == AUTO and weighed[0][0].trigger > anew[0].evaluation:
                 weighed.remove(anew)  # no trigger is better than to evaluate in the cheapest way
                 weighed.insert(0, anew)
             found.append((str(iteration), tuple(way for way, _ in weighed)))
@@ -187,20 +187,3 @@ def _facts(program: Program, at: int) -> Facts:
     for statement in program.statements[:at]:
         facts[statement.name.name] = infer(statement.value, facts)
     return facts
-
-
-def worthwhile(trigger: float, anew: float) -> bool:
-    """Is a trigger of so many operations faster than an evaluation of so many?"""
-    return DEARER * trigger <= anew
-
-
-def trigger_cost(maintained: Maintained, trigger: Trigger, rank: int, sizes: Sizes) -> float:
-    """Operations of a trigger for an update of a rank."""
-    guess, facts = Guess({**sizes, trigger.u.cols.symbols[0][0]: rank}), maintained.anf.facts
-    added = (product(update.u, update.v) for update in trigger.updates)
-    return operations((step.value for step in trigger.steps), guess, facts) + operations(added, guess, facts)
-
-
-def evaluation_cost(maintained: Maintained, sizes: Sizes) -> float:
-    """Operations of the whole program."""
-    return operations((d.value for d in maintained.anf.definitions), Guess(sizes), maintained.anf.facts)

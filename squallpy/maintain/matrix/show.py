@@ -5,8 +5,9 @@ derivation      the delta of each name           factorisation  each delta as U 
 materialisation views, and what is done for them
 """
 
-from squallpy.maintain.matrix.compile import Compiled, evaluation_cost, trigger_cost, worthwhile
+from squallpy.maintain.matrix.compile import Compiled
 from squallpy.maintain.matrix.materialise import Maintained, Trigger
+from squallpy.maintain.matrix.price import Price, evaluation_price, trigger_price
 from squallpy.maintain.matrix.program import Program
 from squallpy.maintain.matrix.sizes import Sizes
 
@@ -74,27 +75,35 @@ def report_text(compiled: Compiled, sizes: Sizes) -> str:
         looked = f"{found.forms} forms, {found.applications} rules applied, {found.revisits} seen before"
         lines.append(f"{name}: {looked}, {_count(found.first)} → {_count(found.cost)}")
     made = compiled.maintained
-    anew = evaluation_cost(made, sizes)
+    anew = evaluation_price(made, sizes)
     for name, trigger in made.triggers.items():
-        each = trigger_cost(made, trigger, 1, sizes)
-        crossing = (
-            f", anew from rank {crossover(made, trigger, sizes)} on" if worthwhile(each, anew) else ", always anew"
-        )
-        lines.append(f"{name} += u * v: {_count(each)} for rank 1, {_count(anew)} anew{crossing}")
+        each = trigger_price(made, trigger, 1, sizes)
+        crossing = f"anew from rank {crossover(made, trigger, sizes)} on" if each.total <= anew.total else "always anew"
+        lines.append(f"{name} += u * v: {_count(each.total)} for rank 1, {_count(anew.total)} anew, {crossing}")
+        lines += [f"  rank 1: {_spelled(each)}", f"  anew:   {_spelled(anew)}"]
     return "\n".join(lines) + "\n"
 
 
 def crossover(maintained: Maintained, trigger: Trigger, sizes: Sizes) -> int:
     """The least rank for which evaluating anew is faster."""
-    anew = evaluation_cost(maintained, sizes)
+    anew = evaluation_price(maintained, sizes).total
+
+    def pays(rank: int) -> bool:
+        return trigger_price(maintained, trigger, rank, sizes).total <= anew
+
     low, high = 1, 2
-    while worthwhile(trigger_cost(maintained, trigger, high, sizes), anew) and high < 1 << 30:
+    while pays(high) and high < 1 << 30:
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        price = trigger_cost(maintained, trigger, middle, sizes)
-        low, high = (middle, high) if worthwhile(price, anew) else (low, middle)
+        low, high = (middle, high) if pays(middle) else (low, middle)
     return high
+
+
+def _spelled(price: Price) -> str:
+    """What a price is made of."""
+    cache = f", {price.near:.0%} of them in the cache" if price.near < 1 else ", in the cache"
+    return f"{_count(price.operations)} operations, {_count(price.visited)} words visited{cache}, {price.steps} steps"
 
 
 def _count(operations: float) -> str:

@@ -4,10 +4,11 @@
     live.update("A", u, v)          every kept view is as if A had been u·v + A from the beginning
     live.read("D")                  its values
 
-An update whose trigger would need more operations than the program itself is applied to the input alone, and the
-program is evaluated anew (`reevaluated` counts it). So it is where Woodbury's formula meets a matrix that is almost
-singular, and where rounding has added up: every CHECK updates each view is compared with what defines it, on a random
-vector, and evaluated anew where they differ by more than DRIFT.
+An update whose trigger would take longer than the program itself is applied to the input alone, and the program is
+evaluated anew (`reevaluated` counts it); where that is so of every update, no view is kept that only triggers would
+read. So it is where Woodbury's formula meets a matrix that is almost singular, and where rounding has added up: every
+CHECK updates each view is compared with what defines it, on a random vector, and evaluated anew where they differ by
+more than DRIFT.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,10 +21,10 @@ import numpy as np
 
 from squallpy.base.errors import SquallError
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN, COUNTING, MAX_PLUS, MIN_PLUS
-from squallpy.maintain.matrix.compile import evaluation_cost, trigger_cost, worthwhile
 from squallpy.maintain.matrix.materialise import Maintained, Trigger
 from squallpy.maintain.matrix.meta import NOTHING
 from squallpy.maintain.matrix.nodes import Diagonal, Inverse, Matrix, Name, names, shape, substitute
+from squallpy.maintain.matrix.price import evaluation_price, trigger_price
 from squallpy.maintain.matrix.program import Statement
 from squallpy.maintain.matrix.sizes import Sizes
 from squallpy.physical.passes import Pass, Work, passes
@@ -92,7 +93,8 @@ class Live:
         before, self.sizes = self.sizes, {**self.sizes, **sizes}
         self._touched = None
         self._priced()
-        cheap = grown <= set(self.maintained.growing) and not self.singular
+        kept = self._kept == self.maintained.kept and all(name.name in self._views for name in self._kept)
+        cheap = kept and grown <= set(self.maintained.growing) and not self.singular
         for name, view in self._views.items():
             if view.shape != self._shape(name) and (cheap or self.maintained.program.input(name)):
                 grown_values = padded(view.read(slice(None), slice(None)), self._shape(name), self.ring)
@@ -149,6 +151,8 @@ class Live:
         u, v = self._compressed(trigger, u, v)
         with self._all_or_nothing():
             self.counts.updates += 1
+            if not u.shape[1]:
+                return
             if self.singular or not self._worthwhile(trigger, u.shape[1]):
                 self.counts.reevaluated += 1
                 self._change(name, u, v)
@@ -162,9 +166,9 @@ class Live:
         """Add to cells of several inputs: by their triggers, one after the other, or, where that is cheaper than all of
         these, by one evaluation."""
         costs = [self._cost(self.maintained.triggers[name], cells.rank) for name, cells in changes.items()]
-        cheaper = self.strategy == "auto" and not worthwhile(sum(costs), self._anew)
+        cheaper = self.strategy == "auto" and sum(costs) > self._anew
         with self._all_or_nothing():
-            if self.singular or cheaper or self.strategy == "reeval":
+            if self.singular or cheaper or self._always_anew:
                 self.counts.updates += len(changes)
                 self.counts.reevaluated += len(changes)
                 for name, cells in changes.items():
@@ -242,21 +246,26 @@ class Live:
         self._evaluate()
 
     def _worthwhile(self, trigger: Trigger, rank: int) -> bool:
-        if self.strategy != "auto":
-            return self.strategy != "reeval"
-        return worthwhile(self._cost(trigger, rank), self._anew)
+        if self.strategy == "auto" and not self._always_anew:
+            return self._cost(trigger, rank) <= self._anew
+        return not self._always_anew
 
     def _cost(self, trigger: Trigger, rank: int) -> float:
-        """Operations of a trigger for an update of a rank."""
+        """What a trigger takes for an update of a rank."""
         case = (trigger.input.name, rank)
         if case not in self._costs:
-            self._costs[case] = trigger_cost(self.maintained, trigger, rank, self.sizes)
+            self._costs[case] = trigger_price(self.maintained, trigger, rank, self.sizes).total
         return self._costs[case]
 
     def _priced(self) -> None:
-        """What things cost depends on dimensions."""
+        """What things cost depends on dimensions, and so does what is kept: nothing for triggers that never pay."""
         self._costs: dict[tuple[str, int], float] = {}
-        self._anew = evaluation_cost(self.maintained, self.sizes)
+        self._anew = evaluation_price(self.maintained, self.sizes).total
+        of_inputs = (t for t in self.maintained.triggers.values() if self.maintained.program.input(t.input.name))
+        pays = any(self._cost(trigger, 1) <= self._anew for trigger in of_inputs)
+        self._always_anew = self.strategy == "reeval" or (self.strategy == "auto" and not pays)
+        kept, outputs = self.maintained.kept, self.maintained.program.outputs
+        self._kept = tuple(name for name in kept if name.name in outputs) if self._always_anew else kept
 
     def taken_touched(self) -> "Touched | None":
         """Of each view the rows and the columns in which it may have changed since the last time; None: all of all."""
@@ -319,17 +328,15 @@ class Live:
         u, v = (
             (self._value(half, read, sizes) for half in (item.update.u, item.update.v)) if item.update else (None, None)
         )
+        by = [[self._value(r.by, read, sizes) for r in rs] for rs in (straight, across)]
         if item.update and item.update.left:
-            assert u is not None and v is not None
-            left = self._views[item.view.name].pruned(u, v)
-            self._touch(item.view.name, *left)
-            for name, half in zip(item.update.left, left, strict=True):
-                values[name.name] = half
-            return
-        if u is not None and v is not None:
-            self._touch(item.view.name, u, v)
-        by = ([self._value(r.by, read, sizes) for r in rs] for rs in (straight, across))
-        found = self._change(item.view.name, u, v, *by)
+            *found, left, right = self._views[item.view.name].pruned(u, v, *by)
+            self._touch(item.view.name, left, right)
+            values |= {name.name: half for name, half in zip(item.update.left, (left, right), strict=True)}
+        else:
+            if u is not None and v is not None:
+                self._touch(item.view.name, u, v)
+            found = self._change(item.view.name, u, v, *by)
         for reads, arrays in zip((straight, across), found, strict=True):
             for r, array in zip(reads, arrays, strict=True):
                 values[r.name.name] = array.T if r.turned else array
@@ -343,7 +350,7 @@ class Live:
     def _evaluate(self) -> None:
         """Evaluate the program, and keep what is to be kept."""
         anf, values = self.maintained.anf, dict[str, Array]()
-        kept = {name.name for name in self.maintained.kept}
+        kept = {name.name for name in self._kept}
         last = {name: at for at, d in enumerate(anf.definitions) for name in names(d.value)}
 
         def read(name: str) -> Array:
@@ -351,7 +358,7 @@ class Live:
 
         self.singular = self._touched = None
         missing: set[str] = set()  # what depends on an inverse that there is not
-        old = {left: self._views.pop(left) for left in kept if left in self._views}
+        old = {name.name: self._views.pop(name.name) for name in self.maintained.kept if name.name in self._views}
         for name, constant in anf.constants.items():
             values[name] = evaluate(constant, read, self.sizes, self.ring)
             if name in kept:
@@ -419,7 +426,7 @@ class Live:
         """The largest relative difference between a view and what defines it, on a random vector."""
         probe = Probe(self.maintained, self._views, self.sizes)
         random = np.random.default_rng(self.counts.updates)
-        views = [name for name in self.maintained.kept if name.name not in self.maintained.anf.constants]
+        views = [name for name in self._kept if name.name not in self.maintained.anf.constants]
         return max((probe.drift(name, random) for name in views), default=0.0)
 
     def _checked(self, trigger: Trigger, factor: Array) -> Array:

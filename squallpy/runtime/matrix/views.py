@@ -35,8 +35,10 @@ class View(Protocol):
         self, u: Factor | None, v: Factor | None, xs: Sequence[Factor], ys: Sequence[Factor]
     ) -> tuple[list[Factor], list[Factor]]: ...
 
-    def pruned(self, u: Factor, v: Factor) -> tuple[Factor, Factor]:
-        """The view becomes view + u·v; as much of u and v as made a difference, where addition is idempotent."""
+    def pruned(
+        self, u: Factor, v: Factor, xs: Sequence[Factor] = (), ys: Sequence[Factor] = ()
+    ) -> tuple[list[Factor], list[Factor], Factor, Factor]:
+        """`pass_over`, and as much of u and v as made a difference, where addition is idempotent."""
         ...
 
     def read(self, rows: "slice | Array", cols: "slice | Array") -> Array: ...
@@ -126,13 +128,14 @@ class ArrayView:
             integers.check(None, values, np.diag(by), integers.largest(values))
         return self._multiply(values, by)
 
-    def pruned(self, u: Array, v: Array) -> tuple[Array, Array]:
-        if self._ring is MIN_PLUS or self._ring is MAX_PLUS:
-            none = self._values[:0].T, self._values[:, :0]
-            *_, left, right = tropical.pruned(self._values, u, v.T, *none, self._ring is MAX_PLUS)
-            return left, right.T
-        self.pass_over(u, v, [], [])
-        return u, v
+    def pruned(
+        self, u: Array, v: Array, xs: Sequence[Array] = (), ys: Sequence[Array] = ()
+    ) -> tuple[list[Array], list[Array], Array, Array]:
+        if self._ring is not MIN_PLUS and self._ring is not MAX_PLUS:
+            return *self.pass_over(u, v, xs, ys), u, v
+        x, y = _side_by_side(xs, self.shape[1], self._values), _side_by_side(ys, self.shape[0], self._values)
+        mx, mty, left, right = tropical.pruned(self._values, u, v.T, x, y, self._ring is MAX_PLUS)
+        return _apart(mx, xs), _apart(mty, ys), left, right.T
 
     def _multiply(self, values: Array, by: Array) -> Array:
         """values ⊗ by; nothing to do where all are ones."""
@@ -218,20 +221,26 @@ class BitView:
     def pass_over(
         self, u: Factor | None, v: Factor | None, xs: Sequence[Factor], ys: Sequence[Factor]
     ) -> tuple[list[Packed], list[Packed]]:
+        return self._passed(u, v, xs, ys)[:2]
+
+    def _passed(
+        self, u: Factor | None, v: Factor | None, xs: Sequence[Factor], ys: Sequence[Factor]
+    ) -> tuple[list[Packed], list[Packed], bits.Bits, bits.Bits]:
         n, m = self.shape
         straight, across = [Packed.of(x).columns for x in xs], [Packed.of(y).columns for y in ys]
         turned = [self._symmetrical and bits.density(x, m) < _SPARSE for x in straight]
         wide = [x for x, turn in zip(straight, turned, strict=True) if not turn]
         tall = across + [x for x, turn in zip(straight, turned, strict=True) if turn]
-        mx, mty = bits.pass_over(self._bits, *self._halves(u, v), _lines(wide, m), _lines(tall, n))
+        mx, mty, left, right = bits.pruned(self._bits, *self._halves(u, v), _lines(wide, m), _lines(tall, n))
         by_cells, by_rows = _columns(mx, n, wide), _columns(mty, m, tall)
         rest, found = iter(by_cells), iter(by_rows[len(across) :])
-        return [next(found if turn else rest) for turn in turned], by_rows[: len(across)]
+        return [next(found if turn else rest) for turn in turned], by_rows[: len(across)], left, right
 
-    def pruned(self, u: Factor, v: Factor) -> tuple[Packed, Packed]:
-        n, m = self.shape
-        *_, left, right = bits.pruned(self._bits, *self._halves(u, v), _lines([], m), _lines([], n))
-        return Packed(left, n), Packed(right, m, True)
+    def pruned(
+        self, u: Factor, v: Factor, xs: Sequence[Factor] = (), ys: Sequence[Factor] = ()
+    ) -> tuple[list[Packed], list[Packed], Packed, Packed]:
+        straight, across, left, right = self._passed(u, v, xs, ys)
+        return straight, across, Packed(left, self.shape[0]), Packed(right, self.shape[1], True)
 
     def _halves(self, u: Factor | None, v: Factor | None) -> tuple[bits.Bits, bits.Bits]:
         """U and V by columns, of which there are none where nothing is added."""

@@ -7,8 +7,11 @@ from hypothesis import strategies as st
 
 from squallpy.base.semirings import ARITHMETIC, COUNTING, Semiring
 from squallpy.maintain.matrix.compile import STRATEGIES, Options, compile_program
+from squallpy.maintain.matrix.nodes import Name
+from squallpy.maintain.matrix.program import Input
+from squallpy.maintain.matrix.sizes import Size
 from squallpy.maintain.matrix.text import read_program
-from squallpy.runtime.matrix.algebra import product
+from squallpy.runtime.matrix.algebra import picking, product
 from squallpy.runtime.matrix.live import CHECK, DRIFT, Live
 from squallpy.testing.matrices import INPUTS, RINGS, entries, naive, programs
 
@@ -102,3 +105,30 @@ def test_views_that_have_drifted_are_made_anew() -> None:
 
 
 SHAPES_OF = {"A": (4, 4), "B": (4, 3), "C": (3, 4)}
+
+
+def test_views_of_triggers_that_never_pay_are_not_kept() -> None:
+    """Small products are faster than the steps of a trigger; when n has grown they are not, and views are kept."""
+    program = read_program("P := A ^ 4", [Input(Name("A", Size.of("n"), Size.of("n")))])
+    random = np.random.default_rng(2)
+    values = {"A": random.standard_normal((8, 8)) / 8}
+    live = Live(compile_program(program, ["A"], {"n": 8}, growing=("n",)).maintained, values)
+    assert (live.has("P"), live.has("x0"), live.nbytes) == (True, False, 2 * 8 * 8 * 8)
+    u, v = picking(8, np.array([3]), ARITHMETIC), random.standard_normal((1, 8)) / 8
+    live.update("A", u, v)
+    assert (live.counts.updates, live.counts.reevaluated) == (1, 1)
+    _same(live.read("P"), np.linalg.matrix_power(values["A"] + u @ v, 4), ARITHMETIC)
+    live.grow({"n": 400})
+    assert (live.has("x0"), live.counts.reevaluated) == (True, 2)
+    u, v = picking(400, np.array([399]), ARITHMETIC), random.standard_normal((1, 400)) / 400
+    live.update("A", u, v)
+    assert (live.counts.updates, live.counts.reevaluated) == (2, 2)
+    _same(live.read("P"), np.linalg.matrix_power(live.read("A"), 4), ARITHMETIC)
+
+
+def test_an_update_of_rank_0_changes_nothing() -> None:
+    program = read_program("P := A * A", [Input(Name("A", Size.of("n"), Size.of("n")))])
+    live = Live(compile_program(program, ["A"], {"n": 8}).maintained, {"A": np.eye(8)})
+    live.update("A", np.zeros((8, 0)), np.zeros((0, 8)))
+    assert (live.counts.updates, live.counts.reevaluated) == (1, 0)
+    _same(live.read("P"), np.eye(8), ARITHMETIC)
