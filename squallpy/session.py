@@ -33,13 +33,14 @@ from squallpy.physical.matrices import MatrixPlan, plan_matrices
 from squallpy.physical.place import place, tuned
 from squallpy.physical.plan import Plan
 from squallpy.physical.show import plan_text, stages_text, triggers_text
-from squallpy.physical.show_matrices import matrices_text, passes_text, phases_of_matrices
+from squallpy.physical.show_matrices import matrices_text, passes_text, phases_of_matrices, supersteps_text
 from squallpy.runtime.evaluate.constant import constant
 
 if TYPE_CHECKING:  # what rows flow through is loaded when they do: EXPLAIN starts at once
     import pyarrow as pa
 
     from squallpy.runtime.matrix.source import MatrixSource
+    from squallpy.runtime.matrix.spread import Spread
     from squallpy.runtime.pipeline import Input
     from squallpy.runtime.profile import Profile
     from squallpy.runtime.result import Changes
@@ -124,6 +125,8 @@ class Session:
             self._programs.read,
             MatrixOptions(self.settings.matrix_model, self.settings.matrix_strategy),
             self.settings.matrix_deletes == "reevaluate",
+            self.settings.matrix_place,
+            partitions,
         )
         return Compiled(query, optimised, lowered, program, plan, matrices, self._read(program, matrices))
 
@@ -146,7 +149,9 @@ class Session:
     def text_of(self, compiled: Compiled, stage: str) -> str:
         """A query at a stage, its matrices first."""
         text = self._explained(compiled, stage)
-        shown = {"logical": matrices_text, "triggers": phases_of_matrices, "physical": passes_text}.get(stage)
+        shown = {
+            "logical": matrices_text, "triggers": phases_of_matrices, "physical": passes_text, "stages": supersteps_text
+        }.get(stage)  # fmt: skip
         if compiled.matrices and shown:
             text = "\n".join(part for part in (shown(compiled.matrices), text) if part)
         return text
@@ -231,10 +236,13 @@ class Session:
         else:
             yield None
 
-    def matrices(self, plan: MatrixPlan, input: "Input", place: "Place | None") -> "MatrixSource":
+    def matrices(self, plan: MatrixPlan, input: "Input", place: "Place | None") -> "MatrixSource | Spread":
         """The matrices of a query as a source, its state at a place, if there is one."""
         from squallpy.runtime.matrix.source import PARTITION, LocalKeeper, MatrixSource, keep, layout
+        from squallpy.runtime.matrix.spread import Spread
 
+        if plan.parts:
+            return Spread(plan, input)
         keeper = place.partition(PARTITION, layout(plan), keep) if place else LocalKeeper(plan)
         return MatrixSource(plan, input, keeper, durable=place is not None)
 
@@ -286,7 +294,9 @@ def fingerprint(compiled: Compiled, batch_rows: int, order: str, sizes: dict[str
     plan = f"{compiled.plan.partitions} {plan_text(compiled.plan)}"
     if compiled.matrices:
         query += matrices_text(compiled.matrices)
-        plan += f"{compiled.matrices.by_rows} {' '.join(map(str, compiled.matrices.readings))}"
+        plan += (
+            f"{compiled.matrices.by_rows} {compiled.matrices.parts} {' '.join(map(str, compiled.matrices.readings))}"
+        )
     return MadeFor(_hash(query), _hash(plan), sizes)
 
 

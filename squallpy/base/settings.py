@@ -107,6 +107,13 @@ class Settings:
         "how iterations of matrix programs are made: linear, exponential, skip-2, skip-4 …, as written; auto by cost",
         name="matrix.model",
     )
+    matrix_place: str = setting(
+        "auto",
+        "where matrices are on Spark: all of them on the driver, or in blocks of rows and columns on the partitions; "
+        "auto: in blocks if their declared dimensions say that they take more than 1 GB",
+        choices=("auto", "driver", "blocks"),
+        name="matrix.place",
+    )
     matrix_deletes: str = setting(
         "refuse",
         "rows that take away from a matrix whose semiring has no subtraction: refuse, or reevaluate, all rows kept",

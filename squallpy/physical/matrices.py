@@ -4,8 +4,9 @@ SELECT j, value FROM p16.D WHERE i IN (3, 7)   →   p16 without what D does not
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from squallpy.base.errors import SquallError
 from squallpy.catalog.matrix import Matrix
 from squallpy.catalog.relation import Relation
 from squallpy.logical.expressions import MIRRORED, Call, Column, Expr, Literal, conjuncts, disjuncts
@@ -19,6 +20,7 @@ from squallpy.physical.plan import Feed
 Interval = tuple[int | None, int | None]  # from, to; both inclusive, None: no end
 Some = tuple[Interval, ...]  # indices in any of these
 ALL: Some = ((None, None),)
+LARGE = 1 << 30  # bytes of views from which on they are in blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +52,13 @@ class KeptProgram:
 @dataclass(frozen=True, slots=True)
 class MatrixPlan:
     """The programs of a query, and the matrices under them by name; `by_rows`: where a semiring cannot subtract, the
-    rows under its matrices are kept, and cells that lose some are made of those that are left."""
+    rows under its matrices are kept, and cells that lose some are made of those that are left. `parts`: on how many
+    partitions they are, in blocks; 0: on the driver."""
 
     programs: tuple[KeptProgram, ...]
     matrices: Mapping[str, Matrix] = field(hash=False)
     by_rows: bool = False
+    parts: int = 0
 
     @property
     def readings(self) -> tuple[Reading, ...]:
@@ -72,8 +76,10 @@ def plan_matrices(
     programs: Mapping[str, Program],
     options: Options | None = None,
     by_rows: bool = False,
+    place: str = "auto",
+    partitions: int = 1,
 ) -> MatrixPlan | None:
-    """What feeds read of matrices, and how that is kept fresh; None if nothing."""
+    """What feeds read of matrices, and how that is kept fresh; None if nothing. SQ7003 if they cannot be in blocks."""
     by_program: dict[str, list[Reading]] = {}
     for feed in feeds:
         if feed.relation.made:
@@ -85,7 +91,28 @@ def plan_matrices(
     symbols = {symbol for k in kept for symbol in k.program.symbols()}
     used = {i.name.name for k in kept for i in k.program.inputs}
     used |= {name for name, m in matrices.items() if symbols & {m.rows, m.cols}}  # these say how large they are
-    return MatrixPlan(kept, {name: m for name, m in matrices.items() if name in used}, by_rows) if kept else None
+    if not kept:
+        return None
+    plan = MatrixPlan(kept, {name: m for name, m in matrices.items() if name in used}, by_rows)
+    return replace(plan, parts=partitions) if partitions > 1 and _in_blocks(plan, place) else plan
+
+
+def _in_blocks(plan: MatrixPlan, place: str) -> bool:
+    """Are matrices on the partitions?"""
+    rows = next((kept for kept in plan.programs if plan.by_rows and not kept.program.ring.negates), None)
+    if rows and place == "blocks":
+        told = f"{rows.name} cannot be in blocks: its rows are kept, for matrix.deletes=reevaluate"
+        raise SquallError("SQ7003", told, hint="--set matrix.place=driver")
+    return place == "blocks" or (place == "auto" and not rows and any(map(_large, plan.programs)))
+
+
+def _large(kept: KeptProgram) -> bool:
+    """Are a program's views known to be too large for one place?"""
+    made = kept.compiled.maintained
+    views = [*(i.name for i in made.program.inputs), *made.kept]
+    if made.program.symbols():
+        return False
+    return sum(view.rows.at({}) * view.cols.at({}) for view in views) * 8 > LARGE
 
 
 def _kept(

@@ -1,6 +1,9 @@
-"""The matrices of a query as people read them: `squall explain logical`, `triggers` and `physical`."""
+"""The matrices of a query as people read them: `squall explain logical`, `triggers`, `physical` and `stages`."""
+
+from collections.abc import Sequence
 
 from squallpy.maintain.matrix.show import phases_text, report_text
+from squallpy.physical.blocks import Superstep, blocks
 from squallpy.physical.matrices import KeptProgram, MatrixPlan
 from squallpy.physical.passes import passes
 
@@ -27,15 +30,49 @@ def phases_of_matrices(plan: MatrixPlan) -> str:
 
 
 def passes_text(plan: MatrixPlan) -> str:
-    """Views, what each input's trigger does to them in passes, and which cells are read."""
-    return "\n".join("\n".join(_passes(kept)) + "\n" for kept in plan.programs)
+    """Views, what each input's trigger does to them in passes, or in supersteps, and which cells are read."""
+    texts = (_in_blocks(kept, plan.parts) if plan.parts else _passes(kept) for kept in plan.programs)
+    return "\n".join("\n".join(lines) + "\n" for lines in texts)
 
 
 def _passes(kept: KeptProgram) -> list[str]:
     made = kept.compiled.maintained
-    views = [*(i.name.name for i in kept.program.inputs), *(name.name for name in made.kept)]
-    lines = [f"MATRICES {kept.name} over {kept.program.ring}: {', '.join(views)}"]
+    lines = [f"MATRICES {kept.name} over {kept.program.ring}: {', '.join(_views(kept))}"]
     for trigger in made.triggers.values():
         lines.append(f"  ON {trigger.input} += {trigger.u} * {trigger.v}")
         lines += [f"    {work}" for work in passes(trigger, made.matrices)]
     return [*lines, *(f"  READ {reading}" for reading in kept.readings)]
+
+
+def _in_blocks(kept: KeptProgram, parts: int) -> list[str]:
+    """A send is an exchange of all partitions; what is after it waits for all of them."""
+    made, plan = kept.compiled.maintained, blocks(kept.compiled.maintained)
+    views = [f"{name} by rows and columns" if name in plan.by_columns else f"{name} by rows" for name in _views(kept)]
+    lines = [f"MATRICES {kept.name} over {kept.program.ring}, in blocks on {parts} partitions: {', '.join(views)}"]
+    for name, trigger in made.triggers.items():
+        lines.append(f"  ON {trigger.input} += {trigger.u} * {trigger.v}")
+        lines += _lines(plan.triggers[name])
+    lines += ["  ANEW", *_lines(plan.evaluation)]
+    return [*lines, *(f"  READ {reading}" for reading in kept.readings)]
+
+
+def _lines(supersteps: Sequence[Superstep]) -> list[str]:
+    return [f"    {line}" for superstep in supersteps for line in str(superstep).splitlines()]
+
+
+def _views(kept: KeptProgram) -> list[str]:
+    return [*(i.name.name for i in kept.program.inputs), *(view.name for view in kept.compiled.maintained.kept)]
+
+
+def supersteps_text(plan: MatrixPlan) -> str:
+    """The stages that matrices in blocks have in a batch before those of the query, if there are any."""
+    lines = []
+    for kept in plan.programs if plan.parts else ():
+        made = blocks(kept.compiled.maintained)
+        counts = [
+            f"{len(steps)} when {name} changes" for name, steps in made.triggers.items() if kept.program.input(name)
+        ]
+        lines.append(f"MATRICES {kept.name} in the same job, first: {', '.join(counts)}, {len(made.evaluation)} anew")
+    if lines:
+        lines.append("  a stage each, after one for the orders of the driver; the last of them is STAGE 1 as well")
+    return "".join(f"{line}\n" for line in lines)

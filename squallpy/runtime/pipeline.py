@@ -40,17 +40,21 @@ class Made:
     tables: Mapping[str, pa.Table]
     stats: Mapping[str, Any]
 
-    def share(self, name: str, split: int, splits: int) -> pa.Table:
-        """What one of `splits` tasks reads of a relation."""
-        table = self.tables[name]
-        start, stop = len(table) * split // splits, len(table) * (split + 1) // splits
-        return table.slice(start, stop - start)
+    def share(self, split: int, splits: int) -> "Made":
+        """What one of `splits` tasks reads of it; the first tells."""
+        tables = {}
+        for name, table in self.tables.items():
+            start, stop = len(table) * split // splits, len(table) * (split + 1) // splits
+            tables[name] = table.slice(start, stop - start)
+        return Made(tables, {} if split else self.stats)
 
 
 class Maker(Protocol):
     """Makes them."""
 
-    def made(self, batch: int) -> Made: ...
+    def made(self, batch: int, split: int, splits: int) -> Made:
+        """One task's share."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,7 @@ class Sender:
     def read(self, batch: int, split: int, splits: int, names: Dictionary) -> Share:
         """A share of the batch, pre-aggregated."""
         share, shares = Share([], [], {"tuples": 0, "skipped": 0}), self._input.shares(batch, split, splits)
-        made = self._made(batch, split, shares, share)
+        made = self._made(batch, split, splits, shares, share)
         for feeder in self._feeders:
             relation = feeder.feed.relation
             start, stop = shares.get(relation.name, (0, 0))
@@ -101,7 +105,7 @@ class Sender:
                 with self._trace(f"read {relation.name}"):
                     if relation.made:
                         assert made
-                        table = made.share(relation.name, split, splits)
+                        table = made.tables[relation.name]
                     else:
                         table = self._input.sources[relation.name].read(start, stop, feeder.feed.fields)
                     rows = one_batch(table)
@@ -115,17 +119,18 @@ class Sender:
                         share.ledgers += [(partition, told) for partition in range(self._plan.partitions)]
         return share
 
-    def _made(self, batch: int, split: int, shares: Mapping[str, tuple[int, int]], share: Share) -> Made | None:
+    def _made(
+        self, batch: int, split: int, splits: int, shares: Mapping[str, tuple[int, int]], share: Share
+    ) -> Made | None:
         """What is made of a batch; what only its maker reads is counted here."""
         maker = self._input.maker
         if maker is None:
             return None
         with self._trace("matrices"):
-            made = maker.made(batch)
+            made = maker.made(batch, split, splits)
         fed = {feeder.feed.relation.name for feeder in self._feeders}
         share.stats["tuples"] += sum(stop - start for name, (start, stop) in shares.items() if name not in fed)
-        if split == 0:
-            share.stats |= made.stats
+        share.stats |= made.stats
         return made
 
     def messages(self, batch: int, split: int, splits: int, course: str = "") -> list[tuple[int, bytes]]:

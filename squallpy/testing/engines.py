@@ -10,7 +10,7 @@ All take settings: with `optimizer=False` the query is planned as it was bound.
 
 import shutil
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from squallpy.base.settings import Settings
-from squallpy.physical.joins.saved import to_json
 from squallpy.physical.plan import Plan
 from squallpy.runtime.course import Pilot, pilot_of, told
 from squallpy.runtime.local import DurableLocalExecutor, LocalExecutor
-from squallpy.runtime.matrix.source import handed_over
+from squallpy.runtime.matrix.reading import reading_part
+from squallpy.runtime.matrix.spread import Spread
 from squallpy.runtime.pipeline import Input, Node, Publisher, Sender, unpack_changes, unpack_parcels
 from squallpy.runtime.result import Changes, result_layout
 from squallpy.runtime.state.checkpoint import open_checkpoint
@@ -156,8 +156,9 @@ class PartitionedEngine(MemoryEngine):
     SPLITS = 2
 
     def _open(self, input: Input) -> None:
-        plan = self._compiled.plan
-        self._sender, self._publisher = Sender(plan, self._made(input)), Publisher(plan)
+        plan, input = self._compiled.plan, self._made(input)
+        self._sender, self._publisher = Sender(plan, input), Publisher(plan)
+        self._blocks = InBlocks(plan, input, input.maker) if isinstance(input.maker, Spread) else None
         self._nodes = [(Node(plan, p).runs, Store(store_layout(plan))) for p in range(plan.partitions)]
         self._result = Store(result_layout(plan))
         self.pilot = self._pilot(plan)
@@ -167,9 +168,8 @@ class PartitionedEngine(MemoryEngine):
     def _run(self, batch: int) -> Changes | None:
         sent: list[list[bytes]] = [[] for _ in self._nodes]
         stages, course = told(self.pilot) if self.pilot else (len(self._compiled.plan.stages), "")
-        for split in range(self.SPLITS):
-            for target, message in self._sender.messages(batch, split, self.SPLITS, course):
-                sent[target].append(message)
+        for target, message in self._read(batch, course):
+            sent[target].append(message)
         outputs = [message for messages in sent for message in messages]
         for stage in range(stages):
             outputs = [runs[stage](store, messages) for (runs, store), messages in zip(self._nodes, sent, strict=True)]
@@ -181,7 +181,17 @@ class PartitionedEngine(MemoryEngine):
         changes, self.stats = unpack_changes(self._publisher.run(self._result, [first, *outputs]))
         if self.pilot:
             self.pilot = self.pilot.after(self.stats)
+        if self._blocks:
+            self._blocks.spread.after(self.stats["matrices"])
         return changes
+
+    def _read(self, batch: int, course: str) -> Iterator[tuple[int, bytes]]:
+        """What readers send."""
+        if self._blocks:
+            yield from self._blocks.messages(batch, course)
+            return
+        for split in range(self.SPLITS):
+            yield from self._sender.messages(batch, split, self.SPLITS, course)
 
     def _pilot(self, plan: Plan) -> Pilot | None:
         """Who steers the grid, if there is one."""
@@ -192,6 +202,31 @@ class PartitionedEngine(MemoryEngine):
 
     def result(self) -> pa.Table:
         return self._publisher.result.final(self._result)
+
+
+class InBlocks:
+    """Matrices in blocks, their partitions called in turn."""
+
+    def __init__(self, plan: Plan, input: Input, spread: Spread) -> None:
+        self.spread = spread
+        self._parts = [reading_part(plan, input, spread.plan, n) for n in range(spread.plan.parts)]
+        self._stores = [Store(part.layout) for part in self._parts]
+
+    def messages(self, batch: int, course: str) -> Iterator[tuple[int, bytes]]:
+        """What the partitions send to those of the plan, the last of their supersteps done."""
+        orders, count = self.spread.orders(batch, course)
+        sent = [[orders.packed()] for _ in self._parts]
+        for stage in range(count):
+            outputs = [
+                unpack_parcels(part.runs[stage](store, messages))
+                for part, store, messages in zip(self._parts, self._stores, sent, strict=True)
+            ]
+            sent = [[] for _ in self._parts]
+            for target, message in (parcel for parcels in outputs for parcel in parcels):
+                if stage < count - 1:
+                    sent[target].append(message)
+                else:
+                    yield target, message
 
 
 class SparkEngine(MemoryEngine):
@@ -214,12 +249,18 @@ class SparkEngine(MemoryEngine):
                 super()._take(some)
 
     def _open(self, input: Input) -> None:
+        from squallpy.runtime.spark.helm import Helm
+
         plan, self._at = self._compiled.plan, self._place()
-        self._input, self._before = handed_over(self._made(input, self._at), self._at)
         self._publisher = Publisher(plan)
         self._result = self._at.partition("result", result_layout(plan), self._publisher.run)
         self._committed = Committed(self._at.durable)
-        self.pilot = pilot_of(plan, self._committed.facts)
+        self._helm = Helm(plan, self._made(input, self._at), self._at, self._committed.facts)
+
+    @property
+    def pilot(self) -> Pilot | None:
+        """Who steers the grid, if there is one."""
+        return self._helm.pilot
 
     def _step(self) -> Changes | None:
         if not self._done:
@@ -229,23 +270,19 @@ class SparkEngine(MemoryEngine):
 
     def _run(self) -> None:
         """Run all batches that were taken in."""
-        from squallpy.runtime.spark.executor import Apply, Feed
         from squallpy.runtime.spark.stream import StreamJob, run
 
-        plan = self._compiled.plan
-        feed, apply = Feed(plan, self._input, self.SPLITS), Apply(plan, self._at)
-        checkpoint = str(self._folder / "state" / "spark")
+        plan, helm = self._compiled.plan, self._helm
         job = StreamJob(
-            self._batches.batches, self.SPLITS, plan.partitions, feed, apply, checkpoint, len(plan.stages),
-            course=(lambda: told(self.pilot)) if self.pilot else None, before=self._before,
+            self._batches.batches, self.SPLITS, plan.partitions, *helm.stages(self.SPLITS),
+            str(self._folder / "state" / "spark"), len(plan.stages), course=helm.course, before=helm.before,
         )  # fmt: skip
 
         def publish(batch: int, outputs: Iterable[bytes], _: Any) -> bool:
             printed = self._result.apply(batch, [b"first" if batch == 0 else b"", *outputs])
             changes, stats = unpack_changes(printed)
-            if self.pilot:
-                self.pilot = self.pilot.after(stats)
-            self._committed.commit(batch + 1, self.pilot and to_json(self.pilot))
+            helm.after(stats)
+            self._committed.commit(batch + 1, helm.facts)
             self._done.append((changes, self._publisher.result.final(self._result.store())))
             return True
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from difflib import unified_diff
 from pathlib import Path
 
+from squallpy.base.settings import Settings
 from squallpy.session import Session
 from squallpy.testing.manual import manual
 
@@ -26,6 +27,7 @@ ROWS = {
     "household_demographics": 7_200, "date_dim": 73_049, "item": 18_000, "promotion": 300, "store": 12,
 }  # fmt: skip
 PARTITIONS = 2
+IN_BLOCKS = "blocks"
 
 
 def scripts() -> list[Path]:
@@ -40,13 +42,22 @@ def place(script: Path) -> Path:
 
 
 def golden(script: Path) -> str:
-    """`explain triggers`, `physical` and `stages` of the one query of a script; `logical`, too, if it has matrices."""
-    session = Session(script)
+    """`explain triggers`, `physical` and `stages` of the one query of a script; if it has matrices `logical`, too, and
+    how these are in blocks."""
+    session, stages = Session(script), ("triggers", "physical", "stages")
+    if not session.script.matrices:
+        return "\n".join(_texts(session, stages))
+    spread = Session(script, Settings(matrix_place=IN_BLOCKS))
+    return "\n".join(
+        [*_texts(session, ("logical", *stages)), *_texts(spread, stages[1:], f" --set matrix.place={IN_BLOCKS}")]
+    )
+
+
+def _texts(session: Session, stages: tuple[str, ...], options: str = "") -> Iterator[str]:
     (query,) = session.script.queries
     compiled = session.compile(query, PARTITIONS, {name: ROWS.get(name, 0) for name in session.script.relations})
-    stages = ("logical",) * bool(compiled.matrices) + ("triggers", "physical", "stages")
-    parts = {stage: session.text_of(compiled, stage) for stage in stages}
-    return "\n".join(f"# squall explain {stage} {script.name}\n\n{text.rstrip()}\n" for stage, text in parts.items())
+    for stage in stages:
+        yield f"# squall explain {stage} {session.path.name}{options}\n\n{session.text_of(compiled, stage).rstrip()}\n"
 
 
 def differences() -> str:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from squallpy.base.rings import Payload, Ring
+from squallpy.runtime.state.blocks import BlockLayout
 from squallpy.runtime.state.storage import Mapped
 from squallpy.runtime.state.store import PoolLayout, Store, StoreLayout
 
@@ -92,3 +93,34 @@ def property_snapshot_restores_what_can_be_seen(counts):
 
 def oracle_layouts_can_be_pickled():
     assert pickle.loads(pickle.dumps(LAYOUT)) == LAYOUT
+
+
+BLOCKS = StoreLayout(
+    blocks=(BlockLayout("a / b", "float64"), BlockLayout("bits", "uint64", dense=True), BlockLayout("truth", "bool"))
+)
+
+
+def differential_blocks_grow_in_files(tmp_path):
+    """Blocks that are made larger, in files under two stores, and snapshots of them: what plain arrays are."""
+    random, plain = np.random.default_rng(4), {layout.name: np.zeros((0, 0), layout.dtype) for layout in BLOCKS.blocks}
+    stores = [Store(BLOCKS, Mapped(tmp_path)) for _ in range(2)]
+    for turn in range(8):
+        store, other = stores[turn % 2], stores[1 - turn % 2]
+        for name, old in plain.items():
+            rows, columns = (int(n) + turn * 70 for n in random.integers(0, 5, 2))
+            shape = max(rows, len(old)), max(columns, old.shape[1])
+            block, plain[name] = store.blocks[name], np.full(shape, 1, old.dtype)
+            plain[name][: len(old), : old.shape[1]] = old
+            block.resize(shape, 1)
+            block.values[1:2] = plain[name][1:2] = turn % 2
+            np.testing.assert_array_equal(other.blocks[name].values, plain[name])
+        file = io.BytesIO()
+        other.snapshot(file)
+        file.seek(0)
+        again = Store(BLOCKS)
+        again.restore(file)
+        for name, values in plain.items():
+            np.testing.assert_array_equal(again.blocks[name].values, values)
+    stores[0].blocks["bits"].assign(np.ones((2, 3), np.uint64))
+    assert stores[1].blocks["bits"].values.tolist() == [[1] * 3] * 2
+    assert stores[1].blocks["bits"].values.flags.c_contiguous

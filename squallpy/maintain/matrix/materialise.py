@@ -91,6 +91,17 @@ class Maintained:
         """All that triggers may read as a view: inputs, definitions and constants."""
         return [*(name.name for name in self.program.names()), *self.anf.constants]
 
+    def named(self, name: str) -> Name:
+        """An input, a constant or a definition."""
+        return next(n for n in (*self.kept, *self.program.names()) if n.name == name)
+
+    def written(self, matrix: Matrix) -> Matrix:
+        """An expression in names that the program has itself."""
+        for definition in reversed(self.anf.definitions):
+            if definition.name.name not in self.program.outputs:
+                matrix = substitute(matrix, definition.name.name, definition.value)
+        return matrix
+
 
 def maintain(
     program: Program,

@@ -1,6 +1,7 @@
 """Operations of matrix programs on arrays, in the numbers of a semiring: what steps are, and re-evaluation."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Container, Sequence
+from functools import partial, reduce
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from squallpy.maintain.matrix.nodes import (
     Stack,
     Sum,
     Transpose,
+    children,
+    shape,
 )
 from squallpy.maintain.matrix.sizes import Sizes
 from squallpy.runtime.kernels import bits, integers, semirings, tropical
@@ -33,37 +36,43 @@ class SingularError(SquallError):
 
 def evaluate(matrix: Matrix, read: Read, sizes: Sizes, ring: Semiring) -> Array:
     """The values of an operation whose names `read` gives; OverflowError where a count does not fit 64 bits."""
+    if isinstance(matrix, Name):
+        return read(matrix.name)
+    return operated(matrix, [evaluate(child, read, sizes, ring) for child in children(matrix)], sizes, ring)
+
+
+def operated(matrix: Matrix, operands: Sequence[Array], sizes: Sizes, ring: Semiring) -> Array:
+    """The same, of the values of what it is an operation on."""
     match matrix:
-        case Name(name):
-            return read(name)
-        case Transpose(of):
-            return evaluate(of, read, sizes, ring).T
-        case Product((left, right)):
-            return product(evaluate(left, read, sizes, ring), evaluate(right, read, sizes, ring), ring)
-        case Sum(terms):
-            total = evaluate(terms[0], read, sizes, ring)
-            for term in terms[1:]:
-                more = evaluate(term, read, sizes, ring)
-                if ring is COUNTING:
-                    integers.check_added(total, more)
-                total = ring.add(total, more)
-            return total
-        case Scale(by, of):
-            times, value = by.at(sizes, ring), evaluate(of, read, sizes, ring)
+        case Transpose():
+            return operands[0].T
+        case Product():
+            left, right = operands
+            return product(left, right, ring)
+        case Sum():
+            return reduce(partial(_added, ring), operands)
+        case Scale(by, _):
+            times = by.at(sizes, ring)
             if ring is COUNTING:
-                integers.check_added(None, value, int(times))
-            return ring.multiply(times, value)  # type: ignore[no-any-return]
-        case Stack(parts):
-            return np.hstack([evaluate(part, read, sizes, ring) for part in parts])
+                integers.check_added(None, operands[0], int(times))
+            return ring.multiply(times, operands[0])  # type: ignore[no-any-return]
+        case Stack():
+            return np.hstack(operands)
         case Fill(rows, cols, value):
             return np.full((rows.at(sizes), cols.at(sizes)), value.at(sizes, ring), ring.dtype)
         case Diagonal(size, value):
             out = np.full((size.at(sizes), size.at(sizes)), ring.zero, ring.dtype)
             np.fill_diagonal(out, value.at(sizes, ring))
             return out
-        case Inverse(of):
-            return inverse(evaluate(of, read, sizes, ring), matrix)
+        case Inverse():
+            return inverse(operands[0], matrix)
     raise AssertionError(matrix)
+
+
+def _added(ring: Semiring, total: Array, more: Array) -> Array:
+    if ring is COUNTING:
+        integers.check_added(total, more)
+    return ring.add(total, more)  # type: ignore[no-any-return]
 
 
 def product(left: Array, right: Array, ring: Semiring) -> Array:
@@ -121,3 +130,22 @@ def picking(extent: int, places: Array, ring: Semiring) -> Array:
     out = np.full((extent, len(places)), ring.zero, ring.dtype)
     out[places, np.arange(len(places))] = ring.one
     return out
+
+
+def depends(constant: Matrix, symbols: Container[str]) -> bool:
+    """Is a constant of another shape where these are of another size?"""
+    return any(symbol in symbols for size in shape(constant) for symbol, _ in size.symbols)
+
+
+def appended(constant: Matrix, before: Sizes, sizes: Sizes, ring: Semiring) -> tuple[Array, Array]:
+    """How a constant changes as it grows, once zeros have been appended, as u·v."""
+    old_rows, old_cols = constant.rows.at(before), constant.cols.at(before)
+    rows, cols = constant.rows.at(sizes), constant.cols.at(sizes)
+    if isinstance(constant, Diagonal):
+        more = np.arange(old_rows, rows)
+        return picking(rows, more, ring), ring.multiply(constant.value.at(sizes, ring), picking(rows, more, ring).T)
+    assert isinstance(constant, Fill)
+    u, v = np.full((rows, 2), ring.zero, ring.dtype), np.full((2, cols), ring.zero, ring.dtype)
+    u[:old_rows, 0], u[old_rows:, 1] = ring.one, ring.one
+    v[0, old_cols:], v[1] = constant.value.at(sizes, ring), constant.value.at(sizes, ring)
+    return u, v

@@ -23,7 +23,7 @@ from squallpy.runtime.kernels.storage import Words
 from squallpy.runtime.matrix.cells import Cells, as_words, of_words
 from squallpy.runtime.matrix.live import Live
 from squallpy.runtime.matrix.room import check_room
-from squallpy.runtime.matrix.rows import Rows, check_known
+from squallpy.runtime.matrix.rows import Rows, added, check_known
 from squallpy.runtime.matrix.shown import Shown
 from squallpy.runtime.matrix.views import Array
 
@@ -68,7 +68,7 @@ class ProgramAtWork:
                 assert pool is not None
                 cells, grows = self._rows_of(number, rows[name], pool, changes)
             else:
-                cells = self._added(rows[name])
+                cells = added(rows[name], self._ring)
             check_known(self._matrices[name], cells)
             (more if grows else other)[name] = cells
         recorded = pool is not None and not self.by_rows
@@ -79,14 +79,6 @@ class ProgramAtWork:
                 self._record(number, more[source.name.name], before[source.name.name], changes)
         self._compare(changes)
         return changes, figures
-
-    def _added(self, rows: Rows) -> Cells:
-        """What rows add to cells, as ⊕ has it."""
-        values = rows.entries(self._ring)
-        if self._ring.negates:
-            return Cells(rows.i, rows.j, values * rows.mult.astype(values.dtype)).merged(self._ring)
-        rows.inserts_only(self._ring)
-        return Cells(rows.i, rows.j, values).merged(self._ring)
 
     def _rows_of(self, number: int, rows: Rows, pool: Pool, changes: Changes) -> tuple[Cells, bool]:
         """The cells as the rows that are left make them; can these be had by adding to what there is?"""

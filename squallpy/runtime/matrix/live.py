@@ -23,15 +23,16 @@ from squallpy.base.errors import SquallError
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN, COUNTING, MAX_PLUS, MIN_PLUS
 from squallpy.maintain.matrix.materialise import Maintained, Trigger
 from squallpy.maintain.matrix.meta import NOTHING
-from squallpy.maintain.matrix.nodes import Diagonal, Inverse, Matrix, Name, names, shape, substitute
+from squallpy.maintain.matrix.nodes import Matrix, Name, names
 from squallpy.maintain.matrix.price import evaluation_price, trigger_price
 from squallpy.maintain.matrix.program import Statement
 from squallpy.maintain.matrix.sizes import Sizes
 from squallpy.physical.passes import Pass, Work, passes
 from squallpy.runtime.kernels.factors import compress
-from squallpy.runtime.matrix.algebra import Read, SingularError, evaluate, padded, picking
+from squallpy.runtime.matrix.algebra import Read, SingularError, appended, depends, evaluate, padded
 from squallpy.runtime.matrix.cells import Cells
 from squallpy.runtime.matrix.drift import Probe
+from squallpy.runtime.matrix.mistakes import beyond, overflow, singular
 from squallpy.runtime.matrix.packed import Packed
 from squallpy.runtime.matrix.packed import evaluate as in_bits
 from squallpy.runtime.matrix.views import Array, ArrayView, Factor, View, stored
@@ -98,26 +99,15 @@ class Live:
         for name, view in self._views.items():
             if view.shape != self._shape(name) and (cheap or self.maintained.program.input(name)):
                 grown_values = padded(view.read(slice(None), slice(None)), self._shape(name), self.ring)
-                self._views[name] = self._stored(self._named(name), grown_values)
+                self._views[name] = self._stored(self.maintained.named(name), grown_values)
         if not cheap:
             self.counts.reevaluated += 1
             self._evaluate()
             return
         for name, constant in self.maintained.anf.constants.items():
-            if {symbol for size in shape(constant) for symbol, _ in size.symbols} & grown:
-                self._fire(self.maintained.triggers[name], self._work[name], *self._appended(constant, before))
-
-    def _appended(self, constant: Matrix, before: Sizes) -> tuple[Array, Array]:
-        """How a constant changes as it grows, once zeros have been appended, as u·v."""
-        old_rows, old_cols = constant.rows.at(before), constant.cols.at(before)
-        whole = evaluate(constant, self.read, self.sizes, self.ring)
-        rows, cols = whole.shape
-        if isinstance(constant, Diagonal):
-            return picking(rows, np.arange(old_rows, rows), self.ring), whole[old_rows:]
-        u, v = np.full((rows, 2), self.ring.zero, self.ring.dtype), np.full((2, cols), self.ring.zero, self.ring.dtype)
-        u[:old_rows, 0], u[old_rows:, 1] = self.ring.one, self.ring.one
-        v[0, old_cols:], v[1] = whole[:1, old_cols:].ravel()[: cols - old_cols], whole[:1].ravel()[:cols]
-        return u, v
+            if depends(constant, grown):
+                change = appended(constant, before, self.sizes, self.ring)
+                self._fire(self.maintained.triggers[name], self._work[name], *change)
 
     def read(self, name: str, rows: "slice | Array" = slice(None), cols: "slice | Array" = slice(None)) -> Array:
         """The values of an input or a kept view; SQ5011 where it depends on the inverse of a singular matrix."""
@@ -205,20 +195,16 @@ class Live:
             self._views, self.sizes, self._touched = before, sizes, None
             self.counts = counts
             self._priced()
-            raise SquallError("SQ5001", str(error), hint="count in the arithmetic semiring") from error
+            raise overflow(error) from error
         finally:
             self._done = None
-
-    def _beyond(self, view: str) -> OverflowError:
-        """An overflow told as one of this view."""
-        return OverflowError(f"a count in {self._written(self._named(view))} is beyond BIGINT")
 
     def _change(self, view: str, u: Factor, v: Factor, xs: Sequence[Factor] = (), ys: Sequence[Factor] = ()) -> Any:
         """A pass over a view that can be taken back."""
         try:
             found = self._views[view].pass_over(u, v, xs, ys)
         except OverflowError as error:
-            raise self._beyond(view) from error
+            raise beyond(self.maintained, view) from error
         if self._done is not None and u is not None:
             self._done.append(partial(self._views[view].pass_over, -u, v, [], []))
         return found
@@ -227,7 +213,7 @@ class Live:
         try:
             self._views[name].add_at(cells.rows, cells.cols, cells.values)
         except OverflowError as error:
-            raise self._beyond(name) from error
+            raise beyond(self.maintained, name) from error
         if self._done is not None:
             self._done.append(partial(self._views[name].add_at, cells.rows, cells.cols, -cells.values))
 
@@ -298,7 +284,7 @@ class Live:
             try:
                 values[item.name.name] = self._value(item.value, read, sizes)
             except OverflowError as error:
-                raise self._beyond(trigger.updates[-1].view.name) from error
+                raise beyond(self.maintained, trigger.updates[-1].view.name) from error
             except SingularError:
                 self._undo(updated, read, sizes)
                 return False
@@ -373,7 +359,7 @@ class Live:
                 else:
                     values[definition.name.name] = self._evaluated(definition, read)
             except SingularError:
-                self.singular = self.singular or self._told(definition.value)
+                self.singular = self.singular or singular(self.maintained, definition.value)
                 missing.add(definition.name.name)
             for used in [name for name, where in last.items() if where == at]:
                 values.pop(used, None)
@@ -382,26 +368,10 @@ class Live:
         try:
             return evaluate(definition.value, read, self.sizes, self.ring)
         except OverflowError as error:
-            raise self._beyond(definition.name.name) from error
-
-    def _told(self, inverse: Matrix) -> SingularError:
-        """What has no inverse, as the program has it written."""
-        assert isinstance(inverse, Inverse)
-        return SingularError("SQ5011", f"{self._written(inverse.of)} is singular and has no inverse")
-
-    def _written(self, matrix: Matrix) -> Matrix:
-        """An expression in names that the program has itself."""
-        written = self.maintained.program.outputs
-        for definition in reversed(self.maintained.anf.definitions):
-            if definition.name.name not in written:
-                matrix = substitute(matrix, definition.name.name, definition.value)
-        return matrix
-
-    def _named(self, name: str) -> Name:
-        return next(n for n in (*self.maintained.kept, *self.maintained.program.names()) if n.name == name)
+            raise beyond(self.maintained, definition.name.name) from error
 
     def _shape(self, name: str) -> tuple[int, int]:
-        named = self._named(name)
+        named = self.maintained.named(name)
         return named.rows.at(self.sizes), named.cols.at(self.sizes)
 
     def _stored(self, name: Name, values: Array) -> View:

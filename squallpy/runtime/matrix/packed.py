@@ -53,6 +53,11 @@ class Packed:
     def rows(self) -> Bits:
         return self.T.columns
 
+    def plain(self) -> "npt.NDArray[Any]":
+        """As an array."""
+        lines = bits.unpack(self.lines, self.cells)
+        return lines if self.turned else lines.T
+
     def __matmul__(self, other: "Packed") -> "Packed":
         """self · other, in whatever layout needs the least to be turned."""
         if not self.turned and other.turned:

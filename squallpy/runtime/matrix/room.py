@@ -18,10 +18,15 @@ def check_room(called: str, maintained: Maintained, sizes: Sizes, more: int = 0)
     """SQ5013 where a program's matrices, and `more` bytes, are larger than the memory that is free."""
     need, free = needed(maintained, sizes) + more, available()
     if need > free:
-        at = ", ".join(f"{symbol} = {size:,}" for symbol, size in sorted(sizes.items()))
-        told = f"the matrices of {called} need {_gigabytes(need)}{f' at {at}' if at else ''}"
-        hint = "number rows and columns from 0 without gaps" if sizes else ""
-        raise SquallError("SQ5013", f"{told}, and {_gigabytes(free)} of memory is free", hint=hint)
+        raise no_room(called, need, free, sizes)
+
+
+def no_room(called: str, need: int, free: int, sizes: Sizes) -> SquallError:
+    """SQ5013"""
+    at = ", ".join(f"{symbol} = {size:,}" for symbol, size in sorted(sizes.items()))
+    told = f"the matrices of {called} need {_gigabytes(need)}{f' at {at}' if at else ''}"
+    hint = "number rows and columns from 0 without gaps" if sizes else ""
+    return SquallError("SQ5013", f"{told}, and {_gigabytes(free)} of memory is free", hint=hint)
 
 
 def needed(maintained: Maintained, sizes: Sizes) -> int:

@@ -96,6 +96,15 @@ def rows_of(matrix: Matrix, table: pa.Table) -> Rows:
     return Rows(matrix, i, j, values, mult, numbers)
 
 
+def added(rows: Rows, ring: Semiring) -> Cells:
+    """What rows add to cells, as ⊕ has it; SQ3002 at one that takes away where that cannot be."""
+    values = rows.entries(ring)
+    if ring.negates:
+        return Cells(rows.i, rows.j, values * rows.mult.astype(values.dtype)).merged(ring)
+    rows.inserts_only(ring)
+    return Cells(rows.i, rows.j, values).merged(ring)
+
+
 def check_known(matrix: Matrix, cells: Cells) -> None:
     """SQ5014 where what is added to a matrix is not what was declared of it."""
     for word in matrix.known:

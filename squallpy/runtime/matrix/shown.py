@@ -3,18 +3,21 @@
 shown.change(read, touched)   →   the cells that went and came, as words: (i, j, value), -1 and +1
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from squallpy.base.semirings import ARITHMETIC, Semiring
+from squallpy.physical.blocks import ALONE, Part
 from squallpy.physical.matrices import ALL, Reading, Some
 from squallpy.runtime.evaluate.vector import arrow_type
-from squallpy.runtime.kernels.storage import Words
+from squallpy.runtime.kernels.storage import HEAP, Storage, Words
 from squallpy.runtime.matrix.cells import as_words, of_words
 from squallpy.runtime.matrix.views import Array
 from squallpy.runtime.sources.source import MULT
+from squallpy.runtime.state.blocks import Block, BlockLayout
 
 Touch = tuple[Array, Array]  # which rows, which columns
 Read = Callable[["slice | Array", "slice | Array"], Array]
@@ -30,13 +33,28 @@ def indices(some: Some, size: int) -> "slice | Array":
     return np.concatenate([np.zeros(0, np.int64), *parts])
 
 
-class Shown:
-    """The cells of a reading as they have been told: as many as the reading has, in one array."""
+def told_layouts(name: str, ring: Semiring) -> tuple[BlockLayout, ...]:
+    """Where a partition keeps what has been told: the values, and the largest that each cell has been, where numbers
+    are rounded."""
+    values = BlockLayout(f"{name} told", np.dtype(ring.dtype).name)
+    return (values, BlockLayout(f"{name} most", "float64")) if ring is ARITHMETIC else (values,)
 
-    def __init__(self, reading: Reading, ring: Semiring) -> None:
-        self.reading, self._ring = reading, ring
-        self._values: Array = np.empty((0, 0), ring.dtype)
-        self._most: Array = np.empty((0, 0))  # the largest that each cell has been, where numbers are rounded
+
+def told_on(storage: Storage, ring: Semiring) -> list[Block]:
+    """Blocks of their own."""
+    return [Block(layout, storage) for layout in told_layouts("", ring)]
+
+
+class Shown:
+    """The cells of a reading as they have been told, or those in a partition's rows: as many as there are, in a block.
+    What that holds is still there when another one of these is made for it."""
+
+    def __init__(
+        self, reading: Reading, ring: Semiring, part: Part = ALONE, told: Sequence[Block] | None = None
+    ) -> None:
+        self.reading, self._ring, self._part = reading, ring, part
+        self._told, *most = told or told_on(HEAP, ring)
+        self._most = most[0] if most else None
         self._shape = (0, 0)
         self._numbers: tuple[Array, Array] = (np.zeros(0, np.int64), np.zeros(0, np.int64))  # of rows and columns
 
@@ -52,13 +70,13 @@ class Shown:
         """The matrix has grown: what is new is zero."""
         if shape == self._shape:
             return
-        self._shape, old = shape, self._values
+        self._shape = shape
         some = (indices(which, size) for which, size in zip((self.reading.rows, self.reading.cols), shape, strict=True))
-        self._numbers = tuple(np.arange(size)[w] for size, w in zip(shape, some, strict=True))  # type: ignore[assignment]
-        self._values = np.full([len(numbers) for numbers in self._numbers], self._ring.zero, self._ring.dtype)
-        self._values[: old.shape[0], : old.shape[1]] = old
-        if self._ring is ARITHMETIC:
-            self._most = np.abs(self._values)
+        rows, cols = (np.arange(size)[which] for size, which in zip(shape, some, strict=True))
+        self._numbers = self._part.among(rows), cols
+        for block, fill in ((self._told, self._ring.zero), (self._most, 0.0)):
+            if block:
+                block.resize((len(self._numbers[0]), len(cols)), fill)
 
     def change(self, read: Read | None, touched: Touch | None = None) -> tuple[Words, Words]:
         """Keys (i, j, word of the value) and multiplicities of the cells that are not as they were.
@@ -67,21 +85,16 @@ class Shown:
         `touched` alone; None: anywhere.
         """
         numbers, where = self._looked_at(touched)
-        old, most = (self._values, self._most) if where is None else (self._values[where], self._rounded(where))
+        old = self._told.values if where is None else self._told.values[where]
         if read is None:
             new = np.full_like(old, self._ring.zero)
         else:
             new = np.array(read(*(self._all() if where is None else numbers)))
-            if self._ring is ARITHMETIC:
-                size = np.abs(new)
-                new[size <= CANCELLED * most] = 0.0
-                with np.errstate(invalid="ignore"):  # ∞ - ∞
-                    alike = np.abs(new - old) <= ALIKE * np.abs(old)
-                new[alike] = old[alike]
-                most = np.maximum(most, np.where(np.isfinite(size), size, 0.0))
-        self._keep(where, new, most)
+            if self._most:
+                self._round(self._most.values, where, old, new)
         at = np.nonzero(_bits(new) != _bits(old))
         gone, come = self._keys(numbers, at, old), self._keys(numbers, at, new)
+        self._told.values[... if where is None else where] = new
         return np.vstack([gone, come]), np.repeat(np.array([-1, 1]), [len(gone), len(come)])
 
     def _looked_at(self, touched: Touch | None) -> tuple[tuple[Array, Array], tuple[Array, ...] | None]:
@@ -89,25 +102,23 @@ class Shown:
         if touched is None:
             return self._numbers, None
         at = [np.flatnonzero(t[numbers]) for t, numbers in zip(touched, self._numbers, strict=True)]
-        if 2 * len(at[0]) * len(at[1]) > self._values.size:
+        if 2 * len(at[0]) * len(at[1]) > self._told.values.size:
             return self._numbers, None
         return (self._numbers[0][at[0]], self._numbers[1][at[1]]), np.ix_(*at)
 
     def _all(self) -> tuple[slice | Array, slice | Array]:
-        some = self.reading.rows, self.reading.cols
-        rows, cols = (indices(which, size) for which, size in zip(some, self._shape, strict=True))
-        return rows, cols
+        some = (self.reading.rows, self.reading.cols)
+        return tuple(slice(None) if s == ALL else n for s, n in zip(some, self._numbers, strict=True))  # type: ignore[return-value]
 
-    def _rounded(self, where: tuple[Array, ...]) -> Array:
-        return self._most[where] if self._ring is ARITHMETIC else self._most
-
-    def _keep(self, where: tuple[Array, ...] | None, new: Array, most: Array) -> None:
-        if where is None:
-            self._values, self._most = new, most
-            return
-        self._values[where] = new
-        if self._ring is ARITHMETIC:
-            self._most[where] = most
+    def _round(self, most: Array, where: tuple[Array, ...] | None, old: Array, new: Array) -> None:
+        """What differs by rounding alone is as it was; note how large cells have been."""
+        place: Any = ... if where is None else where
+        before, size = most[place], np.abs(new)
+        new[size <= CANCELLED * before] = 0.0
+        with np.errstate(invalid="ignore"):  # ∞ - ∞
+            alike = np.abs(new - old) <= ALIKE * np.abs(old)
+        new[alike] = old[alike]
+        most[place] = np.maximum(before, np.where(np.isfinite(size), size, 0.0))
 
     def _keys(self, numbers: tuple[Array, Array], at: tuple[Array, ...], values: Array) -> Words:
         some = values[at]
@@ -120,9 +131,10 @@ class Shown:
         places = [np.full(size, -1) for size in self._shape]
         for place, numbers in zip(places, self._numbers, strict=True):
             place[numbers] = np.arange(len(numbers))
-        self._values[places[0][keys[:, 0]], places[1][keys[:, 1]]] = of_words(keys[:, 2], self._ring.dtype)
-        if self._ring is ARITHMETIC:
-            self._most = np.abs(self._values)
+        values = self._told.values
+        values[places[0][keys[:, 0]], places[1][keys[:, 1]]] = of_words(keys[:, 2], self._ring.dtype)
+        if self._most:
+            np.abs(values, out=self._most.values)
 
 
 def table_of(reading: Reading, keys: Words, mult: Words) -> pa.Table:

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from squallpy.base.rings import Payload, Ring
+from squallpy.maintain.matrix.sizes import Sizes
 from squallpy.physical.matrices import MatrixPlan
 from squallpy.runtime.deltas import Delta, pack_deltas, unpack_deltas
 from squallpy.runtime.kernels.dictionary import Dictionary
@@ -70,6 +71,42 @@ class LocalKeeper:
         return keep(self._store, messages)
 
 
+@dataclass(frozen=True)
+class Incoming:
+    """The rows under the matrices of a query, batch by batch."""
+
+    plan: MatrixPlan
+    input: Input
+
+    @property
+    def symbols(self) -> list[str]:
+        """The dimensions that are as large as the data need."""
+        sizes = (size for m in self.plan.matrices.values() for size in (m.rows, m.cols))
+        return sorted({size for size in sizes if isinstance(size, str)})
+
+    def read(self, batch: int) -> tuple[dict[str, Rows], dict[str, Any]]:
+        """The rows of a batch by matrix, all of them inside, and what is to be told of them."""
+        shares, rows, left_out = self.input.shares(batch, 0, 1), dict[str, Rows](), dict[str, int]()
+        for name, matrix in self.plan.matrices.items():
+            start, stop = shares.get(matrix.relation, (0, 0))
+            if start < stop:
+                table = self.input.sources[matrix.relation].read(start, stop, columns_of(matrix))
+                rows[name] = rows_of(matrix, table)
+                rows[name].within()
+                left_out[matrix.relation] = skipped(table).count
+        return rows, {"skipped": sum(left_out.values())}
+
+
+def widened(sizes: Sizes, rows: Mapping[str, Rows]) -> dict[str, int]:
+    """Dimensions large enough for more rows."""
+    found = dict(sizes)
+    for some in rows.values():
+        for size, indices in ((some.matrix.rows, some.i), (some.matrix.cols, some.j)):
+            if isinstance(size, str) and len(indices):
+                found[size] = max(found[size], int(indices.max()) + 1)
+    return found
+
+
 @dataclass
 class MatrixSource:
     """The matrices of a query. `input` has the streams and tables under them; `durable`: is the keeper?"""
@@ -83,8 +120,8 @@ class MatrixSource:
     _sizes: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        dimensions = (size for m in self.plan.matrices.values() for size in (m.rows, m.cols))
-        self._symbols = sorted({size for size in dimensions if isinstance(size, str)})
+        self._incoming = Incoming(self.plan, self.input)
+        self._symbols = self._incoming.symbols
         self._sizes = dict.fromkeys(self._symbols, 0)
         self._programs: list[ProgramAtWork] = []
         inputs = readings = 0
@@ -94,9 +131,9 @@ class MatrixSource:
             self._programs.append(program)
         self._fresh = False
 
-    def made(self, batch: int) -> Made:
-        """What a batch changes."""
-        return unpacked(self.plan, self.message(batch))
+    def made(self, batch: int, split: int, splits: int) -> Made:
+        """What a batch changes, a task's share of it."""
+        return unpacked(self.plan, self.message(batch)).share(split, splits)
 
     def message(self, batch: int) -> bytes:
         """The same, packed."""
@@ -112,13 +149,8 @@ class MatrixSource:
         return self._made
 
     def _message(self, batch: int) -> bytes:
-        rows, figures = self._read(batch)
-        known = dict(self._sizes)
-        for some in rows.values():
-            some.within()
-            for size, indices in ((some.matrix.rows, some.i), (some.matrix.cols, some.j)):
-                if isinstance(size, str) and len(indices):
-                    self._sizes[size] = max(self._sizes[size], int(indices.max()) + 1)
+        rows, figures = self._incoming.read(batch)
+        known, self._sizes = self._sizes, widened(self._sizes, rows)
         pool = self.keeper.store()[INPUTS] if self.durable or self.plan.by_rows else None
         inputs, shown = [self._marks(batch, known)], [(np.empty((0, 4), np.int64), np.empty(0, np.int64))]
         told = {}
@@ -138,17 +170,6 @@ class MatrixSource:
             marks.append((_EXTENT, number, self._sizes[symbol], 0, 1))
         table = np.array(marks, np.int64)
         return table[:, :4], table[:, 4]
-
-    def _read(self, batch: int) -> tuple[dict[str, Rows], dict[str, Any]]:
-        """The rows of a batch by matrix."""
-        shares, rows, left_out = self.input.shares(batch, 0, 1), dict[str, Rows](), dict[str, int]()
-        for name, matrix in self.plan.matrices.items():
-            start, stop = shares.get(matrix.relation, (0, 0))
-            if start < stop:
-                table = self.input.sources[matrix.relation].read(start, stop, columns_of(matrix))
-                rows[name] = rows_of(matrix, table)
-                left_out[matrix.relation] = skipped(table).count
-        return rows, {"skipped": sum(left_out.values())}
 
     def _resume(self) -> None:
         """Go on where the keeper is."""
@@ -184,10 +205,8 @@ class HandedOver:
     plan: MatrixPlan
     durable: str
 
-    def made(self, batch: int) -> Made:
-        message = open_durable(self.durable).read(_handed(batch))
-        assert message is not None, f"nothing was made of batch {batch}"
-        return unpacked(self.plan, message)
+    def made(self, batch: int, split: int, splits: int) -> Made:
+        return unpacked(self.plan, handed(self.durable, batch)).share(split, splits)
 
 
 def handed_over(input: Input, place: Place) -> tuple[Input, Callable[[int], None] | None]:
@@ -195,13 +214,22 @@ def handed_over(input: Input, place: Place) -> tuple[Input, Callable[[int], None
     maker = input.maker
     if not isinstance(maker, MatrixSource):
         return input, None
+    given = replace(input, maker=HandedOver(maker.plan, place.durable))
+    return given, lambda batch: hand_over(place, batch, maker.message(batch))
+
+
+def hand_over(place: Place, batch: int, message: bytes) -> None:
+    """Put what is made of a batch where its tasks find it."""
     folder = open_durable(place.durable, "driver")
+    folder.create(_handed(batch), lambda sink: sink.write(message))
+    folder.delete(_handed(batch - 2))  # NB: tasks of the batch before may still be tried again
 
-    def hand_over(batch: int) -> None:
-        folder.create(_handed(batch), lambda sink: sink.write(maker.message(batch)))
-        folder.delete(_handed(batch - 2))  # NB: tasks of the batch before may still be tried again
 
-    return replace(input, maker=HandedOver(maker.plan, place.durable)), hand_over
+def handed(durable: str, batch: int) -> bytes:
+    """What was handed over of a batch."""
+    message = open_durable(durable).read(_handed(batch))
+    assert message is not None, f"nothing was made of batch {batch}"
+    return message
 
 
 def _handed(batch: int) -> str:

@@ -53,11 +53,16 @@ class View(Protocol):
 def stored(values: Array, ring: Semiring, symmetrical: bool = False) -> View:
     """A view of these values, which are copied."""
     if ring is BOOLEAN:
-        return BitView(values, symmetrical)
+        return BitView(bits.pack(values.astype(bool, copy=False)), values.shape[1], symmetrical)
+    room = rows_of(values.shape[0], values.shape[1], values.dtype)
+    room[:] = values
+    return SymmetricView(room) if ring is ARITHMETIC and symmetrical and len(values) > 1 else in_place(room, ring)
+
+
+def in_place(values: Array, ring: Semiring) -> "ArrayView":
+    """A view of these very values, not of truth values: rows in C order."""
     if ring is MIN_PLUS or ring is MAX_PLUS:
         return ArrayView(values, partial(tropical.pass_over, greatest=ring is MAX_PLUS), ring)
-    if ring is ARITHMETIC and symmetrical and len(values) > 1:
-        return SymmetricView(values)
     if ring is ARITHMETIC or ring is COUNTING:
         return ArrayView(values, dense.pass_over, ring)
     return ArrayView(values, partial(semirings.pass_over, ring=ring), ring)
@@ -74,9 +79,7 @@ class ArrayView:
     """
 
     def __init__(self, values: Array, kernel: Kernel, ring: Semiring) -> None:
-        self._values = rows_of(values.shape[0], values.shape[1], values.dtype)
-        self._values[:] = values
-        self._kernel, self._ring = kernel, ring
+        self._values, self._kernel, self._ring = values, kernel, ring
         self.shape = (values.shape[0], values.shape[1])
 
     def assign(self, values: Array) -> None:
@@ -209,10 +212,9 @@ class SymmetricView(ArrayView):
 class BitView:
     """Truth values, 64 to a word; factors are packed, or become so."""
 
-    def __init__(self, values: Array, symmetrical: bool = False) -> None:
-        self.shape = (values.shape[0], values.shape[1])
-        self._bits = bits.pack(values.astype(bool, copy=False))
-        self._symmetrical = symmetrical
+    def __init__(self, packed: bits.Bits, columns: int, symmetrical: bool = False) -> None:
+        self.shape = (len(packed), columns)
+        self._bits, self._symmetrical = packed, symmetrical
 
     @property
     def nbytes(self) -> int:

@@ -1,4 +1,4 @@
-"""Stores: all the state that one partition of a query holds: named pools, and one dictionary for their strings.
+"""Stores: all the state that one partition of a query holds: named pools, one dictionary for their strings, blocks.
 
 layout = StoreLayout((PoolLayout("q", 1, Payload((Ring.EXACT,))), PoolLayout("orders", 2, …, slices=((1,),))))
 store = Store(layout)                       on the heap;  Store(layout, Mapped(path))  in files
@@ -21,8 +21,9 @@ from squallpy.base.rings import Payload
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.storage import HEAP, Storage, Words
+from squallpy.runtime.state.blocks import Block, BlockLayout
 
-_FORMAT = 1
+_FORMAT = 2
 _CHUNK = 1 << 18  # rows restored at a time
 
 
@@ -42,16 +43,17 @@ class PoolLayout:
 
 @dataclass(frozen=True, slots=True)
 class StoreLayout:
-    """What a store is made of: pools by distinct names."""
+    """What a store is made of: pools by distinct names, and blocks by distinct names."""
 
-    pools: tuple[PoolLayout, ...]
+    pools: tuple[PoolLayout, ...] = ()
+    blocks: tuple[BlockLayout, ...] = ()
 
     def __post_init__(self) -> None:
         assert len({pool.name for pool in self.pools}) == len(self.pools), "two pools of one name"
 
 
 class Store(Mapping[str, Pool]):
-    """Pools by name, and `dictionary`; with shared storage, whatever another process left there."""
+    """Pools by name, `dictionary` and `blocks`; with shared storage, whatever another process left there."""
 
     def __init__(self, layout: StoreLayout, storage: Storage = HEAP) -> None:
         self.layout = layout
@@ -60,6 +62,7 @@ class Store(Mapping[str, Pool]):
             pool.name: Pool(pool.key_width, pool.payload, pool.slices, storage, f"pool.{pool.name}", pool.orders)
             for pool in layout.pools
         }
+        self.blocks = {block.name: Block(block, storage) for block in layout.blocks}
 
     def __getitem__(self, name: str) -> Pool:
         return self._pools[name]
@@ -73,13 +76,15 @@ class Store(Mapping[str, Pool]):
     def usage(self) -> dict[str, dict[str, int]]:
         """By pool, and for the strings of all: records, bytes in use, and bytes of each part."""
         parts = {name: pool.usage for name, pool in self.items()} | {"strings": self.dictionary.usage}
-        return {name: {"records": p.pop("records"), "bytes": sum(p.values()), **p} for name, p in parts.items()}
+        taken = {name: {"records": p.pop("records"), "bytes": sum(p.values()), **p} for name, p in parts.items()}
+        return taken | {name: {"records": b.shape[0], "bytes": b.nbytes} for name, b in self.blocks.items()}
 
     @property
     def live_nbytes(self) -> int:
         """Size of the contents alone: what a snapshot holds before compression."""
         rows = sum(len(pool) * (pool.key_width + pool.payload.width) * 8 for pool in self.values())
-        return rows + sum(part.nbytes for part in self.dictionary.contents())
+        blocks = sum(block.nbytes for block in self.blocks.values())
+        return rows + blocks + sum(part.nbytes for part in self.dictionary.contents())
 
     def snapshot(self, sink: IO[bytes]) -> None:
         """Write the contents, compressed."""
@@ -88,12 +93,13 @@ class Store(Mapping[str, Pool]):
             "format": _FORMAT,
             "dictionary": [len(part) for part in names],
             "pools": [[name, len(pool), pool.key_width, pool.payload.width] for name, pool in self.items()],
+            "blocks": [[name, *block.shape, block.layout.dtype] for name, block in self.blocks.items()],
         }
         with pa.CompressedOutputStream(_Unclosed(sink), "zstd") as out:
             line = json.dumps(head).encode()
             out.write(len(line).to_bytes(8, "little") + line)
             parts: list[npt.NDArray[Any]] = [*names, *(part for pool in self.values() for part in pool.rows())]
-            for part in parts:
+            for part in (*parts, *(row for block in self.blocks.values() for row in block.values)):
                 if part.size:
                     out.write(pa.py_buffer(part))
 
@@ -102,13 +108,20 @@ class Store(Mapping[str, Pool]):
         assert not len(self.dictionary) and not any(len(pool) for pool in self.values()), "restored into a store in use"
         with pa.CompressedInputStream(source, "zstd") as data:
             head = json.loads(_read(data, int.from_bytes(_read(data, 8), "little")))
-            ours = [[name, pool.key_width, pool.payload.width] for name, pool in self.items()]
+            ours: list[list[Any]] = [[name, pool.key_width, pool.payload.width] for name, pool in self.items()]
+            ours += [[name, block.layout.dtype] for name, block in self.blocks.items()]
             theirs = [[name, key, payload] for name, _, key, payload in head["pools"]]
+            theirs += [[name, dtype] for name, _, _, dtype in head["blocks"]]
             assert head["format"] == _FORMAT and ours == theirs, "a snapshot of another layout"
             ends, count = head["dictionary"]
             self.dictionary.refill(_words(data, ends), _read(data, count))
             for name, rows, _, _ in head["pools"]:
                 self._refill(self[name], rows, data)
+            for name, rows, columns, dtype in head["blocks"]:
+                block = self.blocks[name]
+                block.resize((rows, columns), 0)
+                for row in block.values if columns else ():
+                    row[:] = np.frombuffer(_read(data, row.nbytes), dtype)
 
     def _refill(self, pool: Pool, rows: int, data: Any) -> None:
         keys = _words(data, rows * pool.key_width).reshape(rows, pool.key_width)

@@ -1,5 +1,7 @@
 """Random programs under random streams of ± rows: after every batch a query has what NumPy makes of all rows so far."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,13 +14,18 @@ from hypothesis import strategies as st
 
 from squallpy.base.errors import SquallError
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN, COUNTING, MAX_PLUS, MIN_PLUS, Semiring
+from squallpy.maintain.matrix.compile import STRATEGIES
 from squallpy.maintain.matrix.program import Program
 from squallpy.maintain.matrix.text import read_program
-from squallpy.testing.engines import LocalEngine, VolatileEngine
+from squallpy.testing.engines import LocalEngine, MemoryEngine, PartitionedEngine, VolatileEngine
 from squallpy.testing.matrices import INPUTS, Array, naive, programs
 
 SIZES = {"n": 5, "m": 3}
-ENGINES = {"durable": LocalEngine, "volatile": VolatileEngine}
+ENGINES: dict[str, Callable[..., MemoryEngine]] = {
+    "durable": partial(LocalEngine, matrix_deletes="reevaluate"),
+    "volatile": partial(VolatileEngine, matrix_deletes="reevaluate"),
+    "blocks": partial(PartitionedEngine, 3, matrix_place="blocks"),
+}
 TYPES = {ARITHMETIC: "DOUBLE", COUNTING: "BIGINT", BOOLEAN: "INT", MIN_PLUS: "DOUBLE", MAX_PLUS: "DOUBLE"}
 
 
@@ -54,12 +61,12 @@ class _Rows:
         self._rows: dict[str, list[tuple[int, int, Any]]] = {i.name.name: [] for i in INPUTS}
         self.extents = dict.fromkeys(SIZES, 0)
 
-    def batch(self) -> dict[str, pa.Table]:
+    def batch(self, some_go: bool) -> dict[str, pa.Table]:
         """Some rows come to each stream, some go."""
         out = {}
         for i in INPUTS:
             name, sizes = i.name.name, [str(i.name.rows), str(i.name.cols)]
-            gone = [row for row in self._rows[name] if self._random.random() < 0.2]
+            gone = [row for row in self._rows[name] if some_go and self._random.random() < 0.2]
             come = []
             for _ in range(int(self._random.integers(0, 5))):
                 at = [int(self._random.integers(0, SIZES[size])) for size in sizes]
@@ -96,12 +103,12 @@ def property_streams_equal_naive(ring: Semiring, engine: str, data: Any) -> None
     output = data.draw(st.sampled_from(program.outputs))
     low, high = (0, 99) if data.draw(st.booleans()) else (1, 2)
     rows = _Rows(ring, data.draw(st.integers(0, 10**6)))
-    running = ENGINES[engine](matrix_deletes="reevaluate")
+    running = ENGINES[engine](matrix_strategy=data.draw(st.sampled_from(STRATEGIES)))
     with TemporaryDirectory() as folder:
         where = "" if (low, high) == (0, 99) else f"WHERE i BETWEEN {low} AND {high}"
         running.start(_script(program, output, where), Path(folder), {})
         for number in range(4):
-            running.push(rows.batch())
+            running.push(rows.batch(some_go=ring.negates or engine != "blocks"))
             expected = naive(program, rows.matrices(), rows.extents)[output]
             found = np.full(expected.shape, ring.zero, ring.dtype)
             for cell in running.result().to_pylist():

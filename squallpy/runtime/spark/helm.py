@@ -1,0 +1,184 @@
+"""The course of each batch on Spark: the grids that joiners have, and what is done to matrices in blocks.
+
+helm.before(7)          what the driver does before a batch
+helm.course()           →  how many stages it has, and what its tasks are told
+helm.after(stats)       what was told of it; the next batch follows
+helm.facts              what has to be known when a batch begins, for the commit of the one before
+
+Matrices in blocks come first: their supersteps are stages like those of a plan, in the same job. The last of them reads
+what else there is, and sends it to the first stage of the plan.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from squallpy.base.trace import SILENT, Trace
+from squallpy.physical.joins.saved import to_json
+from squallpy.physical.plan import Plan
+from squallpy.runtime.course import course_of, pilot_of, told
+from squallpy.runtime.matrix.reading import reading_part
+from squallpy.runtime.matrix.source import hand_over, handed, handed_over
+from squallpy.runtime.matrix.spread import Known, Spread
+from squallpy.runtime.pipeline import Input, Node, Sender, Stats, unpack_parcels
+from squallpy.runtime.spark.tasks import Feed, Told
+from squallpy.runtime.state.partition import StatePartition, Steps
+from squallpy.runtime.state.place import Place
+from squallpy.runtime.triggers import store_layout
+
+Parcels = list[tuple[int, bytes]]
+
+
+class Read:
+    """The first stage of a plan. Pickled without its sender, which a worker makes once and keeps."""
+
+    def __init__(self, plan: Plan, input: Input, splits: int, trace: Trace = SILENT) -> None:
+        self._plan, self._input, self._splits, self._trace = plan, input, splits, trace
+        self._sender: Sender | None = None
+
+    def __call__(self, batch: int, split: int, course: str = "") -> Iterable[tuple[int, bytes]]:
+        if self._sender is None:
+            self._sender = Sender(self._plan, self._input, self._trace)
+        return self._sender.messages(batch, split, self._splits, course)
+
+
+class Apply:
+    """A plan on its partitions. Pickled without those, which a worker opens as they come to it."""
+
+    def __init__(self, plan: Plan, place: Place, trace: Trace = SILENT) -> None:
+        self._plan, self._place, self._trace = plan, place, trace
+        self._partitions: dict[int, StatePartition] = {}
+
+    def __call__(
+        self, batch: int, partition: int, stage: int, messages: list[bytes], course: str = ""
+    ) -> tuple[Parcels, Told]:
+        if partition not in self._partitions:
+            runs, layout = Node(self._plan, partition, self._trace).runs, store_layout(self._plan)
+            made = self._place.partition(f"partition-{partition}", layout, *runs, trace=self._trace)
+            self._partitions[partition] = made
+        state, goes = self._partitions[partition], course_of(course)
+        steps = Steps(goes.step, goes.stages) if goes else None
+        output = state.apply(batch, messages, stage, steps)
+        is_last = stage == (goes.stages if goes else len(self._plan.stages)) - 1
+        return [(partition, output)] if is_last else unpack_parcels(output), _rebuilt(partition, state)
+
+
+def _rebuilt(partition: int, state: StatePartition) -> Told:
+    return ({"partition": partition, **asdict(state.rebuilt)},) if state.rebuilt else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """The supersteps of a batch: the number of the first, of all that there ever were, and how many; then `rest`, the
+    course of the stages behind them."""
+
+    first: int
+    count: int
+    rest: str
+
+    def text(self) -> str:
+        return json.dumps([self.first, self.count, self.rest])
+
+    @staticmethod
+    def of(course: str) -> "Lead":
+        return Lead(*json.loads(course))
+
+
+@dataclass(frozen=True, slots=True)
+class Orderly:
+    """Instead of reading: the driver's orders, for all partitions."""
+
+    durable: str
+    partitions: int
+
+    def __call__(self, batch: int, split: int, course: str) -> Iterable[tuple[int, bytes]]:
+        if split == 0:
+            orders = handed(self.durable, batch)
+            yield from ((partition, orders) for partition in range(self.partitions))
+
+
+class Led:
+    """Supersteps on matrices in blocks, then the stages of a plan."""
+
+    def __init__(self, plan: Plan, input: Input, spread: Spread, place: Place, apply: Apply) -> None:
+        self._plan, self._input, self._matrices, self._place = plan, input, spread.plan, place
+        self._apply = apply
+        self._partitions: dict[int, StatePartition] = {}
+
+    def __call__(
+        self, batch: int, partition: int, stage: int, messages: list[bytes], course: str
+    ) -> tuple[Parcels, Told]:
+        lead = Lead.of(course)
+        if stage >= lead.count:
+            return self._apply(batch, partition, stage - lead.count, messages, *([lead.rest] if lead.rest else []))
+        if partition not in self._partitions:
+            part = reading_part(self._plan, self._input, self._matrices, partition)
+            self._partitions[partition] = self._place.partition(f"matrices-{partition}", part.layout, *part.runs)
+        state = self._partitions[partition]
+        output = state.apply(batch, messages, stage, Steps(lead.first, lead.count))
+        return unpack_parcels(output), _rebuilt(partition, state)
+
+
+class Helm:
+    """Decides on each batch before it, from what was told of those before. `facts` are those of the last commit;
+    `first`: how many rows of each relation the first batch brings."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        input: Input,
+        place: Place,
+        facts: Mapping[str, Any] | None,
+        first: Mapping[str, int] | None = None,
+    ) -> None:
+        facts = facts or {}
+        self._plan, self._place = plan, place
+        self.pilot = pilot_of(plan, facts.get("joins"), first)
+        self._input, self._before = handed_over(input, place)
+        self._spread = input.maker if isinstance(input.maker, Spread) else None
+        if self._spread and "matrices" in facts:
+            self._spread.known = Known.of(facts["matrices"])
+        self._supersteps = 0
+
+    def stages(self, splits: int, trace: Trace = SILENT) -> "tuple[Feed, Callable[..., tuple[Parcels, Told]]]":
+        """What reads and what applies."""
+        apply = Apply(self._plan, self._place, trace)
+        if self._spread is None:
+            return Read(self._plan, self._input, splits, trace), apply
+        led = Led(self._plan, self._input, self._spread, self._place, apply)
+        return Orderly(self._place.durable, self._plan.partitions), led
+
+    def before(self, batch: int) -> None:
+        """What there is to be done here before a batch; again, if the batch is."""
+        if self._before:
+            self._before(batch)
+        if self._spread:
+            orders, self._supersteps = self._spread.orders(batch, self._behind()[1])
+            hand_over(self._place, batch, orders.packed())
+
+    def course(self) -> tuple[int, str]:
+        """How many stages the batch has, and how it goes."""
+        count, rest = self._behind()
+        if self._spread is None:
+            return count, rest
+        lead = Lead(self._spread.known.steps, self._supersteps, rest)
+        return lead.count + count, lead.text()
+
+    def _behind(self) -> tuple[int, str]:
+        """The same of the stages of the plan."""
+        return told(self.pilot) if self.pilot else (len(self._plan.stages), "")
+
+    def after(self, stats: Stats) -> Stats:
+        """What was told of a batch, and what else is to be told; now for the next one."""
+        if self._spread:
+            self._spread.after(stats["matrices"])
+        if self.pilot:
+            stats, self.pilot = stats | self.pilot.figures(stats), self.pilot.after(stats)
+        return stats
+
+    @property
+    def facts(self) -> dict[str, Any] | None:
+        """What has to be known of the batches so far."""
+        facts = {"joins": to_json(self.pilot)} if self.pilot else {}
+        return facts | ({"matrices": self._spread.known.saved()} if self._spread else {}) or None
