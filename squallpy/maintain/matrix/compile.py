@@ -16,7 +16,7 @@ from squallpy.maintain.matrix.iterate import WRITTEN, models, rewritten
 from squallpy.maintain.matrix.materialise import Maintained, maintain, maintain_normalised
 from squallpy.maintain.matrix.meta import Facts, infer
 from squallpy.maintain.matrix.nodes import Iterate, Matrix, walk
-from squallpy.maintain.matrix.price import evaluation_price, trigger_price
+from squallpy.maintain.matrix.price import LEFT, evaluation_price, trigger_price
 from squallpy.maintain.matrix.program import Program, Statement
 from squallpy.maintain.matrix.search import Found, search
 from squallpy.maintain.matrix.simplify import simplify
@@ -101,7 +101,7 @@ class _Compiler:
 
     def _weighed(self, anf: Anf) -> Weighed:
         made = maintain_normalised(anf, self.changing, self.guess, self.options.dense)
-        triggers = sum(trigger_price(made, t, 1, self.guess.known).total for t in made.triggers.values())
+        triggers = sum(trigger_price(made, t, 1, self.guess.known, LEFT).total for t in made.triggers.values())
         return triggers, evaluation_price(made, self.guess.known).total, len(made.kept)
 
     def modelled(self, program: Program) -> tuple[Program, tuple[tuple[str, tuple[Way, ...]], ...]]:
@@ -134,7 +134,13 @@ class _Compiler:
         return {self.options.model: ways[self.options.model]}
 
     def searched(self, program: Program) -> tuple[Program, tuple[tuple[str, Found], ...]]:
-        """The program with each statement in the cheapest form."""
+        """The program with each statement in the cheapest form.
+
+        Where addition is idempotent it stays as it is: forms differ in how soon an update ends there, which depends on
+        what is in the matrices. An iteration step by step looks at what is left most often.
+        """
+        if program.ring.idempotent:
+            return program, ()
         found = []
         for at, statement in enumerate(program.statements):
             if len(normalise(program, self.guess).definitions) > MOST_SEARCHED:

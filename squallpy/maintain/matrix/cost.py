@@ -4,7 +4,7 @@ A chain of products costs what its cheapest order does (dynamic programming over
 for kernels read matrices either way.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from squallpy.maintain.matrix.meta import NOTHING, Facts, infer, is_palindrome
@@ -72,8 +72,3 @@ def cost(matrix: Matrix, guess: Guess, facts: Facts) -> float:
         case Iterate(count, start, name, body):
             return cost(start, guess, facts) + count * cost(body, guess, {**facts, name.name: NOTHING})
     return inner
-
-
-def operations(steps: Iterable[Matrix], guess: Guess, facts: Facts) -> float:
-    """Operations of steps, each of them one operation on leaves."""
-    return sum(cost(step, guess, facts) for step in steps)

@@ -8,25 +8,28 @@ matrix, to have them from there takes longer. So a trigger that visits many view
 may be dearer than an evaluation of more operations on fewer matrices, which stay in the cache.
 """
 
+import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN
-from squallpy.maintain.matrix.cost import Guess, operations
+from squallpy.maintain.matrix.cost import Guess, cost
 from squallpy.maintain.matrix.materialise import Maintained, Trigger
 from squallpy.maintain.matrix.meta import NOTHING
 from squallpy.maintain.matrix.nodes import Matrix, names, product
 from squallpy.maintain.matrix.sizes import Sizes
-from squallpy.maintain.matrix.visits import visits
+from squallpy.maintain.matrix.visits import Visited, visits
 
 # measured, in operations of a product of large matrices
 FEW = 1.3  # an operation on few columns
 NEAR, FAR = 6.0, 40.0  # to visit eight bytes in the cache, and in memory
 STEP = 1e6  # a step by itself
 CACHE = 32 << 20  # bytes
+BITS, FEW_BITS = 0.2, 2.0  # an operation on 64 truth values: a product stops where a row is full
+LEFT = 0.25  # share of what follows from an update, where only what is left of it matters; nobody knows beforehand
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,33 +50,48 @@ class Price:
         return self.operations * self.weight + self.visited * word + self.steps * STEP
 
 
-def trigger_price(maintained: Maintained, trigger: Trigger, rank: int, sizes: Sizes) -> Price:
-    """What a trigger takes for an update of a rank."""
-    added = [product(update.u, update.v) for update in trigger.updates]
-    guess = Guess({**sizes, trigger.u.cols.symbols[0][0]: rank})
-    visited = visits(trigger, set(maintained.matrices))
-    return _price(maintained, [s.value for s in trigger.steps] + added, visited, guess, FEW)
+def trigger_price(maintained: Maintained, trigger: Trigger, rank: int, sizes: Sizes, left: float = 1.0) -> Price:
+    """What a trigger takes for an update of a rank at most; `left`: the share that may be expected (LEFT)."""
+    pricing = _Pricing(maintained, Guess({**sizes, trigger.u.cols.symbols[0][0]: rank}))
+    views = set(maintained.matrices)
+    matters = Visited(trigger, views).left
+    done = [(step.value, left ** matters(step.value)) for step in trigger.steps]
+    done += [(product(update.u, update.v), left ** matters(update.u, update.v)) for update in trigger.updates]
+    visited = {
+        view: sum(left**turn if turn < math.inf else 0 for turn in turns)
+        for view, turns in visits(trigger, views).items()
+    }
+    return pricing.price(done, visited, few=True)
 
 
 def evaluation_price(maintained: Maintained, sizes: Sizes) -> Price:
     """What the whole program takes: each definition reads its operands and writes what it makes."""
     definitions = maintained.anf.definitions
     visited = Counter(name for d in definitions for name in (d.name.name, *names(d.value)))
-    return _price(maintained, [d.value for d in definitions], visited, Guess(sizes))
+    return _Pricing(maintained, Guess(sizes)).price([(d.value, 1.0) for d in definitions], visited, few=False)
 
 
-def _price(
-    maintained: Maintained, done: Sequence[Matrix], visited: Mapping[str, int], guess: Guess, weight: float = 1.0
-) -> Price:
-    program, facts = maintained.program, maintained.anf.facts
-    # NB: an operation on truth values is one on 64 of them
-    share = 1 / 64 if program.ring is BOOLEAN else np.dtype(program.ring.dtype).itemsize / 8
-    known = {name.name: name for name in (*program.names(), *map(maintained.anf.source, maintained.anf.constants))}
+class _Pricing:
+    """Prices at some dimensions."""
 
-    def words(name: str) -> float:
-        half = program.ring is ARITHMETIC and facts.get(name, NOTHING).symmetric
-        return guess.cells(known[name]) * share / (2 if half else 1)
+    def __init__(self, maintained: Maintained, guess: Guess) -> None:
+        program, anf = maintained.program, maintained.anf
+        self._ring, self._facts, self._guess = program.ring, anf.facts, guess
+        self._names = {name.name: name for name in (*program.names(), *map(anf.source, anf.constants))}
 
-    room, moved = sum(map(words, visited)) * 8, sum(words(name) * times for name, times in visited.items())
-    count = operations(done, guess, facts) * (share if program.ring is BOOLEAN else 1)
-    return Price(count, moved, min(1.0, CACHE / room) if room else 1.0, len(done), weight)
+    def price(self, done: Iterable[tuple[Matrix, float]], visited: Mapping[str, float], few: bool) -> Price:
+        """Of operations and the share of each that is done, and of visits to matrices."""
+        counts = [cost(matrix, self._guess, self._facts) * share for matrix, share in done]
+        words = {name: self._words(name) for name in visited}
+        room, moved = 8 * sum(words.values()), sum(words[name] * times for name, times in visited.items())
+        weight = FEW if few else 1.0
+        if self._ring is BOOLEAN:
+            weight = FEW_BITS if few else BITS
+        near = min(1.0, CACHE / room) if room else 1.0
+        return Price(sum(counts) / (64 if self._ring is BOOLEAN else 1), moved, near, len(counts), weight)
+
+    def _words(self, name: str) -> float:
+        """Of eight bytes; of what is symmetric one half is kept up to date."""
+        share = 1 / 64 if self._ring is BOOLEAN else np.dtype(self._ring.dtype).itemsize / 8
+        half = self._ring is ARITHMETIC and self._facts.get(name, NOTHING).symmetric
+        return self._guess.cells(self._names[name]) * share / (2 if half else 1)
