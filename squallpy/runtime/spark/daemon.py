@@ -22,7 +22,7 @@ import pyspark.worker  # noqa: F401
 from pyspark.daemon import manager
 
 import squallpy.runtime.spark.tasks  # noqa: F401
-from squallpy.runtime.kernels.__main__ import load_all
+from squallpy.runtime.kernels.ready import load_all
 
 
 def warm() -> None:

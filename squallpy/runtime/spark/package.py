@@ -3,7 +3,7 @@
     spark-submit --archives squallpy-0.1.0-3f….zip#squallpy-0.1.0 --conf spark.executorEnv.PYTHONPATH=squallpy-0.1.0 …
 
 An archive and no --py-files: those reach a worker only after the process that it is forked from, which is ours, and
-numba keeps no compiled kernel (40 s of work) in a zip. On a processor of another kind kernels are compiled again.
+numba keeps no compiled kernel (a minute of work) in a zip. On a processor of another kind kernels are compiled again.
 """
 
 import os
@@ -16,7 +16,7 @@ from pathlib import Path
 import squallpy
 from squallpy import __version__
 from squallpy.frontend.grammars import grammar_path
-from squallpy.runtime.kernels.__main__ import compile_all
+from squallpy.runtime.kernels.ready import compile_all
 
 UNPACKED = f"squallpy-{__version__}"  # in the folder in which an executor runs
 _KEPT = 8  # archives of as many states of the package: those used last, of which a run may still hand out one
