@@ -23,7 +23,7 @@ test: setup  ## every test but those of `make cluster`
 	$(BIN)/python -m pytest
 
 cluster: setup  ## whole runs whose masters, workers and drivers are killed, most on a standalone cluster
-	$(BIN)/python -m pytest -m cluster
+	$(BIN)/python -m pytest -m cluster -n 0
 
 N ?= 1000
 fuzz: setup  ## random queries on random streams, N of them for each executor, a tenth of it on Spark: make fuzz N=10000

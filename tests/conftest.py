@@ -1,15 +1,36 @@
-"""What all tests share: one Spark session, started by the first test that asks for it."""
+"""What all tests share: how many processes run them, and one Spark session, started by the first that asks for it."""
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
+from xdist import is_xdist_controller
 
 # the same examples every time, so that a run of the tests means the same everywhere; `make fuzz` explores
 settings.register_profile("default", deadline=None, derandomize=True)
 settings.register_profile("fuzz", deadline=None, max_examples=int(os.environ.get("FUZZ", "1000")))
 settings.load_profile("fuzz" if "FUZZ" in os.environ else "default")
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Two processes for the whole suite, none besides this one for tests that are named, or on a single core."""
+    whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    return 2 if whole and (os.cpu_count() or 1) > 1 else 0
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Kernels are compiled once, not by each process when it comes to need them."""
+    if is_xdist_controller(session):
+        subprocess.run([sys.executable, "-m", "squallpy.runtime.kernels"], check=True)
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Those on Spark share a session, hence a process."""
+    if item.get_closest_marker("spark"):
+        item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 @pytest.fixture(scope="session")

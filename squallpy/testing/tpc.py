@@ -45,7 +45,10 @@ class Benchmark:
         program = shutil.which(self.program) or str(Path(sys.executable).parent / self.program)
         folder.mkdir(parents=True, exist_ok=True)
         command = [program, *self.command, format, "-s", f"{scale:g}", "-q", "--overwrite", *self.chosen]
-        subprocess.run([*command, "--output-dir", str(folder)], check=True)
+        with tempfile.TemporaryDirectory(dir=folder) as room:  # of two who make them, one reads what is whole
+            subprocess.run([*command, "--output-dir", room], check=True)
+            for table in Path(room).iterdir():
+                table.replace(folder / table.name)
         done.write_text(made)
         return folder
 
