@@ -13,7 +13,7 @@ import pytest
 from squallpy.base.errors import SquallError
 from squallpy.session import STAGES
 from squallpy.terminal.run import Choice, RunRequest, choose
-from tests.terminal.conftest import ENVIRONMENT, QUERY, SQUALL, STREAM, Squall
+from tests.terminal.conftest import ENVIRONMENT, QUERY, SQUALL, STREAM, Ended, Squall
 
 LOCAL = ("--backend", "local")
 MANY = 20_000
@@ -52,11 +52,24 @@ def test_files_and_metrics_leave_stdout_empty(room: Path, squall: Squall) -> Non
     assert (room / "r.json").read_text().startswith('{"user": "ann"')
 
 
-def views(room: Path, *options: str) -> list[dict[str, dict[str, int]]]:
-    """What `--metrics` says of the views after each batch. In a process of its own: Spark may run in this one."""
-    command = (*SQUALL, "run", "q.sql", *options, "--batch-rows", "2", "--metrics", "m.jsonl", "--profile", "p.json")
-    ended = subprocess.run(command, cwd=room, env=ENVIRONMENT, capture_output=True, text=True)
-    assert (ended.returncode, ended.stdout) == (0, "user,total\nann,1.75\nbob,2.25\n")
+@pytest.fixture
+def run(room: Path, squall: Squall) -> Squall:
+    """`squall run q.sql` on any executor: on Spark in a process of its own, for a session may run in this one."""
+
+    def run(*options: str) -> Ended:
+        if "spark" not in options:
+            return squall("run", "q.sql", *options)
+        command = (*SQUALL, "run", "q.sql", *options)
+        ended = subprocess.run(command, cwd=room, env=ENVIRONMENT, capture_output=True, text=True)
+        return Ended(ended.returncode, ended.stdout, ended.stderr)
+
+    return run
+
+
+def views(room: Path, run: Squall, *options: str) -> list[dict[str, dict[str, int]]]:
+    """What `--metrics` says of the views after each batch."""
+    ended = run(*options, "--batch-rows", "2", "--metrics", "m.jsonl", "--profile", "p.json")
+    assert (ended.status, ended.out) == (0, "user,total\nann,1.75\nbob,2.25\n")
     lines = [json.loads(line) for line in (room / "m.jsonl").read_text().splitlines()]
     for line in lines:
         assert line["state_bytes"] == sum(view["bytes"] for view in line["views"].values())
@@ -98,9 +111,11 @@ def spans(room: Path) -> set[tuple[str, ...]]:
 
 
 @pytest.mark.parametrize("options", EVERYWHERE)
-def test_metrics_say_what_each_view_takes_and_profiles_where_time_goes(options: tuple[str, ...], room: Path) -> None:
+def test_metrics_say_what_each_view_takes_and_profiles_where_time_goes(
+    options: tuple[str, ...], room: Path, run: Squall
+) -> None:
     (room / "q.sql").write_text(STREAM + EXTREMES)
-    first, last = views(room, *options)
+    first, last = views(room, run, *options)
     held = [
         {name: v["records"] for name, v in views.items() if name not in ("begun", "strings")} for views in (first, last)
     ]
@@ -120,17 +135,15 @@ SELECT (SELECT COUNT(*) FROM few) AS few, (SELECT COUNT(*) FROM many) AS many;
 
 
 @pytest.mark.parametrize("options", EVERYWHERE)
-def test_streams_are_interleaved_as_is_asked_for(options: tuple[str, ...], room: Path) -> None:
+def test_streams_are_interleaved_as_is_asked_for(options: tuple[str, ...], room: Path, run: Squall) -> None:
     (room / "q.sql").write_text(TURNS)
     (room / "few.csv").write_text("1\n" * 3)
     (room / "many.csv").write_text("1\n" * 9)
 
     def inserts(order: str) -> list[str]:
-        more = ("--mode", "changes", "--batch-rows", "4", "--set", f"interleave={order}")
-        command = (*SQUALL, "run", "q.sql", *options, *more)
-        ended = subprocess.run(command, cwd=room, env=ENVIRONMENT, capture_output=True, text=True)
-        assert ended.returncode == 0, ended.stderr
-        return [line for line in ended.stdout.splitlines() if ",+," in line]
+        ended = run(*options, "--mode", "changes", "--batch-rows", "4", "--set", f"interleave={order}")
+        assert ended.status == 0, ended.err
+        return [line for line in ended.out.splitlines() if ",+," in line]
 
     assert inserts("round-robin") == ["0,+,2,2", "1,+,3,5", "2,+,3,9"]
     if options == LOCAL:
