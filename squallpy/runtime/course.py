@@ -4,9 +4,10 @@
 
 A migration takes several batches, and none of them waits for it: their tuples are joined as they come, on the grid that
 there is. Beside it each joiner fills a second pool for each view, with what it will have on the other grid: with every
-batch a share of the hashes, from the joiner that has it, and of the shares before what the batch has changed. When all
-are copied, the next batch is on the new grid, and its joiners read the second pools. So each pair meets once, on one
-grid, whatever statements do with what they find. The paper's joiners, which no batches keep in step, need sets of old
+batch a share of the hashes, from the joiner that has it, and of the shares before what the batch has changed. What goes
+to others are letters, with which the next batch begins (`state/post.py`): no batch has one more stage. When all are
+copied, the next batch is on the new grid, and its joiners read the second pools. So each pair meets once, on one grid,
+whatever statements do with what they find. The paper's joiners, which no batches keep in step, need sets of old
 and new tuples for that (`adaptive-online-joins` Alg. 3, `physical/joins/protocol.py`).
 """
 
@@ -30,7 +31,7 @@ from squallpy.physical.joins.saved import from_json, to_json
 from squallpy.physical.plan import Plan
 
 HASHES = 1 << 32  # pools keep their records in the order of hashes of 32 bits
-LEAST = 4096  # tuples that are copied at a time
+LEAST = 1 << 14  # tuples that are copied at a time, at all joiners
 TOGETHER = (
     4  # keys just heavy that move at once, for a batch that moves has one more stage: a quarter of a joiner's work
 )
@@ -52,10 +53,9 @@ class Course:
     to: tuple[Grid, ...] = ()  # those that are made ready in their place
     low: int = 0  # the hashes below were copied by batches before
     high: int = 0  # those below are when this batch is done
-    step: int = 0  # the number of its first stage, of all that there ever were
     heavy: tuple[tuple[int, Grid], ...] = ()  # the keys that have a grid
     moves: tuple[tuple[int, Grid, Grid], ...] = ()  # those whose tuples move when it is done: from where, to where
-    base: int = 1  # the stages that it has if nothing moves
+    came: tuple[Migration, ...] = ()  # what the batch before has moved, which arrives with this one
 
     @property
     def moving(self) -> bool:
@@ -64,17 +64,18 @@ class Course:
 
     @property
     def migrations(self) -> tuple[Migration, ...]:
-        """From each of its grids to what takes its place."""
-        return tuple(map(Migration, self.grids, self.to))
+        """From each of its grids to what takes its place; of keys each once."""
+        of_keys = dict.fromkeys(Migration(old, new) for _, old, new in self.moves)
+        return (*map(Migration, self.grids, self.to), *of_keys)
+
+    def senders(self, joiner: int) -> list[int]:
+        """Who has left letters for a joiner, it may be."""
+        found = [migration.senders(joiner, side) for migration in self.came for side in Side]
+        return np.unique(np.concatenate(found)).tolist() if found else []
 
     def group(self, joiner: int) -> int | None:
         """The number of the grid that a joiner is in."""
         return next((i for i, grid in enumerate(self.grids) if grid.has(np.array([joiner]))[0]), None)
-
-    @property
-    def stages(self) -> int:
-        """How many it has: what joiners send each other arrives in one of its own."""
-        return self.base + self.moving
 
     def pool(self, view: str) -> str:
         """What a view on the grid is kept in."""
@@ -140,18 +141,18 @@ class GridPilot:
     def after(self, stats: Map[str, Any]) -> "GridPilot":
         seen: Seen = stats["joiners"]
         pilot, course = self._observed(seen), self.course
-        step, controllers = course.step + course.stages, pilot.controllers
+        controllers, came = pilot.controllers, course.migrations
         if not course.to:
             controllers = tuple(controller.decide()[0] for controller in controllers)
             to = tuple(c.grid for c in controllers) if any(c.migrating for c in controllers) else ()
-            course = Course(course.grids, course.epoch, to=to, step=step, base=course.base)
+            course = Course(course.grids, course.epoch, to=to)
         elif course.high == HASHES:
             controllers = tuple(c.finished() if c.migrating else c for c in controllers)
-            course = Course(course.to, course.epoch + 1, fresh=True, step=step, base=course.base)
+            course = Course(course.to, course.epoch + 1, fresh=True)
         if course.to:
             rates = (c.policy.rate(m) for c, m in zip(controllers, course.migrations, strict=True))
-            course = replace(course, fresh=False, low=course.high, high=_next(course.high, seen, max(rates)), step=step)
-        return replace(pilot, course=course, controllers=controllers)
+            course = replace(course, fresh=False, low=course.high, high=_next(course.high, seen, max(rates)))
+        return replace(pilot, course=replace(course, came=came), controllers=controllers)
 
     def _observed(self, seen: Seen) -> "GridPilot":
         """With what has come and gone: of a tuple that changes only how often it is there, half of each. It comes to
@@ -212,8 +213,7 @@ class KeyPilot:
         keys, moves = keys.decide()
         placed = tuple((key, places[key]) for key in sorted(places) if places[key].joiners > 1)
         moving = tuple((key, migration.old, migration.new) for key, migration in moves)
-        step = self.course.step + self.course.stages
-        return KeyPilot(Course(step=step, heavy=placed, moves=moving, base=self.course.base), keys)
+        return KeyPilot(Course(heavy=placed, moves=moving, came=self.course.migrations), keys)
 
 
 def _observed(keys: Heavy, side: Side, told: Map[str, Map[str, int]]) -> Heavy:
@@ -251,13 +251,13 @@ def pilot_of(plan: Plan, facts: Map[str, Any] | None = None, first: Map[str, int
         return replace(pilot, controllers=tuple(replace(c, policy=policy) for c in pilot.controllers))
     sizes, groups = _sizes(plan, first or {}), groups_of(plan.partitions) if plan.groups else (plan.grid,)
     grids = tuple(g.mapped(optimal(g.joiners, sizes.r, sizes.s, g.mapping)) for g in groups)
-    return GridPilot(Course(grids, base=len(plan.stages)), tuple(Controller(grid, policy) for grid in grids))
+    return GridPilot(Course(grids), tuple(Controller(grid, policy) for grid in grids))
 
 
 def _key_pilot(plan: Plan, facts: Map[str, Any] | None) -> KeyPilot:
     policy = Policy(min(1.0, 2 * plan.epsilon))  # for nothing comes while a key moves
     if not facts:
-        return KeyPilot(Course(base=len(plan.stages)), heavy(plan.partitions, SHARE, policy, TOGETHER))
+        return KeyPilot(Course(), heavy(plan.partitions, SHARE, policy, TOGETHER))
     pilot = from_json(KeyPilot, facts)
     return replace(pilot, keys=replace(pilot.keys, policy=policy))
 
@@ -277,10 +277,9 @@ def _sizes(plan: Plan, rows: Map[str, int]) -> Sizes:
     return Sizes(brought[Side.R], brought[Side.S])
 
 
-def told(pilot: Pilot | None) -> tuple[int, str]:
-    """What tasks are told of the next batch: how many stages it has, and its course."""
-    assert pilot
-    return pilot.course.stages, json.dumps(to_json(pilot.course))
+def told(pilot: Pilot | None) -> str:
+    """What tasks are told of the next batch: its course, if anybody steers."""
+    return json.dumps(to_json(pilot.course)) if pilot else ""
 
 
 @lru_cache(maxsize=2)  # the partitions of a worker are told the same, at each stage
@@ -293,5 +292,5 @@ def _next(low: int, seen: Seen, rate: float) -> int:
     """Up to which hash the next batch copies: `rate` times as many tuples as the last has brought."""
     arrived = max(joiner["r"] + joiner["s"] for joiner in seen.values())
     held = max(1, *(joiner["R"] + joiner["S"] for joiner in seen.values()))
-    share = max(rate * arrived / held, LEAST / held, 1 / BATCHES)
+    share = max(rate * arrived / held, LEAST / len(seen) / held, 1 / BATCHES)
     return min(HASHES, low + max(1, int(share * HASHES)))

@@ -1,4 +1,7 @@
-"""A joiner's part of a course: what it has of views on the grid, and what it sends when the grid is to be another."""
+"""A joiner's part of a course: what it has of views on the grid, and what it sends when the grid is to be another.
+
+What it sends after a batch arrives before the next; what it keeps itself is where it will be at once.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -10,7 +13,7 @@ from squallpy.base.types import Kind
 from squallpy.physical.joins.mapping import Side
 from squallpy.physical.joins.migration import Migration
 from squallpy.physical.plan import OnGrid, Plan
-from squallpy.runtime.course import Course
+from squallpy.runtime.course import HASHES, Course
 from squallpy.runtime.deltas import Delta
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.pool import Pool
@@ -30,13 +33,19 @@ class Joiner:
         self._columns = {pool.name: pool.keys for pool in plan.pools}
         self._texts = {d.name: [i for i, c in enumerate(d.keys) if c.type.kind is Kind.VARCHAR] for d in plan.deltas}
 
-    def begin(self, store: Store, course: Course) -> None:
-        """Before a batch: drop what the grid before had, and what the batch before has changed."""
-        for view in self._views:
+    def begin(self, store: Store, course: Course, deltas: Sequence[Delta]) -> list[Delta]:
+        """Before a batch: drop what the grid before had, and what the batch before has changed; take in what joiners
+        have sent. What else has come is left."""
+        names = {view.view for view in self._views}
+        for name in names:
             if course.fresh:
-                store[course.other(view.view)].clear()
+                store[course.other(name)].clear()
             if course.to:
-                store[course.changed(view.view)].clear()
+                store[course.changed(name)].clear()
+        for delta in deltas:
+            if delta.name in names:
+                self._settle(store, course, delta)
+        return [delta for delta in deltas if delta.name not in names]
 
     def arrived(self, deltas: Sequence[Delta], names: Dictionary) -> dict[str, Any]:
         """What arrived for a stage, by relation; see `course.Seen`."""
@@ -56,17 +65,19 @@ class Joiner:
             counts[view.side.name] += len(store[course.pool(view.view)])
         return {"joiners": {str(self._number): counts}}
 
-    def sent(self, store: Store, course: Course) -> Iterator[tuple[int, Delta]]:
-        """What it sends to joiners when a batch is done."""
-        if course.to:
-            yield from self._copies(store, course)
+    def sent(self, store: Store, course: Course) -> tuple[list[tuple[int, Delta]], int]:
+        """What it sends to joiners when a batch is done; how many tuples that are, with those copied here."""
+        copies = [*self._copies(store, course)] if course.to else []
         for view in self._views if course.moves else ():
-            yield from self._moved(store, course, view)
+            copies += self._moved(store, course, view)
+        letters = [(target, delta) for target, delta in copies if target != self._number]
+        return letters, sum(len(delta.keys) for _, delta in copies)
 
     def _moved(self, store: Store, course: Course, view: OnGrid) -> Iterator[tuple[int, Delta]]:
-        """What it has of keys that take another place, to those that have it not; to itself, taken away, what it is not
-        to have any more."""
-        keys, words = store[view.view].rows()
+        """What it has of keys that take another place, to those that have it not; what it is not to have any more, it
+        forgets."""
+        pool, forgotten = store[view.view], list[Delta]()
+        keys, words = pool.rows()
         columns = self._columns[view.view]
         hashes = tickets_of(keys, columns, view.key, store.dictionary)
         for key, old, new in course.moves:
@@ -76,9 +87,11 @@ class Joiner:
             migration, mine, counts = Migration(old, new), keys[rows], words[rows]
             tickets = tickets_of(mine, columns, range(keys.shape[1]), store.dictionary)
             gone = ~migration.keeps(self._number, view.side, tickets)
-            yield self._number, Delta(view.view, mine[gone], negated(counts[gone], store[view.view].payload))
+            forgotten.append(Delta(view.view, mine[gone], negated(counts[gone], pool.payload)))
             for target, chosen in self._passed_on(migration, view.side, tickets):
                 yield target, Delta(view.view, mine[chosen], counts[chosen])
+        for delta in forgotten:  # NB: at the end, for what a pool holds moves when something goes
+            pool.upsert(delta.keys, delta.words)
 
     def _copies(self, store: Store, course: Course) -> Iterator[tuple[int, Delta]]:
         """After a batch: the records of the hashes whose turn it is, and of those before what the batch has changed, as
@@ -95,15 +108,11 @@ class Joiner:
                 np.concatenate([pool.words[slots], pool.get(again)]),
             )
             tickets = tickets_of(keys, self._columns[view.view], range(keys.shape[1]), store.dictionary)
-            for target, rows in self._targets(migration, view.side, tickets):
+            kept = np.flatnonzero(migration.keeps(self._number, view.side, tickets))
+            _replace(store[course.other(view.view)], keys[kept], words[kept], course.high)
+            yield self._number, Delta(view.view, keys[kept], words[kept])
+            for target, rows in self._passed_on(migration, view.side, tickets):
                 yield target, Delta(view.view, keys[rows], words[rows])
-
-    def _targets(self, migration: Migration, side: Side, tickets: Any) -> Iterator[tuple[int, Any]]:
-        """Which rows go where: to itself those that it keeps."""
-        kept = np.flatnonzero(migration.keeps(self._number, side, tickets))
-        if len(kept):
-            yield self._number, kept
-        yield from self._passed_on(migration, side, tickets)
 
     def _passed_on(self, migration: Migration, side: Side, tickets: Any) -> Iterator[tuple[int, Any]]:
         """Which rows go to which other joiners."""
@@ -111,18 +120,24 @@ class Joiner:
         for target in np.unique(targets).tolist():
             yield target, rows[targets == target]
 
-    def settle(self, store: Store, course: Course, deltas: Sequence[Delta]) -> int:
-        """What was sent to it; how many tuples that were."""
-        views, received = {view.view for view in self._views}, 0
-        for delta in deltas:
-            if delta.name in views:
-                keys, words = np.ascontiguousarray(delta.keys), np.ascontiguousarray(delta.words)
-                pool = store[course.other(delta.name) if course.to else course.pool(delta.name)]
-                if course.to:  # in place of what was copied before
-                    pool.upsert(keys, negated(pool.get(keys), pool.payload))
-                pool.upsert(keys, words)
-                received += len(keys)
-        return received
+    def _settle(self, store: Store, course: Course, delta: Delta) -> None:
+        """Take in what was sent to it after the batch before."""
+        keys, words = np.ascontiguousarray(delta.keys), np.ascontiguousarray(delta.words)
+        if course.fresh:
+            _replace(store[course.pool(delta.name)], keys, words, HASHES)
+        elif course.grids:
+            _replace(store[course.other(delta.name)], keys, words, course.low)
+        else:
+            store[delta.name].upsert(keys, words)
+
+
+def _replace(pool: Pool, keys: Words, words: Words, high: int) -> None:
+    """Put records in place of what was copied of their keys before; all are of hashes below `high`."""
+    pool.reserve((len(pool) + len(keys)) * HASHES // high)
+    slots = pool.probe(keys)
+    if len(known := np.flatnonzero(slots >= 0)):
+        pool.upsert(keys[known], negated(pool.words[slots[known]], pool.payload))
+    pool.upsert(keys, words)
 
 
 def _bytes(delta: Delta, texts: Sequence[int], names: Dictionary) -> int:

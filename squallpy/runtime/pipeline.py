@@ -10,13 +10,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
-import numpy as np
 import pyarrow as pa
 
 from squallpy.base.trace import SILENT, Trace
-from squallpy.maintain.program import RESULT
 from squallpy.physical.plan import Plan, Stage
-from squallpy.runtime.course import course_of
+from squallpy.runtime.course import Course, course_of
 from squallpy.runtime.deltas import Delta, pack_deltas, pack_head, unpack_deltas, unpack_head
 from squallpy.runtime.feed import Feeder
 from squallpy.runtime.joiner import Joiner
@@ -173,6 +171,11 @@ class Parcels:
             if len(delta.keys):
                 self.put(here, delta)
 
+    @property
+    def letters(self) -> list[tuple[int, bytes]]:
+        """A message for each partition that there is anything for."""
+        return [(p, self._message(p, {})) for p in sorted(self._parts)]
+
     def packed(self, stats: Stats, told: int) -> list[tuple[int, bytes]]:
         """A message for each partition that there is anything for; `told` hears the statistics."""
         self._parts.setdefault(told, [])
@@ -198,53 +201,55 @@ class Node:
     @property
     def runs(self) -> tuple[Callable[[Store, list[bytes]], bytes], ...]:
         """By stage: apply its part of a batch to the pools of a store; deterministic. The last answers with the change
-        of the result, the others with parcels. On a grid one more, for what joiners copy, which not every batch has."""
-        runs = [partial(self._run, number) for number in range(len(self._machines))]
-        return (*runs, self._settle) if self._joiner else tuple(runs)
+        of the result, and if joiners move what they have with letters (`parted`), the others with parcels."""
+        return tuple(partial(self._run, number) for number in range(len(self._machines)))
 
     def _run(self, number: int, store: Store, messages: list[bytes]) -> bytes:
         machine, stage = self._machines[number], self._plan.stages[number]
         with self._trace("unpack"):
             deltas, total, told = _unpacked(messages, store)
         course, is_last = course_of(told), number == len(self._machines) - 1
+        rows = {str(self._partition): sum(len(delta.keys) for delta in deltas)}
         if self._joiner and course and number == 0:
-            self._joiner.begin(store, course)
+            with self._trace("migrate"):
+                deltas = self._joiner.begin(store, course, deltas)
         with self._trace("statements"):
             change, sent = machine.apply(store, deltas, course)
-        rows = {str(self._partition): sum(len(delta.keys) for delta in deltas)}
         total = add_stats(total, machine.notes | {"received_bytes": sum(map(len, messages)), "received_rows": rows})
-        copies = None
+        letters = None
         if self._joiner and course:
             total = add_stats(total, self._joiner.arrived(deltas, store.dictionary))
             total = add_stats(total, self._joiner.held(store, course) if is_last else {})
-            copies = self._joiner.sent(store, course) if is_last and course.moving else None
+            if is_last and course.moving:
+                with self._trace("migrate"):
+                    letters, copied = self._letters(store, course)
+                    total = add_stats(total, {"copied": copied})
         with self._trace("route and pack"):
             total = add_stats(total, keys_of(self._plan, stage.sends, sent, store.dictionary))
-            if not is_last or copies is not None:
+            if not is_last:
                 parcels = Parcels(self._plan, store.dictionary, told, (self._partition,))
                 parcels.add(sent, stage, change, self._partition)
-                for partition, copy in copies or ():
-                    parcels.put(partition, copy)
                 return pack_parcels(parcels.packed(total, self._partition))
-            return self._answer(store, change, total)
+            answer = self._answer(store, change, total)
+            return answer if letters is None else pack_parcels([(self._partition, answer), *letters])
 
-    def _settle(self, store: Store, messages: list[bytes]) -> bytes:
-        """What joiners have copied arrives."""
-        deltas, total, told = _unpacked(messages, store)
-        course = course_of(told)
-        assert self._joiner and course
-        received = self._joiner.settle(store, course, deltas)
-        total = add_stats(total, {"received_bytes": sum(map(len, messages)), "copied": received})
-        changes = [delta for delta in deltas if delta.name == RESULT]
-        return self._answer(store, changes[0] if changes else self._nothing, total)
+    def _letters(self, store: Store, course: Course) -> tuple[list[tuple[int, bytes]], int]:
+        """What is sent to joiners after a batch; how many tuples were copied."""
+        assert self._joiner
+        sent, copied = self._joiner.sent(store, course)
+        parcels = Parcels(self._plan, store.dictionary)
+        for partition, delta in sent:
+            parcels.put(partition, delta)
+        return parcels.letters, copied
 
     def _answer(self, store: Store, change: Delta, total: Stats) -> bytes:
         return pack_deltas([(change, self._plan.result.keys)], store.dictionary, total | {"views": store.usage()})
 
-    @property
-    def _nothing(self) -> Delta:
-        result = self._plan.result
-        return Delta(RESULT, np.empty((0, len(result.keys)), np.int64), np.empty((0, result.payload.width), np.int64))
+
+def parted(output: bytes) -> tuple[bytes, list[tuple[int, bytes]]]:
+    """What the last stage of a batch that moves something answers, and letters that the next batch begins with."""
+    (_, answer), *letters = unpack_parcels(output)
+    return answer, letters
 
 
 def pack_parcels(parcels: list[tuple[int, bytes]]) -> bytes:

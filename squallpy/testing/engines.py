@@ -23,10 +23,11 @@ from squallpy.runtime.course import Pilot, pilot_of, told
 from squallpy.runtime.local import DurableLocalExecutor, LocalExecutor
 from squallpy.runtime.matrix.reading import reading_part
 from squallpy.runtime.matrix.spread import Spread
-from squallpy.runtime.pipeline import Input, Node, Publisher, Sender, unpack_changes, unpack_parcels
+from squallpy.runtime.pipeline import Input, Node, Publisher, Sender, parted, unpack_changes, unpack_parcels
 from squallpy.runtime.result import Changes, result_layout
 from squallpy.runtime.state.checkpoint import open_checkpoint
 from squallpy.runtime.state.place import Committed, Place
+from squallpy.runtime.state.post import Post
 from squallpy.runtime.state.store import Store
 from squallpy.runtime.triggers import store_layout
 from squallpy.session import Compiled, Session, fingerprint
@@ -160,16 +161,18 @@ class PartitionedEngine(MemoryEngine):
         self._sender, self._publisher = Sender(plan, input), Publisher(plan)
         self._blocks = InBlocks(plan, input, input.maker) if isinstance(input.maker, Spread) else None
         self._nodes = [(Node(plan, p).runs, Store(store_layout(plan))) for p in range(plan.partitions)]
-        self._result = Store(result_layout(plan))
+        self._result, self._post = Store(result_layout(plan)), Post(str(self._folder / "letters"))
         self.pilot = self._pilot(plan)
         for batch in range(self._batches.batches):
             self._run(batch)
 
     def _run(self, batch: int) -> Changes | None:
         sent: list[list[bytes]] = [[] for _ in self._nodes]
-        stages, course = told(self.pilot) if self.pilot else (len(self._compiled.plan.stages), "")
-        for target, message in self._read(batch, course):
+        stages, course = len(self._compiled.plan.stages), self.pilot.course if self.pilot else None
+        for target, message in self._read(batch, told(self.pilot)):
             sent[target].append(message)
+        for target, messages in enumerate(sent):
+            messages += self._post.fetch(batch - 1, target, course.senders(target)) if course else []
         outputs = [message for messages in sent for message in messages]
         for stage in range(stages):
             outputs = [runs[stage](store, messages) for (runs, store), messages in zip(self._nodes, sent, strict=True)]
@@ -177,6 +180,9 @@ class PartitionedEngine(MemoryEngine):
             for output in outputs if stage < stages - 1 else ():
                 for target, message in unpack_parcels(output):
                     sent[target].append(message)
+        for sender, output in enumerate(outputs if course and course.moving else ()):
+            outputs[sender], letters = parted(output)
+            self._post.leave(batch, sender, letters)
         first = b"first" if batch == 0 else b""
         changes, self.stats = unpack_changes(self._publisher.run(self._result, [first, *outputs]))
         if self.pilot:
@@ -283,6 +289,7 @@ class SparkEngine(MemoryEngine):
             changes, stats = unpack_changes(printed)
             helm.after(stats)
             self._committed.commit(batch + 1, helm.facts)
+            helm.drop(batch + 1)
             self._done.append((changes, self._publisher.result.final(self._result.store())))
             return True
 

@@ -4,6 +4,7 @@ from fractions import Fraction
 from itertools import pairwise, product
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -217,3 +218,21 @@ def property_a_share_of_the_hashes(cuts, rows, random):
     edges = sorted({0, *cuts, 2**32})
     for low, high in pairwise(edges):
         assert sorted(pool.between(low, high)) == np.flatnonzero((low <= hashes) & (hashes < high)).tolist()
+
+
+@pytest.mark.parametrize("reserved", [False, True])
+def test_records_in_the_order_of_their_hashes(reserved):
+    """With its size beforehand an index has none far from home; the contents are the same."""
+    pool, rows = Pool(1, Payload((Ring.COUNT,))), 40_000
+    keys = np.arange(rows).reshape(-1, 1)
+    keys = np.ascontiguousarray(keys[np.argsort(pool.hashes(keys))])
+    if reserved:
+        pool.reserve(rows)
+    size, words = pool.usage["index"], np.ones((rows, 1), np.int64)
+    pool.upsert(keys[: rows // 4], words[: rows // 4])
+    assert (pool.usage["index"] == size) is reserved
+    pool.upsert(keys[rows // 4 :], words[rows // 4 :])
+    assert len(pool) == rows and (pool.get(keys) == 1).all()
+    assert (
+        sorted(pool.between(0, 2**31)) == np.flatnonzero(pool.hashes(np.ascontiguousarray(pool.keys)) < 2**31).tolist()
+    )

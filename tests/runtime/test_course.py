@@ -18,6 +18,7 @@ from squallpy.physical.joins.saved import to_json
 from squallpy.physical.place import tuned
 from squallpy.physical.plan import Plan
 from squallpy.runtime.course import HASHES, Course, pilot_of
+from squallpy.runtime.deltas import unpack_deltas
 from squallpy.runtime.routing import tickets_of
 from squallpy.runtime.sources.source import MULT
 from squallpy.testing.compare import difference
@@ -54,6 +55,7 @@ class Wild:
         self._set_out()
 
     def after(self, seen) -> "Wild":
+        came = self.course.migrations
         if not self.course.to:
             self._set_out()
         elif self.course.high == HASHES:
@@ -62,6 +64,7 @@ class Wild:
             self._set_out()
         else:
             self.course = replace(self.course, fresh=False, low=self.course.high, high=self._next(self.course.high))
+        self.course = replace(self.course, came=came)
         return self
 
     def _set_out(self) -> None:
@@ -87,7 +90,7 @@ class WildEngine(PartitionedEngine):
     def _pilot(self, plan: Plan):
         assert plan.grid and plan.on_grid, "not on a grid that can change"
         grids = groups_of(plan.partitions) if plan.groups else (plan.grid,)
-        return Wild(Course(grids, base=len(plan.stages)), self._seed)
+        return Wild(Course(grids), self._seed)
 
 
 @pytest.mark.parametrize("name", ON_GRID)
@@ -365,14 +368,17 @@ def test_readers_name_the_keys_of_many_tuples(tmp_path):
 
 
 def assert_records_are_at_home(engine, course) -> None:
-    """Each joiner has what it is to have, and nothing else: of all records together each is at all of its places."""
+    """Each joiner has, or is sent, what it is to have, and nothing else: each record is at all of its places."""
     plan, places = engine._compiled.plan, [*dict(course.heavy).items()]
     hashes = np.array([key for key, _ in places], np.uint64)
     for view in plan.on_grid:
         columns = next(pool.keys for pool in plan.pools if pool.name == view.view)
         found, wanted = Counter(), Counter()
         for joiner, (_, store) in enumerate(engine._nodes):
-            keys, words = store[view.view].rows()
+            letters = engine._post.fetch(engine._batches.batches - 1, joiner, course.senders(joiner))
+            sent = [d for letter in letters for d in unpack_deltas(letter, store.dictionary)[1] if d.name == view.view]
+            parts = [store[view.view].rows(), *((delta.keys, delta.words) for delta in sent)]
+            keys, words = map(np.concatenate, zip(*parts, strict=True))
             by, tickets = (
                 tickets_of(keys, columns, some, store.dictionary) for some in (view.key, range(len(columns)))
             )

@@ -107,6 +107,12 @@ class Pool:
         for index in self.sorted:
             index.upsert(keys, words)
 
+    def reserve(self, records: int) -> None:
+        """Give the index its size for so many records. Those that come in the order of their hashes would else crowd at
+        the beginning of a small one."""
+        while records * OF >= self._size(_INDEX) * MOST:
+            self._grow_index(_INDEX)
+
     def probe(self, keys: Words) -> Words:
         """The slot of each key, −1 where there is none."""
         assert keys.shape[1] == self.key_width

@@ -63,6 +63,7 @@ class SparkExecutor:
             profile = {"profile": timeline(times) | self._trace.taken()} if self._trace.on else {}
             go_on = on_batch(batch, changes, stats | _stages(times, perf_counter() - start) | rebuilt | profile)
             committed.commit(batch + 1, helm.facts)
+            helm.drop(batch + 1)
             return go_on
 
         # NB: what Spark writes down of a clock's ticks is of no use to the next run

@@ -3,6 +3,7 @@
 helm.before(7)          what the driver does before a batch
 helm.course()           →  how many stages it has, and what its tasks are told
 helm.after(stats)       what was told of it; the next batch follows
+helm.drop(8)            what no batch needs when so many are done
 helm.facts              what has to be known when a batch begins, for the commit of the one before
 
 Matrices in blocks come first: their supersteps are stages like those of a plan, in the same job. The last of them reads
@@ -21,10 +22,11 @@ from squallpy.runtime.course import course_of, pilot_of, told
 from squallpy.runtime.matrix.reading import reading_part
 from squallpy.runtime.matrix.source import hand_over, handed, handed_over
 from squallpy.runtime.matrix.spread import Known, Spread
-from squallpy.runtime.pipeline import Input, Node, Sender, Stats, unpack_parcels
+from squallpy.runtime.pipeline import Input, Node, Sender, Stats, parted, unpack_parcels
 from squallpy.runtime.spark.tasks import Feed, Told
 from squallpy.runtime.state.partition import StatePartition, Steps
 from squallpy.runtime.state.place import Place
+from squallpy.runtime.state.post import Post
 from squallpy.runtime.triggers import store_layout
 
 Parcels = list[tuple[int, bytes]]
@@ -53,15 +55,25 @@ class Apply:
     def __call__(
         self, batch: int, partition: int, stage: int, messages: list[bytes], course: str = ""
     ) -> tuple[Parcels, Told]:
+        state, goes = self._state(partition), course_of(course)
+        if goes and goes.came and stage == 0:
+            with self._trace("letters"):
+                messages = messages + Post(self._place.durable).fetch(batch - 1, partition, goes.senders(partition))
+        output = state.apply(batch, messages, stage)
+        if stage < len(self._plan.stages) - 1:
+            return unpack_parcels(output), _rebuilt(partition, state)
+        if goes and goes.moving:
+            output, letters = parted(output)
+            with self._trace("letters"):
+                Post(self._place.durable, f"partition-{partition}").leave(batch, partition, letters)
+        return [(partition, output)], _rebuilt(partition, state)
+
+    def _state(self, partition: int) -> StatePartition:
         if partition not in self._partitions:
             runs, layout = Node(self._plan, partition, self._trace).runs, store_layout(self._plan)
             made = self._place.partition(f"partition-{partition}", layout, *runs, trace=self._trace)
             self._partitions[partition] = made
-        state, goes = self._partitions[partition], course_of(course)
-        steps = Steps(goes.step, goes.stages) if goes else None
-        output = state.apply(batch, messages, stage, steps)
-        is_last = stage == (goes.stages if goes else len(self._plan.stages)) - 1
-        return [(partition, output)] if is_last else unpack_parcels(output), _rebuilt(partition, state)
+        return self._partitions[partition]
 
 
 def _rebuilt(partition: int, state: StatePartition) -> Told:
@@ -140,6 +152,7 @@ class Helm:
         if self._spread and "matrices" in facts:
             self._spread.known = Known.of(facts["matrices"])
         self._supersteps = 0
+        self._letters = True  # are there any, it may be?
 
     def stages(self, splits: int, trace: Trace = SILENT) -> "tuple[Feed, Callable[..., tuple[Parcels, Told]]]":
         """What reads and what applies."""
@@ -167,7 +180,7 @@ class Helm:
 
     def _behind(self) -> tuple[int, str]:
         """The same of the stages of the plan."""
-        return told(self.pilot) if self.pilot else (len(self._plan.stages), "")
+        return len(self._plan.stages), told(self.pilot)
 
     def after(self, stats: Stats) -> Stats:
         """What was told of a batch, and what else is to be told; now for the next one."""
@@ -176,6 +189,12 @@ class Helm:
         if self.pilot:
             stats, self.pilot = stats | self.pilot.figures(stats), self.pilot.after(stats)
         return stats
+
+    def drop(self, done: int) -> None:
+        """So many batches are committed: forget what those before the next were begun with."""
+        if self.pilot and (self._letters or self.pilot.course.came):
+            Post(self._place.durable).drop(done)
+            self._letters = bool(self.pilot.course.came)
 
     @property
     def facts(self) -> dict[str, Any] | None:
