@@ -8,6 +8,7 @@ SparkEngine(cluster, 3)       on Spark, a few batches a run, which goes on where
 All take settings: with `optimizer=False` the query is planned as it was bound.
 """
 
+import pickle
 import shutil
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -211,11 +212,11 @@ class PartitionedEngine(MemoryEngine):
 
 
 class InBlocks:
-    """Matrices in blocks, their partitions called in turn."""
+    """Matrices in blocks, their partitions called in turn, each with a plan as it comes to a worker."""
 
     def __init__(self, plan: Plan, input: Input, spread: Spread) -> None:
-        self.spread = spread
-        self._parts = [reading_part(plan, input, spread.plan, n) for n in range(spread.plan.parts)]
+        self.spread, sent = spread, pickle.dumps(spread.plan)
+        self._parts = [reading_part(plan, input, pickle.loads(sent), n) for n in range(spread.plan.parts)]
         self._stores = [Store(part.layout) for part in self._parts]
 
     def messages(self, batch: int, course: str) -> Iterator[tuple[int, bytes]]:

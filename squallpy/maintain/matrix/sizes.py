@@ -63,7 +63,7 @@ class Unit:
     name: str
 
     def at(self, sizes: Sizes, ring: Semiring) -> Value:
-        return ring.one if self is ONE else ring.zero
+        return ring.one if self == ONE else ring.zero  # NB: a program may have been pickled
 
     def __str__(self) -> str:
         return self.name

@@ -35,14 +35,21 @@ def _script(folder: Path) -> Path:
     return folder / "q.sql"
 
 
+_CLUSTER = [pytest.mark.spark, pytest.mark.cluster]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["local", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.cluster])])
-def fault_killed_again_and_again(backend: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "backend, place",
+    [("local", "driver"), *(pytest.param("spark", place, marks=_CLUSTER) for place in ("driver", "blocks"))],
+)
+def fault_killed_again_and_again(backend: str, place: str, tmp_path: Path) -> None:
     script, draw = _script(tmp_path / "data"), random.Random(8)
     plain = command(script, tmp_path / "plain", "--backend", "local")
     assert subprocess.run(plain, check=True, capture_output=True).returncode == 0
     killed, out = 0, tmp_path / "out"
     more = ("--backend", backend, "--checkpoint", str(tmp_path / "state"), "--set", "snapshot_mb=1")
+    more += ("--set", f"matrix.place={place}", "--set", f"matrix.strategy={'incr' if place == 'blocks' else 'auto'}")
     while True:
         there = len(list(out.glob("*"))) if out.exists() else 0
         process = subprocess.Popen(command(script, out, *more), stderr=subprocess.PIPE, start_new_session=True)
