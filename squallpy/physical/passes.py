@@ -59,7 +59,7 @@ class _Scheduler:
     """Steps whose operands are there go first; then a view is visited, best one that need not be visited again."""
 
     def __init__(self, trigger: Trigger, views: set[str]) -> None:
-        self._views, self._visited = views, Visited(trigger, views)
+        self._views, self._visited, self._input = views, Visited(trigger, views), trigger.input.name
         self._done = views | {trigger.u.name, trigger.v.name}
         self._steps = [s for s in trigger.steps if read_of(s, views) is None]
         self._reads: dict[str, list[tuple[Name, Read]]] = {}
@@ -70,27 +70,22 @@ class _Scheduler:
                 self._reads.setdefault(view.name, []).append((view, read))
 
     def run(self) -> Iterator[Work]:
-        while True:
-            yield from self._ready_steps()
-            if early := [name for name, update in self._updates.items() if update.left and self._updatable(name)]:
-                yield self._visit(early[0])
-            elif self._reads:
-                yield self._visit(min(self._reads, key=self._again))
+        while self._steps or self._reads or self._early():
+            if early := self._early():
+                yield self._visit(early)
+            elif ready := [step for step in self._steps if names(step.value) <= self._done]:
+                self._steps = [step for step in self._steps if step not in ready]
+                self._done |= {step.name.name for step in ready}
+                yield from ready
             else:
-                break
-        assert not self._steps, self._steps
+                yield self._visit(min(self._reads, key=self._again))
         while self._updates:
             update = self._updates.pop(next(filter(self._updatable, self._updates)))
             yield Pass(update.view, (), update)
 
-    def _ready_steps(self) -> Iterator[Statement]:
-        waiting = True
-        while waiting:
-            ready = [step for step in self._steps if names(step.value) <= self._done]
-            self._steps = [step for step in self._steps if step not in ready]
-            self._done |= {step.name.name for step in ready}
-            yield from ready
-            waiting = bool(ready)
+    def _early(self) -> str | None:
+        """A view to be updated at once: that of the input first of all, for products with it are of what it then is."""
+        return next((name for name, update in self._updates.items() if update.left and self._updatable(name)), None)
 
     def _again(self, view: str) -> tuple[bool, bool, int, bool]:
         """How much of what is to be done to a view is not ready; none of its reads must be the worst, then one visit
@@ -131,7 +126,8 @@ class _Scheduler:
 
     def _visit(self, view: str) -> Pass:
         reads, update = self._reads.pop(view, []), self._updates.get(view)
-        ready = [(name, read) for name, read in reads if names(read.by) <= self._done]
+        first = update and update.left and view == self._input
+        ready = [(name, read) for name, read in reads if names(read.by) <= self._done and not first]
         if left := [pair for pair in reads if pair not in ready]:
             self._reads[view] = left
         if update and (not self._updatable(view) or (left and not update.left)):

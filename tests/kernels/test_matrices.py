@@ -106,6 +106,10 @@ def oracle_a_tropical_pass_chooses_sums(dtype, greatest, data):
     best = np.maximum if greatest else np.minimum
     assert (best(old, inner(u, v.T, dtype, greatest)) == M).all() and u.shape == U.shape and v.shape == V.shape
     assert (old != M).any() or (tropical.zero(dtype, greatest) == u).all()
+    if dtype != "int64" and old.size:
+        beyond = tropical.reach(U, V, greatest)
+        hopeless = beyond <= tropical.worst(old, greatest) if greatest else beyond >= tropical.worst(old, greatest)
+        assert (old[hopeless] == M[hopeless]).all()
     rows, columns, before = tropical.update(again, U, V, greatest)
     assert (again == M).all() and (before == old[rows, columns]).all()
     assert [*zip(rows, columns, strict=True)] == [*zip(*np.nonzero(old != M), strict=True)]

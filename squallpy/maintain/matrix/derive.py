@@ -3,7 +3,9 @@
     x0 := G + eye(n)     →     δ0 := δG
     x1 := G * x0               δ1 := δG * x0 + G * δ0 + δG * δ0
 
-Definitions are in ANF, so that every rule meets leaves; what an input does not reach has no delta.
+Definitions are in ANF, so that every rule meets leaves; what an input does not reach has no delta. In an idempotent
+semiring the input changes before anything is read (`physical/passes`), so that a product with it needs no third term:
+(G + δG)·(x + δx) = G·x + δG·x + (G + δG)·δx.
 """
 
 from collections.abc import Mapping
@@ -21,6 +23,7 @@ from squallpy.maintain.matrix.nodes import (
     Sum,
     Transpose,
     add,
+    names,
     product,
     shape,
     stack,
@@ -47,7 +50,7 @@ def derive(anf: Anf, changed: str) -> Derived:
     deltas = {changed: delta_name(anf.source(changed))}
     statements = []
     for definition in anf.definitions:
-        change = delta(definition.value, deltas, anf.program.ring)
+        change = delta(definition.value, deltas, anf.program.ring, changed)
         if change is not None:
             name = delta_name(definition.name)
             statements.append(Statement(name, simplify(change, anf.facts, anf.program.ring)))
@@ -65,38 +68,43 @@ def label(name: str) -> str:
     return name[1:] if name[0] == "x" and name[1:].isdigit() else name
 
 
-def delta(matrix: Matrix, deltas: Deltas, ring: Semiring) -> Matrix | None:
-    """Δ of an operation on leaves; None where it does not change."""
+def delta(matrix: Matrix, deltas: Deltas, ring: Semiring, changed: str) -> Matrix | None:
+    """Δ of an operation on leaves as an input changes; None where it does not change."""
+
     match matrix:
         case Name(name):  # DELTA-VAR-EQ, DELTA-VAR-NEQ
             return deltas.get(name)
         case Transpose(of):
-            change = delta(of, deltas, ring)
+            change = delta(of, deltas, ring, changed)
             return change and transpose(change)
         case Scale(by, of):
-            change = delta(of, deltas, ring)
+            change = delta(of, deltas, ring, changed)
             return change and Scale(by, change)
         case Sum(terms):
-            changes = [change for term in terms if (change := delta(term, deltas, ring))]
+            changes = [change for term in terms if (change := delta(term, deltas, ring, changed))]
             return add(*changes) if changes else None
         case Product((left, right)):
-            return _product(left, right, delta(left, deltas, ring), delta(right, deltas, ring))
+            old = not (ring.idempotent and changed in names(left) | names(right))
+            return _product(left, right, delta(left, deltas, ring, changed), delta(right, deltas, ring, changed), old)
         case Inverse(of):  # (m + Δm)⁻¹ - m⁻¹, which Woodbury's formula makes cheap
-            change = delta(of, deltas, ring)
+            change = delta(of, deltas, ring, changed)
             return change and add(Inverse(add(of, change)), Scale(Number(-1), matrix))
         case Stack(parts):
-            changes = [delta(part, deltas, ring) or zeros(part.rows, part.cols) for part in parts]
-            return stack(*changes) if any(delta(part, deltas, ring) for part in parts) else None
+            found = [delta(part, deltas, ring, changed) for part in parts]
+            filled = (change or zeros(part.rows, part.cols) for change, part in zip(found, parts, strict=True))
+            return stack(*filled) if any(found) else None
     return None  # DELTA-VECT, DELTA-DIAG
 
 
-def _product(left: Matrix, right: Matrix, left_change: Matrix | None, right_change: Matrix | None) -> Matrix | None:
-    """Δa·b + a·Δb + Δa·Δb"""
+def _product(
+    left: Matrix, right: Matrix, left_change: Matrix | None, right_change: Matrix | None, old: bool
+) -> Matrix | None:
+    """Δa·b + a·Δb + Δa·Δb, of a and b as they were; if one is the input and has changed, the last is in the others."""
     terms = []
     if left_change:
         terms.append(product(left_change, right))
     if right_change:
         terms.append(product(left, right_change))
-    if left_change and right_change:
+    if left_change and right_change and old:
         terms.append(product(left_change, right_change))
     return add(*terms) if terms else None

@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from squallpy.runtime.kernels.sweeps import Marks, Matrix, multiplied, swept
+from squallpy.runtime.kernels.sweeps import Marks, Matrix, multiplied, rows_of, swept
 from squallpy.runtime.kernels.tiles import FIELDS, Field
 
 _BLOCK = 1 << 17  # cells whose changes are looked for at a time
+_FEW = 4  # one row in so many: these are taken out, updated and put back
 
 
 class Changes(NamedTuple):
@@ -50,23 +51,45 @@ def pruned(
 ) -> tuple[Matrix, Matrix, Matrix, Matrix]:
     """`pass_over`, and an update U', V' of the same shape that would have changed M as much.
 
-    What follows from a change follows from U', V', too: they are zero at rows and columns of M, at the grain of tiles,
-    where nothing changed. So an update ends where it no longer makes a difference.
+    What follows from a change follows from U', V', too: they are zero at rows and columns of M where nothing changed;
+    if many may have, at the grain of tiles. So an update ends where it no longer makes a difference.
     """
-    MX, MtY, marks = _passed(M, U, V, X, Y, greatest, threads)
+    MX, MtY, changed = _passed(M, U, V, X, Y, greatest, threads)
     zero = _field(M.dtype, greatest).zero
-    u, v = (np.where(some[:, None], of, zero) for some, of in ((marks.rows, U), (marks.columns, V)))
+    u, v = (np.where(some[:, None], of, zero) for some, of in zip(changed, (U, V), strict=True))
     return MX, MtY, u, v
+
+
+Changed = tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]  # rows, columns; at least those
 
 
 def _passed(
     M: Matrix, U: Matrix, V: Matrix, X: Matrix, Y: Matrix, greatest: bool, threads: int
-) -> tuple[Matrix, Matrix, Marks]:
+) -> tuple[Matrix, Matrix, Changed]:
     field = _field(M.dtype, greatest)
-    MX, MtY, marks = _few(field, M, X, 8, threads), _few(field, M.T, Y, 2, threads), Marks(field, *M.shape)
+    MX, MtY = _few(field, M, X, 8, threads), _few(field, M.T, Y, 2, threads)
     x, y = X if MX is None else X[:, :0], Y if MtY is None else Y[:, :0]
-    by_x, by_y = swept(field, M, U, V, x, y, threads, sparse=True, marks=marks)
-    return by_x if MX is None else MX, by_y if MtY is None else MtY, marks
+    named = np.flatnonzero(np.any(np.not_equal(U, field.zero), axis=1))
+    if not x.shape[1] and not y.shape[1] and _FEW * len(named) <= len(M):
+        by_x, by_y, changed = M[:, :0], M[:0].T, _some(field, M, U, V, named, threads)
+    else:
+        marks = Marks(field, *M.shape)
+        by_x, by_y = swept(field, M, U, V, x, y, threads, sparse=True, marks=marks)
+        changed = marks.rows, marks.columns
+    return by_x if MX is None else MX, by_y if MtY is None else MtY, changed
+
+
+def _some(field: Field, M: Matrix, U: Matrix, V: Matrix, named: npt.NDArray[np.intp], threads: int) -> Changed:
+    """M ⊕= U ⊗ Vᵀ in the rows that U names, apart from the others; which rows and columns changed, exactly."""
+    rows, columns = np.zeros(M.shape[0], np.bool_), np.zeros(M.shape[1], np.bool_)
+    if len(named):
+        some = rows_of(len(named), M.shape[1], M.dtype)
+        some[:] = M[named]
+        swept(field, some, U[named], V, some[:0].T, some[:, :0], threads)
+        new = some != M[named]
+        rows[named], columns[:] = new.any(axis=1), new.any(axis=0)
+        M[named] = some
+    return rows, columns
 
 
 def _few(field: Field, M: Matrix, X: Matrix, share: int, threads: int) -> Matrix | None:
@@ -97,6 +120,20 @@ def update(M: Matrix, U: Matrix, V: Matrix, greatest: bool = False, threads: int
 def product(A: Matrix, B: Matrix, greatest: bool = False, threads: int = 0) -> Matrix:
     """A ⊗ B: (n, l) ⊗ (l, m) → (n, m), in C order; l may be 0."""
     return multiplied(_field(A.dtype, greatest), A, B, threads)
+
+
+def reach(U: Matrix, V: Matrix, greatest: bool = False) -> Matrix:
+    """For each row of U ⊗ Vᵀ a bound of its best entry, (n,), without the product; floats only."""
+    best = np.max if greatest else np.min
+    zero = _field(U.dtype, greatest).zero
+    bound: Matrix = best(U + best(V, axis=0, initial=zero), axis=1, initial=zero)
+    return bound
+
+
+def worst(M: Matrix, greatest: bool = False) -> Matrix:
+    """The worst entry of each row, (n,): what is no better changes nothing there, nor when others are better."""
+    bound: Matrix = M.min(axis=1) if greatest else M.max(axis=1)
+    return bound
 
 
 def _field(dtype: npt.DTypeLike, greatest: bool) -> Field:

@@ -35,7 +35,7 @@ from squallpy.runtime.matrix.drift import Probe
 from squallpy.runtime.matrix.mistakes import beyond, overflow, singular
 from squallpy.runtime.matrix.packed import Packed
 from squallpy.runtime.matrix.packed import evaluate as in_bits
-from squallpy.runtime.matrix.views import Array, ArrayView, Factor, View, stored
+from squallpy.runtime.matrix.views import Array, ArrayView, BitView, Factor, View, stored
 
 CHECK = 256  # updates between looks at how far views have drifted
 DRIFT = 1e-9  # relative
@@ -335,18 +335,18 @@ class Live:
 
     def _evaluate(self) -> None:
         """Evaluate the program, and keep what is to be kept."""
-        anf, values = self.maintained.anf, dict[str, Array]()
+        anf, values = self.maintained.anf, dict[str, Factor]()
         kept = {name.name for name in self._kept}
         last = {name: at for at, d in enumerate(anf.definitions) for name in names(d.value)}
 
-        def read(name: str) -> Array:
-            return values[name] if name in values else self._views[name].read(slice(None), slice(None))
+        def read(name: str) -> Factor:
+            return values[name] if name in values else self._views[name].whole()
 
         self.singular = self._touched = None
         missing: set[str] = set()  # what depends on an inverse that there is not
         old = {name.name: self._views.pop(name.name) for name in self.maintained.kept if name.name in self._views}
         for name, constant in anf.constants.items():
-            values[name] = evaluate(constant, read, self.sizes, self.ring)
+            values[name] = self._value(constant, read, self.sizes)
             if name in kept:
                 self._views[name] = self._stored(anf.source(name), values[name])
         for at, definition in enumerate(anf.definitions):
@@ -364,9 +364,9 @@ class Live:
             for used in [name for name, where in last.items() if where == at]:
                 values.pop(used, None)
 
-    def _evaluated(self, definition: Statement, read: Read) -> Array:
+    def _evaluated(self, definition: Statement, read: Callable[[str], Factor]) -> Factor:
         try:
-            return evaluate(definition.value, read, self.sizes, self.ring)
+            return self._value(definition.value, read, self.sizes)
         except OverflowError as error:
             raise beyond(self.maintained, definition.name.name) from error
 
@@ -374,11 +374,13 @@ class Live:
         named = self.maintained.named(name)
         return named.rows.at(self.sizes), named.cols.at(self.sizes)
 
-    def _stored(self, name: Name, values: Array) -> View:
+    def _stored(self, name: Name, values: Factor) -> View:
         known = self._facts.get(name.name, NOTHING)
+        if isinstance(values, Packed):
+            return BitView(values.rows.copy(), values.shape[1], known.symmetric)
         return stored(np.asarray(values, self.ring.dtype), self.ring, known.symmetric)
 
-    def _replaced(self, view: View | None, name: Name, values: Array) -> View:
+    def _replaced(self, view: View | None, name: Name, values: Factor) -> View:
         """A view of other values, in its memory if it can be."""
         if self.ring is ARITHMETIC and isinstance(view, ArrayView) and view.shape == values.shape:
             view.assign(values)

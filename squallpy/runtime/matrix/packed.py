@@ -107,7 +107,14 @@ def evaluate(matrix: Matrix, read: Callable[[str], Packed], sizes: Sizes) -> Pac
         case Stack(parts):
             return beside([evaluate(part, read, sizes) for part in parts])
         case Fill(rows, cols, value):
-            return Packed.of(np.full((rows.at(sizes), cols.at(sizes)), bool(value.at(sizes, BOOLEAN))))
+            line = bits.pack(np.full((1, cols.at(sizes)), bool(value.at(sizes, BOOLEAN))))
+            return Packed(np.repeat(line, rows.at(sizes), axis=0), cols.at(sizes), True)
         case Diagonal(size, value):
-            return Packed.of(np.eye(size.at(sizes), dtype=bool) & bool(value.at(sizes, BOOLEAN)))
+            return _diagonal(size.at(sizes), bool(value.at(sizes, BOOLEAN)))
     raise AssertionError(matrix)
+
+
+def _diagonal(size: int, value: bool) -> Packed:
+    lines, places = np.zeros((size, bits.words(size)), np.uint64), np.arange(size)
+    lines[places, places // 64] = np.uint64(value) << (places % 64).astype(np.uint64)
+    return Packed(lines, size, True)

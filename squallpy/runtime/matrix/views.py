@@ -56,7 +56,9 @@ def stored(values: Array, ring: Semiring, symmetrical: bool = False) -> View:
         return BitView(bits.pack(values.astype(bool, copy=False)), values.shape[1], symmetrical)
     room = rows_of(values.shape[0], values.shape[1], values.dtype)
     room[:] = values
-    return SymmetricView(room) if ring is ARITHMETIC and symmetrical and len(values) > 1 else in_place(room, ring)
+    if ring is ARITHMETIC and symmetrical and len(values) > 1:
+        return SymmetricView(room)
+    return TropicalView(room, ring) if ring is MIN_PLUS or ring is MAX_PLUS else in_place(room, ring)
 
 
 def in_place(values: Array, ring: Semiring) -> "ArrayView":
@@ -207,6 +209,39 @@ class SymmetricView(ArrayView):
             symmetric.complete(self._values)
             self._complete = True
         return super().read(rows, cols)
+
+
+class TropicalView(ArrayView):
+    """Numbers that only get better: what is worse than all that a row has had is left out of an update, unseen."""
+
+    def __init__(self, values: Array, ring: Semiring) -> None:
+        super().__init__(values, partial(tropical.pass_over, greatest=ring is MAX_PLUS), ring)
+        self._worst: Array | None = None
+
+    def assign(self, values: Array) -> None:
+        super().assign(values)
+        self._worst = None
+
+    def pass_over(
+        self, u: Array | None, v: Array | None, xs: Sequence[Array], ys: Sequence[Array]
+    ) -> tuple[list[Array], list[Array]]:
+        return super().pass_over(None if u is None or v is None else self._better(u, v), v, xs, ys)
+
+    def pruned(
+        self, u: Array, v: Array, xs: Sequence[Array] = (), ys: Sequence[Array] = ()
+    ) -> tuple[list[Array], list[Array], Array, Array]:
+        return super().pruned(self._better(u, v), v, xs, ys)
+
+    def _better(self, u: Array, v: Array) -> Array:
+        """u without the rows where u·v can make no difference."""
+        greatest = self._ring is MAX_PLUS
+        if self._worst is None and self._values.size:
+            self._worst = tropical.worst(self._values, greatest)
+        if self._worst is None:
+            return u
+        reach = tropical.reach(u, v.T, greatest)
+        better = reach > self._worst if greatest else reach < self._worst
+        return np.where(better[:, None], u, self._ring.zero)
 
 
 class BitView:

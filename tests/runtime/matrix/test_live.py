@@ -5,13 +5,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from squallpy.base.semirings import ARITHMETIC, COUNTING, Semiring
+from squallpy.base.semirings import ARITHMETIC, COUNTING, MAX_PLUS, MIN_PLUS, Semiring
 from squallpy.maintain.matrix.compile import STRATEGIES, Options, compile_program
 from squallpy.maintain.matrix.nodes import Name
 from squallpy.maintain.matrix.program import Input
 from squallpy.maintain.matrix.sizes import Size
 from squallpy.maintain.matrix.text import read_program
 from squallpy.runtime.matrix.algebra import picking, product
+from squallpy.runtime.matrix.cells import Cells
 from squallpy.runtime.matrix.live import CHECK, DRIFT, Live
 from squallpy.testing.matrices import INPUTS, RINGS, entries, naive, programs
 
@@ -132,3 +133,20 @@ def test_an_update_of_rank_0_changes_nothing() -> None:
     live.update("A", np.zeros((8, 0)), np.zeros((0, 8)))
     assert (live.counts.updates, live.counts.reevaluated) == (1, 0)
     _same(live.read("P"), np.eye(8), ARITHMETIC)
+
+
+@pytest.mark.parametrize("ring", [MIN_PLUS, MAX_PLUS], ids=str)
+def differential_distances(ring: Semiring) -> None:
+    """Edges that make many ways better, few and none: rows that an update cannot better are left out of it."""
+    n, random, sign = 120, np.random.default_rng(4), 1.0 if ring is MIN_PLUS else -1.0
+    G = np.where(random.random((n, n)) < 0.1, sign * random.integers(1, 100, (n, n)), ring.zero)
+    source = [Input(Name("G", Size.of("n"), Size.of("n")))]
+    program = read_program("R := iterate[3](eye(n))(acc => G * acc + eye(n)); S := G * G", source, ring)
+    live = Live(compile_program(program, ["G"], {"n": n}).maintained, {"G": G}, "incr")
+    for at in range(40):
+        cells = [random.integers(0, n, 3) for _ in range(2)]
+        values = sign * random.integers(1, 1 + 100 // (1 + at % 10), 3).astype(float)
+        live.add({"G": Cells(*cells, values)})
+        ring.add.at(G, tuple(cells), values)
+        for name, wanted in naive(program, {"G": G}, {"n": n}).items():
+            _same(live.read(name), wanted, ring)
