@@ -11,7 +11,7 @@ import re
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import reduce
-from itertools import count, zip_longest
+from itertools import chain, count, zip_longest
 
 from squallpy.base.types import BOOLEAN, Type, common
 from squallpy.catalog.relation import Field, Relation
@@ -504,7 +504,7 @@ def _distinct_names(names: list[str]) -> list[str]:
     taken: set[str] = set()
     out = []
     for name in names:
-        free = next(n for n in (name, *(f"{name}_{i}" for i in range(2, 10_000))) if n.lower() not in taken)
+        free = next(n for n in chain((name,), (f"{name}_{i}" for i in count(2))) if n.lower() not in taken)
         taken.add(free.lower())
         out.append(free)
     return out
