@@ -7,14 +7,14 @@ for (LINVIEW §6).
     UB := [uA, t0] …                                 what has few columns is computed by all alike
     pass B: …
 
-Rows and columns go round: partition p of P has p, p + P, p + 2P, …, so that a matrix can grow and every share stays as
-large as the others. What is between two exchanges is a superstep (Valiant's BSP), and a stage on Spark.
+A view with more rows than columns is kept by rows alone: A'·V is a sum of what each partition's rows make of it, so
+is X'·X. Rows and columns go round: partition p of P has p, p + P, p + 2P, …, so that a matrix can grow and every share
+stays as large as the others. What is between two exchanges is a superstep (Valiant's BSP), and a stage on Spark.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import reduce
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,7 @@ from squallpy.maintain.matrix.nodes import (
     Stack,
     Sum,
     Transpose,
+    children,
     names,
 )
 from squallpy.maintain.matrix.program import Statement
@@ -44,6 +45,7 @@ class Form(StrEnum):
     WHOLE = "whole"
     ROWS = "rows"  # its own
     COLUMNS = "columns"  # its own
+    SHARE = "share"  # of a sum of all partitions' shares
 
 
 Value = tuple[str, Form]
@@ -74,27 +76,31 @@ class Part:
 
 
 ALONE = Part(0, 1)
+OWN = (Form.ROWS, Form.SHARE)  # what is sent
+TYPICAL = 1000  # of a dimension that nobody knows
 
 
 @dataclass(frozen=True, slots=True)
 class Define:
-    """A definition evaluated anew, each partition its rows; `kept`: they are those of a view."""
+    """A definition evaluated anew, each partition its rows, or its share; `kept`: it is that of a view."""
 
     statement: Statement
     kept: bool
+    form: Form = Form.ROWS
 
     def __str__(self) -> str:
-        return f"rows of {self.statement}"
+        return f"{self.form} of {self.statement}"
 
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """The columns of a view that was evaluated anew have arrived."""
+    """A view that was evaluated anew has arrived: its columns, or all of it."""
 
     view: str
+    form: Form
 
     def __str__(self) -> str:
-        return f"columns of {self.view}"
+        return f"keep {'columns of ' if self.form is Form.COLUMNS else ''}{self.view}"
 
 
 Item = Statement | Pass | Define | Fetch
@@ -102,8 +108,8 @@ Item = Statement | Pass | Define | Fetch
 
 @dataclass(frozen=True, slots=True)
 class Superstep:
-    """Work, then what each partition sends to the others: of a value its rows to all, or to each its columns of them.
-    `keeps`: the values that it needs later; `turned`: those of which rows of the transpose are sent."""
+    """Work, then what each partition sends to the others: of a value its rows, or its share, to all, or to each its
+    columns of the rows. `keeps`: the values that it needs later; `turned`: those of which the transpose is sent."""
 
     work: tuple[Item, ...]
     sends: tuple[Value, ...] = ()
@@ -117,6 +123,23 @@ class Superstep:
 def sent(values: Iterable[Value]) -> str:
     """Values as people read them."""
     return ", ".join(f"columns of {name}" if form is Form.COLUMNS else name for name, form in values)
+
+
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """How matrices lie: `symmetric` ones, of which rows are columns, too; `tall` ones, by rows alone; those that are
+    evaluated as sums of `shares`, and are then whole."""
+
+    symmetric: frozenset[str]
+    tall: frozenset[str]
+    shares: frozenset[str] = frozenset()
+
+    def shared(self, value: Matrix) -> Name | None:
+        """The tall matrix by whose rows a product is a sum."""
+        match value:
+            case Product((Transpose(Name(name) as of), Name() | Fill() | Diagonal())) if name in self.tall:
+                return of
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +158,10 @@ _NOTHING = Superstep(())
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """A program on partitions: the views that are kept by columns, too, and what is done when an input, or a constant,
-    changes, or when all is evaluated anew."""
+    """A program on partitions: how its matrices lie, the views that are kept by columns, too, and what is done when an
+    input, or a constant, changes, or when all is evaluated anew."""
 
+    kinds: Kinds
     by_columns: frozenset[str]
     triggers: Mapping[str, tuple[Superstep, ...]]
     evaluation: tuple[Superstep, ...]
@@ -159,73 +183,94 @@ class Blocks:
 
 def blocks(made: Maintained) -> Blocks:
     """A program's supersteps."""
-    symmetric = {name for name, known in made.anf.facts.items() if known.symmetric}
-    work = {name: passes(trigger, made.matrices) for name, trigger in made.triggers.items()}
-    definitions = _definitions(made)
     inputs, kept = {i.name.name for i in made.program.inputs}, {name.name for name in made.kept}
-    needed = reduce(set.__or__, (_needs(d, symmetric) for d in definitions), set[Value]())
-    asked = {name for name, form in needed if form is Form.COLUMNS} & (inputs | kept)
+    kinds, definitions, asked = _kinds(made)
+    asked &= inputs | kept
+    work = {name: passes(trigger, made.matrices) for name, trigger in made.triggers.items()}
     visits = [item for items in work.values() for item in items if isinstance(item, Pass)]
-    asked |= {visit.view.name for visit in visits if _across(visit, symmetric)}
+    asked |= {visit.view.name for visit in visits if _across(visit, kinds)}
     stored = {name: _forms(name, asked) for name in inputs | kept}
-    lasting = set[Value]().union(*stored.values())
-    triggers = {}
+    lasting, triggers = set[Value]().union(*stored.values()), {}
     for name, items in work.items():
         given = {(half.name, Form.WHOLE) for half in (made.triggers[name].u, made.triggers[name].v)}
-        triggers[name] = _supersteps(items, symmetric, lasting | given, lasting)
+        triggers[name] = _supersteps(items, kinds, lasting | given, lasting)
     fetched = [item for definition in definitions for item in _fetched(definition, asked)]
-    evaluation = _supersteps(fetched, symmetric, set[Value]().union(*(stored[name] for name in inputs)), lasting)
-    return Blocks(frozenset(asked), triggers, evaluation)
+    evaluation = _supersteps(fetched, kinds, set[Value]().union(*(stored[name] for name in inputs)), lasting)
+    return Blocks(kinds, frozenset(asked), triggers, evaluation)
 
 
-def _definitions(made: Maintained) -> list[Define]:
+def _kinds(made: Maintained) -> tuple[Kinds, list[Define], set[str]]:
+    """How matrices lie, how they are evaluated, and those whose columns are needed for that: no tall ones."""
+    symmetric = frozenset(name for name, known in made.anf.facts.items() if known.symmetric)
+    guess = dict.fromkeys(made.program.symbols(), TYPICAL)
+    shapes = {n.name: (n.rows, n.cols) for n in (*(i.name for i in made.program.inputs), *made.kept)}
+    tall = {name for name, (rows, cols) in shapes.items() if rows != cols and rows.at(guess) >= cols.at(guess)}
+    tall -= symmetric
+    while True:
+        kinds = Kinds(symmetric, frozenset(tall))
+        kinds = replace(kinds, shares=frozenset(d.name.name for d in made.anf.definitions if kinds.shared(d.value)))
+        definitions = _definitions(made, kinds)
+        asked = {name for d in definitions for name, form in _needs(d, kinds) if form is Form.COLUMNS}
+        if not tall & asked:
+            return kinds, definitions, asked
+        tall -= asked
+
+
+def _definitions(made: Maintained, kinds: Kinds) -> list[Define]:
     kept = {name.name for name in made.kept}
     constants = [Statement(made.anf.source(name), value) for name, value in made.anf.constants.items()]
-    return [Define(statement, statement.name.name in kept) for statement in (*constants, *made.anf.definitions)]
+    return [
+        Define(statement, statement.name.name in kept, Form.SHARE if statement.name.name in kinds.shares else Form.ROWS)
+        for statement in (*constants, *made.anf.definitions)
+    ]
 
 
 def _fetched(definition: Define, by_columns: set[str]) -> Iterator[Item]:
-    """A definition, and behind it the columns of its view, if that has them."""
+    """A definition, and behind it what has to arrive of its view, if that has not all of it by then."""
     yield definition
-    if definition.kept and definition.statement.name.name in by_columns:
-        yield Fetch(definition.statement.name.name)
+    name = definition.statement.name.name
+    if definition.kept and definition.form is Form.SHARE:
+        yield Fetch(name, Form.WHOLE)
+    elif definition.kept and name in by_columns:
+        yield Fetch(name, Form.COLUMNS)
 
 
 def _forms(name: str, by_columns: set[str]) -> set[Value]:
     return {(name, Form.ROWS), *([(name, Form.COLUMNS)] if name in by_columns else [])}
 
 
-def _across(visit: Pass, symmetric: set[str]) -> bool:
+def _across(visit: Pass, kinds: Kinds) -> bool:
     """Does a pass look at a view by columns?"""
-    turned = visit.view.name not in symmetric and any(read.transposed for read in visit.reads)
-    return turned or bool(visit.update and visit.update.left)
+    view = visit.view.name
+    turned = view not in kinds.symmetric and any(read.transposed for read in visit.reads)
+    return view not in kinds.tall and (turned or bool(visit.update and visit.update.left))
 
 
-def _supersteps(
-    items: Sequence[Item], symmetric: set[str], there: set[Value], lasting: set[Value]
-) -> tuple[Superstep, ...]:
+def _supersteps(items: Sequence[Item], kinds: Kinds, there: set[Value], lasting: set[Value]) -> tuple[Superstep, ...]:
     """Work in its order, cut where it needs what the partitions have not sent yet. Some values are `there` from the
     start, some are `lasting`: views have them."""
     known, made = set(there), dict[Value, int]()
     work: list[list[Item]] = [[]]
     sends: list[list[Value]] = [[]]
     for item in items:
-        missing = sorted(_needs(item, symmetric) - known)
-        if any(made.get((name, Form.ROWS), 0) == len(work) - 1 for name, _ in missing):
+        missing = sorted(_needs(item, kinds) - known)
+        if any(max(made.get((name, form), 0) for form in OWN) == len(work) - 1 for name, _ in missing):
             work.append([])
             sends.append([])
         if missing:
             sends[-2] += missing
+            made |= dict.fromkeys(missing, len(work) - 1)
         work[-1].append(item)
         if isinstance(item, Pass) and item.update:
             known.discard((item.view.name, Form.WHOLE))
             made[item.view.name, Form.ROWS] = len(work) - 1
-        for value in _makes(item):
-            made[value] = len(work) - 1
-        known |= {*missing, *_makes(item)}
+        made |= dict.fromkeys(_makes(item, kinds), len(work) - 1)
+        known |= {*missing, *_makes(item, kinds)}
     turned = frozenset(name for item in items if isinstance(item, Pass) for name in _turned(item))
     return tuple(
-        Superstep(tuple(some), tuple(told), _kept(at, work, sends, symmetric, lasting), turned)
+        Superstep(
+            tuple(some), tuple(told), _kept(at, work, sends, kinds, made | dict.fromkeys(there, 0), lasting), turned
+        )
         for at, (some, told) in enumerate(zip(work, sends, strict=True))
     )
 
@@ -237,17 +282,20 @@ def _turned(visit: Pass) -> Iterator[str]:
 
 
 def _kept(
-    at: int, work: list[list[Item]], sends: list[list[Value]], symmetric: set[str], lasting: set[Value]
+    at: int,
+    work: list[list[Item]],
+    sends: list[list[Value]],
+    kinds: Kinds,
+    made: Mapping[Value, int],
+    lasting: set[Value],
 ) -> tuple[Value, ...]:
     """What is there after a superstep, is needed in a later one, and is not a view's."""
-    needed = {value for some in work[at + 1 :] for item in some for value in _needs(item, symmetric)}
-    needed |= {(name, Form.ROWS) for some in sends[at + 1 :] for name, _ in some}
-    to_come = {value for some in work[at + 1 :] for item in some for value in _makes(item)}
-    to_come |= {value for some in sends[at:] for value in some}
-    return tuple(sorted(needed - to_come - lasting))
+    needed = {value for some in work[at + 1 :] for item in some for value in _needs(item, kinds)}
+    needed |= {(name, form) for some in sends[at + 1 :] for name, _ in some for form in OWN}
+    return tuple(sorted(value for value in needed - lasting if made.get(value, at + 1) <= at))
 
 
-def _needs(item: Item, symmetric: set[str]) -> set[Value]:
+def _needs(item: Item, kinds: Kinds) -> set[Value]:
     """What has to be there for some work."""
     match item:
         case Statement(_, value):
@@ -255,39 +303,48 @@ def _needs(item: Item, symmetric: set[str]) -> set[Value]:
         case Pass(_, reads, update):
             halves = (update.u, update.v) if update else ()
             return set[Value]().union(*(_whole(matrix) for matrix in (*(read.by for read in reads), *halves)))
+        case Define(Statement(_, value), _, Form.SHARE):
+            (_, right), of = children(value), kinds.shared(value)
+            assert of
+            return {(of.name, Form.ROWS)} | rows_need(right, kinds)
         case Define(Statement(_, value)):
-            return rows_need(value, symmetric)
-        case Fetch(view):
-            return {(view, Form.COLUMNS)}
+            return rows_need(value, kinds)
+        case Fetch(view, form):
+            return {(view, form)}
     raise AssertionError(item)
 
 
-def _makes(item: Item) -> set[Value]:
+def _makes(item: Item, kinds: Kinds) -> set[Value]:
     """What is there after some work."""
     match item:
         case Statement(name, _):
             return {(name.name, Form.WHOLE)}
-        case Pass(_, reads, update):
-            left = update.left or () if update else ()
-            return {(name.name, Form.ROWS) for name in (*(read.name for read in reads), *left)}
-        case Define(Statement(name, _)):
-            return {(name.name, Form.ROWS)}
+        case Pass(view, reads, update):
+            by_shares = view.name in kinds.tall
+            found = {(r.name.name, Form.SHARE if by_shares and r.transposed else Form.ROWS) for r in reads}
+            left = update.left if update else None
+            halves = zip(left, (Form.ROWS, Form.SHARE if by_shares else Form.ROWS), strict=True) if left else ()
+            return found | {(half.name, form) for half, form in halves}
+        case Define(Statement(name, _), _, form):
+            return {(name.name, form)}
     return set()
 
 
-def rows_need(value: Matrix, symmetric: set[str] | frozenset[str]) -> set[Value]:
+def rows_need(value: Matrix, kinds: Kinds) -> set[Value]:
     """What a partition needs for its rows of a value."""
     match value:
+        case Name(name) | Transpose(Name(name)) if name in kinds.shares:
+            return {(name, Form.WHOLE)}
         case Name(name):
             return {(name, Form.ROWS)}
         case Transpose(Name(name)):
-            return {(name, Form.ROWS if name in symmetric else Form.COLUMNS)}
+            return {(name, Form.ROWS if name in kinds.symmetric else Form.COLUMNS)}
         case Product((left, right)):
-            return rows_need(left, symmetric) | _whole(right)
+            return rows_need(left, kinds) | _whole(right)
         case Sum(parts) | Stack(parts):
-            return set[Value]().union(*(rows_need(part, symmetric) for part in parts))
+            return set[Value]().union(*(rows_need(part, kinds) for part in parts))
         case Scale(_, of):
-            return rows_need(of, symmetric)
+            return rows_need(of, kinds)
         case Fill() | Diagonal():
             return set()
     return _whole(value)

@@ -1,7 +1,6 @@
 """Operations of matrix programs on arrays, in the numbers of a semiring: what steps are, and re-evaluation."""
 
 from collections.abc import Callable, Container, Sequence
-from functools import partial, reduce
 
 import numpy as np
 
@@ -50,7 +49,7 @@ def operated(matrix: Matrix, operands: Sequence[Array], sizes: Sizes, ring: Semi
             left, right = operands
             return product(left, right, ring)
         case Sum():
-            return reduce(partial(_added, ring), operands)
+            return total(operands, ring)
         case Scale(by, _):
             times = by.at(sizes, ring)
             if ring is COUNTING:
@@ -69,10 +68,14 @@ def operated(matrix: Matrix, operands: Sequence[Array], sizes: Sizes, ring: Semi
     raise AssertionError(matrix)
 
 
-def _added(ring: Semiring, total: Array, more: Array) -> Array:
-    if ring is COUNTING:
-        integers.check_added(total, more)
-    return ring.add(total, more)  # type: ignore[no-any-return]
+def total(terms: Sequence[Array], ring: Semiring) -> Array:
+    """The sum, ⊕, of matrices."""
+    found = terms[0]
+    for more in terms[1:]:
+        if ring is COUNTING:
+            integers.check_added(found, more)
+        found = ring.add(found, more)
+    return found
 
 
 def product(left: Array, right: Array, ring: Semiring) -> Array:

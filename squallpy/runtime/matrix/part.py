@@ -37,7 +37,7 @@ from squallpy.physical.blocks import Define, Fetch, Form, Item, Part, Phase, Sup
 from squallpy.physical.matrices import KeptProgram, MatrixPlan
 from squallpy.physical.passes import Pass
 from squallpy.runtime.kernels import bits
-from squallpy.runtime.matrix.algebra import SingularError, evaluate, operated, product
+from squallpy.runtime.matrix.algebra import SingularError, evaluate, operated, product, total
 from squallpy.runtime.matrix.cells import Cells
 from squallpy.runtime.matrix.mistakes import beyond, overflow, singular
 from squallpy.runtime.matrix.orders import Arrays, Orders, packed, unpacked
@@ -184,7 +184,6 @@ class ProgramPart:
         self.kept, self.part = kept, part
         self.made, self.ring = kept.compiled.maintained, kept.program.ring
         self.blocks = blocks(self.made)
-        self.symmetric = {name for name, known in self.made.anf.facts.items() if known.symmetric}
         self.stored = [i.name.name for i in self.made.program.inputs] + [name.name for name in self.made.kept]
 
     def layouts(self) -> Iterator[BlockLayout]:
@@ -226,7 +225,7 @@ class Work:
         if here and stage:
             number, at = line[stage - 1][-1]
             if self._goes(phases[number]):
-                self._receive(self._share.blocks.supersteps(phases[number])[at], parts)
+                self._receive(self._share.blocks.supersteps(phases[number])[at], parts, phases[number].name)
         sends: tuple[Value, ...] = ()
         keeps: tuple[Value, ...] = ()
         for number, at in here:
@@ -319,9 +318,9 @@ class Work:
                 self.now.taken |= view.name == changed and update is not None
             case Define():
                 self._define(item)
-            case Fetch(view):
+            case Fetch(view, form):
                 if view not in self.now.missing:
-                    self._assign(view, Form.COLUMNS, self.now.values.pop((view, Form.COLUMNS)))
+                    self._fetch(view, form)
 
     def _take(self, name: str) -> None:
         """Change an input as its trigger would."""
@@ -342,22 +341,28 @@ class Work:
     def _pass(self, item: Pass) -> None:
         """One visit to the rows and columns of a view that are here."""
         view, update, own = item.view.name, item.update, self._part.own
-        across = [read for read in item.reads if read.transposed and view not in self._share.symmetric]
+        across = [read for read in item.reads if read.transposed and view not in self._share.blocks.kinds.symmetric]
         straight = [read for read in item.reads if read not in across]
         x, y = ([self._evaluated(read.by) for read in reads] for reads in (straight, across))
         u, v = (self._evaluated(half) for half in (update.u, update.v)) if update else (None, None)
         mine, there = None if u is None else u[own], None if v is None else v[:, own]
-        by_rows, by_columns = self._view(view, Form.ROWS), self._share.forms(view)[1:]
-        if update and update.left:
-            found, _, rows, _ = by_rows.pruned(mine, v, x, [])
-            _, more, _, columns = self._view(view, Form.COLUMNS).pruned(u, there, [], y)
-            for name, half in zip(update.left, (rows, columns.T), strict=True):
-                self.now.values[name.name, Form.ROWS] = _plain(half)
+        left, form = (update.left if update else None), Form.ROWS
+        more: Sequence[Any] = []
+        right: Any = None
+        if view in self._share.blocks.kinds.tall:
+            form = Form.SHARE
+            found, more, rows, right = _visited(
+                self._view(view, Form.ROWS), left, mine, v, x, [half[own] for half in y]
+            )
         else:
-            found, _ = by_rows.pass_over(mine, v, x, [])
-            more = [m for form in by_columns for m in self._view(view, form).pass_over(u, there, [], y)[1]]
-        for read, values in zip((*straight, *across), (*found, *more), strict=True):
-            self.now.values[read.name.name, Form.ROWS] = _plain(values)
+            found, _, rows, _ = _visited(self._view(view, Form.ROWS), left, mine, v, x, [])
+        if view in self._share.blocks.by_columns:
+            _, more, _, right = _visited(self._view(view, Form.COLUMNS), left, u, there, [], y)
+        self.now.values |= {(r.name.name, Form.ROWS): _plain(f) for r, f in zip(straight, found, strict=True)}
+        self.now.values |= {(r.name.name, form): _plain(f) for r, f in zip(across, more, strict=True)}
+        if left:
+            self.now.values[left[0].name, Form.ROWS] = _plain(rows)
+            self.now.values[left[1].name, form] = _plain(right.T)
         if u is not None and v is not None:
             self._touch(view, u[own], v)
 
@@ -373,15 +378,30 @@ class Work:
             return
         try:
             with self._told(name):
-                rows = self._rows(value)
+                rows = self._shared(value) if item.form is Form.SHARE else self._rows(value)
         except SingularError:
             self.now.singular = self.now.singular or singular(self._made, value).message
             self.now.missing.add(name)
             return
-        if item.kept:
+        if item.kept and item.form is Form.ROWS:
             self._assign(name, Form.ROWS, rows)
         else:
-            self.now.values[name, Form.ROWS] = rows
+            self.now.values[name, item.form] = rows
+
+    def _shared(self, matrix: Matrix) -> Array:
+        """A partition's share of a product, by its rows of both factors."""
+        of, (_, right) = self._share.blocks.kinds.shared(matrix), children(matrix)
+        assert of
+        return product(self._value(of.name, Form.ROWS).T, self._rows(right), self._ring)
+
+    def _fetch(self, view: str, form: Form) -> None:
+        """Keep what has arrived of a view."""
+        values, own = self.now.values[view, form], self._part.own
+        if form is Form.COLUMNS:
+            self._assign(view, form, values)
+            return
+        for kept in self._share.forms(view):
+            self._assign(view, kept, values[own] if kept is Form.ROWS else values[:, own])
 
     def _assign(self, name: str, form: Form, values: Array) -> None:
         plain = bits.pack(np.ascontiguousarray(values)) if self._ring is BOOLEAN else values
@@ -389,12 +409,16 @@ class Work:
 
     def _rows(self, matrix: Matrix) -> Array:
         """The rows of a value that are this partition's, of what `rows_need` says."""
-        part, sizes, ring = self._part, self._sizes, self._ring
+        part, sizes, ring, kinds = self._part, self._sizes, self._ring, self._share.blocks.kinds
         match matrix:
+            case Name(name) if name in kinds.shares:
+                return self.now.values[name, Form.WHOLE][part.own]
+            case Transpose(Name(name)) if name in kinds.shares:
+                return self.now.values[name, Form.WHOLE].T[part.own]
             case Name(name):
                 return self._value(name, Form.ROWS)
             case Transpose(Name(name)):
-                turned = name not in self._share.symmetric
+                turned = name not in kinds.symmetric
                 return self._value(name, Form.COLUMNS).T if turned else self._value(name, Form.ROWS)
             case Product((left, right)):
                 return product(self._rows(left), self._evaluated(right), ring)
@@ -412,23 +436,29 @@ class Work:
     # exchanges
 
     def _sent(self, sends: Iterable[Value]) -> Iterator[tuple[int, Value, Array]]:
-        """Values by their rows: whole to all, or to each its columns."""
+        """Values by their rows, or shares of them, to all, or to each its columns of the rows."""
         for name, form in sends:
-            if name not in self.now.missing:
-                rows = self._value(name, Form.ROWS)
-                for target in range(self._part.count):
-                    own = Part(target, self._part.count).own
-                    yield target, (name, form), rows if form is Form.WHOLE else rows[:, own]
+            if name in self.now.missing:
+                continue
+            form = Form.SHARE if (name, Form.SHARE) in self.now.values else form
+            rows = self._value(name, Form.SHARE if form is Form.SHARE else Form.ROWS)
+            for target in range(self._part.count):
+                own = Part(target, self._part.count).own
+                yield target, (name, form), rows[:, own] if form is Form.COLUMNS else rows
 
-    def _receive(self, superstep: Superstep, parts: Parts) -> None:
+    def _receive(self, superstep: Superstep, parts: Parts, changed: str) -> None:
         """Put together what the partitions have sent after a superstep."""
         for name, form in superstep.sends:
             if name in self.now.missing:
                 continue
-            shares = parts[name, form]
-            whole = np.empty((sum(map(len, shares.values())), shares[0].shape[1]), shares[0].dtype, order="F")
-            for number, rows in shares.items():
-                whole[Part(number, self._part.count).own] = rows
+            if shares := parts.get((name, Form.SHARE)):
+                with self._told(self._made.triggers[changed].updates[-1].view.name if changed else name):
+                    whole = total([shares[number] for number in sorted(shares)], self._ring)
+            else:
+                rows = parts[name, form]
+                whole = np.empty((sum(map(len, rows.values())), rows[0].shape[1]), rows[0].dtype, order="F")
+                for number, some in rows.items():
+                    whole[Part(number, self._part.count).own] = some
             self.now.values[name, form] = whole.T if name in superstep.turned else whole
 
     # readings
@@ -475,6 +505,13 @@ class Work:
             yield
         except OverflowError as error:
             raise overflow(beyond(self._made, view)) from error
+
+
+def _visited(
+    view: View, left: Any, u: Array | None, v: Array | None, x: Sequence[Array], y: Sequence[Array]
+) -> tuple[Any, ...]:
+    """Products straight and across, and what is `left` of u and v, if that is asked for."""
+    return view.pruned(u, v, x, y) if left else (*view.pass_over(u, v, x, y), None, None)
 
 
 def _plain(factor: Array | Packed) -> Array:
