@@ -52,6 +52,7 @@ from squallpy.runtime.matrix.cells import Cells
 from squallpy.runtime.matrix.live import Counts, Live
 
 Array = npt.NDArray[Any]
+_KINDS = ("rows", "columns")
 Extent = int | str
 Inputs = Mapping[str, tuple[Extent, Extent]]
 
@@ -170,8 +171,7 @@ class Fresh:
             for at in places[(places < 0) | (places >= self.live.read(name).shape[axis])][:1]:
                 self._at(name, int(at), axis)
         ring = self.compiled.maintained.program.ring
-        cells = Cells(i, j, np.asarray(values, ring.dtype))
-        self.live.update(name, *cells.factors(self.live.read(name).shape, ring))
+        self.live.update(name, *self.live.factors(name, Cells(i, j, np.asarray(values, ring.dtype))))
 
     def append(self, **rows: npt.ArrayLike) -> None:
         """More rows for inputs; those that have the dimension in common grow together."""
@@ -182,26 +182,45 @@ class Fresh:
         self._append(1, columns)
 
     def _append(self, axis: int, parts: Mapping[str, npt.ArrayLike]) -> None:
-        program = self.compiled.maintained.program
-        arrays = {name: np.atleast_2d(np.asarray(values, program.ring.dtype)) for name, values in parts.items()}
-        sizes = {}
+        ring = self.compiled.maintained.program.ring
+        arrays = {name: np.atleast_2d(np.asarray(values, ring.dtype)) for name, values in parts.items()}
+        starts = {name: self._extent(name, axis).at(self.live.sizes) for name in arrays}
+        sizes = self._grown(axis, arrays)
+        changes = {}
         for name, array in arrays.items():
-            source = program.input(name)
-            extent = source and (source.name.rows, source.name.cols)[axis]
-            if not extent or len(extent.symbols) != 1:
-                kind = ("rows", "columns")[axis]
-                raise SquallError("SQ2012", f"{name} is not a matrix to which {kind} can be appended")
-            symbol = extent.symbols[0][0]
-            sizes[symbol] = self.live.sizes[symbol] + array.shape[axis]
-        starts = {name: self.live.read(name).shape[axis] for name in arrays}
-        self.live.grow(sizes)
-        for name, array in arrays.items():
-            count = array.shape[axis]
-            extents = self.live.read(name).shape
-            unit = picking(extents[axis], np.arange(starts[name], starts[name] + count), program.ring)
+            count, across = array.shape[axis], self._extent(name, 1 - axis)
+            extent = across.at(sizes)
+            if array.shape[1 - axis] not in (across.at(self.live.sizes), extent):
+                told = f"what is appended to {name} has {array.shape[1 - axis]} {_KINDS[1 - axis]}"
+                raise SquallError("SQ2011", told, hint=f"{name} has {extent}")
+            unit = picking(starts[name] + count, np.arange(starts[name], starts[name] + count), ring)
             # NB: a square matrix has grown on both sides: what is appended says nothing of its own corner
-            whole = padded(array, (count, extents[1]) if axis == 0 else (extents[0], count), program.ring)
-            self.live.update(name, *((unit, whole) if axis == 0 else (whole, unit.T)))
+            whole = padded(array, (count, extent) if axis == 0 else (extent, count), ring)
+            changes[name] = (unit, self.live.checked(name, whole)) if axis == 0 else (whole, unit.T)
+        self.live.grow(sizes)
+        for name, (u, v) in changes.items():
+            self.live.update(name, u, v)
+
+    def _grown(self, axis: int, arrays: Mapping[str, Array]) -> dict[str, int]:
+        """The dimensions of the program when arrays have been appended."""
+        sizes: dict[str, int] = {}
+        for name, array in arrays.items():
+            extent = self._extent(name, axis)
+            if len(extent.symbols) != 1:
+                raise SquallError("SQ2012", f"{name} is not a matrix to which {_KINDS[axis]} can be appended")
+            symbol, more = extent.symbols[0][0], array.shape[axis]
+            others = sizes.setdefault(symbol, self.live.sizes[symbol] + more) - self.live.sizes[symbol]
+            if others != more:
+                told = f"{more} {_KINDS[axis]} are appended to {name}, where another matrix gets {others}"
+                raise SquallError("SQ2011", told, hint=f"both have {symbol} of them")
+        return {**self.live.sizes, **sizes}
+
+    def _extent(self, name: str, axis: int) -> Size:
+        """The rows or the columns of an input."""
+        source = self.compiled.maintained.program.input(name)
+        if source is None:
+            raise SquallError("SQ2012", f"{name} is no input of the program")
+        return (source.name.rows, source.name.cols)[axis]
 
     def _unit(self, name: str, at: int, axis: int) -> Array:
         ring, extent = self.compiled.maintained.program.ring, self.live.read(name).shape[axis]

@@ -188,6 +188,29 @@ def oracle_columns_and_vertices_are_appended() -> None:
         ols.start(X=X, Y=X[:, :1]).append_columns(Y=X[:, :1])
 
 
+@pytest.mark.parametrize(
+    ("code", "message", "parts"),
+    [
+        ("SQ2011", "what is appended to X has 5 columns", {"X": np.ones((2, 5)), "Y": np.ones((2, 1))}),
+        (
+            "SQ2011",
+            "3 rows are appended to Y, where another matrix gets 2",
+            {"X": np.ones((2, 6)), "Y": np.ones((3, 1))},
+        ),
+        ("SQ5012", "nan is no entry of the matrix Y", {"X": np.ones((2, 6)), "Y": [[1.0], [math.nan]]}),
+        ("SQ2012", "Z is no input", {"X": np.ones((2, 6)), "Z": np.ones((2, 1))}),
+    ],
+)
+def test_bad_rows_are_not_appended(code: str, message: str, parts) -> None:
+    X, Y = RANDOM.standard_normal((40, 6)), RANDOM.standard_normal((40, 1))
+    model = ols.start(X=X, Y=Y)
+    with pytest.raises(SquallError, match=message) as raised:
+        model.append(**parts)
+    assert raised.value.code == code
+    assert (model["X"].shape, model["Y"].shape, model.counts.updates) == ((40, 6), (40, 1), 0)
+    np.testing.assert_allclose(model.value, least_squares(X, Y), rtol=1e-9)
+
+
 def test_updates_of_lower_rank_than_columns_are_compressed() -> None:
     @program(strategy="incr")
     def power(A):

@@ -3,14 +3,20 @@
 largest([[-3, 2]])             →  3.0
 check(C, A, B, largest(A))     →  OverflowError unless every cell of C + A·B fits
 check_added(A, B, by)          →  the same of A + by·B, cell by cell
+sums([1, 2, 3], [0, 2])        →  [3, 3], sums of runs
+times([1, 2], [3, 4])          →  [3, 8]; both OverflowError unless all of them fit
 """
 
+from collections.abc import Iterable
+
 import numpy as np
+import numpy.typing as npt
 
 from squallpy.runtime.kernels.arithmetic import exact_add, exact_multiply, sign
 from squallpy.runtime.kernels.compiled import Vector, kernel
 from squallpy.runtime.kernels.sweeps import Matrix
 
+_SURE = 2.0**63 * (1 - 1e-9)  # below it, as floats have it, a number fits
 _ANY = "Array(int64, 2, 'A', readonly=True)"
 
 
@@ -35,6 +41,27 @@ def check_added(A: Matrix | None, B: Matrix, by: int = 1) -> None:
     """Raise unless A + by·B fits, for arrays of one shape; None for zeros."""
     column, cells = B.reshape(-1, 1), None if A is None else A.reshape(-1, 1)
     check(cells, column, np.array([[by]], np.int64), largest(column), 0.0 if cells is None else largest(cells))
+
+
+def sums(values: Matrix, starts: npt.NDArray[np.intp]) -> Matrix:
+    """Sums of the runs of values that begin at `starts`; OverflowError where one does not fit."""
+    most = np.add.reduceat(np.abs(values.astype(np.float64)), starts)
+    for run in np.flatnonzero(most >= _SURE):
+        _fit([sum(values[starts[run] : starts[run + 1] if run + 1 < len(starts) else None].tolist())])
+    out: Matrix = np.add.reduceat(values, starts)
+    return out
+
+
+def times(values: Matrix, by: Matrix) -> Matrix:
+    """Products of numbers; OverflowError where one does not fit."""
+    most = np.abs(values.astype(np.float64)) * np.abs(by.astype(np.float64))
+    _fit(a * b for a, b in zip(values[most >= _SURE].tolist(), by[most >= _SURE].tolist(), strict=True))
+    return values * by
+
+
+def _fit(exact: Iterable[int]) -> None:
+    if not all(-(2**63) <= value < 2**63 for value in exact):
+        raise OverflowError("a count does not fit 64 bits")
 
 
 @kernel(f"boolean({_ANY}, {_ANY}, {_ANY})")

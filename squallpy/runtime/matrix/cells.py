@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from squallpy.base.semirings import Semiring
+from squallpy.base.semirings import COUNTING, Semiring
 from squallpy.runtime.kernels.factors import of_cells
+from squallpy.runtime.kernels.integers import sums
 from squallpy.runtime.kernels.storage import Words
 from squallpy.runtime.matrix.views import Array
 
@@ -28,12 +29,13 @@ class Cells:
         return len(self.rows)
 
     def merged(self, ring: Semiring) -> "Cells":
-        """Each place once, in order of rows and columns; zeros are left out."""
+        """Each place once, in order of rows and columns, without zeros; OverflowError where a count does not fit."""
         order = np.lexsort((self.cols, self.rows))
         rows, cols, values = self.rows[order], self.cols[order], self.values[order]
         if len(rows):
             starts = np.flatnonzero(np.r_[True, (rows[1:] != rows[:-1]) | (cols[1:] != cols[:-1])])
-            rows, cols, values = rows[starts], cols[starts], ring.add.reduceat(values, starts)
+            values = sums(values, starts) if ring is COUNTING else ring.add.reduceat(values, starts)
+            rows, cols = rows[starts], cols[starts]
         there = values != ring.zero
         return Cells(rows[there], cols[there], values[there])
 
@@ -43,8 +45,9 @@ class Cells:
         return min(len(np.unique(self.rows)), len(np.unique(self.cols)))
 
     def factors(self, shape: tuple[int, int], ring: Semiring) -> tuple[Array, Array]:
-        """U (n, k) and V (k, m) with U·V these cells, and zero elsewhere."""
-        u, v = of_cells(self.rows, self.cols, self.values, shape, ring)
+        """U (n, k) and V (k, m) with U·V these cells, and zero elsewhere; OverflowError as for `merged`."""
+        cells = self.merged(ring) if ring is COUNTING else self
+        u, v = of_cells(cells.rows, cells.cols, cells.values, shape, ring)
         return u, v.T
 
 

@@ -136,7 +136,7 @@ class Live:
     def update(self, name: str, u: Array, v: Array) -> None:
         """The input `name` changes by u·v: u (n, k), v (k, m), in the numbers of the semiring."""
         trigger = self.maintained.triggers[name]
-        u, v = self._checked(trigger, u), self._checked(trigger, v)
+        u, v = self.checked(name, u), self.checked(name, v)
         self._fits(trigger, u, v)
         u, v = self._compressed(trigger, u, v)
         with self._all_or_nothing():
@@ -166,19 +166,28 @@ class Live:
                 self._evaluate()
                 return
             for name, cells in changes.items():
-                self.update(name, *cells.factors(self._views[name].shape, self.ring))
+                self.update(name, *self.factors(name, cells))
 
     def replace(self, changes: Mapping[str, Cells]) -> None:
         """Cells of inputs get other values, whatever they had; the program is evaluated anew."""
-        self.counts.updates += len(changes)
-        self.counts.reevaluated += len(changes)
-        for name, cells in changes.items():
-            values = np.array(self._views[name].read(slice(None), slice(None)))
-            values[cells.rows, cells.cols] = cells.values
-            source = self.maintained.program.input(name)
-            assert source
-            self._views[name] = self._stored(source.name, values)
-        self._evaluate()
+        with self._all_or_nothing():
+            self.counts.updates += len(changes)
+            self.counts.reevaluated += len(changes)
+            for name, cells in changes.items():
+                values = np.array(self._views[name].read(slice(None), slice(None)))
+                values[cells.rows, cells.cols] = cells.values
+                source = self.maintained.program.input(name)
+                assert source
+                self._views[name] = self._stored(source.name, values)
+            self._evaluate()
+
+    def factors(self, name: str, cells: Cells) -> tuple[Array, Array]:
+        """A change of cells as u, v; SQ5001 where a count does not fit."""
+        with self._all_or_nothing():
+            try:
+                return cells.factors(self._views[name].shape, self.ring)
+            except OverflowError as error:
+                raise beyond(self.maintained, name) from error
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
@@ -401,18 +410,18 @@ class Live:
         views = [name for name in self._kept if name.name not in self.maintained.anf.constants]
         return max((probe.drift(name, random) for name in views), default=0.0)
 
-    def _checked(self, trigger: Trigger, factor: Array) -> Array:
+    def checked(self, name: str, factor: Array) -> Array:
         """A factor in the numbers of the semiring; SQ5012 for what is none of them."""
         array = np.asarray(factor, self.ring.dtype)
         if array.ndim != 2:
-            raise SquallError("SQ2011", f"a factor of {trigger.input} has {array.ndim} dimensions", hint="give it 2")
+            raise SquallError("SQ2011", f"a factor of {name} has {array.ndim} dimensions", hint="give it 2")
         if self.ring is not BOOLEAN and array.dtype.kind == "f":
             allowed = self.ring.zero if self.ring in (MIN_PLUS, MAX_PLUS) else None
             wrong = ~np.isfinite(array)
             if allowed is not None:
                 wrong &= array != allowed
             if wrong.any():
-                raise SquallError("SQ5012", f"{array[wrong][0]} is no entry of the matrix {trigger.input}")
+                raise SquallError("SQ5012", f"{array[wrong][0]} is no entry of the matrix {name}")
         return array
 
     def _fits(self, trigger: Trigger, u: Array, v: Array) -> None:

@@ -12,7 +12,9 @@ from squallpy.base.errors import SquallError
 from squallpy.base.semirings import BOOLEAN, COUNTING, MAX_PLUS, MIN_PLUS, Semiring
 from squallpy.catalog.matrix import Matrix
 from squallpy.catalog.window import ARRIVAL
+from squallpy.runtime.kernels.integers import times
 from squallpy.runtime.matrix.cells import Cells, Places
+from squallpy.runtime.matrix.mistakes import overflow
 from squallpy.runtime.matrix.views import Array
 from squallpy.runtime.sources.source import MULT
 
@@ -97,8 +99,14 @@ def rows_of(matrix: Matrix, table: pa.Table) -> Rows:
 
 
 def added(rows: Rows, ring: Semiring) -> Cells:
-    """What rows add to cells, as ⊕ has it; SQ3002 at one that takes away where that cannot be."""
+    """What rows add to cells, as ⊕ has it; SQ3002 at one that takes away where that cannot be, SQ5001 at a count that
+    does not fit."""
     values = rows.entries(ring)
+    if ring is COUNTING:
+        try:
+            return Cells(rows.i, rows.j, times(values, rows.mult)).merged(ring)
+        except OverflowError as error:
+            raise overflow(OverflowError(f"a count in {rows.matrix.name} is beyond BIGINT")) from error
     if ring.negates:
         return Cells(rows.i, rows.j, values * rows.mult.astype(values.dtype)).merged(ring)
     rows.inserts_only(ring)

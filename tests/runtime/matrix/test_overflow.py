@@ -5,6 +5,7 @@ import pytest
 
 from squallpy.base.errors import SquallError
 from squallpy.base.semirings import COUNTING
+from squallpy.catalog.matrix import Matrix
 from squallpy.maintain.matrix.compile import compile_program
 from squallpy.maintain.matrix.nodes import Name
 from squallpy.maintain.matrix.program import Input
@@ -12,6 +13,7 @@ from squallpy.maintain.matrix.sizes import Size
 from squallpy.maintain.matrix.text import read_program
 from squallpy.runtime.matrix.cells import Cells
 from squallpy.runtime.matrix.live import Live
+from squallpy.runtime.matrix.rows import Rows, added
 
 N = 6
 PROGRAMS = ["B := A * A; D := B * B", "D := A + A", "D := 3 * A", "C := A' * A; D := C * A"]
@@ -72,3 +74,33 @@ def oracle_counts_that_cancel_fit() -> None:
     live.update("A", np.eye(N, dtype=np.int64), big - live.read("A"))
     live.update("Z", np.eye(N, dtype=np.int64), np.full((N, N), 2**30) - live.read("Z"))
     assert live.read("D")[n, n].tolist() == [0] * N
+
+
+def oracle_overflow_of_cells_that_are_one() -> None:
+    """Cells of one place are added up before they are a change: so far as that fits, also where not all do."""
+    live, outputs = _live("D := A - Z", "incr")
+    before, place = _read(live, outputs), (np.array([1, 1, 1]), np.array([2, 2, 2]))
+    with pytest.raises(SquallError, match=r"SQ5001 .*a count in A is beyond"):
+        live.add({"A": Cells(*place, np.array([2**62, 2**62, 2**62]))})
+    assert _read(live, outputs) == before
+    live.add({"A": Cells(*place, np.array([2**62, 2**62, -(2**62)]))})
+    assert live.read("A")[1, 2] == before[0][1][2] + 2**62
+
+
+def oracle_overflow_of_rows_of_a_stream() -> None:
+    matrix = Matrix("A", "n", "n", "s", True, ("i", "j", "value"))
+    places, numbers = np.zeros(2, np.int64), np.arange(2)
+    for values, mult in (([2**62, 5], [2, 1]), ([2**62, 2**62], [1, 1])):
+        rows = Rows(matrix, places, places, np.array(values), np.array(mult), numbers)
+        with pytest.raises(SquallError, match=r"SQ5001 .*a count in A is beyond BIGINT"):
+            added(rows, COUNTING)
+    rows = Rows(matrix, places, places, np.array([-(2**62), 0]), np.array([2, -1]), numbers)
+    assert added(rows, COUNTING).values.tolist() == [-(2**63)]
+
+
+def oracle_overflow_of_replaced_cells() -> None:
+    live, outputs = _live(PROGRAMS[0], "incr")
+    before, place = _read(live, outputs), (np.array([1]), np.array([1]))
+    with pytest.raises(SquallError, match="SQ5001"):
+        live.replace({"Z": Cells(*place, np.array([3])), "A": Cells(*place, np.array([2**62]))})
+    assert _read(live, outputs) == before
