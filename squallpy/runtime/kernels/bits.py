@@ -116,7 +116,7 @@ def _passed(M: Bits, U: Bits, V: Bits, X: Bits, Y: Bits, new: Bits, threads: int
     high, wide = words(len(M)), M.shape[1]
     assert U.shape[1] == Y.shape[1] == high and V.shape[1] == X.shape[1] == wide and len(U) == len(V)
     assert M.flags.c_contiguous, "a copy would be changed"
-    U, V, X, Y = (apart(factor, M) for factor in (U, V, X, Y))
+    U, V, X, Y = (apart(factor, M) if len(factor) else factor for factor in (U, V, X, Y))
     pieces = max(1, min(_PIECES, high, M.size // _SMALL))
     MX, changed = np.zeros((len(X), high), np.uint64), np.zeros_like(U)
     parts, gained = (np.zeros((pieces, len(of), wide), np.uint64) for of in (Y, V))

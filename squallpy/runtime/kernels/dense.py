@@ -13,6 +13,8 @@ from squallpy.runtime.kernels import integers
 from squallpy.runtime.kernels.sweeps import Matrix, multiplied, swept
 from squallpy.runtime.kernels.tiles import FIELDS
 
+_THIN = 8  # columns of a matrix that is no larger than its factors: a pass takes less than to prepare one
+
 
 def pass_over(M: Matrix, U: Matrix, V: Matrix, X: Matrix, Y: Matrix, threads: int = 0) -> tuple[Matrix, Matrix]:
     """M·X (n, p) and Mᵀ·Y (m, q) of the old M (n, m), which becomes M + U·Vᵀ in place.
@@ -21,6 +23,8 @@ def pass_over(M: Matrix, U: Matrix, V: Matrix, X: Matrix, Y: Matrix, threads: in
     order), as those of the results are. M's rows are contiguous. float64, float32, or int64, where OverflowError is
     raised, before anything is changed, if a result does not fit. threads: 0 for as many as there are processors.
     """
+    if M.shape[1] <= _THIN and M.dtype.kind == "f":
+        return _thin(M, U, V, X, Y)
     field = FIELDS[M.dtype.name]
     if M.dtype.kind == "i":
         most = integers.largest(M)
@@ -31,6 +35,14 @@ def pass_over(M: Matrix, U: Matrix, V: Matrix, X: Matrix, Y: Matrix, threads: in
         ):
             integers.check(C, A, B, cell, add)
     return swept(field, M, U, V, X, Y, threads, sparse=_sparse(U, V))
+
+
+def _thin(M: Matrix, U: Matrix, V: Matrix, X: Matrix, Y: Matrix) -> tuple[Matrix, Matrix]:
+    """The same, product by product."""
+    MX, MtY = M @ X, M.T @ Y
+    if U.shape[1]:
+        M += U @ V.T
+    return MX, MtY
 
 
 def product(A: Matrix, B: Matrix, threads: int = 0) -> Matrix:

@@ -15,6 +15,9 @@ def shared(work: Callable[[int], None], pieces: int, threads: int = 0) -> None:
 
     Only kernels, which run without the GIL, are faster for it. Work must not raise.
     """
+    if pieces == 1:
+        work(0)
+        return
     taken, ended = count(), [allocate_lock() for _ in range(min(threads or len(sched_getaffinity(0)), pieces) - 1)]
 
     def take() -> None:
