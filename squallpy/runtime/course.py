@@ -106,21 +106,27 @@ class Pilot(Protocol):
         """What `--metrics` says of the batch that it was for."""
         ...
 
+    def before(self, rows: Sizes) -> "Pilot":
+        """With the course of a batch that reads so many rows of each relation."""
+        ...
+
     def after(self, stats: Map[str, Any]) -> "Pilot":
-        """For the next batch."""
+        """With what was seen of it."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class GridPilot:
     """Steers a grid, or groups of joiners with one each. Controllers weigh tuples by their bytes, as they came on
-    average so far (§4.2.2)."""
+    average so far (§4.2.2); of rows that are about to be read as many will stay as did so far."""
 
     course: Course
     controllers: tuple[Controller, ...]
     held: Sizes = NOTHING  # tuples that there are
     came: Sizes = NOTHING  # tuples that ever arrived, at all joiners together
     brought: Sizes = NOTHING  # their bytes
+    read: Sizes = NOTHING  # rows that ever were
+    busy: tuple[int, int] = (0, 0)  # tuples that the last batch brought a joiner, and that one has: the most
 
     def figures(self, stats: Map[str, Any]) -> dict[str, Any]:
         """Of the batch that it was for: the mapping (of several groups: of each), the input-load factor (tuples that a
@@ -138,21 +144,48 @@ class GridPilot:
             "migrated": self.course.high / HASHES if self.course.to else None,
         }  # fmt: skip
 
-    def after(self, stats: Map[str, Any]) -> "GridPilot":
-        seen: Seen = stats["joiners"]
-        pilot, course = self._observed(seen), self.course
-        controllers, came = pilot.controllers, course.migrations
+    def before(self, rows: Sizes) -> "GridPilot":
+        """On the way to another grid, where one is better when the batch is done: it is counted before it is sent."""
+        controllers, coming = self.controllers, self._coming(rows)
+        course = replace(self.course, fresh=False, came=self.course.migrations)
+        if course.to and course.high == HASHES:
+            course, controllers = self._settled(coming)
         if not course.to:
-            controllers = tuple(controller.decide()[0] for controller in controllers)
+            controllers = tuple(controller.decide(coming)[0] for controller in controllers)
             to = tuple(c.grid for c in controllers) if any(c.migrating for c in controllers) else ()
-            course = Course(course.grids, course.epoch, to=to)
-        elif course.high == HASHES:
-            controllers = tuple(c.finished() if c.migrating else c for c in controllers)
-            course = Course(course.to, course.epoch + 1, fresh=True)
+            course = replace(course, to=to, high=0)
         if course.to:
             rates = (c.policy.rate(m) for c, m in zip(controllers, course.migrations, strict=True))
-            course = replace(course, fresh=False, low=course.high, high=_next(course.high, seen, max(rates)))
-        return replace(pilot, course=replace(course, came=came), controllers=controllers)
+            course = replace(course, low=course.high, high=self._next(course, max(rates)))
+        return replace(self, course=course, controllers=controllers, read=self.read + rows)
+
+    def _coming(self, rows: Sizes) -> Sizes:
+        """By how much so many rows will make relations larger; one that had none, as they do the other."""
+        sizes, read = self.controllers[0].sizes, self.read
+        of_r, of_s = (size / count if count else None for size, count in ((sizes.r, read.r), (sizes.s, read.s)))
+        return Sizes(int(rows.r * (of_r or of_s or 0)), int(rows.s * (of_s or of_r or 0)))
+
+    def _settled(self, coming: Sizes) -> tuple[Course, tuple[Controller, ...]]:
+        """All is copied: on the other grid, unless the old one is better by now."""
+        course, controllers, sizes = self.course, self.controllers, self.controllers[0].sizes + coming
+        old, new = (stored_load([g.mapping for g in grids], sizes.r, sizes.s) for grids in (course.grids, course.to))
+        if new > old:
+            given_up = (c.given_up(g) if c.migrating else c for c, g in zip(controllers, course.grids, strict=True))
+            return Course(course.grids, course.epoch, fresh=True), tuple(given_up)
+        finished = tuple(c.finished() if c.migrating else c for c in controllers)
+        return Course(course.to, course.epoch + 1, fresh=True, came=course.migrations), finished
+
+    def _next(self, course: Course, rate: float) -> int:
+        """Up to which hash a batch copies: `rate` times as many tuples as the last has brought."""
+        (arrived, held), joiners = self.busy, sum(grid.joiners for grid in course.grids)
+        share = max(rate * arrived / max(1, held), LEAST / joiners / max(1, held), 1 / BATCHES)
+        return min(HASHES, course.high + max(1, int(share * HASHES)))
+
+    def after(self, stats: Map[str, Any]) -> "GridPilot":
+        seen: Seen = stats["joiners"]
+        arrived = max(joiner["r"] + joiner["s"] for joiner in seen.values())
+        held = max(joiner["R"] + joiner["S"] for joiner in seen.values())
+        return replace(self._observed(seen), busy=(arrived, held))
 
     def _observed(self, seen: Seen) -> "GridPilot":
         """With what has come and gone: of a tuple that changes only how often it is there, half of each. It comes to
@@ -203,6 +236,9 @@ class KeyPilot:
         """How many keys have a grid, and what the joiner with most has by the mean."""
         return {"heavy_keys": len(self.course.heavy), "busiest": busiest(stats["joiners"], self.keys.joiners)}
 
+    def before(self, rows: Sizes) -> "KeyPilot":
+        return self
+
     def after(self, stats: Map[str, Any]) -> "KeyPilot":
         keys, places = self.keys, dict(self.course.heavy)
         for key, _, to in self.course.moves:
@@ -249,7 +285,7 @@ def pilot_of(plan: Plan, facts: Map[str, Any] | None = None, first: Map[str, int
     if facts:
         pilot = from_json(GridPilot, facts)
         return replace(pilot, controllers=tuple(replace(c, policy=policy) for c in pilot.controllers))
-    sizes, groups = _sizes(plan, first or {}), groups_of(plan.partitions) if plan.groups else (plan.grid,)
+    sizes, groups = rows_of(plan, first or {}), groups_of(plan.partitions) if plan.groups else (plan.grid,)
     grids = tuple(g.mapped(optimal(g.joiners, sizes.r, sizes.s, g.mapping)) for g in groups)
     return GridPilot(Course(grids), tuple(Controller(grid, policy) for grid in grids))
 
@@ -262,8 +298,8 @@ def _key_pilot(plan: Plan, facts: Map[str, Any] | None) -> KeyPilot:
     return replace(pilot, keys=replace(pilot.keys, policy=policy))
 
 
-def _sizes(plan: Plan, rows: Map[str, int]) -> Sizes:
-    """As many tuples as the largest of its relations has brings a side of the grid."""
+def rows_of(plan: Plan, rows: Map[str, int]) -> Sizes:
+    """As many rows as the largest of its relations has bring a side of the grid tuples."""
     windows = {
         feed.relation.name: feed.nested.window.stream for feed in plan.feeds if feed.nested and feed.nested.window
     }
@@ -286,11 +322,3 @@ def told(pilot: Pilot | None) -> str:
 def course_of(text: str) -> Course | None:
     """A course as it was told a task; None if there is none."""
     return from_json(Course, json.loads(text)) if text else None
-
-
-def _next(low: int, seen: Seen, rate: float) -> int:
-    """Up to which hash the next batch copies: `rate` times as many tuples as the last has brought."""
-    arrived = max(joiner["r"] + joiner["s"] for joiner in seen.values())
-    held = max(1, *(joiner["R"] + joiner["S"] for joiner in seen.values()))
-    share = max(rate * arrived / held, LEAST / len(seen) / held, 1 / BATCHES)
-    return min(HASHES, low + max(1, int(share * HASHES)))

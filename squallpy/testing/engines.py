@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from squallpy.base.settings import Settings
 from squallpy.physical.plan import Plan
-from squallpy.runtime.course import Pilot, pilot_of, told
+from squallpy.runtime.course import Pilot, pilot_of, rows_of, told
 from squallpy.runtime.local import DurableLocalExecutor, LocalExecutor
 from squallpy.runtime.matrix.reading import reading_part
 from squallpy.runtime.matrix.spread import Spread
@@ -158,7 +158,8 @@ class PartitionedEngine(MemoryEngine):
     SPLITS = 2
 
     def _open(self, input: Input) -> None:
-        plan, input = self._compiled.plan, self._made(input)
+        plan, self._input = self._compiled.plan, self._made(input)
+        input = self._input
         self._sender, self._publisher = Sender(plan, input), Publisher(plan)
         self._blocks = InBlocks(plan, input, input.maker) if isinstance(input.maker, Spread) else None
         self._nodes = [(Node(plan, p).runs, Store(store_layout(plan))) for p in range(plan.partitions)]
@@ -169,8 +170,11 @@ class PartitionedEngine(MemoryEngine):
 
     def _run(self, batch: int) -> Changes | None:
         sent: list[list[bytes]] = [[] for _ in self._nodes]
-        stages, course = len(self._compiled.plan.stages), self.pilot.course if self.pilot else None
-        for target, message in self._read(batch, told(self.pilot)):
+        plan = self._compiled.plan
+        rows = {name: stop - start for name, (start, stop) in self._input.shares(batch, 0, 1).items()}
+        steered = self.pilot and self.pilot.before(rows_of(plan, rows))
+        stages, course = len(plan.stages), steered.course if steered else None
+        for target, message in self._read(batch, told(steered)):
             sent[target].append(message)
         for target, messages in enumerate(sent):
             messages += self._post.fetch(batch - 1, target, course.senders(target)) if course else []
@@ -186,8 +190,8 @@ class PartitionedEngine(MemoryEngine):
             self._post.leave(batch, sender, letters)
         first = b"first" if batch == 0 else b""
         changes, self.stats = unpack_changes(self._publisher.run(self._result, [first, *outputs]))
-        if self.pilot:
-            self.pilot = self.pilot.after(self.stats)
+        if steered:
+            self.figures, self.pilot = steered.figures(self.stats), steered.after(self.stats)
         if self._blocks:
             self._blocks.spread.after(self.stats["matrices"])
         return changes

@@ -59,7 +59,7 @@ def step_spark(name: str, tmp_path: Path, cluster: Any) -> None:
 
 @pytest.mark.spark
 def step_spark_while_a_grid_behind_windows_changes(tmp_path: Path, cluster: Any) -> None:
-    """With an exchange before the grid, which changes twice."""
+    """With an exchange before the grid."""
     engine = SparkEngine(cluster, 4, join_operator="Dynamic")
-    run_steps(Path(__file__).parent / "windows_join.slt", engine, tmp_path)
-    assert engine.pilot and engine.pilot.course.epoch == 2
+    run_steps(Path(__file__).parent / "windows_band.slt", engine, tmp_path)
+    assert engine.pilot and engine.pilot.course.epoch == 1

@@ -129,18 +129,24 @@ class Controller:
             shrinks=self.shrinks or gone != NOTHING,
         )
 
-    def decide(self) -> tuple["Controller", Migration | None]:
-        """A migration, if one is due and better; none while one runs, nor before the warm-up."""
+    def decide(self, coming: Sizes = NOTHING) -> tuple["Controller", Migration | None]:
+        """A migration, if one is due and better; none while one runs, nor before the warm-up. What is known to come
+        counts as if it were there."""
         if self.migrating or self.sizes.r + self.sizes.s < max(1, self.policy.warm_up):
             return self, None
         if self.is_full:
             return self._migrate(self.grid.grown(self._best(4 * self.grid.joiners)))
-        if self.is_due:
-            best = self._best(self.grid.joiners)
-            if best != self.mapping:
-                return self._migrate(self.grid.mapped(best))
+        then = self.observe(coming)
+        if then.is_due and (best := then._best(self.grid.joiners)) != self.mapping:
+            return self._migrate(self.grid.mapped(best))
+        if self.is_due and self._best(self.grid.joiners) == self.mapping:
             return replace(self, decided=self.sizes, changed=NOTHING), None
         return self, None
+
+    def given_up(self, grid: Grid) -> "Controller":
+        """The same on the grid that it still has, the migration being no better any more: it decides again at once."""
+        assert self.migrating, "no migration runs"
+        return replace(self, grid=grid, decided=NOTHING, migrating=False)
 
     def finished(self) -> "Controller":
         """The same, the migration being over."""

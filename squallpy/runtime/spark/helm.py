@@ -18,7 +18,7 @@ from typing import Any
 from squallpy.base.trace import SILENT, Trace
 from squallpy.physical.joins.saved import to_json
 from squallpy.physical.plan import Plan
-from squallpy.runtime.course import course_of, pilot_of, told
+from squallpy.runtime.course import course_of, pilot_of, rows_of, told
 from squallpy.runtime.matrix.reading import reading_part
 from squallpy.runtime.matrix.source import hand_over, handed, handed_over
 from squallpy.runtime.matrix.spread import Known, Spread
@@ -152,7 +152,8 @@ class Helm:
         if self._spread and "matrices" in facts:
             self._spread.known = Known.of(facts["matrices"])
         self._supersteps = 0
-        self._letters = True  # are there any, it may be?
+        self._steered = self.pilot  # on the course of the batch
+        self._began = True  # what the run before has left is still there
 
     def stages(self, splits: int, trace: Trace = SILENT) -> "tuple[Feed, Callable[..., tuple[Parcels, Told]]]":
         """What reads and what applies."""
@@ -164,6 +165,8 @@ class Helm:
 
     def before(self, batch: int) -> None:
         """What there is to be done here before a batch; again, if the batch is."""
+        rows = {name: stop - start for name, (start, stop) in self._input.shares(batch, 0, 1).items()}
+        self._steered = self.pilot and self.pilot.before(rows_of(self._plan, rows))
         if self._before:
             self._before(batch)
         if self._spread:
@@ -180,21 +183,21 @@ class Helm:
 
     def _behind(self) -> tuple[int, str]:
         """The same of the stages of the plan."""
-        return len(self._plan.stages), told(self.pilot)
+        return len(self._plan.stages), told(self._steered)
 
     def after(self, stats: Stats) -> Stats:
         """What was told of a batch, and what else is to be told; now for the next one."""
         if self._spread:
             self._spread.after(stats["matrices"])
-        if self.pilot:
-            stats, self.pilot = stats | self.pilot.figures(stats), self.pilot.after(stats)
+        if self._steered:
+            stats, self.pilot = stats | self._steered.figures(stats), self._steered.after(stats)
         return stats
 
     def drop(self, done: int) -> None:
         """So many batches are committed: forget what those before the next were begun with."""
-        if self.pilot and (self._letters or self.pilot.course.came):
+        if self._steered and (self._steered.course.came or self._began):
             Post(self._place.durable).drop(done)
-            self._letters = bool(self.pilot.course.came)
+            self._began = False
 
     @property
     def facts(self) -> dict[str, Any] | None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from squallpy.physical.joins.controller import EPSILON, Controller, Policy, Sizes, starting
-from squallpy.physical.joins.mapping import Mapping, Side
+from squallpy.physical.joins.mapping import Mapping, Side, optimal
 from squallpy.physical.joins.migration import Migration
 from squallpy.testing.joins import Stream, Trace, bursts, fluctuating, random_stream, trace
 
@@ -218,3 +218,24 @@ def test_a_controller_is_a_function_of_what_it_saw() -> None:
         return out
 
     assert run(fluctuating(500, 4)) == run(fluctuating(500, 4))
+
+
+def test_what_is_known_to_come_counts():
+    """A decision for what there will be, before it is there; without a better mapping then, nothing is decided."""
+    settled = starting(16).observe(Sizes(100, 100)).decide()[0]
+    assert settled.decide() == (settled, None) == settled.decide(Sizes(90, 90))
+    moving, migration = settled.decide(Sizes(0, 1000))
+    assert migration is not None and moving.mapping == optimal(16, 100, 1100)
+    assert moving.sizes == moving.decided == Sizes(100, 100)
+    turned = settled.observe(Sizes(0, 1000))
+    assert turned.decide()[1] is not None and turned.decide(Sizes(1000, 0)) == (turned, None)
+
+
+def test_a_migration_that_is_given_up():
+    """The grid is that which there was, and the next decision is due at once."""
+    settled = starting(16).observe(Sizes(100, 100)).decide()[0]
+    moving, _ = settled.observe(Sizes(0, 1000)).decide()
+    still = moving.observe(Sizes(1000, 0)).given_up(settled.grid)
+    assert still.mapping == settled.mapping and still.is_due and not still.migrating
+    assert still.decide()[1] is None and not still.decide()[0].is_due
+    assert moving.observe(Sizes(9000, 0)).given_up(settled.grid).decide()[1] is not None
