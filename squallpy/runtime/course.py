@@ -32,9 +32,7 @@ from squallpy.physical.plan import Plan
 
 HASHES = 1 << 32  # pools keep their records in the order of hashes of 32 bits
 LEAST = 1 << 14  # tuples that are copied at a time, at all joiners
-TOGETHER = (
-    4  # keys just heavy that move at once, for a batch that moves has one more stage: a quarter of a joiner's work
-)
+TOGETHER = 4  # keys just heavy that move at once, for then joiners look at all they have: a quarter of one's work
 BATCHES = 32  # that a migration takes at most
 OTHERS = ""  # what statistics call the keys that they do not name
 
@@ -271,16 +269,22 @@ def busiest(seen: Seen, joiners: int) -> float:
     return max(held) * joiners / sum(held) if any(held) else 1.0
 
 
-def pilot_of(plan: Plan, facts: Map[str, Any] | None = None, first: Map[str, int] | None = None) -> Pilot | None:
+def pilot_of(
+    plan: Plan,
+    facts: Map[str, Any] | None = None,
+    first: Map[str, int] | None = None,
+    often: Map[str, Map[str, int]] | None = None,
+) -> Pilot | None:
     """The pilot of a plan's grid, where the last one stopped, or before the first batch; None if the grid stays.
 
     With `first`, how many tuples of each relation that batch brings, it begins with the mapping that is best then: a
     bound on the load holds from the first tuple on only if tuples are counted before they are sent (docs/joins.md).
+    With `often`, what readers tell of keys in a sample of it, those that are heavy there begin with a grid.
     """
     if not plan.on_grid:
         return None
     if plan.grid is None:
-        return _key_pilot(plan, facts)
+        return _key_pilot(plan, facts, often or {})
     policy = Policy(plan.epsilon, capacity=plan.capacity, most=1 << plan.partitions.bit_length() - 1)
     if facts:
         pilot = from_json(GridPilot, facts)
@@ -290,10 +294,13 @@ def pilot_of(plan: Plan, facts: Map[str, Any] | None = None, first: Map[str, int
     return GridPilot(Course(grids), tuple(Controller(grid, policy) for grid in grids))
 
 
-def _key_pilot(plan: Plan, facts: Map[str, Any] | None) -> KeyPilot:
+def _key_pilot(plan: Plan, facts: Map[str, Any] | None, often: Map[str, Map[str, int]]) -> KeyPilot:
     policy = Policy(min(1.0, 2 * plan.epsilon))  # for nothing comes while a key moves
     if not facts:
-        return KeyPilot(Course(), heavy(plan.partitions, SHARE, policy, TOGETHER))
+        keys = heavy(plan.partitions, SHARE, policy, TOGETHER)
+        sample = _observed(_observed(keys, Side.R, often), Side.S, often).decide()[0]
+        keys = keys.expecting(sample)
+        return KeyPilot(Course(heavy=tuple((heavy.key, heavy.place) for heavy in keys.keys)), keys)
     pilot = from_json(KeyPilot, facts)
     return replace(pilot, keys=replace(pilot.keys, policy=policy))
 

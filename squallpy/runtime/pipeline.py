@@ -117,6 +117,15 @@ class Sender:
                         share.ledgers += [(partition, told) for partition in range(self._plan.partitions)]
         return share
 
+    def often(self, batch: int, split: int, splits: int) -> Mapping[str, Mapping[str, int]]:
+        """What readers tell of keys in a share of a batch (`keys_of`)."""
+        store, plan = Store(StoreLayout(())), self._plan
+        _, sent = self._reading.apply(store, self.read(batch, split, splits, store.dictionary).deltas)
+        told: Mapping[str, Mapping[str, int]] = keys_of(plan, plan.reading.sends, sent, store.dictionary).get(
+            "keys", {}
+        )
+        return told
+
     def _made(
         self, batch: int, split: int, splits: int, shares: Mapping[str, tuple[int, int]], share: Share
     ) -> Made | None:

@@ -358,6 +358,48 @@ def differential_heavy_keys_come_and_go(tmp_path):
     assert max(heavy) > 0 and moved > 1
 
 
+class Expecting(PartitionedEngine):
+    """Knows what readers tell of a sample."""
+
+    def __init__(self, often, **settings) -> None:
+        super().__init__(4, **settings)
+        self._often = often
+
+    def _pilot(self, plan: Plan):
+        return pilot_of(plan, often=self._often)
+
+
+def differential_keys_that_are_heavy_in_a_sample(tmp_path):
+    """They have a grid from the first tuple on, and none any more when they turn out to be light."""
+    random, sampled = np.random.default_rng(3), PartitionedEngine(4)
+    script = EQUAL[: EQUAL.index("SELECT")] + "SELECT a, b FROM r JOIN s ON r.k = s.k;"
+    (tmp_path / "sample").mkdir()
+    sampled.start(script, tmp_path / "sample", {})
+
+    def batch(number: int, hot: float) -> dict[str, pa.Table]:
+        found = {"r": rows(random, 2000, hot, "a"), "s": rows(random, 300, 0.0, "b")}
+        found["r"] = found["r"].set_column(1, "a", pa.array([f"{number} {i}" for i in range(2000)]))
+        return found
+
+    first, *later = (batch(number, 0.6 * (number == 0)) for number in range(5))
+    sampled.push(first)
+    often = sampled._sender.often(0, 0, 4)
+    engines = Expecting(often), PartitionedEngine(4, join_operator="SHJ")
+    for number, engine in enumerate(engines):
+        (tmp_path / str(number)).mkdir()
+        engine.start(script, tmp_path / str(number), {})
+    heavy = dict(engines[0].pilot.course.heavy)
+    assert len(heavy) == 1 and engines[0].pilot.course.moves == ()
+    gone = {name: table.set_column(2, MULT, pa.array(np.full(len(table), -1))) for name, table in first.items()}
+    busiest = []
+    for pushed in (first, *later, gone, {}):
+        assert not difference(*(engine.push(pushed) for engine in engines))
+        assert_records_are_at_home(engines[0], engines[0].pilot.course)
+        busiest.append([max(engine.stats["received_rows"].values()) for engine in engines])
+    assert busiest[0][0] < 0.6 * busiest[0][1], "tuples of the heavy key were at one joiner"
+    assert not engines[0].pilot.course.heavy
+
+
 def test_readers_name_the_keys_of_many_tuples(tmp_path):
     """And how many tuples have others."""
     engine = PartitionedEngine(4)

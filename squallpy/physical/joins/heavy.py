@@ -122,6 +122,11 @@ class Heavy:
             return self, ()
         return self._with(after, self.hashes[told].tolist()), tuple(moves)
 
+    def expecting(self, sample: "Heavy") -> "Heavy":
+        """The same, as nothing has come yet, with the grids that a sample of what will come has given its keys."""
+        assert not self.keys, "grids are given before the first tuple"
+        return self._with([HeavyKey(heavy.key, Controller(heavy.place, self.policy)) for heavy in sample.keys])
+
     def finished(self, key: int) -> "Heavy":
         """The migration of a key is over."""
         i = int(np.searchsorted(self.hashes, np.uint64(key)))

@@ -29,6 +29,7 @@ from squallpy.runtime.state.place import Place
 from squallpy.runtime.state.post import Post
 from squallpy.runtime.triggers import store_layout
 
+SAMPLE = 4096  # rows of a relation that are looked at before the first batch
 Parcels = list[tuple[int, bytes]]
 
 
@@ -132,6 +133,13 @@ class Led:
         return unpack_parcels(output), _rebuilt(partition, state)
 
 
+def _often(plan: Plan, input: Input, first: Mapping[str, int]) -> Mapping[str, Mapping[str, int]] | None:
+    """What a sample of the first batch tells of keys that a join compares, if any may be heavy."""
+    if input.maker or plan.grid or not plan.on_grid:
+        return None
+    return Sender(plan, input).often(0, 0, -(-max(first.values(), default=1) // SAMPLE))
+
+
 class Helm:
     """Decides on each batch before it, from what was told of those before. `facts` are those of the last commit;
     `first`: how many rows of each relation the first batch brings."""
@@ -146,7 +154,8 @@ class Helm:
     ) -> None:
         facts = facts or {}
         self._plan, self._place = plan, place
-        self.pilot = pilot_of(plan, facts.get("joins"), first)
+        often = _often(plan, input, first) if first and not facts else None
+        self.pilot = pilot_of(plan, facts.get("joins"), first, often)
         self._input, self._before = handed_over(input, place)
         self._spread = input.maker if isinstance(input.maker, Spread) else None
         if self._spread and "matrices" in facts:
