@@ -20,7 +20,9 @@ TYPES: dict[str, Type] = {"boolean": BOOLEAN, "counting": BIGINT}
 @dataclass(frozen=True, slots=True)
 class Matrix:
     """Zeros to begin with; a row of `relation` adds to the cell that `columns` say: its row, its column, what is added
-    (1 where there is no third column). A dimension is a number, or a symbol that stands for what the data need."""
+    (1 where there is no third column). A dimension is a number, or a symbol that stands for what the data need.
+
+    With `outer`, names of columns, or "" for 1, a row adds the products of all on the left and all on the right."""
 
     name: str
     rows: int | str
@@ -30,10 +32,14 @@ class Matrix:
     columns: tuple[str, ...]
     known: tuple[str, ...] = ()
     span: Span | None = None
+    outer: tuple[tuple[str, ...], tuple[str, ...]] | None = None
 
     def __str__(self) -> str:
         words = "".join(f" {word}" for word in self.known)
-        source = f"{'STREAM' if self.stream else 'TABLE'} {self.relation} ({', '.join(self.columns)})"
+        read = ", ".join(self.columns)
+        if self.outer:
+            read = " * ".join(f"[{', '.join(name or '1' for name in names)}]" for names in self.outer)
+        source = f"{'STREAM' if self.stream else 'TABLE'} {self.relation} ({read})"
         return f"{self.name} ({self.rows}, {self.cols}){words} FROM {source}"
 
 

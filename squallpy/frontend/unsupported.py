@@ -184,7 +184,9 @@ QUERIES: dict[str, Unsupported] = {
     "OFFSET in EXISTS": Unsupported("OFFSET in EXISTS", "OFFSET", "use HAVING COUNT(*) > …"),
     "FETCH": Unsupported("FETCH", "FETCH", "use LIMIT"),
     "no FROM": Unsupported("a script of no relation", "SELECT", "declare a STREAM or TABLE first"),
-    "table function": Unsupported("a table function"),
+    "table function": Unsupported(
+        "a table function", "", "there are matrix_power, reachability, shortest_paths and ols (docs/matrix.md)"
+    ),
     "many sets": Unsupported("GROUP BY of more than 64 sets", "GROUP"),
     "subquery here": Unsupported(
         "a subquery in ORDER BY of a set operation", "SELECT", "write the set operation in FROM"

@@ -42,9 +42,9 @@ class CellsFromScratch:
         for name, matrix in self._matrices.items():
             if matrix.relation != relation:
                 continue
-            for row in rows.to_pylist():
-                i, j, *value = (row[column] for column in matrix.columns)
-                self._rows[name][i, j, value[0] if value else 1] += row.get(MULT, 1)
+            added = ((cell, row.get(MULT, 1)) for row in rows.to_pylist() for cell in _cells(matrix, row))
+            for (i, j, value), times in added:
+                self._rows[name][i, j, value] += times
                 for size, index in ((matrix.rows, i), (matrix.cols, j)):
                     if isinstance(size, str):
                         self._extents[size] = max(self._extents[size], index + 1)
@@ -80,6 +80,16 @@ class CellsFromScratch:
         for place, some in terms.items():
             values[place] = math.fsum(some) if ring.negates else ring.add.reduce(some)
         return values
+
+
+def _cells(matrix: Matrix, row: Mapping[str, Any]) -> Iterator[Row]:
+    """What a row adds, and where."""
+    if matrix.outer:
+        left, right = ([float(row[name]) if name else 1.0 for name in names] for names in matrix.outer)
+        yield from ((i, j, x * y) for i, x in enumerate(left) for j, y in enumerate(right))
+        return
+    i, j, *value = (row[column] for column in matrix.columns)
+    yield i, j, value[0] if value else 1
 
 
 def _table(values: Array, ring: Semiring) -> pa.Table:

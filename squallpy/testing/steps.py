@@ -26,7 +26,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
@@ -36,6 +36,10 @@ from squallpy.catalog.relation import Relation
 from squallpy.runtime.sources.conform import column_type, parse_text
 from squallpy.testing.compare import difference, rows_of, same_row, whole_days
 from squallpy.testing.oracle import MULT, Answers, Oracle
+
+if TYPE_CHECKING:
+    from squallpy.logical.bind import Script
+    from squallpy.logical.bind.matrices import Outputs
 
 Values = list[str | None]
 HEADS = re.compile(
@@ -132,6 +136,19 @@ def _failure(steps: Steps, section: Section, text: str) -> StepFailure:
     return StepFailure(f"{steps.path.name}:{section.line}: {section.head}: {text}")
 
 
+def _plain(script: str, compiled: "Script", outputs: "Outputs") -> str:
+    """The query of a script, what its table functions stand for in their places."""
+    from squallpy.catalog.catalog import Catalog
+    from squallpy.frontend.script import parse_script
+    from squallpy.frontend.statements import Select
+    from squallpy.logical.bind.functions import expand
+
+    (query,) = (statement.query for statement in parse_script(script, "") if isinstance(statement, Select))
+    entries = (compiled.relations, compiled.matrices, compiled.programs)
+    catalog = Catalog({name.lower(): entry for some in entries for name, entry in some.items()})
+    return query.ast.sql("spark") if expand(catalog, query, outputs) else query.text
+
+
 class _Given:
     """What all engines are given: rows of tables and, by number of section, of batches; and what the oracle says."""
 
@@ -145,7 +162,8 @@ class _Given:
         (query,) = compiled.queries  # a step test has one
         relations = dict(compiled.relations)
         cells = CellsFromScratch(compiled, programs.read) if compiled.matrices else None
-        oracle = Oracle(relations, query.text, dict(views(steps.script)), cells)
+        text = _plain(steps.script, compiled, programs.outputs) if cells else query.text
+        oracle = Oracle(relations, text, dict(views(steps.script)), cells)
         self.tables, self.batches, answered = dict[str, pa.Table](), dict[int, dict[str, pa.Table]](), []
         for number, section in enumerate(steps.sections):
             match section.head.split():

@@ -39,6 +39,7 @@ def compile_script(text: str, file: str, infer: Infer, outputs: "Outputs | None"
     """
     from squallpy.frontend.script import parse_script
     from squallpy.frontend.statements import CreateMatrix, CreateProgram, CreateRelation, CreateView
+    from squallpy.logical.bind.functions import expand
     from squallpy.logical.bind.matrices import bind_matrix, bind_program
 
     catalog, queries = Catalog(), list[Query]()
@@ -47,6 +48,7 @@ def compile_script(text: str, file: str, infer: Infer, outputs: "Outputs | None"
             case CreateRelation(relation):
                 catalog.add(complete(relation, infer))
             case CreateView(name, columns, query, span):
+                expand(catalog, query, outputs)
                 view = View(name, columns, query, span)
                 check_view(catalog, view)
                 catalog.add(view)
@@ -56,6 +58,7 @@ def compile_script(text: str, file: str, infer: Infer, outputs: "Outputs | None"
                 assert outputs, "nobody reads matrix programs"
                 catalog.add(bind_program(catalog, statement, outputs))
             case _:
+                expand(catalog, statement.query, outputs)
                 queries.append(bind_top(catalog, statement.query, len(queries) + 1))
     for relation in catalog.relations.values():
         for reference in relation.references:

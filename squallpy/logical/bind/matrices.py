@@ -77,7 +77,7 @@ def check_entries(catalog: Catalog, program: MatrixProgram, matrix: Matrix) -> N
 
 def entries(catalog: Catalog, matrix: Matrix) -> Type | None:
     """The type of what rows add to a matrix; None where they add 1."""
-    if len(matrix.columns) < 3:
+    if matrix.outer or len(matrix.columns) < 3:
         return None
     field = catalog.relations[matrix.relation].field(matrix.columns[2])
     assert field

@@ -14,6 +14,7 @@ from typing import Any
 
 from squallpy.base.errors import SquallError
 from squallpy.base.semirings import ARITHMETIC, Semiring
+from squallpy.catalog.functions import MOST_STEPS
 from squallpy.maintain.matrix.nodes import (
     Diagonal,
     Fill,
@@ -34,8 +35,6 @@ from squallpy.maintain.matrix.nodes import (
 )
 from squallpy.maintain.matrix.program import Input, Program, Statement
 from squallpy.maintain.matrix.sizes import ONE, ZERO, Dimension, Number, Scalar, Size, arithmetic
-
-MOST_STEPS = 10_000
 
 
 def fresh(name: str, taken: set[str]) -> str:

@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 
 from squallpy.base.errors import Span, SquallError, nearest
 from squallpy.base.semirings import ARITHMETIC, Semiring
+from squallpy.catalog.functions import MOST_STEPS
 from squallpy.frontend.grammars import Parsed, load_grammar
 from squallpy.frontend.text import ScriptText
-from squallpy.maintain.matrix.language import MOST_STEPS, fresh, power, scaled, subtracted
+from squallpy.maintain.matrix.language import fresh, power, scaled, subtracted
 from squallpy.maintain.matrix.nodes import (
     Diagonal,
     Fill,

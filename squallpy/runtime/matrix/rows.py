@@ -69,6 +69,10 @@ class Rows:
         """The first of some rows, as people count."""
         return f"row {int(self.numbers[wrong][0]) + 1:,} of {self.matrix.relation}"
 
+    def finite(self, values: Array) -> None:
+        """SQ5012 at a row with what is not."""
+        self._refuse(~np.isfinite(values), values, "SQ5012", "no entry")
+
     def _refuse(self, wrong: Any, values: Array, code: str, what: str) -> None:
         if wrong.any():
             raise SquallError(code, f"{self.place(wrong)}: {values[wrong][0]} is {what} of {self.matrix.name}")
@@ -89,13 +93,35 @@ def rows_of(matrix: Matrix, table: pa.Table) -> Rows:
             raise SquallError(
                 "SQ5012", f"row {at:,} of {matrix.relation}: {name} is NULL, which is no cell of {matrix.name}"
             )
+    if matrix.outer:
+        return _products(matrix, matrix.outer, table, numbers)
     i, j = (np.asarray(table.column(name), np.int64) for name in matrix.columns[:2])
     values = None
     if len(matrix.columns) > 2:
         column = table.column(matrix.columns[2])
         values = np.asarray(column.cast(pa.float64()) if pa.types.is_decimal(column.type) else column)
-    mult = np.asarray(table.column(MULT), np.int64) if MULT in table.column_names else np.ones(len(i), np.int64)
-    return Rows(matrix, i, j, values, mult, numbers)
+    return Rows(matrix, i, j, values, _mult(table), numbers)
+
+
+def _mult(table: pa.Table) -> npt.NDArray[np.int64]:
+    return np.asarray(table.column(MULT), np.int64) if MULT in table.column_names else np.ones(len(table), np.int64)
+
+
+def _products(
+    matrix: Matrix, outer: tuple[tuple[str, ...], tuple[str, ...]], table: pa.Table, numbers: npt.NDArray[np.int64]
+) -> Rows:
+    """What rows add by products of their columns, each cell once; SQ5012 for what is not finite."""
+    columns = {name: np.asarray(table.column(name).cast(pa.float64())) for name in matrix.columns}
+    rows = Rows(matrix, numbers, numbers, None, _mult(table), numbers)
+    for values in columns.values():
+        rows.finite(values)
+    left, right = (np.array([columns.get(name, np.ones(len(table))) for name in names]) for names in outer)
+    cells = (left * rows.mult) @ right.T
+    if outer[0] == outer[1]:
+        cells = (cells + cells.T) / 2  # NB: as SYMMETRIC as it is declared, to the last bit
+    i, j = (places.ravel().astype(np.int64) for places in np.indices(cells.shape))
+    ones = np.ones(cells.size, np.int64)
+    return Rows(matrix, i, j, cells.ravel(), ones, np.full(cells.size, numbers[0] if len(numbers) else 0))
 
 
 def added(rows: Rows, ring: Semiring) -> Cells:

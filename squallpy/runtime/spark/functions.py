@@ -22,9 +22,9 @@ from pyspark.sql.types import DoubleType, IntegralType, LongType, NumericType, S
 from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult
 
 from squallpy.base.errors import SquallError, nearest
-from squallpy.base.semirings import ARITHMETIC, BOOLEAN, MIN_PLUS, Semiring
+from squallpy.base.semirings import ARITHMETIC, BOOLEAN, SEMIRINGS, Semiring
+from squallpy.catalog.functions import GRAPHS, MOST_STEPS
 from squallpy.maintain.matrix.compile import compile_program
-from squallpy.maintain.matrix.language import MOST_STEPS
 from squallpy.maintain.matrix.nodes import Name
 from squallpy.maintain.matrix.program import Input
 from squallpy.maintain.matrix.sizes import Size
@@ -109,6 +109,12 @@ class Edges(Collected):
         ring.add.at(out, (source, target), values != 0 if ring is BOOLEAN else values)
         return out
 
+    def result(self, name: str, steps: int) -> Array:
+        """What a function of graphs gives for these edges."""
+        function = GRAPHS[name]
+        ring = SEMIRINGS[function.semiring]
+        return evaluated(name, function.written("A", "n", steps), ring, {"A": "n n"}, {"A": self.matrix(ring)})
+
 
 def _square_fits(n: int, ring: Semiring) -> None:
     """SQ5013 before an array is made that there is no room for."""
@@ -122,10 +128,7 @@ class MatrixPower(Edges):
         return planned(CELLS, edges_of(table), whole("the power", power))
 
     def terminate(self) -> Iterator[tuple[Any, ...]]:
-        text = f"P := A^{self._plan.steps}"
-        yield from _cells(
-            evaluated("matrix_power", text, ARITHMETIC, {"A": "n n"}, {"A": self.matrix(ARITHMETIC)}), 0.0
-        )
+        yield from _cells(self.result("matrix_power", self._plan.steps), 0.0)
 
 
 class Reachability(Edges):
@@ -134,7 +137,7 @@ class Reachability(Edges):
         return planned(PAIRS, edges_of(table), whole("the number of hops", hops))
 
     def terminate(self) -> Iterator[tuple[Any, ...]]:
-        found = evaluated("reachability", _hops(self._plan.steps), BOOLEAN, {"A": "n n"}, {"A": self.matrix(BOOLEAN)})
+        found = self.result("reachability", self._plan.steps)
         yield from zip(*(places.tolist() for places in np.nonzero(found)), strict=True)
 
 
@@ -144,8 +147,7 @@ class ShortestPaths(Edges):
         return planned(CELLS, edges_of(table), whole("the number of hops", hops))
 
     def terminate(self) -> Iterator[tuple[Any, ...]]:
-        edges = {"A": self.matrix(MIN_PLUS)}
-        yield from _cells(evaluated("shortest_paths", _hops(self._plan.steps), MIN_PLUS, {"A": "n n"}, edges), np.inf)
+        yield from _cells(self.result("shortest_paths", self._plan.steps), np.inf)
 
 
 class PageRank(Edges):
@@ -199,10 +201,6 @@ class LeastSquares(Collected):
         text = "beta := inv(X' * X) * X' * Y"
         beta = evaluated("ols", text, ARITHMETIC, {"X": "m n", "Y": "m 1"}, inputs)
         yield from zip(names, beta[:, 0].tolist(), strict=True)
-
-
-def _hops(steps: int) -> str:
-    return f"R := iterate[{steps}](eye(n))(acc => A * acc + eye(n))"
 
 
 def _cells(values: Array, zero: float) -> Iterator[tuple[Any, ...]]:

@@ -1,0 +1,83 @@
+"""Table functions over streams: what they declare, and every mistake at its token."""
+
+import pytest
+
+from squallpy.base.errors import SquallError
+from squallpy.logical.bind import Script, compile_script
+from squallpy.maintain.matrix.scripted import Programs
+
+STREAMS = (
+    "CREATE STREAM edges (src INT, dst BIGINT, w DOUBLE, s VARCHAR) USING csv OPTIONS (path 'e'); "
+    "CREATE TABLE obs (town VARCHAR, y DOUBLE, a INT, b DECIMAL(8,2)) USING csv OPTIONS (path 'o');\n"
+)
+
+
+def compiled(text: str) -> tuple[Script, Programs]:
+    programs = Programs()
+    return compile_script(STREAMS + text, "q.sql", lambda relation: (), programs.outputs), programs
+
+
+CALLS = {
+    "matrix_power(TABLE(edges), 4)": (
+        ["edges_cells (edges_n, edges_n) FROM STREAM edges (src, dst, w)"],
+        "R := iterate[3](edges_cells)(power => edges_cells * power)", ("i", "j", "value"),
+    ),
+    "Reachability(table(SELECT dst, src FROM edges), 2) AS r": (
+        ["edges_dst_src_cells (edges_dst_src_n, edges_dst_src_n) FROM STREAM edges (dst, src)"],
+        "R := iterate[2](eye(edges_dst_src_n))(acc => edges_dst_src_cells * acc + eye(edges_dst_src_n))", ("i", "j"),
+    ),
+    "ols(TABLE(obs), 'Y')": (
+        [
+            "ols_obs_y_squares (2, 2) SYMMETRIC FROM TABLE obs ([a, b] * [a, b])",
+            "ols_obs_y_products (2, 1) FROM TABLE obs ([a, b] * [y])",
+        ],
+        "R := inv(ols_obs_y_squares) * ols_obs_y_products", ("feature", "coefficient"),
+    ),
+    "ols(TABLE(SELECT a, y FROM obs), 'y', intercept => TRUE) o": (
+        [
+            "ols_obs_y_1_a_squares (2, 2) SYMMETRIC FROM TABLE obs ([1, a] * [1, a])",
+            "ols_obs_y_1_a_products (2, 1) FROM TABLE obs ([1, a] * [y])",
+        ],
+        "R := inv(ols_obs_y_1_a_squares) * ols_obs_y_1_a_products", ("feature", "coefficient"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_what_is_declared(call: str) -> None:
+    matrices, text, names = CALLS[call]
+    script, programs = compiled(f"SELECT * FROM {call}")
+    assert [str(matrix) for matrix in script.matrices.values()] == matrices
+    (program,) = programs.read.values()
+    assert str(program.statements[0]) == text
+    assert script.queries[0].names == names
+
+
+def test_the_same_call_is_declared_once() -> None:
+    call = "matrix_power(TABLE(edges), 2)"
+    script, programs = compiled(
+        f"CREATE VIEW v AS SELECT * FROM {call}; SELECT v.i FROM v JOIN {call} AS w ON v.i = w.j"
+    )
+    assert len(script.matrices) == len(programs.read) == 1
+
+
+ERRORS = {
+    "matrix_power(TABLE(edge), 2)": 'SQ2001 q.sql:2:15: unknown stream or table "edge", did you mean "edges"?',
+    "matrix_power(edges, 2)": "SQ2005 q.sql:2:15: matrix_power reads columns of one stream or table, write TABLE(name)",
+    "matrix_power(TABLE(SELECT src FROM edges WHERE w > 1), 2)": "SQ2005 q.sql:2:15: matrix_power reads columns of one",
+    "matrix_power(TABLE(SELECT src, dest FROM edges), 2)": 'SQ2003 q.sql:2:15: "edges" has no column "dest"',
+    "matrix_power(TABLE(SELECT src FROM edges), 2)": "SQ2005 q.sql:2:15: matrix_power reads edges: from, to",
+    "matrix_power(TABLE(SELECT src, s FROM edges), 2)": "SQ2005 q.sql:2:15: an index of a matrix is an INT or BIGINT",
+    "matrix_power(TABLE(edges))": "SQ2012 q.sql:2:15: the power is missing, it is a number from 0 to 10000",
+    "reachability(TABLE(edges), -1)": "SQ2012 q.sql:2:15: the number of hops is -1, it is a number",
+    "ols(TABLE(obs), 'z')": 'SQ2003 q.sql:2:15: "obs" has no column "z" of numbers',
+    "ols(TABLE(SELECT y FROM obs), 'y')": 'SQ2005 q.sql:2:15: "obs" has no numbers but "y"',
+    "pagerank(TABLE(edges))": "SQ3001 q.sql:2:15: pagerank is not kept fresh: it divides edges by",
+}
+
+
+@pytest.mark.parametrize("call", ERRORS)
+def test_mistakes(call: str) -> None:
+    with pytest.raises(SquallError) as caught:
+        compiled(f"SELECT * FROM {call}")
+    assert str(caught.value).startswith(ERRORS[call])
