@@ -13,7 +13,7 @@ Over another semiring: `@program(over=BOOLEAN)`. `print(ols.explain(X=(n, m), â€
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, overload
 
 import numpy as np
@@ -50,6 +50,7 @@ from squallpy.maintain.matrix.sizes import Size
 from squallpy.runtime.matrix.algebra import padded, picking
 from squallpy.runtime.matrix.cells import Cells
 from squallpy.runtime.matrix.live import Counts, Live
+from squallpy.runtime.matrix.sparse import is_sparse
 
 Array = npt.NDArray[Any]
 _KINDS = ("rows", "columns")
@@ -90,8 +91,17 @@ class MatrixProgram:
         """Evaluate the program once. The arrays are copied; SQ2011 if their shapes are not those of the program."""
         arrays = {name: np.atleast_2d(np.asarray(values, self.over.dtype)) for name, values in inputs.items()}
         shapes = self.shapes or _alike(arrays)
-        compiled = self.compile(shapes, _extents(shapes, arrays))
+        compiled = replace(self, known=self._seen(arrays)).compile(shapes, _extents(shapes, arrays))
         return Fresh(compiled, Live(compiled.maintained, arrays, self.strategy))
+
+    def _seen(self, arrays: Mapping[str, Array]) -> dict[str, Known]:
+        """What is known of inputs, and how dense they are where that matters."""
+        seen = dict(self.known)
+        for name, array in arrays.items():
+            if is_sparse(array, self.over):
+                density = np.count_nonzero(array != self.over.zero) / array.size
+                seen[name] = replace(self.known.get(name, NOTHING), density=density)
+        return seen
 
 
 def _alike(arrays: Mapping[str, Array]) -> Inputs:
@@ -168,7 +178,7 @@ class Fresh:
         """input[rows[l], cols[l]] += values[l], all of them as one update of the least rank."""
         i, j = np.asarray(rows, np.int64), np.asarray(cols, np.int64)
         for axis, places in enumerate((i, j)):
-            for at in places[(places < 0) | (places >= self.live.read(name).shape[axis])][:1]:
+            for at in places[(places < 0) | (places >= self.live.shape(name)[axis])][:1]:
                 self._at(name, int(at), axis)
         ring = self.compiled.maintained.program.ring
         self.live.update(name, *self.live.factors(name, Cells(i, j, np.asarray(values, ring.dtype))))
@@ -223,11 +233,11 @@ class Fresh:
         return (source.name.rows, source.name.cols)[axis]
 
     def _unit(self, name: str, at: int, axis: int) -> Array:
-        ring, extent = self.compiled.maintained.program.ring, self.live.read(name).shape[axis]
+        ring, extent = self.compiled.maintained.program.ring, self.live.shape(name)[axis]
         return picking(extent, np.array([at]), ring)
 
     def _at(self, name: str, at: int, axis: int) -> None:
-        extent = self.live.read(name).shape[axis]
+        extent = self.live.shape(name)[axis]
         if not 0 <= at < extent:
             kind = ("row", "column")[axis]
             raise SquallError("SQ5010", f"{kind} {at} is outside of {name}", hint=f"it has {extent}, from 0 on")

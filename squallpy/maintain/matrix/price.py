@@ -19,7 +19,7 @@ from squallpy.base.semirings import ARITHMETIC, BOOLEAN
 from squallpy.maintain.matrix.cost import Guess, cost
 from squallpy.maintain.matrix.materialise import Maintained, Trigger
 from squallpy.maintain.matrix.meta import NOTHING
-from squallpy.maintain.matrix.nodes import Matrix, names, product
+from squallpy.maintain.matrix.nodes import Matrix, Product, names, product
 from squallpy.maintain.matrix.sizes import Sizes
 from squallpy.maintain.matrix.visits import Visited, visits
 
@@ -28,6 +28,8 @@ FEW = 1.3  # an operation on few columns
 NEAR, FAR = 6.0, 40.0  # to visit eight bytes in the cache, and in memory
 STEP = 1e6  # a step by itself
 CACHE = 32 << 20  # bytes
+SPARSE = 1 / 32  # density up to which an input is kept as the cells that are not zero
+CELL = 5  # words that such a cell counts as
 BITS, FEW_BITS = 0.2, 2.0  # an operation on 64 truth values: a product stops where a row is full
 LEFT = 0.25  # share of what follows from an update, where only what is left of it matters; nobody knows beforehand
 
@@ -71,17 +73,28 @@ def evaluation_price(maintained: Maintained, sizes: Sizes) -> Price:
     return _Pricing(maintained, Guess(sizes)).price([(d.value, 1.0) for d in definitions], visited, few=False)
 
 
+def sparse(maintained: Maintained) -> dict[str, float]:
+    """The inputs that are known to be kept as their cells, and how dense they are."""
+    program, found = maintained.program, dict[str, float]()
+    for name in (i.name.name for i in program.inputs if program.ring.dtype == "float64"):
+        density = maintained.anf.facts.get(name, NOTHING).density
+        if density is not None and density <= SPARSE:
+            found[name] = density
+    return found
+
+
 class _Pricing:
     """Prices at some dimensions."""
 
     def __init__(self, maintained: Maintained, guess: Guess) -> None:
         program, anf = maintained.program, maintained.anf
         self._ring, self._facts, self._guess = program.ring, anf.facts, guess
+        self._sparse = sparse(maintained)
         self._names = {name.name: name for name in (*program.names(), *map(anf.source, anf.constants))}
 
     def price(self, done: Iterable[tuple[Matrix, float]], visited: Mapping[str, float], few: bool) -> Price:
         """Of operations and the share of each that is done, and of visits to matrices."""
-        counts = [cost(matrix, self._guess, self._facts) * share for matrix, share in done]
+        counts = [cost(matrix, self._guess, self._facts) * share * self._filled(matrix) for matrix, share in done]
         words = {name: self._words(name) for name in visited}
         room, moved = 8 * sum(words.values()), sum(words[name] * times for name, times in visited.items())
         weight = FEW if few else 1.0
@@ -94,4 +107,12 @@ class _Pricing:
         """Of eight bytes; of what is symmetric one half is kept up to date."""
         share = 1 / 64 if self._ring is BOOLEAN else np.dtype(self._ring.dtype).itemsize / 8
         half = self._ring is ARITHMETIC and self._facts.get(name, NOTHING).symmetric
-        return self._guess.cells(self._names[name]) * share / (2 if half else 1)
+        share *= 0.5 if half else 1
+        if name in self._sparse:
+            share = self._sparse[name] * CELL
+        return self._guess.cells(self._names[name]) * share
+
+    def _filled(self, matrix: Matrix) -> float:
+        """The share of a product that is left where a factor is sparse."""
+        some = names(matrix) & set(self._sparse) if isinstance(matrix, Product) else ()
+        return min((self._sparse[name] for name in some), default=1.0)

@@ -7,7 +7,7 @@ materialisation views, and what is done for them
 
 from squallpy.maintain.matrix.compile import Compiled
 from squallpy.maintain.matrix.materialise import Maintained, Trigger
-from squallpy.maintain.matrix.price import Price, evaluation_price, trigger_price
+from squallpy.maintain.matrix.price import Price, evaluation_price, sparse, trigger_price
 from squallpy.maintain.matrix.program import Program
 from squallpy.maintain.matrix.sizes import Sizes
 
@@ -75,6 +75,7 @@ def report_text(compiled: Compiled, sizes: Sizes) -> str:
         looked = f"{found.forms} forms, {found.applications} rules applied, {found.revisits} seen before"
         lines.append(f"{name}: {looked}, {_count(found.first)} → {_count(found.cost)}")
     made = compiled.maintained
+    lines += [f"{name} is kept as its cells that are not zero" for name in sparse(made)]
     anew = evaluation_price(made, sizes)
     for name, trigger in made.triggers.items():
         each = trigger_price(made, trigger, 1, sizes)

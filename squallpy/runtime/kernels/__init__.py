@@ -10,7 +10,7 @@
     strings · dictionary · routing             strings ↔ integers; content hashes
     threads                                    pieces of work, shared
     tiles · sweeps                             one pass through a matrix, for any semiring that has instructions
-    dense (integers) · symmetric · tropical    matrices on these; bits: packed; semirings: any two ufuncs
+    dense (integers) · symmetric · tropical    matrices on these; bits: packed; semirings: any two ufuncs; sparse: cells
     factors                                    updates U·Vᵀ, compressed
 
 Kernels are compiled when their module is first imported and then come from numba's cache (`__pycache__` beside the

@@ -1,8 +1,8 @@
 """Matrix programs at work: views in memory, triggers as passes over them.
 
 views     how a matrix is stored      algebra   operations on arrays, in a semiring
-packed    factors of truth values     live      a program kept fresh       drift   how far rounding has taken it
-room      is there memory for it
+sparse    inputs with few cells       live      a program kept fresh       drift   how far rounding has taken it
+packed    factors of truth values     room      is there memory for it
 
 In queries: rows of streams (`rows`) are cells (`cells`) of the inputs of a program (`kept`), and what has been told of
 its outputs (`shown`) changes; `source` is all programs of a query, as streams of changed cells.

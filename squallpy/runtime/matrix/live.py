@@ -13,7 +13,7 @@ more than DRIFT.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -27,7 +27,7 @@ from squallpy.maintain.matrix.nodes import Matrix, Name, names
 from squallpy.maintain.matrix.price import evaluation_price, trigger_price
 from squallpy.maintain.matrix.program import Statement
 from squallpy.maintain.matrix.sizes import Sizes
-from squallpy.physical.passes import Pass, Work, passes
+from squallpy.physical.passes import Pass, Work, passes, read_of
 from squallpy.runtime.kernels.factors import compress
 from squallpy.runtime.matrix.algebra import Read, SingularError, appended, depends, evaluate, padded
 from squallpy.runtime.matrix.cells import Cells
@@ -35,6 +35,7 @@ from squallpy.runtime.matrix.drift import Probe
 from squallpy.runtime.matrix.mistakes import beyond, overflow, singular
 from squallpy.runtime.matrix.packed import Packed
 from squallpy.runtime.matrix.packed import evaluate as in_bits
+from squallpy.runtime.matrix.sparse import SparseView, is_sparse
 from squallpy.runtime.matrix.views import Array, ArrayView, BitView, Factor, View, stored
 
 CHECK = 256  # updates between looks at how far views have drifted
@@ -63,24 +64,24 @@ class Live:
     """The views of a program, fresh."""
 
     maintained: Maintained
-    inputs: Mapping[str, Array]
+    inputs: InitVar[Mapping[str, Array]]
     strategy: str = "auto"
     """`auto` by cost; `incr` always triggers; `reeval` never."""
     counts: Counts = field(default_factory=Counts)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, inputs: Mapping[str, Array]) -> None:
         program = self.maintained.program
-        self.ring, self.sizes = program.ring, bound(self.maintained, self.inputs)
+        self.ring, self.sizes = program.ring, bound(self.maintained, inputs)
         self._views: dict[str, View] = {}
         self._facts = self.maintained.anf.facts
         matrices = self.maintained.matrices
         self._work = {name: passes(trigger, matrices) for name, trigger in self.maintained.triggers.items()}
         self._touched: Touched | None = None
         self._done: list[Callable[[], object]] | None = None
-        self._priced()
         self.singular: SingularError | None = None
         for i in program.inputs:
-            self._views[i.name.name] = self._stored(i.name, self.inputs[i.name.name])
+            self._views[i.name.name] = self._stored(i.name, inputs[i.name.name])
+        self._priced()
         self._evaluate()
 
     def grow(self, sizes: Sizes) -> None:
@@ -94,10 +95,17 @@ class Live:
         before, self.sizes = self.sizes, {**self.sizes, **sizes}
         self._touched = None
         self._priced()
-        kept = self._kept == self.maintained.kept and all(name.name in self._views for name in self._kept)
-        cheap = kept and grown <= set(self.maintained.growing) and not self.singular
+        cheap = (
+            self._kept == self.maintained.kept
+            and not self._missing()
+            and grown <= set(self.maintained.growing)
+            and not self.singular
+        )
         for name, view in self._views.items():
             if view.shape != self._shape(name) and (cheap or self.maintained.program.input(name)):
+                if isinstance(view, SparseView) and view.sparse:
+                    self._views[name] = view.grown(self._shape(name))
+                    continue
                 grown_values = padded(view.read(slice(None), slice(None)), self._shape(name), self.ring)
                 self._views[name] = self._stored(self.maintained.named(name), grown_values)
         if not cheap:
@@ -114,6 +122,10 @@ class Live:
         if name not in self._views and self.singular:
             raise self.singular
         return self._views[name].read(rows, cols)
+
+    def shape(self, name: str) -> tuple[int, int]:
+        """The rows and columns of an input or a kept view."""
+        return self._views[name].shape
 
     def has(self, name: str) -> bool:
         """Can it be read? Not what depends on the inverse of a singular matrix."""
@@ -143,7 +155,9 @@ class Live:
             self.counts.updates += 1
             if not u.shape[1]:
                 return
-            if self.singular or not self._worthwhile(trigger, u.shape[1]):
+            if self._few != self._sparse():
+                self._priced()
+            if self.singular or self._missing() or not self._worthwhile(trigger, u.shape[1]):
                 self.counts.reevaluated += 1
                 self._change(name, u, v)
                 self._evaluate()
@@ -253,7 +267,14 @@ class Live:
         return self._costs[case]
 
     def _priced(self) -> None:
-        """What things cost depends on dimensions, and so does what is kept: nothing for triggers that never pay."""
+        """What things cost depends on dimensions and on which inputs are sparse, and so does what is kept: nothing for
+        triggers that never pay."""
+        views = {name: view for name, view in self._views.items() if isinstance(view, SparseView)}
+        known = {name: replace(self._facts.get(name, NOTHING), density=view.density) for name, view in views.items()}
+        self._few = self._sparse()
+        self.maintained = replace(
+            self.maintained, anf=replace(self.maintained.anf, facts={**self.maintained.anf.facts, **known})
+        )
         self._costs: dict[tuple[str, int], float] = {}
         self._anew = evaluation_price(self.maintained, self.sizes).total
         of_inputs = (t for t in self.maintained.triggers.values() if self.maintained.program.input(t.input.name))
@@ -373,7 +394,23 @@ class Live:
             for used in [name for name, where in last.items() if where == at]:
                 values.pop(used, None)
 
+    def _missing(self) -> bool:
+        """Are there views that are only from now on worth to be kept?"""
+        return any(name.name not in self._views for name in self._kept)
+
+    def _sparse(self) -> set[str]:
+        """The inputs that are kept as their cells."""
+        return {name for name, view in self._views.items() if isinstance(view, SparseView) and view.sparse}
+
     def _evaluated(self, definition: Statement, read: Callable[[str], Factor]) -> Factor:
+        if found := read_of(definition, self._sparse()):
+            (view, of), sizes = found, self.sizes
+            by = self._value(of.by, read, sizes)
+            straight, across = self._views[view.name].pass_over(
+                None, None, *(([], [by]) if of.transposed else ([by], []))
+            )
+            (values,) = straight or across
+            return values.T if of.turned else values
         try:
             return self._value(definition.value, read, self.sizes)
         except OverflowError as error:
@@ -385,6 +422,8 @@ class Live:
 
     def _stored(self, name: Name, values: Factor) -> View:
         known = self._facts.get(name.name, NOTHING)
+        if self.maintained.program.input(name.name) and is_sparse(values, self.ring):
+            return SparseView.of(values, self.ring)
         if isinstance(values, Packed):
             return BitView(values.rows.copy(), values.shape[1], known.symmetric)
         return stored(np.asarray(values, self.ring.dtype), self.ring, known.symmetric)
