@@ -13,6 +13,7 @@ from time import perf_counter
 from squallpy.base.trace import Trace
 from squallpy.runtime.profile import Profile
 from squallpy.runtime.spark.cluster import start
+from squallpy.runtime.spark.executor import TOGETHER
 from squallpy.runtime.spark.stream import BatchTimes, StreamJob, run
 from squallpy.runtime.spark.tasks import Told
 from squallpy.runtime.spark.timeline import timeline
@@ -54,7 +55,8 @@ def main() -> None:
             return True
 
         feed, checkpoint = Feed(bytes(given.payload)), str(Path(room) / "checkpoint")
-        run(cluster.session, StreamJob(given.batches, 2, PARTITIONS, feed, apply, checkpoint, trace=Trace()), on_batch)
+        job = StreamJob(given.batches, 2, PARTITIONS, feed, apply, checkpoint, trace=Trace(), together=TOGETHER)
+        run(cluster.session, job, on_batch)
         done = perf_counter()
     print(f"session up {started:.2f} s, first answer {answers[0]:.2f} s, stop {perf_counter() - done:.2f} s")
     print("\n".join(profile.table()))

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -61,6 +62,32 @@ def test_a_finished_job_has_nothing_more_to_do_until_it_grows(cluster, tmp_path)
     assert run(cluster.session, job(tmp_path, 3), grown) == 2
     assert grown.batches == [2] and counted(tmp_path) == expected(3)
     assert run(cluster.session, job(tmp_path / "empty", 0), Seen()) == -1
+
+
+def test_several_batches_go_to_a_tick(cluster, tmp_path):
+    """Each comes once and in order, the caller counts them: a run goes on in the middle of a tick."""
+    first, second = Seen(lambda batch: batch != 4), Seen()
+    together = replace(job(tmp_path, 9), together=3)
+    assert run(cluster.session, together, first) == 4
+    assert first.batches == [0, 1, 2, 3, 4] and counted(tmp_path) == expected(5)
+    assert [times.spark.get("batchId") for times in first.times] == [None, None, None, 0, None]
+    rest = replace(together, first=5, checkpoint=str(tmp_path / "anew"))
+    assert run(cluster.session, rest, second) == 8
+    assert second.batches == [5, 6, 7, 8] and counted(tmp_path) == expected(9)
+
+
+def test_what_only_reads_is_planned_once_for_a_tick_and_reads_each_batch(cluster, tmp_path):
+    reads = replace(job(tmp_path, 5), stages=0, together=4)
+    found = {}
+    Fault(str(tmp_path)).plan("feed-2-1-0")
+
+    def on_batch(batch, outputs, times):
+        found[batch] = [output.decode() for output in outputs]
+        return True
+
+    assert run(cluster.session, reads, on_batch) == 4
+    assert not (tmp_path / "feed-2-1-0").exists(), "nothing was killed"
+    assert found == {batch: [word for split in range(SPLITS) for word in words(batch, split)] for batch in range(5)}
 
 
 @pytest.fixture

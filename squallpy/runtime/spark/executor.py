@@ -26,6 +26,8 @@ from squallpy.runtime.state.place import Committed, Place
 
 OnBatch = Callable[[int, Changes | None, Stats], bool]
 
+TOGETHER = 16  # batches to a tick of Spark's clock
+
 
 class SparkExecutor:
     """Runs a plan over its input on Spark, from where the checkpoint stands."""
@@ -71,7 +73,7 @@ class SparkExecutor:
             job = StreamJob(
                 self._input.replay.batches, self._splits, self._plan.partitions,
                 *helm.stages(self._splits, self._trace), ticks, len(self._plan.stages), committed.batches,
-                helm.course, self._trace, helm.before,
+                helm.course, self._trace, helm.before, TOGETHER,
             )  # fmt: skip
             run(cluster.session, job, publish, stop)
             forget(cluster.session, self._place)

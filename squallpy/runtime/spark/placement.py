@@ -81,7 +81,7 @@ class Placement:
         self._warm: set[Executor] = set()
         self._hosts: Hosts = {}
         self._places: tuple[str, ...] = ()
-        self._readers: Any = None
+        self._readers: DataFrame | None = None
         self._anchors: Any = None
         self._took: deque[float] = deque(maxlen=8)
 
@@ -103,7 +103,8 @@ class Placement:
             context = self._session.sparkContext
             self._hosts, self._places = hosts, assign(self._partitions, hosts, self._places)
             self._anchors = _anchors(context, self._places)
-            self._readers = _anchors(context, assign(self._splits, hosts, ()), ticks=True)
+            readers = _anchors(context, assign(self._splits, hosts, ()), ticks=True)
+            self._readers = _frame(self._session, readers, TICK)
 
     def took(self, seconds: float) -> None:
         """A batch took so long. A task of the next waits twice that for its host, for one that is gone is not to be
@@ -116,7 +117,7 @@ class Placement:
 
     def reading(self, clock: DataFrame) -> DataFrame:
         """What the tasks that read start from, on hosts that are ready: a row that says nothing."""
-        return clock if self._readers is None else _frame(self._session, self._readers, TICK)
+        return clock if self._readers is None else self._readers
 
     def anchored(self, sent: DataFrame) -> DataFrame:
         """What an exchange brings, each partition of it on its host."""

@@ -5,7 +5,8 @@
 Spark's `rate-micro-batch` source is the clock: it ticks once per batch, and the batch's number in the checkpoint is
 the offset, of which everything else is a pure function. (A Python source says the same with two more processes, a
 second Python hop and 0.01 s more per batch.) A batch is committed when `on_batch` has returned, and is run again after
-a crash before that. (A query counts its batches in its own checkpoint, on any file system, and starts the clock anew.)
+a crash before that. (A query counts its batches in its own checkpoint, on any file system, and starts the clock anew:
+so for it several batches go to a tick, and what Spark does between ticks, a third of a small batch, is done once.)
 """
 
 import json
@@ -74,9 +75,11 @@ class StreamJob:
     trace: Trace = SILENT  # the one that feed and apply write, if they do
     before: Callable[[int], None] | None = None
     """What the driver does before a batch; it is done again where a batch is."""
+    together: int = 1
+    """How many batches go to a tick. Of several, the caller keeps count: a tick that is not done comes again whole."""
 
     def __post_init__(self) -> None:
-        assert self.batches >= 0 and self.stages >= 0 and min(self.splits, self.partitions) > 0
+        assert self.batches >= 0 and self.stages >= 0 and min(self.splits, self.partitions, self.together) > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +94,10 @@ class BatchTimes:
     apply: float
     """The slowest partition."""
     between: float
-    """From the end of the batch before to the start of this: Spark's commit and next offset. 0 for the first."""
+    """From the end of the batch before to the start of this: at a tick, Spark's commit and next offset. 0 for the first
+    batch."""
     spark: dict[str, Any]
-    """Spark's own progress report of the batch before, `durationMs` among it; empty for the first."""
+    """Spark's own progress report of the tick before, `durationMs` among it; empty for the first, and within a tick."""
     told: Told = ()
     """What its tasks had to tell."""
     began: float = 0.0
@@ -157,6 +161,7 @@ class _Loop:
         self.last = -1
         self._until: float | None = None  # when the batch before was done
         self._query: StreamingQuery | None = None
+        self._only_read: tuple[DataFrame, DataFrame] | None = None  # what readers start from, and what they send
 
     def start(self) -> StreamingQuery:
         """Starts Spark's loop at the first batch that the checkpoint does not call committed."""
@@ -179,12 +184,15 @@ class _Loop:
                 return
 
     def _tick(self, clock: DataFrame, tick: int) -> None:
-        batch = self.job.first + tick
-        self.last = max(self.last, min(batch, self.job.batches) - 1)
+        first = self.job.first + tick * self.job.together
+        self.last = max(self.last, min(first, self.job.batches) - 1)
+        self._only_read = None
         try:
-            done = batch >= self.job.batches or self.stop.is_set()
-            if not done:
-                self._run(clock, batch)
+            for batch in range(first, first + self.job.together):
+                if batch >= self.job.batches or self.stop.is_set():
+                    break
+                self._run(clock, batch, begins=batch == first)
+            else:
                 return
         except Py4JJavaError as error:
             self.error = RuntimeError(str(error))  # NB: it asks the JVM for its words, which is gone when they are read
@@ -195,7 +203,8 @@ class _Loop:
         # its text with a regular expression that overflows the stack on a long one.
         raise _End from None
 
-    def _run(self, clock: DataFrame, batch: int) -> None:
+    def _run(self, clock: DataFrame, batch: int, begins: bool) -> None:
+        """A batch; perhaps it begins its tick."""
         start, began = perf_counter(), time()
         self.placement.look()
         if self.job.before:
@@ -203,12 +212,9 @@ class _Loop:
         count, course = self.job.course() if self.job.course else (self.job.stages, "")
         self.session.sparkContext.setLocalProperty(BATCH, str(batch))
         self.session.sparkContext.setLocalProperty(COURSE, course or None)  # type: ignore[arg-type]
-        feed, *stages = self.stages(count)
-        sent = feed.over(self.placement.reading(clock))
-        for stage in stages:
-            sent = stage.over(self._exchanged(sent))
+        sent = self._planned(clock, count)
         built = perf_counter()
-        outputs, note = self._applied(sent) if stages else self._read(sent)
+        outputs, note = self._applied(sent) if count else self._read(sent)
         end = perf_counter()
         self.placement.took(end - start)
         times = BatchTimes(
@@ -217,7 +223,7 @@ class _Loop:
             feed=note.feed,
             apply=note.apply,
             between=start - self._until if self._until else 0.0,
-            spark=self._progress(),
+            spark=self._progress() if begins else {},
             told=note.told,
             began=began,
             built=built - start,
@@ -226,6 +232,19 @@ class _Loop:
         if not self.on_batch(batch, outputs, times):
             self.stop.set()
         self._until, self.last = perf_counter(), batch
+
+    def _planned(self, clock: DataFrame, count: int) -> DataFrame:
+        """What the last of so many stages sends. Without an exchange, whose files would be found again, a plan does for
+        all batches of a tick."""
+        ticks = self.placement.reading(clock)
+        if self._only_read and self._only_read[0] is ticks and not count:
+            return self._only_read[1]
+        feed, *stages = self.stages(count)
+        sent = feed.over(ticks)
+        for stage in stages:
+            sent = stage.over(self._exchanged(sent))
+        self._only_read = (ticks, sent) if not count else None
+        return sent
 
     def _stages(self, count: int) -> list["Described"]:
         """The Python stages of a batch that has so many behind the one that reads."""
