@@ -19,6 +19,7 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
+from squallpy.base.semirings import ARITHMETIC
 from squallpy.maintain.matrix.materialise import Maintained
 from squallpy.maintain.matrix.nodes import (
     Diagonal,
@@ -33,8 +34,9 @@ from squallpy.maintain.matrix.nodes import (
     children,
     names,
 )
+from squallpy.maintain.matrix.probe import Look, Probe, probe
 from squallpy.maintain.matrix.program import Statement
-from squallpy.physical.passes import Pass, passes
+from squallpy.physical.passes import Pass, passes, read_of
 
 Numbers = npt.NDArray[np.int64]
 
@@ -103,7 +105,17 @@ class Fetch:
         return f"keep {'columns of ' if self.form is Form.COLUMNS else ''}{self.view}"
 
 
-Item = Statement | Pass | Define | Fetch
+@dataclass(frozen=True, slots=True)
+class See:
+    """What a probe ends in: how far views have drifted."""
+
+    looks: tuple[Look, ...]
+
+    def __str__(self) -> str:
+        return f"see {', '.join(f'{look.off} / {look.right}' for look in self.looks)}"
+
+
+Item = Statement | Pass | Define | Fetch | See
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +156,8 @@ class Kinds:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A part of what is done in a batch: `add` cells to the input `name`, `fire` the trigger of `name`, or `evaluate`
-    anew, always or only `if_asked`: where an inverse could not be told."""
+    """A part of what is done in a batch: `add` cells to the input `name`, `fire` the trigger of `name`, `look` how far
+    views have drifted, `evaluate` anew, always or only `if_asked`: where an inverse cannot be told, or views have."""
 
     do: str
     name: str = ""
@@ -159,16 +171,19 @@ _NOTHING = Superstep(())
 @dataclass(frozen=True, slots=True)
 class Blocks:
     """A program on partitions: how its matrices lie, the views that are kept by columns, too, and what is done when an
-    input, or a constant, changes, or when all is evaluated anew."""
+    input, or a constant, changes, when views are looked at, or when all is evaluated anew."""
 
     kinds: Kinds
     by_columns: frozenset[str]
     triggers: Mapping[str, tuple[Superstep, ...]]
     evaluation: tuple[Superstep, ...]
+    probe: Probe
+    look: tuple[Superstep, ...]
 
     def supersteps(self, phase: Phase) -> tuple[Superstep, ...]:
         """Those of a phase; nothing is sent after its last."""
-        return {"fire": self.triggers.get(phase.name, ()), "evaluate": self.evaluation}.get(phase.do, (_NOTHING,))
+        known = {"fire": self.triggers.get(phase.name, ()), "evaluate": self.evaluation, "look": self.look}
+        return known.get(phase.do, (_NOTHING,))
 
     def timeline(self, phases: Sequence[Phase]) -> list[list[tuple[int, int]]]:
         """What is done between two exchanges: the phases, and which superstep of each. A phase begins where the one
@@ -187,7 +202,9 @@ def blocks(made: Maintained) -> Blocks:
     kinds, definitions, asked = _kinds(made)
     asked &= inputs | kept
     work = {name: passes(trigger, made.matrices) for name, trigger in made.triggers.items()}
-    visits = [item for items in work.values() for item in items if isinstance(item, Pass)]
+    seen = probe(made)
+    looked = [*_by_depth(seen.steps, inputs | kept), See(seen.looks)] if made.program.ring is ARITHMETIC else []
+    visits = [item for items in (*work.values(), looked) for item in items if isinstance(item, Pass)]
     asked |= {visit.view.name for visit in visits if _across(visit, kinds)}
     stored = {name: _forms(name, asked) for name in inputs | kept}
     lasting, triggers = set[Value]().union(*stored.values()), {}
@@ -196,7 +213,20 @@ def blocks(made: Maintained) -> Blocks:
         triggers[name] = _supersteps(items, kinds, lasting | given, lasting)
     fetched = [item for definition in definitions for item in _fetched(definition, asked)]
     evaluation = _supersteps(fetched, kinds, set[Value]().union(*(stored[name] for name in inputs)), lasting)
-    return Blocks(kinds, frozenset(asked), triggers, evaluation)
+    vectors = {(vector.name, Form.WHOLE) for vector in seen.vectors}
+    look = _supersteps(looked, kinds, lasting | vectors, lasting)
+    return Blocks(kinds, frozenset(asked), triggers, evaluation, seen, look)
+
+
+def _by_depth(steps: Sequence[Statement], views: set[str]) -> list[Item]:
+    """Steps as visits to views and what is computed of them, those first that need the fewest exchanges before."""
+    depth, items = dict[str, int](), list[tuple[int, bool, Item]]()
+    for step in steps:
+        before = max((depth[name] for name in names(step.value) if name in depth), default=0)
+        found = read_of(step, views)
+        depth[step.name.name] = before + (found is not None)
+        items.append((before, found is not None, Pass(found[0], (found[1],), None) if found else step))
+    return [item for _, _, item in sorted(items, key=lambda entry: entry[:2])]
 
 
 def _kinds(made: Maintained) -> tuple[Kinds, list[Define], set[str]]:
@@ -311,6 +341,8 @@ def _needs(item: Item, kinds: Kinds) -> set[Value]:
             return rows_need(value, kinds)
         case Fetch(view, form):
             return {(view, form)}
+        case See(looks):
+            return {(name.name, Form.WHOLE) for look in looks for name in (look.off, look.right)}
     raise AssertionError(item)
 
 

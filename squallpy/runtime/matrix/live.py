@@ -25,21 +25,20 @@ from squallpy.maintain.matrix.materialise import Maintained, Trigger
 from squallpy.maintain.matrix.meta import NOTHING
 from squallpy.maintain.matrix.nodes import Matrix, Name, names
 from squallpy.maintain.matrix.price import evaluation_price, trigger_price
+from squallpy.maintain.matrix.probe import probe
 from squallpy.maintain.matrix.program import Statement
 from squallpy.maintain.matrix.sizes import Sizes
 from squallpy.physical.passes import Pass, Work, passes, read_of
 from squallpy.runtime.kernels.factors import compress
 from squallpy.runtime.matrix.algebra import Read, SingularError, appended, depends, evaluate, padded
 from squallpy.runtime.matrix.cells import Cells
-from squallpy.runtime.matrix.drift import Probe
+from squallpy.runtime.matrix.drift import CHECK, DRIFT, drift
 from squallpy.runtime.matrix.mistakes import beyond, overflow, singular
 from squallpy.runtime.matrix.packed import Packed
 from squallpy.runtime.matrix.packed import evaluate as in_bits
 from squallpy.runtime.matrix.sparse import SparseView, is_sparse
 from squallpy.runtime.matrix.views import Array, ArrayView, BitView, Factor, View, stored
 
-CHECK = 256  # updates between looks at how far views have drifted
-DRIFT = 1e-9  # relative
 _LOOK = 0.05  # of what an update costs: to look whether it has a lower rank
 
 
@@ -76,6 +75,7 @@ class Live:
         self._facts = self.maintained.anf.facts
         matrices = self.maintained.matrices
         self._work = {name: passes(trigger, matrices) for name, trigger in self.maintained.triggers.items()}
+        self._probe = probe(self.maintained)
         self._touched: Touched | None = None
         self._done: list[Callable[[], object]] | None = None
         self.singular: SingularError | None = None
@@ -437,17 +437,16 @@ class Live:
 
     def _check(self) -> None:
         """Compare each view with what defines it, on a vector, and evaluate all anew where they differ."""
-        self.counts.drift = max(self.counts.drift, drift := self.drift())
-        if not drift < DRIFT:
+        self.counts.drift = max(self.counts.drift, seen := self.drift())
+        if not seen < DRIFT:
             self.counts.refreshed += 1
             self._evaluate()
 
     def drift(self) -> float:
         """The largest relative difference between a view and what defines it, on a random vector."""
-        probe = Probe(self.maintained, self._views, self.sizes)
-        random = np.random.default_rng(self.counts.updates)
-        views = [name for name in self._kept if name.name not in self.maintained.anf.constants]
-        return max((probe.drift(name, random) for name in views), default=0.0)
+        if self._always_anew or self.singular:
+            return 0.0
+        return drift(self._probe, self._views, self.sizes, self.counts.updates)
 
     def checked(self, name: str, factor: Array) -> Array:
         """A factor in the numbers of the semiring; SQ5012 for what is none of them."""

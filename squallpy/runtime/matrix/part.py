@@ -31,14 +31,16 @@ from squallpy.maintain.matrix.nodes import (
     children,
     names,
 )
+from squallpy.maintain.matrix.probe import Look
 from squallpy.maintain.matrix.program import Statement
 from squallpy.maintain.matrix.sizes import Sizes
-from squallpy.physical.blocks import Define, Fetch, Form, Item, Part, Phase, Superstep, Value, blocks
+from squallpy.physical.blocks import Define, Fetch, Form, Item, Part, Phase, See, Superstep, Value, blocks
 from squallpy.physical.matrices import KeptProgram, MatrixPlan
 from squallpy.physical.passes import Pass
 from squallpy.runtime.kernels import bits
 from squallpy.runtime.matrix.algebra import SingularError, evaluate, operated, product, total
 from squallpy.runtime.matrix.cells import Cells
+from squallpy.runtime.matrix.drift import DRIFT, largest
 from squallpy.runtime.matrix.mistakes import beyond, overflow, singular
 from squallpy.runtime.matrix.orders import Arrays, Orders, packed, unpacked
 from squallpy.runtime.matrix.packed import Packed
@@ -116,9 +118,9 @@ def supersteps(programs: "Iterable[ProgramPart]", orders: Orders) -> int:
 
 
 def most_supersteps(programs: "Iterable[ProgramPart]") -> int:
-    """How many a batch may have: all constants grow, all inputs change, and then all is evaluated."""
+    """How many a batch may have: all constants grow, all inputs change, views are looked at, and all is evaluated."""
     fired = ((share, [Phase("fire", name) for name in share.blocks.triggers]) for share in programs)
-    return max(len(share.blocks.timeline([*phases, Phase("evaluate")])) for share, phases in fired)
+    return max(len(share.blocks.timeline([*phases, Phase("look"), Phase("evaluate")])) for share, phases in fired)
 
 
 def _parts(name: str, theirs: Iterable[tuple[int, Arrays]]) -> Parts:
@@ -135,6 +137,9 @@ def _key(name: str, value: Value) -> str:
     return f"{name}|{value[0]}|{value[1]}"
 
 
+_SIMPLE = ("asked", "why", "taken", "singular", "anywhere", "drift")
+
+
 @dataclass
 class Now:
     """A batch of one program, as far as it has come."""
@@ -145,6 +150,7 @@ class Now:
     taken: bool = False  # the input of the trigger that fires has its change
     missing: set[str] = field(default_factory=set)  # what depends on an inverse that there is not
     singular: str = ""  # of what
+    drift: float = 0.0  # as far as it was looked for
     anywhere: bool = False  # anything may have changed
     touched: dict[str, tuple[Array, Array]] = field(default_factory=dict)  # else: views, in which rows and columns
     sent: list[tuple[int, Value, Array]] = field(default_factory=list)  # to whom
@@ -156,14 +162,14 @@ class Now:
         arrays = {_key(name, value): array for value, array in self.values.items()}
         for view, (rows, columns) in self.touched.items():
             arrays |= {f"{name}|{view}|touched rows": rows, f"{name}|{view}|touched columns": columns}
-        facts = {key: getattr(self, key) for key in ("asked", "why", "taken", "singular", "anywhere")}
+        facts = {key: getattr(self, key) for key in _SIMPLE}
         values = [[value, form] for value, form in self.values]
         return facts | {"missing": sorted(self.missing), "values": values, "touched": sorted(self.touched)}, arrays
 
     @staticmethod
     def of(facts: Mapping[str, Any], arrays: Arrays, name: str) -> "Now":
         """The reverse."""
-        simple = {key: facts[key] for key in ("asked", "why", "taken", "singular", "anywhere")}
+        simple = {key: facts[key] for key in _SIMPLE}
         values = {(value, Form(form)): arrays[_key(name, (value, form))] for value, form in facts["values"]}
         touched = {
             view: (arrays[f"{name}|{view}|touched rows"], arrays[f"{name}|{view}|touched columns"])
@@ -174,7 +180,7 @@ class Now:
     def told(self) -> dict[str, Any]:
         """What is to be told of it."""
         evaluated = {"how": "evaluated", "why": self.why} if self.why else {}
-        return evaluated | ({"singular": self.singular} if self.singular else {})
+        return evaluated | {"drift": self.drift} | ({"singular": self.singular} if self.singular else {})
 
 
 class ProgramPart:
@@ -287,12 +293,14 @@ class Work:
             self.now.values = {(trigger.u.name, Form.WHOLE): given["u"], (trigger.v.name, Form.WHOLE): given["v"]}
             if self.now.asked:
                 self._take(phase.name)
+        elif phase.do == "look":
+            self.now.values = {(name, Form.WHOLE): vector for name, vector in given.items()}
         else:
             self.now.asked |= not phase.if_asked
 
     def _goes(self, phase: Phase) -> bool:
         """Is anything done in its supersteps?"""
-        return phase.do == ("evaluate" if self.now.asked else "fire")
+        return phase.do in (("evaluate",) if self.now.asked else ("fire", "look"))
 
     def _do(self, phase: Phase, superstep: Superstep) -> None:
         if phase.do == "fire":
@@ -307,10 +315,17 @@ class Work:
             if not self.now.taken:
                 self._take(phase.name)
 
+    def _see(self, looks: Sequence[Look]) -> None:
+        """How far have views drifted?"""
+        values = {name: value for (name, form), value in self.now.values.items() if form is Form.WHOLE}
+        self.now.drift = largest(looks, values)
+        if not self.now.drift < DRIFT:
+            self.now.asked, self.now.why = True, "rounding had added up"
+
     def _item(self, item: Item, changed: str) -> None:
         match item:
             case Statement(name, value):
-                with self._told(self._made.triggers[changed].updates[-1].view.name):
+                with self._told(self._last(changed) or name.name):
                     self.now.values[name.name, Form.WHOLE] = self._evaluated(value)
             case Pass(view, _, update):
                 with self._told(view.name):
@@ -318,9 +333,15 @@ class Work:
                 self.now.taken |= view.name == changed and update is not None
             case Define():
                 self._define(item)
+            case See(looks):
+                self._see(looks)
             case Fetch(view, form):
                 if view not in self.now.missing:
                     self._fetch(view, form)
+
+    def _last(self, changed: str) -> str:
+        """The last view that the trigger of an input changes."""
+        return self._made.triggers[changed].updates[-1].view.name if changed else ""
 
     def _take(self, name: str) -> None:
         """Change an input as its trigger would."""
@@ -452,7 +473,7 @@ class Work:
             if name in self.now.missing:
                 continue
             if shares := parts.get((name, Form.SHARE)):
-                with self._told(self._made.triggers[changed].updates[-1].view.name if changed else name):
+                with self._told(self._last(changed) or name):
                     whole = total([shares[number] for number in sorted(shares)], self._ring)
             else:
                 rows = parts[name, form]

@@ -8,12 +8,10 @@ The driver reads rows and weighs, and keeps no matrix. All that it has to know o
 goes with the commit of a batch.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
-
-import numpy as np
 
 from squallpy.base.semirings import ARITHMETIC
 from squallpy.maintain.matrix.materialise import Trigger
@@ -24,6 +22,7 @@ from squallpy.physical.blocks import ALONE, Phase
 from squallpy.physical.matrices import KeptProgram, MatrixPlan
 from squallpy.runtime.matrix.algebra import appended, depends
 from squallpy.runtime.matrix.cells import Cells
+from squallpy.runtime.matrix.drift import CHECK, vectors
 from squallpy.runtime.matrix.orders import Orders
 from squallpy.runtime.matrix.part import ProgramPart, most_supersteps, supersteps
 from squallpy.runtime.matrix.rows import Rows, added, check_known
@@ -31,7 +30,7 @@ from squallpy.runtime.matrix.source import Incoming, widened
 from squallpy.runtime.matrix.views import Array
 from squallpy.runtime.pipeline import Input, Made
 
-LASTING = 4096  # updates after which rounding is made good by an evaluation
+Given = tuple[Phase, dict[str, Array]]  # what it is given
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +79,14 @@ class Spread:
         sizes = widened(self.known.sizes, rows)
         phases, arrays, told = dict[str, list[Phase]](), dict[str, Array](), dict[str, Any]()
         updates, mine = dict(self.known.updates), dict[str, dict[str, int]]()
-        for kept in self.plan.programs:
-            name = kept.name
+        for share in self.programs:
+            kept, name = share.kept, share.kept.name
             mine[name] = {symbol: sizes[symbol] for symbol in kept.program.symbols()}
-            decision = self._decided(kept, _cells(kept, rows, self.plan), mine[name])
+            decision = self._decided(share, _cells(kept, rows, self.plan), mine[name])
             phases[name], told[name] = [phase for phase, _ in decision.phases], decision.figures
             for number, (_, given) in enumerate(decision.phases):
                 arrays |= {f"{name}/{number}/{which}": array for which, array in given.items()}
-            updates[name] = 0 if decision.anew else updates.get(name, 0) + len(decision.phases)
+            updates[name] = 0 if decision.why else updates[name] + sum(phase.do == "fire" for phase in phases[name])
         orders = Orders(batch, mine, phases, arrays, {**figures, "matrices": told}, course)
         count = supersteps(self.programs, orders)
         self._next = Known(sizes, self.known.steps + count, updates, self.known.singular)
@@ -100,9 +99,9 @@ class Spread:
         now = still | {name for name, told in figures.items() if "singular" in told}
         self.known = replace(self._next, singular=tuple(sorted(now)))
 
-    def _decided(self, kept: KeptProgram, cells: Mapping[str, Cells], sizes: Sizes) -> "_Decision":
+    def _decided(self, share: ProgramPart, cells: Mapping[str, Cells], sizes: Sizes) -> "_Decision":
         """By triggers, one after the other, or anew: what is cheaper, or all that can be."""
-        made, known = kept.compiled.maintained, self.known
+        kept, made, known = share.kept, share.made, self.known
         rank = max((some.rank for some in cells.values()), default=0)
         before = {symbol: known.sizes[symbol] for symbol in sizes}
         grown = {symbol for symbol in sizes if sizes[symbol] > before[symbol]}
@@ -115,8 +114,6 @@ class Spread:
             why = "a matrix was singular"
         elif cells and not self._cheap(kept, cells, sizes):
             why = "cheaper than the triggers"
-        elif kept.program.ring is ARITHMETIC and known.updates[kept.name] >= LASTING:
-            why = f"{LASTING:,} updates have been added up"
         if why:
             return _Decision([*_adding(cells), (Phase("evaluate"), {})], rank, why)
         fired = []
@@ -128,7 +125,16 @@ class Spread:
             assert source
             shape = source.name.rows.at(sizes), source.name.cols.at(sizes)
             fired.append((made.triggers[name], *some.factors(shape, kept.program.ring)))
-        return _Decision(list(_firing(fired)), rank)
+        return _Decision([*_firing(fired), *self._behind(share, [trigger for trigger, *_ in fired], sizes)], rank)
+
+    def _behind(self, share: ProgramPart, fired: Sequence[Trigger], sizes: Sizes) -> Iterator[Given]:
+        """What follows triggers: a look every CHECK updates, and an evaluation if that or an inverse asks for it."""
+        before = self.known.updates[share.kept.name]
+        look = share.ring is ARITHMETIC and before // CHECK < (before + len(fired)) // CHECK
+        if look:
+            yield Phase("look"), vectors(share.blocks.probe, sizes, before)
+        if look or any(isinstance(step.value, Inverse) for trigger in fired for step in trigger.steps):
+            yield Phase("evaluate", if_asked=True), {}
 
     def _cheap(self, kept: KeptProgram, cells: Mapping[str, Cells], sizes: Sizes) -> bool:
         made, strategy = kept.compiled.maintained, kept.compiled.options.strategy
@@ -142,13 +148,9 @@ class Spread:
 class _Decision:
     """The phases of a program in a batch, with what they are given."""
 
-    phases: list[tuple[Phase, dict[str, Array]]]
+    phases: list[Given]
     rank: int
     why: str = ""
-
-    @property
-    def anew(self) -> bool:
-        return bool(self.why)
 
     @property
     def figures(self) -> dict[str, Any]:
@@ -166,15 +168,11 @@ def _cells(kept: KeptProgram, rows: Mapping[str, Rows], plan: MatrixPlan) -> dic
     return found
 
 
-def _adding(cells: Mapping[str, Cells]) -> Iterator[tuple[Phase, dict[str, Array]]]:
+def _adding(cells: Mapping[str, Cells]) -> Iterator[Given]:
     for name, some in cells.items():
         yield Phase("add", name), {"rows": some.rows, "cols": some.cols, "values": some.values}
 
 
-def _firing(fired: Iterable[tuple[Trigger, Array, Array]]) -> Iterator[tuple[Phase, dict[str, Array]]]:
-    inverted = False
+def _firing(fired: Iterable[tuple[Trigger, Array, Array]]) -> Iterator[Given]:
     for trigger, u, v in fired:
-        inverted |= any(isinstance(step.value, Inverse) for step in trigger.steps)
-        yield Phase("fire", trigger.input.name, u.shape[1]), {"u": u, "v": np.asarray(v)}
-    if inverted:
-        yield Phase("evaluate", if_asked=True), {}
+        yield Phase("fire", trigger.input.name, u.shape[1]), {"u": u, "v": v}

@@ -9,6 +9,8 @@ import pyarrow as pa
 import pytest
 
 from squallpy.base.errors import SquallError
+from squallpy.runtime.matrix import spread
+from squallpy.runtime.matrix.drift import DRIFT
 from squallpy.testing.engines import PartitionedEngine, SparkEngine
 from squallpy.testing.memory import with_mult
 from squallpy.testing.steps import run_steps
@@ -61,6 +63,27 @@ def test_almost_singular_is_evaluated_and_told(tmp_path: Path) -> None:
         ("evaluated", "a matrix was almost singular", "X' * X is singular and has no inverse"),
         ("evaluated", "a matrix was singular", ""),
     ]
+
+
+def test_views_that_have_drifted_are_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A partition's rows that are off are seen by all at the next look, and mended in the same batch."""
+    monkeypatch.setattr(spread, "CHECK", 2)
+    running = Blocks(matrix_strategy="incr")
+    running.start(COUNTED.replace("OVER counting", "").replace("v BIGINT", "v DOUBLE"), tmp_path, {})
+    told = []
+    for batch in range(7):
+        running.push({"r": _rows([(batch % 4, 3, 0.5), (2, batch % 3, 0.25)])})
+        if batch == 3:
+            running._blocks._stores[1].blocks["p.B rows"].values[0, 1] += 1e-3  # what rounding would do in years
+        figures = running.stats["matrices"]["p"]
+        told.append((figures["why"], figures["drift"] > DRIFT))
+    assert told == [("the first rows", False), *[("", False)] * 3, ("rounding had added up", True), *[("", False)] * 2]
+    a = np.zeros((4, 4))
+    for batch in range(7):
+        for i, j, v in ((batch % 4, 3, 0.5), (2, batch % 3, 0.25)):
+            a[i, j] += v
+    found = {(row["i"], row["j"]): row["value"] for row in running.result().to_pylist()}
+    assert found == {(int(i), int(j)): (a @ a)[i, j] for i, j in zip(*np.nonzero(a @ a), strict=True)}
 
 
 COUNTED = """

@@ -13,7 +13,8 @@ from squallpy.maintain.matrix.sizes import Size
 from squallpy.maintain.matrix.text import read_program
 from squallpy.runtime.matrix.algebra import picking, product
 from squallpy.runtime.matrix.cells import Cells
-from squallpy.runtime.matrix.live import CHECK, DRIFT, Live
+from squallpy.runtime.matrix.drift import CHECK, DRIFT
+from squallpy.runtime.matrix.live import Live
 from squallpy.testing.matrices import INPUTS, RINGS, entries, naive, programs
 
 LIMIT = 2**40  # beyond it, what a random program computes says little
