@@ -23,7 +23,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN, COUNTING, MAX_PLUS, MIN_PLUS
 from squallpy.maintain.matrix.materialise import Maintained, Trigger
 from squallpy.maintain.matrix.meta import NOTHING
-from squallpy.maintain.matrix.nodes import Matrix, Name, names
+from squallpy.maintain.matrix.nodes import Matrix, Name, Product, names
 from squallpy.maintain.matrix.price import evaluation_price, trigger_price
 from squallpy.maintain.matrix.probe import probe
 from squallpy.maintain.matrix.program import Statement
@@ -384,8 +384,8 @@ class Live:
                 if names(definition.value) & missing:
                     missing.add(definition.name.name)
                 elif definition.name.name in kept:
-                    value, there = self._evaluated(definition, read), old.pop(definition.name.name, None)
-                    self._views[definition.name.name] = self._replaced(there, definition.name, value)
+                    there = old.pop(definition.name.name, None)
+                    self._views[definition.name.name] = self._viewed(definition, read, there)
                 else:
                     values[definition.name.name] = self._evaluated(definition, read)
             except SingularError:
@@ -428,12 +428,17 @@ class Live:
             return BitView(values.rows.copy(), values.shape[1], known.symmetric)
         return stored(np.asarray(values, self.ring.dtype), self.ring, known.symmetric)
 
-    def _replaced(self, view: View | None, name: Name, values: Factor) -> View:
-        """A view of other values, in its memory if it can be."""
-        if self.ring is ARITHMETIC and isinstance(view, ArrayView) and view.shape == values.shape:
-            view.assign(values)
-            return view
-        return self._stored(name, values)
+    def _viewed(self, definition: Statement, read: Callable[[str], Factor], there: View | None) -> View:
+        """The view of a definition, in the memory of the one that was there if it can be."""
+        value, shape = definition.value, self._shape(definition.name.name)
+        if self.ring is not ARITHMETIC or not isinstance(there, ArrayView) or there.shape != shape:
+            return self._stored(definition.name, self._evaluated(definition, read))
+        if isinstance(value, Product) and not names(value) & self._sparse():
+            left, right = (self._value(factor, read, self.sizes) for factor in value.factors)
+            np.matmul(left, right, out=there.room())
+        else:
+            there.assign(self._evaluated(definition, read))
+        return there
 
     def _check(self) -> None:
         """Compare each view with what defines it, on a vector, and evaluate all anew where they differ."""

@@ -86,7 +86,11 @@ class ArrayView:
 
     def assign(self, values: Array) -> None:
         """Other values of the same shape."""
-        self._values[:] = values
+        self.room()[:] = values
+
+    def room(self) -> Array:
+        """Its memory, for values of the same shape, all of which are about to be written."""
+        return self._values
 
     @property
     def nbytes(self) -> int:
@@ -200,9 +204,9 @@ class SymmetricView(ArrayView):
         parts = _apart(read, both)
         return parts[: len(xs)], parts[len(xs) :]
 
-    def assign(self, values: Array) -> None:
-        super().assign(values)
+    def room(self) -> Array:
         self._complete = True
+        return super().room()
 
     def read(self, rows: slice | Array, cols: slice | Array) -> Array:
         if not self._complete:
@@ -218,9 +222,9 @@ class TropicalView(ArrayView):
         super().__init__(values, partial(tropical.pass_over, greatest=ring is MAX_PLUS), ring)
         self._worst: Array | None = None
 
-    def assign(self, values: Array) -> None:
-        super().assign(values)
+    def room(self) -> Array:
         self._worst = None
+        return super().room()
 
     def pass_over(
         self, u: Array | None, v: Array | None, xs: Sequence[Array], ys: Sequence[Array]
