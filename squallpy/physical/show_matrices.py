@@ -53,6 +53,9 @@ def _in_blocks(kept: KeptProgram, parts: int) -> list[str]:
         lines.append(f"  ON {trigger.input} += {trigger.u} * {trigger.v}")
         lines += _lines(plan.triggers[name])
     lines += ["  ANEW", *_lines(plan.evaluation)]
+    if plan.look[-1].work:
+        vectors = ", ".join(f"{vector} ({vector.rows})" for vector in plan.probe.vectors)
+        lines += [f"  LOOK at drift on random {vectors}", *_lines(plan.look)]
     return [*lines, *(f"  READ {reading}" for reading in kept.readings)]
 
 
