@@ -1,7 +1,7 @@
 """What the driver says of a batch to the partitions that have matrices, and how arrays travel between them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,12 @@ class Orders:
 
     def packed(self) -> bytes:
         return packed(self.head, self.arrays)
+
+    def but(self, begun: Mapping[str, int]) -> "Orders":
+        """Without what phases were given that have begun: by program, how many."""
+        places = ((key, key.split("/")) for key in self.arrays)
+        later = {key: self.arrays[key] for key, (name, number, _) in places if int(number) >= begun[name]}
+        return replace(self, arrays=later)
 
     @staticmethod
     def of(head: Mapping[str, Any], arrays: Arrays) -> "Orders":

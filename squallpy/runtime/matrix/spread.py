@@ -24,10 +24,11 @@ from squallpy.runtime.matrix.algebra import appended, depends
 from squallpy.runtime.matrix.cells import Cells
 from squallpy.runtime.matrix.drift import CHECK, vectors
 from squallpy.runtime.matrix.orders import Orders
-from squallpy.runtime.matrix.part import ProgramPart, most_supersteps, supersteps
+from squallpy.runtime.matrix.part import most_supersteps, supersteps
 from squallpy.runtime.matrix.rows import Rows, added, check_known
 from squallpy.runtime.matrix.source import Incoming, widened
 from squallpy.runtime.matrix.views import Array
+from squallpy.runtime.matrix.work import ProgramPart
 from squallpy.runtime.pipeline import Input, Made
 
 Given = tuple[Phase, dict[str, Array]]  # what it is given
