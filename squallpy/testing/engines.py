@@ -266,7 +266,8 @@ class SparkEngine(MemoryEngine):
         self._publisher = Publisher(plan)
         self._result = self._at.partition("result", result_layout(plan), self._publisher.run)
         self._committed = Committed(self._at.durable)
-        self._helm = Helm(plan, self._made(input, self._at), self._at, self._committed.facts)
+        self._input = self._made(input, self._at)
+        self._helm = Helm(plan, self._input, self._at, self._committed.facts)
 
     @property
     def pilot(self) -> Pilot | None:
@@ -287,6 +288,7 @@ class SparkEngine(MemoryEngine):
         job = StreamJob(
             self._batches.batches, self.SPLITS, plan.partitions, *helm.stages(self.SPLITS),
             str(self._folder / "state" / "spark"), len(plan.stages), course=helm.course, before=helm.before,
+            is_small=plan.partitions > 2 and self._input.maker is None,
         )  # fmt: skip
 
         def publish(batch: int, outputs: Iterable[bytes], _: Any) -> bool:

@@ -27,6 +27,7 @@ from squallpy.runtime.state.place import Committed, Place
 OnBatch = Callable[[int, Changes | None, Stats], bool]
 
 TOGETHER = 16  # batches to a tick of Spark's clock
+SMALL = 50_000  # rows of a batch, with those of tables of the first, that cost less to read twice than to send
 
 
 class SparkExecutor:
@@ -74,6 +75,7 @@ class SparkExecutor:
                 self._input.replay.batches, self._splits, self._plan.partitions,
                 *helm.stages(self._splits, self._trace), ticks, len(self._plan.stages), committed.batches,
                 helm.course, self._trace, helm.before, TOGETHER,
+                sum(first.values()) <= SMALL and self._input.maker is None,
             )  # fmt: skip
             run(cluster.session, job, publish, stop)
             forget(cluster.session, self._place)

@@ -86,6 +86,11 @@ class Placement:
         self._took: deque[float] = deque(maxlen=8)
 
     @property
+    def is_here(self) -> bool:
+        """Is all on this machine?"""
+        return not self._choice
+
+    @property
     def tasks(self) -> int:
         """How many a stage has: no more than there are cores, unless each partition has a host to be at."""
         return (

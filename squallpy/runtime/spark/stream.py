@@ -77,6 +77,8 @@ class StreamJob:
     """What the driver does before a batch; it is done again where a batch is."""
     together: int = 1
     """How many batches go to a tick. Of several, the caller keeps count: a tick that is not done comes again whole."""
+    is_small: bool = False
+    """Are batches so small that each task of the first stage may read all there is, where it has not to be sent?"""
 
     def __post_init__(self) -> None:
         assert self.batches >= 0 and self.stages >= 0 and min(self.splits, self.partitions, self.together) > 0
@@ -155,20 +157,22 @@ class _Loop:
         self.shipment = Shipment(uuid.uuid4().hex, packed)
         self.placement = Placement(session, job.splits, job.partitions)
         self.tasks = self.placement.tasks
+        self.reads = job.is_small and job.stages > 0 and self.placement.is_here
         self.stages, self.target = lru_cache(self._stages), col("target") % self.tasks
         self.ended = threading.Event()
         self.error: BaseException | None = None
         self.last = -1
         self._until: float | None = None  # when the batch before was done
         self._query: StreamingQuery | None = None
-        self._only_read: tuple[DataFrame, DataFrame] | None = None  # what readers start from, and what they send
+        self._alone: tuple[DataFrame, DataFrame] | None = None  # what the only stage starts from, and what it sends
 
     def start(self) -> StreamingQuery:
         """Starts Spark's loop at the first batch that the checkpoint does not call committed."""
+        first = self.tasks if self.reads else self.job.splits
         clock = (
             self.session.readStream.format("rate-micro-batch")
-            .option("rowsPerBatch", self.job.splits)
-            .option("numPartitions", self.job.splits)
+            .option("rowsPerBatch", first)
+            .option("numPartitions", first)
             .load()
         )
         _write_plainly(self.session, self.job.checkpoint)
@@ -186,7 +190,7 @@ class _Loop:
     def _tick(self, clock: DataFrame, tick: int) -> None:
         first = self.job.first + tick * self.job.together
         self.last = max(self.last, min(first, self.job.batches) - 1)
-        self._only_read = None
+        self._alone = None
         try:
             for batch in range(first, first + self.job.together):
                 if batch >= self.job.batches or self.stop.is_set():
@@ -237,22 +241,24 @@ class _Loop:
         """What the last of so many stages sends. Without an exchange, whose files would be found again, a plan does for
         all batches of a tick."""
         ticks = self.placement.reading(clock)
-        if self._only_read and self._only_read[0] is ticks and not count:
-            return self._only_read[1]
-        feed, *stages = self.stages(count)
-        sent = feed.over(ticks)
-        for stage in stages:
+        first, *others = self.stages(count)
+        if self._alone and self._alone[0] is ticks and not others:
+            return self._alone[1]
+        sent = first.over(ticks)
+        for stage in others:
             sent = stage.over(self._exchanged(sent))
-        self._only_read = (ticks, sent) if not count else None
+        self._alone = None if others else (ticks, sent)
         return sent
 
     def _stages(self, count: int) -> list["Described"]:
-        """The Python stages of a batch that has so many behind the one that reads."""
+        """The Python stages of a batch that has so many behind the one that reads, if one does."""
         shipment, shape, last = self.shipment, (self.job.partitions, self.tasks), count - 1
-        stages = [Described(FeedStage(shipment, self.job.partitions), TICK.names, ROW)]
-        stages += [Described(BetweenStage(shipment, number, *shape), ROW.names, ROW) for number in range(last)]
-        if last >= 0:
-            stages.append(Described(LastStage(shipment, last, *shape), ROW.names, OUTPUT))
+        stages = [] if self.reads else [Described(FeedStage(shipment, self.job.partitions), TICK.names, ROW)]
+        for number in range(count):
+            first = self.reads and number == 0
+            made, schema = (LastStage, OUTPUT) if number == last else (BetweenStage, ROW)
+            stage = made(shipment, number, *shape, self.job.splits if first else 0)
+            stages.append(Described(stage, TICK.names if first else ROW.names, schema))
         return stages
 
     def _applied(self, done: DataFrame) -> tuple[list[bytes], Note]:

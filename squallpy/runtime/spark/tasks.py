@@ -7,6 +7,7 @@ Between the stages and to the driver travel few, large, opaque rows; the JVM nev
 order in which a partition sees its payloads is (split, position in the split), whatever the exchange did to it, so
 that a batch that is tried again is the same batch.
 
+Where batches are small, exchanging what was read costs more than reading it in each task: there is no stage that reads.
 A task applies some partitions, one after the other: of 16 on 2 cores the first has 0, 2, …, 14, for to begin a task
 costs more than a small batch at a partition.
 """
@@ -140,10 +141,12 @@ class BetweenStage:
     stage: int
     partitions: int
     tasks: int
+    splits: int = 0
+    """Which it reads itself; none if they were sent to it."""
 
     def __call__(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         task, began = _task(), time()
-        messages, note = _arrived(rows)
+        messages, note = _read(rows, self.shipment, self.splits, self.tasks) if self.splits else _arrived(rows)
         arrived, start = time(), perf_counter()
         mail = _Mail(task, self.partitions)
         mail.error = note.error
@@ -170,10 +173,12 @@ class LastStage:
     stage: int
     partitions: int
     tasks: int
+    splits: int = 0
+    """Which it reads itself; none if they were sent to it."""
 
     def __call__(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         task, began = _task(), time()
-        messages, note = _arrived(rows)
+        messages, note = _read(rows, self.shipment, self.splits, self.tasks) if self.splits else _arrived(rows)
         arrived, start = time(), perf_counter()
         outputs: list[tuple[int, bool, bytes]] = []
         try:
@@ -228,6 +233,24 @@ def _arrived(rows: Iterator[pa.RecordBatch]) -> tuple[dict[int, list[bytes]], No
             sent.setdefault(target, []).append((order, payload))
     found = {target: sorted_out(some) for target, some in sent.items()}
     return {target: messages for target, (messages, _) in found.items()}, merged(note for _, note in found.values())
+
+
+def _read(
+    clock: Iterator[pa.RecordBatch], shipment: Shipment, splits: int, tasks: int
+) -> tuple[dict[int, list[bytes]], Note]:
+    """What readers would have sent to a task, had there been any: each task reads all, and keeps what is its own."""
+    for _ in clock:
+        pass
+    start, task, messages = perf_counter(), _task(), dict[int, list[bytes]]()
+    try:
+        feed, _, _ = shipment.open()
+        for split in range(splits):
+            for target, payload in feed(_batch(), split, *_course()):
+                if target % tasks == task:
+                    messages.setdefault(target, []).append(payload)
+    except SquallError as error:
+        return {}, Note(error=error)
+    return messages, Note(feed=perf_counter() - start)
 
 
 def sorted_out(rows: Iterable[tuple[int, bytes]]) -> tuple[list[bytes], Note]:

@@ -39,11 +39,11 @@ def _stages(works: Iterable[Work], start: float, end: float) -> Seconds:
     tasks: dict[int, list[Work]] = {}
     for work in works:
         tasks.setdefault(work.stage, []).append(work)
-    for stage, mine in sorted(tasks.items()):
+    for at, (stage, mine) in enumerate(sorted(tasks.items())):
         slowest = max(mine, key=lambda work: work.end - work.start)
         first, last = min(work.start for work in mine), max(work.end for work in mine)
         name = f"stage {stage + 1}"
-        spans[f"exchange {stage}" if stage else "plan, schedule, wake Python",] = max(0.0, first - start)
+        spans[f"exchange {stage}" if at else "plan, schedule, wake Python",] = max(0.0, first - start)
         spans[name,] = last - first
         spans |= below((name,), slowest.seconds)
         start = last
