@@ -1,6 +1,6 @@
 """Matrix programs kept fresh, beside their re-evaluation: `python -m bench.matrix.run`, also `make bench-matrix`.
 
-    --runs LIST        names of runs, see RUNS                                   [default: all]
+    --runs LIST        names of runs, see RUNS, by ;  lines of others stay       [default: all]
     --rounds N         triggers, and at most as many re-evaluations              [default: 15]
     --out FILE         the table                                                 [default: bench/results/matrix.md]
 
@@ -272,17 +272,25 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path(__file__).parent.parent / "results" / "matrix.md")
     given = parser.parse_args()
     chosen = [name for name in RUNS if given.runs == [",".join(RUNS)] or any(part in name for part in given.runs)]
-    text = TABLE.format(updates=UPDATES, machine="; ".join(machine.describe().splitlines()))
-    print(text, end="")
+    head = TABLE.format(updates=UPDATES, machine="; ".join(machine.describe().splitlines()))
+    print(head, end="")
+    lines = _lines(given.out)
     for name in chosen:
         run, extents = RUNS[name]
         for n in extents:
-            line = measured(name, run, n, given.rounds)
+            lines[name, f"{n:,}"] = line = measured(name, run, n, given.rounds)
             print(line, flush=True)
-            text += line + "\n"
-    text += f"\nThe paper kept P, P², P⁴, P⁸, P¹⁶ in {MEMORY} times the memory of re-evaluation.\n"
+    ordered = [lines[key] for name, (_, ns) in RUNS.items() for n in ns if (key := (name, f"{n:,}")) in lines]
+    tail = f"The paper kept P, P², P⁴, P⁸, P¹⁶ in {MEMORY} times the memory of re-evaluation."
     given.out.parent.mkdir(parents=True, exist_ok=True)
-    given.out.write_text(text)
+    given.out.write_text(head + "\n".join((*ordered, "", tail, "")))
+
+
+def _lines(path: Path) -> dict[tuple[str, str], str]:
+    """The lines of a table by run and n."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    cells = [(line, [cell.strip() for cell in line.split("|")]) for line in lines if line.startswith("| ")]
+    return {(found[1], found[2]): line for line, found in cells}
 
 
 if __name__ == "__main__":

@@ -60,9 +60,11 @@ def compress(U: Matrix, V: Matrix, tolerance: float = 1e-14) -> tuple[Matrix, Ma
 
 def _merged(U: Matrix, V: Matrix) -> tuple[Matrix, Matrix]:
     """Equal columns of U once, theirs of V added up."""
-    some, first, which = np.unique(U, axis=1, return_index=True, return_inverse=True)
-    if some.shape[1] == U.shape[1]:
+    known = dict[bytes, int]()
+    which = np.array([known.setdefault(column.tobytes(), len(known)) for column in U.T])
+    if len(known) == U.shape[1]:
         return U, V
-    sums = np.zeros((some.shape[1], len(V)), V.dtype)
-    np.add.at(sums, which.ravel(), V.T)
+    _, first = np.unique(which, return_index=True)
+    sums = np.zeros((len(known), len(V)), V.dtype)
+    np.add.at(sums, which, V.T)
     return np.asfortranarray(U[:, first]), sums.T

@@ -40,6 +40,7 @@ from squallpy.runtime.matrix.sparse import SparseView, is_sparse
 from squallpy.runtime.matrix.views import Array, ArrayView, BitView, Factor, View, stored
 
 _LOOK = 0.05  # of what an update costs: to look whether it has a lower rank
+_FACTORED = 40.0  # what a cell of two factors takes for each of their columns to become orthogonal
 
 
 Touched = dict[str, tuple[Array, Array]]  # views → which rows, which columns
@@ -243,8 +244,8 @@ class Live:
     def _compressed(self, trigger: Trigger, u: Array, v: Array) -> tuple[Array, Array]:
         """The same change with fewer columns, if it has them, where looking costs little beside what they do."""
         rank = u.shape[1]
-        looking = 8.0 * (u.shape[0] + v.shape[1]) * rank**2
-        if self.ring is not ARITHMETIC or rank < 2 or looking > _LOOK * self._cost(trigger, rank):
+        looking, spent = _FACTORED * (u.shape[0] + v.shape[1]) * rank**2, min(self._cost(trigger, rank), self._anew)
+        if self.ring is not ARITHMETIC or rank < 2 or looking > _LOOK * spent:
             return u, v
         left, right = compress(u, v.T)
         return (left, right.T) if left.shape[1] < rank else (u, v)
@@ -381,7 +382,7 @@ class Live:
                 self._views[name] = self._stored(anf.source(name), values[name])
         for at, definition in enumerate(anf.definitions):
             try:
-                if names(definition.value) & missing:
+                if missing and names(definition.value) & missing:
                     missing.add(definition.name.name)
                 elif definition.name.name in kept:
                     there = old.pop(definition.name.name, None)
@@ -391,8 +392,8 @@ class Live:
             except SingularError:
                 self.singular = self.singular or singular(self.maintained, definition.value)
                 missing.add(definition.name.name)
-            for used in [name for name, where in last.items() if where == at]:
-                values.pop(used, None)
+            for used in [name for name in values if last.get(name) == at]:
+                del values[used]
 
     def _missing(self) -> bool:
         """Are there views that are only from now on worth to be kept?"""
@@ -403,9 +404,9 @@ class Live:
         return {name for name, view in self._views.items() if isinstance(view, SparseView) and view.sparse}
 
     def _evaluated(self, definition: Statement, read: Callable[[str], Factor]) -> Factor:
-        if found := read_of(definition, self._sparse()):
-            (view, of), sizes = found, self.sizes
-            by = self._value(of.by, read, sizes)
+        if self._few and (found := read_of(definition, self._sparse())):
+            view, of = found
+            by = self._value(of.by, read, self.sizes)
             straight, across = self._views[view.name].pass_over(
                 None, None, *(([], [by]) if of.transposed else ([by], []))
             )
@@ -430,10 +431,11 @@ class Live:
 
     def _viewed(self, definition: Statement, read: Callable[[str], Factor], there: View | None) -> View:
         """The view of a definition, in the memory of the one that was there if it can be."""
-        value, shape = definition.value, self._shape(definition.name.name)
+        value, named = definition.value, definition.name
+        shape = named.rows.at(self.sizes), named.cols.at(self.sizes)
         if self.ring is not ARITHMETIC or not isinstance(there, ArrayView) or there.shape != shape:
-            return self._stored(definition.name, self._evaluated(definition, read))
-        if isinstance(value, Product) and not names(value) & self._sparse():
+            return self._stored(named, self._evaluated(definition, read))
+        if isinstance(value, Product) and not (self._few and names(value) & self._sparse()):
             left, right = (self._value(factor, read, self.sizes) for factor in value.factors)
             np.matmul(left, right, out=there.room())
         else:
