@@ -29,7 +29,7 @@ NEAR, FAR = 6.0, 40.0  # to visit eight bytes in the cache, and in memory
 STEP = 1e6  # a step by itself
 CACHE = 32 << 20  # bytes
 SPARSE = 1 / 32  # density up to which an input is kept as the cells that are not zero
-CELL = 5  # words that such a cell counts as
+CELL, ALONE = 5, 10.0  # words that such a cell counts as, and an operation on it
 BITS, FEW_BITS = 0.2, 2.0  # an operation on 64 truth values: a product stops where a row is full
 LEFT = 0.25  # share of what follows from an update, where only what is left of it matters; nobody knows beforehand
 
@@ -113,6 +113,8 @@ class _Pricing:
         return self._guess.cells(self._names[name]) * share
 
     def _filled(self, matrix: Matrix) -> float:
-        """The share of a product that is left where a factor is sparse."""
-        some = names(matrix) & set(self._sparse) if isinstance(matrix, Product) else ()
-        return min((self._sparse[name] for name in some), default=1.0)
+        """What a product by a sparse factor takes of one by a dense one; two sparse ones are multiplied as dense."""
+        if not isinstance(matrix, Product):
+            return 1.0
+        found = [self._sparse[name] for factor in matrix.factors for name in names(factor) & set(self._sparse)]
+        return min(1.0, ALONE * found[0]) if len(found) == 1 else 1.0
