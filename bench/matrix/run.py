@@ -271,7 +271,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent.parent / "results" / "matrix.md")
     given = parser.parse_args()
-    chosen = [name for name in RUNS if given.runs == [",".join(RUNS)] or any(part in name for part in given.runs)]
+    chosen = [
+        name
+        for name in RUNS
+        if given.runs == [",".join(RUNS)]
+        or any(part == name or (part not in RUNS and part in name) for part in given.runs)
+    ]
     head = TABLE.format(updates=UPDATES, machine="; ".join(machine.describe().splitlines()))
     print(head, end="")
     lines = _lines(given.out)

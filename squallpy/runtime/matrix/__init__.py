@@ -7,6 +7,6 @@ packed    factors of truth values     room      is there memory for it
 In queries: rows of streams (`rows`) are cells (`cells`) of the inputs of a program (`kept`), and what has been told of
 its outputs (`shown`) changes; `source` is all programs of a query, as streams of changed cells.
 
-In blocks: the driver decides on each batch (`spread`), its `orders` go to the partitions, of which each is a `part` that
-does the `work` of supersteps, `now` between two of them, and reads on (`reading`) when all is done.
+In blocks: the driver decides on each batch (`spread`), its `orders` go to the partitions, of which each is a `part`
+that does the `work` of supersteps, `now` between two of them, and reads on (`reading`) when all is done.
 """
