@@ -288,7 +288,7 @@ class SparkEngine(MemoryEngine):
         job = StreamJob(
             self._batches.batches, self.SPLITS, plan.partitions, *helm.stages(self.SPLITS),
             str(self._folder / "state" / "spark"), len(plan.stages), course=helm.course, before=helm.before,
-            is_small=plan.partitions > 2 and self._input.maker is None,
+            is_small=helm.orders or (plan.partitions > 2 and self._input.maker is None),
         )  # fmt: skip
 
         def publish(batch: int, outputs: Iterable[bytes], _: Any) -> bool:

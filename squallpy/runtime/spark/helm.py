@@ -164,6 +164,11 @@ class Helm:
         self._steered = self.pilot  # on the course of the batch
         self._began = True  # what the run before has left is still there
 
+    @property
+    def orders(self) -> bool:
+        """Do partitions begin with what they are told, and read later?"""
+        return self._spread is not None
+
     def stages(self, splits: int, trace: Trace = SILENT) -> "tuple[Feed, Callable[..., tuple[Parcels, Told]]]":
         """What reads and what applies."""
         apply = Apply(self._plan, self._place, trace)
