@@ -1,7 +1,7 @@
 """Names → relations, views, matrices and matrix programs of a script; names are case-insensitive."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from squallpy.base.errors import Span, SquallError, nearest
@@ -35,6 +35,12 @@ class Catalog:
             where = f" at {other.span}" if other.span else ""
             raise SquallError("SQ2007", f'"{entry.name}" is already declared{where}', entry.span)
         self.entries[entry.name.lower()] = entry
+
+    def imply(self, entry: Entry) -> None:
+        """Declare what a query stands for, once for all queries that do; SQ2007 if something else has its name."""
+        other = self.entries.get(entry.name.lower())
+        if other is None or replace(other, span=entry.span) != entry:
+            self.add(entry)
 
     def find(self, name: str, others: Iterable[str] = ()) -> Entry:
         """The entry of a name; SQ2001 if there is none. `others` are names to suggest besides."""

@@ -61,6 +61,20 @@ def test_the_same_call_is_declared_once() -> None:
     assert len(script.matrices) == len(programs.read) == 1
 
 
+@pytest.mark.parametrize(
+    "own",
+    [
+        "CREATE STREAM EDGES_cells (i INT, j INT) USING csv OPTIONS (path 'c')",
+        "CREATE MATRIX edges_cells (n, n) FROM STREAM edges (src, dst, w)",
+        "CREATE MATRIX a (n, n) FROM STREAM edges (src, dst); "
+        "CREATE MATRIX PROGRAM matrix_power_edges_2 AS $$ R := a $$",
+    ],
+)
+def test_what_has_the_name_of_what_a_call_declares_is_not_taken_for_it(own: str) -> None:
+    with pytest.raises(SquallError, match=r"SQ2007 .* is already declared at q\.sql:2:"):
+        compiled(f"{own};\nSELECT * FROM matrix_power(TABLE(edges), 2)")
+
+
 ERRORS = {
     "matrix_power(TABLE(edge), 2)": 'SQ2001 q.sql:2:15: unknown stream or table "edge", did you mean "edges"?',
     "matrix_power(edges, 2)": "SQ2005 q.sql:2:15: matrix_power reads columns of one stream or table, write TABLE(name)",

@@ -94,10 +94,9 @@ class Call:
         return int(text)
 
     def declare(self, name: str, semiring: str, text: str) -> exp.Table:
-        """A program of one output, R, unless it is there: what reads that."""
-        if name.lower() not in self.catalog.entries:
-            program = MatrixProgram(name, semiring, Body(ScriptText(text, self.span.file), 0, len(text)), (), self.span)
-            self.catalog.add(bind_program(self.catalog, CreateProgram(program, self.span), self.outputs))
+        """A program of one output, R: what reads that."""
+        program = MatrixProgram(name, semiring, Body(ScriptText(text, name), 0, len(text)), (), self.span)
+        self.catalog.imply(bind_program(self.catalog, CreateProgram(program, self.span), self.outputs))
         return exp.Table(this=exp.to_identifier("R"), db=exp.to_identifier(name))
 
 
@@ -114,8 +113,7 @@ def graph(call: Call, function: GraphFunction) -> exp.Expr:
     matrix = Matrix(
         f"{label}_cells", f"{label}_n", f"{label}_n", relation.name, relation.stream, columns, (), call.span
     )
-    if matrix.name.lower() not in call.catalog.entries:
-        call.catalog.add(bind_matrix(call.catalog, CreateMatrix(matrix, (call.span,) * (1 + len(columns)))))
+    call.catalog.imply(bind_matrix(call.catalog, CreateMatrix(matrix, (call.span,) * (1 + len(columns)))))
     text = function.written(matrix.name, str(matrix.rows), steps)
     table = call.declare(f"{call.name}_{label}_{steps}", function.semiring, text)
     return exp.Subquery(this=_select(table, "i", "j")) if function.pairs else table
@@ -146,8 +144,7 @@ def least_squares(call: Call) -> exp.Expr:
             tuple(dict.fromkeys([*known, *filter(None, right)])), ("SYMMETRIC",) * (right is features), call.span,
             (tuple(features), tuple(right)),
         )  # fmt: skip
-        if matrix.name.lower() not in call.catalog.entries:
-            call.catalog.add(matrix)
+        call.catalog.imply(matrix)
     table = call.declare(name, "arithmetic", f"R := inv({name}_squares) * {name}_products")
     case = exp.Case()
     for number, feature in enumerate(features):
