@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from squallpy.base.semirings import ARITHMETIC
+from squallpy.maintain.matrix.cost import Guess
 from squallpy.maintain.matrix.materialise import Maintained
 from squallpy.maintain.matrix.nodes import (
     Diagonal,
@@ -68,9 +69,14 @@ class Part:
         """How many it has of so many."""
         return len(range(self.number, size, self.count))
 
+    def has(self, numbers: Numbers) -> npt.NDArray[np.bool_]:
+        """Which of them it has."""
+        own: npt.NDArray[np.bool_] = numbers % self.count == self.number
+        return own
+
     def among(self, numbers: Numbers) -> Numbers:
         """Those that it has."""
-        return numbers if self.count == 1 else numbers[numbers % self.count == self.number]
+        return numbers if self.count == 1 else numbers[self.has(numbers)]
 
     def local(self, numbers: Numbers) -> Numbers:
         """Where those that it has are in its block."""
@@ -79,7 +85,6 @@ class Part:
 
 ALONE = Part(0, 1)
 OWN = (Form.ROWS, Form.SHARE)  # what is sent
-TYPICAL = 1000  # of a dimension that nobody knows
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,21 +203,22 @@ class Blocks:
 
 def blocks(made: Maintained) -> Blocks:
     """A program's supersteps."""
-    inputs, kept = {i.name.name for i in made.program.inputs}, {name.name for name in made.kept}
+    views = {name.name for name in made.stored}
     kinds, definitions, asked = _kinds(made)
-    asked &= inputs | kept
+    asked &= views
     work = {name: passes(trigger, made.matrices) for name, trigger in made.triggers.items()}
     seen = probe(made)
-    looked = [*_by_depth(seen.steps, inputs | kept), See(seen.looks)] if made.program.ring is ARITHMETIC else []
+    looked = [*_by_depth(seen.steps, views), See(seen.looks)] if made.program.ring is ARITHMETIC else []
     visits = [item for items in (*work.values(), looked) for item in items if isinstance(item, Pass)]
     asked |= {visit.view.name for visit in visits if _across(visit, kinds)}
-    stored = {name: _forms(name, asked) for name in inputs | kept}
+    stored = {name: _forms(name, asked) for name in views}
     lasting, triggers = set[Value]().union(*stored.values()), {}
     for name, items in work.items():
-        given = {(half.name, Form.WHOLE) for half in (made.triggers[name].u, made.triggers[name].v)}
-        triggers[name] = _supersteps(items, kinds, lasting | given, lasting)
+        halves = {(half.name, Form.WHOLE) for half in (made.triggers[name].u, made.triggers[name].v)}
+        triggers[name] = _supersteps(items, kinds, lasting | halves, lasting)
     fetched = [item for definition in definitions for item in _fetched(definition, asked)]
-    evaluation = _supersteps(fetched, kinds, set[Value]().union(*(stored[name] for name in inputs)), lasting)
+    given = set[Value]().union(*(stored[i.name.name] for i in made.program.inputs))
+    evaluation = _supersteps(fetched, kinds, given, lasting)
     vectors = {(vector.name, Form.WHOLE) for vector in seen.vectors}
     look = _supersteps(looked, kinds, lasting | vectors, lasting)
     return Blocks(kinds, frozenset(asked), triggers, evaluation, seen, look)
@@ -232,9 +238,8 @@ def _by_depth(steps: Sequence[Statement], views: set[str]) -> list[Item]:
 def _kinds(made: Maintained) -> tuple[Kinds, list[Define], set[str]]:
     """How matrices lie, how they are evaluated, and those whose columns are needed for that: no tall ones."""
     symmetric = frozenset(name for name, known in made.anf.facts.items() if known.symmetric)
-    guess = dict.fromkeys(made.program.symbols(), TYPICAL)
-    shapes = {n.name: (n.rows, n.cols) for n in (*(i.name for i in made.program.inputs), *made.kept)}
-    tall = {name for name, (rows, cols) in shapes.items() if rows != cols and rows.at(guess) >= cols.at(guess)}
+    guess = Guess({})
+    tall = {n.name for n in made.stored if n.rows != n.cols and guess(n.rows) >= guess(n.cols)}
     tall -= symmetric
     while True:
         kinds = Kinds(symmetric, frozenset(tall))

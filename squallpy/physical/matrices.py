@@ -109,10 +109,9 @@ def _in_blocks(plan: MatrixPlan, place: str) -> bool:
 def _large(kept: KeptProgram) -> bool:
     """Are a program's views known to be too large for one place?"""
     made = kept.compiled.maintained
-    views = [*(i.name for i in made.program.inputs), *made.kept]
     if made.program.symbols():
         return False
-    return sum(view.rows.at({}) * view.cols.at({}) for view in views) * 8 > LARGE
+    return sum(view.rows.at({}) * view.cols.at({}) for view in made.stored) * 8 > LARGE
 
 
 def _kept(

@@ -64,7 +64,7 @@ def _lines(supersteps: Sequence[Superstep]) -> list[str]:
 
 
 def _views(kept: KeptProgram) -> list[str]:
-    return [*(i.name.name for i in kept.program.inputs), *(view.name for view in kept.compiled.maintained.kept)]
+    return [name.name for name in kept.compiled.maintained.stored]
 
 
 def supersteps_text(plan: MatrixPlan) -> str:

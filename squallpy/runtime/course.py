@@ -19,6 +19,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from squallpy.base.saved import from_json, to_json
 from squallpy.physical.distribute.heavy import SHARE
 from squallpy.physical.joins.controller import NOTHING, Controller, Policy, Sizes
 from squallpy.physical.joins.grid import Grid
@@ -27,7 +28,6 @@ from squallpy.physical.joins.groups import stored_load
 from squallpy.physical.joins.heavy import Heavy, heavy
 from squallpy.physical.joins.mapping import Side, optimal
 from squallpy.physical.joins.migration import Migration
-from squallpy.physical.joins.saved import from_json, to_json
 from squallpy.physical.plan import Plan
 
 HASHES = 1 << 32  # pools keep their records in the order of hashes of 32 bits

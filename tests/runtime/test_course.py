@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from squallpy.base.saved import to_json
 from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.groups import grids as groups_of
 from squallpy.physical.joins.heavy import routed
 from squallpy.physical.joins.mapping import Mapping
-from squallpy.physical.joins.saved import to_json
 from squallpy.physical.place import tuned
 from squallpy.physical.plan import Plan
 from squallpy.runtime.course import HASHES, Course, pilot_of

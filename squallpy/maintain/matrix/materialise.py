@@ -87,6 +87,11 @@ class Maintained:
         return self.anf.program
 
     @property
+    def stored(self) -> tuple[Name, ...]:
+        """All that there is of it between two updates: its inputs and the views that are kept."""
+        return (*(source.name for source in self.program.inputs), *self.kept)
+
+    @property
     def matrices(self) -> list[str]:
         """All that triggers may read as a view: inputs, definitions and constants."""
         return [*(name.name for name in self.program.names()), *self.anf.constants]

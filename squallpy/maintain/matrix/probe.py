@@ -70,9 +70,8 @@ class _Writer:
     def __init__(self, made: Maintained) -> None:
         self._made, self._taken = made, {name.name for name in made.program.names()} | made.program.symbols()
         self._taken |= set(made.anf.constants)
-        self._stored = {i.name.name for i in made.program.inputs} | {name.name for name in made.kept}
-        guess = Guess(dict.fromkeys(made.program.symbols(), 1000))
-        self.builder = Builder(guess, made.program.ring, dict(made.anf.facts), self._taken, prefix="p")
+        self._stored = {name.name for name in made.stored}
+        self.builder = Builder(Guess({}), made.program.ring, dict(made.anf.facts), self._taken, prefix="p")
         self.vectors: list[Name] = []
         self.looks: list[Look] = []
 

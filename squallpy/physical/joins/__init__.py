@@ -9,7 +9,6 @@ protocol    epochs: which tuples meet while a migration runs, each pair once
 sketch      key frequencies in bounded memory, with a bounded error
 heavy       keys with a grid of their own; the others are hashed
 operators   SHJ, StaticMid, StaticOpt, Dynamic and Hybrid behind one face
-saved       all that as JSON, for checkpoints and messages
 
 Nothing here holds tuples: what touches them takes numpy arrays of tickets (uint64) and gives positions or masks.
 Decisions are frozen values, and functions of what was observed.

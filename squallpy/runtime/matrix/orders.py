@@ -1,11 +1,12 @@
 """What the driver says of a batch to the partitions that have matrices, and how arrays travel between them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from squallpy.base.saved import from_json, to_json
 from squallpy.physical.blocks import Phase
 from squallpy.runtime.deltas import pack_head, unpack_head
 from squallpy.runtime.matrix.views import Array
@@ -28,7 +29,7 @@ class Orders:
     @property
     def head(self) -> dict[str, Any]:
         """All of it but the arrays."""
-        phases = {name: [asdict(phase) for phase in some] for name, some in self.phases.items()}
+        phases = {name: [to_json(phase) for phase in some] for name, some in self.phases.items()}
         facts = {"batch": self.batch, "sizes": self.sizes, "figures": self.figures, "course": self.course}
         return facts | {"phases": phases}
 
@@ -43,7 +44,7 @@ class Orders:
 
     @staticmethod
     def of(head: Mapping[str, Any], arrays: Arrays) -> "Orders":
-        phases = {name: [Phase(**phase) for phase in some] for name, some in head["phases"].items()}
+        phases = {name: [from_json(Phase, phase) for phase in some] for name, some in head["phases"].items()}
         given = {key: array for key, array in arrays.items() if "|" not in key}
         return Orders(head["batch"], head["sizes"], phases, given, head["figures"], head["course"])
 

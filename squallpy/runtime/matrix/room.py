@@ -37,7 +37,7 @@ def needed(maintained: Maintained, sizes: Sizes) -> int:
     def cells(name: Name) -> int:
         return name.rows.at(sizes) * name.cols.at(sizes)
 
-    stored = sum(map(cells, (*(i.name for i in program.inputs), *maintained.kept)))
+    stored = sum(map(cells, maintained.stored))
     made = sorted(cells(d.name) for d in maintained.anf.definitions)
     largest = max((cells(i.name) for i in program.inputs), default=0)
     return stored * item // (8 if program.ring is BOOLEAN else 1) + (sum(made[-2:]) + largest) * item

@@ -10,7 +10,6 @@ goes with the commit of a batch.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 from squallpy.base.semirings import ARITHMETIC
@@ -24,7 +23,7 @@ from squallpy.runtime.matrix.algebra import appended, depends
 from squallpy.runtime.matrix.cells import Cells
 from squallpy.runtime.matrix.drift import CHECK, vectors
 from squallpy.runtime.matrix.orders import Orders
-from squallpy.runtime.matrix.part import most_supersteps, supersteps
+from squallpy.runtime.matrix.part import supersteps
 from squallpy.runtime.matrix.rows import Rows, added, check_known
 from squallpy.runtime.matrix.source import Incoming, widened
 from squallpy.runtime.matrix.views import Array
@@ -44,14 +43,6 @@ class Known:
     updates: dict[str, int] = field(default_factory=dict)
     singular: tuple[str, ...] = ()
 
-    def saved(self) -> dict[str, Any]:
-        """As JSON has it."""
-        return {"sizes": self.sizes, "steps": self.steps, "updates": self.updates, "singular": list(self.singular)}
-
-    @staticmethod
-    def of(saved: Mapping[str, Any]) -> "Known":
-        return Known(saved["sizes"], saved["steps"], saved["updates"], tuple(saved["singular"]))
-
 
 @dataclass
 class Spread:
@@ -68,11 +59,6 @@ class Spread:
 
     def made(self, batch: int, split: int, splits: int) -> Made:
         raise AssertionError("what is spread is made where it is")
-
-    @cached_property
-    def most(self) -> int:
-        """How many supersteps a batch may have."""
-        return most_supersteps(self.programs)
 
     def orders(self, batch: int, course: str = "") -> tuple[Orders, int]:
         """What is to be done in a batch, and in how many supersteps; the stages behind are told of their `course`."""

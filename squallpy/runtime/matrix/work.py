@@ -49,7 +49,7 @@ class ProgramPart:
         self.kept, self.part = kept, part
         self.made, self.ring = kept.compiled.maintained, kept.program.ring
         self.blocks = blocks(self.made)
-        self.stored = [i.name.name for i in self.made.program.inputs] + [name.name for name in self.made.kept]
+        self.stored = [name.name for name in self.made.stored]
 
     def layouts(self) -> Iterator[BlockLayout]:
         """The blocks that it keeps."""
@@ -217,7 +217,7 @@ class Work:
         """Add to cells, those of them that are here."""
         for form in self._share.forms(name):
             by_rows = form is Form.ROWS
-            own = (cells.rows if by_rows else cells.cols) % self._part.count == self._part.number
+            own = self._part.has(cells.rows if by_rows else cells.cols)
             rows, cols, values = cells.rows[own], cells.cols[own], cells.values[own]
             rows, cols = (self._part.local(rows), cols) if by_rows else (rows, self._part.local(cols))
             with self._told(name):

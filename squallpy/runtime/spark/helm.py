@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from squallpy.base.saved import from_json, to_json
 from squallpy.base.trace import SILENT, Trace
-from squallpy.physical.joins.saved import to_json
 from squallpy.physical.plan import Plan
 from squallpy.runtime.course import course_of, pilot_of, rows_of, told
 from squallpy.runtime.matrix.reading import reading_part
@@ -90,13 +90,6 @@ class Lead:
     count: int
     rest: str
 
-    def text(self) -> str:
-        return json.dumps([self.first, self.count, self.rest])
-
-    @staticmethod
-    def of(course: str) -> "Lead":
-        return Lead(*json.loads(course))
-
 
 @dataclass(frozen=True, slots=True)
 class Orderly:
@@ -122,7 +115,7 @@ class Led:
     def __call__(
         self, batch: int, partition: int, stage: int, messages: list[bytes], course: str
     ) -> tuple[Parcels, Told]:
-        lead = Lead.of(course)
+        lead = from_json(Lead, json.loads(course))
         if stage >= lead.count:
             return self._apply(batch, partition, stage - lead.count, messages, *([lead.rest] if lead.rest else []))
         if partition not in self._partitions:
@@ -159,7 +152,7 @@ class Helm:
         self._input, self._before = handed_over(input, place)
         self._spread = input.maker if isinstance(input.maker, Spread) else None
         if self._spread and "matrices" in facts:
-            self._spread.known = Known.of(facts["matrices"])
+            self._spread.known = from_json(Known, facts["matrices"])
         self._supersteps = 0
         self._steered = self.pilot  # on the course of the batch
         self._began = True  # what the run before has left is still there
@@ -193,7 +186,7 @@ class Helm:
         if self._spread is None:
             return count, rest
         lead = Lead(self._spread.known.steps, self._supersteps, rest)
-        return lead.count + count, lead.text()
+        return lead.count + count, json.dumps(to_json(lead))
 
     def _behind(self) -> tuple[int, str]:
         """The same of the stages of the plan."""
@@ -217,4 +210,4 @@ class Helm:
     def facts(self) -> dict[str, Any] | None:
         """What has to be known of the batches so far."""
         facts = {"joins": to_json(self.pilot)} if self.pilot else {}
-        return facts | ({"matrices": self._spread.known.saved()} if self._spread else {}) or None
+        return facts | ({"matrices": to_json(self._spread.known)} if self._spread else {}) or None

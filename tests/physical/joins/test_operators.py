@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from squallpy.base.saved import from_json, to_json
 from squallpy.physical.joins.controller import Controller, Policy, Sizes, starting
 from squallpy.physical.joins.heavy import Heavy, heavy
 from squallpy.physical.joins.mapping import Mapping, Side, Tickets
 from squallpy.physical.joins.operators import NAMES, Dynamic, Move, Operator, Static, operator
-from squallpy.physical.joins.saved import from_json, to_json
 from squallpy.physical.joins.sketch import Keys
 from squallpy.testing.joins.streams import hashed, of_sides, zipf_keys
 
