@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow.compute as pc
 
 from squallpy.base.types import Kind
-from squallpy.physical.joins.mapping import Side
 from squallpy.physical.joins.migration import Migration
 from squallpy.physical.plan import OnGrid, Plan
 from squallpy.runtime.course import HASHES, Course
@@ -88,7 +87,7 @@ class Joiner:
             tickets = tickets_of(mine, columns, range(keys.shape[1]), store.dictionary)
             gone = ~migration.keeps(self._number, view.side, tickets)
             forgotten.append(Delta(view.view, mine[gone], negated(counts[gone], pool.payload)))
-            for target, chosen in self._passed_on(migration, view.side, tickets):
+            for target, chosen in migration.parcels(self._number, view.side, tickets):
                 yield target, Delta(view.view, mine[chosen], counts[chosen])
         for delta in forgotten:  # NB: at the end, for what a pool holds moves when something goes
             pool.upsert(delta.keys, delta.words)
@@ -102,23 +101,18 @@ class Joiner:
         for view in self._views:
             pool, changed = store[course.pool(view.view)], store[course.changed(view.view)].keys
             slots = pool.between(course.low, course.high)
-            again = np.ascontiguousarray(changed[pool.hashes(changed) < course.low])
-            keys, words = (
-                np.concatenate([pool.keys[slots], again]),
-                np.concatenate([pool.words[slots], pool.get(again)]),
-            )
+            keys, words = pool.keys.take(slots, axis=0), pool.words.take(slots, axis=0)
+            again = np.flatnonzero(pool.hashes(changed) < course.low)
+            if len(again):
+                later = changed.take(again, axis=0)
+                keys, words = np.concatenate([keys, later]), np.concatenate([words, pool.get(later)])
             tickets = tickets_of(keys, self._columns[view.view], range(keys.shape[1]), store.dictionary)
             kept = np.flatnonzero(migration.keeps(self._number, view.side, tickets))
-            _replace(store[course.other(view.view)], keys[kept], words[kept], course.high)
-            yield self._number, Delta(view.view, keys[kept], words[kept])
-            for target, rows in self._passed_on(migration, view.side, tickets):
-                yield target, Delta(view.view, keys[rows], words[rows])
-
-    def _passed_on(self, migration: Migration, side: Side, tickets: Any) -> Iterator[tuple[int, Any]]:
-        """Which rows go to which other joiners."""
-        rows, targets = migration.sends(self._number, side, tickets)
-        for target in np.unique(targets).tolist():
-            yield target, rows[targets == target]
+            own = Delta(view.view, keys.take(kept, axis=0), words.take(kept, axis=0))
+            _replace(store[course.other(view.view)], own.keys, own.words, course.high)
+            yield self._number, own
+            for target, rows in migration.parcels(self._number, view.side, tickets):
+                yield target, Delta(view.view, keys.take(rows, axis=0), words.take(rows, axis=0))
 
     def _settle(self, store: Store, course: Course, delta: Delta) -> None:
         """Take in what was sent to it after the batch before."""

@@ -8,6 +8,7 @@ lower the column. The first of the four is the joiner itself; numbers of the oth
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -59,7 +60,11 @@ class Grid:
 
     def owns(self, joiner: int, side: Side, tickets: Tickets) -> Mask:
         """Which of these tuples does a joiner of the grid hold?"""
-        return np.equal(self.part(side, tickets), self.part_of(side, np.array([joiner])))
+        return np.equal(self.part(side, tickets), self.place(side, joiner))
+
+    def place(self, side: Side, joiner: int) -> int:
+        """The row, or the column, of one joiner."""
+        return _place(self, side, joiner)
 
     def targets(self, side: Side, tickets: Tickets) -> Numbers:
         """The joiners of each tuple: as many columns as it has copies."""
@@ -81,6 +86,11 @@ class Grid:
             out = out | (words >> low & 3) << bits
             words = words >> low + 2 << low | words & (1 << low) - 1
         return out | words
+
+
+@lru_cache(maxsize=1 << 12)  # asked for by each joiner of a machine, batch after batch
+def _place(grid: Grid, side: Side, joiner: int) -> int:
+    return int(grid.part_of(side, np.array([joiner]))[0])
 
 
 def at(joiner: int) -> Grid:

@@ -8,7 +8,9 @@ so each tuple is sent to each once. Halving rows is then an exchange between pai
 key is a (1, 1)-grid, so that its promotion to a grid, and its demotion, are migrations too.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -35,26 +37,26 @@ class Migration:
             return np.zeros(len(tickets), np.bool_)
         return self.new.owns(joiner, side, tickets)
 
-    def sends(self, joiner: int, side: Side, tickets: Tickets) -> tuple[Numbers, Numbers]:
-        """MIGRATED: positions of tuples that a joiner has, and the joiners to which it sends them."""
+    def parcels(self, joiner: int, side: Side, tickets: Tickets) -> Iterator[tuple[int, Numbers]]:
+        """MIGRATED: the joiners to which one sends any of the tuples that it has, and the positions of these."""
         targets = self.receivers(joiner, side)
-        parts = self.new.part(side, tickets)
-        order = np.argsort(parts, kind="stable")
-        wanted = self.new.part_of(side, targets)
-        starts = np.searchsorted(parts[order], wanted, "left")
-        counts = np.searchsorted(parts[order], wanted, "right") - starts
-        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        return order[np.repeat(starts, counts) + within], np.repeat(targets, counts)
+        if not len(targets):
+            return
+        parts, rows = self.new.part(side, tickets), dict[int, Numbers]()
+        for target in targets.tolist():
+            part = self.new.place(side, target)
+            if part not in rows:
+                rows[part] = np.flatnonzero(parts == part)
+            if len(rows[part]):
+                yield target, rows[part]
 
     def receivers(self, joiner: int, side: Side) -> Numbers:
         """The joiners that get tuples of a relation from this one."""
-        numbers = self.new.numbers
-        return numbers[self._passes(np.array([joiner]), numbers, side)]
+        return _partners(self, joiner, side)[1]
 
     def senders(self, joiner: int, side: Side) -> Numbers:
         """The joiners from which this one gets tuples of a relation."""
-        numbers = self.old.numbers
-        return numbers[self._passes(numbers, np.array([joiner]), side)]
+        return _partners(self, joiner, side)[0]
 
     def sent(self, r: float, s: float) -> float:
         """What the busiest joiner sends of relations of these sizes."""
@@ -90,6 +92,13 @@ class Migration:
         beside = old.part_of(side.other, senders) == old.part_of(side.other, receivers)
         has = old.has(receivers) & (old.part_of(side, receivers) == part)
         return np.asarray(fits & beside & ~has & old.has(senders) & new.has(receivers), np.bool_)
+
+
+@lru_cache(maxsize=1 << 12)  # asked for by each joiner of a machine, batch after batch
+def _partners(migration: Migration, joiner: int, side: Side) -> tuple[Numbers, Numbers]:
+    """From whom a joiner gets tuples of a relation, and to whom it sends."""
+    here, old, new = np.array([joiner]), migration.old.numbers, migration.new.numbers
+    return old[migration._passes(old, here, side)], new[migration._passes(here, new, side)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -253,5 +253,5 @@ class Joiner(Generic[T]):
     def _parcels(self, side: Side, tuples: T) -> list[Parcel[T]]:
         """Tuples as what is sent to each joiner."""
         assert self.phase.migration is not None
-        positions, targets = self.phase.migration.sends(self.number, side, tuples.tickets)
-        return [Parcel(int(t), side, tuples.take(positions[targets == t])) for t in np.unique(targets)]
+        parcels = self.phase.migration.parcels(self.number, side, tuples.tickets)
+        return [Parcel(target, side, tuples.take(rows)) for target, rows in parcels]

@@ -60,8 +60,8 @@ class Sorted:
         rows = np.ascontiguousarray(keys[:, self._columns])
         ranged = self.order.equal
         rows[:, ranged] = self._stored(self.rank(rows[:, ranged]))
-        way = np.lexsort(rows.T[::-1])  # neighbours share their path, which is then in the cache
-        rows, words, done = rows[way], words[way], 0
+        way = np.lexsort(rows.T[ranged::-1])  # neighbours share their path, which is then in the cache
+        rows, words, done = rows.take(way, axis=0), words.take(way, axis=0), 0
         while (done := tree.upsert_entries(self._area.current(), rows, words, done)) != len(rows):
             assert done >= 0, f"keys {keys.shape} and words {words.shape} do not fit {self!r}"
             nodes = 2 * (self._area.head[tree.TOP] + tree.DEPTH)

@@ -26,7 +26,7 @@ from squallpy.runtime.state.place import Committed, Place
 
 OnBatch = Callable[[int, Changes | None, Stats], bool]
 
-TOGETHER = 16  # batches to a tick of Spark's clock
+TOGETHER = 64  # batches to a tick of Spark's clock
 SMALL = 50_000  # rows of a batch, with those of tables of the first, that cost less to read twice than to send
 
 

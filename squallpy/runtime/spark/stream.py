@@ -6,7 +6,7 @@ Spark's `rate-micro-batch` source is the clock: it ticks once per batch, and the
 the offset, of which everything else is a pure function. (A Python source says the same with two more processes, a
 second Python hop and 0.01 s more per batch.) A batch is committed when `on_batch` has returned, and is run again after
 a crash before that. (A query counts its batches in its own checkpoint, on any file system, and starts the clock anew:
-so for it several batches go to a tick, and what Spark does between ticks, a third of a small batch, is done once.)
+so for it many batches go to a tick, and what Spark does between ticks, a third of a small batch, is done once.)
 """
 
 import json
@@ -15,13 +15,13 @@ import threading
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from time import perf_counter, time
 from typing import Any
 from urllib.parse import urlsplit
 
 from py4j.protocol import Py4JJavaError
-from pyspark import cloudpickle
+from pyspark import RDD, cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
 from pyspark.sql.pandas.functions import pandas_udf
@@ -42,6 +42,7 @@ from squallpy.runtime.spark.tasks import (
     FeedStage,
     LastStage,
     Note,
+    Output,
     Shipment,
     Told,
     Work,
@@ -216,7 +217,7 @@ class _Loop:
         count, course = self.job.course() if self.job.course else (self.job.stages, "")
         self.session.sparkContext.setLocalProperty(BATCH, str(batch))
         self.session.sparkContext.setLocalProperty(COURSE, course or None)  # type: ignore[arg-type]
-        sent = self._planned(clock, count)
+        sent: Any = self._whole if self.reads and count == 1 else self._planned(clock, count)
         built = perf_counter()
         outputs, note = self._applied(sent) if count else self._read(sent)
         end = perf_counter()
@@ -236,6 +237,13 @@ class _Loop:
         if not self.on_batch(batch, outputs, times):
             self.stop.set()
         self._until, self.last = perf_counter(), batch
+
+    @cached_property
+    def _whole(self) -> "RDD[Output]":
+        """The only stage of batches that each task reads itself. It needs nothing of Spark's SQL, which takes longer to
+        run a plan than such a stage does; and it is described once for all batches."""
+        stage = LastStage(self.shipment, 0, self.job.partitions, self.tasks, self.job.splits)
+        return self.session.sparkContext.parallelize(range(self.tasks), self.tasks).mapPartitions(stage.outputs)
 
     def _planned(self, clock: DataFrame, count: int) -> DataFrame:
         """What the last of so many stages sends. Without an exchange, whose files would be found again, a plan does for
@@ -261,14 +269,14 @@ class _Loop:
             stages.append(Described(stage, TICK.names if first else ROW.names, schema))
         return stages
 
-    def _applied(self, done: DataFrame) -> tuple[list[bytes], Note]:
+    def _applied(self, done: "DataFrame | RDD[Output]") -> tuple[list[bytes], Note]:
         """The outputs of the last stage by partition, and what was noted."""
-        rows = sorted(done.collect(), key=lambda row: row.partition)
-        for row in rows:
-            if row.failed:
-                raise pickle.loads(row.payload)
-        assert [row.partition for row in rows] == list(range(self.job.partitions))
-        return [bytes(row.payload) for row in rows], merged(pickle.loads(row.note) for row in rows if row.note)
+        rows = sorted(done.collect(), key=lambda row: row[0])
+        for _, failed, _, payload in rows:
+            if failed:
+                raise pickle.loads(payload)
+        assert [partition for partition, *_ in rows] == list(range(self.job.partitions))
+        return [bytes(row[-1]) for row in rows], merged(pickle.loads(note) for _, _, note, _ in rows if note)
 
     def _exchanged(self, sent: DataFrame) -> DataFrame:
         """What is sent, each row at the task of its target, and that where its state is."""

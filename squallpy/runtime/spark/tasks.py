@@ -46,6 +46,7 @@ OUTPUT = (
     .add("note", BinaryType())
     .add("payload", BinaryType())
 )
+Output = tuple[int, bool, bytes, bytes]
 OUTPUT_ARROW = pa.schema(
     [
         ("partition", pa.int32()),
@@ -177,6 +178,10 @@ class LastStage:
     """Which it reads itself; none if they were sent to it."""
 
     def __call__(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield _rows(self.outputs(rows), OUTPUT_ARROW)
+
+    def outputs(self, rows: Iterable[Any]) -> list[Output]:
+        """What it yields, as tuples."""
         task, began = _task(), time()
         messages, note = _read(rows, self.shipment, self.splits, self.tasks) if self.splits else _arrived(rows)
         arrived, start = time(), perf_counter()
@@ -195,8 +200,7 @@ class LastStage:
             outputs = [(task, True, pickle.dumps(error))]
         note = note._replace(apply=note.apply + perf_counter() - start, error=None)
         first = pickle.dumps(note)
-        noted = [(partition, failed, b"" if at else first, out) for at, (partition, failed, out) in enumerate(outputs)]
-        yield _rows(noted, OUTPUT_ARROW)
+        return [(partition, failed, b"" if at else first, out) for at, (partition, failed, out) in enumerate(outputs)]
 
 
 class _Mail:
@@ -225,7 +229,7 @@ class _Mail:
         return _rows([*self._pending, *((target, -1 - self._task, packed) for target in told)], ROW_ARROW)
 
 
-def _arrived(rows: Iterator[pa.RecordBatch]) -> tuple[dict[int, list[bytes]], Note]:
+def _arrived(rows: Iterable[pa.RecordBatch]) -> tuple[dict[int, list[bytes]], Note]:
     """What was sent to a task, by partition."""
     sent: dict[int, list[tuple[int, bytes]]] = {}
     for batch in rows:
@@ -235,9 +239,7 @@ def _arrived(rows: Iterator[pa.RecordBatch]) -> tuple[dict[int, list[bytes]], No
     return {target: messages for target, (messages, _) in found.items()}, merged(note for _, note in found.values())
 
 
-def _read(
-    clock: Iterator[pa.RecordBatch], shipment: Shipment, splits: int, tasks: int
-) -> tuple[dict[int, list[bytes]], Note]:
+def _read(clock: Iterable[Any], shipment: Shipment, splits: int, tasks: int) -> tuple[dict[int, list[bytes]], Note]:
     """What readers would have sent to a task, had there been any: each task reads all, and keeps what is its own."""
     for _ in clock:
         pass

@@ -51,11 +51,10 @@ def property_every_tuple_arrives_once(pair: tuple[Grid, Grid], seed: int) -> Non
                 got[joiner] += kept.tolist()
             else:
                 assert not len(kept)
-            positions, targets = migration.sends(joiner, side, tickets[some])
-            assert set(targets.tolist()) <= set(migration.receivers(joiner, side).tolist())
-            for position, target in zip(some[positions].tolist(), targets.tolist(), strict=True):
+            for target, positions in migration.parcels(joiner, side, tickets[some]):
+                assert target in migration.receivers(joiner, side)
                 assert joiner in migration.senders(target, side)
-                got[target].append(position)
+                got[target] += some[positions].tolist()
         assert {joiner: sorted(positions) for joiner, positions in got.items()} == {
             joiner: sorted(positions) for joiner, positions in after.items()
         }
@@ -112,9 +111,9 @@ def property_costs_are_what_is_sent(pair: tuple[Grid, Grid], seed: int) -> None:
     for joiner in migration.old.numbers.tolist():
         for side in Side:
             mine = tickets[migration.old.owns(joiner, side, tickets)]
-            targets = migration.sends(joiner, side, mine)[1]
-            sent[joiner] += len(targets)
-            np.add.at(got, targets, 1)
+            for target, positions in migration.parcels(joiner, side, mine):
+                sent[joiner] += len(positions)
+                got[target] += len(positions)
     size = len(tickets)
     assert migration.sent(size, size) == sent.max()
     assert migration.cost(size, size) == (sent + got).max()

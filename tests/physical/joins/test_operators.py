@@ -57,8 +57,8 @@ class Placed:
             if not len(mine):
                 continue
             tickets = self.tickets[side][mine]
-            positions, targets = move.migration.sends(joiner, side, tickets)
-            arrived += zip(targets.tolist(), mine[positions].tolist(), strict=True)
+            for target, positions in move.migration.parcels(joiner, side, tickets):
+                arrived += [(target, position) for position in mine[positions].tolist()]
             there -= set(mine[~move.migration.keeps(joiner, side, tickets)].tolist())
         for joiner, position in arrived:
             assert position not in self.at[side][joiner], "a tuple was sent to where it is"
