@@ -182,7 +182,7 @@ QUERIES: dict[str, Unsupported] = {
     "LIMIT": Unsupported("LIMIT in a view or subquery", "LIMIT", "use MIN, MAX or HAVING"),
     "OFFSET": Unsupported("OFFSET in a view or subquery", "OFFSET", "use MIN, MAX or HAVING"),
     "OFFSET in EXISTS": Unsupported("OFFSET in EXISTS", "OFFSET", "use HAVING COUNT(*) > …"),
-    "FETCH": Unsupported("FETCH", "FETCH", "use LIMIT"),
+    "FETCH": Unsupported("FETCH … PERCENT or WITH TIES", "FETCH", "use LIMIT"),
     "no FROM": Unsupported("a script of no relation", "SELECT", "declare a STREAM or TABLE first"),
     "table function": Unsupported(
         "a table function", "", "there are matrix_power, reachability, shortest_paths and ols (docs/matrix.md)"

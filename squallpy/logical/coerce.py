@@ -20,8 +20,7 @@ CASTS: dict[Kind, frozenset[Kind]] = {
     Kind.VARCHAR: ALWAYS,
     Kind.DATE: frozenset({Kind.TIMESTAMP, Kind.VARCHAR}),
     Kind.TIMESTAMP: frozenset({Kind.DATE, Kind.VARCHAR}),
-    Kind.BOOLEAN: frozenset({Kind.VARCHAR}),
-    **{kind: NUMBERS | {Kind.VARCHAR} for kind in NUMBERS},
+    **{kind: NUMBERS | {Kind.VARCHAR, Kind.BOOLEAN} for kind in (*NUMBERS, Kind.BOOLEAN)},
 }
 
 
@@ -111,7 +110,7 @@ def _convert(value: Any, source: Type, target: Type) -> Any:
         case Kind.TIMESTAMP:
             return parse_timestamp(value) if source == VARCHAR else value * 86_400_000_000
         case Kind.BOOLEAN:
-            return BOOLEANS[value.strip().lower()]
+            return BOOLEANS[value.strip().lower()] if source == VARCHAR else value != 0
         case Kind.DOUBLE:
             return float(_number(value, source))
         case Kind.DECIMAL:

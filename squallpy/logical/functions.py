@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from squallpy.base.errors import SquallError, nearest
 from squallpy.base.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP, VARCHAR, Kind, Type, as_decimal, decimal
-from squallpy.logical.coerce import coerce, exactly, unify
+from squallpy.logical.coerce import cast, coerce, exactly, unify
 from squallpy.logical.expressions import Call, Case, Expr, Literal, columns, not_null
 
 Args = tuple[Expr, ...]
@@ -153,6 +153,13 @@ def takes(result: Type, *accepted: tuple[Kind, ...]) -> Rule:
         return tuple(checked), result
 
     return rule
+
+
+def spelled(name: str, args: Args) -> tuple[Args, Type]:
+    """Texts, and of what is none how CAST spells it."""
+    if any(arg.type.kind is Kind.INTERVAL for arg in args):
+        raise mismatch(name, args)
+    return tuple(cast(arg, VARCHAR) for arg in args), VARCHAR
 
 
 TEXT, WHOLE = (Kind.VARCHAR,), (Kind.INT, Kind.BIGINT)
@@ -299,7 +306,7 @@ FUNCTIONS: dict[str, Function] = {
     "is_null": Function(1, 1, anything, "TRUE or FALSE, never NULL", "never"),
     "in": Function(2, None, listed, "x IN (constants); NULL where nothing matches and one is NULL"),
     "like": Function(2, 3, alike, "x LIKE pattern [ESCAPE e]; the escape is given wherever the pattern has one"),
-    "||": Function(2, 2, takes(VARCHAR, TEXT), "concatenation; NULL where one side is"),
+    "||": Function(2, 2, spelled, "concatenation; NULL where one side is"),
     "substring": Function(2, 3, takes(VARCHAR, TEXT, WHOLE), "a part; a negative position is from the end", constant=1),
     "upper": Function(1, 1, takes(VARCHAR, TEXT), "upper case"),
     "lower": Function(1, 1, takes(VARCHAR, TEXT), "lower case"),

@@ -12,7 +12,7 @@ from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.derived import DERIVED, PAIRED
 from squallpy.logical.bind.wide import is_risky, wide_columns
 from squallpy.logical.coerce import coerce
-from squallpy.logical.expressions import Column, Expr, Literal, children, rebuild
+from squallpy.logical.expressions import Case, Column, Expr, Literal, children, columns, not_null, rebuild
 from squallpy.logical.functions import call
 from squallpy.logical.nodes import Agg, Aggregate, Node, Project, Union
 
@@ -132,24 +132,29 @@ class Aggregation:
             nulls[start : start + len(each)] = found[len(keys) :]
             start += len(each)
             parts.append([*found[: len(keys)], *nulls])
-        columns = tuple(self._like(*same) for same in zip(*parts, strict=True))
+        united = tuple(self._like(*same) for same in zip(*parts, strict=True))
         projects = tuple(
             Project(input, tuple((self._like(e), e) for e in part)) for input, part in zip(inputs, parts, strict=True)
         )
-        names, first, last = columns[: len(keys)], columns[len(keys) :][: len(plain)], columns[len(keys) + len(plain) :]
+        names, first, last = united[: len(keys)], united[len(keys) :][: len(plain)], united[len(keys) + len(plain) :]
         rows, rest = dict(zip(plain, first, strict=True)), iter(last)
         taken = {each: {x: next(rest) for x in each} for each in values}
 
         def given(arg: Expr | None, distinct: Values | None) -> Expr:
             if distinct is None:
                 return rows[arg or row]
-            return replace_known(arg or row, taken[distinct])
+            known = taken[distinct]
+            value = replace_known(arg or row, known)
+            if columns(value):
+                return value
+            # a constant, which is as well where the values of others are
+            return Case(((not_null(known[distinct[0]]), value),), Literal(None, value.type), value.type)
 
         aggs = tuple(
             (column, Agg(agg.function, given(agg.arg, distinct))) for (agg, distinct), column in self.aggs.items()
         )
         regrouped = tuple((column, name) for (column, _), name in zip(keys, names, strict=True))
-        return Aggregate(Union(projects, columns), regrouped, aggs)
+        return Aggregate(Union(projects, united), regrouped, aggs)
 
     def _like(self, *exprs: Expr) -> Column:
         """A column for any of these, called like the first that is not NULL."""

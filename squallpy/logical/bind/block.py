@@ -208,8 +208,6 @@ class Block:
             return
         sets = grouping_sets(self.ctx, clause)
         nodes = dict.fromkeys(node for each in sets for node in each)
-        if not nodes and len(sets) == 1:
-            raise SquallError("SQ1001", "GROUP BY names no columns", self.ctx.query.keyword(clause, "GROUP"))
         scalars = replace(self.seeing(items, None, "GROUP BY"), columns_first=True)
         bound = {node: self.key(node, scalars, items, aggregation) for node in nodes}
         self.sets = [tuple(dict.fromkeys(bound[node] for node in each)) for each in sets]
@@ -258,7 +256,8 @@ class Block:
 
     def grouped(self, expr: Expr, node: exp.Expr) -> Expr:
         """The expression over the columns of the Aggregate; SQ2006 if it needs one that is not grouped."""
-        result = replace_known(expr, self.keys)
+        # NB: a constant is a key as a whole only, and NULL then for a set that lacks it
+        result = self.keys[expr] if len(self.sets) > 1 and expr in self.keys else replace_known(expr, self.keys)
         inputs = {c.id for source in self.scope.sources for c in source.columns}
         inputs |= {c.id for c in self.scope.merged.values()} | self.below
         stray = {c.id: c for c in columns(result) if c.id in inputs}

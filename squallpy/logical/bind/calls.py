@@ -202,7 +202,7 @@ NAMED: dict[str, tuple[int, int | None, Builder]] = {
     "TRANSLATE": (3, 3, direct("translate")),
     "CONCAT_WS": (1, None, between),
     "SPLIT_PART": (3, 3, part),
-    "INSTR": (2, 2, direct("instr")),
+    **dict.fromkeys(("INSTR", "STRPOS"), (2, 2, direct("instr"))),
     **dict.fromkeys(("LOCATE", "POSITION"), (2, 2, lambda sought, text: call("instr", text, sought))),
     **dict.fromkeys(("RLIKE", "REGEXP", "REGEXP_LIKE"), (2, 2, direct("rlike"))),
     "REGEXP_REPLACE": (3, 3, direct("regexp_replace")),

@@ -83,13 +83,24 @@ def bind_limit(ctx: Context, query: exp.Query, plan: Node) -> Node:
         return plan
     count = None
     if limit is not None:
-        if not isinstance(limit, exp.Limit):
-            raise ctx.refuse(limit, QUERIES["FETCH"])
-        ctx.only(limit, "expression")
-        count = whole(ctx, limit.expression, "LIMIT")
+        count = fetched(ctx, limit) if isinstance(limit, exp.Fetch) else limited(ctx, limit)
     if offset is not None:
         ctx.only(offset, "expression")
     return Limit(plan, count, whole(ctx, offset.expression, "OFFSET") if offset is not None else 0)
+
+
+def limited(ctx: Context, limit: exp.Expr) -> int:
+    ctx.only(limit, "expression")
+    return whole(ctx, limit.expression, "LIMIT")
+
+
+def fetched(ctx: Context, fetch: exp.Fetch) -> int:
+    """FETCH FIRST n ROWS ONLY, or FETCH FIRST ROW ONLY"""
+    options = fetch.args.get("limit_options")
+    if options is not None and (options.args.get("percent") or options.args.get("with_ties")):
+        raise ctx.refuse(fetch, QUERIES["FETCH"])
+    count = fetch.args.get("count")
+    return 1 if count is None else whole(ctx, count, "FETCH")
 
 
 def whole(ctx: Context, node: exp.Expr, clause: str) -> int:

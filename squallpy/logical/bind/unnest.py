@@ -90,15 +90,14 @@ class Inner:
         """
         ours = self.domain.output
         if not ours:
-            return _Carrier(self.ctx, self.plan, {}, []).carry(self.plan), TRUE
+            return _Carrier(self.ctx, self.plan, (), []).carry(self.plan), TRUE
         keys = tuple((c, rewrite(theirs)) for theirs, c in self.domain.columns.items())
         values = Aggregate(narrowed(plan, {c.id for _, expr in keys for c in columns(expr)}), keys, ())
         own = [] if self.counted else equated(self.plan, self.domain)
-        named = {c: replace(c, type=own[0][1][c].type) for c in ours} if own else {c: c for c in ours}
-        carrier = _Carrier(self.ctx, values, named, own)
+        carrier = _Carrier(self.ctx, values, ours, own)
         inner = carrier.carry(self.plan, lax=lax)
         strict = bool(own) and not carrier.completed
-        return inner, conjunction(_equal(expr, named[c], strict) for c, expr in keys)
+        return inner, conjunction(_equal(expr, c, strict) for c, expr in keys)
 
 
 def _equal(a: Expr, b: Expr, strict: bool) -> Expr:
@@ -107,11 +106,11 @@ def _equal(a: Expr, b: Expr, strict: bool) -> Expr:
 
 @dataclass(slots=True)
 class _Carrier:
-    """Puts `values`, or what equals them, in the domain's place; its columns come out of the query as `named`."""
+    """Puts `values`, or what equals them, in the domain's place; `ours`, its columns, come out of the query."""
 
     ctx: Context
     values: Node
-    named: dict[Column, Column]
+    ours: tuple[Column, ...]
     own: list[tuple[Node, Own]]
     completed: bool = False  # is there a row for a value that nothing of the query's own equals?
 
@@ -119,7 +118,7 @@ class _Carrier:
         """The query without the domain; `out`: the domain's columns come out of it as well."""
         if not has_domain(node):
             return node
-        more = tuple((c, c) for c in self.named.values()) if out else ()
+        more = tuple((c, c) for c in self.ours) if out else ()
         match node:
             case Domain():
                 return self.values
@@ -148,18 +147,18 @@ class _Carrier:
 
     def base(self, leaf: Node, right: Node, on: Expr | None) -> Node:
         """FROM with the domain's columns."""
-        if not self.named:
+        if not self.ours:
             return right
         if not self.own:
             return Join(self.values, right, on)
         mine = next(mine for known, mine in self.own if known == leaf)
-        plan = Project(right, (*((c, c) for c in right.output), *((self.named[c], expr) for c, expr in mine.items())))
+        plan = Project(right, (*((c, c) for c in right.output), *mine.items()))
         return Filter(plan, on) if on is not None else plan
 
     def complete(self, child: Node, whole: Aggregate) -> Node:
         """An Aggregate without keys, which has a row for each of the domain's values: a count of nothing is 0."""
         self.completed = True
-        keys = {c: self.ctx.column(c.name, c.type, c.nullable) for c in self.named.values()}
+        keys = {c: self.ctx.column(c.name, c.type, c.nullable) for c in self.ours}
         aggs = tuple((self.ctx.column(c.name, c.type, True), agg) for c, agg in whole.aggs)
         grouped = Aggregate(self.carry(child), tuple((key, c) for c, key in keys.items()), aggs)
         pairs = zip(self.values.output, keys.values(), strict=True)
@@ -169,7 +168,7 @@ class _Carrier:
             found = replace(found, nullable=True)
             zero = Literal(0, column.type)
             items.append((column, case([(call("is_null", found), zero)], found) if agg.function == "count" else found))
-        items += zip(self.named.values(), self.values.output, strict=True)
+        items += zip(self.ours, self.values.output, strict=True)
         return Project(plan, tuple(items))
 
 

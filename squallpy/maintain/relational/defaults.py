@@ -157,7 +157,11 @@ def _groups(left: Node, aggregate: Aggregate, pairs: tuple[_Pair, ...], fresh: I
     def column(like: Expr) -> Column:
         return Column(next(fresh), "x", like.type, True)
 
-    inputs = (Project(node, tuple((column(expr), expr) for expr in exprs)) for node, exprs in parts)
+    # NB: what a column was equated with may be of a type held alike, BIGINT for INT
+    inputs = (
+        Project(node, tuple((column(like), expr) for like, expr in zip(parts[0][1], exprs, strict=True)))
+        for node, exprs in parts
+    )
     every = Union(tuple(inputs), tuple(column(expr) for expr in (*there, *args)))
     given = dict(zip(args, every.columns[len(there) :], strict=True))
     keys = ((pair.column, column) for pair, column in zip(pairs, every.columns, strict=False))

@@ -72,7 +72,7 @@ def _materialise(lowered: Lowered, apart: frozenset[Joined]) -> Program:
 
     triggers = []
     for relation in sorted(relations, key=lambda r: r.stream):  # static tables are loaded before the first changes
-        deltas = Registry("Δ", "′")
+        deltas = Registry("Δ", "′", fresh=registry.fresh)  # NB: they read variables that the other one has named
         statements = [
             change.statement(view, deltas)
             for view in sorted(views.values(), key=lambda v: -v.degree)

@@ -23,6 +23,9 @@ def look_through(program: Program) -> Program:
     copies = {v.name: copy for v in views if v.name not in kept and (copy := _copy(v, nests))}
     while copies:
         refused = {name for t in program.triggers for s in t.statements for name in _refused(s, copies)}
+        changing = {t.relation.name for t in program.triggers if any(s.target not in copies for s in t.statements)}
+        # a nest of static rows, which changes nothing else when it is loaded, has no trigger without its view
+        refused |= {name for name, copy in copies.items() if copy.nest.relation.name not in changing}
         if not refused:
             break
         copies = {name: copy for name, copy in copies.items() if name not in refused}

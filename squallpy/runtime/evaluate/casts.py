@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from squallpy.base.errors import SquallError
-from squallpy.base.types import DOUBLE, Kind, Type
+from squallpy.base.types import DOUBLE, INT, Kind, Type
 from squallpy.runtime.evaluate.dates import DAY
 from squallpy.runtime.evaluate.numbers import LIMIT, digits_bound, largest, masked
 from squallpy.runtime.evaluate.vector import Vec, arrow_type, from_arrow, full, to_arrow
@@ -30,8 +30,7 @@ def cast(vec: Vec, source: Type, target: Type, rows: int) -> Vec:
         case Kind.DOUBLE, (Kind.INT | Kind.BIGINT | Kind.DECIMAL):
             return _from_double(vec, target)
         case Kind.BOOLEAN, _ if target.is_numeric:
-            ones = np.asarray(vec.values, np.int64) * 10**target.scale
-            return Vec(ones.astype(np.float64) if target.kind is Kind.DOUBLE else ones, vec.valid)
+            return cast(Vec(np.asarray(vec.values, np.int64), vec.valid), INT, target, rows)
         case _, Kind.BOOLEAN if source.is_numeric:
             return Vec(np.not_equal(vec.values, 0), vec.valid)
         case Kind.DATE, Kind.TIMESTAMP:
