@@ -117,7 +117,7 @@ ERRORS = {
 
 # sql → column of the construct and its name
 UNSUPPORTED = {
-    "SELECT (SELECT v FROM u ORDER BY a LIMIT 1) FROM r": (9, "a subquery with LIMIT that may return several rows"),
+    "SELECT (SELECT v FROM u ORDER BY a LIMIT 2) FROM r": (9, "a subquery with LIMIT that may return several rows"),
     "SELECT (SELECT MIN(v) FROM u LIMIT 1 OFFSET 1) FROM r": (9, "a subquery with LIMIT that may return several rows"),
     "SELECT a FROM r WHERE EXISTS (SELECT 1 FROM u LIMIT 1 OFFSET 2)": (55, "OFFSET in EXISTS"),
     "SELECT a FROM r WHERE a IN (SELECT a FROM u LIMIT 1)": (45, "LIMIT in a view or subquery"),

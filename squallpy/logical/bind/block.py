@@ -68,7 +68,7 @@ def with_queries(ctx: Context, node: exp.Query, outer: Outer | None) -> Context:
     ctx.only(clause, "expressions")
     fresh: set[str] = set()
     for cte in clause.expressions:
-        ctx.only(cte, "this", "alias")
+        ctx.only(cte, "this", "alias", "materialized")  # which changes no row
         name, names = cte.alias, tuple(c.name for c in cte.args["alias"].args.get("columns") or ())
         if name.lower() in fresh:
             raise ctx.error("SQ2007", f'"{name}" is named twice in WITH', cte.args["alias"])

@@ -162,7 +162,7 @@ NAMED: dict[str, tuple[int, int | None, Builder]] = {
     **{name: (1, 1, direct("lower")) for name in ("LOWER", "LCASE")},
     **{name: (1, 1, direct("length")) for name in ("LENGTH", "LEN", "CHAR_LENGTH", "CHARACTER_LENGTH")},
     **dict.fromkeys(("IFNULL", "NVL"), (2, 2, coalesce)),
-    **dict.fromkeys(("IF", "IFF"), (3, 3, if_else)),
+    **dict.fromkeys(("IF", "IFF", "IIF"), (3, 3, if_else)),
     "ABS": (1, 1, direct("abs")),
     "DIV": (2, 2, direct("div")),
     "PMOD": (2, 2, positive),

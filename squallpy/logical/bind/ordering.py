@@ -89,8 +89,11 @@ def bind_limit(ctx: Context, query: exp.Query, plan: Node) -> Node:
     return Limit(plan, count, whole(ctx, offset.expression, "OFFSET") if offset is not None else 0)
 
 
-def limited(ctx: Context, limit: exp.Expr) -> int:
+def limited(ctx: Context, limit: exp.Expr) -> int | None:
+    """LIMIT n; None for LIMIT ALL"""
     ctx.only(limit, "expression")
+    if isinstance(limit.expression, exp.Var) and limit.expression.name.upper() == "ALL":
+        return None
     return whole(ctx, limit.expression, "LIMIT")
 
 

@@ -14,6 +14,7 @@ from sqlglot import exp
 from squallpy.base.types import BIGINT, BOOLEAN, INT, VARCHAR
 from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical.bind.context import Context
+from squallpy.logical.bind.first import first_value
 from squallpy.logical.bind.rows import at_nothing, has_one_row, has_row
 from squallpy.logical.bind.scope import Scope
 from squallpy.logical.bind.unnest import Domain, Inner, Outer, Rewrite
@@ -96,7 +97,7 @@ class Subqueries:
         inner = self.bind(scope, node, limited=True)
         if len(inner.plan.output) != 1:
             raise self.ctx.error("SQ2005", f"a subquery of {len(inner.plan.output)} columns is no value", node)
-        inner = self.single(inner, node)
+        inner = self.single(scope, inner, node)
         (value,) = inner.plan.output
         default = self.default(inner, value)
         always = not inner.domain.columns and has_row(inner.plan)
@@ -117,9 +118,9 @@ class Subqueries:
             return shown
         return case([(not_null(marker), shown)], default)
 
-    def single(self, inner: Inner, node: exp.Expr) -> Inner:
+    def single(self, scope: Scope, inner: Inner, node: exp.Expr) -> Inner:
         """A query of at most one row, or one that fails if it has several; LIMIT 1 of the values in order is the least
-        or greatest."""
+        or greatest, and in another order the value of a row that is first."""
         plan, domain = inner.plan, inner.domain
         if isinstance(plan, Limit) and plan.count != 0 and plan.offset == 0:
             match plan:
@@ -130,7 +131,10 @@ class Subqueries:
         if has_one_row(plan, frozenset(c.id for c in domain.output)):
             return Inner(self.ctx, plan, domain)
         if isinstance(inner.plan, Limit):
-            raise self.ctx.refuse(node, QUERIES["several rows"])
+            chosen = first_value(node)
+            if chosen is None:
+                raise self.ctx.refuse(node, QUERIES["several rows"])
+            return self.bind(scope, chosen)
         return Inner(self.ctx, self.only(plan, node), domain, counted=True)
 
     def only(self, values: Node, node: exp.Expr) -> Node:

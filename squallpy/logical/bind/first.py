@@ -1,0 +1,68 @@
+"""The one value of the first row of a query, as a query that has no order.
+
+    SELECT x FROM r ORDER BY k DESC LIMIT 1
+    →  SELECT MIN(x) FROM (SELECT x, k FROM r) WHERE k <=> (SELECT MAX(k) FROM (SELECT x, k FROM r))
+
+Of several keys each is the best among the rows that are best by those before it. SQL takes any of the rows that are
+alike in that order; here it is the one of the least value that is not NULL.
+"""
+
+from sqlglot import exp
+
+ROWS, VALUE = "rows to choose from", "value of a row"  # NB: what the query reads from around it is not called so
+
+
+def first_value(query: exp.Expr) -> exp.Select | None:
+    """The query without its ORDER BY and LIMIT 1; None for any other."""
+    while isinstance(query, exp.Subquery | exp.Paren):
+        query = query.this
+    if not isinstance(query, exp.Select) or not _takes_one(query) or len(query.expressions) != 1:
+        return None
+    order = query.args["order"].expressions
+    value, name = query.expressions[0].unalias(), query.expressions[0].alias
+    keys = [_key(key.this, value, name) for key in order]
+    rows = query.copy()
+    for part in ("order", "limit", "offset"):
+        rows.set(part, None)
+    columns = [exp.alias_(value.copy(), VALUE, quoted=True)]
+    columns += [exp.alias_(key.copy(), f"key {number}", quoted=True) for number, key in enumerate(keys)]
+    rows.set("expressions", columns)
+    best: list[exp.Expr] = []
+    for number, key in enumerate(order):
+        column = exp.column(f"key {number}", ROWS, quoted=True)
+        best.append(exp.NullSafeEQ(this=column, expression=_of(rows, _best(key, column), best).subquery()))
+    return _of(rows, _call("MIN", exp.column(VALUE, ROWS, quoted=True)), best)
+
+
+def _takes_one(query: exp.Select) -> bool:
+    limit, offset = query.args.get("limit"), query.args.get("offset")
+    count = limit.args.get("count" if isinstance(limit, exp.Fetch) else "expression") if limit else None
+    return bool(limit and query.args.get("order")) and offset is None and (count is None or count.name == "1")
+
+
+def _key(key: exp.Expr, value: exp.Expr, name: str) -> exp.Expr:
+    """What a key of ORDER BY stands for: the select list's one item by position or name, or an expression."""
+    is_position = isinstance(key, exp.Literal) and not key.is_string
+    is_name = isinstance(key, exp.Column) and not key.table and bool(name) and key.name.lower() == name.lower()
+    return value if is_position or is_name else key
+
+
+def _best(key: exp.Ordered, column: exp.Column) -> exp.Expr:
+    """The first value in an order: NULL, where NULLs come first and there is one."""
+    value = _call("MAX" if key.args.get("desc") else "MIN", column.copy())
+    if not key.args.get("nulls_first"):
+        return value
+    without = exp.EQ(this=_call("COUNT", exp.Star()), expression=_call("COUNT", column.copy()))
+    return exp.Case(ifs=[exp.If(this=without, true=value)])
+
+
+def _of(rows: exp.Select, value: exp.Expr, conditions: list[exp.Expr]) -> exp.Select:
+    """SELECT value FROM (rows) WHERE conditions"""
+    named = exp.TableAlias(this=exp.to_identifier(ROWS, quoted=True))
+    source = exp.Subquery(this=rows.copy(), alias=named)
+    query = exp.Select().select(value).from_(source)
+    return query.where(*(condition.copy() for condition in conditions)) if conditions else query
+
+
+def _call(name: str, arg: exp.Expr) -> exp.Anonymous:
+    return exp.Anonymous(this=name, expressions=[arg])
