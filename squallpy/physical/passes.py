@@ -13,6 +13,7 @@ of all that follows.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from squallpy.maintain.matrix.materialise import Trigger, Update
 from squallpy.maintain.matrix.nodes import Matrix, Name, Product, Transpose, names, transpose
@@ -34,13 +35,23 @@ class Read:
         return f"{self.name} := ({read})'" if self.turned else f"{self.name} := {read}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Pass:
     """One visit to a view."""
 
     view: Name
     reads: tuple[Read, ...]
     update: Update | None
+
+    @cached_property
+    def straight(self) -> tuple[Read, ...]:
+        """Products of the view."""
+        return tuple(read for read in self.reads if not read.transposed)
+
+    @cached_property
+    def across(self) -> tuple[Read, ...]:
+        """Products of its transpose."""
+        return tuple(read for read in self.reads if read.transposed)
 
     def __str__(self) -> str:
         parts = [read.text(self.view) for read in self.reads] + ([str(self.update)] if self.update else [])

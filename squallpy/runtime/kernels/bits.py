@@ -6,7 +6,7 @@ of a matrix is the row layout of its transpose; a symmetric one has both in one.
 
     pass_over(M, U, V, X, Y)  →  M·X, Mᵀ·Y of the old M;  M |= U·Vᵀ in place
     pruned(M, U, V, X, Y)     →  the same, and what of U, V made anything true
-    update(M, U, V)           →  M |= U·Vᵀ in place, and which cells became true
+    visit(steps, Ms, lines)   →  such passes one after the other, their factors being rows of one array
     product(A, B)             →  A·B
     meeting(A, B)             →  A·Bᵀ
 
@@ -14,20 +14,28 @@ A row against a column stops at the first word in which both are true. A row aga
 that it names, and stops when there is nothing left that any row has.
 """
 
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, chain, pairwise
+from typing import Any, NamedTuple
+
 import numpy as np
 import numpy.typing as npt
+from numba import carray  # type: ignore[attr-defined]
 
-from squallpy.runtime.kernels.compiled import GIVEN_MATRIX, MATRIX, VECTOR, Vector, inlined, kernel
-from squallpy.runtime.kernels.machine import lowest, shift_right
-from squallpy.runtime.kernels.sweeps import apart
+from squallpy.runtime.kernels.compiled import GIVEN_MATRIX, GIVEN_VECTOR, MATRIX, VECTOR, Vector, inlined, kernel
+from squallpy.runtime.kernels.machine import lowest, pointer, shift_right
 from squallpy.runtime.kernels.threads import shared
 
 Bits = npt.NDArray[np.uint64]
-Cells = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
+Numbers = npt.NDArray[np.int64]
+Lines = Sequence[int]
 
 _PIECES = 8
 _LITTLE = 1 << 22  # words that a product may visit before threads help
 _SMALL = 1 << 17  # words of a matrix: to pass over them takes less than to start a thread
+_FEW = 16  # cells of each word of a column, up to which rows of a symmetric matrix are or-ed, not met
+_THIN = 16  # rows up to which NumPy takes longer to pack them
+_HEAD, _K, _LAST = 5, 1, 4  # words before the numbers of lines in the code of a step, and which of them is what
 
 
 def words(cells: int) -> int:
@@ -38,6 +46,8 @@ def words(cells: int) -> int:
 def pack(cells: npt.NDArray[np.bool_]) -> Bits:
     """(n, m) truth values as bits (n, ⌈m/64⌉)."""
     n, m = cells.shape
+    if n <= _THIN:
+        return _pack(cells)
     out = np.zeros((n, 8 * words(m)), np.uint8)
     lines = np.ascontiguousarray(cells)  # NB: of others numpy packs bit by bit, in seven times as long
     out[:, : (m + 7) // 8] = np.packbits(lines, axis=1, bitorder="little")
@@ -80,8 +90,7 @@ def product(A: Bits, B: Bits, threads: int = 0) -> Bits:
 def meeting(A: Bits, B: Bits) -> Bits:
     """A·Bᵀ of A (n, ⌈l/64⌉) and B (m, ⌈l/64⌉): which rows have a cell in common, (n, ⌈m/64⌉)."""
     out = np.zeros((len(A), words(len(B))), np.uint64)
-    b = _whole(B)
-    _met(_whole(A), b, _ends(b), _whole(out))
+    _met(_whole(A), _whole(B), _whole(out))
     return out
 
 
@@ -93,48 +102,74 @@ def pass_over(M: Bits, U: Bits, V: Bits, X: Bits, Y: Bits, threads: int = 0) -> 
     return pruned(M, U, V, X, Y, threads)[:2]
 
 
-def pruned(M: Bits, U: Bits, V: Bits, X: Bits, Y: Bits, threads: int = 0) -> tuple[Bits, Bits, Bits, Bits]:
+def pruned(
+    M: Bits, U: Bits, V: Bits, X: Bits, Y: Bits, threads: int = 0, symmetric: bool = False
+) -> tuple[Bits, Bits, Bits, Bits]:
     """`pass_over`, and an update U', V' of the same shape that would have changed M as much.
 
     What follows from a change follows from U', V', too: each column has but the rows and columns of M in which it made
-    a cell true that those before it had not. So an update ends where it no longer makes a difference.
+    a cell true that those before it had not. So an update ends where it no longer makes a difference. Of a symmetric M
+    the rows that a column of X names are or-ed where these are few.
     """
-    return _passed(M, U, V, X, Y, M[:0], threads)
+    high, wide, (k, p, q) = words(len(M)), M.shape[1], map(len, (U, X, Y))
+    assert U.shape[1] == Y.shape[1] == high and V.shape[1] == X.shape[1] == wide and k == len(V)
+    ends = [0, *accumulate((k, k, p, q, p, q, k, k))]
+    u, v, x, y, mx, mty, left, right = (slice(*of) for of in pairwise(ends))
+    lines = np.zeros((ends[-1], max(high, wide)), np.uint64)
+    lines[u, :high], lines[v, :wide], lines[x, :wide], lines[y, :high] = U, V, X, Y
+    visit([_code(0, k, p, q, False, range(ends[-1]))], [(M, symmetric)], lines, threads)
+    found = ((mx, high), (mty, wide), (left, high), (right, wide))
+    MX, MtY, U, V = (np.ascontiguousarray(lines[of, :size]) for of, size in found)
+    return MX, MtY, U, V
 
 
-def update(M: Bits, U: Bits, V: Bits, threads: int = 0) -> Cells:
-    """M |= U·Vᵀ in place, telling the rows and columns of the cells that became true, in row-major order."""
-    new = np.zeros_like(M)
-    _passed(M, U, V, V[:0], U[:0], new, threads)
-    rows = np.nonzero(new.any(axis=1))[0]
-    at, columns = np.nonzero(unpack(new[rows], 64 * M.shape[1]))
-    return rows[at], columns
+IDENTITY = -1
 
 
-def _passed(M: Bits, U: Bits, V: Bits, X: Bits, Y: Bits, new: Bits, threads: int) -> tuple[Bits, Bits, Bits, Bits]:
-    """The products, and where each column of U, V made cells true; all of these are put into `new` if it has rows."""
-    high, wide = words(len(M)), M.shape[1]
-    assert U.shape[1] == Y.shape[1] == high and V.shape[1] == X.shape[1] == wide and len(U) == len(V)
-    assert M.flags.c_contiguous, "a copy would be changed"
-    U, V, X, Y = (apart(factor, M) if len(factor) else factor for factor in (U, V, X, Y))
-    pieces = max(1, min(_PIECES, high, M.size // _SMALL))
-    MX, changed = np.zeros((len(X), high), np.uint64), np.zeros_like(U)
-    parts, gained = (np.zeros((pieces, len(of), wide), np.uint64) for of in (Y, V))
-    m, u, v, x, y, mx, made, fresh = (_whole(bits) for bits in (M, U, V, X, Y, MX, changed, new))
-    of_v, of_x = _ends(v), _ends(x)
-    cuts = [high * piece // pieces for piece in range(pieces + 1)]
+class Step(NamedTuple):
+    """A pass over matrix number `matrix`, or IDENTITY, with the numbers of the lines that are its factors, and of
+    those, zeros so far, that take its results; `last` if nothing follows where it changes nothing."""
 
-    def work(piece: int) -> None:
-        mine = _whole(parts[piece]), _whole(gained[piece])
-        _pass(m, u, v, x, y, mx, made, fresh, *mine, of_v, of_x, cuts[piece], cuts[piece + 1])
+    matrix: int
+    x: Lines
+    mx: Lines
+    y: Lines = ()
+    mty: Lines = ()
+    u: Lines = ()
+    v: Lines = ()
+    left: Lines = ()
+    right: Lines = ()
+    last: bool = False
 
-    shared(work, pieces, threads)
-    return MX, _together(parts), changed, _together(gained)
+    @property
+    def code(self) -> Numbers:
+        """As the kernel reads it."""
+        numbers = chain(self.u, self.v, self.x, self.y, self.mx, self.mty, self.left, self.right)
+        return _code(self.matrix, len(self.u), len(self.x), len(self.y), self.last, numbers)
 
 
-def _together(parts: Bits) -> Bits:
-    out: Bits = parts[0] if len(parts) == 1 else np.bitwise_or.reduce(parts, axis=0)
-    return out
+def _code(matrix: int, k: int, p: int, q: int, last: bool, numbers: Iterable[int]) -> Numbers:
+    return np.array([matrix, k, p, q, last, *numbers], np.int64)
+
+
+def visit(steps: Sequence[Numbers], matrices: Sequence[tuple[Bits, bool]], lines: Bits, threads: int = 0) -> None:
+    """Passes, one after the other, over matrices and what is known of them: are they symmetric?
+
+    Lines (l, w) are columns of factors, of as many words as the longest of them has.
+    """
+    assert all(matrix.flags.c_contiguous for matrix, _ in matrices), "a copy would be changed"
+    known = [(matrix.ctypes.data, *matrix.shape, symmetric) for matrix, symmetric in matrices]
+    frame, of_lines = np.array(known, np.int64), lines.view(np.int64)
+    pieces = min(_PIECES, max(matrix.size for matrix, _ in matrices) // _SMALL)
+    if pieces < 2:
+        _visit(np.concatenate(steps) if len(steps) > 1 else steps[0], frame, of_lines, 0, 1)
+        return
+    for step in steps:
+        parts = [of_lines.copy() for _ in range(pieces)]
+        shared(lambda piece, s=step, p=parts: _visit(s, frame, p[piece], piece, pieces), pieces, threads)  # type: ignore[misc]
+        np.bitwise_or.reduce(parts, axis=0, out=of_lines)
+        if step[_LAST] and not of_lines[step[len(step) - 2 * step[_K] :]].any():
+            return
 
 
 def _whole(bits: Bits) -> npt.NDArray[np.int64]:
@@ -142,16 +177,39 @@ def _whole(bits: Bits) -> npt.NDArray[np.int64]:
     return np.ascontiguousarray(bits).view(np.int64)
 
 
-@kernel(f"{MATRIX}({GIVEN_MATRIX})")
-def _ends(rows: Vector) -> npt.NDArray[np.int64]:
-    """The first word of each row that is not 0, and the word behind the last."""
-    out = np.zeros((rows.shape[0], 2), np.int64)
-    for i in range(rows.shape[0]):
-        for w in range(rows.shape[1]):
-            if rows[i, w] != 0:
-                out[i, 0] = w if out[i, 1] == 0 else out[i, 0]
-                out[i, 1] = w + 1
+@kernel("uint64[:, ::1](Array(boolean, 2, 'A', readonly=True))")
+def _pack(cells: npt.NDArray[np.bool_]) -> Bits:
+    out = np.zeros((cells.shape[0], (cells.shape[1] + 63) >> 6), np.uint64)
+    words = out.view(np.int64)
+    for i in range(cells.shape[0]):
+        for j in range(cells.shape[1]):
+            words[i, j >> 6] |= cells[i, j] << (j & 63)
     return out
+
+
+@inlined
+def _ends(rows: Vector, i: int, words: int) -> tuple[int, int]:
+    """Of the first words of a row: the first that is not 0, and the one behind the last."""
+    first, last = 0, words
+    while first < last and rows[i, first] == 0:
+        first += 1
+    while first < last and rows[i, last - 1] == 0:
+        last -= 1
+    return first, last
+
+
+@inlined
+def _are_few(rows: Vector, i: int, words: int, most: int) -> bool:
+    """Have the first words of a row no more than so many cells?"""
+    found = 0
+    for w in range(words):
+        cells = rows[i, w]
+        while cells != 0:
+            found += 1
+            if found > most:
+                return False
+            cells &= cells - 1
+    return True
 
 
 @inlined
@@ -190,43 +248,95 @@ def _lacks(a: Vector, i: int, b: Vector, j: int, first: int, last: int) -> bool:
     return False
 
 
-@kernel(
-    f"void({MATRIX}, {', '.join([GIVEN_MATRIX] * 4)}, {', '.join([MATRIX] * 5)}, {GIVEN_MATRIX}, {GIVEN_MATRIX}, "
-    "int64, int64)"
-)
-def _pass(
-    M: Vector, U: Vector, V: Vector, X: Vector, Y: Vector, MX: Vector, changed: Vector, new: Vector, MtY: Vector,
-    gained: Vector, of_V: Vector, of_X: Vector, first: int, last: int,
-) -> None:  # fmt: skip
-    """Words first … last - 1 of a column, which are 64 rows each."""
-    for word in range(first, last):
-        top = 64 * word
-        for x in range(X.shape[0]):
-            found = 0
-            for i in range(top, min(top + 64, M.shape[0])):
-                if _meet(M, i, X, x, of_X[x, 0], of_X[x, 1]):
-                    found |= 1 << (i - top)
-            MX[x, word] = found
-        for y in range(Y.shape[0]):
-            rows = Y[y, word]
-            while rows != 0:
-                i = top + lowest(rows)
-                for w in range(M.shape[1]):
-                    MtY[y, w] |= M[i, w]
-                rows &= rows - 1
-        for u in range(U.shape[0]):
-            rows = U[u, word]
-            while rows != 0:
-                i = top + lowest(rows)
-                if _lacks(M, i, V, u, of_V[u, 0], of_V[u, 1]):
-                    changed[u, word] |= 1 << (i - top)
-                    for w in range(of_V[u, 0], of_V[u, 1]):
-                        more = V[u, w] & ~M[i, w]
-                        M[i, w] |= more
-                        gained[u, w] |= more
-                        if new.shape[0] > 0:
-                            new[i, w] |= more
-                rows &= rows - 1
+@inlined
+def _matrix_at(where: int, n: int, m: int) -> Vector:
+    """The matrix at an address."""
+    there: Any = pointer(where)
+    return carray(there, (n, m))
+
+
+@inlined
+def _met_by(M: Vector, top: int, X: Vector, x: int, first: int, last: int) -> int:
+    """Which of 64 rows, from row `top` on, have a cell in common with a row of X, as a word."""
+    found = 0
+    for i in range(top, min(top + 64, M.shape[0])):
+        if _meet(M, i, X, x, first, last):
+            found |= 1 << (i - top)
+    return found
+
+
+@inlined
+def _or_rows(M: Vector, names: int, top: int, out: Vector, at: int) -> None:
+    """Add the rows that a word names, from row `top` on, to a row of `out`."""
+    while names != 0:
+        i = top + lowest(names)
+        for w in range(M.shape[1]):
+            out[at, w] |= M[i, w]
+        names &= names - 1
+
+
+@inlined
+def _changed(M: Vector, top: int, lines: Vector, u: int, v: int, first: int, last: int, left: int, right: int) -> bool:
+    """Add line v to the rows, of 64 from row `top` on, that line u names: to the lines `left`, `right` goes what that
+    has changed."""
+    word, any_changed = top >> 6, False
+    rows = lines[u, word]
+    while rows != 0:
+        i = top + lowest(rows)
+        if _lacks(M, i, lines, v, first, last):
+            any_changed = True
+            lines[left, word] |= 1 << (i - top)
+            for w in range(first, last):
+                true = lines[v, w] & ~M[i, w]
+                M[i, w] |= true
+                lines[right, w] |= true
+        rows &= rows - 1
+    return any_changed
+
+
+@kernel(f"void({GIVEN_VECTOR}, {GIVEN_MATRIX}, {MATRIX}, int64, int64)")
+def _visit(steps: Vector, matrices: Vector, lines: Vector, piece: int, pieces: int) -> None:
+    """Steps by their codes, matrices by their addresses; of each matrix this piece of so many."""
+    at = 0
+    while at < len(steps):
+        of, k, p, q, last = steps[at], steps[at + _K], steps[at + 2], steps[at + 3], steps[at + _LAST]
+        if of == IDENTITY:
+            for i in range(p):
+                for w in range(lines.shape[1]):
+                    lines[steps[at + _HEAD + p + i], w] |= lines[steps[at + _HEAD + i], w]
+            at += _HEAD + 2 * p
+            continue
+        M = _matrix_at(matrices[of, 0], matrices[of, 1], matrices[of, 2])
+        symmetric, high, wide = matrices[of, 3] != 0, (M.shape[0] + 63) >> 6, M.shape[1]
+        u = at + _HEAD
+        v, x = u + k, u + 2 * k
+        y, mx, mty = x + p, x + p + q, x + 2 * p + q
+        left = mty + q
+        right, at = left + k, left + 2 * k
+        ends = np.empty((k + p, 2), np.int64)
+        for i in range(k + p):  # of all V, then of all X
+            ends[i] = _ends(lines, steps[v + i], wide)
+        for i in range(p):
+            if symmetric and _are_few(lines, steps[x + i], wide, _FEW * wide):
+                ends[k + i, 1] = 0
+        changed = False
+        for word in range(high * piece // pieces, high * (piece + 1) // pieces):
+            top = 64 * word
+            for i in range(p):
+                if ends[k + i, 1] > 0:
+                    first, behind = ends[k + i, 0], ends[k + i, 1]
+                    lines[steps[mx + i], word] = _met_by(M, top, lines, steps[x + i], first, behind)
+                elif symmetric:
+                    _or_rows(M, lines[steps[x + i], word], top, lines, steps[mx + i])
+            for i in range(q):
+                _or_rows(M, lines[steps[y + i], word], top, lines, steps[mty + i])
+            for i in range(k):
+                first, behind = ends[i, 0], ends[i, 1]
+                changed |= _changed(
+                    M, top, lines, steps[u + i], steps[v + i], first, behind, steps[left + i], steps[right + i]
+                )
+        if last and pieces == 1 and not changed:
+            return
 
 
 @kernel(f"void({GIVEN_MATRIX}, {GIVEN_MATRIX}, {GIVEN_MATRIX}, {MATRIX}, int64, int64)")
@@ -245,11 +355,12 @@ def _multiply(A: Vector, B: Vector, every: Vector, C: Vector, first: int, last: 
                 break
 
 
-@kernel(f"void({GIVEN_MATRIX}, {GIVEN_MATRIX}, {GIVEN_MATRIX}, {MATRIX})")
-def _met(A: Vector, B: Vector, of_B: Vector, out: Vector) -> None:
-    for i in range(A.shape[0]):
-        for j in range(B.shape[0]):
-            if _meet(A, i, B, j, of_B[j, 0], of_B[j, 1]):
+@kernel(f"void({GIVEN_MATRIX}, {GIVEN_MATRIX}, {MATRIX})")
+def _met(A: Vector, B: Vector, out: Vector) -> None:
+    for j in range(B.shape[0]):
+        first, last = _ends(B, j, B.shape[1])
+        for i in range(A.shape[0]):
+            if _meet(A, i, B, j, first, last):
                 out[i, j >> 6] |= 1 << (j & 63)
 
 

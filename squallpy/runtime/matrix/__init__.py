@@ -2,7 +2,8 @@
 
 views     how a matrix is stored      algebra   operations on arrays, in a semiring
 sparse    inputs with few cells       live      a program kept fresh       drift   how far rounding has taken it
-packed    factors of truth values     room      is there memory for it
+packed    factors of truth values     fused     their triggers as one kernel
+room      is there memory for it
 
 In queries: rows of streams (`rows`) are cells (`cells`) of the inputs of a program (`kept`), and what has been told of
 its outputs (`shown`) changes; `source` is all programs of a query, as streams of changed cells.

@@ -33,6 +33,7 @@ from squallpy.runtime.kernels.factors import compress
 from squallpy.runtime.matrix.algebra import Read, SingularError, appended, depends, evaluate, padded
 from squallpy.runtime.matrix.cells import Cells
 from squallpy.runtime.matrix.drift import CHECK, DRIFT, drift
+from squallpy.runtime.matrix.fused import Fused, fused
 from squallpy.runtime.matrix.mistakes import beyond, overflow, singular
 from squallpy.runtime.matrix.packed import Packed
 from squallpy.runtime.matrix.packed import evaluate as in_bits
@@ -79,6 +80,7 @@ class Live:
         self._probe = probe(self.maintained)
         self._touched: Touched | None = None
         self._done: list[Callable[[], object]] | None = None
+        self._fused: dict[tuple[str, int], Fused | None] = {}
         self.singular: SingularError | None = None
         for i in program.inputs:
             self._views[i.name.name] = self._stored(i.name, inputs[i.name.name])
@@ -298,6 +300,12 @@ class Live:
     def _fire(self, trigger: Trigger, work: tuple[Work, ...], u: Array, v: Array) -> bool:
         """Do the passes of a trigger; False, with nothing changed, where a small inverse cannot be told."""
         pair = (Packed.of(u), Packed.of(v)) if self.ring is BOOLEAN else (u, v)
+        if self.ring is BOOLEAN and (whole := self._whole(trigger, work, u.shape[1])):
+            lines = whole.fire(self._views, *pair)
+            if self._touched is not None:
+                for change in whole.changes(self._views, lines):
+                    self._touch(*change)
+            return True
         values: dict[str, Factor] = dict(zip((trigger.u.name, trigger.v.name), pair, strict=True))
         sizes = {**self.sizes, trigger.u.cols.symbols[0][0]: u.shape[1]}
 
@@ -321,6 +329,13 @@ class Live:
                 return False
         return True
 
+    def _whole(self, trigger: Trigger, work: tuple[Work, ...], rank: int) -> Fused | None:
+        """A Boolean trigger as one kernel, if it can be one."""
+        case = (trigger.input.name, rank)
+        if case not in self._fused:
+            self._fused[case] = fused(trigger, work, rank)
+        return self._fused[case]
+
     def _occupied(self, factor: Factor) -> Array:
         """The rows of a factor in which there is anything."""
         if isinstance(factor, Packed):
@@ -336,25 +351,25 @@ class Live:
 
     def _value(self, matrix: Matrix, read: Callable[[str], Factor], sizes: Sizes) -> Factor:
         """What a step of a trigger computes."""
+        if isinstance(matrix, Name):
+            return read(matrix.name)
         return in_bits(matrix, read, sizes) if self.ring is BOOLEAN else evaluate(matrix, read, sizes, self.ring)
 
     def _pass(self, item: Pass, read: Callable[[str], Factor], values: dict[str, Factor], sizes: Sizes) -> None:
         """One visit: all products, then the update."""
-        straight = [r for r in item.reads if not r.transposed]
-        across = [r for r in item.reads if r.transposed]
-        u, v = (
-            (self._value(half, read, sizes) for half in (item.update.u, item.update.v)) if item.update else (None, None)
-        )
-        by = [[self._value(r.by, read, sizes) for r in rs] for rs in (straight, across)]
-        if item.update and item.update.left:
-            *found, left, right = self._views[item.view.name].pruned(u, v, *by)
-            self._touch(item.view.name, left, right)
-            values |= {name.name: half for name, half in zip(item.update.left, (left, right), strict=True)}
+        view, update, u, v = item.view.name, item.update, None, None
+        by = [[self._value(r.by, read, sizes) for r in reads] for reads in (item.straight, item.across)]
+        if update:
+            u, v = self._value(update.u, read, sizes), self._value(update.v, read, sizes)
+        if update and update.left:
+            *found, u, v = self._views[view].pruned(u, v, *by)
+            values[update.left[0].name], values[update.left[1].name] = u, v
+            self._touch(view, u, v)
         else:
-            if u is not None and v is not None:
-                self._touch(item.view.name, u, v)
-            found = self._change(item.view.name, u, v, *by)
-        for reads, arrays in zip((straight, across), found, strict=True):
+            if update:
+                self._touch(view, u, v)
+            found = self._change(view, u, v, *by)
+        for reads, arrays in zip((item.straight, item.across), found, strict=True):
             for r, array in zip(reads, arrays, strict=True):
                 values[r.name.name] = array.T if r.turned else array
 

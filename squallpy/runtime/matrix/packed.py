@@ -20,7 +20,7 @@ from squallpy.runtime.kernels import bits
 from squallpy.runtime.kernels.bits import Bits
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # NB: frozen ones take four times as long to make, and a trigger makes dozens
 class Packed:
     """A matrix of truth values as lines of `cells` each: its columns, or its rows where it is `turned`."""
 

@@ -20,8 +20,6 @@ from squallpy.runtime.matrix.packed import Packed
 Array = npt.NDArray[Any]
 Factor = Any  # an Array; of truth values it may be Packed, too
 
-_SPARSE = 0.25  # the share of a column's cells up to which rows of a symmetric view are or-ed, not met
-
 
 class View(Protocol):
     """A stored matrix."""
@@ -256,6 +254,11 @@ class BitView:
         self._bits, self._symmetrical = packed, symmetrical
 
     @property
+    def stored(self) -> tuple[bits.Bits, bool]:
+        """Its rows, and whether they are known to be its columns, too."""
+        return self._bits, self._symmetrical
+
+    @property
     def nbytes(self) -> int:
         return self._bits.nbytes
 
@@ -268,26 +271,17 @@ class BitView:
         self, u: Factor | None, v: Factor | None, xs: Sequence[Factor], ys: Sequence[Factor]
     ) -> tuple[list[Packed], list[Packed], bits.Bits, bits.Bits]:
         n, m = self.shape
-        straight, across = [Packed.of(x).columns for x in xs], [Packed.of(y).columns for y in ys]
-        turned = [self._symmetrical and bits.density(x, m) < _SPARSE for x in straight]
-        wide = [x for x, turn in zip(straight, turned, strict=True) if not turn]
-        tall = across + [x for x, turn in zip(straight, turned, strict=True) if turn]
-        mx, mty, left, right = bits.pruned(self._bits, *self._halves(u, v), _lines(wide, m), _lines(tall, n))
-        by_cells, by_rows = _columns(mx, n, wide), _columns(mty, m, tall)
-        rest, found = iter(by_cells), iter(by_rows[len(across) :])
-        return [next(found if turn else rest) for turn in turned], by_rows[: len(across)], left, right
+        left = _lines([], n) if u is None else Packed.of(u).columns
+        right = _lines([], m) if v is None else Packed.of(v).rows
+        x, y = _lines(xs, m), _lines(ys, n)
+        mx, mty, left, right = bits.pruned(self._bits, left, right, x, y, symmetric=self._symmetrical)
+        return _columns(mx, n, xs), _columns(mty, m, ys), left, right
 
     def pruned(
         self, u: Factor, v: Factor, xs: Sequence[Factor] = (), ys: Sequence[Factor] = ()
     ) -> tuple[list[Packed], list[Packed], Packed, Packed]:
         straight, across, left, right = self._passed(u, v, xs, ys)
         return straight, across, Packed(left, self.shape[0]), Packed(right, self.shape[1], True)
-
-    def _halves(self, u: Factor | None, v: Factor | None) -> tuple[bits.Bits, bits.Bits]:
-        """U and V by columns, of which there are none where nothing is added."""
-        if u is None or v is None:
-            return _lines([], self.shape[0]), _lines([], self.shape[1])
-        return Packed.of(u).columns, Packed.of(v).rows
 
     def whole(self) -> Packed:
         return Packed(self._bits, self.shape[1], True)
@@ -324,14 +318,18 @@ def _apart(products: Array, parts: Sequence[Array]) -> list[Array]:
     return [products[:, end - part.shape[1] : end] for part, end in zip(parts, ends, strict=True)]
 
 
-def _lines(parts: Sequence[bits.Bits], cells: int) -> bits.Bits:
+def _lines(parts: Sequence[Factor], cells: int) -> bits.Bits:
     """All packed columns in one array."""
     if len(parts) == 1:
-        return parts[0]
-    return np.concatenate(parts) if parts else np.zeros((0, bits.words(cells)), np.uint64)
+        return Packed.of(parts[0]).columns
+    if not parts:
+        return np.empty((0, bits.words(cells)), np.uint64)
+    return np.concatenate([Packed.of(part).columns for part in parts])
 
 
-def _columns(lines: bits.Bits, cells: int, parts: Sequence[bits.Bits]) -> list[Packed]:
+def _columns(lines: bits.Bits, cells: int, parts: Sequence[Factor]) -> list[Packed]:
     """What each of the parts gave, of packed columns."""
-    ends = accumulate(map(len, parts))
-    return [Packed(lines[end - len(part) : end], cells) for end, part in zip(ends, parts, strict=True)]
+    if len(parts) < 2:
+        return [Packed(lines, cells) for _ in parts]
+    ends = accumulate(part.shape[1] for part in parts)
+    return [Packed(lines[end - part.shape[1] : end], cells) for end, part in zip(ends, parts, strict=True)]
