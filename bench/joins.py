@@ -4,19 +4,21 @@
     --zipf LIST         skew of the suppliers of lineitem      [default: 0, 0.25, 0.5, 0.75, 1; of bands: 0]
     --joiners N         partitions                             [default: 16]
     --batch-rows N                                             [default: 10,000]
+    --repeats N         runs of each                           [default: 5]
 
-All on one Spark session, `local[2]`, each over the whole streams, reading included, changes printed nowhere. A run over
-the first batches comes before, which is not counted. A table, what it says of the targets, and a plot.
+All on one Spark session, `local[2]`, each over the whole streams, reading included, changes printed nowhere. Operators
+take turns, there and back (A B C, C B A, …), and what counts is the median of what their batches take. A run over the
+first batches comes before, which is not counted. A table, what it says of the targets, and a plot.
 """
 
 import argparse
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -55,12 +57,13 @@ Made by `python -m bench.joins`; do not edit. TPC-H, lineitem's suppliers drawn 
 `{master}`, {joiners} joiners, batches of {batch_rows:,}. *Load*: tuples that the busiest joiner was sent over the
 whole run, in thousands, state that migrates included; *busiest*: that by the mean. *ILF*: by the best mapping's,
 greatest and mean after batches. StaticOpt has been told the sizes of the sources, of which a band's filters leave
-shares that nobody knows. {load:.1f} processes were runnable over the minute before: seconds are as good as that.
+shares that nobody knows. *Seconds*: of all batches, the median of {repeats} runs, and the least; operators take turns.
+{load:.1f} processes were runnable over the minute before: seconds are as good as that.
 
 ![seconds and loads](joins.png)
 
-| join | SF | z | operator | seconds | load | busiest | ILF/ILF* | migrations | heavy keys |
-|---|--:|--:|---|--:|--:|--:|--:|--:|--:|
+| join | SF | z | operator | seconds | least | load | busiest | ILF/ILF* | migrations | heavy keys |
+|---|--:|--:|---|--:|--:|--:|--:|--:|--:|--:|
 """
 COLOURS = {"SHJ": "gray", "StaticMid": "orange", "StaticOpt": "green", "Dynamic": "red", "Hybrid": "blue"}
 
@@ -70,6 +73,7 @@ class Watched:
     """A sink that watches the joiners, and stops after `batches`."""
 
     batches: int | None = None
+    seconds: float = 0.0
     rows: dict[str, int] = field(default_factory=dict)
     ratios: list[float] = field(default_factory=list)
     epochs: int = 0
@@ -79,6 +83,7 @@ class Watched:
     def begin(self, query: Any, schema: Any, batches: int) -> None: ...
 
     def batch(self, number: int, deletes: Any, inserts: Any, stats: dict[str, Any]) -> None:
+        self.seconds += stats["between_seconds"] + stats["job_seconds"] + stats["publish_seconds"]
         for joiner, rows in stats["received_rows"].items():
             self.rows[joiner] = self.rows.get(joiner, 0) + rows
         self.ratios += [stats["ilf_ratio"]] if "ilf_ratio" in stats else []
@@ -133,25 +138,26 @@ def script(join: str, folder: Path) -> str:
     return "".join(streams) + query
 
 
-def run(path: Path, operator: str, given: argparse.Namespace, batches: int | None = None) -> tuple[Watched, float]:
+def run(path: Path, operator: str, given: argparse.Namespace, batches: int | None = None) -> Watched:
     """The script with an operator."""
     settings = Settings(partitions=given.joiners, join_operator=operator)
     options = RunOptions(master=MASTER, batch_rows=given.batch_rows, changes=True, final=False)
-    watched, since = Watched(batches), perf_counter()
+    watched = Watched(batches)
     with suppress(Enough):
         Session(path, settings).run(options, watched)
-    return watched, perf_counter() - since
+    return watched
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A run of an operator."""
+    """The runs of an operator."""
 
     join: str
     scale: float
     z: float
     operator: str
     seconds: float
+    least: float
     load: float
     """Tuples that the busiest joiner was sent."""
     busiest: float
@@ -163,16 +169,25 @@ class Measured:
     @property
     def line(self) -> str:
         ratio = f"{max(self.ratios):.2f}, {np.mean(self.ratios):.2f}" if self.ratios else ""
-        cells = f"{self.seconds:.1f} | {self.load / 1000:,.1f} | {self.busiest:.2f} | {ratio}"
+        cells = f"{self.seconds:.2f} | {self.least:.2f} | {self.load / 1000:,.1f} | {self.busiest:.2f} | {ratio}"
         more = f"{self.epochs or ''} | {self.heavy or ''}"
         return f"| {self.join} | {self.scale:g} | {self.z:g} | {self.operator} | {cells} | {more} |"
 
 
-def measured(join: str, scale: float, z: float, operator: str, path: Path, given: argparse.Namespace) -> Measured:
-    seen, seconds = run(path, operator, given)
-    load, mean = max(seen.rows.values()), sum(seen.rows.values()) / given.joiners
+def measured(join: str, scale: float, z: float, operator: str, runs: list[Watched], joiners: int) -> Measured:
+    seen, seconds = runs[0], [one.seconds for one in runs]
+    load, mean = max(seen.rows.values()), sum(seen.rows.values()) / joiners
     ratios, counts = tuple(seen.ratios), (seen.epochs, seen.heavy, seen.pairs)
-    return Measured(join, scale, z, operator, seconds, load, load / mean, ratios, *counts)
+    return Measured(join, scale, z, operator, median(seconds), min(seconds), load, load / mean, ratios, *counts)
+
+
+def in_turns(operators: Sequence[str], path: Path, given: argparse.Namespace) -> dict[str, list[Watched]]:
+    """The runs of each operator, there and back."""
+    found: dict[str, list[Watched]] = {operator: [] for operator in operators}
+    for turn in range(given.repeats):
+        for operator in operators if turn % 2 == 0 else reversed(operators):
+            found[operator].append(run(path, operator, given))
+    return found
 
 
 Cases = Mapping[tuple[str, float], Mapping[str, Measured]]  # by join and skew, by operator
@@ -235,10 +250,12 @@ def main() -> None:
     parser.add_argument("--zipf", type=lambda text: [float(z) for z in text.split(",")], default=list(ZIPF))
     parser.add_argument("--joiners", type=int, default=16)
     parser.add_argument("--batch-rows", type=int, default=10_000)
+    parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "joins.md")
     given = parser.parse_args()
     load = os.getloadavg()[0]
-    text = HEAD.format(master=MASTER, joiners=given.joiners, batch_rows=given.batch_rows, load=load)
+    shape = {"joiners": given.joiners, "batch_rows": given.batch_rows, "repeats": given.repeats}
+    text = HEAD.format(master=MASTER, load=load, **shape)
     cases: dict[tuple[str, float], dict[str, Measured]] = {}
     with start(MASTER) as cluster, TemporaryDirectory() as folder:
         executor.start = lambda *_: nullcontext(cluster)  # type: ignore[assignment, misc]
@@ -248,11 +265,13 @@ def main() -> None:
             for z in given.zipf if equal else (0.0,):
                 path.write_text(script(join, skewed(float(scale), z)))
                 case = cases[join, z] = {}
-                for operator in OPERATORS if equal else OPERATORS[1:-1]:
-                    if warm:
+                operators = OPERATORS if equal else OPERATORS[1:-1]
+                if warm:
+                    for operator in operators:
                         run(path, operator, given, WARM)
-                        warm = False
-                    case[operator] = measured(join, float(scale), z, operator, path, given)
+                    warm = False
+                for operator, runs in in_turns(operators, path, given).items():
+                    case[operator] = measured(join, float(scale), z, operator, runs, given.joiners)
                     text += case[operator].line + "\n"
                     print(case[operator].line, flush=True)
                 pairs = {one.pairs for one in case.values()}

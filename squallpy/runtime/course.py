@@ -31,9 +31,9 @@ from squallpy.physical.joins.migration import Migration
 from squallpy.physical.plan import Plan
 
 HASHES = 1 << 32  # pools keep their records in the order of hashes of 32 bits
-LEAST = 1 << 14  # tuples that are copied at a time, at all joiners
+LEAST = 1 << 13  # tuples that are copied at a time, at all joiners
 TOGETHER = 4  # keys just heavy that move at once, for then joiners look at all they have: a quarter of one's work
-BATCHES = 32  # that a migration takes at most
+BATCHES = 256  # that a migration takes at most
 OTHERS = ""  # what statistics call the keys that they do not name
 
 Seen = Map[str, Map[str, int]]

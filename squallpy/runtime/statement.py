@@ -26,6 +26,7 @@ from squallpy.runtime.kernels import steps
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.lanes import fill_reals, pack
 from squallpy.runtime.kernels.pool import Pool
+from squallpy.runtime.kernels.routing import hash_columns
 from squallpy.runtime.kernels.sorted import Sorted
 from squallpy.runtime.kernels.storage import Words
 from squallpy.runtime.nested import RowsOf, Touched
@@ -234,11 +235,14 @@ class Statement:
         return out
 
     def _overlay(self, step: Lookup, rows: _Rows, given: Words, bounds: Bounds) -> tuple[_Rows, Words, Bounds]:
-        """Rows that only differ in their ranges, as rows whose ranges do not overlap."""
+        """Rows that only differ in their ranges, as rows whose ranges do not overlap; as they are if all differ
+        otherwise."""
         registers = self._code.registers
         bound = {v.id for _, v in step.binds}
         live = sorted({registers[id] for id in step.live if id in registers and id not in bound})
         groups = np.concatenate([given, rows.columns[live].T], axis=1)
+        if _all_differ(groups):
+            return rows, given, bounds
         words = steps.payloads(np.ascontiguousarray(rows.places[0]), self._payload.width)
         chosen, bounds, counts = overlaid(groups, bounds, words)
         out = rows.pick(chosen)
@@ -257,6 +261,14 @@ class Statement:
             return decode(np.ascontiguousarray(words), self._variables[id], names)
 
         return Frame(len(rows), {}, load)
+
+
+def _all_differ(rows: Words) -> bool:
+    """Is no row twice there? By their hashes: where those of two agree, the answer is no."""
+    if not rows.shape[1]:
+        return len(rows) < 2
+    hashes = np.sort(hash_columns(list(rows.T)))
+    return bool((hashes[1:] != hashes[:-1]).all())
 
 
 def _add(target: Pool, keys: Words, words: Words, touched: Touched | Changes | None, keep: Keeper | None) -> None:
