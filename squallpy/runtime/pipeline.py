@@ -140,16 +140,18 @@ class Sender:
         share.stats |= made.stats
         return made
 
-    def messages(self, batch: int, split: int, splits: int, course: str = "") -> list[tuple[int, bytes]]:
-        """One message for each partition that the share concerns; the first always hears what was read. All hear of a
-        course, with the first share."""
+    def messages(
+        self, batch: int, split: int, splits: int, course: str = "", only: Collection[int] | None = None
+    ) -> list[tuple[int, bytes]]:
+        """One message for each partition, or of `only` some, that the share concerns; the first always hears what was
+        read. All hear of a course, with the first share."""
         store, plan = Store(StoreLayout(())), self._plan
         share = self.read(batch, split, splits, store.dictionary)
         with self._trace("statements"):
             change, sent = self._reading.apply(store, share.deltas)
         with self._trace("route and pack"):
             share.stats |= keys_of(plan, plan.reading.sends, sent, store.dictionary)
-            parcels = Parcels(plan, store.dictionary, course, () if split else range(plan.partitions))
+            parcels = Parcels(plan, store.dictionary, course, () if split else range(plan.partitions), only)
             for partition, delta in share.ledgers:
                 parcels.put(partition, delta)
             parcels.add(sent, plan.reading, change, split % plan.partitions)
@@ -157,16 +159,24 @@ class Sender:
 
 
 class Parcels:
-    """What goes from one node to the partitions of the next stage. Some `hear` of the course, if there is one."""
+    """What goes from one node to the partitions of the next stage, or to `only` some. Some `hear` of its course."""
 
-    def __init__(self, plan: Plan, names: Dictionary, course: str = "", hear: Collection[int] = ()) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        names: Dictionary,
+        course: str = "",
+        hear: Collection[int] = (),
+        only: Collection[int] | None = None,
+    ) -> None:
         self._plan, self._names, self._course, self._told = plan, names, course_of(course), course
         self._columns = {p.name: p.keys for p in (*plan.pools, *plan.deltas, plan.result)}
-        self._hear = hear if course else ()
-        self._parts: dict[int, list[Delta]] = {p: [] for p in self._hear}
+        self._hear, self._only = hear if course else (), range(plan.partitions) if only is None else only
+        self._parts: dict[int, list[Delta]] = {p: [] for p in self._hear if p in self._only}
 
     def put(self, partition: int, delta: Delta) -> None:
-        self._parts.setdefault(partition, []).append(delta)
+        if partition in self._only:
+            self._parts.setdefault(partition, []).append(delta)
 
     def add(self, sent: Mapping[str, Delta], stage: Stage, change: Delta, here: int) -> None:
         """What a stage sends; what it keeps, and the change of the result, goes to partition `here`."""
@@ -187,7 +197,8 @@ class Parcels:
 
     def packed(self, stats: Stats, told: int) -> list[tuple[int, bytes]]:
         """A message for each partition that there is anything for; `told` hears the statistics."""
-        self._parts.setdefault(told, [])
+        if told in self._only:
+            self._parts.setdefault(told, [])
         return [(p, self._message(p, stats if p == told else {})) for p in sorted(self._parts)]
 
     def _message(self, partition: int, stats: Stats) -> bytes:

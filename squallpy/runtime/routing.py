@@ -100,7 +100,7 @@ def keys_of(plan: Plan, sends: Iterable[Send], sent: Mapping[str, Delta], names:
 def _part(partition: int, delta: Delta, chosen: Any) -> Iterator[tuple[int, Delta]]:
     rows = np.flatnonzero(chosen)
     if len(rows):
-        yield partition, Delta(delta.name, delta.keys[rows], delta.words[rows])
+        yield partition, Delta(delta.name, delta.keys.take(rows, axis=0), delta.words.take(rows, axis=0))
 
 
 def _hashes(keys: Words, columns: Sequence[Column], by: Sequence[int], names: Dictionary) -> Words:

@@ -11,7 +11,7 @@ what else there is, and sends it to the first stage of the plan.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -40,10 +40,12 @@ class Read:
         self._plan, self._input, self._splits, self._trace = plan, input, splits, trace
         self._sender: Sender | None = None
 
-    def __call__(self, batch: int, split: int, course: str = "") -> Iterable[tuple[int, bytes]]:
+    def __call__(
+        self, batch: int, split: int, course: str = "", only: Collection[int] | None = None
+    ) -> Iterable[tuple[int, bytes]]:
         if self._sender is None:
             self._sender = Sender(self._plan, self._input, self._trace)
-        return self._sender.messages(batch, split, self._splits, course)
+        return self._sender.messages(batch, split, self._splits, course, only)
 
 
 class Apply:
@@ -98,10 +100,12 @@ class Orderly:
     durable: str
     partitions: int
 
-    def __call__(self, batch: int, split: int, course: str) -> Iterable[tuple[int, bytes]]:
+    def __call__(
+        self, batch: int, split: int, course: str, only: Collection[int] | None = None
+    ) -> Iterable[tuple[int, bytes]]:
         if split == 0:
             orders = handed(self.durable, batch)
-            yield from ((partition, orders) for partition in range(self.partitions))
+            yield from ((partition, orders) for partition in (range(self.partitions) if only is None else only))
 
 
 class Led:

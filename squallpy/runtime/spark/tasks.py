@@ -30,7 +30,8 @@ from squallpy.base.trace import Seconds, Trace
 
 Feed = Callable[..., Iterable[tuple[int, bytes]]]
 """(batch, split[, course]) → messages (target partition, payload): reads a split of a batch and routes it. `course` is
-what the driver has said of the batch, if it has."""
+what the driver has said of the batch, if it has. Where each task reads all, it is also told that there is nothing to be
+made but for some partitions, `only`."""
 Told = tuple[Mapping[str, Any], ...]
 """What is worth to be told of a batch beside its outputs, each by names."""
 Apply = Callable[..., tuple[Sequence[tuple[int, bytes]], Told]]
@@ -147,16 +148,17 @@ class BetweenStage:
 
     def __call__(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         task, began = _task(), time()
-        messages, note = _read(rows, self.shipment, self.splits, self.tasks) if self.splits else _arrived(rows)
+        mine = range(task, self.partitions, self.tasks)
+        messages, note = _read(rows, self.shipment, self.splits, mine) if self.splits else _arrived(rows)
         arrived, start = time(), perf_counter()
         mail = _Mail(task, self.partitions)
         mail.error = note.error
         try:
             if note.error is None:
                 _, apply, trace = self.shipment.open()
-                for partition in range(task, self.partitions, self.tasks):
-                    mine = messages.get(partition, [])
-                    sent, told = apply(_batch(), partition, self.stage, mine, *_course())
+                for partition in mine:
+                    own = messages.get(partition, [])
+                    sent, told = apply(_batch(), partition, self.stage, own, *_course())
                     note = note._replace(told=note.told + told)
                     yield from mail.put(partition, sent)
                 note = _worked(note, 1 + self.stage, began, trace, arrived)
@@ -183,16 +185,17 @@ class LastStage:
     def outputs(self, rows: Iterable[Any]) -> list[Output]:
         """What it yields, as tuples."""
         task, began = _task(), time()
-        messages, note = _read(rows, self.shipment, self.splits, self.tasks) if self.splits else _arrived(rows)
+        mine = range(task, self.partitions, self.tasks)
+        messages, note = _read(rows, self.shipment, self.splits, mine) if self.splits else _arrived(rows)
         arrived, start = time(), perf_counter()
         outputs: list[tuple[int, bool, bytes]] = []
         try:
             if note.error is not None:
                 raise note.error
             _, apply, trace = self.shipment.open()
-            for partition in range(task, self.partitions, self.tasks):
-                mine = messages.get(partition, [])
-                ((_, output),), told = apply(_batch(), partition, self.stage, mine, *_course())
+            for partition in mine:
+                own = messages.get(partition, [])
+                ((_, output),), told = apply(_batch(), partition, self.stage, own, *_course())
                 note = note._replace(told=note.told + told)
                 outputs.append((partition, False, output))
             note = _worked(note, 1 + self.stage, began, trace, arrived)
@@ -239,17 +242,16 @@ def _arrived(rows: Iterable[pa.RecordBatch]) -> tuple[dict[int, list[bytes]], No
     return {target: messages for target, (messages, _) in found.items()}, merged(note for _, note in found.values())
 
 
-def _read(clock: Iterable[Any], shipment: Shipment, splits: int, tasks: int) -> tuple[dict[int, list[bytes]], Note]:
-    """What readers would have sent to a task, had there been any: each task reads all, and keeps what is its own."""
+def _read(clock: Iterable[Any], shipment: Shipment, splits: int, mine: range) -> tuple[dict[int, list[bytes]], Note]:
+    """What readers would have sent to a task, had there been any: each task reads all, and makes what is for `mine`."""
     for _ in clock:
         pass
-    start, task, messages = perf_counter(), _task(), dict[int, list[bytes]]()
+    start, messages = perf_counter(), dict[int, list[bytes]]()
     try:
         feed, _, _ = shipment.open()
         for split in range(splits):
-            for target, payload in feed(_batch(), split, *_course()):
-                if target % tasks == task:
-                    messages.setdefault(target, []).append(payload)
+            for target, payload in feed(_batch(), split, *_course(), only=mine):
+                messages.setdefault(target, []).append(payload)
     except SquallError as error:
         return {}, Note(error=error)
     return messages, Note(feed=perf_counter() - start)
