@@ -33,6 +33,14 @@ def test_the_users_settings_win():
     assert "log4j2" in settings["spark.driver.extraJavaOptions"]
 
 
+def test_a_driver_has_one_collector():
+    """A JVM that is told of two does not start."""
+    for master in ("local[2]", "spark://host:7077"):
+        key = "spark.driver.extraJavaOptions"
+        assert "-XX:+UseSerialGC" in settings_for(master, {})[key]
+        assert "Serial" not in settings_for(master, {key: "-XX:+UseG1GC"})[key]
+
+
 def test_a_cluster_keeps_its_own_hosts_and_paths():
     settings = settings_for("spark://host:7077", {})
     assert "spark.driver.host" not in settings

@@ -64,6 +64,8 @@ SETTINGS = {
     "spark.ui.retainedStages": "16",
     "spark.ui.retainedTasks": "256",
     "spark.sql.ui.retainedExecutions": "4",
+    # Executors log what the driver does (see `_agree`): a sixth of the work of a small task was to say what it does
+    "spark.executor.syncLogLevel.enabled": "true",
     # A partition would rather wait for the host of its state than be rebuilt on another (later for as long as batches
     # take, see placement.py); and only its state counts, not from where most of its rows come
     "spark.locality.wait": "30s",
@@ -84,8 +86,10 @@ LOCAL_SETTINGS = {
 }
 
 # Few objects, short lives, no hot loops of Spark's: the first compiler and the simplest collector start sooner and
-# leave the cores to Python (0.085 → 0.06 s per batch, and the first one a third faster).
-_SMALL_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# leave the cores to Python (0.085 → 0.06 s per batch, and the first one a third faster). A driver that only plans is no
+# other: its second compiler was seen to take 0.5 s of a core for each of the first batches.
+_FIRST_COMPILER, _COLLECTOR = "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"
+_SMALL_JVM = f"{_FIRST_COMPILER} {_COLLECTOR}"
 
 
 @dataclass
@@ -161,6 +165,8 @@ def start(master: str = "local[2]", settings: Mapping[str, str] | None = None, v
         raise problem from error
     if not process:
         _hush(gateway.jvm)
+    if not master.startswith("local"):
+        _agree(session)
     return Cluster(session, log, process, gateway, room)
 
 
@@ -177,16 +183,18 @@ def settings_for(master: str, extra: Mapping[str, str], java: Java | None = None
         settings["spark.executorEnv.PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
     elif "spark.archives" not in extra:
         settings |= {"spark.archives": f"{packed()}#{UNPACKED}", "spark.executorEnv.PYTHONPATH": UNPACKED}
-    options, key = java_options(master, java), "spark.driver.extraJavaOptions"
-    return {**settings, **extra, key: f"{options} {extra[key]}" if key in extra else options}
+    key = "spark.driver.extraJavaOptions"
+    return {**settings, **extra, key: java_options(java, extra.get(key, ""))}
 
 
-def java_options(master: str, java: Java | None) -> str:
-    """Of the driver's JVM: what it logs, and where it also does the work, how it starts soon."""
-    options = f"-Dlog4j2.configurationFile={(Path(__file__).parent / 'log4j2.properties').as_uri()}"
-    if master.startswith("local"):
-        options = f"{options} {_SMALL_JVM} {reading_options(java) if java else ''}".rstrip()
-    return options
+def java_options(java: Java | None, more: str = "") -> str:
+    """Of the driver's JVM: what it logs, how it starts soon and stays small, then `more`.
+
+    NB: a JVM with two collectors does not start.
+    """
+    options = [f"-Dlog4j2.configurationFile={(Path(__file__).parent / 'log4j2.properties').as_uri()}", _FIRST_COMPILER]
+    options += [] if re.search(r"-XX:\+Use\w+GC\b", more) else [_COLLECTOR]
+    return " ".join(filter(None, (*options, reading_options(java) if java else "", more)))
 
 
 def _launch(conf: SparkConf | None, out: Any) -> Any:
@@ -199,6 +207,13 @@ def _hush(jvm: Any) -> None:
     loggers = "sql.execution.streaming.runtime.MicroBatchExecution", "scheduler.DAGScheduler"
     for logger, level in zip(loggers, (log4j.Level.OFF, log4j.Level.ERROR), strict=True):
         log4j.core.config.Configurator.setLevel(f"org.apache.spark.{logger}", level)
+
+
+def _agree(session: SparkSession) -> None:
+    """Has executors log no more than the driver, those that are to come, too."""
+    context = session.sparkContext
+    assert context._jvm is not None
+    context.setLogLevel(context._jvm.org.apache.logging.log4j.LogManager.getRootLogger().getLevel().toString())
 
 
 def _room() -> tempfile.TemporaryDirectory[str]:

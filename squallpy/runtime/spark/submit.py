@@ -58,7 +58,7 @@ def submit_line(
     if master.startswith("local"):
         line += ["--driver-memory", LOCAL_SETTINGS["spark.driver.memory"]]
     if deploy_mode == "client":
-        line += ["--driver-java-options", java_options(master, java)]
+        line += ["--driver-java-options", java_options(java)]
         line += ["--conf", f"spark.pyspark.driver.python={sys.executable}"]
     else:  # the driver is elsewhere: the script, and the package, go with it
         line += ["--files", str(script)]
