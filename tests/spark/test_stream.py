@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from pyspark import cloudpickle
 
 from squallpy import __version__
 from squallpy.base.errors import SquallError
-from squallpy.runtime.spark import stream
+from squallpy.runtime.spark import stream, tasks
 from squallpy.runtime.spark.stream import run
 from tests.spark import wordcount
 from tests.spark.wordcount import PARTITIONS, SPLITS, Fault, counted, expected, job, words
@@ -88,6 +89,36 @@ def test_what_only_reads_is_planned_once_for_a_tick_and_reads_each_batch(cluster
     assert run(cluster.session, reads, on_batch) == 4
     assert not (tmp_path / "feed-2-1-0").exists(), "nothing was killed"
     assert found == {batch: [word for split in range(SPLITS) for word in words(batch, split)] for batch in range(5)}
+
+
+def test_a_plan_does_for_some_batches_and_then_there_is_another(cluster, tmp_path, monkeypatch):
+    """What is exchanged is exchanged anew for each batch, whichever plan it is of."""
+    made, dropped = [], []
+
+    class Counted(stream.Planned):
+        def __init__(self, rows):
+            super().__init__(rows)
+            made.append(self)
+
+        def drop(self):
+            dropped.append(self)
+            super().drop()
+
+    monkeypatch.setattr(stream, "Planned", Counted)
+    monkeypatch.setattr(stream, "_RENEWED", 3)
+    seen = Seen()
+    assert run(cluster.session, replace(job(tmp_path, 7), together=4), seen) == 6
+    assert counted(tmp_path) == expected(7)
+    assert [plan.used for plan in made] == [3, 3, 1] and dropped == made
+    assert all(len(plan._exchanges) == 1 for plan in made)
+
+
+def test_a_task_of_a_batch_takes_no_messages_of_another(monkeypatch):
+    monkeypatch.setattr(tasks, "_batch", lambda: 7)
+    rows = [(0, 7, 1, b"b"), (0, tasks.NO_BATCH, tasks.NO_BATCH, pickle.dumps(tasks.Note())), (0, 7, 0, b"a")]
+    assert tasks._arrived(iter([tasks._rows(rows, tasks.ROW_ARROW)]))[0] == {0: [b"a", b"b"]}
+    with pytest.raises(RuntimeError, match="a task of batch 7 was sent messages of batch 8"):
+        tasks._arrived(iter([tasks._rows([*rows, (0, 8, 2, b"c")], tasks.ROW_ARROW)]))
 
 
 @pytest.fixture

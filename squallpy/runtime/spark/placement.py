@@ -26,7 +26,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructType
 
 from squallpy.base.errors import SquallError
-from squallpy.runtime.spark.tasks import ROW, Note
+from squallpy.runtime.spark.planned import framed
+from squallpy.runtime.spark.tasks import NO_BATCH, ROW, Note
 from squallpy.runtime.state.place import Place
 
 Hosts = Mapping[str, int]
@@ -35,7 +36,6 @@ Hosts = Mapping[str, int]
 _PATIENCE = 60  # seconds for a master to give us an executor
 _LOOK = 0.05
 _LEAST_WAIT, _START = 0.3, 1.0  # NB: each stage waits for itself
-_LONG = -1 << 62  # what is sent to Java as a Long: a smaller number would become an Integer
 
 TICK = StructType().add("value", LongType())
 """What the stage that reads is asked with."""
@@ -74,14 +74,15 @@ class Executor:
 class Placement:
     """Where the tasks of a run are, batch after batch. With a local master there is nothing to choose."""
 
-    def __init__(self, session: SparkSession, splits: int, partitions: int) -> None:
-        self._session, self._splits, self._partitions = session, splits, partitions
+    def __init__(self, session: SparkSession, partitions: int) -> None:
+        self._session, self._partitions = session, partitions
         self._choice = not str(session.sparkContext.master).startswith("local")
         self._warming: dict[Executor, threading.Thread] = {}
         self._warm: set[Executor] = set()
         self._hosts: Hosts = {}
         self._places: tuple[str, ...] = ()
-        self._readers: DataFrame | None = None
+        self._there: set[Executor] = set()
+        self._readers: dict[int, DataFrame] = {}
         self._anchors: Any = None
         self._took: deque[float] = deque(maxlen=8)
 
@@ -107,9 +108,7 @@ class Placement:
         if hosts and hosts != self._hosts:
             context = self._session.sparkContext
             self._hosts, self._places = hosts, assign(self._partitions, hosts, self._places)
-            self._anchors = _anchors(context, self._places)
-            readers = _anchors(context, assign(self._splits, hosts, ()), ticks=True)
-            self._readers = _frame(self._session, readers, TICK)
+            self._anchors, self._readers = _anchors(context, self._places), {}
 
     def took(self, seconds: float) -> None:
         """A batch took so long. A task of the next waits twice that for its host, for one that is gone is not to be
@@ -120,9 +119,14 @@ class Placement:
             wait = min(max(_LEAST_WAIT, 2 * median(self._took)), _PATIENCE if queued else _START)
             self._session.sparkContext._jsc.sc().conf().set("spark.locality.wait.node", f"{wait * 1000:.0f}ms")
 
-    def reading(self, clock: DataFrame) -> DataFrame:
-        """What the tasks that read start from, on hosts that are ready: a row that says nothing."""
-        return clock if self._readers is None else self._readers
+    def reading(self, tasks: int) -> DataFrame:
+        """What so many tasks that read start from, on hosts that are ready: a row that says nothing. It is the same
+        until the hosts are others."""
+        if tasks not in self._readers:
+            places = assign(tasks, self._hosts, ()) if self._hosts else [""] * tasks
+            rows = _anchors(self._session.sparkContext, places, ticks=True)
+            self._readers[tasks] = framed(self._session, rows, TICK)
+        return self._readers[tasks]
 
     def anchored(self, sent: DataFrame) -> DataFrame:
         """What an exchange brings, each partition of it on its host."""
@@ -132,7 +136,8 @@ class Placement:
         assert jvm is not None
         rows = jvm.PythonUtils.toSeq([sent._jdf.queryExecution().toRdd(), self._anchors])
         rdd_class = jvm.org.apache.spark.rdd.SQLPartitioningAwareUnionRDD  # zips partitions, likes hosts that any likes
-        return _frame(self._session, rdd_class(context, rows, self._partitions, jvm.scala.reflect.ClassTag.AnyRef()))
+        anchored = rdd_class(context, rows, self._partitions, jvm.scala.reflect.ClassTag.AnyRef())
+        return framed(self._session, anchored, ROW)
 
     def close(self) -> None:
         """Nobody warms up any more."""
@@ -144,22 +149,25 @@ class Placement:
 
     def _welcome(self) -> set[Executor]:
         """The executors; those that have come begin to warm up."""
-        there = executors_of(self._session.sparkContext)
-        for executor in there - self._warming.keys():
+        context = self._session.sparkContext
+        # NB: who they are takes many questions, so it is asked when others are there
+        if set(context._jsc.sc().getExecutorIds().mkString(" ").split()) != {executor.id for executor in self._there}:
+            self._there = executors_of(context)
+        for executor in self._there - self._warming.keys():
             self._warming[executor] = thread = threading.Thread(target=self._heat, args=(executor,), daemon=True)
             thread.start()
-        return there
+        return self._there
 
     def _heat(self, executor: Executor) -> None:
         with suppress(Exception):  # it is gone again, or we are
             anchors = _anchors(self._session.sparkContext, [f"executor_{executor.host}_{executor.id}"])
-            _frame(self._session, anchors).mapInArrow(_nothing, ROW).collect()
+            framed(self._session, anchors, ROW).mapInArrow(_nothing, ROW).collect()
             self._warm.add(executor)
 
     def _begin(self) -> None:
         """Wait for executors, until all that are there are warm."""
         if not executors_of(self._session.sparkContext):  # some clusters give what is asked for
-            asking = _frame(self._session, _anchors(self._session.sparkContext, [""])).mapInArrow(_nothing, ROW)
+            asking = framed(self._session, _anchors(self._session.sparkContext, [""]), ROW).mapInArrow(_nothing, ROW)
             threading.Thread(target=_quietly, args=(asking.collect,), daemon=True).start()
         end = monotonic() + _PATIENCE
         while not (there := self._welcome()) or any(self._warming[executor].is_alive() for executor in there):
@@ -198,13 +206,7 @@ def hosts_of(executors: set[Executor]) -> dict[str, int]:
 def forget(session: SparkSession, place: Place) -> None:
     """Every host drops its mapped files of a place, as far as it is there."""
     if hosts := list(hosts_of(executors_of(session.sparkContext))):
-        _frame(session, _anchors(session.sparkContext, hosts)).mapInArrow(_Forget(place), ROW).collect()
-
-
-def _frame(session: SparkSession, rows: Any, columns: StructType = ROW) -> DataFrame:
-    """Rows of Spark's own as a frame."""
-    schema = session._jsparkSession.parseDataType(columns.json())
-    return DataFrame(session._jsparkSession.internalCreateDataFrame(rows, schema, False), session)
+        framed(session, _anchors(session.sparkContext, hosts), ROW).mapInArrow(_Forget(place), ROW).collect()
 
 
 def _nothing(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -226,7 +228,8 @@ def _anchors(context: SparkContext, places: Sequence[str], ticks: bool = False) 
     assert jvm is not None and gateway is not None
     note, located = pickle.dumps(Note()), []
     for partition, host in enumerate(places):
-        row = [_LONG] if ticks else [partition, _LONG, note]
+        # NB: a number that is less long would become an Integer of Java's
+        row = [NO_BATCH] if ticks else [partition, NO_BATCH, NO_BATCH, note]
         cells = gateway.new_array(jvm.java.lang.Object, len(row))
         for at, cell in enumerate(row):
             cells[at] = cell

@@ -14,13 +14,14 @@ import pickle
 import threading
 import uuid
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from time import perf_counter, time
 from typing import Any
 from urllib.parse import urlsplit
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import RDD, cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
@@ -31,6 +32,7 @@ from pyspark.util import PythonEvalType
 
 from squallpy.base.trace import SILENT, Trace
 from squallpy.runtime.spark.placement import TICK, Placement
+from squallpy.runtime.spark.planned import Planned
 from squallpy.runtime.spark.tasks import (
     BATCH,
     COURSE,
@@ -51,6 +53,7 @@ from squallpy.runtime.spark.tasks import (
 )
 
 _LOOK = 0.5  # seconds between looks at whether Spark's loop still runs
+_RENEWED = 64  # batches after which there is a new plan: so long the files of its exchanges are kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +146,7 @@ def run(session: SparkSession, job: StreamJob, on_batch: OnBatch, stop: threadin
     finally:
         query.stop()
         loop.placement.close()
+        loop.drop()
         loop.shipment.packed.destroy()
     if loop.error:
         raise loop.error
@@ -156,28 +160,23 @@ class _Loop:
         self.session, self.job, self.on_batch, self.stop = session, job, on_batch, stop
         packed = session.sparkContext.broadcast(cloudpickle.dumps((job.feed, job.apply, job.trace)))  # type: ignore[no-untyped-call]
         self.shipment = Shipment(uuid.uuid4().hex, packed)
-        self.placement = Placement(session, job.splits, job.partitions)
+        self.placement = Placement(session, job.partitions)
         self.tasks = self.placement.tasks
         self.reads = job.is_small and job.stages > 0 and self.placement.is_here
+        self.readers = self.tasks if self.reads else job.splits
         self.stages, self.target = lru_cache(self._stages), col("target") % self.tasks
         self.ended = threading.Event()
         self.error: BaseException | None = None
         self.last = -1
         self._until: float | None = None  # when the batch before was done
         self._query: StreamingQuery | None = None
-        self._alone: tuple[DataFrame, DataFrame] | None = None  # what the only stage starts from, and what it sends
+        self._plans: dict[int, tuple[DataFrame, Planned]] = {}  # by how many stages there are; and what they start from
 
     def start(self) -> StreamingQuery:
         """Starts Spark's loop at the first batch that the checkpoint does not call committed."""
-        first = self.tasks if self.reads else self.job.splits
-        clock = (
-            self.session.readStream.format("rate-micro-batch")
-            .option("rowsPerBatch", first)
-            .option("numPartitions", first)
-            .load()
-        )
+        clock = self.session.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
         _write_plainly(self.session, self.job.checkpoint)
-        writer = clock.select("value").writeStream.foreachBatch(self._tick)
+        writer = clock.writeStream.foreachBatch(self._tick)
         self._query = writer.option("checkpointLocation", self.job.checkpoint).start()
         return self._query
 
@@ -188,15 +187,20 @@ class _Loop:
                 self.error = query.exception() or RuntimeError("Spark ended the stream by itself")
                 return
 
-    def _tick(self, clock: DataFrame, tick: int) -> None:
+    def drop(self) -> None:
+        """No batch comes any more."""
+        for _, plan in self._plans.values():
+            with suppress(Py4JError):  # the JVM may be gone
+                plan.drop()
+
+    def _tick(self, _: DataFrame, tick: int) -> None:
         first = self.job.first + tick * self.job.together
         self.last = max(self.last, min(first, self.job.batches) - 1)
-        self._alone = None
         try:
             for batch in range(first, first + self.job.together):
                 if batch >= self.job.batches or self.stop.is_set():
                     break
-                self._run(clock, batch, begins=batch == first)
+                self._run(batch, begins=batch == first)
             else:
                 return
         except Py4JJavaError as error:
@@ -208,7 +212,7 @@ class _Loop:
         # its text with a regular expression that overflows the stack on a long one.
         raise _End from None
 
-    def _run(self, clock: DataFrame, batch: int, begins: bool) -> None:
+    def _run(self, batch: int, begins: bool) -> None:
         """A batch; perhaps it begins its tick."""
         start, began = perf_counter(), time()
         self.placement.look()
@@ -217,7 +221,7 @@ class _Loop:
         count, course = self.job.course() if self.job.course else (self.job.stages, "")
         self.session.sparkContext.setLocalProperty(BATCH, str(batch))
         self.session.sparkContext.setLocalProperty(COURSE, course or None)  # type: ignore[arg-type]
-        sent: Any = self._whole if self.reads and count == 1 else self._planned(clock, count)
+        sent = self._planned(count)
         built = perf_counter()
         outputs, note = self._applied(sent) if count else self._read(sent)
         end = perf_counter()
@@ -238,24 +242,29 @@ class _Loop:
             self.stop.set()
         self._until, self.last = perf_counter(), batch
 
-    @cached_property
+    def _planned(self, count: int) -> Planned:
+        """What the last of so many stages sends: planned once, as long as tasks stay where they are."""
+        ticks = self.placement.reading(self.readers)
+        known, plan = self._plans.get(count, (None, None))
+        if plan and (known is not ticks or plan.used >= _RENEWED):
+            plan.drop()
+            plan = None
+        if plan is None:
+            plan = Planned(self._whole() if self.reads and count == 1 else self._staged(ticks, count).rdd)
+            self._plans[count] = ticks, plan
+        return plan
+
     def _whole(self) -> "RDD[Output]":
-        """The only stage of batches that each task reads itself. It needs nothing of Spark's SQL, which takes longer to
-        run a plan than such a stage does; and it is described once for all batches."""
+        """The only stage of batches that each task reads itself: it needs nothing of Spark's SQL."""
         stage = LastStage(self.shipment, 0, self.job.partitions, self.tasks, self.job.splits)
         return self.session.sparkContext.parallelize(range(self.tasks), self.tasks).mapPartitions(stage.outputs)
 
-    def _planned(self, clock: DataFrame, count: int) -> DataFrame:
-        """What the last of so many stages sends. Without an exchange, whose files would be found again, a plan does for
-        all batches of a tick."""
-        ticks = self.placement.reading(clock)
+    def _staged(self, ticks: DataFrame, count: int) -> DataFrame:
+        """So many stages, and exchanges between them."""
         first, *others = self.stages(count)
-        if self._alone and self._alone[0] is ticks and not others:
-            return self._alone[1]
         sent = first.over(ticks)
         for stage in others:
-            sent = stage.over(self._exchanged(sent))
-        self._alone = None if others else (ticks, sent)
+            sent = stage.over(self.placement.anchored(sent.repartitionById(self.tasks, self.target)))
         return sent
 
     def _stages(self, count: int) -> list["Described"]:
@@ -269,7 +278,7 @@ class _Loop:
             stages.append(Described(stage, TICK.names if first else ROW.names, schema))
         return stages
 
-    def _applied(self, done: "DataFrame | RDD[Output]") -> tuple[list[bytes], Note]:
+    def _applied(self, done: Planned) -> tuple[list[bytes], Note]:
         """The outputs of the last stage by partition, and what was noted."""
         rows = sorted(done.collect(), key=lambda row: row[0])
         for _, failed, _, payload in rows:
@@ -278,11 +287,7 @@ class _Loop:
         assert [partition for partition, *_ in rows] == list(range(self.job.partitions))
         return [bytes(row[-1]) for row in rows], merged(pickle.loads(note) for _, _, note, _ in rows if note)
 
-    def _exchanged(self, sent: DataFrame) -> DataFrame:
-        """What is sent, each row at the task of its target, and that where its state is."""
-        return self.placement.anchored(sent.repartitionById(self.tasks, self.target))
-
-    def _read(self, sent: DataFrame) -> tuple[list[bytes], Note]:
+    def _read(self, sent: Planned) -> tuple[list[bytes], Note]:
         """The same where nothing is applied: what readers have found."""
         outputs, note = sorted_out((row.order, bytes(row.payload)) for row in sent.collect())
         if note.error:

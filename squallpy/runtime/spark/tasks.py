@@ -1,7 +1,7 @@
 """The Python stages of a micro-batch, as they run in Spark's workers.
 
-    feed(batch, split)  →  (target, order, payload) rows  ─ exchange by target →  apply(batch, partition, 0, payloads)
-    →  rows of that kind again  ─ exchange →  …  →  apply(batch, partition, last, payloads)  →  one row
+    feed(batch, split)  →  (target, batch, order, payload) rows  ─ exchange by target →  apply(batch, partition, 0,
+    payloads)  →  rows of that kind again  ─ exchange →  …  →  apply(batch, partition, last, payloads)  →  one row
 
 Between the stages and to the driver travel few, large, opaque rows; the JVM never looks into them (DESIGN §6). The
 order in which a partition sees its payloads is (split, position in the split), whatever the exchange did to it, so
@@ -38,8 +38,21 @@ Apply = Callable[..., tuple[Sequence[tuple[int, bytes]], Told]]
 """(batch, partition, stage, its messages[, course]) → messages for the next stage; of the last, one, which is the
 output. And what there is to tell."""
 
-ROW = StructType().add("target", IntegerType()).add("order", LongType()).add("payload", BinaryType())
-ROW_ARROW = pa.schema([("target", pa.int32()), ("order", pa.int64()), ("payload", pa.binary())])
+ROW = (
+    StructType()
+    .add("target", IntegerType())
+    .add("batch", LongType())
+    .add("order", LongType())
+    .add("payload", BinaryType())
+)
+ROW_ARROW = pa.schema(
+    [
+        ("target", pa.int32()),
+        ("batch", pa.int64()),
+        ("order", pa.int64()),
+        ("payload", pa.binary()),
+    ]
+)
 OUTPUT = (
     StructType()
     .add("partition", IntegerType())
@@ -59,6 +72,7 @@ OUTPUT_ARROW = pa.schema(
 
 BATCH = "squallpy.batch"  # the property of a job that says which batch it is of
 COURSE = "squallpy.course"  # and how that goes, if batches differ
+NO_BATCH = -1 << 62  # of a row that is not sent by a task
 _SPLIT_BITS = 40  # order = split, then position: a split may send 2⁴⁰ messages
 _FLUSH = 4 << 20  # bytes of messages that leave together
 
@@ -210,8 +224,8 @@ class _Mail:
     """The rows that a task sends: messages, in their order, and its note."""
 
     def __init__(self, task: int, partitions: int) -> None:
-        self._task, self._partitions = task, partitions
-        self._pending: list[tuple[int, int, bytes]] = []
+        self._task, self._partitions, self._batch = task, partitions, _batch()
+        self._pending: list[tuple[int, int, int, bytes]] = []
         self._size = 0
         self.error: SquallError | None = None
 
@@ -219,7 +233,7 @@ class _Mail:
         """The messages of a split, or of a partition; what is to leave now."""
         for order, (target, payload) in enumerate(messages, sender << _SPLIT_BITS):
             assert 0 <= target < self._partitions, f"no partition {target}"
-            self._pending.append((target, order, payload))
+            self._pending.append((target, self._batch, order, payload))
             self._size += len(payload)
             if self._size >= _FLUSH:
                 yield _rows(self._pending, ROW_ARROW)
@@ -229,14 +243,18 @@ class _Mail:
         """The rest and the note: for the first partition, or for all if it tells of a mistake."""
         told = range(self._partitions) if self.error else range(1)
         packed = pickle.dumps(note._replace(error=self.error))
-        return _rows([*self._pending, *((target, -1 - self._task, packed) for target in told)], ROW_ARROW)
+        notes = ((target, self._batch, -1 - self._task, packed) for target in told)
+        return _rows([*self._pending, *notes], ROW_ARROW)
 
 
 def _arrived(rows: Iterable[pa.RecordBatch]) -> tuple[dict[int, list[bytes]], Note]:
     """What was sent to a task, by partition."""
     sent: dict[int, list[tuple[int, bytes]]] = {}
-    for batch in rows:
-        for target, order, payload in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+    for some in rows:
+        for target, batch, order, payload in zip(*(column.to_pylist() for column in some.columns), strict=True):
+            # NB: a task that nobody waits for any more may find the files of a later batch (planned.py)
+            if batch not in (_batch(), NO_BATCH):
+                raise RuntimeError(f"a task of batch {_batch()} was sent messages of batch {batch}")
             sent.setdefault(target, []).append((order, payload))
     found = {target: sorted_out(some) for target, some in sent.items()}
     return {target: messages for target, (messages, _) in found.items()}, merged(note for _, note in found.values())
