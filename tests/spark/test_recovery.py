@@ -25,7 +25,7 @@ def running(script: Path, out: Path, *more: str) -> subprocess.Popen[bytes]:
 
 def reach(out: Path, batches: int, process: "subprocess.Popen[bytes]") -> None:
     """Wait until so many batches are out."""
-    patience = time.monotonic() + 60
+    patience = time.monotonic() + 240  # of a slow machine, too
     while not out.is_dir() or len(list(out.iterdir())) < batches:
         assert process.poll() is None and time.monotonic() < patience, "the run ended, or does not get on"
         time.sleep(0.005)
@@ -39,7 +39,7 @@ def fault_driver_killed_and_restarted(script: Path) -> None:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     assert len(list(out.iterdir())) < BATCHES
-    subprocess.run(command(script, out, *more), check=True, timeout=120)
+    subprocess.run(command(script, out, *more), check=True, timeout=300)
     assert printed(out) == undisturbed(script)
 
 
@@ -53,7 +53,7 @@ def fault_driver_killed_while_windows_move(tmp_path: Path) -> None:
         reach(out, batches, process)
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-    subprocess.run(command(script, out, *more), check=True, timeout=120)
+    subprocess.run(command(script, out, *more), check=True, timeout=300)
     assert printed(out) == undisturbed(script, "--late", str(calm))
     assert sorted(late.read_text().splitlines()) == sorted(calm.read_text().splitlines())
     assert len(calm.read_text().splitlines()) > 100
@@ -69,13 +69,13 @@ def fault_driver_killed_while_joiners_migrate(tmp_path: Path) -> None:
         migrating(metrics, number + 1, process)
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-    subprocess.run(command(script, out, *more), check=True, timeout=120)
+    subprocess.run(command(script, out, *more), check=True, timeout=300)
     assert printed(out) == undisturbed(script, *size)
 
 
 def migrating(metrics: Path, batches: int, process: "subprocess.Popen[bytes]") -> None:
     """Wait until so many batches that migrate are done: what the last of them has sent has not arrived."""
-    patience = time.monotonic() + 90
+    patience = time.monotonic() + 240
     while not metrics.exists() or len(re.findall(r'"migrated": \d', metrics.read_text())) < batches:
         assert process.poll() is None and time.monotonic() < patience, "the run ended, or nothing migrates"
         time.sleep(0.005)
@@ -101,7 +101,7 @@ def fault_local_run_killed_and_restarted(script: Path) -> None:
         reach(out, batches, process)
         process.kill()
         process.wait()
-    subprocess.run(command(script, out, *more), check=True, timeout=60)
+    subprocess.run(command(script, out, *more), check=True, timeout=300)
     assert printed(out) == undisturbed(script)
 
 
