@@ -49,9 +49,13 @@ class Blas:
     def set_threads(self, threads: int) -> None:
         self._call("set_num_threads", None, threads)
 
+    @property
+    def core(self) -> str:
+        return str(self._call("get_corename", ctypes.c_char_p).decode())
+
     def __str__(self) -> str:
-        config, core = (self._call(name, ctypes.c_char_p).decode() for name in ("get_config", "get_corename"))
-        return f"{self.owner}: {' '.join(config.split()[:2])}, {core}, {self.threads} threads"
+        config = self._call("get_config", ctypes.c_char_p).decode()
+        return f"{self.owner}: {' '.join(config.split()[:2])}, {self.core}, {self.threads} threads"
 
 
 def blas() -> list[Blas]:
@@ -65,6 +69,11 @@ def describe() -> str:
     cores = f"{len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.1f}"
     found = [str(one) for one in blas()] or [f"numpy: {np.show_config(mode='dicts')['Build Dependencies']['blas']}"]
     return "\n".join([cores, *found])
+
+
+def short() -> str:
+    """The core type, and the load."""
+    return f"{next((one.core for one in blas()), 'another BLAS')}, {os.getloadavg()[0]:.1f}"
 
 
 @dataclass(frozen=True)

@@ -43,10 +43,11 @@ Made by `python -m bench.matrix.run`; do not edit. {machine}
 
 Milliseconds, medians: an update through the compiled program, {updates} after each other, and re-evaluation as the
 papers did it / as an expert would. *Anew*: how many of the updates were evaluated anew, by cost. *Views* in MB, and
-how many times the inputs.
+how many times the inputs. *On*: the machine as its BLAS knows it, and how many processes were runnable over the minute
+before: lines of other runs stay.
 
-| run | n | update | paper-form | strong | times | times strong | the papers' | anew | views | compile | error |
-|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
+| run | n | update | paper-form | strong | times | times strong | the papers' | anew | views | compile | error | on |
+|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|
 """
 
 
@@ -209,7 +210,7 @@ RUNS |= {f"A^16, n / 10 rows, Zipf {zipf:g}": (_powers(batch(zipf)), (2000,)) fo
 
 def measured(name: str, run: Run, n: int, rounds: int) -> str:
     """A line of the table."""
-    random = np.random.default_rng(0)
+    random, on = np.random.default_rng(0), machine.short()
     values = run.values(n, random)
     sizes = {
         symbol: extent
@@ -248,7 +249,7 @@ def measured(name: str, run: Run, n: int, rounds: int) -> str:
     ratios = [f"{of / middle['trigger']:.3g}" if of else "" for of in (middle["paper"], strong)]
     views = f"{live.nbytes / 1e6:.3g} ({live.nbytes / held:.1f} ×)"
     done = f"{live.counts.reevaluated}/{live.counts.updates}"
-    cells = [name, f"{n:,}", *ms, *ratios, theirs, done, views, f"{compiling:.2f} s", f"{off:.0e}"]
+    cells = [name, f"{n:,}", *ms, *ratios, theirs, done, views, f"{compiling:.2f} s", f"{off:.0e}", on]
     return f"| {' | '.join(cells)} |"
 
 
