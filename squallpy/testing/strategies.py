@@ -186,8 +186,9 @@ def selects(draw: st.DrawFn, scope: Scope, wanted: list[str] | None = None, top:
     if keys and draw(st.integers(0, 3)) == 0:
         count = f"COUNT(*) {draw(st.sampled_from(OPERATORS))}"
         having = f" HAVING {count} {draw(scalars(scope, grouped, counts=True))[0] if scope.depth else 1}"
-    by = f" GROUP BY {', '.join(text for text, _ in keys)}" if keys else ""
-    return f"SELECT {listed(items)}{tail}{by}{having}", [type for _, type in items]
+    by = draw(st.sampled_from([*["{}"] * 5, "ROLLUP ({})", "CUBE ({})"])).format(", ".join(text for text, _ in keys))
+    tail += f" GROUP BY {by}" if keys else ""
+    return f"SELECT {listed(items)}{tail}{having}", [type for _, type in items]
 
 
 def listed(items: list[tuple[str, str]]) -> str:
@@ -274,6 +275,10 @@ def subqueries(draw: st.DrawFn, scope: Scope, columns: list[Column]) -> str:
 def scalars(draw: st.DrawFn, scope: Scope, columns: list[Column], counts: bool = False) -> tuple[str, str]:
     """A query of one value, correlated or not, and its type; one that `counts` has a number to compare counts with."""
     tail, inner = draw(tails(scope.inside(columns)))
+    if not counts and draw(st.integers(0, 5)) == 0:
+        key, first = draw(st.sampled_from(inner)), draw(st.sampled_from(inner))
+        way = draw(st.sampled_from(["", " DESC", " NULLS LAST", " DESC NULLS FIRST"]))
+        return f"(SELECT {first.name} {tail} ORDER BY {key.name}{way}, {first.name} NULLS LAST LIMIT 1)", first.type
     value, type = ("COUNT(*)", "BIGINT") if counts else draw(typed_aggregate(inner))
     return f"(SELECT {value} {tail})", type
 
@@ -299,6 +304,7 @@ def typed_aggregate(draw: st.DrawFn, columns: list[Column]) -> tuple[str, str]:
     choices += [(f"{extreme}({column.name})", column.type) for extreme in ("MIN", "MAX")]
     if column.type in SUMS:
         choices += [(f"SUM({distinct}{column.name})", SUMS[column.type]) for distinct in ("", "", "DISTINCT ")]
+        choices.append((f"SUM(DISTINCT {LITERALS[column.type]})", SUMS[column.type]))
     text, type = draw(st.sampled_from(choices))
     if draw(st.integers(0, 4)) == 0:
         text += f" FILTER (WHERE {draw(comparisons(columns))})"
