@@ -222,7 +222,7 @@ class Block:
                 raise self.ctx.error("SQ2009", "GROUPING goes with what ROLLUP, CUBE or GROUPING SETS name", node)
 
         read = {c.id for expr in self.keys for c in columns(expr)}
-        aggregation.subqueries.waiting += self.subqueries.split(lambda waiting: bool(waiting.made & read)).waiting
+        aggregation.subqueries.waiting += self.subqueries.making(read).waiting
 
     def group_all(self, clause: exp.Group, items: list[Item], aggregation: Aggregation) -> None:
         """GROUP BY ALL: what is selected and no aggregate."""

@@ -141,8 +141,8 @@ class From:
         if around:
             self.stand()
         left, there = ({c.id for c in node.output} for node in (self.plan, right))
-        self.plan = queries.split(lambda waiting: waiting.reads <= left).attach(self.plan)
-        right = queries.split(lambda waiting: waiting.reads <= there).attach(right)
+        self.plan = queries.reading(left).attach(self.plan)
+        right = queries.reading(there).attach(right)
         if queries.waiting:
             raise self.ctx.refuse(join.args["on"], QUERIES["both sides"])
         return right

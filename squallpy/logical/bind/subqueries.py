@@ -6,7 +6,7 @@
 What they read from around them is taken care of in `unnest`.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -34,7 +34,7 @@ from squallpy.logical.functions import call, case
 from squallpy.logical.nodes import Agg, Aggregate, Filter, Join, LeftJoin, Limit, Node, Project, Sort
 from squallpy.logical.nulls import fold_nulls
 
-Attach = Callable[[Node, Node, Rewrite], Node]  # plan so far, plan without any subquery, what it calls things → plan
+Attach = Callable[[Node, Node, Rewrite], Node]  # plan so far, one that it reads, what they call things → plan
 WORDS = 80  # characters of a query in a message
 Pairs = Sequence[tuple[Expr, Column]]  # values and the columns of a query that they are compared with
 
@@ -54,19 +54,36 @@ class Subqueries:
 
     ctx: Context
     waiting: list[Waiting] = field(default_factory=list)
-    known: dict[exp.Expr, Expr] = field(default_factory=dict)  # what is written twice is one subquery
+    known: dict[Hashable, Expr] = field(default_factory=dict)
 
     def attach(self, plan: Node, rewrite: Rewrite = lambda expr: expr) -> Node:
         """The plan with all that is waiting joined to it; `rewrite` says what the plan calls the scope's columns."""
-        base = plan
+        base, made = plan, set[int]()
         for waiting in self.waiting:
-            plan = waiting.attach(plan, base, rewrite)
+            plan = waiting.attach(plan, plan if waiting.reads & made else base, rewrite)
+            made |= waiting.made
         self.waiting.clear()
         return plan
 
-    def split(self, chosen: Callable[[Waiting], bool]) -> "Subqueries":
-        """Those that are chosen, which wait here no longer."""
-        mine = [waiting for waiting in self.waiting if chosen(waiting)]
+    def making(self, wanted: set[int]) -> "Subqueries":
+        """Those that add these columns or what others of them read; they wait here no longer."""
+        mine, wanted = list[Waiting](), {*wanted}
+        for waiting in reversed(self.waiting):
+            if waiting.made & wanted:
+                mine.insert(0, waiting)
+                wanted |= waiting.reads
+        return self._without(mine)
+
+    def reading(self, known: set[int]) -> "Subqueries":
+        """Those that read only these columns and what others of them add; they wait here no longer."""
+        mine, known = list[Waiting](), {*known}
+        for waiting in self.waiting:
+            if waiting.reads <= known:
+                mine.append(waiting)
+                known |= waiting.made
+        return self._without(mine)
+
+    def _without(self, mine: list[Waiting]) -> "Subqueries":
         self.waiting = [waiting for waiting in self.waiting if waiting not in mine]
         return Subqueries(self.ctx, mine)
 
@@ -87,11 +104,15 @@ class Subqueries:
         """A column that a join will add."""
         return self.ctx.column(name, expr.type, True)
 
+    def once(self, key: Hashable, bind: Callable[[], Expr]) -> Expr:
+        """What is written twice is one subquery."""
+        if key not in self.known:
+            self.known[key] = bind()
+        return self.known[key]
+
     def scalar(self, scope: Scope, node: exp.Expr) -> Expr:
         """The one value of a query; NULL if it has no row."""
-        if node not in self.known:
-            self.known[node] = self._scalar(scope, node)
-        return self.known[node]
+        return self.once(("value", node), lambda: self._scalar(scope, node))
 
     def _scalar(self, scope: Scope, node: exp.Expr) -> Expr:
         inner = self.bind(scope, node, limited=True)
@@ -168,9 +189,7 @@ class Subqueries:
 
     def exists(self, scope: Scope, node: exp.Expr) -> Expr:
         """EXISTS (query), never NULL."""
-        if node not in self.known:
-            self.known[node] = self._exists(scope, node)
-        return self.known[node]
+        return self.once(("exists", node), lambda: self._exists(scope, node))
 
     def _exists(self, scope: Scope, node: exp.Expr) -> Expr:
         inner = self.bind(scope, node, limited=True)
@@ -203,6 +222,9 @@ class Subqueries:
 
     def member(self, scope: Scope, operator: str, values: list[Expr], node: exp.Expr) -> Expr:
         """values operator ANY (query): TRUE if it holds for a row; else NULL if it is NULL for one; else FALSE."""
+        return self.once((operator, *values, node), lambda: self._member(scope, operator, values, node))
+
+    def _member(self, scope: Scope, operator: str, values: list[Expr], node: exp.Expr) -> Expr:
         inner = self.bind(scope, node)
         options = inner.plan.output
         if len(options) != len(values):
