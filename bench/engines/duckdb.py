@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from bench.data import Stream
 from bench.watch import Watch
-from squallpy.runtime.sources.source import MULT
+from squallpy.catalog.relation import MULT
 
 
 class Reevaluation:

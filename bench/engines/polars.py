@@ -12,8 +12,7 @@ import pyarrow as pa
 
 from bench.data import Stream
 from bench.watch import Watch
-from squallpy.catalog.relation import Relation
-from squallpy.runtime.sources.source import MULT
+from squallpy.catalog.relation import MULT, Relation
 
 
 class Reevaluation:

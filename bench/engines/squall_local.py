@@ -15,12 +15,12 @@ import pyarrow as pa
 import squallpy
 from bench.data import Stream
 from bench.watch import Watch, tenth
+from squallpy.catalog.relation import MULT
 from squallpy.physical.plan import Plan
 from squallpy.runtime.local import LocalExecutor
 from squallpy.runtime.pipeline import Input
 from squallpy.runtime.result import Changes
 from squallpy.runtime.sources.replay import Replay
-from squallpy.runtime.sources.source import MULT
 from squallpy.session import Session
 
 LEAP_ROWS = 100_000

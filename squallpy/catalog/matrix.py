@@ -9,7 +9,7 @@ from typing import Any
 
 from squallpy.base.errors import Span
 from squallpy.base.types import BIGINT, BOOLEAN, DOUBLE, Type
-from squallpy.catalog.relation import MADE, Field, Relation
+from squallpy.catalog.relation import MADE, MULT, Field, Relation
 
 CELL = ("i", "j", "value")
 KNOWN = ("SYMMETRIC", "LOWER", "UPPER", "DIAGONAL")
@@ -59,4 +59,4 @@ def cells(name: str, semiring: str) -> Relation:
     """The relation that a matrix reads as: a change stream of its cells that are not zero."""
     value = Field("value", TYPES.get(semiring, DOUBLE), False)
     fields = (Field("i", BIGINT, False), Field("j", BIGINT, False), value)
-    return Relation(name, fields, True, MADE, {"op": "__mult"}, CELL[:2])
+    return Relation(name, fields, True, MADE, {"op": MULT}, CELL[:2])

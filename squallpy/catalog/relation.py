@@ -7,6 +7,7 @@ from squallpy.base.errors import Span
 from squallpy.base.types import Type
 
 MADE = "matrix"  # the format of a relation whose rows are made, not read
+MULT = "__mult"  # the multiplicity of a row of a change stream, +1 or −1: a column that readers add
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,8 +29,9 @@ def token_span(script: ScriptText, token: "Token") -> Span:
 
 
 def name_of(tree: Parsed) -> str:
-    """The name in a `name` node, without backquotes."""
-    return str(tree.children[0]).strip("`")
+    """The name in a `name` node:  a  or  `a`; a backquote in it is written twice"""
+    text = str(tree.children[0])
+    return text[1:-1].replace("``", "`") if text.startswith("`") else text
 
 
 @dataclass(slots=True)

@@ -107,7 +107,8 @@ CLOSING = ("FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", ")", ",")
 
 def refuse_stray_commas(query: SelectText) -> None:
     """SQ1001 for a comma that nothing follows: sqlglot forgives `SELECT a, FROM r`, Spark does not."""
-    words = ("" if t.token_type.name == "STRING" else t.text.upper().strip() for t in query.tokens[1:])
+    names = ("STRING", "IDENTIFIER")
+    words = ("" if t.token_type.name in names else t.text.upper().strip() for t in query.tokens[1:])
     following = [*(word.partition(" ")[0] for word in words), ")"]
     for token, word in zip(query.tokens, following, strict=True):
         if token.text == "," and token.token_type.name == "COMMA" and word in CLOSING:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from squallpy.base.types import Kind
+from squallpy.catalog.relation import MULT
 from squallpy.physical.plan import Feed
 from squallpy.runtime.deltas import NULL, Delta, encode
 from squallpy.runtime.evaluate.batch import Batch
@@ -19,7 +20,6 @@ from squallpy.runtime.kernels.lanes import pack_decimal128
 from squallpy.runtime.kernels.routing import from_zero, hash_columns
 from squallpy.runtime.kernels.storage import Words
 from squallpy.runtime.ledger import entries, ledger_name
-from squallpy.runtime.sources.source import MULT
 
 
 class Feeder:

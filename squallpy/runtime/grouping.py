@@ -12,6 +12,7 @@ import numpy as np
 
 from squallpy.base.rings import Payload, Ring
 from squallpy.base.types import BIGINT, Kind, Type
+from squallpy.catalog.relation import MULT
 from squallpy.logical.expressions import Column, Expr, columns, substitute
 from squallpy.maintain.program import View
 from squallpy.maintain.relational.calculus import Assign, Cmp, Lane, ring
@@ -26,7 +27,6 @@ from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.lanes import fill_reals, pack
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.storage import Words
-from squallpy.runtime.sources.source import MULT
 
 _TIMES = Column(-1, MULT, BIGINT, nullable=False)
 

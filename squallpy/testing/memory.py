@@ -12,11 +12,11 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from squallpy.catalog.relation import Relation
+from squallpy.catalog.relation import MULT, Relation
 from squallpy.catalog.window import ARRIVAL
 from squallpy.runtime.pipeline import Input
 from squallpy.runtime.sources.conform import column_type
-from squallpy.runtime.sources.source import MULT, numbered
+from squallpy.runtime.sources.source import numbered
 
 
 @dataclass(slots=True)

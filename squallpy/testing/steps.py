@@ -47,7 +47,8 @@ HEADS = re.compile(
 )
 VALUE = re.compile(r"\s*(?:'((?:[^']|'')*)'|([^,']*?))\s*(?:,|$)")
 UNSOURCED = re.compile(
-    r"(CREATE\s+(STREAM|TABLE)\s+(\w+)\s*\((?:[^()']|\([^()]*\))*\))(?=\s*(?:;|TIMESTAMP\s+BY))", re.IGNORECASE
+    r"(CREATE\s+(STREAM|TABLE)\s+(\w+|`(?:[^`]|``)+`)\s*\((?:[^()']|\([^()]*\))*\))(?=\s*(?:;|TIMESTAMP\s+BY))",
+    re.IGNORECASE,
 )
 
 

@@ -6,10 +6,10 @@ from random import Random
 import pyarrow as pa
 import pytest
 
+from squallpy.catalog.relation import MULT
 from squallpy.logical.bind import compile_script
 from squallpy.optimizer.stages import stages, trace
 from squallpy.runtime.evaluate.constant import constant
-from squallpy.runtime.sources.source import MULT
 from squallpy.testing.compare import difference
 from squallpy.testing.engines import VolatileEngine
 

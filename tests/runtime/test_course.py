@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from squallpy.base.saved import to_json
+from squallpy.catalog.relation import MULT
 from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.groups import grids as groups_of
 from squallpy.physical.joins.heavy import routed
@@ -20,7 +21,6 @@ from squallpy.physical.plan import Plan
 from squallpy.runtime.course import HASHES, Course, pilot_of
 from squallpy.runtime.deltas import unpack_deltas
 from squallpy.runtime.routing import tickets_of
-from squallpy.runtime.sources.source import MULT
 from squallpy.testing.compare import difference
 from squallpy.testing.engines import PartitionedEngine
 from squallpy.testing.steps import run_steps

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from squallpy.catalog.relation import MULT
 from squallpy.runtime.sources import open_source
-from squallpy.runtime.sources.source import MULT
 from squallpy.session import RunOptions, Session
 from squallpy.testing.compare import difference
 from squallpy.testing.engines import LocalEngine, MemoryEngine, PartitionedEngine, SparkEngine, VolatileEngine

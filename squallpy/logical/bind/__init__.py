@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from squallpy.base.errors import SquallError, nearest
 from squallpy.catalog.catalog import Catalog, View
 from squallpy.catalog.matrix import Matrix, MatrixProgram
-from squallpy.catalog.relation import Field, Reference, Relation
+from squallpy.catalog.relation import MULT, Field, Reference, Relation
+from squallpy.catalog.window import ARRIVAL
 from squallpy.logical.nodes import Query
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def compile_script(text: str, file: str, infer: Infer, outputs: "Outputs | None"
     for statement in parse_script(text, file):
         match statement:
             case CreateRelation(relation):
-                catalog.add(complete(relation, infer))
+                catalog.add(check_fields(complete(relation, infer)))
             case CreateView(name, columns, query, span):
                 expand(catalog, query, outputs)
                 view = View(name, columns, query, span)
@@ -79,6 +80,15 @@ def complete(relation: Relation, infer: Infer) -> Relation:
     except SquallError as error:
         raise error.at(relation.span) from None
     return replace(relation, fields=fields)
+
+
+def check_fields(relation: Relation) -> Relation:
+    """SQ2007 for a field that is called as a column that readers add."""
+    for name in (f.name for f in relation.fields if f.name.lower() in (MULT, ARRIVAL)):
+        raise SquallError(
+            "SQ2007", f'"{name}" is the name of a column that is added to rows', relation.span, "rename it"
+        )
+    return relation
 
 
 def check_reference(catalog: Catalog, reference: Reference) -> None:

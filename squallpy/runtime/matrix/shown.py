@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 
 from squallpy.base.semirings import ARITHMETIC, Semiring
+from squallpy.catalog.relation import MULT
 from squallpy.physical.blocks import ALONE, Part
 from squallpy.physical.matrices import ALL, Reading, Some
 from squallpy.runtime.evaluate.vector import arrow_type
 from squallpy.runtime.kernels.storage import HEAP, Storage, Words
 from squallpy.runtime.matrix.cells import as_words, of_words
 from squallpy.runtime.matrix.views import Array
-from squallpy.runtime.sources.source import MULT
 from squallpy.runtime.state.blocks import Block, BlockLayout
 
 Touch = tuple[Array, Array]  # which rows, which columns

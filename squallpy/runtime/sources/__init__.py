@@ -8,7 +8,8 @@ parquet  row groups                             csv      text: `lines` finds row
 conform  the file's types → the relation's      replay   which rows make up a micro-batch
 """
 
+from squallpy.catalog.relation import MULT
 from squallpy.runtime.sources.skipped import Skipped, skipped
-from squallpy.runtime.sources.source import MULT, Source, infer_fields, open_source
+from squallpy.runtime.sources.source import Source, infer_fields, open_source
 
 __all__ = ["MULT", "Skipped", "Source", "infer_fields", "open_source", "skipped"]

@@ -15,7 +15,7 @@ from pyarrow import csv
 
 from squallpy.base.errors import SquallError
 from squallpy.base.types import VARCHAR, Kind
-from squallpy.catalog.relation import Field
+from squallpy.catalog.relation import MULT, Field
 from squallpy.runtime.sources.conform import Problem, check_names, column_type, conform, decode_op, shorten
 from squallpy.runtime.sources.counted import joined
 from squallpy.runtime.sources.dialect import Dialect
@@ -99,7 +99,7 @@ class CsvPart:
     ) -> tuple[pa.Table, dict[int, Problem]]:
         """Rows start..stop, and the problems of those at fault by their number from `start`."""
         if start >= stop:
-            types = {f.name: column_type(f.type) for f in fields} | ({"__mult": pa.int64()} if op else {})
+            types = {f.name: column_type(f.type) for f in fields} | ({MULT: pa.int64()} if op else {})
             return pa.schema(list(types.items())).empty_table(), {}
         wrong: dict[int, Problem] = {}
         tables = []
@@ -131,7 +131,7 @@ class CsvPart:
         raw = raw.select([str(at) for at in wanted])
         columns, names = conform(raw, fields, wrong), [f.name for f in fields]
         if op:
-            columns, names = [*columns, decode_op(raw.column(len(fields)), op, wrong)], [*names, "__mult"]
+            columns, names = [*columns, decode_op(raw.column(len(fields)), op, wrong)], [*names, MULT]
         return pa.table(columns, names) if columns else raw.select([])
 
     def _cut(self, handler: Any) -> csv.ParseOptions:

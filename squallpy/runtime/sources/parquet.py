@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from squallpy.base.errors import SquallError
 from squallpy.base.types import VARCHAR
-from squallpy.catalog.relation import Field
+from squallpy.catalog.relation import MULT, Field
 from squallpy.runtime.sources.conform import Problem, check_names, conform, convertible, decode_op, sql_type
 from squallpy.runtime.sources.counted import joined
 from squallpy.runtime.sources.files import File, reason
@@ -125,7 +125,7 @@ def _decode(file: File, group: int, fields: tuple[Field, ...], op: str | None) -
     columns = conform(raw.select(names), fields, wrong)
     out = [f.name for f in fields]
     if op:
-        columns, out = [*columns, decode_op(raw.column(names[-1]), op, wrong)], [*out, "__mult"]
+        columns, out = [*columns, decode_op(raw.column(names[-1]), op, wrong)], [*out, MULT]
     return RowGroup(pa.table(columns, out) if columns else raw.select([]), wrong)
 
 

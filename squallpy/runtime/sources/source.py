@@ -15,14 +15,13 @@ import numpy as np
 import pyarrow as pa
 
 from squallpy.base.errors import SquallError, nearest
-from squallpy.catalog.relation import Field, Relation
+from squallpy.catalog.relation import MULT, Field, Relation
 from squallpy.catalog.window import ARRIVAL
 from squallpy.runtime.sources.conform import Problem, column_type
 from squallpy.runtime.sources.counted import joined, taken
 from squallpy.runtime.sources.files import File, find_files
 from squallpy.runtime.sources.skipped import EXAMPLES, Skipped, mark_skipped, skipped
 
-MULT = "__mult"  # the multiplicity of a row of a change stream: +1 or −1
 SKIP = "OPTIONS (on_error 'skip') leaves such rows out"
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings, parse
+from squallpy.catalog.relation import MULT
 from squallpy.maintain.relational.show import Names
-from squallpy.runtime.sources.source import MULT
 from squallpy.session import Session
 from squallpy.testing.engines import PartitionedEngine, VolatileEngine
 from squallpy.testing.goldens import ROOT, ROWS

@@ -5,8 +5,8 @@ import pyarrow as pa
 import pytest
 
 from squallpy.base.settings import Settings
+from squallpy.catalog.relation import MULT
 from squallpy.physical.why import join_lines
-from squallpy.runtime.sources.source import MULT
 from squallpy.session import Session
 from squallpy.testing.compare import difference
 from squallpy.testing.engines import PartitionedEngine
