@@ -4,16 +4,21 @@
     →  SELECT MIN(x) FROM (SELECT x, k FROM r) WHERE k <=> (SELECT MAX(k) FROM (SELECT x, k FROM r))
 
 Of several keys each is the best among the rows that are best by those before it. SQL takes any of the rows that are
-alike in that order; here it is the one of the least value that is not NULL.
+alike in that order; here it is the one of the least value that is not NULL. A later row than the first is the best
+of those that enough others come before, if the order is that of the value itself:
+
+    SELECT x FROM r ORDER BY x DESC LIMIT 1 OFFSET 2
+    →  SELECT MAX(x) FROM r WHERE 2 < (SELECT COUNT(*) FROM r AS before WHERE before.x >= r.x)
 """
 
 from sqlglot import exp
 
-ROWS, VALUE = "rows to choose from", "value of a row"  # NB: what the query reads from around it is not called so
+# NB: what the query reads from around it is not called so
+ROWS, BEFORE, VALUE = "rows to choose from", "rows before", "value of a row"
 
 
 def first_value(query: exp.Expr) -> exp.Select | None:
-    """The query without its ORDER BY and LIMIT 1; None for any other."""
+    """The query without its ORDER BY, LIMIT 1 and OFFSET; None for any other."""
     while isinstance(query, exp.Subquery | exp.Paren):
         query = query.this
     if not isinstance(query, exp.Select) or not _takes_one(query) or len(query.expressions) != 1:
@@ -25,6 +30,10 @@ def first_value(query: exp.Expr) -> exp.Select | None:
     for part in ("order", "limit", "offset"):
         rows.set(part, None)
     columns = [exp.alias_(value.copy(), VALUE, quoted=True)]
+    offset = query.args.get("offset")
+    if offset and offset.expression.name != "0":
+        rows.set("expressions", columns)
+        return _later(rows, order[0], offset.expression) if keys[0] == value else None
     columns += [exp.alias_(key.copy(), f"key {number}", quoted=True) for number, key in enumerate(keys)]
     rows.set("expressions", columns)
     best: list[exp.Expr] = []
@@ -35,9 +44,24 @@ def first_value(query: exp.Expr) -> exp.Select | None:
 
 
 def _takes_one(query: exp.Select) -> bool:
-    limit, offset = query.args.get("limit"), query.args.get("offset")
+    limit = query.args.get("limit")
     count = limit.args.get("count" if isinstance(limit, exp.Fetch) else "expression") if limit else None
-    return bool(limit and query.args.get("order")) and offset is None and (count is None or count.name == "1")
+    return bool(limit and query.args.get("order")) and (count is None or count.name == "1")
+
+
+def _later(rows: exp.Select, key: exp.Ordered, offset: exp.Expr) -> exp.Select:
+    """The best value that more than `offset` rows are no worse than; NULL, where NULLs come first and are that many."""
+    value, other = (exp.column(VALUE, name, quoted=True) for name in (ROWS, BEFORE))
+    before: exp.Expr = (exp.GTE if key.args.get("desc") else exp.LTE)(this=other, expression=value)
+    conditions = list[exp.Expr]()
+    if key.args.get("nulls_first"):
+        unknown: exp.Expr = exp.Is(this=other.copy(), expression=exp.Null())
+        nulls = _of(rows, _call("COUNT", exp.Star()), [unknown], BEFORE).subquery()
+        conditions.append(exp.LTE(this=nulls, expression=offset.copy()))
+        before = exp.or_(before, unknown)
+    enough = _of(rows, _call("COUNT", exp.Star()), [before], BEFORE).subquery()
+    conditions.append(exp.GT(this=enough, expression=offset.copy()))
+    return _of(rows, _call("MAX" if key.args.get("desc") else "MIN", value.copy()), conditions)
 
 
 def _key(key: exp.Expr, value: exp.Expr, name: str) -> exp.Expr:
@@ -56,9 +80,9 @@ def _best(key: exp.Ordered, column: exp.Column) -> exp.Expr:
     return exp.Case(ifs=[exp.If(this=without, true=value)])
 
 
-def _of(rows: exp.Select, value: exp.Expr, conditions: list[exp.Expr]) -> exp.Select:
-    """SELECT value FROM (rows) WHERE conditions"""
-    named = exp.TableAlias(this=exp.to_identifier(ROWS, quoted=True))
+def _of(rows: exp.Select, value: exp.Expr, conditions: list[exp.Expr], name: str = ROWS) -> exp.Select:
+    """SELECT value FROM (rows) AS name WHERE conditions"""
+    named = exp.TableAlias(this=exp.to_identifier(name, quoted=True))
     source = exp.Subquery(this=rows.copy(), alias=named)
     query = exp.Select().select(value).from_(source)
     return query.where(*(condition.copy() for condition in conditions)) if conditions else query

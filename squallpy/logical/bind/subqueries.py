@@ -154,7 +154,7 @@ class Subqueries:
         if isinstance(inner.plan, Limit):
             chosen = first_value(node)
             if chosen is None:
-                raise self.ctx.refuse(node, QUERIES["several rows"])
+                raise self.ctx.refuse(node, QUERIES["OFFSET" if inner.plan.offset else "several rows"])
             return self.bind(scope, chosen)
         return Inner(self.ctx, self.only(plan, node), domain, counted=True)
 
