@@ -118,7 +118,8 @@ ERRORS = {
 # sql → column of the construct and its name
 UNSUPPORTED = {
     "SELECT (SELECT v FROM u ORDER BY a LIMIT 2) FROM r": (9, "a subquery with LIMIT that may return several rows"),
-    "SELECT (SELECT MIN(v) FROM u LIMIT 1 OFFSET 1) FROM r": (9, "a subquery with LIMIT that may return several rows"),
+    "SELECT (SELECT MIN(v) FROM u LIMIT 1 OFFSET 1) FROM r": (38, "OFFSET in a view or subquery"),
+    "SELECT (SELECT v FROM u ORDER BY a LIMIT 1 OFFSET 1) FROM r": (44, "OFFSET in a view or subquery"),
     "SELECT a FROM r WHERE EXISTS (SELECT 1 FROM u LIMIT 1 OFFSET 2)": (55, "OFFSET in EXISTS"),
     "SELECT a FROM r WHERE a IN (SELECT a FROM u LIMIT 1)": (45, "LIMIT in a view or subquery"),
     "SELECT r.a FROM r LEFT JOIN u ON r.a = u.a AND EXISTS (SELECT 1 FROM u w WHERE w.a = r.a AND w.v = u.v)": (
