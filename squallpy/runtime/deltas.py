@@ -63,6 +63,8 @@ def decode(keys: Words, column: Column, dictionary: Dictionary) -> Vec:
     if kind is Kind.VARCHAR:
         return Vec(dictionary.strings(keys), keys >= 0 if column.nullable else None)
     valid = keys != NULL if column.nullable else None
+    if valid is not None and valid.all():  # then nobody has to look again
+        valid = None
     if kind is Kind.DOUBLE:
         return Vec(np.ascontiguousarray(keys).view(np.float64), valid)
     if column.type.is_wide and (some := spelled(keys)).any():

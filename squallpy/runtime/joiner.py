@@ -83,12 +83,12 @@ class Joiner:
             rows = np.flatnonzero(hashes == np.uint64(key))
             if not len(rows) or not old.has(np.array([self._number]))[0]:
                 continue
-            migration, mine, counts = Migration(old, new), keys[rows], words[rows]
+            migration, mine, counts = Migration(old, new), keys.take(rows, axis=0), words.take(rows, axis=0)
             tickets = tickets_of(mine, columns, range(keys.shape[1]), store.dictionary)
             gone = ~migration.keeps(self._number, view.side, tickets)
             forgotten.append(Delta(view.view, mine[gone], negated(counts[gone], pool.payload)))
             for target, chosen in migration.parcels(self._number, view.side, tickets):
-                yield target, Delta(view.view, mine[chosen], counts[chosen])
+                yield target, Delta(view.view, mine.take(chosen, axis=0), counts.take(chosen, axis=0))
         for delta in forgotten:  # NB: at the end, for what a pool holds moves when something goes
             pool.upsert(delta.keys, delta.words)
 
@@ -130,7 +130,7 @@ def _replace(pool: Pool, keys: Words, words: Words, high: int) -> None:
     pool.reserve((len(pool) + len(keys)) * HASHES // high)
     slots = pool.probe(keys)
     if len(known := np.flatnonzero(slots >= 0)):
-        pool.upsert(keys[known], negated(pool.words[slots[known]], pool.payload))
+        pool.upsert(keys.take(known, axis=0), negated(pool.words.take(slots[known], axis=0), pool.payload))
     pool.upsert(keys, words)
 
 

@@ -60,7 +60,7 @@ class Printer:
                 return decode(np.ascontiguousarray(keys[:, places[id]]), self._keys[places[id]], names)
             return self._measure(measures[id], total)
 
-        return Groups(keys, load, lambda rows: self.frame(keys[rows], words[rows], names))
+        return Groups(keys, load, lambda rows: self.frame(keys.take(rows, axis=0), words.take(rows, axis=0), names))
 
     def count(self, words: Words) -> Words:
         """How many rows each group has."""

@@ -33,7 +33,8 @@ from squallpy.runtime.deltas import NULL, encode, least_in_order
 from squallpy.runtime.evaluate.compiled import compiled
 from squallpy.runtime.evaluate.logic import is_true
 from squallpy.runtime.evaluate.numbers import LIMIT, largest, masked
-from squallpy.runtime.evaluate.vector import Frame, both, full
+from squallpy.runtime.evaluate.vector import Frame, Vec, both, full
+from squallpy.runtime.kernels.ascending import ascending
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.sorted import GREATEST, LEAST, Sorted
 from squallpy.runtime.kernels.storage import Words
@@ -198,19 +199,28 @@ class _Bound:
             there = (rank != (most if rising else least)) | (step == 0)
             return rank + np.where(there & (rank != NULL), step, 0), there
         total, valid = self._sum(frame, step)
-        there = (total <= most) if rising else (total >= least)
-        rank = np.clip(total, least, most).astype(np.int64)
-        return rank if valid is None else np.where(valid, rank, NULL), there.astype(bool)
+        rank, there = total, np.ones(n, bool)
+        if total.dtype == object:
+            there = ((total <= most) if rising else (total >= least)).astype(bool)
+            rank = np.clip(total, least, most).astype(np.int64)
+        return rank if valid is None else np.where(valid, rank, NULL), there
 
     def _sum(self, frame: Frame, step: int) -> tuple[Any, Any]:
         """The sum of the terms, and of `step`, exact; and where none of them is NULL."""
-        vecs = [(sign, full(function(frame), type, frame.rows)) for sign, function, type in self._functions]
+        vecs = [(sign, _settled(function(frame), type, frame.rows)) for sign, function, type in self._functions]
         values = [(sign, masked(vec)) for sign, vec in vecs]
         wide = 1 + sum(largest(part) for _, part in values) >= LIMIT
         total: Any = np.full(frame.rows, step, object if wide else np.int64)
         for sign, part in values:
-            total = total + sign * (part.astype(object) if wide else part)
+            if wide:
+                part = part.astype(object) if np.ndim(part) else int(part)
+            (np.add if sign > 0 else np.subtract)(total, part, out=total)
         return total, both(*(vec.valid for _, vec in vecs))
+
+
+def _settled(vec: Vec, type: Type, rows: int) -> Vec:
+    """A vector of which some rows may be valid and others not; a constant stays one."""
+    return full(vec, type, rows) if np.ndim(vec.valid) == 0 and vec.valid is not None else vec
 
 
 def _compared(predicate: Expr, variable: Column) -> _Bound | None:
@@ -259,9 +269,9 @@ def overlaid(groups: Words, bounds: Bounds, words: Words) -> tuple[Words, Bounds
     rows = np.concatenate([kept, kept])
     points = np.concatenate([low[kept], high[kept]])
     after = np.repeat([0, 1], n)  # a range ends after its last point
-    change = np.concatenate([words[kept], -words[kept]])
-    order = np.lexsort((after, points, *groups[rows].T[::-1]))
-    rows, points, after, change = rows[order], points[order], after[order], change[order]
+    order = ascending(np.column_stack([groups.take(rows, axis=0), points, after]))
+    rows, points, after = rows[order], points[order], after[order]
+    change = words.take(rows, axis=0) * (1 - 2 * after)[:, None]
     total = np.cumsum(change, axis=0)  # each group ends with 0
     some = np.flatnonzero(total[:-1].any(axis=1)) if n else np.empty(0, np.int64)
     starts, ends = points[some] + after[some], points[some + 1] - 1 + after[some + 1]

@@ -67,19 +67,24 @@ class Result:
             pool.upsert(keys, words)
             new = self._top.after(store, keys)
             return self._nothing if new is old else self._moves(old, new, store.dictionary)
-        words = np.concatenate(self._added(pool, keys, words))
+        if not self._kept:
+            come = self._come(keys.copy(), words.copy(), store.dictionary)  # NB: what is printed may share their memory
+            return Changes(self._nothing.deletes, come)
+        before = pool.get(keys)
+        pool.upsert(keys, words)
+        words = np.concatenate([before, pool.get(keys)])
         frame = self._printer.frame(np.concatenate([keys, keys]), words, store.dictionary)
         gone, come = np.split(self._printer.times(frame, words), 2)
         gone = np.zeros_like(gone) if first else gone
         return Changes(*self._printer.changes(frame, gone, come))
 
-    def _added(self, pool: Pool, keys: Words, words: Words) -> tuple[Words, Words]:
-        """The groups as they were and as they are; of a result that is not kept, as if there had been none."""
-        if not self._kept:
-            return np.zeros_like(words), words
-        before = pool.get(keys)
-        pool.upsert(keys, words)
-        return before, pool.get(keys)
+    def _come(self, keys: Words, words: Words, names: Dictionary) -> pa.Table:
+        """What is printed of a result that is not kept: it only grows, so there is nothing to compare it with."""
+        frame = self._printer.frame(keys, words, names)
+        times = self._printer.times(frame, words)
+        if (times != 1).any():
+            frame = frame.pick(np.repeat(np.arange(len(keys)), times))
+        return self._printer.table(frame)
 
     def _merged(self, changes: Sequence[Delta]) -> tuple[Words, Words]:
         """Changes with each group once: it may have changed in several partitions."""

@@ -75,7 +75,7 @@ def _by_key(
     positions, joiners = routed(partitions, heavy, [grid for _, grid in course.heavy], send.side, keys, tickets)
     for joiner in np.unique(joiners).tolist():
         rows = positions[joiners == joiner]
-        yield joiner, Delta(delta.name, delta.keys[rows], delta.words[rows])
+        yield joiner, Delta(delta.name, delta.keys.take(rows, axis=0), delta.words.take(rows, axis=0))
 
 
 def keys_of(plan: Plan, sends: Iterable[Send], sent: Mapping[str, Delta], names: Dictionary) -> dict[str, Any]:

@@ -247,7 +247,7 @@ class Statement:
         chosen, bounds, counts = overlaid(groups, bounds, words)
         out = rows.pick(chosen)
         out.hold(0, counts)
-        return out, given[chosen], bounds
+        return out, given.take(chosen, axis=0), bounds
 
     def _given(self, step: Lookup, rows: _Rows) -> Words:
         """The values by which a lookup looks, row by row."""
@@ -274,7 +274,7 @@ def _all_differ(rows: Words) -> bool:
 def _add(target: Pool, keys: Words, words: Words, touched: Touched | Changes | None, keep: Keeper | None) -> None:
     if keep is not None:
         mine = keep(keys)
-        keys, words = keys[mine], words[mine]
+        keys, words = keys.take(mine, axis=0), words.take(mine, axis=0)
     if not len(keys):
         return
     if touched is not None:

@@ -114,7 +114,7 @@ def to_arrow(vec: Vec, type: Type, rows: int) -> pa.Array:
 
             return to_decimal128(pack(values, Ring.EXACT), type.precision, type.scale, nulls)
         case Kind.INT | Kind.DATE:
-            return pa.array(np.asarray(values, np.int64).astype(np.int32), pa.int32(), mask=nulls).cast(kind)
+            return pa.array(np.asarray(values, np.int64).astype(np.int32), mask=nulls).view(kind)
         case Kind.NULL:
             return pa.nulls(rows, kind)
     return pa.array(values, mask=nulls).cast(kind)

@@ -22,7 +22,16 @@ import numpy as np
 import numpy.typing as npt
 from numba import carray  # type: ignore[attr-defined]
 
-from squallpy.runtime.kernels.compiled import GIVEN_MATRIX, GIVEN_VECTOR, MATRIX, VECTOR, Vector, inlined, kernel
+from squallpy.runtime.kernels.compiled import (
+    GIVEN_MATRIX,
+    GIVEN_VECTOR,
+    MATRIX,
+    VECTOR,
+    Vector,
+    inlined,
+    kernel,
+    making,
+)
 from squallpy.runtime.kernels.machine import lowest, pointer, shift_right
 from squallpy.runtime.kernels.threads import shared
 
@@ -248,7 +257,7 @@ def _lacks(a: Vector, i: int, b: Vector, j: int, first: int, last: int) -> bool:
     return False
 
 
-@inlined
+@making
 def _matrix_at(where: int, n: int, m: int) -> Vector:
     """The matrix at an address."""
     there: Any = pointer(where)

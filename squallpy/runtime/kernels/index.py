@@ -20,7 +20,7 @@ Source: Amble, Knuth, *Ordered hash tables* (1974); Gonnet, Munro, *The analysis
 
 import numpy as np
 
-from squallpy.runtime.kernels.compiled import inlined, kernel
+from squallpy.runtime.kernels.compiled import inlined, kernel, making
 from squallpy.runtime.kernels.machine import below, load, multiply_high, prefetch, shift_right, store
 
 LOW, HIGH = 0xFFFFFFFF, -0x100000000
@@ -196,7 +196,7 @@ def _enter(table: int, shape: Shape, entry: int) -> int:
     return at
 
 
-@inlined
+@making
 def go_on_growing(region: int, rows: int) -> bool:
     """Move the turn of a table that grows by what so many rows are due; whether it goes on to grow.
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from squallpy.runtime.kernels import layout as at
 from squallpy.runtime.kernels.area import HEAD
-from squallpy.runtime.kernels.compiled import GIVEN_MATRIX, MATRIX, VECTOR, Vector, address, inlined, kernel
+from squallpy.runtime.kernels.compiled import GIVEN_MATRIX, MATRIX, VECTOR, Vector, address, inlined, kernel, making
 from squallpy.runtime.kernels.hashing import hash_row
 from squallpy.runtime.kernels.index import (
     HIGH,
@@ -152,7 +152,7 @@ def grow_on(frame: Vector, rows: int) -> None:
     store(frame[HEAD], at.GROWING, 1 if growing else 0)
 
 
-@inlined
+@making
 def probed(frame: Vector, rows: Vector) -> Words:
     """The record of each key, −1 where there is none."""
     n, key, places, scratch = rows.shape[0], frame[at.KEY], frame[at.PLACES], frame[at.SCRATCH]

@@ -16,7 +16,7 @@ import numpy as np
 from squallpy.runtime.kernels import layout as at
 from squallpy.runtime.kernels.area import HEAD
 from squallpy.runtime.kernels.blocks import allocate, block_at, halve, release
-from squallpy.runtime.kernels.compiled import GIVEN_MATRIX, VECTOR, Vector, address, inlined, kernel
+from squallpy.runtime.kernels.compiled import GIVEN_MATRIX, VECTOR, Vector, address, inlined, kernel, making
 from squallpy.runtime.kernels.hashing import hash_picked
 from squallpy.runtime.kernels.index import (
     HIGH,
@@ -333,7 +333,7 @@ def _ask(number: int, arena: int, keys: int, wide: int, depth: int) -> None:
         prefetch(posting if depth == 0 else keys + load32(posting, at.RECORDS) * wide)
 
 
-@inlined
+@making
 def sliced(frame: Vector, s: int, bound: Vector) -> tuple[Words, Words]:
     """All (row of `bound`, record) that agree on the columns of slice `s`, ascending."""
     place, columns, width, n = _place(frame, s), _columns(frame, s), bound.shape[1], bound.shape[0]

@@ -17,6 +17,7 @@ from squallpy.base.order import Order
 from squallpy.base.rings import Payload, Ring
 from squallpy.runtime.kernels import layout, tree
 from squallpy.runtime.kernels.area import CONSTANTS, Area
+from squallpy.runtime.kernels.ascending import ascending
 from squallpy.runtime.kernels.storage import HEAP, Storage, Words
 
 LEAST, GREATEST = -(2**63) + 1, 2**63 - 1  # the ranks between which all values are
@@ -51,7 +52,9 @@ class Sorted:
         scratch = layout.RINGS + len(rings) + 4
         fixed = [width, payload.width, len(rings), self._stride, layout.RINGS + len(rings), order.extents, scratch]
         regions = {"entries": _BIRTH * tree.FAN * self._stride, "nodes": _BIRTH * tree.HEADER}
-        self._area = Area(storage, name, regions, scalars=tree.FREE, constants=[*fixed, *rings], scratch=tree.SPARE)
+        self._area = Area(
+            storage, name, regions, scalars=tree.FREE, constants=[*fixed, *rings], scratch=tree.spare(payload.width)
+        )
         self._compared = scratch + tree.COMPARED
         assert CONSTANTS + len(fixed) == layout.RINGS
 
@@ -60,7 +63,7 @@ class Sorted:
         rows = np.ascontiguousarray(keys[:, self._columns])
         ranged = self.order.equal
         rows[:, ranged] = self._stored(self.rank(rows[:, ranged]))
-        way = np.lexsort(rows.T[ranged::-1])  # neighbours share their path, which is then in the cache
+        way = ascending(rows)  # neighbours share their path
         rows, words, done = rows.take(way, axis=0), words.take(way, axis=0), 0
         while (done := tree.upsert_entries(self._area.current(), rows, words, done)) != len(rows):
             assert done >= 0, f"keys {keys.shape} and words {words.shape} do not fit {self!r}"

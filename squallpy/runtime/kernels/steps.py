@@ -16,7 +16,7 @@ from numba import carray  # type: ignore[attr-defined]
 
 from squallpy.runtime.kernels import layout as at
 from squallpy.runtime.kernels.area import HEAD
-from squallpy.runtime.kernels.compiled import GIVEN_MATRIX, MATRIX, VECTOR, Vector, address, inlined, kernel
+from squallpy.runtime.kernels.compiled import GIVEN_MATRIX, MATRIX, VECTOR, Vector, address, inlined, kernel, making
 from squallpy.runtime.kernels.machine import load, pointer, store
 from squallpy.runtime.kernels.products import combine
 from squallpy.runtime.kernels.records import probed
@@ -60,14 +60,14 @@ LIVE: Final = 8
 _FAR = 1 << 40
 
 
-@inlined
+@making
 def _words_at(where: int) -> Vector:
     """What is at an address as an array without an end."""
     there: Any = pointer(where)
     return carray(there, (_FAR,))
 
 
-@inlined
+@making
 def _given(program: Vector, start: int, count: int, columns: Vector) -> Words:
     """Rows of the registers that the program lists."""
     n = columns.shape[1]
@@ -79,7 +79,7 @@ def _given(program: Vector, start: int, count: int, columns: Vector) -> Words:
     return out
 
 
-@inlined
+@making
 def _picked(program: Vector, start: int, count: int, columns: Vector, rows: Vector) -> Words:
     """The chosen rows of the registers that the program lists."""
     m = rows.shape[0]
@@ -91,7 +91,7 @@ def _picked(program: Vector, start: int, count: int, columns: Vector, rows: Vect
     return out
 
 
-@inlined
+@making
 def _moved(places: Vector, rows: Vector) -> Words:
     """The places of chosen rows."""
     m = rows.shape[0]
@@ -102,7 +102,7 @@ def _moved(places: Vector, rows: Vector) -> Words:
     return out
 
 
-@inlined
+@making
 def _among(found: Vector) -> tuple[Words, Words]:
     """(row, record) where there is a record."""
     m = 0
@@ -116,7 +116,7 @@ def _among(found: Vector) -> tuple[Words, Words]:
     return rows, records
 
 
-@inlined
+@making
 def _crossed(n: int, count: int) -> tuple[Words, Words]:
     """(row, record), each with each."""
     rows, records, j = np.empty(n * count, np.int64), np.empty(n * count, np.int64), 0
@@ -127,7 +127,7 @@ def _crossed(n: int, count: int) -> tuple[Words, Words]:
     return rows, records
 
 
-@inlined
+@making
 def _found(frame: Vector, kind: int, index: int, given: Vector) -> tuple[Words, Words]:
     """All (row, record) of a lookup; rows ascend."""
     if kind == PROBE:
@@ -137,7 +137,7 @@ def _found(frame: Vector, kind: int, index: int, given: Vector) -> tuple[Words, 
     return _crossed(given.shape[0], load(frame[HEAD], at.COUNT))
 
 
-@inlined
+@making
 def _look_up(program: Vector, step: int, columns: Words, places: Words) -> tuple[Words, Words]:
     """The rows with the records that they find."""
     frame, kind, source = _words_at(program[step + FRAME]), program[step], program[step + SOURCE]
@@ -160,7 +160,7 @@ def _look_up(program: Vector, step: int, columns: Words, places: Words) -> tuple
     return columns, places
 
 
-@inlined
+@making
 def _look_through(program: Vector, step: int, columns: Words, places: Words) -> tuple[Words, Words]:
     """The rows with what counts say of the records that they name."""
     frame, bound = _words_at(program[step + FRAME]), program[step + COUNTS]
@@ -202,7 +202,7 @@ def _holds(which: int, a: int, b: int) -> bool:
     return a > b if which == 4 else a >= b
 
 
-@inlined
+@making
 def _compare(program: Vector, step: int, columns: Words, places: Words) -> tuple[Words, Words]:
     """The rows for which a comparison is TRUE."""
     which, left, right = program[step + WHICH], program[step + LEFT], program[step + RIGHT]
@@ -218,7 +218,7 @@ def _compare(program: Vector, step: int, columns: Words, places: Words) -> tuple
     return _picked(program, step + LIVE, program[step + 1] - LIVE, columns, rows), _moved(places, rows)
 
 
-@inlined
+@making
 def _joined(program: Vector, columns: Words, places: Words) -> tuple[Words, Words]:
     step = 0
     while step < program.shape[0] and columns.shape[1] > 0:
@@ -236,7 +236,7 @@ def _joined(program: Vector, columns: Words, places: Words) -> tuple[Words, Word
     return columns, places
 
 
-@inlined
+@making
 def _loaded(keys: Vector, words: Vector, registers: int, sources: int) -> tuple[Words, Words]:
     n, width, start, broad = keys.shape[0], keys.shape[1], address(words), 8 * words.shape[1]
     columns, places = np.empty((registers, n), np.int64), np.empty((sources, n), np.int64)
@@ -247,7 +247,7 @@ def _loaded(keys: Vector, words: Vector, registers: int, sources: int) -> tuple[
     return columns, places
 
 
-@inlined
+@making
 def _emitted(outcome: Vector, columns: Vector, places: Vector) -> tuple[Words, Words]:
     """`outcome`: how many registers make a key, and those; the width of a payload; then for each lane its offset, its
     words, and the number of its factors, of each of which: source, offset, kind. No factors: 0."""

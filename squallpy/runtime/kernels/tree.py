@@ -23,7 +23,6 @@ from squallpy.runtime.kernels.storage import Words
 
 FAN: Final = 32
 DEPTH: Final = 12  # levels at most: nodes are at least a quarter full, but for a few
-AHEAD: Final = 8  # rows whose leaves' headers are asked for together
 
 # Constants in the frame; KEY, PAYLOAD, LANES, PLACES, SCRATCH and RINGS stand where pools have them (see `layout`).
 STRIDE: Final = 4  # words in an entry
@@ -46,9 +45,18 @@ ROOT: Final = 2  # + 1; 0: empty
 TOP: Final = 3  # nodes ever used
 FREE: Final = 4  # first free node + 1
 
-# The scratch: the path to a leaf, and how often keys were compared to find a place.
-COMPARED: Final = 2 * DEPTH + 2
-SPARE: Final = COMPARED + 1  # words of it
+# The scratch: the path to a leaf, how often keys were compared to find a place, and payloads that go up the path.
+NODE: Final = 0  # of each step of the path
+ENTRY: Final = 1  # which one it takes
+BOUND: Final = 2  # where the key stands below which all rows of the node are; 0: there is none
+STEP: Final = 3
+COMPARED: Final = STEP * (DEPTH + 1)
+RISING: Final = COMPARED + 1  # what the entry that a step takes has yet to be given
+
+
+def spare(payload: int) -> int:
+    """Words of the scratch, with payloads of so many."""
+    return RISING + DEPTH * payload
 
 
 @inlined
@@ -72,6 +80,12 @@ def _child(frame: Vector, node: int, i: int) -> int:
 
 
 @inlined
+def _step(frame: Vector, depth: int) -> int:
+    """Where in the frame a step of the path stands."""
+    return frame[at.SCRATCH] + STEP * depth
+
+
+@inlined
 def _before(a: int, b: int, width: int) -> bool:
     """Is the key at `a` less than the one at `b`?"""
     for i in range(width):
@@ -87,8 +101,9 @@ def _counted(frame: Vector, comparisons: int) -> None:
 
 
 @inlined
-def _first_not_below(frame: Vector, node: int, key: int) -> int:
-    low, high, tried = 0, _count(frame, node), 0
+def _first_not_below(frame: Vector, node: int, key: int, low: int) -> int:
+    """Of the entries from `low` on."""
+    high, tried = _count(frame, node), 0
     while low < high:
         middle = (low + high) >> 1
         tried += 1
@@ -287,10 +302,11 @@ def _merge(frame: Vector, node: int, i: int) -> None:
 
 @inlined
 def _shrink(frame: Vector, depth: int) -> None:
-    """After an entry left a leaf: mend the path above it."""
+    """After an entry left a leaf: mend the path above it, which is left."""
     head = frame[HEAD]
     for d in range(depth - 1, -1, -1):
-        node, i = frame[frame[at.SCRATCH] + 2 * d], frame[frame[at.SCRATCH] + 2 * d + 1]
+        _forget(frame, d)
+        node, i = frame[_step(frame, d) + NODE], frame[_step(frame, d) + ENTRY]
         child = _child(frame, node, i)
         count = _count(frame, child)
         if count == 0:
@@ -312,9 +328,45 @@ def _shrink(frame: Vector, depth: int) -> None:
 
 
 @inlined
-def _descend(frame: Vector, key: int) -> int:
-    """Go to the leaf of a key, splitting full nodes and noting the path; its depth. The leaf stands behind the path."""
-    head, scratch = frame[HEAD], frame[at.SCRATCH]
+def _rising(frame: Vector, depth: int) -> int:
+    """Where the payload stands that the entry of a step has yet to be given."""
+    return address(frame) + 8 * (frame[at.SCRATCH] + RISING + frame[at.PAYLOAD] * depth)
+
+
+@inlined
+def _forget(frame: Vector, depth: int) -> None:
+    """The entry of a step is to be given nothing."""
+    for word in range(frame[at.PAYLOAD]):
+        store(_rising(frame, depth), word, 0)
+
+
+@inlined
+def _rise(frame: Vector, depth: int) -> None:
+    """Leave the node to which a step leads: its entry is given what it has yet to be, and so will those above."""
+    entry, rising = (
+        _entry(frame, frame[_step(frame, depth) + NODE], frame[_step(frame, depth) + ENTRY]),
+        _rising(frame, depth),
+    )
+    add(frame, entry + 8 * frame[at.KEY], rising)
+    if frame[EXTENTS] != 0:
+        _extend(frame, entry, load(entry, frame[STRIDE] - 1))
+    if depth > 0:
+        add(frame, _rising(frame, depth - 1), rising)
+    _forget(frame, depth)
+
+
+@inlined
+def _goes_here(frame: Vector, key: int, depth: int) -> bool:
+    """Is the key that of a row of this node, if of any, and has it room for one?"""
+    _counted(frame, 1)
+    node, bound = frame[_step(frame, depth) + NODE], frame[_step(frame, depth) + BOUND]
+    return _count(frame, node) < FAN and (bound == 0 or _before(key, bound, frame[at.KEY]))
+
+
+@inlined
+def _begin(frame: Vector) -> None:
+    """The path begins at the root, which is to have room for an entry."""
+    head = frame[HEAD]
     node = load(head, ROOT) - 1
     if node < 0:
         node = _allocate(frame, 0)
@@ -326,17 +378,28 @@ def _descend(frame: Vector, key: int) -> int:
         store(row, frame[STRIDE] - 1, node)
         store(head, ROOT, top + 1)
         node = top
-    depth = 0
+    frame[_step(frame, 0) + NODE], frame[_step(frame, 0) + ENTRY], frame[_step(frame, 0) + BOUND] = node, 0, 0
+
+
+@inlined
+def _descend(frame: Vector, key: int, depth: int) -> int:
+    """From a node of the path, where a key goes, to the leaf of it, splitting full nodes; its depth.
+
+    What the path took there had no key above this one, so its way is looked for from that entry on.
+    """
+    step = _step(frame, depth)
+    node = frame[step + NODE]
     while load(_header(frame, node), LEVEL) > 0:
-        i = _way(frame, node, key)
+        i = _end(frame, node, key, frame[step + ENTRY] + 1) - 1
         if _count(frame, _child(frame, node, i)) == FAN:
             _split(frame, node, i)
             if not _before(key, _entry(frame, node, i + 1), frame[at.KEY]):
                 i += 1
-        frame[scratch + 2 * depth], frame[scratch + 2 * depth + 1] = node, i
-        depth += 1
-        node = _child(frame, node, i)
-    frame[scratch + 2 * depth] = node
+        frame[step + ENTRY], bound = i, frame[step + BOUND]
+        if i + 1 < _count(frame, node):
+            bound = _entry(frame, node, i + 1)
+        depth, step, node = depth + 1, step + STEP, _child(frame, node, i)
+        frame[step + NODE], frame[step + ENTRY], frame[step + BOUND] = node, 0, bound
     return depth
 
 
@@ -349,38 +412,49 @@ def _has_room(frame: Vector) -> bool:
 
 @kernel(f"int64({VECTOR}, {GIVEN_MATRIX}, {GIVEN_MATRIX}, int64)")
 def upsert_entries(frame: Vector, rows: Vector, payloads: Vector, start: int) -> int:
-    """Add a payload to each key from row `start` on; up to which row there was room, −1 if the widths are wrong."""
-    n, key, wide, scratch, head = rows.shape[0], frame[at.KEY], frame[at.PAYLOAD], frame[at.SCRATCH], frame[HEAD]
+    """Add a payload to each key from row `start` on; up to which row there was room, −1 if the widths are wrong.
+
+    Rows ascend. From one to the next the path is only left as far up as it has to be, and brought up to date there.
+    """
+    n, key, wide, head = rows.shape[0], frame[at.KEY], frame[at.PAYLOAD], frame[HEAD]
     if rows.shape[1] != key or payloads.shape[1] != wide or payloads.shape[0] != n:
         return -1
-    for row in range(start, n):
-        if not _has_room(frame):
-            return row
+    row, depth, leaf, i = start, 0, -1, 0
+    while row < n:
         given, payload = address(rows) + 8 * key * row, address(payloads) + 8 * wide * row
-        depth = _descend(frame, given)
-        leaf = frame[scratch + 2 * depth]
-        i = _first_not_below(frame, leaf, given)
+        if leaf < 0 or not _goes_here(frame, given, depth):
+            while depth > 0 and (leaf < 0 or not _goes_here(frame, given, depth)):
+                depth -= 1
+                _rise(frame, depth)
+            if not _has_room(frame):
+                break
+            if depth == 0:
+                _begin(frame)
+            depth = _descend(frame, given, depth)
+            leaf, i = frame[_step(frame, depth) + NODE], 0
+        i = _first_not_below(frame, leaf, given, i)
         entry = _entry(frame, leaf, i)
-        if i < _count(frame, leaf) and not _before(given, entry, key):
-            if not add(frame, entry + 8 * key, payload):
-                _delete(frame, leaf, i)
-                store(head, SIZE, load(head, SIZE) - 1)
-                _shrink(frame, depth)
+        row += 1
+        if i == _count(frame, leaf) or _before(given, entry, key):
+            if is_zero(frame, payload):
                 continue
-        elif is_zero(frame, payload):
-            continue
-        else:
             entry = _insert(frame, leaf, i)
             copy(entry, given, key)
             copy(entry + 8 * key, payload, wide)
             store(head, SIZE, load(head, SIZE) + 1)
-        for d in range(depth - 1, -1, -1):
-            node, j = frame[scratch + 2 * d], frame[scratch + 2 * d + 1]
-            above = _entry(frame, node, j)
-            add(frame, above + 8 * key, payload)
-            if frame[EXTENTS] != 0:
-                _extend(frame, above, _child(frame, node, j))
-    return n
+        elif not add(frame, entry + 8 * key, payload):
+            _delete(frame, leaf, i)
+            store(head, SIZE, load(head, SIZE) - 1)
+            if _count(frame, leaf) < FAN // 4:
+                _shrink(frame, depth)
+                leaf, depth = -1, 0
+                continue
+        if depth > 0:
+            add(frame, _rising(frame, depth - 1), payload)
+    while depth > 0:
+        depth -= 1
+        _rise(frame, depth)
+    return row
 
 
 @inlined
@@ -417,7 +491,7 @@ def stretches_between(frame: Vector, lows: Vector, highs: Vector) -> tuple[Words
             if found < 0:
                 continue
             again, leaf = found == leaf, found
-        here, first = leaf, _first_not_below(frame, leaf, low)
+        here, first = leaf, _first_not_below(frame, leaf, low, 0)
         if first == _count(frame, here):
             here, first = load(_header(frame, here), NEXT) - 1, 0
         places[row] = here * FAN + first
@@ -462,7 +536,7 @@ def ends_between(frame: Vector, lows: Vector, highs: Vector, last: int) -> Words
         i = (
             _first_above(frame, leaf, high, 0, _count(frame, leaf)) - 1
             if last != 0
-            else _first_not_below(frame, leaf, low)
+            else _first_not_below(frame, leaf, low, 0)
         )
         if last != 0 and i < 0:
             leaf = load(_header(frame, leaf), PREVIOUS) - 1
@@ -492,7 +566,7 @@ def _gather_side(frame: Vector, node: int, key: int, target: int, right: bool) -
         node = _child(frame, node, i)
     start, end = 0, _count(frame, node)
     if right:
-        start = _first_not_below(frame, node, key)
+        start = _first_not_below(frame, node, key, 0)
     else:
         end = _first_above(frame, node, key, 0, end)
     _gather(frame, node, start, end, target)
@@ -514,7 +588,7 @@ def sums_between(frame: Vector, lows: Vector, highs: Vector, out: Vector) -> Non
                 break
             node = _child(frame, node, i)
         if i == j:
-            first = _first_not_below(frame, node, low)
+            first = _first_not_below(frame, node, low, 0)
             _gather(frame, node, first, _first_above(frame, node, high, first, _count(frame, node)), target)
         else:
             _gather(frame, node, i + 1, j, target)
