@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from squallpy.base.errors import SquallError, nearest
 from squallpy.base.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP, VARCHAR, Kind, Type, as_decimal, decimal
 from squallpy.logical.coerce import cast, coerce, exactly, unify
-from squallpy.logical.expressions import Call, Case, Expr, Literal, columns, not_null
+from squallpy.logical.expressions import Call, Case, Expr, Literal, not_null
 
 Args = tuple[Expr, ...]
 Rule = Callable[[str, Args], tuple[Args, Type]]  # name, arguments → arguments as needed, type of the result
@@ -23,7 +23,7 @@ class Function:
     """A scalar function: how many arguments (most None: any number), its type rule, and a line for the manual.
 
     `nulls`: "any" NULL where an argument is, "all" where all are, "never", or "always" possibly NULL.
-    `constant`: arguments from this position on read no columns.
+    `settings`: arguments from this position on, evaluated first; then the function, once for all rows that have the same.
     """
 
     least: int
@@ -31,7 +31,7 @@ class Function:
     rule: Rule
     doc: str
     nulls: str = "any"
-    constant: int | None = None
+    settings: int | None = None
 
 
 def mismatch(name: str, args: Args, hint: str = "") -> SquallError:
@@ -247,8 +247,7 @@ def months(name: str, args: Args) -> tuple[Args, Type]:
 
 
 def alike(name: str, args: Args) -> tuple[Args, Type]:
-    if not all(isinstance(arg, Literal) for arg in args[1:]):
-        raise SquallError("SQ3001", "LIKE with a pattern that is not a constant is not supported yet")
+    assert all(isinstance(arg, Literal) for arg in args[2:])
     return takes(BOOLEAN, TEXT)(name, args)
 
 
@@ -270,7 +269,7 @@ FUNCTIONS: dict[str, Function] = {
     "floor": Function(1, 1, whole, "the next whole number below"),
     "ceil": Function(1, 1, whole, "the next whole number above"),
     "div": Function(2, 2, divided, "quotient cut to a whole number; NULL where the divisor is 0", "divisor"),
-    "round": Function(2, 2, rounded, "rounded to that many digits after the point, half away from zero", constant=1),
+    "round": Function(2, 2, rounded, "rounded to that many digits after the point, half away from zero", settings=1),
     "sign": Function(1, 1, real, "-1.0, 0.0 or 1.0"),
     "exp": Function(1, 1, real, "e to that power"),
     "ln": Function(1, 1, real, "natural logarithm; NULL of what is not positive", "always"),
@@ -305,29 +304,29 @@ FUNCTIONS: dict[str, Function] = {
     "not": Function(1, 1, booleans, "three-valued NOT"),
     "is_null": Function(1, 1, anything, "TRUE or FALSE, never NULL", "never"),
     "in": Function(2, None, listed, "x IN (constants); NULL where nothing matches and one is NULL"),
-    "like": Function(2, 3, alike, "x LIKE pattern [ESCAPE e]; the escape is given wherever the pattern has one"),
+    "like": Function(2, 3, alike, "x LIKE pattern [ESCAPE e]; e is given wherever a pattern has one", settings=1),
     "||": Function(2, 2, spelled, "concatenation; NULL where one side is"),
-    "substring": Function(2, 3, takes(VARCHAR, TEXT, WHOLE), "a part; a negative position is from the end", constant=1),
+    "substring": Function(2, 3, takes(VARCHAR, TEXT, WHOLE), "a part; a negative position is from the end", settings=1),
     "upper": Function(1, 1, takes(VARCHAR, TEXT), "upper case"),
     "lower": Function(1, 1, takes(VARCHAR, TEXT), "lower case"),
-    "trim": Function(2, 2, takes(VARCHAR, TEXT), "without some characters at both ends", constant=1),
-    "ltrim": Function(2, 2, takes(VARCHAR, TEXT), "without some characters at its start", constant=1),
-    "rtrim": Function(2, 2, takes(VARCHAR, TEXT), "without some characters at its end", constant=1),
-    "lpad": Function(3, 3, takes(VARCHAR, TEXT, WHOLE, TEXT), "to a length, filled up at its start", constant=1),
-    "rpad": Function(3, 3, takes(VARCHAR, TEXT, WHOLE, TEXT), "to a length, filled up at its end", constant=1),
-    "replace": Function(3, 3, takes(VARCHAR, TEXT), "every occurrence of the second by the third", constant=1),
-    "repeat": Function(2, 2, takes(VARCHAR, TEXT, WHOLE), "that many times after itself", constant=1),
+    "trim": Function(2, 2, takes(VARCHAR, TEXT), "without some characters at both ends", settings=1),
+    "ltrim": Function(2, 2, takes(VARCHAR, TEXT), "without some characters at its start", settings=1),
+    "rtrim": Function(2, 2, takes(VARCHAR, TEXT), "without some characters at its end", settings=1),
+    "lpad": Function(3, 3, takes(VARCHAR, TEXT, WHOLE, TEXT), "to a length, filled up at its start", settings=1),
+    "rpad": Function(3, 3, takes(VARCHAR, TEXT, WHOLE, TEXT), "to a length, filled up at its end", settings=1),
+    "replace": Function(3, 3, takes(VARCHAR, TEXT), "every occurrence of the second by the third", settings=1),
+    "repeat": Function(2, 2, takes(VARCHAR, TEXT, WHOLE), "that many times after itself", settings=1),
     "initcap": Function(1, 1, takes(VARCHAR, TEXT), "every word with a capital, and small letters"),
-    "translate": Function(3, 3, takes(VARCHAR, TEXT), "characters of one text by another's", constant=1),
+    "translate": Function(3, 3, takes(VARCHAR, TEXT), "characters of one text by another's", settings=1),
     "concat_ws": Function(2, None, takes(VARCHAR, TEXT), "what is not NULL, with the first between", "never"),
-    "split_part": Function(3, 3, takes(VARCHAR, TEXT, TEXT, WHOLE), "a part between separators, or ''", constant=1),
-    "instr": Function(2, 2, takes(INT, TEXT), "where the second first occurs, from 1; 0 if it does not", constant=1),
-    "rlike": Function(2, 2, takes(BOOLEAN, TEXT), "does a regular expression (RE2) match a part?", constant=1),
-    "regexp_replace": Function(3, 3, takes(VARCHAR, TEXT), "what matches replaced; $1 is the first group", constant=1),
+    "split_part": Function(3, 3, takes(VARCHAR, TEXT, TEXT, WHOLE), "a part between separators, or ''", settings=1),
+    "instr": Function(2, 2, takes(INT, TEXT), "where the second first occurs, from 1; 0 if it does not", settings=1),
+    "rlike": Function(2, 2, takes(BOOLEAN, TEXT), "does a regular expression (RE2) match a part?", settings=1),
+    "regexp_replace": Function(3, 3, takes(VARCHAR, TEXT), "what matches replaced; $1 is the first group", settings=1),
     "reverse": Function(1, 1, takes(VARCHAR, TEXT), "backwards"),
-    "startswith": Function(2, 2, takes(BOOLEAN, TEXT), "does it begin so?", constant=1),
-    "endswith": Function(2, 2, takes(BOOLEAN, TEXT), "does it end so?", constant=1),
-    "contains": Function(2, 2, takes(BOOLEAN, TEXT), "does it have that inside?", constant=1),
+    "startswith": Function(2, 2, takes(BOOLEAN, TEXT), "does it begin so?", settings=1),
+    "endswith": Function(2, 2, takes(BOOLEAN, TEXT), "does it end so?", settings=1),
+    "contains": Function(2, 2, takes(BOOLEAN, TEXT), "does it have that inside?", settings=1),
     "length": Function(1, 1, takes(INT, TEXT), "number of characters"),
     **{
         f"extract_{part}": Function(1, 1, takes(INT, MOMENTS), f"the {part} of a DATE or TIMESTAMP")
@@ -357,10 +356,6 @@ def call(name: str, *args: Expr) -> Call:
         wanted = " to ".join(map(str, counts)) + ("" if function.most else " or more")
         raise SquallError("SQ2005", f"{name.upper()} takes {wanted} arguments, not {len(args)}")
     fitted, type = function.rule(name, args)
-    for position, arg in enumerate(fitted):
-        if function.constant is not None and position >= function.constant and columns(arg):
-            message = f"{name.upper()} with a computed argument {position + 1} is not supported yet"
-            raise SquallError("SQ3001", message, hint="write a constant")
     return Call(name, fitted, type, nullable(function, fitted))
 
 

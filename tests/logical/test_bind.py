@@ -197,7 +197,7 @@ EXPRESSIONS = {
     "a IN (1, k)": "a = 1 OR a = k : BOOLEAN",
     "s LIKE 'a%'": "s LIKE 'a%' : BOOLEAN",
     "s LIKE 'a!_' ESCAPE '!'": "s LIKE 'a!_' ESCAPE '!' : BOOLEAN",
-    "s ILIKE 'A%'": "LOWER(s) LIKE 'a%' : BOOLEAN",
+    "s ILIKE 'A%'": "LOWER(s) LIKE LOWER('A%') : BOOLEAN",
     "s IS NOT NULL": "NOT s IS NULL : BOOLEAN NOT NULL",
     "f IS TRUE": "f AND NOT f IS NULL : BOOLEAN",
     "CASE a WHEN 1 THEN 'x' END": "CASE WHEN a = 1 THEN 'x' ELSE NULL END : VARCHAR",

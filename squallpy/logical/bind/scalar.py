@@ -276,11 +276,10 @@ def escape(s: Scalars, node: exp.Escape) -> Expr:
 def matches(s: Scalars, node: exp.Like | exp.ILike, character: Literal | None) -> Expr:
     """LIKE; as in Spark a backslash escapes unless ESCAPE says otherwise. ILIKE compares in lower case."""
     value, pattern = s.bind(node.this), s.bind(node.expression)
-    if character is None and isinstance(pattern, Literal) and "\\" in str(pattern.value):
+    if character is None and not (isinstance(pattern, Literal) and "\\" not in str(pattern.value)):
         character = Literal("\\", VARCHAR)
     if isinstance(node, exp.ILike):
-        value = call("lower", value)
-        pattern = Literal(pattern.value.lower(), VARCHAR) if isinstance(pattern, Literal) and pattern.value else pattern
+        value, pattern = call("lower", value), call("lower", pattern)
     test = call("like", value, pattern, *([character] if character else []))
     return call("not", test) if node.args.get("negate") else test
 

@@ -13,11 +13,12 @@ import pyarrow.compute as pc
 
 from squallpy.base.errors import SquallError
 from squallpy.base.types import Kind, Type
-from squallpy.logical.expressions import COMPARISONS, Call, Case, Cast, Column, Expr, Literal
+from squallpy.logical.expressions import COMPARISONS, Call, Case, Cast, Column, Expr, Literal, columns
 from squallpy.logical.functions import FUNCTIONS, REALS
 from squallpy.runtime.evaluate import dates, logic, numbers, texts
 from squallpy.runtime.evaluate.casts import cast
 from squallpy.runtime.evaluate.constant import constant
+from squallpy.runtime.evaluate.varying import varying
 from squallpy.runtime.evaluate.vector import Frame, Vec, both, full
 
 Function = Callable[[Frame], Vec]
@@ -38,9 +39,11 @@ def compiled(expr: Expr) -> Function:
             arms = [(compiled(c), compiled(v)) for c, v in whens]
             last = compiled(otherwise)
             return lambda frame: logic.case([(c(frame), v(frame)) for c, v in arms], last(frame), type, frame.rows)
-        case Call(name, args) if FUNCTIONS[name].constant and any(a == Literal(None, a.type) for a in args):
+        case Call(name, args) if FUNCTIONS[name].settings and any(a == Literal(None, a.type) for a in args):
             nothing = Vec(_filler(Literal(None, expr.type)), False)
             return lambda frame: nothing
+        case Call(name, args) if any(columns(a) for a in args[FUNCTIONS[name].settings or len(args) :]):
+            return varying(expr, compiled)
         case Call():
             return _call(expr)
     raise AssertionError(expr)
