@@ -23,7 +23,7 @@ class Function:
     """A scalar function: how many arguments (most None: any number), its type rule, and a line for the manual.
 
     `nulls`: "any" NULL where an argument is, "all" where all are, "never", or "always" possibly NULL.
-    `settings`: arguments from this position on, evaluated first; then the function, once for all rows that have the same.
+    `settings`: arguments from this position on, evaluated first; then the function, once for rows that have the same.
     """
 
     least: int
