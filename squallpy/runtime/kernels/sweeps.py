@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from squallpy.runtime.kernels import tiles
 from squallpy.runtime.kernels.compiled import inlined, kernel
+from squallpy.runtime.kernels.machine import load
 from squallpy.runtime.kernels.threads import shared
 from squallpy.runtime.kernels.tiles import FIELDS, ROWS, Field
 
@@ -101,21 +102,26 @@ def swept(
     assert M.flags.writeable or not U.shape[1], "M is read-only"
     k, p, q = U.shape[1], X.shape[1], Y.shape[1]
     cuts = _cuts(n, m, lower)
-    MX, parts = columns_of(n, p, M.dtype), [columns_of(m, q, M.dtype) for _ in cuts[1:]]
+    blocks = len(cuts) - 1
+    MX, parts = columns_of(n, p, M.dtype), rows_of(blocks * q, m, M.dtype).reshape(blocks, q, m)
     MX[:] = field.zero
-    marks = marks or Marks(field, n, m)
-    given = (_address(M), M.strides[0] // M.itemsize, m, *_lying(U), *_lying(V), *_lying(X), *_lying(MX), *_lying(Y))
-    sweep = sweep_of(field)
+    if field.idempotent and marks is None:
+        marks = Marks(field, n, m)
+    frame = np.array((
+        _address(M), M.strides[0] // M.itemsize, m, *_lying(U), *_lying(V), *_lying(X), *_lying(MX), *_lying(Y),
+        parts.strides[1] // M.itemsize, *(marks.places if marks else (0, 0)), k, p, q, lower, sparse,
+    ), np.int64)  # fmt: skip
+    sweep, shared_by_all, start, step = sweep_of(field), _address(frame), _address(parts), parts.strides[0]
 
     def work(block: int) -> None:
-        parts[block][:] = field.zero
-        sweep(cuts[block], cuts[block + 1], *given, *_lying(parts[block]), *marks.places, k, p, q, lower, sparse)
+        parts[block] = field.zero
+        sweep(cuts[block], cuts[block + 1], start + block * step, shared_by_all)
 
     if k + p + q:
-        shared(work, len(parts), threads)
-    for part in parts[1:]:
+        shared(work, blocks, threads)
+    for part in parts[1:] if q else ():
         field.ufunc(parts[0], part, out=parts[0])
-    return MX, parts[0]
+    return MX, parts[0].T
 
 
 def multiplied(field: Field, A: Matrix, B: Matrix, threads: int = 0) -> Matrix:
@@ -150,7 +156,7 @@ def sweep_of(field: Field) -> Any:
     name = next(name for name, some in FIELDS.items() if some is field)
     tall, flat = (inlined(_copy(_strip, f"_strip_{name}", field, tiles.steps(field, rows))) for rows in (ROWS, 1))
     made = _copy(_sweep, f"_sweep_{name}", field, {"TALL": tall, "FLAT": flat})
-    return kernel(f"void({', '.join(['int64'] * 24)})")(made)
+    return kernel("void(int64, int64, int64, int64)")(made)
 
 
 def _copy(template: Any, name: str, field: Field, parts: dict[str, Any]) -> Any:
@@ -201,11 +207,15 @@ def _strip(
             j += 1
 
 
-def _sweep(
-    first: int, last: int, M: int, stride: int, m: int, U: int, us: int, V: int, vs: int, X: int, xs: int, out: int,
-    os: int, Y: int, ys: int, W: int, ws: int, row: int, column: int, k: int, p: int, q: int, lower: int, sparse: int,
-) -> None:  # fmt: skip
-    """Rows first … last - 1. `lower`: as far as the block on the diagonal, and that without W."""
+def _sweep(first: int, last: int, W: int, frame: int) -> None:
+    """Rows first … last - 1; Mᵀ·Y goes to W. `lower`: as far as the block on the diagonal, and that without W.
+
+    All else is the same for all blocks and in the frame, which costs less than an argument each.
+    """
+    M, stride, m, U, us, V = load(frame, 0), load(frame, 1), load(frame, 2), load(frame, 3), load(frame, 4), load(frame, 5)
+    vs, X, xs, out, os = load(frame, 6), load(frame, 7), load(frame, 8), load(frame, 9), load(frame, 10)
+    Y, ys, ws, row, column = load(frame, 11), load(frame, 12), load(frame, 13), load(frame, 14), load(frame, 15)
+    k, p, q, lower, sparse = load(frame, 16), load(frame, 17), load(frame, 18), load(frame, 19), load(frame, 20)
     for start in range(0, m, STRIP):
         i, end = first, min(start + STRIP, m)
         while i < last:

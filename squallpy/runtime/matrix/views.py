@@ -18,6 +18,7 @@ from squallpy.runtime.kernels.sweeps import columns_of, rows_of
 from squallpy.runtime.matrix.packed import Packed
 
 Array = npt.NDArray[Any]
+_LOOK = 64  # rows by which most factors that pick nothing are told
 Factor = Any  # an Array; of truth values it may be Packed, too
 
 
@@ -172,7 +173,7 @@ class Picked(NamedTuple):
 
 def picked(factor: Array, zero: Value) -> Picked | None:
     """What a factor picks, if it has one entry in each column."""
-    if not factor.size or factor.shape[0] < 2:
+    if not factor.size or factor.shape[0] < 2 or np.count_nonzero(factor[:_LOOK] != zero) > factor.shape[1]:
         return None
     places = (factor != zero).argmax(axis=0)
     values = factor[places, np.arange(factor.shape[1])]
@@ -314,7 +315,9 @@ def _factors(u: Array | None, v: Array | None, like: Array) -> tuple[Array, Arra
 
 
 def _apart(products: Array, parts: Sequence[Array]) -> list[Array]:
-    ends = np.cumsum([part.shape[1] for part in parts], dtype=np.int64)
+    if len(parts) == 1:
+        return [products]
+    ends = accumulate(part.shape[1] for part in parts)
     return [products[:, end - part.shape[1] : end] for part, end in zip(parts, ends, strict=True)]
 
 
