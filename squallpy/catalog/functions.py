@@ -1,4 +1,4 @@
-"""Table functions of graphs: what matrix program each of them is, over a matrix of edges."""
+"""Table functions of graphs: what matrix program each of them is, over a matrix of edges, or of shares of them."""
 
 from dataclasses import dataclass
 
@@ -26,3 +26,14 @@ GRAPHS = {
     "reachability": GraphFunction("boolean", _HOPS, "the number of hops", pairs=True),
     "shortest_paths": GraphFunction("min_plus", _HOPS, "the number of hops"),
 }
+
+
+DAMPING, STEPS = 0.85, 50  # of pagerank, unless it is told
+
+
+def pagerank(shares: str, dimension: str, damping: float, steps: int) -> str:
+    """R (n, 1): from where all places are alike, `damping` of what is at a place goes by its shares, and all else, also
+    what is where nothing leads on, to all places alike."""
+    alike = f"fill({dimension}, 1, 1 / {dimension})"
+    step = f"let x := {damping!r} * ({shares}' * r) in x - {alike} * (ones(1, {dimension}) * x) + {alike}"
+    return f"R := iterate[{steps}]({alike})(r => {step})"

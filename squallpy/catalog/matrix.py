@@ -1,6 +1,7 @@
 """Matrices that the rows of a relation add up to, and programs over them, as a script declares them.
 
 CREATE MATRIX A (n, n) FROM STREAM edges (src, dst, weight)
+CREATE MATRIX P (n, n) SHARES FROM STREAM edges (src, dst, weight)      each row divided by its sum
 CREATE MATRIX PROGRAM p16 AS $$ B := A * A; C := B * B $$      read as the relations p16.B, p16.C, p16.A
 """
 
@@ -12,7 +13,6 @@ from squallpy.base.types import BIGINT, BOOLEAN, DOUBLE, Type
 from squallpy.catalog.relation import MADE, MULT, Field, Relation
 
 CELL = ("i", "j", "value")
-KNOWN = ("SYMMETRIC", "LOWER", "UPPER", "DIAGONAL")
 TYPES: dict[str, Type] = {"boolean": BOOLEAN, "counting": BIGINT}
 """What the entries of a matrix over a semiring are; those of others are DOUBLE."""
 
@@ -22,7 +22,8 @@ class Matrix:
     """Zeros to begin with; a row of `relation` adds to the cell that `columns` say: its row, its column, what is added
     (1 where there is no third column). A dimension is a number, or a symbol that stands for what the data need.
 
-    With `outer`, names of columns, or "" for 1, a row adds the products of all on the left and all on the right."""
+    With `outer`, names of columns, or "" for 1, a row adds the products of all on the left and all on the right. With
+    `shares`, a cell is what rows add to it divided by what they add to its row if that is more than 0, else zero."""
 
     name: str
     rows: int | str
@@ -33,9 +34,10 @@ class Matrix:
     known: tuple[str, ...] = ()
     span: Span | None = None
     outer: tuple[tuple[str, ...], tuple[str, ...]] | None = None
+    shares: bool = False
 
     def __str__(self) -> str:
-        words = "".join(f" {word}" for word in self.known)
+        words = "".join(f" {word}" for word in (*self.known, *(["SHARES"] if self.shares else [])))
         read = ", ".join(self.columns)
         if self.outer:
             read = " * ".join(f"[{', '.join(name or '1' for name in names)}]" for names in self.outer)

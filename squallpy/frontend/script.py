@@ -65,10 +65,14 @@ def create_matrix(script: ScriptText, tree: Parsed) -> CreateMatrix:
     if not 2 <= len(columns.children) <= 3:
         raise SquallError("SQ2005", f"{len(columns.children)} columns of a matrix", span, "name row, column and value")
     stream = kind.children[0].type == "STREAM"
-    words = tuple(dict.fromkeys(str(word).upper() for word in known.children))
+    words = dict.fromkeys(str(word).upper() for word in known.children)
+    shares = "SHARES" in words
+    words.pop("SHARES", None)
     named = tuple(name_of(column) for column in columns.children)
     spans = tuple(token_span(script, token.children[0]) for token in (source, *columns.children))
-    return CreateMatrix(Matrix(name_of(name), rows, cols, name_of(source), stream, named, words, span), spans)
+    facts = tuple(words)
+    matrix = Matrix(name_of(name), rows, cols, name_of(source), stream, named, facts, span, shares=shares)
+    return CreateMatrix(matrix, spans)
 
 
 def create_program(script: ScriptText, tree: Parsed) -> CreateProgram:

@@ -99,11 +99,13 @@ def plan_matrices(
 
 def _in_blocks(plan: MatrixPlan, place: str) -> bool:
     """Are matrices on the partitions?"""
-    rows = next((kept for kept in plan.programs if plan.by_rows and not kept.program.ring.negates), None)
-    if rows and place == "blocks":
-        told = f"{rows.name} cannot be in blocks: its rows are kept, for matrix.deletes=reevaluate"
+    rows = next((kept.name for kept in plan.programs if plan.by_rows and not kept.program.ring.negates), None)
+    shares = next((matrix.name for matrix in plan.matrices.values() if matrix.shares), None)
+    if place == "blocks" and (rows or shares):
+        why = "for matrix.deletes=reevaluate" if rows else "to know its shares"
+        told = f"{rows or shares} cannot be in blocks: its rows are kept, {why}"
         raise SquallError("SQ7003", told, hint="--set matrix.place=driver")
-    return place == "blocks" or (place == "auto" and not rows and any(map(_large, plan.programs)))
+    return place == "blocks" or (place == "auto" and not rows and not shares and any(map(_large, plan.programs)))
 
 
 def _large(kept: KeptProgram) -> bool:

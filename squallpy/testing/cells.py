@@ -79,6 +79,9 @@ class CellsFromScratch:
                 terms.setdefault((i, j), []).append(bool(value) if ring.dtype == "bool" else float(value))
         for place, some in terms.items():
             values[place] = math.fsum(some) if ring.negates else ring.add.reduce(some)
+        if matrix.shares:
+            for line in values:
+                line[:] = line / line.sum() if line.sum() > 0 else 0.0
         return values
 
 

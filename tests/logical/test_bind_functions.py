@@ -86,7 +86,10 @@ ERRORS = {
     "reachability(TABLE(edges), -1)": "SQ2012 q.sql:2:15: the number of hops is -1, it is a number",
     "ols(TABLE(obs), 'z')": 'SQ2003 q.sql:2:15: "obs" has no column "z" of numbers',
     "ols(TABLE(SELECT y FROM obs), 'y')": 'SQ2005 q.sql:2:15: "obs" has no numbers but "y"',
-    "pagerank(TABLE(edges))": "SQ3001 q.sql:2:15: pagerank is not kept fresh: it divides edges by",
+    "pagerank(TABLE(edges), damping => 2)": "SQ2012 q.sql:2:15: a damping of 2, it is a number from 0 to 1",
+    "pagerank(TABLE(edges), -0.5)": "SQ2012 q.sql:2:15: a damping of -0.5, it is a number from 0 to 1",
+    "pagerank(TABLE(edges), 0.5, -1)": "SQ2012 q.sql:2:15: the number of steps is -1, it is a number from 0",
+    "pagerank(TABLE(SELECT src, s FROM edges))": "SQ2005 q.sql:2:15: an index of a matrix is an INT or BIGINT",
 }
 
 

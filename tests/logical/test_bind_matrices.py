@@ -75,6 +75,11 @@ ERRORS = {
     ),
     "CREATE MATRIX Z (n, n) FROM STREAM edges (src)": "SQ2005 q.sql:3:15: 1 columns of a matrix",
     "CREATE MATRIX Z (n, m) LOWER FROM STREAM edges (src, dst)": "SQ2011 q.sql:3:15: a matrix of n × m is not LOWER",
+    "CREATE MATRIX Z (n, n) SHARES SYMMETRIC FROM STREAM edges (src, dst)": "SQ2011 q.sql:3:15: shares of rows are not",
+    "CREATE MATRIX Z (n, n) SHARES FROM STREAM edges (src, dst, b)": 'SQ2005 q.sql:3:60: "b" is BOOLEAN, and has no',
+    "CREATE MATRIX Z (n, n) SHARES FROM STREAM edges (src, dst); CREATE MATRIX PROGRAM y OVER boolean AS $$C := Z$$": (
+        'SQ2005 q.sql:3:83: "Z" has SHARES, and the boolean semiring no fractions'
+    ),
     "CREATE MATRIX Z (n, ) FROM STREAM edges (src, dst)": 'SQ1001 q.sql:3:21: unexpected ")", expected a name or',
     "CREATE MATRIX PROGRAM z OVER bool AS $$ Z := A $$": (
         'SQ2012 q.sql:3:30: unknown semiring "bool", did you mean "boolean"?'

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from squallpy.base.errors import Span, SquallError, nearest
 from squallpy.catalog.catalog import Catalog
-from squallpy.catalog.functions import GRAPHS, MOST_STEPS, GraphFunction
+from squallpy.catalog.functions import DAMPING, GRAPHS, MOST_STEPS, STEPS, GraphFunction, pagerank
 from squallpy.catalog.matrix import Matrix, MatrixProgram
 from squallpy.catalog.relation import Relation
 from squallpy.frontend.select import SelectText
@@ -85,13 +85,24 @@ class Call:
         plain = [arg for arg in given if not isinstance(arg, exp.Kwarg)]
         return plain[place] if place < len(plain) else named.get(name)
 
-    def steps(self, called: str) -> int:
-        argument = self.argument(0, "steps")
+    def steps(self, called: str, place: int = 0, usual: int | None = None) -> int:
+        argument = self.argument(place, "steps")
+        if argument is None and usual is not None:
+            return usual
         text = argument.name if isinstance(argument, exp.Literal) and not argument.is_string else ""
         if not text.isdigit() or int(text) > MOST_STEPS:
             given = argument.sql("spark") if argument else "missing"
             raise self.error("SQ2012", f"{called} is {given}", f"it is a number from 0 to {MOST_STEPS}")
         return int(text)
+
+    def share(self, called: str, place: int, usual: float) -> float:
+        argument = self.argument(place, called)
+        if argument is None:
+            return usual
+        number = argument.this if isinstance(argument, exp.Cast) else argument  # NB: 0.9D is a cast
+        if isinstance(number, exp.Literal) and number.is_number and float(number.name) <= 1:
+            return float(number.name)
+        raise self.error("SQ2012", f"a {called} of {argument.sql('spark')}", "it is a number from 0 to 1")
 
     def declare(self, name: str, semiring: str, text: str) -> exp.Table:
         """A program of one output, R: what reads that."""
@@ -100,9 +111,9 @@ class Call:
         return exp.Table(this=exp.to_identifier("R"), db=exp.to_identifier(name))
 
 
-def graph(call: Call, function: GraphFunction) -> exp.Expr:
-    """A program over the edges that rows are: from, to, and what they weigh."""
-    (relation, columns), steps = call.relation(), call.steps(function.called)
+def edges(call: Call, cells: str, shares: bool = False) -> tuple[str, Matrix]:
+    """The matrix of the edges that rows are, from, to, and what they weigh; and what to call what is made of it."""
+    relation, columns = call.relation()
     if len(columns) < 2:
         told = (
             f"{call.name} reads edges: from, to, and perhaps what they weigh; {relation.name} has {len(columns)} column"
@@ -111,12 +122,28 @@ def graph(call: Call, function: GraphFunction) -> exp.Expr:
     columns = columns[:3]
     label = "_".join([relation.name, *(columns if columns != _first(relation) else ())])
     matrix = Matrix(
-        f"{label}_cells", f"{label}_n", f"{label}_n", relation.name, relation.stream, columns, (), call.span
-    )
+        f"{label}_{cells}", f"{label}_n", f"{label}_n", relation.name, relation.stream, columns, (), call.span,
+        shares=shares,
+    )  # fmt: skip
     call.catalog.imply(bind_matrix(call.catalog, CreateMatrix(matrix, (call.span,) * (1 + len(columns)))))
+    return label, matrix
+
+
+def graph(call: Call, function: GraphFunction) -> exp.Expr:
+    """A program over edges."""
+    (label, matrix), steps = edges(call, "cells"), call.steps(function.called)
     text = function.written(matrix.name, str(matrix.rows), steps)
     table = call.declare(f"{call.name}_{label}_{steps}", function.semiring, text)
     return exp.Subquery(this=_select(table, "i", "j")) if function.pairs else table
+
+
+def ranks(call: Call) -> exp.Expr:
+    """A program over shares of edges."""
+    (label, matrix), steps = edges(call, "shares", shares=True), call.steps("the number of steps", 1, STEPS)
+    damping = call.share("damping", 0, DAMPING)
+    name = f"pagerank_{label}_{str(damping).replace('.', '_')}_{steps}"
+    table = call.declare(name, "arithmetic", pagerank(matrix.name, str(matrix.rows), damping, steps))
+    return exp.Subquery(this=_select(table, "i", "value"))
 
 
 def least_squares(call: Call) -> exp.Expr:
@@ -153,12 +180,6 @@ def least_squares(call: Call) -> exp.Expr:
     return exp.Subquery(this=read.from_(table))
 
 
-def refused(call: Call) -> exp.Expr:
-    """Shares of a sum are no products of matrices."""
-    hint = "declare the shares as a matrix, or call it in Spark's own SQL"
-    raise call.error("SQ3001", "pagerank is not kept fresh: it divides edges by the sums of their rows", hint)
-
-
 def _select(table: exp.Table, *names: str) -> exp.Select:
     return exp.Select().select(*map(exp.column, names)).from_(table)
 
@@ -181,5 +202,5 @@ def _first(relation: Relation) -> tuple[str, ...]:
 FUNCTIONS: dict[str, Callable[[Call], exp.Expr]] = {
     **{name: (lambda call, function=function: graph(call, function)) for name, function in GRAPHS.items()},  # type: ignore[misc]
     "ols": least_squares,
-    "pagerank": refused,
+    "pagerank": ranks,
 }

@@ -42,6 +42,10 @@ def bind_matrix(catalog: Catalog, statement: CreateMatrix) -> Matrix:
             what, wanted = ("an index", "an INT or BIGINT") if place < 2 else ("an entry", "a number or a BOOLEAN")
             raise SquallError("SQ2005", f'{what} of a matrix is {wanted}, "{field.name}" is {field.type}', span)
         columns.append(field.name)
+        if matrix.shares and field.type == BOOLEAN:
+            raise SquallError("SQ2005", f'"{field.name}" is {field.type}, and has no shares of a sum', span)
+    if matrix.shares and "SYMMETRIC" in matrix.known:
+        raise SquallError("SQ2011", "shares of rows are not SYMMETRIC, as rows have sums of their own", matrix.span)
     if matrix.rows != matrix.cols and matrix.known:
         told = f"a matrix of {matrix.rows} × {matrix.cols} is not {matrix.known[0]}"
         raise SquallError("SQ2011", told, matrix.span, "it would be square")
@@ -67,6 +71,9 @@ def bind_program(catalog: Catalog, statement: CreateProgram, outputs: Outputs) -
 def check_entries(catalog: Catalog, program: MatrixProgram, matrix: Matrix) -> None:
     """SQ2005 where the entries of a matrix that a program reads are none of its semiring."""
     type = entries(catalog, matrix)
+    if matrix.shares and program.semiring != "arithmetic":
+        told = f'"{matrix.name}" has SHARES, and the {program.semiring} semiring no fractions'
+        raise SquallError("SQ2005", told, program.span, "leave SHARES away, or OVER")
     if type is not None and program.semiring == "counting" and not type.is_integer:
         told = f'the counting semiring has whole numbers, the entries of "{matrix.name}" are {type}'
         raise SquallError("SQ2005", told, program.span, "leave OVER counting away")

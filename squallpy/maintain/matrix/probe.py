@@ -72,6 +72,7 @@ class _Writer:
         self._taken |= set(made.anf.constants)
         self._stored = {name.name for name in made.stored}
         self.builder = Builder(Guess({}), made.program.ring, dict(made.anf.facts), self._taken, prefix="p")
+        self._found: dict[tuple[Matrix, Matrix], Matrix] = {}  # what is read twice is written once: 2ˢ times in s steps
         self.vectors: list[Name] = []
         self.looks: list[Look] = []
 
@@ -110,8 +111,12 @@ class _Writer:
         """matrix · x as a name or the like."""
         match matrix:
             case Name(name) | Transpose(Name(name)) if name not in self._stored:
-                inner = self._definition(name)
-                return self._times(transpose(inner) if isinstance(matrix, Transpose) else inner, x)
+                if (matrix, x) not in self._found:
+                    inner = self._definition(name)
+                    self._found[matrix, x] = self._times(
+                        transpose(inner) if isinstance(matrix, Transpose) else inner, x
+                    )
+                return self._found[matrix, x]
             case Name() | Transpose(Name()):
                 return self._leaf(product(matrix, x))
             case Product((left, right)):

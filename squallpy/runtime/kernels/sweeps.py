@@ -212,10 +212,11 @@ def _sweep(first: int, last: int, W: int, frame: int) -> None:
 
     All else is the same for all blocks and in the frame, which costs less than an argument each.
     """
-    M, stride, m, U, us, V = load(frame, 0), load(frame, 1), load(frame, 2), load(frame, 3), load(frame, 4), load(frame, 5)
-    vs, X, xs, out, os = load(frame, 6), load(frame, 7), load(frame, 8), load(frame, 9), load(frame, 10)
-    Y, ys, ws, row, column = load(frame, 11), load(frame, 12), load(frame, 13), load(frame, 14), load(frame, 15)
-    k, p, q, lower, sparse = load(frame, 16), load(frame, 17), load(frame, 18), load(frame, 19), load(frame, 20)
+    M, stride, m, U, us = load(frame, 0), load(frame, 1), load(frame, 2), load(frame, 3), load(frame, 4)
+    V, vs, X, xs, out = load(frame, 5), load(frame, 6), load(frame, 7), load(frame, 8), load(frame, 9)
+    os, Y, ys, ws, row = load(frame, 10), load(frame, 11), load(frame, 12), load(frame, 13), load(frame, 14)
+    column, k, p, q = load(frame, 15), load(frame, 16), load(frame, 17), load(frame, 18)
+    lower, sparse = load(frame, 19), load(frame, 20)
     for start in range(0, m, STRIP):
         i, end = first, min(start + STRIP, m)
         while i < last:

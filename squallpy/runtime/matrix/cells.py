@@ -39,6 +39,15 @@ class Cells:
         there = values != ring.zero
         return Cells(rows[there], cols[there], values[there])
 
+    @staticmethod
+    def none(ring: Semiring) -> "Cells":
+        return Cells(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, ring.dtype))
+
+    def __add__(self, other: "Cells") -> "Cells":
+        """These and others, in parts where they have the same place."""
+        pairs = ((self.rows, other.rows), (self.cols, other.cols), (self.values, other.values))
+        return Cells(*(np.concatenate(pair) for pair in pairs))
+
     @property
     def rank(self) -> int:
         """The fewer of distinct rows and columns."""

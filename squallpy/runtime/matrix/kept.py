@@ -7,7 +7,7 @@ whose views cannot grow in place is evaluated anew where a dimension has grown; 
 a semiring cannot subtract.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -24,7 +24,9 @@ from squallpy.runtime.matrix.cells import Cells, as_words, of_words
 from squallpy.runtime.matrix.live import Live
 from squallpy.runtime.matrix.room import check_room
 from squallpy.runtime.matrix.rows import Rows, added, check_known
+from squallpy.runtime.matrix.shares import Shares
 from squallpy.runtime.matrix.shown import Shown
+from squallpy.runtime.matrix.sparse import SparseView, few
 from squallpy.runtime.matrix.views import Array
 
 
@@ -33,7 +35,7 @@ class Changes:
     """What a batch has changed, as words: keys and multiplicities."""
 
     inputs: list[tuple[Words, Words]] = field(default_factory=list)
-    """(input, i, j, value): the cells of inputs that went and came, or the rows where these are kept."""
+    """(input, i, j, value): the cells of inputs that went and came; rows, where these are kept or cells are shares."""
     shown: list[tuple[Words, Words]] = field(default_factory=list)
     """(reading, i, j, value)"""
 
@@ -48,6 +50,7 @@ class ProgramAtWork:
         self._inputs = dict(enumerate(kept.program.inputs, first_input))
         self.shown = {n: Shown(r, self._ring) for n, r in enumerate(kept.readings, first_reading)}
         self.by_rows = by_rows and not self._ring.negates
+        self._shares = {i.name.name: Shares() for i in kept.program.inputs if matrices[i.name.name].shares}
         self._live: Live | None = None
 
     @property
@@ -67,12 +70,14 @@ class ProgramAtWork:
             if self.by_rows:
                 assert pool is not None
                 cells, grows = self._rows_of(number, rows[name], pool, changes)
+            elif name in self._shares:
+                cells = self._shared(number, rows[name], changes)
             else:
                 cells = added(rows[name], self._ring)
             check_known(self._matrices[name], cells)
             (more if grows else other)[name] = cells
         recorded = pool is not None and not self.by_rows
-        before = self._at(more) if recorded else {}
+        before = self._at({n: c for n, c in more.items() if n not in self._shares}) if recorded else {}
         figures = self._apply(mine, more, other)
         for number, source in self._inputs.items():
             if source.name.name in before:
@@ -91,6 +96,13 @@ class ProgramAtWork:
         new = self._summed(places, np.vstack([old_keys, own]), np.concatenate([old_mult, rows.mult]))
         grows = bool((self._ring.add(old, new) == new).all())
         return Cells(places[:, 1], places[:, 2], new), grows
+
+    def _shared(self, number: int, rows: Rows, changes: Changes) -> Cells:
+        """What rows make of the shares beside them, as what is to be added: where nothing is left, exactly nothing."""
+        name = self._inputs[number].name.name
+        cells, own, mult = self._shares[name].add(rows)
+        changes.inputs.append((np.column_stack([np.full(len(own), number), own]), mult))
+        return Cells(cells.rows, cells.cols, cells.values - self._values(name, cells)).merged(self._ring)
 
     def _summed(self, places: Words, keys: Words, mult: Words) -> Array:
         """At each place the sum, ⊕, of the rows that are there: their keys and how often each came and went."""
@@ -112,7 +124,7 @@ class ProgramAtWork:
             self._live = live = self._evaluated(sizes, more, other)
             return self._figures(live, rank, why)
         if grown:
-            self._check_room(sizes)
+            self._check_room(sizes, live.few)
             live.grow(sizes)
         if other:
             why = "rows were taken away"
@@ -138,32 +150,49 @@ class ProgramAtWork:
 
     def _evaluated(self, sizes: Sizes, more: Mapping[str, Cells], other: Mapping[str, Cells]) -> Live:
         """The program over its inputs as they are now."""
-        self._check_room(sizes)
-        inputs = {}
+        cells = {}
+        for name in self._extents(sizes).keys() - set(other):
+            old = self._live.cells(name) if self._live else Cells.none(self._ring)
+            if old is not None:
+                cells[name] = old + more[name] if name in more else old
+        return self._started(sizes, cells, lambda source: self._whole(source, sizes, more, other))
+
+    def _whole(self, source: Input, sizes: Sizes, more: Mapping[str, Cells], other: Mapping[str, Cells]) -> Array:
+        """All of an input as it is now."""
+        name, values = source.name.name, self._zeros(source, sizes)
+        if self._live is not None:
+            old = self._live.read(name)
+            values[: old.shape[0], : old.shape[1]] = old
+        if name in more:
+            cells = more[name]
+            values[cells.rows, cells.cols] = self._ring.add(values[cells.rows, cells.cols], cells.values)
+        if name in other:
+            values[other[name].rows, other[name].cols] = other[name].values
+        return values
+
+    def _started(self, sizes: Sizes, cells: Mapping[str, Cells], whole: Callable[[Input], Array]) -> Live:
+        """The program over inputs of few cells, and others as a whole, which are not made unless there is room."""
+        extents = self._extents(sizes)
+        sparse = {name: some for name, some in cells.items() if few(len(some), extents[name], self._ring)}
+        self._check_room(sizes, {name: len(some) for name, some in sparse.items()})
+        inputs = dict[str, Array | SparseView]()
         for source in self._inputs.values():
             name = source.name.name
-            values = inputs[name] = self._zeros(source, sizes)
-            if self._live is not None:
-                old = self._live.read(name)
-                values[: old.shape[0], : old.shape[1]] = old
-            if name in more:
-                cells = more[name]
-                values[cells.rows, cells.cols] = self._ring.add(values[cells.rows, cells.cols], cells.values)
-            if name in other:
-                values[other[name].rows, other[name].cols] = other[name].values
-        return self._started(inputs)
-
-    def _check_room(self, sizes: Sizes) -> None:
-        """Is there memory for the views, and for what has been told of them?"""
-        shapes = {n.name: (n.rows.at(sizes), n.cols.at(sizes)) for n in self.kept.program.names()}
-        told = sum(shown.nbytes(shapes[shown.reading.output]) for shown in self.shown.values())
-        check_room(self.kept.name, self.kept.compiled.maintained, sizes, told)
-
-    def _started(self, inputs: Mapping[str, Array]) -> Live:
+            inputs[name] = SparseView(sparse[name], extents[name], self._ring) if name in sparse else whole(source)
         live = Live(self.kept.compiled.maintained, inputs, self.kept.compiled.options.strategy)
         if self._live is not None:
             live.counts = self._live.counts
         return live
+
+    def _check_room(self, sizes: Sizes, cells: Mapping[str, int]) -> None:
+        """Is there memory for the views, and for what has been told of them? Of some inputs so many cells are kept."""
+        shapes = {n.name: (n.rows.at(sizes), n.cols.at(sizes)) for n in self.kept.program.names()}
+        told = sum(shown.nbytes(shapes[shown.reading.output]) for shown in self.shown.values())
+        check_room(self.kept.name, self.kept.compiled.maintained, sizes, told, cells)
+
+    def _extents(self, sizes: Sizes) -> dict[str, tuple[int, int]]:
+        """The rows and columns of each input."""
+        return {i.name.name: (i.name.rows.at(sizes), i.name.cols.at(sizes)) for i in self._inputs.values()}
 
     def _zeros(self, source: Input, sizes: Sizes) -> Array:
         return np.full((source.name.rows.at(sizes), source.name.cols.at(sizes)), self._ring.zero, self._ring.dtype)
@@ -205,14 +234,17 @@ class ProgramAtWork:
     def restore(self, inputs: Words, mult: Words, shown: Words, sizes: Sizes) -> None:
         """Go on where words tell of inputs and of what has been shown: keys that begin with their numbers."""
         mine = {symbol: sizes[symbol] for symbol in self.kept.program.symbols()}
-        arrays = {}
+        cells = {}
         for number, source in self._inputs.items():
-            own = (inputs[:, 0] == number) & (mult > 0)
-            values = arrays[source.name.name] = self._zeros(source, mine)
-            self._ring.add.at(values, (inputs[own, 1], inputs[own, 2]), of_words(inputs[own, 3], self._ring.dtype))
+            name, own = source.name.name, inputs[:, 0] == number
+            if name in self._shares:
+                cells[name] = self._shares[name].restore(inputs[own, 1:], mult[own])
+                continue
+            own &= mult > 0
+            values = of_words(inputs[own, 3], self._ring.dtype)
+            cells[name] = Cells(inputs[own, 1], inputs[own, 2], values).merged(self._ring)
         self._live = None
-        self._check_room(mine)
-        self._live = self._started(arrays)
+        self._live = self._started(mine, cells, lambda source: self._whole(source, mine, cells, {}))
         self._live.taken_touched()  # NB: what is off in the last bit only is not told again
         for number, told in self.shown.items():
             told.resize(self._shape(told.reading.output))

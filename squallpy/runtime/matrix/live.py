@@ -1,6 +1,6 @@
 """A matrix program kept fresh: its views, and a trigger for each input that changes.
 
-    live = Live(maintain(program, ["A"], guess), {"A": values})
+    live = Live(maintain(program, ["A"], guess), {"A": values})     or its cells, in a SparseView
     live.update("A", u, v)          every kept view is as if A had been u·v + A from the beginning
     live.read("D")                  its values
 
@@ -65,12 +65,12 @@ class Live:
     """The views of a program, fresh."""
 
     maintained: Maintained
-    inputs: InitVar[Mapping[str, Array]]
+    inputs: InitVar[Mapping[str, "Array | SparseView"]]
     strategy: str = "auto"
     """`auto` by cost; `incr` always triggers; `reeval` never."""
     counts: Counts = field(default_factory=Counts)
 
-    def __post_init__(self, inputs: Mapping[str, Array]) -> None:
+    def __post_init__(self, inputs: Mapping[str, Array | SparseView]) -> None:
         program = self.maintained.program
         self.ring, self.sizes = program.ring, bound(self.maintained, inputs)
         self._views: dict[str, View] = {}
@@ -138,10 +138,24 @@ class Live:
         """Single entries of an input or a kept view; zero outside of it."""
         view = self._views[name]
         inside = (rows < view.shape[0]) & (cols < view.shape[1])
-        some, row_of = np.unique(rows[inside], return_inverse=True)
         out = np.full(len(rows), self.ring.zero, self.ring.dtype)
+        if isinstance(view, SparseView) and view.sparse:
+            out[inside] = view.at(rows[inside], cols[inside])
+            return out
+        some, row_of = np.unique(rows[inside], return_inverse=True)
         out[inside] = view.read(some, slice(None))[row_of, cols[inside]]
         return out
+
+    def cells(self, name: str) -> Cells | None:
+        """Those of an input that is kept as its cells."""
+        view = self._views[name]
+        return view.cells() if isinstance(view, SparseView) and view.sparse else None
+
+    @property
+    def few(self) -> dict[str, int]:
+        """The inputs that are kept as their cells, and how many these are."""
+        views = {name: view for name, view in self._views.items() if isinstance(view, SparseView) and view.sparse}
+        return {name: view.count for name, view in views.items()}
 
     @property
     def nbytes(self) -> int:
@@ -272,8 +286,9 @@ class Live:
     def _priced(self) -> None:
         """What things cost depends on dimensions and on which inputs are sparse, and so does what is kept: nothing for
         triggers that never pay."""
-        views = {name: view for name, view in self._views.items() if isinstance(view, SparseView)}
-        known = {name: replace(self._facts.get(name, NOTHING), density=view.density) for name, view in views.items()}
+        views = {i.name.name: self._views[i.name.name] for i in self.maintained.program.inputs}
+        dense = {name: view.density if isinstance(view, SparseView) else None for name, view in views.items()}
+        known = {name: replace(self._facts.get(name, NOTHING), density=density) for name, density in dense.items()}
         self._few = self._sparse()
         self.maintained = replace(
             self.maintained, anf=replace(self.maintained.anf, facts={**self.maintained.anf.facts, **known})
@@ -437,6 +452,8 @@ class Live:
         return named.rows.at(self.sizes), named.cols.at(self.sizes)
 
     def _stored(self, name: Name, values: Factor) -> View:
+        if isinstance(values, SparseView):
+            return values
         known = self._facts.get(name.name, NOTHING)
         if self.maintained.program.input(name.name) and is_sparse(values, self.ring):
             return SparseView.of(values, self.ring)
@@ -494,7 +511,7 @@ class Live:
             raise SquallError("SQ2011", told, hint="multiply the factors and give the rows")
 
 
-def bound(maintained: Maintained, inputs: Mapping[str, Array]) -> dict[str, int]:
+def bound(maintained: Maintained, inputs: Mapping[str, Array | SparseView]) -> dict[str, int]:
     """The symbols of a program's dimensions as the shapes of its inputs have them; SQ2011 where they disagree."""
     sizes: dict[str, int] = {}
     for i in maintained.program.inputs:

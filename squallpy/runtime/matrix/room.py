@@ -1,6 +1,7 @@
 """Is there memory for the views of a program? Asked before any of it is allocated."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +15,13 @@ from squallpy.maintain.matrix.sizes import Sizes
 _LIMITS = (("memory.max", "memory.current"), ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"))
 
 
-def check_room(called: str, maintained: Maintained, sizes: Sizes, more: int = 0) -> None:
-    """SQ5013 where a program's matrices, and `more` bytes, are larger than the memory that is free."""
-    need, free = needed(maintained, sizes) + more, available()
+_CELL = 64  # bytes of a cell that is kept as such, while it is merged
+
+
+def check_room(called: str, maintained: Maintained, sizes: Sizes, more: int = 0, few: Mapping[str, int] = {}) -> None:
+    """SQ5013 where a program's matrices, and `more` bytes, are larger than the memory that is free; `few`: inputs that
+    are kept as so many cells."""
+    need, free = needed(maintained, sizes, few) + more, available()
     if need > free:
         raise no_room(called, need, free, sizes)
 
@@ -29,7 +34,7 @@ def no_room(called: str, need: int, free: int, sizes: Sizes) -> SquallError:
     return SquallError("SQ5013", f"{told}, and {_gigabytes(free)} of memory is free", hint=hint)
 
 
-def needed(maintained: Maintained, sizes: Sizes) -> int:
+def needed(maintained: Maintained, sizes: Sizes, few: Mapping[str, int] = {}) -> int:
     """Bytes of the inputs and views of a program, and of the two largest operations while it is evaluated."""
     program = maintained.program
     item = np.dtype(program.ring.dtype).itemsize
@@ -37,10 +42,11 @@ def needed(maintained: Maintained, sizes: Sizes) -> int:
     def cells(name: Name) -> int:
         return name.rows.at(sizes) * name.cols.at(sizes)
 
-    stored = sum(map(cells, maintained.stored))
+    stored = sum(cells(name) for name in maintained.stored if name.name not in few)
     made = sorted(cells(d.name) for d in maintained.anf.definitions)
-    largest = max((cells(i.name) for i in program.inputs), default=0)
-    return stored * item // (8 if program.ring is BOOLEAN else 1) + (sum(made[-2:]) + largest) * item
+    largest = max((cells(i.name) for i in program.inputs if i.name.name not in few), default=0)
+    whole = stored * item // (8 if program.ring is BOOLEAN else 1) + (sum(made[-2:]) + largest) * item
+    return whole + _CELL * sum(few.values())
 
 
 def available() -> int:

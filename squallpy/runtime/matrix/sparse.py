@@ -22,10 +22,15 @@ _BEHIND = 4  # in so many cells one may lie behind those in order
 _CELL = 16  # bytes
 
 
+def few(cells: int, shape: tuple[int, int], ring: Semiring) -> bool:
+    """Is a matrix with so many cells that are not zero to be kept as these?"""
+    size = shape[0] * shape[1]
+    return ring in (ARITHMETIC, MIN_PLUS, MAX_PLUS) and size >= _LEAST and cells <= SPARSE * size
+
+
 def is_sparse(values: Array, ring: Semiring) -> bool:
     """Are these values to be kept as the cells that are not zero?"""
-    few = ring in (ARITHMETIC, MIN_PLUS, MAX_PLUS) and values.size >= _LEAST
-    return few and int(np.count_nonzero(values != ring.zero)) <= SPARSE * values.size
+    return few(int(np.count_nonzero(values != ring.zero)), (values.shape[0], values.shape[1]), ring)
 
 
 class SparseView:
@@ -55,13 +60,18 @@ class SparseView:
         return self._count / max(1, self.shape[0] * self.shape[1]) if self.sparse else None
 
     @property
+    def count(self) -> int:
+        """How many cells are kept."""
+        return self._count
+
+    @property
     def nbytes(self) -> int:
         return self._dense.nbytes if self._dense else len(self._values) * _CELL
 
     def grown(self, shape: tuple[int, int]) -> "View":
         """The same with zeros appended."""
         assert self.sparse
-        return SparseView(self._cells(), shape, self._ring)
+        return SparseView(self.cells(), shape, self._ring)
 
     def pass_over(
         self, u: Array | None, v: Array | None, xs: Sequence[Array], ys: Sequence[Array]
@@ -80,6 +90,23 @@ class SparseView:
         self, u: Array, v: Array, xs: Sequence[Array] = (), ys: Sequence[Array] = ()
     ) -> tuple[list[Array], list[Array], Array, Array]:
         return self._dense.pruned(u, v, xs, ys) if self._dense else (*self.pass_over(u, v, xs, ys), u, v)
+
+    def at(self, rows: Array, cols: Array) -> Array:
+        """Single entries: those in order are searched for, those behind are looked through."""
+        if self._dense:
+            entries: Array = self._dense.read(slice(None), slice(None))[rows, cols]
+            return entries
+        wanted, inverse = np.unique(rows.astype(np.int64) * self.shape[1] + cols, return_inverse=True)
+        out = np.full(len(wanted), self._ring.zero)
+        there_rows, there_cols, values = self._there()
+        keys = there_rows.astype(np.int64) * self.shape[1] + there_cols
+        first, behind = keys[: self._ordered], keys[self._ordered :]
+        for some, of in ((first, values), (behind[(order := np.argsort(behind))], values[self._ordered :][order])):
+            low, high = np.searchsorted(some, wanted), np.searchsorted(some, wanted, side="right")
+            found = np.repeat(np.arange(len(wanted)), high - low)
+            places = np.arange(len(found)) + np.repeat(low - (np.cumsum(high - low) - (high - low)), high - low)
+            self._ring.add.at(out, found, of[places])
+        return out[inverse.ravel()]
 
     def read(self, rows: "slice | Array", cols: "slice | Array") -> Array:
         if self._dense:
@@ -131,7 +158,7 @@ class SparseView:
             where[self._count : count] = more
         self._count = count
         if _BEHIND * (count - self._ordered) > count + _LEAST:
-            self._keep(self._cells())
+            self._keep(self.cells())
         if self._count > 2 * SPARSE * self.shape[0] * self.shape[1]:
             self._fill()
 
@@ -153,6 +180,7 @@ class SparseView:
     def _there(self) -> tuple[Array, Array, Array]:
         return self._rows[: self._count], self._cols[: self._count], self._values[: self._count]
 
-    def _cells(self) -> Cells:
+    def cells(self) -> Cells:
+        """All that there are, those of one place perhaps in parts."""
         rows, cols, values = self._there()
         return Cells(rows.astype(np.int64), cols.astype(np.int64), values)

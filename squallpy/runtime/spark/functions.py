@@ -23,7 +23,7 @@ from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult
 
 from squallpy.base.errors import SquallError, nearest
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN, SEMIRINGS, Semiring
-from squallpy.catalog.functions import GRAPHS, MOST_STEPS
+from squallpy.catalog.functions import DAMPING, GRAPHS, MOST_STEPS, STEPS, pagerank
 from squallpy.maintain.matrix.compile import compile_program
 from squallpy.maintain.matrix.nodes import Name
 from squallpy.maintain.matrix.program import Input
@@ -157,22 +157,18 @@ class PageRank(Edges):
     def analyze(
         table: AnalyzeArgument, damping: AnalyzeArgument | None = None, steps: AnalyzeArgument | None = None
     ) -> Planned:
-        share = 0.85 if damping is None else float(_constant("the damping", damping))
+        share = DAMPING if damping is None else float(_constant("the damping", damping))
         if not 0 <= share <= 1:
             raise SquallError("SQ2012", f"a damping of {share}", hint="it is a number from 0 to 1")
-        return planned(VECTOR, edges_of(table), 50 if steps is None else whole("the number of steps", steps), share)
+        return planned(VECTOR, edges_of(table), STEPS if steps is None else whole("the number of steps", steps), share)
 
     def terminate(self) -> Iterator[tuple[Any, ...]]:
         weights = self.matrix(ARITHMETIC)
         if (weights < 0).any():
             raise SquallError("SQ5012", f"{weights.min()} is no weight of an edge", hint="weights are not negative")
         n, out = len(weights), weights.sum(axis=1, keepdims=True)
-        moves = np.where(out > 0, weights / np.where(out > 0, out, 1.0), 1.0 / max(n, 1))
-        share = repr(self._plan.damping)
-        text = (
-            f"r := iterate[{self._plan.steps}](fill(n, 1, 1 / n))"
-            f"(r => {share} * P' * r + fill(n, 1, (1 - {share}) / n))"
-        )
+        moves = np.divide(weights, out, out=np.zeros_like(weights), where=out > 0)
+        text = pagerank("P", "n", self._plan.damping, self._plan.steps)
         ranks = evaluated("pagerank", text, ARITHMETIC, {"P": "n n"}, {"P": moves}) if n else np.empty((0, 1))
         yield from zip(range(n), ranks[:, 0].tolist(), strict=True)
 

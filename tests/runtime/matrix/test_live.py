@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from squallpy.base.semirings import ARITHMETIC, COUNTING, MAX_PLUS, MIN_PLUS, Semiring
 from squallpy.maintain.matrix.compile import STRATEGIES, Options, compile_program
 from squallpy.maintain.matrix.nodes import Name
+from squallpy.maintain.matrix.probe import probe
 from squallpy.maintain.matrix.program import Input
 from squallpy.maintain.matrix.sizes import Size
 from squallpy.maintain.matrix.text import read_program
@@ -107,6 +108,13 @@ def test_views_that_have_drifted_are_made_anew() -> None:
 
 
 SHAPES_OF = {"A": (4, 4), "B": (4, 3), "C": (3, 4)}
+
+
+def test_a_look_is_as_long_as_the_program() -> None:
+    """Each step reads the one before it twice; followed from each of its readers it would be read 2⁴⁰ times."""
+    text = "r := iterate[40](fill(n, 1, 1))(r => let x := A * r in x + A * ones(n, n) * x)"
+    program = read_program(text, [Input(Name("A", Size.of("n"), Size.of("n")))])
+    assert len(probe(compile_program(program, [], {"n": 4}).maintained).steps) < 40 * 8
 
 
 def test_views_of_triggers_that_never_pay_are_not_kept() -> None:

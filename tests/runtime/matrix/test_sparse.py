@@ -46,6 +46,7 @@ def property_sparse_views_equal_dense_ones(ring: Semiring, n: int, m: int, seed:
             view.add_at(rows, cols, np.array([1.0, 2.0, 3.0]))
         np.testing.assert_allclose(few.read(rows, cols), many.read(rows, cols), atol=1e-12)
         np.testing.assert_allclose(few.whole(), many.whole(), atol=1e-12)
+        np.testing.assert_allclose(few.at(rows, cols), many.whole()[rows, cols], atol=1e-12)
 
 
 def test_what_fills_up_is_dense_from_then_on() -> None:
