@@ -80,7 +80,7 @@ class Ranges:
                 low = np.maximum(low, found)
             else:
                 high = np.minimum(high, found)
-        return np.where(some, low, 1), np.where(some, high, 0)
+        return (low, high) if some.all() else (np.where(some, low, 1), np.where(some, high, 0))
 
     def unordered(self, index: Sorted, given: Words) -> tuple[Words, Words]:
         """(row, place) of the records whose values are too wide to be in their order."""
@@ -124,12 +124,17 @@ class _Side:
     def compare(self, index: Sorted, n: int, framed: Framed, names: Dictionary) -> tuple[Words, Any]:
         """The bound of each row, from what the variable is compared with, and whether there is one."""
         out, ok = np.full(n, LEAST if self._rising else GREATEST), np.ones(n, bool)
-        frame = framed(None, None)
+        frame, nearer = framed(None, None), np.maximum if self._rising else np.minimum
         for bound in self._bounds:
             rank, there = bound.find(self._variable.type, self._rising, index, frame, names)
             here = rank != NULL
-            ok &= there & (here | bound.optional)
-            out = np.where(here, np.maximum(out, rank) if self._rising else np.minimum(out, rank), out)
+            ok &= there
+            if here.all():
+                nearer(out, rank, out=out)
+                continue
+            nearer(out, rank, out=out, where=here)
+            if not bound.optional:
+                ok &= here
         return out, ok
 
     def search(self, index: Sorted, low: Words, high: Words, framed: Framed) -> tuple[Words, Any]:

@@ -60,12 +60,12 @@ class Sorted:
 
     def upsert(self, keys: Words, words: Words) -> None:
         """Add a payload to each key, in order; keys are rows as the pool has them."""
-        rows = np.ascontiguousarray(keys[:, self._columns])
-        ranged = self.order.equal
-        rows[:, ranged] = self._stored(self.rank(rows[:, ranged]))
+        rows, done = np.empty(keys.shape, np.int64), 0
+        for i, column in enumerate(self._columns):
+            ranged = i == self.order.equal
+            rows[:, i] = self._stored(self.rank(keys[:, column])) if ranged else keys[:, column]
         way = ascending(rows)  # neighbours share their path
-        rows, words, done = rows.take(way, axis=0), words.take(way, axis=0), 0
-        while (done := tree.upsert_entries(self._area.current(), rows, words, done)) != len(rows):
+        while (done := tree.upsert_entries(self._area.current(), rows, words, way, done)) != len(rows):
             assert done >= 0, f"keys {keys.shape} and words {words.shape} do not fit {self!r}"
             nodes = 2 * (self._area.head[tree.TOP] + tree.DEPTH)
             self._area.grow(_ENTRIES, nodes * tree.FAN * self._stride)
@@ -73,7 +73,8 @@ class Sorted:
 
     def stretches(self, equal: Words, low: Words, high: Words) -> tuple[Words, Words]:
         """For each row where the entries that have its values and are in its range begin, and how many they are."""
-        return tree.stretches_between(self._area.current(), *self._bounds(equal, low, high))
+        lows, highs = self._bounds(equal, low, high)
+        return tree.stretches_between(self._area.current(), lows, highs, ascending(lows))
 
     def along(self, firsts: Words, counts: Words) -> tuple[Words, Words]:
         """All (row, place) of stretches; rows ascend."""

@@ -17,6 +17,7 @@ from squallpy.runtime.kernels import layout as at
 from squallpy.runtime.kernels.area import HEAD
 from squallpy.runtime.kernels.arithmetic import exact_add
 from squallpy.runtime.kernels.compiled import GIVEN_MATRIX, GIVEN_VECTOR, VECTOR, Vector, address, inlined, kernel
+from squallpy.runtime.kernels.index import same
 from squallpy.runtime.kernels.machine import below, load, store
 from squallpy.runtime.kernels.payloads import add, copy, is_zero
 from squallpy.runtime.kernels.storage import Words
@@ -410,18 +411,19 @@ def _has_room(frame: Vector) -> bool:
     return nodes * HEADER <= frame[places + NODES + 1] and nodes * FAN * frame[STRIDE] <= frame[places + ENTRIES + 1]
 
 
-@kernel(f"int64({VECTOR}, {GIVEN_MATRIX}, {GIVEN_MATRIX}, int64)")
-def upsert_entries(frame: Vector, rows: Vector, payloads: Vector, start: int) -> int:
-    """Add a payload to each key from row `start` on; up to which row there was room, −1 if the widths are wrong.
+@kernel(f"int64({VECTOR}, {GIVEN_MATRIX}, {GIVEN_MATRIX}, {GIVEN_VECTOR}, int64)")
+def upsert_entries(frame: Vector, rows: Vector, payloads: Vector, way: Vector, start: int) -> int:
+    """Add a payload to each key, by the `way` in which they ascend, from its step `start` on; up to which there was
+    room, −1 if the widths are wrong.
 
-    Rows ascend. From one to the next the path is only left as far up as it has to be, and brought up to date there.
+    From one key to the next the path is only left as far up as it has to be, and brought up to date there.
     """
     n, key, wide, head = rows.shape[0], frame[at.KEY], frame[at.PAYLOAD], frame[HEAD]
     if rows.shape[1] != key or payloads.shape[1] != wide or payloads.shape[0] != n:
         return -1
-    row, depth, leaf, i = start, 0, -1, 0
-    while row < n:
-        given, payload = address(rows) + 8 * key * row, address(payloads) + 8 * wide * row
+    done, depth, leaf, i = start, 0, -1, 0
+    while done < n:
+        given, payload = address(rows) + 8 * key * way[done], address(payloads) + 8 * wide * way[done]
         if leaf < 0 or not _goes_here(frame, given, depth):
             while depth > 0 and (leaf < 0 or not _goes_here(frame, given, depth)):
                 depth -= 1
@@ -434,7 +436,7 @@ def upsert_entries(frame: Vector, rows: Vector, payloads: Vector, start: int) ->
             leaf, i = frame[_step(frame, depth) + NODE], 0
         i = _first_not_below(frame, leaf, given, i)
         entry = _entry(frame, leaf, i)
-        row += 1
+        done += 1
         if i == _count(frame, leaf) or _before(given, entry, key):
             if is_zero(frame, payload):
                 continue
@@ -454,7 +456,7 @@ def upsert_entries(frame: Vector, rows: Vector, payloads: Vector, start: int) ->
     while depth > 0:
         depth -= 1
         _rise(frame, depth)
-    return row
+    return done
 
 
 @inlined
@@ -474,16 +476,23 @@ def _holds(frame: Vector, leaf: int, key: int) -> bool:
     return _before(_entry(frame, leaf, 0), key, wide) and not _before(last, key, wide)
 
 
-@kernel(f"Tuple(({VECTOR}, {VECTOR}))({VECTOR}, {GIVEN_MATRIX}, {GIVEN_MATRIX})")
-def stretches_between(frame: Vector, lows: Vector, highs: Vector) -> tuple[Words, Words]:
+@kernel(f"Tuple(({VECTOR}, {VECTOR}))({VECTOR}, {GIVEN_MATRIX}, {GIVEN_MATRIX}, {GIVEN_VECTOR})")
+def stretches_between(frame: Vector, lows: Vector, highs: Vector, way: Vector) -> tuple[Words, Words]:
     """For each row the place of the first entry with lows[row] ≤ its key ≤ highs[row], and how many there are.
 
-    The bound above is looked for from the first entry on. Rows that come in the order of the tree stay in a leaf.
+    The bound above is looked for from the first entry on. Rows are looked at by the `way` in which their lower bounds
+    ascend: they stay in a leaf, and what is asked twice is found once.
     """
-    n, key, leaf, again = lows.shape[0], frame[at.KEY], -1, False
+    n, key, leaf, again, before = lows.shape[0], frame[at.KEY], -1, False, -1
     places, counts = np.zeros(n, np.int64), np.zeros(n, np.int64)
-    for row in range(n):
+    for k in range(n):
+        row = way[k]
         low, high = address(lows) + 8 * key * row, address(highs) + 8 * key * row
+        low_before, high_before = address(lows) + 8 * key * before, address(highs) + 8 * key * before
+        if before >= 0 and same(low, low_before, key) and same(high, high_before, key):
+            places[row], counts[row] = places[before], counts[before]
+            continue
+        before = row
         if _before(high, low, key):
             continue
         if not again or not _holds(frame, leaf, low):
