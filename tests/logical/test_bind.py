@@ -288,3 +288,16 @@ def test_fields_are_inferred_where_none_are_declared() -> None:
 
 def test_long_conditions_are_flat() -> None:
     assert plan("SELECT a FROM r WHERE " + " AND ".join(f"a <> {i}" for i in range(3000))).count("AND") == 2999
+
+
+FROMS = ("r JOIN u ON r.a = u.a AND {}", "r JOIN u ON r.a = u.a WHERE {}", "r, u WHERE r.a = u.a AND {}")
+
+
+@pytest.mark.parametrize("sources", FROMS)
+def test_what_a_subquery_reads_of_two_sources_is_of_rows_that_meet(sources: str) -> None:
+    """NB: a subquery evaluated for all pairs of rows takes the square of what it could."""
+    subquery = "NOT EXISTS (SELECT 1 FROM u AS o WHERE o.k = r.k AND o.a < u.a)"
+    shown = plan(f"SELECT r.s FROM {sources.format(subquery)};").split("\n")
+    met = [line.strip() for line in shown if " a = a" in line]
+    assert len(met) == 2, "the rows themselves, and what the subquery reads of them"
+    assert met[0] == met[1]

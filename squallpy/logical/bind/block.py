@@ -19,7 +19,7 @@ from squallpy.logical.bind.sources import bind_from, bind_nested
 from squallpy.logical.bind.subqueries import Subqueries
 from squallpy.logical.bind.unnest import Domain, Outer
 from squallpy.logical.bind.windows import check_used, with_window
-from squallpy.logical.expressions import Column, Expr, Literal, columns
+from squallpy.logical.expressions import Column, Expr, Literal, columns, conjunction, conjuncts
 from squallpy.logical.nodes import Aggregate, Filter, Node
 
 SELECT_PARTS = (
@@ -142,13 +142,16 @@ class Block:
         return bind_limit(ctx, select, plan)
 
     def where(self, plan: Node) -> Node:
-        """The rows of FROM that WHERE lets through."""
+        """The rows of FROM that WHERE lets through; its subqueries see what conditions without any leave."""
         clause = self.select.args.get("where")
         if clause is None:
             return plan
         queries = Subqueries(self.ctx)
         condition = Scalars(self.ctx, self.scope, "WHERE", subqueries=queries).condition(clause.this)
-        return Filter(queries.attach(plan), condition)
+        plain, others = queries.apart(conjuncts(condition))
+        if plain:
+            plan = Filter(plan, conjunction(plain))
+        return Filter(queries.attach(plan), conjunction(others)) if others else queries.attach(plan)
 
     def items(self, scalars: Scalars) -> list[Item]:
         """The select list with * written out."""

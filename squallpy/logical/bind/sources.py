@@ -17,7 +17,7 @@ from squallpy.logical.bind.scope import Scope, Source
 from squallpy.logical.bind.subqueries import Subqueries
 from squallpy.logical.bind.unnest import Domain, Inner, Outer, has_domain, seen_from
 from squallpy.logical.bind.windows import windowed
-from squallpy.logical.expressions import FALSE, TRUE, Column, Expr, Literal, columns, conjunction
+from squallpy.logical.expressions import FALSE, TRUE, Column, Expr, Literal, columns, conjunction, conjuncts
 from squallpy.logical.functions import call, coalesce
 from squallpy.logical.nodes import (
     Agg,
@@ -135,7 +135,9 @@ class From:
         around = bool(self.around & {c.id for c in columns(on)}.union(*(w.reads for w in queries.waiting)))
         if kind == "INNER":
             if around or queries.waiting:
-                self.late.append(conditions.pop())
+                plain, late = queries.apart(conjuncts(conditions.pop()), self.around)
+                conditions += plain
+                self.late += late
                 self.subqueries.waiting += queries.waiting
             return right
         if around:

@@ -87,6 +87,14 @@ class Subqueries:
         self.waiting = [waiting for waiting in self.waiting if waiting not in mine]
         return Subqueries(self.ctx, mine)
 
+    def apart(self, conditions: Iterable[Expr], around: frozenset[int] = frozenset()) -> tuple[list[Expr], list[Expr]]:
+        """Conditions that read neither what subqueries add nor columns from `around`, and the others."""
+        late = around.union(*(waiting.made for waiting in self.waiting))
+        plain, others = list[Expr](), list[Expr]()
+        for condition in conditions:
+            (others if late & {c.id for c in columns(condition)} else plain).append(condition)
+        return plain, others
+
     def wait(self, inner: Inner, made: Iterable[Column], attach: Attach, values: Iterable[Expr] = ()) -> None:
         """Join a subquery later, which reads `values` besides what it takes from around it."""
         reads = frozenset(c.id for expr in (*inner.domain.columns, *values) for c in columns(expr))
