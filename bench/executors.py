@@ -1,6 +1,8 @@
 """Two executors against one, of one core each: `python -m bench.executors [--queries q3,q17] [--batch-rows 1000000]`.
 
-A standalone cluster on this machine; the median batch after the first few, whose Python is cold.
+A standalone cluster on this machine. The numbers of executors take turns, as what else the machine does comes and goes;
+of a turn the median batch counts after the first few, whose Python is cold, and of the turns the quickest: what disturbs
+only slows.
 """
 
 import argparse
@@ -20,9 +22,10 @@ WARM = 2  # batches that are not counted
 HEAD = """# Two executors against one
 
 Made by `python -m bench.executors`; do not edit. TPC-H at scale {scale:g}, batches of {batch_rows:,}, a standalone
-cluster whose executors have one core each; {partitions} partitions. There are 2 cores for all.
+cluster whose executors have one core each; {partitions} partitions. There are 2 cores for all, drivers included; {load:.1f}
+processes were runnable over the minute before. Seconds of the median batch, of the quickest of {repeats} turns (and of all).
 
-| query | one executor, s a batch | two | gain |
+| query | one executor | two | gain |
 |---|--:|--:|--:|
 """
 
@@ -33,12 +36,14 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--batch-rows", type=int, default=1_000_000)
     parser.add_argument("--partitions", type=int, default=2)
+    parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "executors.md")
     given = parser.parse_args()
-    text = HEAD.format(scale=given.scale, batch_rows=given.batch_rows, partitions=given.partitions)
+    text = HEAD.format(**vars(given), load=os.getloadavg()[0])
     for name in given.queries:
-        one, two = (seconds(name, given, workers) for workers in (1, 2))
-        text += f"| {name} | {one:.2f} | {two:.2f} | {one / two:.2f} × |\n"
+        turns = [[seconds(name, given, workers) for workers in (1, 2)] for _ in range(given.repeats)]
+        one, two = (list(times) for times in zip(*turns, strict=True))
+        text += f"| {name} | {_told(one)} | {_told(two)} | {min(one) / min(two):.2f} × |\n"
         print(text, flush=True)
     given.out.write_text(text)
 
@@ -57,6 +62,10 @@ def seconds(name: str, given: argparse.Namespace, workers: int) -> float:
         subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
         batches = [json.loads(line) for line in metrics.read_text().splitlines()]
     return statistics.median(batch["seconds"] for batch in batches[WARM:-1])  # NB: the last is not whole
+
+
+def _told(times: list[float]) -> str:
+    return f"{min(times):.2f} ({', '.join(f'{time:.2f}' for time in times)})"
 
 
 if __name__ == "__main__":

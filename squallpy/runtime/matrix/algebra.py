@@ -81,7 +81,7 @@ def total(terms: Sequence[Array], ring: Semiring) -> Array:
 def product(left: Array, right: Array, ring: Semiring) -> Array:
     """left ⊗ right, (n, l) and (l, m)."""
     if ring is ARITHMETIC:
-        out: Array = left @ right
+        out: Array = _dot(left, right) if left.shape[0] == right.shape[1] == 1 else left @ right
         return out
     if ring is COUNTING:
         return _counted(left, right)
@@ -91,6 +91,12 @@ def product(left: Array, right: Array, ring: Semiring) -> Array:
     if ring is MIN_PLUS or ring is MAX_PLUS:
         return tropical.product(np.ascontiguousarray(left), np.ascontiguousarray(right), ring is MAX_PLUS)
     return semirings.product(left, right, ring)
+
+
+def _dot(row: Array, column: Array) -> Array:
+    """A row by a column; of more than 10,000 entries BLAS makes pieces, and waits milliseconds for its threads."""
+    out: Array = np.einsum("ij,jk->ik", row, column)
+    return out
 
 
 def _counted(left: Array, right: Array) -> Array:

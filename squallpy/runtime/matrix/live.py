@@ -75,8 +75,7 @@ class Live:
         self.ring, self.sizes = program.ring, bound(self.maintained, inputs)
         self._views: dict[str, View] = {}
         self._facts = self.maintained.anf.facts
-        matrices = self.maintained.matrices
-        self._work = {name: passes(trigger, matrices) for name, trigger in self.maintained.triggers.items()}
+        self._work: dict[str, tuple[Work, ...]] = {}
         self._probe = probe(self.maintained)
         self._touched: Touched | None = None
         self._done: list[Callable[[], object]] | None = None
@@ -118,7 +117,7 @@ class Live:
         for name, constant in self.maintained.anf.constants.items():
             if depends(constant, grown):
                 change = appended(constant, before, self.sizes, self.ring)
-                self._fire(self.maintained.triggers[name], self._work[name], *change)
+                self._fire(self.maintained.triggers[name], *change)
 
     def read(self, name: str, rows: "slice | Array" = slice(None), cols: "slice | Array" = slice(None)) -> Array:
         """The values of an input or a kept view; SQ5011 where it depends on the inverse of a singular matrix."""
@@ -178,7 +177,7 @@ class Live:
                 self.counts.reevaluated += 1
                 self._change(name, u, v)
                 self._evaluate()
-            elif not self._fire(trigger, self._work[name], u, v):
+            elif not self._fire(trigger, u, v):
                 self._refresh(name, u, v)
             elif self.counts.updates % CHECK == 0 and self.ring is ARITHMETIC:
                 self._check()
@@ -186,10 +185,8 @@ class Live:
     def add(self, changes: Mapping[str, Cells]) -> None:
         """Add to cells of several inputs: by their triggers, one after the other, or, where that is cheaper than all of
         these, by one evaluation."""
-        costs = [self._cost(self.maintained.triggers[name], cells.rank) for name, cells in changes.items()]
-        cheaper = self.strategy == "auto" and sum(costs) > self._anew
         with self._all_or_nothing():
-            if self.singular or cheaper or self._always_anew:
+            if self.singular or self._always_anew or self._dear(changes):
                 self.counts.updates += len(changes)
                 self.counts.reevaluated += len(changes)
                 for name, cells in changes.items():
@@ -198,6 +195,11 @@ class Live:
                 return
             for name, cells in changes.items():
                 self.update(name, *self.factors(name, cells))
+
+    def _dear(self, changes: Mapping[str, Cells]) -> bool:
+        """Do triggers take longer than an evaluation?"""
+        costs = (self._cost(self.maintained.triggers[name], cells.rank) for name, cells in changes.items())
+        return self.strategy == "auto" and sum(costs) > self._anew
 
     def replace(self, changes: Mapping[str, Cells]) -> None:
         """Cells of inputs get other values, whatever they had; the program is evaluated anew."""
@@ -312,8 +314,9 @@ class Live:
             before = self._touched.get(view)
             self._touched[view] = (rows | before[0], cols | before[1]) if before else (rows, cols)
 
-    def _fire(self, trigger: Trigger, work: tuple[Work, ...], u: Array, v: Array) -> bool:
+    def _fire(self, trigger: Trigger, u: Array, v: Array) -> bool:
         """Do the passes of a trigger; False, with nothing changed, where a small inverse cannot be told."""
+        work = self._passes(trigger)
         pair = (Packed.of(u), Packed.of(v)) if self.ring is BOOLEAN else (u, v)
         if self.ring is BOOLEAN and (whole := self._whole(trigger, work, u.shape[1])):
             lines = whole.fire(self._views, *pair)
@@ -343,6 +346,13 @@ class Live:
                 self._undo(updated, read, sizes)
                 return False
         return True
+
+    def _passes(self, trigger: Trigger) -> tuple[Work, ...]:
+        """A trigger's visits to views, in an order that is found when it is first fired: many never are."""
+        name = trigger.input.name
+        if name not in self._work:
+            self._work[name] = passes(trigger, self.maintained.matrices)
+        return self._work[name]
 
     def _whole(self, trigger: Trigger, work: tuple[Work, ...], rank: int) -> Fused | None:
         """A Boolean trigger as one kernel, if it can be one."""
