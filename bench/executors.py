@@ -1,7 +1,7 @@
 """Two executors against one, of one core each: `python -m bench.executors [--queries q3,q17] [--batch-rows 1000000]`.
 
-A standalone cluster on this machine. The numbers of executors take turns, as what else the machine does comes and goes;
-of a turn the median batch counts after the first few, whose Python is cold, and of the turns the quickest: what disturbs
+A standalone cluster on this machine. One and two executors take turns, as what else the machine does comes and goes; of
+a turn the median batch counts after the first few, whose Python is cold, and of the turns the quickest: what disturbs
 only slows.
 """
 
@@ -22,8 +22,9 @@ WARM = 2  # batches that are not counted
 HEAD = """# Two executors against one
 
 Made by `python -m bench.executors`; do not edit. TPC-H at scale {scale:g}, batches of {batch_rows:,}, a standalone
-cluster whose executors have one core each; {partitions} partitions. There are 2 cores for all, drivers included; {load:.1f}
-processes were runnable over the minute before. Seconds of the median batch, of the quickest of {repeats} turns (and of all).
+cluster whose executors have one core each; {partitions} partitions. There are 2 cores for all, drivers included;
+{load:.1f} processes were runnable over the minute before. Seconds of the median batch, of the quickest of {repeats} turns
+(and of all).
 
 | query | one executor | two | gain |
 |---|--:|--:|--:|
