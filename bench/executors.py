@@ -23,8 +23,8 @@ HEAD = """# Two executors against one
 
 Made by `python -m bench.executors`; do not edit. TPC-H at scale {scale:g}, batches of {batch_rows:,}, a standalone
 cluster whose executors have one core each; {partitions} partitions. There are 2 cores for all, drivers included;
-{load:.1f} processes were runnable over the minute before. Seconds of the median batch, of the quickest of {repeats} turns
-(and of all).
+{load:.1f} processes were runnable over the minute before. Seconds of the median batch, of the quickest of {repeats}
+turns (and of all).
 
 | query | one executor | two | gain |
 |---|--:|--:|--:|
