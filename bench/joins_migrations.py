@@ -4,6 +4,7 @@
     --joiners N        partitions                                                                [default: 16]
     --scale S          of TPC-H                                                                  [default: 0.1]
     --batch-rows N                                                                               [default: 10,000]
+    --repeats N        runs whose batches are counted together; one before them warms the JVM    [default: 3]
 
 A band join under Dynamic on Spark, `local[2]`, of streams of which now the one brings all tuples, now the other. What a
 batch takes is from the end of the one before it to its own.
@@ -12,6 +13,7 @@ batch takes is from the end of the one before it to its own.
 import argparse
 from contextlib import nullcontext
 from dataclasses import dataclass
+from os import getloadavg
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
@@ -40,12 +42,14 @@ HEAD = """# Batches while joiners migrate
 Made by `python -m bench.joins_migrations`; do not edit. A band join of TPC-H's lineitem with itself at scale
 {scale:g}, Spark `{master}`, Dynamic, {joiners} joiners, batches of {rows:,}; |R| : |S| goes to and fro between k and
 1/k. *In*: batches in which state moves. Promised: {promised} × the median of the others for 95 of 100 of them; ILF/ILF*
-1.25 at most, 1.08 on average, after {warm} batches: before, one of them changes much of all there is.
+1.25 at most, 1.08 on average, after {warm} batches: before, one of them changes much of all there is. Batches of
+{repeats} runs, after one that warmed the JVM; {load:.1f} processes were runnable over the minute before. *p95* by the
+median of the others: of batches in which state moves, and of the others, which says what the machine does by itself.
 
 ![seconds of batches](joins-migrations.png)
 
-| k | batches | migrations | in | median, others | median, in | p95, in / median, others | ILF/ILF* max | mean | |
-|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|
+| k | batches | migrations | in | median, others | median, in | p95, in | p95, others | ILF/ILF* max | mean | |
+|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|
 """
 
 
@@ -101,26 +105,30 @@ def run(k: int, folder: Path, given: argparse.Namespace) -> list[Batch]:
     return found
 
 
-def line(k: int, found: list[Batch]) -> str:
-    counted = found[WARM:]
+def line(k: int, runs: list[list[Batch]]) -> str:
+    counted = [batch for found in runs for batch in found[WARM:]]
     inside = np.array([batch.seconds for batch in counted if batch.migrates])
     outside = np.array([batch.seconds for batch in counted if not batch.migrates])
     ratios = [batch.ratio for batch in counted]
     others, late = np.median(outside), np.percentile(inside, 95) / np.median(outside)
     verdict = "pass" if late <= PROMISED else f"missed by {100 * (late / PROMISED - 1):.0f} %"
-    cells = f"{others:.3f} | {np.median(inside):.3f} | {late:.2f} | {max(ratios):.3f} | {np.mean(ratios):.3f}"
-    return f"| {k} | {len(found)} | {found[-1].epoch} | {len(inside)} | {cells} | {verdict} |\n"
+    usual = np.percentile(outside, 95) / others
+    cells = (
+        f"{others:.3f} | {np.median(inside):.3f} | {late:.2f} | {usual:.2f} | {max(ratios):.3f} | {np.mean(ratios):.3f}"
+    )
+    batches, epochs = sum(map(len, runs)), sum(found[-1].epoch for found in runs)
+    return f"| {k} | {batches} | {epochs} | {len(inside)} | {cells} | {verdict} |\n"
 
 
-def plot(runs: dict[int, list[Batch]], path: Path) -> None:
-    """Seconds of each batch, those that migrate in red."""
+def plot(runs: dict[int, list[list[Batch]]], path: Path) -> None:
+    """Seconds of each batch of the last runs, those that migrate in red."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(len(runs), 1, figsize=(10, 2.4 * len(runs)), layout="constrained", squeeze=False)
-    for axis, (k, found) in zip(axes[:, 0], runs.items(), strict=True):
+    for axis, (k, (*_, found)) in zip(axes[:, 0], runs.items(), strict=True):
         colours = ["tab:red" if batch.migrates else "tab:blue" for batch in found]
         axis.bar(range(len(found)), [batch.seconds for batch in found], color=colours)
         median = np.median([batch.seconds for batch in found[WARM:] if not batch.migrates])
@@ -140,16 +148,19 @@ def main() -> None:
     parser.add_argument("--joiners", type=int, default=16)
     parser.add_argument("--scale", type=float, default=0.1)
     parser.add_argument("--batch-rows", type=int, default=10_000)
+    parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "joins-migrations.md")
     given = parser.parse_args()
     folder = skewed(given.scale, 0.0)
-    shape = {"scale": given.scale, "joiners": given.joiners, "rows": given.batch_rows}
-    text = HEAD.format(**shape, master=MASTER, promised=PROMISED, warm=WARM)
-    runs: dict[int, list[Batch]] = {}
+    shape = {"scale": given.scale, "joiners": given.joiners, "rows": given.batch_rows, "repeats": given.repeats}
+    text = HEAD.format(**shape, master=MASTER, promised=PROMISED, warm=WARM, load=getloadavg()[0])
+    runs: dict[int, list[list[Batch]]] = {}
     with start(MASTER) as cluster:
         executor.start = lambda *_: nullcontext(cluster)  # type: ignore[assignment, misc]
-        for k in map(int, given.rates.split(",")):
-            runs[k] = run(k, folder, given)
+        rates = list(map(int, given.rates.split(",")))
+        run(rates[0], folder, given)
+        for k in rates:
+            runs[k] = [run(k, folder, given) for _ in range(given.repeats)]
             text += line(k, runs[k])
             print(text.splitlines()[-1], flush=True)
     given.out.write_text(text)

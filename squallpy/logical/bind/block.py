@@ -26,6 +26,7 @@ SELECT_PARTS = (
     "with_", "expressions", "distinct", "from_", "joins", "where", "group", "having", "order", "limit", "offset",
     CLAUSE,
 )  # fmt: skip
+MOST_OPERATORS = 10_000  # of a query
 
 
 def bind_query(
@@ -49,8 +50,24 @@ def bind_query(
     if isinstance(node, exp.Select):
         plan = Block(ctx, node, outer, ordered).bind()
         check_used(ctx, node)
-        return plan
-    return bind_set(ctx, node, outer, ordered)
+        return check_size(ctx, node, plan)
+    return check_size(ctx, node, bind_set(ctx, node, outer, ordered))
+
+
+def check_size(ctx: Context, node: exp.Query, plan: Node) -> Node:
+    """The plan; SQ3001 where it is so large that it would be compiled for minutes."""
+    if (operators := _operators(plan, {})) > MOST_OPERATORS:
+        told = f"a query of {operators:,} operators is not supported, {MOST_OPERATORS:,} are the most"
+        hint = "a subquery repeats what it is correlated with, and a first row its rows for each key of its order"
+        raise ctx.error("SQ3001", told, node, hint)
+    return plan
+
+
+def _operators(node: Node, known: dict[int, int]) -> int:
+    """How many there are in a plan, those that are read twice counted twice; `known`: of which by identity."""
+    if id(node) not in known:
+        known[id(node)] = 1 + sum(_operators(child, known) for child in node.inputs)
+    return known[id(node)]
 
 
 def refuse_limit(ctx: Context, node: exp.Query) -> None:
