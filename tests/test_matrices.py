@@ -220,7 +220,7 @@ def test_updates_of_lower_rank_than_columns_are_compressed() -> None:
     model = power.start(A=A)
     ranks = []
     fire = model.live._fire
-    model.live._fire = lambda *rest: (ranks.append(rest[2].shape[1]), fire(*rest))[1]  # type: ignore[method-assign]
+    model.live._fire = lambda *rest: (ranks.append(rest[1].shape[1]), fire(*rest))[1]  # type: ignore[method-assign]
     model.update("A", np.outer(u, [1, 2, 3]) / 50, np.tile(v, (3, 1)) / 50)
     assert ranks == [1]
     np.testing.assert_allclose(model.value, np.linalg.matrix_power(A + 6 * np.outer(u, v) / 2500, 4), atol=1e-12)

@@ -16,14 +16,21 @@ from squallpy.testing.memory import with_mult
 from squallpy.testing.steps import run_steps
 
 STEPS = sorted((Path(__file__).parents[2] / "steps").glob("matrix_*.slt"))
+SHARES = [path for path in STEPS if path.stem in ("matrix_shares", "matrix_function_pagerank")]
 STRATEGIES = ("auto", "incr")
 Blocks = partial(PartitionedEngine, 3, matrix_place="blocks")
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("path", STEPS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [path for path in STEPS if path not in SHARES], ids=lambda path: path.stem)
 def step_in_blocks(path: Path, strategy: str, tmp_path: Path) -> None:
     run_steps(path, Blocks(matrix_strategy=strategy), tmp_path)
+
+
+@pytest.mark.parametrize("path", SHARES, ids=lambda path: path.stem)
+def test_shares_are_on_the_driver(path: Path, tmp_path: Path) -> None:
+    with pytest.raises(SquallError, match=r"SQ7003 .* cannot be in blocks: its rows are kept, to know its shares"):
+        run_steps(path, Blocks(), tmp_path)
 
 
 @pytest.mark.spark
