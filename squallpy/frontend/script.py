@@ -66,12 +66,10 @@ def create_matrix(script: ScriptText, tree: Parsed) -> CreateMatrix:
         raise SquallError("SQ2005", f"{len(columns.children)} columns of a matrix", span, "name row, column and value")
     stream = kind.children[0].type == "STREAM"
     words = dict.fromkeys(str(word).upper() for word in known.children)
-    shares = "SHARES" in words
-    words.pop("SHARES", None)
+    facts = tuple(word for word in words if word != "SHARES")
     named = tuple(name_of(column) for column in columns.children)
     spans = tuple(token_span(script, token.children[0]) for token in (source, *columns.children))
-    facts = tuple(words)
-    matrix = Matrix(name_of(name), rows, cols, name_of(source), stream, named, facts, span, shares=shares)
+    matrix = Matrix(name_of(name), rows, cols, name_of(source), stream, named, facts, span, shares="SHARES" in words)
     return CreateMatrix(matrix, spans)
 
 

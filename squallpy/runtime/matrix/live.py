@@ -138,7 +138,7 @@ class Live:
         view = self._views[name]
         inside = (rows < view.shape[0]) & (cols < view.shape[1])
         out = np.full(len(rows), self.ring.zero, self.ring.dtype)
-        if isinstance(view, SparseView) and view.sparse:
+        if isinstance(view, SparseView):
             out[inside] = view.at(rows[inside], cols[inside])
             return out
         some, row_of = np.unique(rows[inside], return_inverse=True)
@@ -441,7 +441,7 @@ class Live:
 
     def _sparse(self) -> set[str]:
         """The inputs that are kept as their cells."""
-        return {name for name, view in self._views.items() if isinstance(view, SparseView) and view.sparse}
+        return set(self.few)
 
     def _evaluated(self, definition: Statement, read: Callable[[str], Factor]) -> Factor:
         if self._few and (found := read_of(definition, self._sparse())):

@@ -47,7 +47,7 @@ class Shares:
 def _shares(keys: Words, counts: Counts) -> Cells:
     """Each cell's share of its row; keys are sorted, and have all of a row."""
     if not len(keys):
-        return Cells(keys[:, 0], keys[:, 1], np.empty(0))
+        return Cells.none(ARITHMETIC)
     weights = np.where(counts, of_words(keys[:, 2], ARITHMETIC.dtype) * counts, 0.0)
     begins_row = np.r_[True, keys[1:, 0] != keys[:-1, 0]]
     begins_cell = begins_row | np.r_[True, keys[1:, 1] != keys[:-1, 1]]

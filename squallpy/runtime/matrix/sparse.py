@@ -171,8 +171,7 @@ class SparseView:
 
     def _fill(self) -> None:
         self._dense = stored(self.whole(), self._ring)
-        none = np.empty(0, np.int64)
-        self._keep(Cells(none, none, np.empty(0)))
+        self._keep(Cells.none(self._ring))
 
     def _all(self) -> tuple[Array, Array, Array]:
         return self._rows, self._cols, self._values
