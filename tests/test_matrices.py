@@ -1,6 +1,9 @@
 """Matrix programs from Python, as a reader of the README would write them."""
 
 import math
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -224,3 +227,13 @@ def test_updates_of_lower_rank_than_columns_are_compressed() -> None:
     model.update("A", np.outer(u, [1, 2, 3]) / 50, np.tile(v, (3, 1)) / 50)
     assert ranks == [1]
     np.testing.assert_allclose(model.value, np.linalg.matrix_power(A + 6 * np.outer(u, v) / 2500, 4), atol=1e-12)
+
+
+@pytest.mark.parametrize("chosen", [None, "20"])
+def test_blas_is_told_to_let_idle_threads_sleep_before_it_is_loaded(chosen: str | None) -> None:
+    """Unless whoever runs the program has told it another time."""
+    environment = {key: value for key, value in os.environ.items() if key != "OPENBLAS_THREAD_TIMEOUT"}
+    environment |= {"OPENBLAS_THREAD_TIMEOUT": chosen} if chosen else {}
+    script = "import os, sys, squallpy; print(os.environ['OPENBLAS_THREAD_TIMEOUT'], 'numpy' in sys.modules)"
+    told = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    assert told.stdout.split() == [chosen or "8", "False"]
