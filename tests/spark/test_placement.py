@@ -1,11 +1,12 @@
 """Which partition is on which host: it stays there as long as it can, and hosts are as busy as each other."""
 
 from collections import Counter
+from types import SimpleNamespace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from squallpy.runtime.spark.placement import assign
+from squallpy.runtime.spark.placement import Executor, assign, executors_of
 
 HOSTS = st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 4), min_size=1)
 
@@ -36,3 +37,22 @@ def property_hosts_are_as_busy_as_each_other(partitions, history):
         assert assign(partitions, hosts, places) == places
         grown = {host for host in hosts if loads[host] > Counter(before)[host]}
         assert all(p == q or p not in hosts or q in grown for p, q in zip(before, places, strict=False))
+
+
+def test_an_executor_is_there_when_its_address_is_known_in_full():
+    def executor(id, address, active=True):
+        return SimpleNamespace(id=lambda: id, hostPort=lambda: address, isActive=lambda: active, totalCores=lambda: 2)
+
+    found = [
+        executor("driver", "10.0.0.1:4040"), executor("0", "10.0.0.2"), executor("1", "10.0.0.3:7077"),
+        executor("2", "[::1]"), executor("3", "[::1]:7077"), executor("4", "10.0.0.4:7077", active=False),
+    ]  # fmt: skip
+    assert executors_of(context(found)) == {Executor("1", "10.0.0.3", 2), Executor("3", "[::1]", 2)}
+
+
+def context(executors):
+    """A SparkContext whose status store lists those."""
+    left = list(executors)
+    listed = SimpleNamespace(hasNext=lambda: bool(left), next=lambda: left.pop(0))
+    store = SimpleNamespace(executorList=lambda active: SimpleNamespace(iterator=lambda: listed))
+    return SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: SimpleNamespace(statusStore=lambda: store)))

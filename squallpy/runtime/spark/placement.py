@@ -185,13 +185,15 @@ def _quietly(ask: Callable[[], object]) -> None:
 
 
 def executors_of(context: SparkContext) -> set[Executor]:
-    """The executors that are alive; of a local master none."""
+    """The executors that are alive, and whose address is known in full: Spark tells it a little later than that they are
+    there. Of a local master none."""
     executors = context._jsc.sc().statusStore().executorList(True).iterator()
     found = set()
     while executors.hasNext():
         executor = executors.next()
-        if executor.id() != "driver" and executor.isActive():
-            found.add(Executor(executor.id(), executor.hostPort().rpartition(":")[0], executor.totalCores()))
+        host, _, port = executor.hostPort().rpartition(":")
+        if executor.id() != "driver" and executor.isActive() and port.isdigit():
+            found.add(Executor(executor.id(), host, executor.totalCores()))
     return found
 
 
