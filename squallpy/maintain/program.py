@@ -165,6 +165,18 @@ class Running:
     total: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """What the rows of a nest of neighbours are: the values of a group, each with the next one `above` it, or below.
+
+    `value` is a key of the nest's view, `other` stands for the neighbour, NULL for none, among the finish's items.
+    """
+
+    value: Column
+    other: Column
+    above: bool
+
+
 def nest_name(taken: Collection[str]) -> str:
     """n1, n2, …: the first name that no relation or nest has"""
     return next(name for name in (f"n{i}" for i in count(1)) if name not in taken)
@@ -185,6 +197,13 @@ class Nest:
     source: "Ref | None" = None
     running: Running | None = None
     window: WindowSpec | None = None
+    neighbours: Neighbours | None = None
+
+    @property
+    def reads(self) -> set[str]:
+        """The relations that it is made of."""
+        context = {name for _, name, _ in self.running.context} if self.running else set()
+        return {atom.relation.name for atom in self.view.atoms} | context
 
 
 @dataclass(frozen=True, slots=True)

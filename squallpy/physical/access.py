@@ -17,14 +17,21 @@ from squallpy.logical.expressions import Column, columns, conjunction
 from squallpy.logical.monotone import FALLING, RISING, direction
 from squallpy.maintain.program import Program, Ref, Statement, View
 from squallpy.maintain.relational.calculus import Assign, Cmp, Factor, variables
-from squallpy.physical.keys import finds_one, foreign_keys, known_keys, narrow_views, views_of_intervals
+from squallpy.physical.keys import (
+    finds_one,
+    foreign_keys,
+    known_keys,
+    narrow_views,
+    views_of_intervals,
+    views_of_neighbours,
+)
 from squallpy.physical.plan import Let, Lookup, Range, Step, Update, Where
 
 # The sooner the better. "one" is a slice or scan of one record, "few" a scan of intervals. What has no key at all is
 # "apart": it picks no rows, and ranges that overlap are best looked up before they are multiplied. Of what a nest makes
 # of a record, "exists" only asks whether there is a row, "row" has it computed; "later", when the record is known.
 # Of lookups alike that find one record at most, those in a view that predicates have narrowed leave fewer rows.
-_CHOICE = ("probe", "exists", "one", "row", "few", "sum", "slice", "range", "apart", "scan", "later")
+_CHOICE = ("probe", "exists", "one", "row", "few", "nearest", "sum", "slice", "range", "apart", "scan", "later")
 _ONE = ("probe", "exists", "one")
 
 
@@ -62,7 +69,7 @@ class Known:
     def __init__(self, program: Program) -> None:
         self.views = {view.name: view for view in program.views}
         self.keys, self.foreign, self.few = known_keys(program), foreign_keys(program), views_of_intervals(program)
-        self.narrow = narrow_views(program)
+        self.narrow, self.neighbours = narrow_views(program), views_of_neighbours(program)
 
 
 def access(statement: Statement, known: Known, indexes: Indexes) -> Update:
@@ -101,7 +108,7 @@ def access(statement: Statement, known: Known, indexes: Indexes) -> Update:
         ways = []
         for ref in others:
             elsewhere = asked.union(*(r.variables for r in others if r is not ref))
-            ways.append(_way(ref, bound, filters, elsewhere, size(ref)))
+            ways.append(_way(ref, bound, filters, elsewhere, size(ref), known.neighbours.get(ref.name)))
         best = min(ways, key=lambda way: _cost(way, bound, known.narrow))
         others.remove(best.ref)
         steps.append(_lookup(best, bound, indexes))
@@ -148,10 +155,18 @@ class _Way:
     used: tuple[Factor, ...] = ()
 
 
-def _way(ref: Ref, bound: set[Column], filters: list[Factor], elsewhere: set[Column], size: str | None) -> _Way:
+def _way(
+    ref: Ref,
+    bound: set[Column],
+    filters: list[Factor],
+    elsewhere: set[Column],
+    size: str | None,
+    beside: tuple[int, int] | None,
+) -> _Way:
     """The best way with those variables bound; `elsewhere` are those that keys, lanes and other views read.
 
-    `size`: how it is looked up if there is one record at most, or there are few.
+    `size`: how it is looked up if there is one record at most, or there are few. `beside`: where the value and its
+    neighbour are in a view of neighbours.
     """
     new = [v for v in ref.variables if v not in bound]
     if ref.row:
@@ -164,9 +179,17 @@ def _way(ref: Ref, bound: set[Column], filters: list[Factor], elsewhere: set[Col
     if ranges:
         range, used = max(ranges, key=lambda found: len(found[1]))
         read = elsewhere.union(*(variables(f) for f in filters if f not in used))
+        if beside and _is_between(ref, range, new, *beside):
+            return _Way(ref, "nearest", range, used)
         ordered = not range.variable.type.is_wide
         return _Way(ref, "sum" if ordered and not read & set(new) else "range", range, used)
     return _Way(ref, "scan" if len(new) == len(ref.variables) else "slice")
+
+
+def _is_between(ref: Ref, range: Range, new: list[Column], value: int, other: int) -> bool:
+    """Is a record of neighbours asked for by its group and one bound of its value? The other neighbour is the other."""
+    asked = {ref.variables[value], ref.variables[other]} == {*new} and range.variable == ref.variables[value]
+    return asked and (range.rising is None) != (range.falling is None)
 
 
 def _range(variable: Column, bound: set[Column], filters: Iterable[Factor]) -> tuple[Range, tuple[Factor, ...]] | None:

@@ -38,7 +38,7 @@ def costs(plan: Plan) -> Costs:
 
 def _rows(nested: Nested) -> str:
     """The cost of a group's rows: where an extreme has gone, the next is looked for."""
-    if nested.running or nested.window:
+    if nested.running or nested.window or nested.neighbours:
         return LOG
     if nested.finish.over is None:
         return ONE
@@ -56,7 +56,7 @@ def _cost(update: Update, views: Mapping[str, View], keys: Keys, few: frozenset[
 def _step(step: Lookup, view: View, keys: Keys, few: frozenset[str]) -> str:
     if step.how == "probe" or finds_one(view, [view.keys[position] for position, _ in step.bound], keys):
         return ONE
-    if step.how == "sum":
+    if step.how in ("sum", "nearest"):
         return LOG
     short = view.name in few or any(atom.delta for atom in view.atoms)
     return ALL if step.how == "scan" and not short else SLICE

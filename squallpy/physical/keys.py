@@ -24,6 +24,19 @@ def views_of_intervals(program: Program) -> frozenset[str]:
     return frozenset(v.name for v in program.views if v.atoms and all(a.relation.name in nests for a in v.atoms))
 
 
+def views_of_neighbours(program: Program) -> dict[str, tuple[int, int]]:
+    """The views whose keys are the rows of a nest of neighbours: which is the value, and which its neighbour."""
+    made = {n.relation: (dict(n.finish.items), n.neighbours) for n in program.nests if n.neighbours}
+    found = {}
+    for view in (v for v in program.views if len(v.terms) == 1):
+        for atom in (a for a in view.atoms if a.relation in made):
+            items, beside = made[atom.relation]
+            at = {items[title]: view.keys.index(v) for title, v in atom.fields if v in view.keys}
+            if beside and len(at) == len(items) == len(view.keys):
+                found[view.name] = (at[beside.value], at[beside.other])
+    return found
+
+
 def narrow_views(program: Program) -> frozenset[str]:
     """The views that lack rows of their relations, for predicates ask more of those than not to be NULL."""
     return frozenset(v.name for v in program.views if all(any(map(_narrows, term.body)) for term in v.terms))

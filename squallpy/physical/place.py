@@ -281,6 +281,11 @@ def _nested(nest: Nest, program: Program, real: Ring, indexes: Indexes, known: M
         time = next(i for i, key in enumerate(source.keys) if (nest.window.field, key) in finish.items)
         others = tuple(i for i in range(len(source.keys)) if i != time)
         return Nested(source, finish, order=indexes.order(view.name, Order((time, *others), 0)), window=nest.window)
+    if nest.neighbours:
+        value = source.keys.index(nest.neighbours.value)
+        group = tuple(i for i in range(len(source.keys)) if i != value)
+        order = Order((*group, value), len(group), real=nest.neighbours.value.type.kind is Kind.DOUBLE)
+        return Nested(source, finish, group, order=indexes.order(view.name, order), neighbours=nest.neighbours)
     if finish.over is None:
         return Nested(source, finish)
     printed = {expr for _, expr in finish.items}

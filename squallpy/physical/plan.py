@@ -12,7 +12,7 @@ from squallpy.base.settings import JoinOperator
 from squallpy.catalog.relation import Relation
 from squallpy.catalog.window import Clock, WindowSpec
 from squallpy.logical.expressions import Column, Expr
-from squallpy.maintain.program import Finish, Program, Row, Running, View
+from squallpy.maintain.program import Finish, Neighbours, Program, Row, Running, View
 from squallpy.maintain.relational.calculus import Lane
 from squallpy.physical.joins.controller import EPSILON
 from squallpy.physical.joins.grid import Grid
@@ -44,9 +44,9 @@ class Lookup:
     """One join step: find the records of `source` that agree with bound variables, bind the others.
 
     `how` is probe (all keys bound), slice (some; `index` says which) or scan (none); or, over a sorted index, range
-    (the records of a range) or sum (their sum: no more is asked of them). `bound` and `binds` pair key positions with
-    variables. `live` are the variables that later steps read. With `row`, what is found is the row that a nest makes of
-    the record.
+    (the records of a range), nearest (the one of them next to the bound) or sum (their sum: no more is asked of them).
+    `bound` and `binds` pair key positions with variables. `live` are the variables that later steps read. With `row`,
+    what is found is the row that a nest makes of the record.
     """
 
     source: str
@@ -133,7 +133,7 @@ class Nested:
     For extremes, `group` are the positions in its keys of what is grouped by; the values of a group are in the sorted
     index `order`, or, of a type whose keys are in no order, in the slice `index`. For intervals, `order` is a sorted
     index that knows its extents, and `context` what the running's context comes from. For a window, `order` is a sorted
-    index by time.
+    index by time; for neighbours, one by group and value.
     """
 
     source: PoolPlan
@@ -144,6 +144,7 @@ class Nested:
     running: Running | None = None
     window: WindowSpec | None = None
     context: tuple["Nested", ...] = ()
+    neighbours: Neighbours | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,20 +139,7 @@ class Extremes:
     def _extreme(self, index: Sorted, groups: Words, greatest: bool) -> Words:
         """The place of the least or greatest value of each group, −1 where there is none."""
         low, high = np.full(len(groups), self._least), np.full(len(groups), GREATEST)
-        found = index.ends(groups, low, high, greatest=greatest)
-        while True:  # past values that are not there: whose deletes came before their inserts
-            odd: Any = np.flatnonzero((found >= 0) & (index.entries[found, index.payload_at + self._count] <= 0))
-            if not len(odd):
-                return found
-            ranks = index.rank(index.column(self._value, found[odd]))
-            found[odd] = -1
-            more = ranks != (self._least if greatest else GREATEST)
-            odd, ranks = odd[more], ranks[more]
-            if greatest:
-                high[odd] = ranks - 1
-            else:
-                low[odd] = ranks + 1
-            found[odd] = index.ends(np.ascontiguousarray(groups[odd]), low[odd], high[odd], greatest=greatest)
+        return end_of(index, self._count, groups, (low, high), greatest=greatest)
 
     def _choose(self, store: Store, new: Words, places: Words, codes: Words) -> None:
         """Write the extremes of the values `codes` of the groups at `places`."""
@@ -170,3 +157,25 @@ class Extremes:
             (np.minimum if least else np.maximum).at(ends, places, ranks)
             chosen = ranks == ends[places]  # those of one group are equal, and so are their codes
             new[places[chosen], self._lanes[measure.column.id]] = codes[chosen]
+
+
+def end_of(index: Sorted, count: int, groups: Words, bounds: tuple[Words, Words], *, greatest: bool) -> Words:
+    """The place of the least or greatest value of each group between bounds that is there, −1 where there is none.
+
+    Word `count` of a payload says how often a value is there: less than once if its deletes came before its inserts.
+    """
+    low, high = bounds
+    found = index.ends(groups, low, high, greatest=greatest)
+    while True:
+        odd: Any = np.flatnonzero((found >= 0) & (index.entries[found, index.payload_at + count] <= 0))
+        if not len(odd):
+            return found
+        ranks = index.rank(index.column(index.ranged, found[odd]))
+        found[odd] = -1
+        more = ranks != (low[odd] if greatest else high[odd])
+        odd, ranks = odd[more], ranks[more]
+        if greatest:
+            high[odd] = ranks - 1
+        else:
+            low[odd] = ranks + 1
+        found[odd] = index.ends(np.ascontiguousarray(groups[odd]), low[odd], high[odd], greatest=greatest)

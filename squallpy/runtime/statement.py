@@ -189,7 +189,7 @@ class Statement:
         return steps.emitted(code.outcome, rows.columns, rows.places)
 
     def _look_up(self, step: Lookup, rows: _Rows, index: Sorted, names: Dictionary) -> _Rows:
-        """The rows with the records of their ranges, or with the sum of those."""
+        """The rows with the records of their ranges, or the nearest of those, or with their sum."""
         ranges, given, source = self._ranges[step], self._given(step, rows), self._numbers[id(step)]
         assert step.range is not None
         variable = step.range.variable
@@ -205,6 +205,10 @@ class Statement:
             out = rows.pick(found)
             out.hold(source, sums, found)
             return out
+        if step.how == "nearest":
+            places = index.ends(given, *bounds, greatest=step.range.rising is None)
+            found = np.flatnonzero(places >= 0)
+            return self._bound(step, rows.pick(found), index, places[found])
         others = ranges.unordered(index, given)
         alike = source == 1 and self._counted and step not in self._apart  # may rows only differ in their ranges?
         if alike and len(rows) > 1 and not len(others[0]):
@@ -216,12 +220,15 @@ class Statement:
         if len(others[0]):
             true = ranges.test(framed(index.column(index.ranged, others[1]), others[0]))
             found, places = np.append(found, others[0][true]), np.append(places, others[1][true])
-        out = rows.pick(found)
+        return self._bound(step, rows.pick(found), index, places)
+
+    def _bound(self, step: Lookup, rows: _Rows, index: Sorted, places: Words) -> _Rows:
+        """The rows with the records at places of an index, one each."""
         for position, v in step.binds:
             if v.id in step.live:
-                out.columns[self._code.registers[v.id]] = index.column(position, places)
-        out.hold(source, index.entries, places, index.payload_at)
-        return out
+                rows.columns[self._code.registers[v.id]] = index.column(position, places)
+        rows.hold(self._numbers[id(step)], index.entries, places, index.payload_at)
+        return rows
 
     def _look_through(self, step: Lookup, rows: _Rows, pool: Pool, names: Dictionary) -> _Rows:
         """The rows with those that a nest makes of the records that they name."""

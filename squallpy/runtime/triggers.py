@@ -21,6 +21,7 @@ from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.storage import Words
 from squallpy.runtime.ledger import ledger_layouts, ledger_name, unmatched
+from squallpy.runtime.neighbouring import Neighbouring
 from squallpy.runtime.nested import Aggregates, NestFeed, RowsOf, Touched, begin, begun_layouts
 from squallpy.runtime.routing import partitions_of, tickets_of
 from squallpy.runtime.state.store import PoolLayout, Store, StoreLayout
@@ -213,6 +214,8 @@ def _nest(feed: Feed, nested: Nested) -> NestFeed:
         return Windows(feed, nested)
     if nested.running:
         return Intervals(feed, nested)
+    if nested.neighbours:
+        return Neighbouring(feed, nested)
     return Extremes(feed, nested) if nested.finish.over else Aggregates(feed, nested)
 
 

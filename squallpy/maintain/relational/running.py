@@ -24,8 +24,6 @@ from squallpy.logical.expressions import (
     Expr,
     Literal,
     columns,
-    conjunction,
-    disjunction,
     held_alike,
     not_null,
     substitute,
@@ -34,6 +32,7 @@ from squallpy.logical.monotone import FALLING, RISING, direction
 from squallpy.logical.nulls import fold_nulls
 from squallpy.maintain.program import Finish, Measure, Monomial, Nest, Running, View, nest_name
 from squallpy.maintain.relational.calculus import Cmp, Factor, Rel, renamed, variables
+from squallpy.maintain.relational.nests import bounded, implies, in_order, is_domain, needed
 from squallpy.maintain.relational.units import prune
 
 Context = tuple[tuple[Column, str, str], ...]
@@ -61,7 +60,7 @@ def intervals(view: View, nests: tuple[Nest, ...]) -> tuple[View, tuple[Nest, ..
     for running in found:
         view = rewriting.rewrite(view, running)
         rewriting.nests = [replace(nest, view=rewriting.rewrite(nest.view, running)) for nest in rewriting.nests]
-    return view, _needed(view, _in_order([*rewriting.nests, *rewriting.made.values()]))
+    return view, needed(view, in_order([*rewriting.nests, *rewriting.made.values()]))
 
 
 def _running(nest: Nest, nests: tuple[Nest, ...]) -> _Running | None:
@@ -69,7 +68,7 @@ def _running(nest: Nest, nests: tuple[Nest, ...]) -> _Running | None:
     finish, view = nest.finish, nest.view
     if len(view.keys) != 1 or finish.having or finish.over or finish.times:
         return None
-    domains = {n.relation.name: n.view for n in nests if _is_domain(n)}
+    domains = {n.relation.name: n.view for n in nests if is_domain(n)}
     asking = [t for t in view.terms if all(lane is None for i, lane in enumerate(t.lanes) if i != finish.count)]
     summing = [t for t in view.terms if t not in asking]
     if len(summing) != 1 or len(asking) > 1:
@@ -137,7 +136,7 @@ class _Rewriting:
         if p is None or values & (keys | lanes) or not all(isinstance(f, Cmp) for f in asking):
             return None
         rest = tuple(f for f in others if f not in asking)
-        if not _implies(rest, p, running):
+        if not implies(rest, running.domain, {running.nest.view.keys[0].id: p}):
             return None
         expressions = dict(running.nest.finish.items)
         measured: dict[int, Expr] = {v.id: expressions[title] for title, v in fields.items()}
@@ -158,8 +157,8 @@ class _Rewriting:
         body = (
             *rest,
             Rel(nest.relation, (("low", low), ("high", high))),
-            Cmp(_bounded(from_low, p, low)),
-            Cmp(_bounded(to_high, p, high)),
+            Cmp(bounded(from_low, p, low)),
+            Cmp(bounded(to_high, p, high)),
         )
         out = [Monomial(prune(self._without_idle(body, keys | lanes), keys, term.lanes), term.lanes)]
         if running.total and p.nullable:  # nothing is before NULL, or after it
@@ -215,17 +214,6 @@ def _titled(context: Context) -> dict[int, Expr]:
     return {c.id: Column(0, f"{nest}.{title}", c.type, c.nullable) for c, nest, title in context}
 
 
-def _bounded(op: str, p: Column, bound: Column) -> Expr:
-    """bound IS NULL OR p >= bound, of a p that is not NULL"""
-    open_ = conjunction((Call("is_null", (bound,), BOOLEAN, False), *((not_null(p),) if p.nullable else ())))
-    return disjunction((open_, Call(op, (p, bound), BOOLEAN, True)))
-
-
-def _is_domain(nest: Nest) -> bool:
-    """Has it each of its rows once?"""
-    return not nest.finish.measures and nest.finish.times is None and nest.window is None
-
-
 def _is_total(nest: Nest) -> bool:
     """Does it always have one row?"""
     finish = nest.finish
@@ -257,53 +245,3 @@ def _is_monotone(predicate: Expr, read: Iterable[Column]) -> bool:
     known = replace(values[0], nullable=False)
     folded = fold_nulls(substitute(predicate, {known.id: known}))
     return direction(folded, known) in (RISING, FALLING)
-
-
-def _implies(body: tuple[Factor, ...], p: Column, running: _Running) -> bool:
-    """Is every value of p that the body leaves one of the domain's? It is if the domain's definition is part of it."""
-    atoms = [f for f in running.domain if isinstance(f, Rel)]
-    others = [f for f in running.domain if not isinstance(f, Rel)]
-
-    def search(left: list[Rel], names: dict[int, Expr]) -> bool:
-        if not left:
-            return all(isinstance(f, Cmp) and renamed(f, names) in body for f in others)
-        first, *more = left
-        for f in body:
-            if isinstance(f, Rel) and f.relation == first.relation:
-                mine = dict(f.fields)
-                found: dict[int, Expr] = {v.id: mine[t] for t, v in first.fields if t in mine}
-                agree = len(found) == len(first.fields) and all(names.get(i, v) == v for i, v in found.items())
-                if agree and search(more, names | found):
-                    return True
-        return False
-
-    return search(atoms, {running.nest.view.keys[0].id: p})
-
-
-def _in_order(nests: list[Nest]) -> list[Nest]:
-    """Innermost first: each nest behind those that it reads."""
-    known = {nest.relation.name: nest for nest in nests}
-    out: dict[str, Nest] = {}
-
-    def visit(nest: Nest) -> None:
-        reads = [atom.relation.name for atom in nest.view.atoms]
-        reads += [name for _, name, _ in nest.running.context] if nest.running else []
-        for name in reads:
-            if name in known and name not in out:
-                visit(known[name])
-        out[nest.relation.name] = nest
-
-    for nest in nests:
-        if nest.relation.name not in out:
-            visit(nest)
-    return list(out.values())
-
-
-def _needed(view: View, nests: list[Nest]) -> tuple[Nest, ...]:
-    """Without the nests that nothing reads any more."""
-    read = {atom.relation.name for atom in view.atoms}
-    for nest in reversed(nests):
-        if nest.relation.name in read:
-            read |= {atom.relation.name for atom in nest.view.atoms}
-            read |= {name for _, name, _ in nest.running.context} if nest.running else set()
-    return tuple(nest for nest in nests if nest.relation.name in read)

@@ -157,6 +157,8 @@ def nest_text(nest: Nest) -> str:
         m.column.id: f"{m.function.upper()} {names(finish.over)}" if finish.over else measure_value(m, nest.source.name)
         for m in finish.measures
     }
+    if nest.neighbours:
+        measures[nest.neighbours.other.id] = f"the {nest.neighbours.other.name} {names(nest.neighbours.value)}"
     fields = []
     for title, expr in finish.items:
         found = measures.get(expr.id) if isinstance(expr, Column) else None

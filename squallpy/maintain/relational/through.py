@@ -49,7 +49,8 @@ class _Copy:
 def _has_rows(nest: Nest) -> bool:
     """Has it one row at most for each group, which the group's sums tell?"""
     finish = nest.finish
-    return not (nest.running or nest.window or finish.over or finish.single or finish.times) and nest.source is not None
+    special = nest.running or nest.window or nest.neighbours
+    return not (special or finish.over or finish.single or finish.times) and nest.source is not None
 
 
 def _copy(view: View, nests: dict[str, Nest]) -> _Copy | None:

@@ -31,7 +31,10 @@ def fixed_places(program: Program, wanted: Iterable[tuple[str, str]]) -> dict[st
 def groups_are_whole(nest: Nest, position: int) -> bool:
     """Has each partition whole groups of a nest if the view that it is made of is spread by that key?"""
     assert nest.source is not None
-    return any(expr == nest.source.variables[position] for _, expr in nest.finish.items)
+    variable = nest.source.variables[position]
+    if nest.neighbours and variable == nest.neighbours.value:
+        return False
+    return any(expr == variable for _, expr in nest.finish.items)
 
 
 def has_one_row(nest: Nest) -> bool:

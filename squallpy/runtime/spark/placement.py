@@ -185,8 +185,8 @@ def _quietly(ask: Callable[[], object]) -> None:
 
 
 def executors_of(context: SparkContext) -> set[Executor]:
-    """The executors that are alive, and whose address is known in full: Spark tells it a little later than that they are
-    there. Of a local master none."""
+    """The executors that are alive, and whose address is known in full: for a second Spark has the host alone. Of a
+    local master none."""
     executors = context._jsc.sc().statusStore().executorList(True).iterator()
     found = set()
     while executors.hasNext():
