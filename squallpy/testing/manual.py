@@ -2,7 +2,17 @@
 
 from collections.abc import Iterable, Mapping
 
-from squallpy.frontend.unsupported import AGGREGATES, CLAUSES, FUNCTIONS, JOINS, NODES, QUERIES, STATEMENTS, Unsupported
+from squallpy.frontend.unsupported import (
+    AGGREGATES,
+    CLAUSES,
+    FUNCTIONS,
+    JOINS,
+    NODES,
+    OVER,
+    QUERIES,
+    STATEMENTS,
+    Unsupported,
+)
 from squallpy.logical.bind.aggregation import NAMES
 from squallpy.logical.bind.calls import NAMED
 
@@ -18,6 +28,7 @@ def manual() -> str:
     refused = {u.name: u.hint for u in _constructs(CLAUSES, JOINS, NODES, QUERIES)}
     refused |= {f"{word} as a statement": "" for word in STATEMENTS}
     refused |= {f"{name}(…)": hint for name, hint in (AGGREGATES | FUNCTIONS).items()}
+    refused |= {f"{name}(…) OVER": hint for name, hint in OVER.items()}
     text = (
         HEAD
         + _table("Aggregates", ("function",), ((f"`{name}`",) for name in sorted(NAMES)))

@@ -1,6 +1,6 @@
 """Aggregate calls of a query block: collected once each, and replaced by the columns of the Aggregate."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -35,6 +35,7 @@ class Aggregation:
     aggs: dict[tuple[Agg, Values | None], Column] = field(default_factory=dict)
     groupings: dict[Expr, Column] = field(default_factory=dict)  # what GROUPING asks for, and its answers
     asked: list[tuple[Expr, exp.Expr]] = field(default_factory=list)  # the same, and where
+    late: bool = False  # are they of what other aggregates make, of which it is told later whether it may be NULL?
 
     def column(self, function: str, arg: Expr | None, distinct: Values | None = None) -> Column:
         """The column of an aggregate of `arg`, over rows or over the `distinct` values that it reads; equal ones share.
@@ -46,13 +47,25 @@ class Aggregation:
             distinct = distinct and (arg,)
         if function in ("min", "max"):
             distinct = None
-        if function == "count" and arg is not None and not arg.nullable and distinct is None:
+        if function == "count" and arg is not None and not arg.nullable and distinct is None and not self.late:
             arg = None
         agg = Agg(function, arg)
         if (agg, distinct) not in self.aggs:
             name = str(agg) if distinct is None else f"{function.upper()}(DISTINCT {', '.join(map(str, distinct))})"
             self.aggs[agg, distinct] = self.ctx.column(name, result_type(function, arg), nullable=function != "count")
         return self.aggs[agg, distinct]
+
+    def in_terms_of(self, rewrite: Callable[[Expr], Expr]) -> "Aggregation":
+        """The same aggregates, of what arguments are in other terms."""
+        aggs: dict[tuple[Agg, Values | None], Column] = {}
+        for (agg, distinct), column in sorted(self.aggs.items(), key=lambda each: each[0][0].arg is not None):
+            told = Agg(agg.function, agg.arg and rewrite(agg.arg))
+            rows = Agg("count", None)
+            is_of_rows = agg.function == "count" and distinct is None and told.arg and not told.arg.nullable
+            if is_of_rows and (rows, None) not in aggs:
+                told = rows
+            aggs[told, distinct and tuple(map(rewrite, distinct))] = column
+        return replace(self, aggs=aggs)
 
     def grouping(self, key: Expr, node: exp.Expr) -> Column:
         """The column of GROUPING(key): 1 where rows are not grouped by it."""

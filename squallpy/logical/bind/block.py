@@ -12,6 +12,7 @@ from squallpy.logical.bind.aggregation import Aggregation, is_aggregate, replace
 from squallpy.logical.bind.context import Common, Context
 from squallpy.logical.bind.grouping import grouping_sets
 from squallpy.logical.bind.ordering import Ordering, bind_limit, bind_order, ordinal, place_sort
+from squallpy.logical.bind.over import Overs
 from squallpy.logical.bind.scalar import Scalars
 from squallpy.logical.bind.scope import Scope
 from squallpy.logical.bind.sets import SET_PARTS, bind_set
@@ -24,7 +25,7 @@ from squallpy.logical.nodes import Aggregate, Filter, Node
 
 SELECT_PARTS = (
     "with_", "expressions", "distinct", "from_", "joins", "where", "group", "having", "order", "limit", "offset",
-    CLAUSE,
+    "qualify", "windows", CLAUSE,
 )  # fmt: skip
 MOST_OPERATORS = 10_000  # of a query
 
@@ -128,30 +129,49 @@ class Block:
     grouping: bool = False
     below: set[int] = field(default_factory=set)  # the columns of subqueries that GROUP BY and aggregates read
     subqueries: Subqueries = field(init=False)
+    overs: Overs = field(init=False)
 
     def __post_init__(self) -> None:
         self.subqueries = Subqueries(self.ctx)
+        self.overs = Overs(self.ctx, self.named_windows())
 
     def bind(self) -> Node:
         ctx, select = self.ctx, self.select
         plan, self.scope = bind_from(ctx, select, self.outer)
         plan = self.where(plan)
         aggregation = Aggregation(ctx, Subqueries(ctx))
-        items = self.items(Scalars(ctx, self.scope, "SELECT", aggregation, subqueries=self.subqueries))
+        items = self.items(
+            Scalars(ctx, self.scope, "SELECT", aggregation, {}, subqueries=self.subqueries, overs=self.overs)
+        )
         self.group(items, aggregation)
         having = self.having(items, aggregation)
-        order = bind_order(select.args.get("order"), items, self.seeing(items, aggregation, "ORDER BY"))
+        qualify = self.qualify(items, aggregation)
+        order_scalars = replace(self.seeing(items, aggregation, "ORDER BY"), overs=self.overs)
+        order = bind_order(select.args.get("order"), items, order_scalars)
+        self.overs.check(
+            Scalars(ctx, self.scope, "WINDOW", Aggregation(ctx, Subqueries(ctx)), subqueries=Subqueries(ctx))
+        )
         group = select.args.get("group")
         self.below = {id for waiting in aggregation.subqueries.waiting for id in waiting.made}
         self.grouping = group is not None or having is not None or bool(aggregation.aggs)
         if self.grouping:
-            plan = self.subqueries.attach(self.aggregate(plan, aggregation), lambda expr: self.grouped(expr, select))
+            plan = self.aggregate(plan, aggregation)
             items = [replace(i, expr=self.grouped(i.expr, i.node)) for i in items]
             order = [replace(o, expr=self.grouped(o.expr, o.node)) for o in order]
             if having is not None:
-                plan = Filter(plan, self.grouped(having, select.args["having"].this))
-        else:
-            plan = self.subqueries.attach(plan)
+                having = self.grouped(having, select.args["having"].this)
+            if qualify is not None:
+                qualify = self.grouped(qualify, select.args["qualify"].this)
+        if self.overs.frames:  # with what they and HAVING read; the rest is joined to the rows that are left
+            read = self.overs.reads() | {c.id for c in (columns(having) if having is not None else ())}
+            plan = self.subqueries.making(set(read)).attach(plan, self.renamed)
+            if having is not None:
+                plan, having = Filter(plan, having), None
+            plan = self.overs.attach(plan, self.grouped if self.grouping else ungrouped, self.outer is not None)
+        plan = self.subqueries.attach(plan, self.renamed)
+        for kept in (having, qualify):
+            if kept is not None:
+                plan = Filter(plan, kept)
         if select.args.get("distinct") is not None:
             plan, items, order = self.distinct(plan, items, order)
         outputs = tuple(self.output(item) for item in items)
@@ -201,8 +221,8 @@ class Block:
         if isinstance(node, exp.Alias):
             self.ctx.only(node, "this", "alias")
             return Item(node.alias, scalars.bind(node.this), node.this)
-        name = node.name if isinstance(node, exp.Column) else self.ctx.query.words(node)
-        return Item(name, scalars.bind(node), node)
+        expr = scalars.bind(node)
+        return Item(node.name if isinstance(node, exp.Column) else self.ctx.query.words(node), expr, node)
 
     def output(self, item: Item) -> tuple[Column, Expr]:
         """The column of an item; a bare NULL is a VARCHAR, an INTERVAL no column at all (SQ2005)."""
@@ -247,7 +267,7 @@ class Block:
     def group_all(self, clause: exp.Group, items: list[Item], aggregation: Aggregation) -> None:
         """GROUP BY ALL: what is selected and no aggregate."""
         self.ctx.only(clause, "all")
-        aggregates = {*aggregation.aggs.values(), *aggregation.groupings.values()}
+        aggregates = {*aggregation.aggs.values(), *aggregation.groupings.values(), *self.overs.made()}
         for item in items:
             if not isinstance(item.expr, Literal) and not columns(item.expr) & aggregates:
                 self.keys.setdefault(item.expr, self.ctx.column(item.name, item.expr.type, item.expr.nullable))
@@ -260,6 +280,7 @@ class Block:
             expr = scalars.bind(node)
         if columns(expr) & {*aggregation.aggs.values(), *aggregation.groupings.values()}:
             raise self.ctx.error("SQ2009", "GROUP BY cannot name an aggregate", node)
+        self.without_overs(expr, "GROUP BY", node)
         return expr
 
     def having(self, items: list[Item], aggregation: Aggregation) -> Expr | None:
@@ -267,7 +288,37 @@ class Block:
         if clause is None:
             return None
         scalars = replace(self.seeing(items, aggregation, "HAVING"), keys=frozenset(self.keys))
+        condition = scalars.condition(clause.this)
+        self.without_overs(condition, "HAVING", clause.this)
+        return condition
+
+    def qualify(self, items: list[Item], aggregation: Aggregation) -> Expr | None:
+        """QUALIFY, which is to window functions what HAVING is to aggregates."""
+        clause = self.select.args.get("qualify")
+        if clause is None:
+            return None
+        scalars = replace(self.seeing(items, aggregation, "QUALIFY"), keys=frozenset(self.keys), overs=self.overs)
         return scalars.condition(clause.this)
+
+    def named_windows(self) -> dict[str, exp.Window]:
+        """WINDOW w AS (…), by name."""
+        found: dict[str, exp.Window] = {}
+        for clause in self.select.args.get("windows") or []:
+            if clause.name.lower() in found:
+                raise self.ctx.error("SQ2007", f'"{clause.name}" is named twice in WINDOW', clause)
+            found[clause.name.lower()] = clause
+        return found
+
+    def without_overs(self, expr: Expr, clause: str, node: exp.Expr) -> None:
+        """SQ2009 for a name of the select list that stands for a window function."""
+        if columns(expr) & self.overs.made():
+            told = f"a window function cannot stand in {clause}"
+            hint = "use QUALIFY" if clause == "HAVING" else "take it from a subquery in FROM"
+            raise self.ctx.error("SQ2009", told, node, hint)
+
+    def renamed(self, expr: Expr) -> Expr:
+        """An expression over FROM as what the block's rows call it."""
+        return self.grouped(expr, self.select) if self.grouping else expr
 
     def aggregate(self, plan: Node, aggregation: Aggregation) -> Node:
         if len(self.sets) > 1:
@@ -314,6 +365,10 @@ class Block:
         plan = Aggregate(plan, tuple((c, e) for e, c in keys.items()), ())
         items = [replace(item, expr=keys[item.expr]) for item in items]
         return plan, items, [replace(key, expr=replace_known(key.expr, keys)) for key in order]
+
+
+def ungrouped(expr: Expr, node: exp.Expr) -> Expr:
+    return expr
 
 
 def outside_aggregates(node: exp.Expr) -> list[exp.Expr]:

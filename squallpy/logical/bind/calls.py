@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from squallpy.base.errors import Span, SquallError, nearest
 from squallpy.base.types import BIGINT, DATE, DOUBLE, INT, NULL, TIMESTAMP, VARCHAR, decimal
-from squallpy.frontend.unsupported import AGGREGATES, FUNCTIONS
+from squallpy.frontend.unsupported import AGGREGATES, FUNCTIONS, OVER
 from squallpy.logical.bind import temporal
 from squallpy.logical.bind.aggregation import NAMES
 from squallpy.logical.bind.derived import DERIVED, PAIRED, paired
@@ -19,6 +19,7 @@ from squallpy.logical.functions import REALS, call, case, coalesce
 
 Builder = Callable[..., Expr]
 ZERO, SPACE, EMPTY = Literal(0, INT), Literal(" ", VARCHAR), Literal("", VARCHAR)
+WITH_OVER = ("RANK", "DENSE_RANK", "ROW_NUMBER", "LAG", "LEAD", *OVER)
 NUMBERS = {1: "one argument", 2: "two arguments"}
 TIMES = ("HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND")
 TRUNCATIONS = {
@@ -234,6 +235,8 @@ def function(s: Scalars, node: exp.Anonymous) -> Expr:
         return aggregate(s, name, node)
     if name in ("GROUPING", "GROUPING_ID"):
         return grouping(s, node)
+    if name in WITH_OVER:
+        raise SquallError("SQ2009", f"{name} needs OVER", head(s, node), "write OVER (… ORDER BY …)")
     if name in AGGREGATES:
         raise SquallError("SQ3001", f"{name} is not supported yet", head(s, node), AGGREGATES[name])
     if name in FUNCTIONS:

@@ -1,9 +1,22 @@
 """How many rows a query may have, told from its plan while it is bound."""
 
-from squallpy.logical.bind.unnest import Domain
+from squallpy.logical.bind.unnest import Beside, Domain
 from squallpy.logical.expressions import Call, Column, Expr, Literal, columns, conjuncts, substitute, uncast
 from squallpy.logical.functions import case
-from squallpy.logical.nodes import Aggregate, ConditionalJoin, Filter, Join, LeftJoin, Node, Project, Sort
+from squallpy.logical.nodes import (
+    Aggregate,
+    AntiJoin,
+    ConditionalJoin,
+    Filter,
+    Join,
+    LeftJoin,
+    Node,
+    Project,
+    Scan,
+    SemiJoin,
+    Sort,
+    Window,
+)
 from squallpy.logical.nulls import fold_nulls
 
 
@@ -19,29 +32,65 @@ def has_row(node: Node) -> bool:
     return False
 
 
-def has_one_row(node: Node, fixed: frozenset[int]) -> bool:
+def has_one_row(node: Node, fixed: frozenset[int], declared: bool = False) -> bool:
     """Whether a query has at most one row where some columns, by id, have one value: those from around it.
 
     SELECT SUM(x) FROM s WHERE s.k = r.k GROUP BY s.k   →   yes: r.k is from around, hence s.k has one value
+
+    `declared`: a PRIMARY KEY is believed.
     """
     match node:
         case Domain() | Aggregate(_, ()):
             return True
+        case Scan() if declared:
+            key = _primary_key(node)
+            return bool(key) and {c.id for c in key} <= fixed
         case Filter(child, predicate):
-            return has_one_row(child, settled(fixed, conjuncts(predicate)))
+            return has_one_row(child, settled(fixed, conjuncts(predicate)), declared)
         case Project(child, items):
-            return has_one_row(child, fixed | _renamed(items, fixed))
+            return has_one_row(child, fixed | _renamed(items, fixed), declared)
         case Aggregate(child, keys, _):
             below = settled(fixed | _renamed(keys, fixed), holding(child))
-            return all(_known(expr, below) for _, expr in keys) or has_one_row(child, below)
+            return all(_known(expr, below) for _, expr in keys) or has_one_row(child, below, declared)
         case LeftJoin(left, right, on) | Join(left, right, on):
             met = conjuncts(on) if on is not None else ()
             mine = fixed if isinstance(node, LeftJoin) else settled(fixed, met)
             theirs = settled(mine | {c.id for c in left.output}, met)
-            return has_one_row(left, mine) and has_one_row(right, theirs)
-        case ConditionalJoin(left) | Sort(left):
-            return has_one_row(left, fixed)
+            return has_one_row(left, mine, declared) and has_one_row(right, theirs, declared)
+        case ConditionalJoin(left) | Sort(left) | Window(left) | Beside(left):
+            return has_one_row(left, fixed, declared)
     return False
+
+
+def _primary_key(scan: Scan) -> tuple[Column, ...]:
+    """The columns of a declared PRIMARY KEY."""
+    names = {name.lower() for name in scan.relation.primary_key}
+    return tuple(c for f, c in zip(scan.relation.fields, scan.columns, strict=True) if f.name.lower() in names)
+
+
+def unique_columns(node: Node) -> tuple[Column, ...] | None:
+    """Columns in which no two rows of a query are alike, by the PRIMARY KEYs declared and by GROUP BY; None if its
+    output has not got them."""
+    found: tuple[Column, ...] | None = None
+    match node:
+        case Domain():
+            return ()
+        case Scan():
+            found = _primary_key(node) or None
+        case Aggregate(_, keys):
+            found = tuple(column for column, _ in keys)
+        case Filter(child) | Sort(child) | Window(child) | SemiJoin(child) | AntiJoin(child) | Beside(child):
+            found = unique_columns(child)
+        case Join(left, right) | LeftJoin(left, right):
+            ours, theirs = unique_columns(left), unique_columns(right)
+            found = None if ours is None or theirs is None else (*ours, *theirs)
+        case Project(child, items):
+            names = {expr.id: column for column, expr in reversed(items) if isinstance(expr, Column)}
+            inner = unique_columns(child)
+            known = [names.get(c.id) for c in inner] if inner is not None else [None]
+            return tuple(c for c in known if c) if all(known) else None
+    own = {c.id: c for c in node.output}
+    return None if found is None or any(c.id not in own for c in found) else tuple(own[c.id] for c in found)
 
 
 def _renamed(items: tuple[tuple[Column, Expr], ...], fixed: frozenset[int]) -> frozenset[int]:

@@ -19,6 +19,7 @@ from squallpy.logical.expressions import OPPOSITE, Expr, Literal, conjunction, d
 from squallpy.logical.functions import call, case
 
 if TYPE_CHECKING:
+    from squallpy.logical.bind.over import Overs
     from squallpy.logical.bind.subqueries import Subqueries
 
 
@@ -26,9 +27,9 @@ if TYPE_CHECKING:
 class Scalars:
     """Binds the expressions of one clause.
 
-    `clause` is what messages call it; `aggregation` is None where aggregates make no sense, `subqueries` where queries
-    are not supported; `aliases` are the select
-    list's names, seen before columns unless the column is one of `keys`, or only after them if `columns_first`.
+    `clause` is what messages call it; `aggregation` is None where aggregates make no sense, `overs` where window
+    functions do not, `subqueries` where queries are not supported; `aliases` are the select list's names, seen before
+    columns unless the column is one of `keys`, or only after them if `columns_first`.
     """
 
     ctx: Context
@@ -39,6 +40,7 @@ class Scalars:
     keys: frozenset[Expr] = frozenset()
     columns_first: bool = False
     subqueries: "Subqueries | None" = None
+    overs: "Overs | None" = None
 
     def bind(self, node: exp.Expr) -> Expr:
         """The typed expression of a node; every error points at the node or below it."""
@@ -63,7 +65,7 @@ class Scalars:
     def inner(self) -> "Scalars":
         """The same for the arguments of an aggregate: columns only, no further aggregates."""
         below = self.aggregation.subqueries if self.aggregation else None
-        return replace(self, clause="an aggregate", aggregation=None, aliases={}, subqueries=below)
+        return replace(self, clause="an aggregate", aggregation=None, aliases={}, subqueries=below, overs=None)
 
     def comparands(self, nodes: list[exp.Expr]) -> list[Expr]:
         """Expressions to be compared; text constants beside a DATE or TIMESTAMP are read as such."""
@@ -380,6 +382,13 @@ def named(s: Scalars, node: exp.Anonymous) -> Expr:
     from squallpy.logical.bind.calls import function  # it binds arguments in turn
 
     return function(s, node)
+
+
+@handles(exp.Window, args="this partition_by order spec alias over")
+def window_function(s: Scalars, node: exp.Window) -> Expr:
+    from squallpy.logical.bind.over import over
+
+    return over(s, node)
 
 
 @handles(exp.Filter, args="this expression")

@@ -52,6 +52,28 @@ class Domain(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Beside(Node):
+    """A join of what a query reads with more that is known of the same rows, for each of the domain's values by itself.
+
+    `lost`: rows of `left` stay that find none. No plan keeps it.
+    """
+
+    left: Node
+    right: Node
+    on: Expr
+    lost: bool
+
+    @property
+    def output(self) -> tuple[Column, ...]:
+        right = self.right.output
+        return (*self.left.output, *((replace(c, nullable=True) for c in right) if self.lost else right))
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.left, self.right)
+
+
+@dataclass(frozen=True, slots=True)
 class Outer:
     """What stands around a query: a scope, and the domain of what is taken from it."""
 
@@ -136,6 +158,8 @@ class _Carrier:
                 grouped = self.carry(child, out)
                 assert isinstance(grouped, Aggregate)
                 return Repeat(grouped, node.times)
+            case Beside():
+                return self.beside(node, out, lax)
             case Join(left, right) | ConditionalJoin(left, right) if has_domain(left):
                 return replace(node, left=self.carry(left, out, lax), right=self.carry(right, out=False))
             case Union(children, output):
@@ -154,6 +178,16 @@ class _Carrier:
         mine = next(mine for known, mine in self.own if known == leaf)
         plan = Project(right, (*((c, c) for c in right.output), *mine.items()))
         return Filter(plan, on) if on is not None else plan
+
+    def beside(self, node: Beside, out: bool, lax: bool) -> Node:
+        """Both sides, joined on the domain's columns as well."""
+        left, right, on = self.carry(node.left, lax=lax), self.carry(node.right, lax=True), node.on
+        if self.ours:
+            same = {c: self.ctx.column(c.name, c.type, c.nullable) for c in self.ours}
+            right = Project(right, (*((c, c) for c in node.right.output), *((own, c) for c, own in same.items())))
+            on = conjunction((*(c for c in (on,) if c != TRUE), *(_equal(c, own, False) for c, own in same.items())))
+        joined = LeftJoin(left, right, on) if node.lost else Join(left, right, on if on != TRUE else None)
+        return joined if out else Project(joined, tuple((c, c) for c in node.output))
 
     def complete(self, child: Node, whole: Aggregate) -> Node:
         """An Aggregate without keys, which has a row for each of the domain's values: a count of nothing is 0."""

@@ -1,0 +1,152 @@
+"""What OVER looks at of a block, as aggregates of the block beside its rows.
+
+    SUM(x) OVER (PARTITION BY k) of r
+    →  r joined with (Aggregate by k: SUM(x) of r) ON k <=> k
+    SUM(x) OVER (PARTITION BY k ORDER BY t) of r
+    →  r joined with (Aggregate by k, t: SUM(x) of DISTINCT k, t of r joined with r ON k <=> k AND r.t <= t) ON …
+
+A NULL is in the partition of NULLs, and in an order before or behind all else. What comes before by an order of several
+keys is a Union: the rows that come before by the first, those that are alike in it and come before by the second …
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from squallpy.base.errors import SquallError
+from squallpy.base.types import BOOLEAN
+from squallpy.logical.bind.aggregation import Aggregation
+from squallpy.logical.bind.context import Context
+from squallpy.logical.bind.rows import has_one_row, unique_columns
+from squallpy.logical.bind.unnest import Beside, narrowed
+from squallpy.logical.expressions import FALSE, TRUE, Call, Column, Expr, columns, conjunction, not_null
+from squallpy.logical.functions import call
+from squallpy.logical.nodes import Aggregate, Filter, Join, LeftJoin, Node, Project, Union
+
+ALL, UPTO, BEFORE, VALUES = "all", "up to", "before", "values before"
+Key = tuple[Expr, bool, bool]  # expression, descending, NULLs first
+Items = tuple[tuple[Column, Expr], ...]
+Rewrite = Callable[[Expr], Expr]
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The rows that OVER looks at: of one partition, and of those ALL, those UPTO a row and its like, those BEFORE it,
+    or the VALUES before it, each once. `alone`: what asks for an order in which no rows are alike."""
+
+    partition: tuple[Expr, ...]
+    order: tuple[Key, ...]
+    rows: str
+    alone: str = ""
+
+    @property
+    def expressions(self) -> tuple[Expr, ...]:
+        return (*self.partition, *(expr for expr, _, _ in self.order))
+
+    def over(self, rewrite: Rewrite) -> "Frame":
+        """The same in other terms, without what is constant."""
+        partition = dict.fromkeys(expr for expr in map(rewrite, self.partition) if columns(expr))
+        order: dict[Expr, Key] = {}
+        for expr, down, nulls_first in self.order:
+            key = rewrite(expr)
+            if columns(key) and key not in partition:
+                order.setdefault(key, (key, down, nulls_first))
+        return replace(self, partition=tuple(partition), order=tuple(order.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class Beneath:
+    """The rows of a block, which OVER reads. `around`: may the block stand over a domain?"""
+
+    ctx: Context
+    plan: Node
+    around: bool
+
+    def settled(self, frame: Frame) -> Frame:
+        """The frame by an order without keys that say nothing more, made one in which no rows are alike if that is
+        asked for; SQ3001 if nothing is known that tells them apart."""
+        known = frozenset(expr.id for expr in frame.partition if isinstance(expr, Column))
+        for number in range(len(frame.order) + 1):
+            known |= {expr.id for expr, _, _ in frame.order[:number] if isinstance(expr, Column)}
+            if has_one_row(self.plan, known, declared=True):
+                return replace(frame, order=frame.order[:number])
+        if not frame.alone:
+            return frame
+        more = unique_columns(self.plan)
+        if more is None:
+            told = f"{frame.alone} of rows that may be alike in this order is not supported yet"
+            hint = "declare a PRIMARY KEY and have it in FROM"
+            raise SquallError("SQ3001", told, hint=f"{hint}, or use RANK" if frame.alone == "ROW_NUMBER" else hint)
+        return replace(frame, order=(*frame.order, *((c, False, True) for c in more if c.id not in known)))
+
+    def join(self, left: Node, right: Node, on: Iterable[Expr], lost: bool = False) -> Node:
+        """Rows of one domain's values side by side; `lost`: those of `left` stay that find none."""
+        condition = conjunction(on)
+        if self.around:
+            return Beside(left, right, condition, lost)
+        return LeftJoin(left, right, condition) if lost else Join(left, right, condition if condition != TRUE else None)
+
+    def like(self, expr: Expr) -> Column:
+        """A new column for the values of an expression."""
+        name = expr.name if isinstance(expr, Column) else str(expr)
+        return self.ctx.column(name, expr.type, expr.nullable)
+
+    def copies(self, exprs: Iterable[Expr]) -> Items:
+        return tuple((self.like(expr), expr) for expr in exprs)
+
+    def aggregated(self, frame: Frame, aggregation: Aggregation) -> tuple[Node, Items]:
+        """The aggregates by what frames have in common, and which expressions of the rows that is."""
+        if frame.rows == ALL or not frame.order:
+            keys = self.copies(frame.partition)
+            rows = self.plan if frame.rows in (ALL, UPTO) else Filter(self.plan, FALSE)
+            return aggregation.over(rows, keys), keys
+        exprs = frame.expressions
+        mine = self.copies(exprs)
+        domain = Aggregate(narrowed(self.plan, {c.id for expr in exprs for c in columns(expr)}), mine, ())
+        source, theirs = self.plan, exprs
+        if frame.rows == VALUES:
+            once = self.copies(exprs)
+            source, theirs = Aggregate(self.plan, once, ()), tuple(c for c, _ in once)
+        count = len(frame.partition)
+        same = [equal(a, b) for a, (b, _) in zip(theirs[:count], mine, strict=False)]
+        ends = [c for c, _ in mine[count:]]
+        parts = [
+            self.join(domain, source, (*same, before))
+            for before in befores(theirs[count:], ends, frame.order, frame.rows == UPTO)
+        ]
+        shared = self.copies(c for c, _ in mine)
+        args = (e for a, d in aggregation.aggs for e in (a.arg, *(d or ())) if e is not None)
+        rows, names = self.united(parts, (*(c for c, _ in mine), *args))
+        aggs = {
+            (replace(a, arg=a.arg and names[a.arg]), d and tuple(names[each] for each in d)): c
+            for (a, d), c in aggregation.aggs.items()
+        }
+        plan = replace(aggregation, aggs=aggs).over(rows, tuple((key, names[c]) for key, c in shared))
+        pairs = zip((key for key, _ in shared), exprs, strict=True)
+        return plan, tuple(pairs)
+
+    def united(self, parts: Sequence[Node], exprs: Iterable[Expr]) -> tuple[Node, dict[Expr, Expr]]:
+        """The rows of all parts, and what they call some expressions."""
+        wanted = tuple(dict.fromkeys(exprs))
+        if len(parts) == 1:
+            return parts[0], {expr: expr for expr in wanted}
+        every = tuple(self.like(expr) for expr in wanted)
+        rows = tuple(Project(part, self.copies(wanted)) for part in parts)
+        return Union(rows, every), dict(zip(wanted, every, strict=True))
+
+
+def befores(theirs: Sequence[Expr], mine: Sequence[Expr], order: tuple[Key, ...], upto: bool) -> Iterator[Expr]:
+    """When rows with `theirs` for keys come before one with `mine`; `upto`: or are like it. Of the cases one at most is
+    true."""
+    same: list[Expr] = []
+    for number, (a, b, (_, down, nulls_first)) in enumerate(zip(theirs, mine, order, strict=True), 1):
+        last = upto and number == len(order)
+        yield conjunction((*same, call((">" if down else "<") + ("=" if last else ""), a, b)))
+        if a.nullable or b.nullable:
+            first, then = (a, b) if nulls_first else (b, a)
+            yield conjunction((*same, call("is_null", first), *(() if last else (not_null(then),))))
+        same.append(equal(a, b))
+
+
+def equal(a: Expr, b: Expr) -> Expr:
+    """Alike, also if both are NULL."""
+    return Call("<=>", (a, b), BOOLEAN, False) if a.nullable or b.nullable else call("=", a, b)

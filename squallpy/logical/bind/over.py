@@ -1,0 +1,317 @@
+"""Window functions: what stands before OVER, and what in its parentheses.
+
+    RANK() OVER (PARTITION BY k ORDER BY x)        →  1 + COUNT(*) of the rows of the partition before
+    DENSE_RANK() OVER …                            →  1 + COUNT(*) of the values of the order before
+    ROW_NUMBER() OVER …                            →  RANK in an order in which no rows are alike
+    LAG(x) OVER …                                  →  x of the row that has the number before
+    AVG(x) OVER (PARTITION BY k)                   →  AVG(x) of the rows of the partition
+
+How those rows are found is in `frames`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from squallpy.base.errors import Span, SquallError, nearest
+from squallpy.base.types import BIGINT, NULL, Kind
+from squallpy.frontend.unsupported import AGGREGATES, OVER, QUERIES
+from squallpy.logical.bind.aggregation import NAMES, Aggregation
+from squallpy.logical.bind.calls import aggregate
+from squallpy.logical.bind.context import Context
+from squallpy.logical.bind.frames import ALL, BEFORE, UPTO, VALUES, Beneath, Frame, Items, Key, equal
+from squallpy.logical.bind.scalar import Scalars
+from squallpy.logical.coerce import coerce
+from squallpy.logical.expressions import TRUE, Column, Expr, Literal, columns, not_null
+from squallpy.logical.functions import call, case
+from squallpy.logical.nodes import Aggregate, Filter, Node, Project
+
+RANKS = {"RANK": BEFORE, "DENSE_RANK": VALUES, "ROW_NUMBER": BEFORE}
+NEIGHBOURS = {"LAG": 1, "LEAD": -1}
+ENDS = {"FIRST_VALUE": False, "FIRST": False, "LAST_VALUE": True, "LAST": True}  # the other way round?
+ONE = Literal(1, BIGINT)
+Grouped = Callable[[Expr, exp.Expr], Expr]  # an expression over what GROUP BY makes, and its node for messages
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments(Scalars):
+    """Binds an aggregate before OVER, whose arguments are what `rows` binds."""
+
+    rows: Scalars | None = None
+
+    def inner(self) -> Scalars:
+        assert self.rows is not None
+        return self.rows
+
+
+@dataclass(frozen=True, slots=True)
+class Framed:
+    """The aggregates of one frame, and a column that is TRUE where it has rows."""
+
+    aggregation: Aggregation
+    node: exp.Expr
+    found: Column
+    shown: dict[Column, Column] = field(default_factory=dict)  # what they are called where there may be none
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """The value `of` of the row `distance` after, or of the first row if that is None, by what numbers rows."""
+
+    frame: Frame
+    number: Expr
+    distance: int | None
+    of: Expr
+    value: Column
+    found: Column
+    node: exp.Expr
+
+
+@dataclass(slots=True)
+class Overs:
+    """The window functions of a block; `named` are its WINDOW clauses."""
+
+    ctx: Context
+    named: dict[str, exp.Window]
+    frames: dict[Frame, Framed] = field(default_factory=dict)
+    lookups: list[Lookup] = field(default_factory=list)
+    used: set[str] = field(default_factory=set)  # of those named
+
+    def check(self, s: Scalars) -> None:
+        """Bind the windows that nothing uses, for their mistakes."""
+        for name in self.named.keys() - self.used:
+            window = exp.Window(alias=self.named[name].this.copy(), over="OVER")
+            window.parent = self.named[name].parent
+            self.written(window, replace(s, clause="WINDOW", overs=None))
+
+    def made(self) -> frozenset[Column]:
+        """The columns that they add."""
+        columns = [c for f in self.frames.values() for c in (f.found, *f.aggregation.aggs.values(), *f.shown.values())]
+        return frozenset((*columns, *(c for lookup in self.lookups for c in (lookup.value, lookup.found))))
+
+    def reads(self) -> frozenset[int]:
+        """The columns that they read, by id."""
+        exprs = [expr for frame in self.frames for expr in frame.expressions]
+        exprs += [a.arg for f in self.frames.values() for a, _ in f.aggregation.aggs if a.arg]
+        return frozenset(c.id for expr in (*exprs, *(lookup.of for lookup in self.lookups)) for c in columns(expr))
+
+    def bind(self, s: Scalars, node: exp.Window) -> Expr:
+        """The value of `function OVER (…)`."""
+        function, where = node.this, None
+        if isinstance(function, exp.Filter):
+            function, where = function.this, function.expression.this
+        if not isinstance(function, exp.Anonymous):
+            raise self.ctx.refuse(function)
+        name = function.name.upper()
+        rows = replace(s, clause="OVER", overs=None, aliases={})
+        partition, order, spec = self.written(node, rows)
+        if name in NAMES:
+            frame = replace(self.frame(spec, name), partition=partition, order=order)
+            if frame.rows == BEFORE:  # from here to the end is up to here from the end
+                frame = replace(frame, rows=UPTO, order=tuple((e, not down, not first) for e, down, first in order))
+            return self.aggregate(rows, name, function, where, frame)
+        if where is not None:
+            raise SquallError("SQ2009", "FILTER goes with an aggregate", self.ctx.query.keyword(node, "FILTER"))
+        if name not in (*RANKS, *NEIGHBOURS, *ENDS):
+            refused = {**AGGREGATES, **OVER}
+            if name in refused:
+                raise SquallError("SQ3001", f"{name} is not supported yet", self.head(function), refused[name])
+            known = (*NAMES, *RANKS, *NEIGHBOURS, *ENDS)
+            told = f"{function.name} is no function that goes with OVER"
+            raise SquallError("SQ2004", told, self.head(function), nearest(name, known))
+        if not order:
+            raise SquallError("SQ2009", f"{name} needs ORDER BY in its OVER", self.head(function))
+        if spec is not None and name not in ENDS:
+            raise SquallError("SQ2009", f"{name} takes no frame", self.head(function), "write ORDER BY alone")
+        if name in RANKS:
+            self.takes(function, 0, 0)
+            return self.rank(Frame(partition, order, RANKS[name], name if name == "ROW_NUMBER" else ""), node)
+        if name in NEIGHBOURS:
+            return self.neighbour(rows, name, function, Frame(partition, order, BEFORE, name), node)
+        return self.end(rows, name, function, Frame(partition, order, BEFORE, name), spec, node)
+
+    def head(self, function: exp.Anonymous) -> Span:
+        return self.ctx.query.own(function)
+
+    def takes(self, function: exp.Anonymous, least: int, most: int) -> None:
+        count = len(function.expressions)
+        if not least <= count <= most:
+            wanted = " to ".join(map(str, sorted({least, most})))
+            plural = "" if wanted == "1" else "s"
+            told = f"{function.name.upper()} takes {wanted} argument{plural}, not {count}"
+            raise SquallError("SQ2005", told, self.head(function))
+
+    def written(
+        self, node: exp.Window, rows: Scalars, seen: tuple[str, ...] = ()
+    ) -> tuple[tuple[Expr, ...], tuple[Key, ...], exp.WindowSpec | None]:
+        """PARTITION BY, ORDER BY and the frame, those of a WINDOW clause among them."""
+        partition: tuple[Expr, ...] = ()
+        order: tuple[Key, ...] = ()
+        spec = node.args.get("spec")
+        given = node.args.get("alias")
+        if given is not None:
+            name = given.name.lower()
+            if name in seen:
+                raise self.ctx.error("SQ2007", f'window "{given.name}" is made of itself', given)
+            if name not in self.named:
+                raise self.ctx.error("SQ2001", f'unknown window "{given.name}"', given, nearest(name, self.named))
+            self.used.add(name)
+            base = self.named[name]
+            self.ctx.only(base, "this", "partition_by", "order", "spec", "alias", "over")
+            partition, order, above = self.written(base, rows, (*seen, name))
+            spec = spec or above
+        if node.args.get("partition_by"):
+            partition = tuple(rows.bind(expr) for expr in node.args["partition_by"])
+        clause = node.args.get("order")
+        if clause is not None:
+            self.ctx.only(clause, "expressions")
+            order = tuple(self.key(key, rows) for key in clause.expressions)
+        return partition, order, spec
+
+    def key(self, key: exp.Ordered, rows: Scalars) -> Key:
+        self.ctx.only(key, "this", "desc", "nulls_first")
+        expr = rows.bind(key.this)
+        if expr.type.kind is Kind.INTERVAL:
+            raise self.ctx.error("SQ2005", "an INTERVAL has no order", key.this)
+        return expr, bool(key.args.get("desc")), bool(key.args.get("nulls_first"))
+
+    def frame(self, spec: exp.WindowSpec | None, name: str) -> Frame:
+        """Which rows ROWS or RANGE BETWEEN … AND … means, BEFORE if those from here on; by default up to here."""
+        if spec is None:
+            return Frame((), (), UPTO)
+        self.ctx.only(spec, "kind", "start", "start_side", "end", "end_side", "exclude")
+        if spec.args.get("exclude"):
+            raise self.ctx.refuse(spec, QUERIES["frame"])
+        alone = name if spec.args["kind"] == "ROWS" else ""
+        match [spec.args.get(part) for part in ("kind", "start", "start_side", "end", "end_side")]:
+            case ["ROWS" | "RANGE", "UNBOUNDED", "PRECEDING", None | "CURRENT ROW", _]:
+                return Frame((), (), UPTO, alone)
+            case ["ROWS" | "RANGE", "UNBOUNDED", "PRECEDING", "UNBOUNDED", "FOLLOWING"]:
+                return Frame((), (), ALL)
+            case ["ROWS" | "RANGE", "CURRENT ROW", _, "UNBOUNDED", "FOLLOWING"]:
+                return Frame((), (), BEFORE, alone)
+        raise self.ctx.refuse(spec, QUERIES["frame"])
+
+    def framed(self, frame: Frame, node: exp.Expr) -> Framed:
+        if frame not in self.frames:
+            from squallpy.logical.bind.subqueries import Subqueries
+
+            aggregation = Aggregation(self.ctx, Subqueries(self.ctx), late=True)
+            self.frames[frame] = Framed(aggregation, node, self.ctx.column("found", TRUE.type, True))
+        return self.frames[frame]
+
+    def aggregate(
+        self, rows: Scalars, name: str, function: exp.Anonymous, where: exp.Expr | None, frame: Frame
+    ) -> Expr:
+        framed = self.framed(frame if frame.order else replace(frame, rows=ALL), function)
+        fields = {name: getattr(rows, name) for name in Scalars.__dataclass_fields__}
+        arguments = Arguments(**{**fields, "aggregation": framed.aggregation, "rows": rows})
+        return aggregate(arguments, name, function, where)
+
+    def rank(self, frame: Frame, node: exp.Expr) -> Expr:
+        """1 + the rows before."""
+        framed = self.framed(frame, node)
+        count = framed.aggregation.column("count", None)
+        shown = framed.shown.setdefault(count, self.ctx.column("before", BIGINT, True))
+        return call("+", case([(not_null(framed.found), shown)], Literal(0, BIGINT)), ONE)
+
+    def neighbour(self, rows: Scalars, name: str, function: exp.Anonymous, frame: Frame, node: exp.Expr) -> Expr:
+        self.takes(function, 1, 3)
+        first, *more = function.expressions
+        of, distance = rows.bind(first), 1
+        if more:
+            if not (isinstance(more[0], exp.Literal) and not more[0].is_string and more[0].name.isdigit()):
+                raise self.ctx.error("SQ2005", f"{name} needs a whole number of rows", more[0])
+            distance = int(more[0].name)
+        otherwise = rows.bind(more[1]) if len(more) > 1 else Literal(None, NULL)
+        lookup = self.lookup(frame, NEIGHBOURS[name] * distance, of, node)
+        nothing = isinstance(otherwise, Literal) and otherwise.value is None
+        return lookup.value if nothing else case([(not_null(lookup.found), lookup.value)], otherwise)
+
+    def end(
+        self,
+        rows: Scalars,
+        name: str,
+        function: exp.Anonymous,
+        frame: Frame,
+        spec: exp.WindowSpec | None,
+        node: exp.Expr,
+    ) -> Expr:
+        """The value of the first or last row of a frame."""
+        self.takes(function, 1, 1)
+        of, which = rows.bind(function.expressions[0]), self.frame(spec, name)
+        if which.rows == (UPTO if ENDS[name] else BEFORE):
+            if not which.alone:
+                raise self.ctx.refuse(function, QUERIES["last of alike"])
+            return of
+        if ENDS[name]:
+            frame = replace(frame, order=tuple((expr, not down, not first) for expr, down, first in frame.order))
+        return self.lookup(frame, None, of, node).value
+
+    def lookup(self, frame: Frame, distance: int | None, of: Expr, node: exp.Expr) -> Lookup:
+        if of.type == NULL:
+            of = coerce(of, BIGINT)
+        value, found = self.ctx.column("value", of.type, True), self.ctx.column("found", TRUE.type, True)
+        self.lookups.append(Lookup(frame, self.rank(frame, node), distance, of, value, found, node))
+        return self.lookups[-1]
+
+    def attach(self, plan: Node, grouped: Grouped, around: bool) -> Node:
+        """The block's rows with all of them."""
+        beneath = Beneath(self.ctx, plan, around)
+        for frame in self.frames:
+            plan = self.beside(plan, beneath, frame, grouped)
+        for lookup in self.lookups:
+            plan = self.looked_up(plan, beneath, lookup, grouped)
+        return plan
+
+    def beside(self, plan: Node, beneath: Beneath, frame: Frame, grouped: Grouped) -> Node:
+        """The rows of `plan` with the aggregates of a frame."""
+        framed = self.frames[frame]
+
+        def over(expr: Expr) -> Expr:
+            return grouped(expr, framed.node)
+
+        settled = self.settled(beneath, frame, framed.node, grouped)
+        aggregation = framed.aggregation.in_terms_of(over)
+        right, keys = beneath.aggregated(settled, aggregation)
+        on = [equal(expr, key) for key, expr in keys]
+        if settled.rows in (ALL, UPTO):
+            return beneath.join(plan, right, on)
+        shown = tuple((shown, column) for column, shown in framed.shown.items())
+        items: Items = (*((key, key) for key, _ in keys), *shown, (framed.found, TRUE))
+        return beneath.join(plan, Project(right, items), on, lost=True)
+
+    def settled(self, beneath: Beneath, frame: Frame, node: exp.Expr, grouped: Grouped) -> Frame:
+        try:
+            return beneath.settled(frame.over(lambda expr: grouped(expr, node)))
+        except SquallError as error:
+            raise error.at(self.ctx.span(node)) from None
+
+    def looked_up(self, plan: Node, beneath: Beneath, lookup: Lookup, grouped: Grouped) -> Node:
+        """The rows of `plan`, which are numbered, with the values of others."""
+        of, number = grouped(lookup.of, lookup.node), lookup.number
+        rows = self.beside(beneath.plan, beneath, lookup.frame, grouped)
+        partition = lookup.frame.over(lambda expr: grouped(expr, lookup.node)).partition
+        keys, value = beneath.copies(partition), beneath.like(of)
+        on = [equal(expr, key) for key, expr in keys]
+        numbered: Items = ()
+        if lookup.distance is None:
+            rows = Filter(rows, call("=", number, ONE))
+        else:
+            place = self.ctx.column("number", BIGINT, False)
+            numbered = ((place, call("+", number, Literal(lookup.distance, BIGINT))),)
+            on.append(call("=", number, place))
+        right = Aggregate(rows, (*keys, *numbered, (value, of)), ())
+        named: Items = tuple((key, key) for key, _ in (*keys, *numbered))
+        items = (*named, (lookup.value, value), (lookup.found, TRUE))
+        return beneath.join(plan, Project(right, items), on, lost=True)
+
+
+def over(s: Scalars, node: exp.Window) -> Expr:
+    """function OVER (…)"""
+    if s.overs is None:
+        hint = {"WHERE": "use QUALIFY", "HAVING": "use QUALIFY"}.get(s.clause, "take it from a subquery in FROM")
+        told = f"a window function cannot stand in {s.clause}"
+        raise SquallError("SQ2009", told, s.ctx.query.keyword(node, "OVER"), hint)
+    return s.overs.bind(s, node)
