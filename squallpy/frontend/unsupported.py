@@ -161,9 +161,6 @@ OVER: dict[str, str] = {
 
 # shapes of queries, by what the binder calls them
 QUERIES: dict[str, Unsupported] = {
-    "several rows": Unsupported(
-        "a subquery with LIMIT that may return several rows", "SELECT", "use MIN, MAX or another aggregate"
-    ),
     "both sides": Unsupported(
         "a subquery that reads both sides of an outer, SEMI or ANTI join in its ON", "SELECT", "join a subquery in FROM"
     ),
@@ -181,9 +178,11 @@ QUERIES: dict[str, Unsupported] = {
     "rows of changes": Unsupported(
         "ROWS over a stream of changes, which deletes have no place in", "", "use RANGE, with TIMESTAMP BY"
     ),
-    "LIMIT": Unsupported("LIMIT in a view or subquery", "LIMIT", "use MIN, MAX or HAVING"),
-    "OFFSET": Unsupported("OFFSET in a view or subquery", "OFFSET", "use MIN, MAX or HAVING"),
-    "OFFSET in EXISTS": Unsupported("OFFSET in EXISTS", "OFFSET", "use HAVING COUNT(*) > …"),
+    "LIMIT": Unsupported(
+        "LIMIT inside a query of many columns without a known key",
+        "LIMIT",
+        "declare a PRIMARY KEY and have it in FROM",
+    ),
     "FETCH": Unsupported("FETCH … PERCENT or WITH TIES", "FETCH", "use LIMIT"),
     "frame": Unsupported(
         "a frame but UNBOUNDED PRECEDING to CURRENT ROW or UNBOUNDED FOLLOWING",

@@ -152,7 +152,8 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """What the rows of a nest of intervals are: the intervals of p in which Sum(view(x) ⋈ (x op p)) satisfies `where`.
+    """What the rows of a nest of intervals are: the intervals of p in which Sum(view(x) ⋈ (x op p)) satisfies `where`,
+    for each `group` of the view's rows.
 
     A row has the ends of an interval, NULL for none. `where` reads the finish's measures and variables of the
     `context`: each with the nest, of one row, and the field that it stands for. `total`: a sum of nothing counts too.
@@ -163,6 +164,7 @@ class Running:
     where: tuple[Expr, ...]
     context: tuple[tuple[Column, str, str], ...]
     total: bool
+    group: tuple[Column, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ def known_keys(program: Program) -> Keys:
 
 def views_of_intervals(program: Program) -> frozenset[str]:
     """The views that have a record for each interval of some nests, which are few: mostly one."""
-    nests = {nest.relation.name for nest in program.nests if nest.running}
+    nests = {nest.relation.name for nest in program.nests if nest.running and not nest.running.group}
     return frozenset(v.name for v in program.views if v.atoms and all(a.relation.name in nests for a in v.atoms))
 
 

@@ -274,9 +274,11 @@ def _nested(nest: Nest, program: Program, real: Ring, indexes: Indexes, known: M
     finish = nest.finish.picked(nest.source.picks)
     if nest.running:
         down, doubles = nest.running.op in (">", ">="), nest.running.x.type.kind is Kind.DOUBLE
-        along = indexes.order(view.name, Order((0,), 0, real=doubles, down=down, extents=True))
+        group = tuple(source.keys.index(column) for column in nest.running.group)
+        columns = (*group, source.keys.index(nest.running.x))
+        along = indexes.order(view.name, Order(columns, len(group), real=doubles, down=down, extents=True))
         context = tuple(known[name] for _, name, _ in nest.running.context)
-        return Nested(source, finish, order=along, running=nest.running, context=context)
+        return Nested(source, finish, group, order=along, running=nest.running, context=context)
     if nest.window:
         time = next(i for i, key in enumerate(source.keys) if (nest.window.field, key) in finish.items)
         others = tuple(i for i in range(len(source.keys)) if i != time)

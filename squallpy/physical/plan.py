@@ -132,8 +132,8 @@ class Nested:
 
     For extremes, `group` are the positions in its keys of what is grouped by; the values of a group are in the sorted
     index `order`, or, of a type whose keys are in no order, in the slice `index`. For intervals, `order` is a sorted
-    index that knows its extents, and `context` what the running's context comes from. For a window, `order` is a sorted
-    index by time; for neighbours, one by group and value.
+    index that knows its extents, with what there is to group by before the value, and `context` what the running's
+    context comes from. For a window, `order` is a sorted index by time; for neighbours, one by group and value.
     """
 
     source: PoolPlan

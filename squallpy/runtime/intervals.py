@@ -4,9 +4,12 @@ prefix sums of volume by price, down from the best:   10.5: 40   10.4: 90   10.2
 where 0.25 * 400 > f                              →   ΔN4 = {[10.4, 10.5): −1, [10.2, 10.5): +1}
 
 The tree of the sorted index is gone down level by level. Each piece of it says between which values its prefix sums
-are: if a predicate is TRUE for both, or for neither, so it is between them; only the other pieces are looked into.
+are: if a predicate is TRUE for both, or for neither, so it is between them; only the other pieces are looked into. With
+groups the index is by group first: what stands in front of a group is taken off, and pieces that reach beyond it are
+looked into as well.
 """
 
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -19,23 +22,52 @@ from squallpy.runtime.evaluate.compiled import compiled
 from squallpy.runtime.evaluate.logic import is_true
 from squallpy.runtime.evaluate.vector import Frame, Vec, full, take
 from squallpy.runtime.kernels.dictionary import Dictionary
-from squallpy.runtime.kernels.sorted import Sorted
+from squallpy.runtime.kernels.pool import Pool
+from squallpy.runtime.kernels.products import negated
+from squallpy.runtime.kernels.sorted import Pieces, Sorted
 from squallpy.runtime.kernels.storage import Words
 from squallpy.runtime.nested import Groups, RowDeltas
 from squallpy.runtime.printer import Printer
 from squallpy.runtime.state.store import PoolLayout, Store
 
 _NO, _YES, _MIXED = 0, 1, 2
+_COUNT = Payload((Ring.COUNT,))
 Context = list[tuple[Column, Vec]]  # variables of one row
 
 
 def intervals_layouts(plan: Plan) -> tuple[PoolLayout, ...]:
-    """The pools that hold the intervals, by their ends."""
-    return tuple(PoolLayout(_pool(f), 2, Payload((Ring.COUNT,))) for f in plan.feeds if f.nested and f.nested.running)
+    """The pools that hold the intervals, by group and their ends."""
+    found = []
+    for feed in plan.feeds:
+        if feed.nested and feed.nested.running:
+            group = len(feed.nested.group)
+            found.append(PoolLayout(_pool(feed), group + 2, _COUNT, slices=(tuple(range(group)),) if group else ()))
+    return tuple(found)
 
 
 def _pool(feed: Feed) -> str:
     return f"{feed.relation.name} intervals"
+
+
+@dataclass(frozen=True, slots=True)
+class _Runs:
+    """Pieces of the tree side by side, by the group they are of, in order: what stands before each, and whether the
+    predicates hold for all of it."""
+
+    groups: Words
+    places: Words
+    before: Words
+    verdicts: Words
+
+    def opened(self, mixed: Words, others: "_Runs", below: Words) -> "_Runs":
+        """With others in the place of those that are `mixed`; `below`: of which each is."""
+        kept = np.flatnonzero(self.verdicts != _MIXED)
+        order = np.argsort(np.concatenate([kept, mixed[below]]), kind="stable")
+
+        def joined(mine: Words, theirs: Words) -> Words:
+            return np.concatenate([mine[kept], theirs])[order]
+
+        return _Runs(*(joined(getattr(self, f.name), getattr(others, f.name)) for f in fields(self)))
 
 
 class Intervals:
@@ -44,8 +76,8 @@ class Intervals:
     def __init__(self, feed: Feed, nested: Nested) -> None:
         assert nested.running is not None
         self._source, self._order, self._state = nested.source.name, nested.order, _pool(feed)
-        self._rows = RowDeltas(feed)
-        self._ends = {c.name: (i, c) for i, (_, c) in enumerate(nested.finish.items) if isinstance(c, Column)}
+        self._rows, self._group = RowDeltas(feed), list(nested.group)
+        self._titles = {title: (i, c) for i, (title, c) in enumerate(nested.finish.items) if isinstance(c, Column)}
         self._total = nested.running.total
         self._where = [compiled(predicate) for predicate in nested.running.where]
         self._printer = Printer(nested.finish, nested.source)
@@ -56,51 +88,70 @@ class Intervals:
         ]
 
     def deltas(self, store: Store, touched: Groups | None) -> dict[str, Delta]:
-        state = store[self._state]
-        old, new = state.keys.copy(), self._find(store)
-        if np.array_equal(old, new):
+        state, changed = store[self._state], Pool(len(self._group) + 2, _COUNT)
+        groups, old = np.empty((1, 0), np.int64), state.keys
+        if self._group:
+            assert touched is not None
+            keys, _ = touched
+            once = Pool(len(self._group), _COUNT)
+            once.upsert(np.ascontiguousarray(keys[:, self._group]), np.ones((len(keys), 1), np.int64))
+            groups = once.keys
+            old = state.keys[state.slice(0, groups)[1]]
+        if not len(groups):
             return {}
-        state.upsert(old, np.full((len(old), 1), -1))
-        state.upsert(new, np.ones((len(new), 1), np.int64))
-
-        rows = np.concatenate([old, new])
+        new = self._find(store, groups)
+        changed.upsert(np.concatenate([old, new]), np.repeat([-1, 1], [len(old), len(new)])[:, None])
+        rows, times = (part.copy() for part in changed.rows())
+        state.upsert(rows, times)
 
         def field(name: str) -> Vec:
-            at, column = self._ends[name]
-            return full(decode(np.ascontiguousarray(rows[:, at]), column, store.dictionary), column.type, len(rows))
+            at, column = self._titles[name]
+            codes = decode(np.ascontiguousarray(rows[:, at]), column, store.dictionary)
+            return full(codes, column.type, len(rows))
 
-        return self._rows(np.repeat([-1, 1], [len(old), len(new)]), field, store.dictionary)
+        return self._rows(times[:, 0], field, store.dictionary)
 
-    def _find(self, store: Store) -> Words:
-        """The intervals of now: their ends, NULL for none, in order."""
+    def _find(self, store: Store, groups: Words) -> Words:
+        """The intervals of now: group and ends, NULL for none, in order."""
         index = store[self._source].sorted[self._order]
         context, names = self._fixed(store), store.dictionary
+        start = np.zeros((len(groups), index.payload.width), np.int64)
+        if self._group:
+            start = negated(index.in_front(groups), index.payload)
 
-        def judge(least: Words, most: Words) -> Words:
-            return self._judge(least, most, context, names)
+        def run(pieces: Pieces, mine: Words) -> tuple[_Runs, Words]:
+            """Pieces with what is said of them, without those that are of other groups; and of which each was."""
+            there, whole = _own(index, groups, pieces, mine)
+            verdicts = self._judge(pieces.least[there], pieces.most[there], context, names)
+            verdicts = np.where(whole[there], verdicts, _MIXED)
+            return _Runs(mine[there], pieces.places[there], pieces.before[there], verdicts), pieces.rows[there]
 
-        pieces = index.pieces()
-        places, before, verdicts = pieces.places, pieces.before, judge(pieces.least, pieces.most)
-        while len(mixed := np.flatnonzero(verdicts == _MIXED)):
-            pieces = index.pieces(places[mixed], before[mixed])
-            kept = np.flatnonzero(verdicts != _MIXED)
-            order = np.argsort(np.concatenate([kept, mixed[pieces.rows]]), kind="stable")
-            places = np.concatenate([places[kept], pieces.places])[order]
-            before = np.concatenate([before[kept], pieces.before])[order]
-            verdicts = np.concatenate([verdicts[kept], judge(pieces.least, pieces.most)])[order]
-        nothing = np.zeros((1, before.shape[1]), np.int64)
-        return self._joined(index, places, np.append(judge(nothing, nothing), verdicts))
+        pieces = index.pieces(None, start)
+        runs, _ = run(pieces, pieces.rows)
+        while len(mixed := np.flatnonzero(runs.verdicts == _MIXED)):
+            pieces = index.pieces(runs.places[mixed], runs.before[mixed])
+            runs = runs.opened(mixed, *run(pieces, runs.groups[mixed[pieces.rows]]))
+        nothing = np.zeros((1, start.shape[1]), np.int64)
+        return self._joined(index, groups, runs, int(self._judge(nothing, nothing, context, names)[0]))
 
-    def _joined(self, index: Sorted, places: Words, verdicts: Words) -> Words:
+    def _joined(self, index: Sorted, groups: Words, runs: _Runs, nothing: int) -> Words:
         """Pieces side by side as intervals; each goes from its first record up to that of the next piece, the first one
         from nowhere to the first record."""
-        steps = np.diff(verdicts, prepend=_NO)
-        starts, stops = np.flatnonzero(steps > 0), np.flatnonzero(steps < 0)
-        out = np.full((len(starts), 2), NULL)
-        first, last = (1, 0) if index.order.down else (0, 1)
-        known = starts > 0
-        out[known, first] = index.column(index.ranged, index.firsts(places[starts[known] - 1]))
-        out[: len(stops), last] = index.column(index.ranged, index.firsts(places[stops - 1]))
+        some = np.unique(runs.groups) if self._group else np.zeros(1, np.int64)
+        order = np.argsort(np.concatenate([some, runs.groups]), kind="stable")
+        of = np.concatenate([some, runs.groups])[order]
+        places = np.concatenate([np.full(len(some), -1), runs.places])[order]
+        holds = np.concatenate([np.full(len(some), nothing), runs.verdicts])[order] == _YES
+        same = of[1:] == of[:-1]
+        starts = np.flatnonzero(holds & ~np.append(False, holds[:-1] & same))
+        stops = np.flatnonzero(holds & ~np.append(holds[1:] & same, False))
+        out = np.full((len(starts), len(self._group) + 2), NULL)
+        out[:, : len(self._group)] = groups[of[starts]]
+        first, last = (-1, -2) if index.order.down else (-2, -1)
+        known = places[starts] >= 0
+        out[known, first] = index.column(index.ranged, index.firsts(places[starts[known]]))
+        ended = np.append(same, False)[stops]
+        out[ended, last] = index.column(index.ranged, index.firsts(places[stops[ended] + 1]))
         return out
 
     def _judge(self, least: Words, most: Words, context: Context, names: Dictionary) -> Words:
@@ -140,3 +191,18 @@ class Intervals:
 def _same_sign(low: Any, high: Any) -> Any:
     """Are counts between `low` and `high` all 0, or none of them?"""
     return (low > 0) | (high < 0) | ((low == 0) & (high == 0))
+
+
+def _own(index: Sorted, groups: Words, pieces: Pieces, mine: Words) -> tuple[Words, Any]:
+    """Which pieces may have records of the groups `mine`, one for each, and which have no others."""
+    if not groups.shape[1]:
+        return np.arange(len(mine)), np.ones(len(mine), bool)
+    records = index.entries[index.firsts(pieces.places), : groups.shape[1]]
+    side = np.zeros(len(mine), np.int64)  # of the first record: −1 before the group, +1 behind it
+    for a, b in zip(records.T, groups[mine].T, strict=True):
+        side = np.where(side == 0, np.sign((a > b).astype(np.int64) - (a < b)), side)
+    following = np.append(side[1:], 1)  # of the next piece's first one; as far as that is known here
+    following[:-1][pieces.rows[1:] != pieces.rows[:-1]] = 1
+    if index.are_records(pieces.places):
+        return np.flatnonzero(side == 0), side == 0
+    return np.flatnonzero((side <= 0) & (following >= 0)), (side == 0) & (following == 0)

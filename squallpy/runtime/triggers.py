@@ -96,7 +96,7 @@ class Machine:
         seen = {f.relation.name: f.nested for f in plan.feeds if f.nested and f.relation.name in looked | derived}
         copied = {name for name, place in plan.places if place == EVERYWHERE.value}
         self._everywhere = {name for name, source in self._sources.items() if source in copied}
-        self._touched = {n.source.name: Touched(n.source) for n in seen.values() if not n.running}
+        self._touched = {n.source.name: Touched(n.source) for n in seen.values() if n.group or not n.running}
         rows = {name: RowsOf(seen[name], self._touched[seen[name].source.name]) for name in looked}
         self._steps = [Statement(s, payloads, rows) if isinstance(s, Update) else s for s in stage.steps]
         self._statements = [step for step in self._steps if isinstance(step, Statement)]

@@ -132,6 +132,9 @@ def check_ranges(rng, index, naive, spread):
         assert number(payload) == naive.held[key]
     totals = [tuple(sum(naive.held[key][i] for key in keys) for i in range(2)) for keys in expected]
     assert [number(row) for row in index.sums(equal, low, high)] == totals
+    fronts = [{key for key in naive.held if [key[c] for c in order.columns[: order.equal]] < e} for e in equal.tolist()]
+    totals = [tuple(sum(naive.held[key][i] for key in keys) for i in range(2)) for keys in fronts]
+    assert [number(row) for row in index.in_front(equal)] == totals
     for greatest in (False, True):
         ends = index.ends(equal, low, high, greatest=greatest)
         ranged = order.columns[order.equal]
@@ -157,7 +160,7 @@ def check_pieces(index, naive):
     for key in everything:
         total = (total[0] + naive.held[key][0], total[1] + naive.held[key][1])
         prefix[key] = total
-    pieces = index.pieces()
+    pieces = index.pieces(None, np.zeros((1, index.payload.width), np.int64))
     while len(pieces.places) and not index.are_records(pieces.places):
         firsts = index.firsts(pieces.places)
         keys = list(zip(*(index.column(c, firsts).tolist() for c in range(len(order.columns))), strict=True))
@@ -189,7 +192,10 @@ def test_differential_deep_trees_equal_sorted_arrays():
         _, places = index.between(none[:1], np.array([LEAST]), np.array([GREATEST]))
         assert index.column(0, places).tolist() == np.flatnonzero(held).tolist()
         if len(index):
-            assert index.pieces().least.min() == ends[1:][held != 0].min()
+            assert (
+                index.pieces(None, np.zeros((1, index.payload.width), np.int64)).least.min()
+                == ends[1:][held != 0].min()
+            )
 
 
 def test_bounds_that_exclude_each_other_find_nothing():

@@ -142,11 +142,6 @@ ERRORS = {
 
 # sql → column of the construct and its name
 UNSUPPORTED = {
-    "SELECT (SELECT v FROM u ORDER BY a LIMIT 2) FROM r": (9, "a subquery with LIMIT that may return several rows"),
-    "SELECT (SELECT MIN(v) FROM u LIMIT 1 OFFSET 1) FROM r": (38, "OFFSET in a view or subquery"),
-    "SELECT (SELECT v FROM u ORDER BY a LIMIT 1 OFFSET 1) FROM r": (44, "OFFSET in a view or subquery"),
-    "SELECT a FROM r WHERE EXISTS (SELECT 1 FROM u LIMIT 1 OFFSET 2)": (55, "OFFSET in EXISTS"),
-    "SELECT a FROM r WHERE a IN (SELECT a FROM u LIMIT 1)": (45, "LIMIT in a view or subquery"),
     "SELECT r.a FROM r LEFT JOIN u ON r.a = u.a AND EXISTS (SELECT 1 FROM u w WHERE w.a = r.a AND w.v = u.v)": (
         56,
         "a subquery that reads both sides of an outer, SEMI or ANTI join in its ON",
@@ -167,7 +162,6 @@ UNSUPPORTED = {
     "SELECT MEDIAN(a) OVER (ORDER BY a) FROM r": (8, "MEDIAN"),
     "SELECT LAG(a) IGNORE NULLS OVER (ORDER BY a) FROM r": (15, "IGNORE NULLS"),
     "SELECT LAST_VALUE(a) OVER (ORDER BY a) FROM r": (8, "LAST_VALUE of the rows up to here and those alike"),
-    "SELECT a FROM r UNION ALL (SELECT a FROM u LIMIT 3)": (44, "LIMIT in a view or subquery"),
     "SELECT a FROM r TABLESAMPLE (10 PERCENT)": (17, "TABLESAMPLE"),
     "SELECT /*+ BROADCAST(r) */ a FROM r": (8, "a query hint"),
     "SELECT 1 FROM r GROUP BY CUBE(a, b, s, d, t, f, a + 1)": (17, "GROUP BY of more than 64 sets"),
@@ -202,7 +196,7 @@ UNSUPPORTED = {
     "SELECT a FROM r WHERE a BETWEEN SYMMETRIC 1 AND 2": (33, "BETWEEN SYMMETRIC"),
     "SELECT TRY_CAST(s AS INT) FROM r": (8, "TRY_CAST"),
     "SELECT CURRENT_DATE FROM r": (8, "CURRENT_DATE"),
-    "SELECT a FROM (SELECT a FROM r LIMIT 3) t": (32, "LIMIT in a view or subquery"),
+    "SELECT 1 FROM (SELECT a, b, s, d, t, f, a + 1 FROM r LIMIT 3) t": (54, "LIMIT inside a query of many columns"),
     "WITH RECURSIVE w AS (SELECT a FROM r) SELECT a FROM w": (6, "WITH RECURSIVE"),
 }
 

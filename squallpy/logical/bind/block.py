@@ -6,13 +6,13 @@ from sqlglot import exp
 
 from squallpy.base.errors import SquallError, nearest
 from squallpy.base.types import VARCHAR, Kind
-from squallpy.frontend.unsupported import QUERIES
 from squallpy.frontend.windows import CLAUSE
 from squallpy.logical.bind.aggregation import Aggregation, is_aggregate, replace_known
 from squallpy.logical.bind.context import Common, Context
+from squallpy.logical.bind.cut import cut
 from squallpy.logical.bind.grouping import grouping_sets
 from squallpy.logical.bind.ordering import Ordering, bind_limit, bind_order, ordinal, place_sort
-from squallpy.logical.bind.over import Overs
+from squallpy.logical.bind.over import Overs, ungrouped
 from squallpy.logical.bind.scalar import Scalars
 from squallpy.logical.bind.scope import Scope
 from squallpy.logical.bind.sets import SET_PARTS, bind_set
@@ -35,8 +35,8 @@ def bind_query(
 ) -> Node:
     """The plan of a query.
 
-    `nested` ones are in no order, and have no LIMIT unless they are `limited`; those with `outer` may name columns
-    around them, and stand over its domain.
+    `nested` ones are in no order, and have a LIMIT at the top of their plan only if they are `limited`; those with
+    `outer` may name columns around them, and stand over its domain.
     """
     while isinstance(node, exp.Subquery | exp.Paren):
         ctx.only(node, "this")
@@ -44,15 +44,14 @@ def bind_query(
     if not isinstance(node, exp.Select | exp.SetOperation):
         raise ctx.refuse(node)
     ctx.only(node, *(SELECT_PARTS if isinstance(node, exp.Select) else SET_PARTS))
-    if nested and not limited:
-        refuse_limit(ctx, node)
     ctx = with_queries(with_window(ctx, node), node, outer)
-    ordered = not nested or node.args.get("limit") is not None
+    inside = nested and not limited and bool(node.args.get("limit") or node.args.get("offset"))
+    ordered = inside or not nested or node.args.get("limit") is not None
     if isinstance(node, exp.Select):
-        plan = Block(ctx, node, outer, ordered).bind()
+        plan = Block(ctx, node, outer, ordered, inside).bind()
         check_used(ctx, node)
         return check_size(ctx, node, plan)
-    return check_size(ctx, node, bind_set(ctx, node, outer, ordered))
+    return check_size(ctx, node, bind_set(ctx, node, outer, ordered, inside))
 
 
 def check_size(ctx: Context, node: exp.Query, plan: Node) -> Node:
@@ -69,13 +68,6 @@ def _operators(node: Node, known: dict[int, int]) -> int:
     if id(node) not in known:
         known[id(node)] = 1 + sum(_operators(child, known) for child in node.inputs)
     return known[id(node)]
-
-
-def refuse_limit(ctx: Context, node: exp.Query) -> None:
-    for word in ("LIMIT", "OFFSET"):
-        found = node.args.get(word.lower())
-        if found is not None:
-            raise ctx.refuse(found, QUERIES[word])
 
 
 def with_queries(ctx: Context, node: exp.Query, outer: Outer | None) -> Context:
@@ -123,6 +115,7 @@ class Block:
     select: exp.Select
     outer: Outer | None = None
     ordered: bool = True
+    inside: bool = False  # a LIMIT inside a query
     scope: Scope = field(default_factory=Scope)
     keys: dict[Expr, Column] = field(default_factory=dict)
     sets: list[tuple[Expr, ...]] = field(default_factory=list)  # of keys, which are all of them without ROLLUP
@@ -175,6 +168,8 @@ class Block:
         if select.args.get("distinct") is not None:
             plan, items, order = self.distinct(plan, items, order)
         outputs = tuple(self.output(item) for item in items)
+        if self.inside:
+            return cut(ctx, select, plan, outputs, order, self.outer is not None)
         plan = place_sort(plan, outputs, order if self.ordered else [])
         return bind_limit(ctx, select, plan)
 
@@ -365,10 +360,6 @@ class Block:
         plan = Aggregate(plan, tuple((c, e) for e, c in keys.items()), ())
         items = [replace(item, expr=keys[item.expr]) for item in items]
         return plan, items, [replace(key, expr=replace_known(key.expr, keys)) for key in order]
-
-
-def ungrouped(expr: Expr, node: exp.Expr) -> Expr:
-    return expr
 
 
 def outside_aggregates(node: exp.Expr) -> list[exp.Expr]:

@@ -64,18 +64,24 @@ class Beneath:
     def settled(self, frame: Frame) -> Frame:
         """The frame by an order without keys that say nothing more, made one in which no rows are alike if that is
         asked for; SQ3001 if nothing is known that tells them apart."""
+        found = self.apart(frame)
+        if found is not None or not frame.alone:
+            return found or frame
+        told = f"{frame.alone} of rows that may be alike in this order is not supported yet"
+        hint = "declare a PRIMARY KEY and have it in FROM"
+        raise SquallError("SQ3001", told, hint=f"{hint}, or use RANK" if frame.alone == "ROW_NUMBER" else hint)
+
+    def apart(self, frame: Frame) -> Frame | None:
+        """The frame by an order in which no rows are alike: by less than it has, or, if it asks for that, by what is
+        known to tell them apart; None if nothing does."""
         known = frozenset(expr.id for expr in frame.partition if isinstance(expr, Column))
         for number in range(len(frame.order) + 1):
             known |= {expr.id for expr, _, _ in frame.order[:number] if isinstance(expr, Column)}
             if has_one_row(self.plan, known, declared=True):
                 return replace(frame, order=frame.order[:number])
-        if not frame.alone:
-            return frame
-        more = unique_columns(self.plan)
+        more = unique_columns(self.plan) if frame.alone else None
         if more is None:
-            told = f"{frame.alone} of rows that may be alike in this order is not supported yet"
-            hint = "declare a PRIMARY KEY and have it in FROM"
-            raise SquallError("SQ3001", told, hint=f"{hint}, or use RANK" if frame.alone == "ROW_NUMBER" else hint)
+            return None
         return replace(frame, order=(*frame.order, *((c, False, True) for c in more if c.id not in known)))
 
     def join(self, left: Node, right: Node, on: Iterable[Expr], lost: bool = False) -> Node:

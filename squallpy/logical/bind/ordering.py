@@ -78,15 +78,18 @@ def place_sort(plan: Node, outputs: tuple[tuple[Column, Expr], ...], order: list
 
 def bind_limit(ctx: Context, query: exp.Query, plan: Node) -> Node:
     """LIMIT and OFFSET, whole numbers both."""
-    limit, offset = query.args.get("limit"), query.args.get("offset")
-    if limit is None and offset is None:
-        return plan
-    count = None
+    count, offset = numbers(ctx, query)
+    return plan if query.args.get("limit") is None and query.args.get("offset") is None else Limit(plan, count, offset)
+
+
+def numbers(ctx: Context, query: exp.Query) -> tuple[int | None, int]:
+    """Of LIMIT, None for all rows, and of OFFSET."""
+    limit, offset, count = query.args.get("limit"), query.args.get("offset"), None
     if limit is not None:
         count = fetched(ctx, limit) if isinstance(limit, exp.Fetch) else limited(ctx, limit)
     if offset is not None:
         ctx.only(offset, "expression")
-    return Limit(plan, count, whole(ctx, offset.expression, "OFFSET") if offset is not None else 0)
+    return count, whole(ctx, offset.expression, "OFFSET") if offset is not None else 0
 
 
 def limited(ctx: Context, limit: exp.Expr) -> int | None:

@@ -308,6 +308,10 @@ class Overs:
         return beneath.join(plan, Project(right, items), on, lost=True)
 
 
+def ungrouped(expr: Expr, node: exp.Expr) -> Expr:
+    return expr
+
+
 def over(s: Scalars, node: exp.Window) -> Expr:
     """function OVER (…)"""
     if s.overs is None:

@@ -12,6 +12,7 @@ from sqlglot import exp
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT, INT, NULL, VARCHAR
 from squallpy.logical.bind.context import Context
+from squallpy.logical.bind.cut import cut
 from squallpy.logical.bind.ordering import bind_limit, bind_order, place_sort
 from squallpy.logical.bind.scalar import Scalars
 from squallpy.logical.bind.scope import Scope, Source
@@ -32,12 +33,16 @@ class Output:
     expr: Expr
 
 
-def bind_set(ctx: Context, node: exp.SetOperation, outer: Outer | None = None, ordered: bool = True) -> Node:
-    """The plan of a set operation with its ORDER BY and LIMIT."""
+def bind_set(
+    ctx: Context, node: exp.SetOperation, outer: Outer | None = None, ordered: bool = True, inside: bool = False
+) -> Node:
+    """The plan of a set operation with its ORDER BY and LIMIT, which may be `inside` a query."""
     plan = unite(ctx, node, outer) if isinstance(node, exp.Union) else count(ctx, node, outer)
     outputs = tuple((ctx.column(c.name, c.type, c.nullable), c) for c in plan.output)
     scalars = Scalars(ctx, Scope([Source("", plan.output)]), "ORDER BY")
     order = bind_order(node.args.get("order"), [Output(c) for c in plan.output], scalars)
+    if inside:
+        return cut(ctx, node, plan, outputs, order, outer is not None)
     return bind_limit(ctx, node, place_sort(plan, outputs, order if ordered else []))
 
 

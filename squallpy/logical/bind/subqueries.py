@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from squallpy.base.types import BIGINT, BOOLEAN, INT, VARCHAR
-from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.first import first_value
 from squallpy.logical.bind.rows import at_nothing, has_one_row, has_row
@@ -149,7 +148,7 @@ class Subqueries:
 
     def single(self, scope: Scope, inner: Inner, node: exp.Expr) -> Inner:
         """A query of at most one row, or one that fails if it has several; LIMIT 1 of the values in order is the least
-        or greatest, and in another order the value of a row that is first."""
+        or greatest, and in another order the value of a row that is first; any other LIMIT leaves rows as in FROM."""
         plan, domain = inner.plan, inner.domain
         if isinstance(plan, Limit) and plan.count != 0 and plan.offset == 0:
             match plan:
@@ -161,9 +160,7 @@ class Subqueries:
             return Inner(self.ctx, plan, domain)
         if isinstance(inner.plan, Limit):
             chosen = first_value(node)
-            if chosen is None:
-                raise self.ctx.refuse(node, QUERIES["OFFSET" if inner.plan.offset else "several rows"])
-            return self.bind(scope, chosen)
+            return self.bind(scope, chosen) if chosen else self.single(scope, self.bind(scope, node), node)
         return Inner(self.ctx, self.only(plan, node), domain, counted=True)
 
     def only(self, values: Node, node: exp.Expr) -> Node:
@@ -202,11 +199,9 @@ class Subqueries:
     def _exists(self, scope: Scope, node: exp.Expr) -> Expr:
         inner = self.bind(scope, node, limited=True)
         if isinstance(inner.plan, Limit):
-            if inner.plan.offset:
-                raise self.ctx.refuse(node, QUERIES["OFFSET in EXISTS"])
             if inner.plan.count == 0:
                 return FALSE
-            inner = Inner(self.ctx, inner.plan.child, inner.domain)
+            inner = self.bind(scope, node) if inner.plan.offset else Inner(self.ctx, inner.plan.child, inner.domain)
         return TRUE if has_row(inner.plan) else self.found(inner)
 
     def found(self, inner: Inner, within: Expr = TRUE, equal: Pairs = ()) -> Expr:

@@ -159,7 +159,7 @@ class _Carrier:
                 assert isinstance(grouped, Aggregate)
                 return Repeat(grouped, node.times)
             case Beside():
-                return self.beside(node, out, lax)
+                return self.beside(node, lax)
             case Join(left, right) | ConditionalJoin(left, right) if has_domain(left):
                 return replace(node, left=self.carry(left, out, lax), right=self.carry(right, out=False))
             case Union(children, output):
@@ -179,15 +179,21 @@ class _Carrier:
         plan = Project(right, (*((c, c) for c in right.output), *mine.items()))
         return Filter(plan, on) if on is not None else plan
 
-    def beside(self, node: Beside, out: bool, lax: bool) -> Node:
-        """Both sides, joined on the domain's columns as well."""
-        left, right, on = self.carry(node.left, lax=lax), self.carry(node.right, lax=True), node.on
-        if self.ours:
-            same = {c: self.ctx.column(c.name, c.type, c.nullable) for c in self.ours}
-            right = Project(right, (*((c, c) for c in node.right.output), *((own, c) for c, own in same.items())))
-            on = conjunction((*(c for c in (on,) if c != TRUE), *(_equal(c, own, False) for c, own in same.items())))
+    def beside(self, node: Beside, lax: bool) -> Node:
+        """Both sides, joined on the domain's columns as well, which each has under names of its own until then."""
+        left, ours = self.apart(self.carry(node.left, lax=lax), node.left)
+        right, theirs = self.apart(self.carry(node.right, lax=True), node.right)
+        same = (_equal(a, b, False) for a, b in zip(ours, theirs, strict=True))
+        on = conjunction((*(c for c in (node.on,) if c != TRUE), *same))
         joined = LeftJoin(left, right, on) if node.lost else Join(left, right, on if on != TRUE else None)
-        return joined if out else Project(joined, tuple((c, c) for c in node.output))
+        others = ((c, c) for c in node.output if c not in self.ours)
+        return Project(joined, (*others, *zip(self.ours, ours, strict=True))) if ours else joined
+
+    def apart(self, plan: Node, node: Node) -> tuple[Node, list[Column]]:
+        """The columns of a node and the domain's under new names, given the plan that has both."""
+        own = [self.ctx.column(c.name, c.type, c.nullable) for c in self.ours]
+        others = ((c, c) for c in node.output if c not in self.ours)
+        return (Project(plan, (*others, *zip(own, self.ours, strict=True))) if own else plan), own
 
     def complete(self, child: Node, whole: Aggregate) -> Node:
         """An Aggregate without keys, which has a row for each of the domain's values: a count of nothing is 0."""

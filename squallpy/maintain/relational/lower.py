@@ -124,7 +124,7 @@ def lower(query: Query, told: bool = False) -> Lowered:
     if isinstance(grouped, Aggregate) and not any(agg.extreme for _, agg in grouped.aggs):
         view, printed, measures = _grouped(RESULT, blocks.seen(grouped), blocks)
         having, items, order = _finish(above, query.names, printed, node)
-        single = not grouped.keys
+        single, times = not grouped.keys, times and substitute(times, printed)
         finish = Finish(measures, having, items, order, limit, offset, repeat=False, single=single, times=times)
     else:
         view, items, order = _bag(bottom, _finish(above, query.names, {}, node), blocks)
@@ -378,6 +378,7 @@ class _Blocks:
             fields = tuple(Field(t, c.type, c.nullable) for t, c in zip(titles, node.output, strict=True))
             stream = any(atom.relation.stream for atom in view.atoms)
             items = tuple((t, printed.get(c.id, c)) for t, c in zip(titles, node.output, strict=True))
+            times = times and substitute(times, printed)
             finish = Finish(
                 measures, None, items, (), None, 0, repeat=False, single=not node.keys, over=over, times=times
             )

@@ -10,7 +10,7 @@ One order changes f for every p on one side of it, which is why the paper evalua
 prefix sums finds where f crosses the bound in a logarithm; N4 has a row for each interval, mostly one.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import count
 
@@ -40,15 +40,27 @@ Context = tuple[tuple[Column, str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class _Running:
-    """A nest f(p) = term ⋈ (x op p), for the values p that a domain has; if `total`, also where there is nothing."""
+    """A nest f(g, p) = term ⋈ (x op p), for the values g, p that a domain has; if `total`, also where there is nothing.
+
+    `alone`: that is all of it; else there are further terms, and p may be the first of several keys of an order.
+    """
 
     nest: Nest
     domain: tuple[Factor, ...]
     title: str  # the field that is p
+    p: Column
     x: Column
     op: str
     term: Monomial
     total: bool
+    group: tuple[Column, ...]
+    alone: bool
+    given: Rel  # the nest of the values, in the term
+
+    @property
+    def titles(self) -> dict[Column, str]:
+        """The fields that are keys, by what the definition calls them."""
+        return {expr: title for title, expr in self.nest.finish.items if expr in self.nest.view.keys}
 
 
 def intervals(view: View, nests: tuple[Nest, ...]) -> tuple[View, tuple[Nest, ...]]:
@@ -66,40 +78,57 @@ def intervals(view: View, nests: tuple[Nest, ...]) -> tuple[View, tuple[Nest, ..
 def _running(nest: Nest, nests: tuple[Nest, ...]) -> _Running | None:
     """The nest as a running aggregate, if it is one."""
     finish, view = nest.finish, nest.view
-    if len(view.keys) != 1 or finish.having or finish.over or finish.times:
+    if finish.having or finish.over or finish.times or nest.window or nest.running or nest.neighbours:
         return None
-    domains = {n.relation.name: n.view for n in nests if is_domain(n)}
+    if not all(ring in (Ring.COUNT, Ring.EXACT) for ring in view.rings):
+        return None
+    domains = {n.relation.name: n for n in nests if is_domain(n)}
     asking = [t for t in view.terms if all(lane is None for i, lane in enumerate(t.lanes) if i != finish.count)]
     summing = [t for t in view.terms if t not in asking]
-    if len(summing) != 1 or len(asking) > 1:
+    if len(asking) > 1:
         return None
-    (p,), (term,) = view.keys, summing
-    atoms = [a for a in term.atoms if a.relation.name in domains and [v for _, v in a.fields] == [p]]
-    compared = [f for f in term.body if isinstance(f, Cmp) and p in columns(f.predicate)]
+    for term in summing:
+        if found := _ranged(nest, term, domains):
+            given = asking[0].body if asking else found.domain
+            return replace(found, domain=given, total=bool(asking), alone=len(summing) == 1)
+    return None
+
+
+def _ranged(nest: Nest, term: Monomial, domains: Mapping[str, Nest]) -> _Running | None:
+    """What a term of a nest sums up of the values on one side of a key."""
+    keys = set(nest.view.keys)
+    atoms = [a for a in term.atoms if a.relation.name in domains and {v for _, v in a.fields} == keys]
+    compared = [f for f in term.body if isinstance(f, Cmp) and (keys & columns(f.predicate))]
     if len(atoms) != 1 or len(compared) != 1:
         return None
     (atom,), (comparison,) = atoms, compared
     match comparison.predicate:
-        case Call(op, (Column() as x, Column() as y)) if op in ("<", "<=", ">", ">=") and p in (x, y):
-            x, op = (x, op) if y == p else (y, MIRRORED[op])
+        case Call(op, (Column() as x, Column() as y)) if op in ("<", "<=", ">", ">=") and (x in keys) != (y in keys):
+            x, p, op = (x, y, op) if y in keys else (y, x, MIRRORED[op])
         case _:
             return None
     body = tuple(f for f in term.body if f not in (atom, comparison))
-    apart = all(p not in variables(f) for f in body) and all(p not in columns(e) for e in _factors(term))
-    exact = all(ring in (Ring.COUNT, Ring.EXACT) for ring in view.rings)
+    read = {v for f in body for v in variables(f)} | {v for e in _factors(term) for v in columns(e)}
+    group = tuple(key for key in nest.view.keys if key in read)
     ordered = x.type.is_ordered and not x.type.is_wide and held_alike(x.type, p.type)
-    if not (apart and exact and ordered and x != p):
+    bound = {v for f in body if isinstance(f, Rel) for _, v in f.fields}
+    if p in read or not ordered or not bound.issuperset({x, *group}):
         return None
-    definition = domains[atom.relation.name]
-    if len(definition.terms) != 1 or len(definition.keys) != 1:
+    given = domains[atom.relation.name]
+    if len(given.view.terms) != 1:
         return None
-    names: dict[int, Expr] = {definition.keys[0].id: p}
-    domain = tuple(renamed(f, names) for f in definition.terms[0].body)
-    title = next(title for title, expr in finish.items if expr == p)
-    body = prune((*body, *((Cmp(not_null(x)),) if x.nullable else ())), (x,), term.lanes)
+    title = next(title for title, expr in nest.finish.items if expr == p)
+    body = prune((*body, *((Cmp(not_null(x)),) if x.nullable else ())), (*group, x), term.lanes)
     return _Running(
-        nest, (asking[0].body if asking else domain), title, x, op, Monomial(body, term.lanes), bool(asking)
+        nest, _definition(given, atom), title, p, x, op, Monomial(body, term.lanes), False, group, True, atom
     )
+
+
+def _definition(domain: Nest, atom: Rel) -> tuple[Factor, ...]:
+    """What an atom of a domain stands for."""
+    mine = dict(atom.fields)
+    names: dict[int, Expr] = {v.id: mine[title] for title, v in domain.finish.items if isinstance(v, Column)}
+    return tuple(renamed(f, names) for f in domain.view.terms[0].body)
 
 
 def _factors(term: Monomial) -> Iterator[Expr]:
@@ -114,7 +143,7 @@ class _Rewriting:
         self._single = {n.relation.name for n in nests if _is_total(n)}
         self._taken = {a.relation.name for v in (view, *(n.view for n in nests)) for a in v.atoms}
         self._taken |= {n.relation.name for n in nests}
-        self.made: dict[tuple[str, str], Nest] = {}
+        self.made: dict[tuple[str, ...], Nest] = {}
         self._fresh = count(600_000_000)
 
     def rewrite(self, view: View, running: _Running) -> View:
@@ -128,16 +157,24 @@ class _Rewriting:
 
     def _replaced(self, term: Monomial, atom: Rel, keys: set[Column], running: _Running) -> list[Monomial] | None:
         """The monomial with intervals for an atom, and that of NULL; None if more is asked than how it compares."""
-        fields = dict(atom.fields)
-        p, values = fields.pop(running.title, None), set(fields.values())
+        fields, names = dict(atom.fields), dict[int, Expr]()
+        for key, title in running.titles.items():
+            if title not in fields:
+                return None
+            names[key.id] = fields.pop(title)
+        p, values = names[running.p.id], set(fields.values())
+        assert isinstance(p, Column)
         others = [f for f in term.body if f is not atom]
         asking = [f for f in others if variables(f) & values]
-        lanes = {c for factor in _factors(term) for c in columns(factor)}
-        if p is None or values & (keys | lanes) or not all(isinstance(f, Cmp) for f in asking):
-            return None
         rest = tuple(f for f in others if f not in asking)
-        if not implies(rest, running.domain, {running.nest.view.keys[0].id: p}):
+        if not implies(rest, running.domain, names):
             return None
+        own = [f for f in running.term.body if f != Cmp(not_null(running.x))]
+        if running.group and not implies(rest, own, {**names, running.x.id: p}):
+            return None  # NB: a group of which there is nothing to sum up has no interval
+        lanes = {c for factor in _factors(term) for c in columns(factor)}
+        if not running.alone or values & (keys | lanes) or not all(isinstance(f, Cmp) for f in asking):
+            return self._limited(term, atom, running, fields, names)
         expressions = dict(running.nest.finish.items)
         measured: dict[int, Expr] = {v.id: expressions[title] for title, v in fields.items()}
         context = self._context(rest)
@@ -145,21 +182,15 @@ class _Rewriting:
         for f in asking:
             assert isinstance(f, Cmp)
             read = columns(f.predicate) & values
-            if not columns(f.predicate) - read <= context.keys() or not _is_monotone(f.predicate, read):
-                return None
+            around = columns(f.predicate) - read
+            if not around <= context.keys() or (around and running.group) or not _is_monotone(f.predicate, read):
+                return self._limited(term, atom, running, fields, names)
             where.append(substitute(f.predicate, measured))
         if not all(_is_summed(expressions[title], running.nest.finish) for title in fields):
             return None
         needed = {c for w in where for c in columns(w)}
         nest = self._intervals(running, tuple(where), tuple((c, *context[c]) for c in context if c in needed))
-        low, high = (Column(next(self._fresh), f.name, f.type) for f in nest.relation.fields)
-        from_low, to_high = (">", "<=") if running.op in ("<", ">=") else (">=", "<")
-        body = (
-            *rest,
-            Rel(nest.relation, (("low", low), ("high", high))),
-            Cmp(bounded(from_low, p, low)),
-            Cmp(bounded(to_high, p, high)),
-        )
+        body = (*rest, *self._within(nest, running, names))
         out = [Monomial(prune(self._without_idle(body, keys | lanes), keys, term.lanes), term.lanes)]
         if running.total and p.nullable:  # nothing is before NULL, or after it
             nothing: dict[int, Expr] = {
@@ -170,6 +201,98 @@ class _Rewriting:
             is_null = Cmp(Call("is_null", (p,), BOOLEAN, False))
             out.append(Monomial(prune((*rest, is_null, *told), keys, term.lanes), term.lanes))
         return out
+
+    def _within(self, nest: Nest, running: _Running, names: Mapping[int, Expr]) -> tuple[Factor, ...]:
+        """Is p in one of the intervals of its group?"""
+        p = names[running.p.id]
+        assert isinstance(p, Column)
+        *group, low, high = nest.relation.fields
+        ends = [Column(next(self._fresh), f.name, f.type) for f in (low, high)]
+        fields = zip((f.name for f in group), (names[c.id] for c in running.group), strict=True)
+        from_low, to_high = (">", "<=") if running.op in ("<", ">=") else (">=", "<")
+        return (
+            Rel(nest.relation, (*fields, (low.name, ends[0]), (high.name, ends[1]))),  # type: ignore[arg-type]
+            Cmp(bounded(from_low, p, ends[0])),
+            Cmp(bounded(to_high, p, ends[1])),
+        )
+
+    def _limited(
+        self, term: Monomial, atom: Rel, running: _Running, fields: Mapping[str, Column], names: Mapping[int, Expr]
+    ) -> list[Monomial] | None:
+        """The monomial with a nest of only those values that may pass, for what counts and has to stay below a bound.
+
+        R(k, t) ⋈ N3(k, t, n) ⋈ (n < 3), n printed   →   the same with N3 of only the t in N4(k, low, high), where n < 3
+        """
+        expressions, where = dict(running.nest.finish.items), list[Expr]()
+        measured: dict[int, Expr] = {v.id: expressions[title] for title, v in fields.items()}
+        for f in term.body:
+            for predicate in _bounds(f.predicate) if isinstance(f, Cmp) else ():
+                read = columns(predicate)
+                told = {expr for c in read if (expr := measured.get(c.id)) is not None}
+                if len(read) == len(told) == 1 and all(_is_counted(expr, running.nest.finish) for expr in told):
+                    (value,) = read
+                    if _direction(predicate, value) == FALLING:
+                        where.append(substitute(predicate, measured))
+        given = next(n for n in self.nests if n.relation == running.given.relation)
+        mine = dict(running.given.fields)
+        own = {v.id: names[mine[title].id] for title, v in given.finish.items if isinstance(v, Column)}
+        rest = tuple(f for f in term.body if f is not atom and not variables(f) & set(fields.values()))
+        if not where or not implies(rest, given.view.terms[0].body, own):
+            return None
+        nest = self._counting(running, self._intervals(running, tuple(where), ()), given)
+        if nest is None:
+            return None
+        body = tuple(Rel(nest.relation, atom.fields) if f is atom else f for f in term.body)
+        return [replace(term, body=body)]
+
+    def _counting(self, running: _Running, within: Nest, given: Nest) -> Nest | None:
+        """The running nest of only the values that intervals leave, and NULL."""
+        view, finish = running.nest.view, running.nest.finish
+        spelled = (running.nest.relation.name, within.relation.name)
+        if spelled in self.made:
+            return self.made[spelled]
+        same: dict[int, Expr] = {key.id: key for key in view.keys}
+        one: tuple[Factor, ...] = (running.given,)
+        kept = [(*one, *self._within(within, running, same))]
+        if running.p.nullable:
+            kept.append((*one, Cmp(Call("is_null", (running.p,), BOOLEAN, False))))
+        mine = dict(running.given.fields)
+        limited = View("", view.keys, tuple(Monomial(body, ((),)) for body in kept))
+        items = tuple((title, mine[title]) for title, _ in given.finish.items)
+        few = self._made((*spelled, "few"), given, limited, replace(given.finish, items=items))
+        asked = Rel(few.relation, running.given.fields)
+        terms = []
+        for term in view.terms:
+            if all(lane is None for i, lane in enumerate(term.lanes) if i != finish.count):
+                terms.append(replace(term, body=(asked,)))
+            elif any(atom == running.given for atom in term.atoms):
+                terms.append(replace(term, body=tuple(asked if f == running.given else f for f in term.body)))
+            elif more := [f for f in term.atoms if {v for _, v in f.fields} == set(view.keys)]:
+                terms.append(replace(term, body=self._asked(term.body, more[0], asked, running, given)))
+            else:
+                return None
+        return self._made(spelled, running.nest, replace(view, terms=tuple(terms)), finish)
+
+    def _asked(
+        self, body: tuple[Factor, ...], atom: Rel, few: Rel, running: _Running, given: Nest
+    ) -> tuple[Factor, ...]:
+        """A product with few of the values of `atom`, which may be a part of those of the running nest."""
+        domain = next((n for n in self.nests if n.relation == atom.relation and is_domain(n)), None)
+        if domain and len(domain.view.terms) == 1:
+            mine, every = _definition(domain, atom), _definition(given, running.given)
+            more = tuple(f for f in mine if f not in every)
+            keys = set(running.nest.view.keys)
+            apart = all(isinstance(f, Cmp) and variables(f) <= keys for f in more)
+            if apart and len(mine) == len(every) + len(more):
+                return (*(few if f == atom else f for f in body), *more)
+        return (*body, few)
+
+    def _made(self, spelled: tuple[str, ...], like: Nest, view: View, finish: Finish) -> Nest:
+        name = nest_name(self._taken)
+        self._taken.add(name)
+        relation = replace(like.relation, name=name)
+        self.made[spelled] = Nest(relation, replace(view, name=f"G_{name.upper()}"), finish)
+        return self.made[spelled]
 
     def _context(self, body: Iterable[Factor]) -> dict[Column, tuple[str, str]]:
         """The variables that a row of a nest binds that always has one; of which nest, and its field."""
@@ -197,14 +320,16 @@ class _Rewriting:
         if spelled not in self.made:
             name = nest_name(self._taken)
             self._taken.add(name)
-            type = running.x.type
-            ends = tuple(Column(next(self._fresh), title, type) for title in ("low", "high"))
-            relation = Relation(name, tuple(Field(c.name, type) for c in ends), running.nest.relation.stream, "view")
-            view = View(f"G_{name.upper()}", (running.x,), (running.term,))
+            ends = [Column(next(self._fresh), title, running.x.type) for title in ("low", "high")]
+            titles = {c: f"{title}_of" if title in ("low", "high") else title for c, title in running.titles.items()}
+            items = (*((titles[c], c) for c in running.group), *((c.name, c) for c in ends))
+            fields = tuple(Field(title, c.type, c.nullable) for title, c in items)
+            relation = Relation(name, fields, running.nest.relation.stream, "view")
+            view = View(f"G_{name.upper()}", (*running.group, running.x), (running.term,))
             read = {c for w in where for c in columns(w)}
             measures = tuple(m for m in running.nest.finish.measures if m.column in read)
-            finish = replace(running.nest.finish, measures=measures, items=tuple((c.name, c) for c in ends))
-            ranged = Running(running.x, running.op, where, context, running.total)
+            finish = replace(running.nest.finish, measures=measures, items=items)
+            ranged = Running(running.x, running.op, where, context, running.total, running.group)
             self.made[spelled] = Nest(relation, view, finish, running=ranged)
         return self.made[spelled]
 
@@ -237,11 +362,26 @@ def _is_summed(expr: Expr, finish: Finish) -> bool:
     return all(len(lanes) == 1 and lanes[0][0] > 0 for lanes in (measure.value, measure.present))
 
 
+def _is_counted(expr: Expr, finish: Finish) -> bool:
+    """Is it a number of rows?"""
+    return _is_count(expr, finish) and _is_summed(expr, finish)
+
+
+def _bounds(predicate: Expr) -> Iterator[Expr]:
+    """Itself; of an equality what it is on each side."""
+    match predicate:
+        case Call("=", args):
+            yield from (replace(predicate, name=name, args=args) for name in ("<=", ">="))
+        case _:
+            yield predicate
+
+
 def _is_monotone(predicate: Expr, read: Iterable[Column]) -> bool:
     """Does it read one aggregate, and stay as it is once that passes a bound? (Where it is not NULL: NULL is apart.)"""
     values = list(read)
-    if len(values) != 1:
-        return False
-    known = replace(values[0], nullable=False)
-    folded = fold_nulls(substitute(predicate, {known.id: known}))
-    return direction(folded, known) in (RISING, FALLING)
+    return len(values) == 1 and _direction(predicate, values[0]) in (RISING, FALLING)
+
+
+def _direction(predicate: Expr, value: Column) -> int | None:
+    known = replace(value, nullable=False)
+    return direction(fold_nulls(substitute(predicate, {known.id: known})), known)

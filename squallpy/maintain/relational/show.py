@@ -139,8 +139,8 @@ def nest_delta(nest: Nest) -> str:
     name, view = nest.relation.name.upper(), nest.source.name
     if nest.window:
         return f"Δ{name} := Δ{view} − what falls out of {nest.window.frame}"
-    keys = Names(nest.source.variables).list(nest.source.variables)
-    domain = f"Dom_[{keys}](Δ{view}) ⋈ " if keys and not nest.running else ""
+    keys = Names(nest.source.variables).list(nest.running.group if nest.running else nest.source.variables)
+    domain = f"Dom_[{keys}](Δ{view}) ⋈ " if keys else ""
     return f"Δ{name} := {domain}({name}[{view} + Δ{view}] − {name}[{view}])"
 
 
@@ -174,14 +174,15 @@ def nest_text(nest: Nest) -> str:
 
 def _intervals_text(nest: Nest, source: Ref, running: Running) -> str:
     """N4(low, high) := Intervals_[p](Exists(F(p)) ⋈ (0.25 * N1.total > SUM(v))), F(p) := Sum(M_BIDS(x) ⋈ (x > p))"""
-    x = source.variables[0].name
+    group = "".join(f"{column.name}, " for column in running.group)
+    x = running.x.name
     context: dict[int, Expr] = {c.id: replace(c, name=f"{of.upper()}.{title}") for c, of, title in running.context}
     terms = [
-        *([] if running.total else ["Exists(F(p))"]),
+        *([] if running.total else [f"Exists(F({group}p))"]),
         *(f"({substitute(predicate, context)})" for predicate in running.where),
     ]
     head = f"{nest.relation.name.upper()}({', '.join(title for title, _ in nest.finish.items)})"
-    running_sum = f"F(p) := Sum({source.name}({x}) ⋈ ({x} {running.op} p))"
+    running_sum = f"F({group}p) := Sum({source.name}({group}{x}) ⋈ ({x} {running.op} p))"
     return f"{head} := Intervals_[p]({' ⋈ '.join(terms)})\n  with {running_sum}"
 
 

@@ -39,7 +39,7 @@ def groups_are_whole(nest: Nest, position: int) -> bool:
 
 def has_one_row(nest: Nest) -> bool:
     """Is there nothing that the rows of a nest could be spread by?"""
-    return nest.running is not None or not nest.finish.items
+    return (nest.running is not None and not nest.running.group) or not nest.finish.items
 
 
 def _by_keys(view: View, text: str, program: Program) -> Place:

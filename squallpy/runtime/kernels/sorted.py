@@ -100,12 +100,13 @@ class Sorted:
         tree.sums_between(self._area.current(), *self._bounds(equal, low, high), out.reshape(-1))
         return out
 
-    def pieces(self, places: Words | None = None, before: Words | None = None) -> Pieces:
-        """What stands right below entries, which have `before` in front of them; without any, the topmost entries."""
+    def pieces(self, places: Words | None, before: Words) -> Pieces:
+        """What stands right below entries, which have `before` in front of them; without any, the topmost entries, once
+        for each row of `before`."""
         frame = self._area.current()
-        if places is None or before is None:
+        if places is None:
             root = self._area.head[tree.ROOT] - 1
-            nodes, before = np.array([root] if root >= 0 else [], np.int64), np.zeros((1, self.payload.width), np.int64)
+            nodes = np.full(len(before) if root >= 0 else 0, root)
         else:
             nodes = np.ascontiguousarray(self.entries[places, -1])
         rows, below = tree.places_below(frame, nodes)
@@ -113,6 +114,22 @@ class Sorted:
         least, most = np.empty_like(here), np.empty_like(here)
         tree.extents_of(frame, rows, below, here.reshape(-1), least.reshape(-1), most.reshape(-1))
         return Pieces(rows, below, here, least, most)
+
+    def in_front(self, equal: Words) -> Words:
+        """The sum of all that stands before the entries with the values of each row."""
+        ends = np.full((len(equal), len(self._columns)), GREATEST)
+        ends[:, : equal.shape[1]] = equal
+        out, some = np.zeros((len(equal), self.payload.width), np.int64), np.zeros(len(equal), bool)
+        for column in reversed(range(equal.shape[1])):  # the last one that can be less by 1, if any
+            less = ~some & (equal[:, column] != _NULL)
+            ends[less, column] -= 1
+            ends[~some & ~less, column] = GREATEST
+            some |= less
+        found = np.ascontiguousarray(ends[some])
+        sums = np.zeros((len(found), self.payload.width), np.int64)
+        tree.sums_between(self._area.current(), np.full_like(found, _NULL), found, sums.reshape(-1))
+        out[some] = sums
+        return out
 
     def are_records(self, places: Words) -> bool:
         """Are these entries, all of one level, records?"""

@@ -1,0 +1,66 @@
+"""ORDER BY with LIMIT and OFFSET inside a query: the rows that have so many before them.
+
+    SELECT x FROM r ORDER BY k DESC LIMIT 3     →   Filter rank <= 3 (r with RANK() OVER (ORDER BY k DESC, key))
+
+`key`: the PRIMARY KEYs of FROM, or what GROUP BY names. Without any, rows that are alike in the order go by their
+columns, and of those that are alike in all there are as many as still fit:
+
+    →   Repeat least(rank - 1 + n, 3) - (rank - 1) times (Aggregate by x, k, rank: COUNT(*) n of (Filter rank <= 3 …))
+"""
+
+from sqlglot import exp
+
+from squallpy.base.types import BIGINT
+from squallpy.frontend.unsupported import QUERIES
+from squallpy.logical.bind.context import Context
+from squallpy.logical.bind.frames import BEFORE, Beneath, Frame, Key
+from squallpy.logical.bind.ordering import Ordering, numbers
+from squallpy.logical.bind.over import Overs, ungrouped
+from squallpy.logical.expressions import FALSE, Column, Expr, Literal, conjunction
+from squallpy.logical.functions import call
+from squallpy.logical.nodes import Agg, Aggregate, Filter, Node, Project, Repeat
+
+MOST_KEYS = 6  # of an order that all columns make, each of which is some products more
+Items = tuple[tuple[Column, Expr], ...]
+
+
+def cut(ctx: Context, query: exp.Query, plan: Node, outputs: Items, order: list[Ordering], around: bool) -> Node:
+    """The `outputs` of those rows of a plan that LIMIT and OFFSET leave; `around`: may it stand over a domain?"""
+    count, offset = numbers(ctx, query)
+    if count is None and not offset:
+        return Project(plan, outputs)
+    if count == 0:
+        return Project(Filter(plan, FALSE), outputs)
+    keys: tuple[Key, ...] = tuple((key.expr, key.descending, key.nulls_first) for key in order)
+    frame = Frame((), keys, BEFORE, "LIMIT").over(lambda expr: expr)
+    if found := Beneath(ctx, plan, around).apart(frame):
+        rows, _ = ranked(ctx, query, plan, found, count, offset, around)
+        return Project(rows, outputs)
+    more: tuple[Key, ...] = tuple((expr, False, True) for _, expr in outputs)
+    frame = Frame((), (*keys, *more), BEFORE).over(lambda expr: expr)
+    if len(frame.order) > MOST_KEYS:
+        raise ctx.refuse(query.args.get("limit") or query.args["offset"], QUERIES["LIMIT"])
+    rows, rank = ranked(ctx, query, plan, frame, count, offset, around)
+    place, copies = ctx.column("rank", BIGINT, False), ctx.column("copies", BIGINT, False)
+    shown = tuple((ctx.column(c.name, c.type, c.nullable), expr) for c, expr in outputs)
+    hidden = tuple((ctx.column(str(e), e.type, e.nullable), e) for e, _, _ in frame.order)
+    grouped = Aggregate(rows, (*shown, *hidden, (place, rank)), ((copies, Agg("count", None)),))
+    before = call("-", place, Literal(1, BIGINT))
+    last: Expr = call("+", before, copies)
+    if count is not None:
+        last = call("least", last, Literal(offset + count, BIGINT))
+    times = call("-", last, call("greatest", before, Literal(offset, BIGINT)))
+    return Project(Repeat(grouped, times), tuple((c, mine) for (c, _), (mine, _) in zip(outputs, shown, strict=True)))
+
+
+def ranked(
+    ctx: Context, query: exp.Query, plan: Node, frame: Frame, count: int | None, offset: int, around: bool
+) -> tuple[Node, Expr]:
+    """The rows of which at least some may be left, and the rank of each; with `frame.alone` just those that are."""
+    overs = Overs(ctx, {})
+    rank = overs.rank(frame, query)
+    asked = [] if count is None else [call("<=", rank, Literal(offset + count, BIGINT))]
+    if offset and frame.alone:
+        asked.append(call(">", rank, Literal(offset, BIGINT)))
+    plan = overs.attach(plan, ungrouped, around)
+    return Filter(plan, conjunction(asked)) if asked else plan, rank
