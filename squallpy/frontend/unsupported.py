@@ -113,7 +113,7 @@ AGGREGATES: dict[str, str] = {
     "APPROX_COUNT_DISTINCT": "use COUNT(DISTINCT …), which is exact",
     **dict.fromkeys(("ARRAY_AGG", "COLLECT_LIST", "COLLECT_SET"), "there are no arrays, maps and structs"),
     **dict.fromkeys(
-        ("FIRST", "FIRST_VALUE", "LAST", "LAST_VALUE"),
+        ("FIRST", "LAST"),
         "a stream has no order that stays: write OVER (… ORDER BY …), or use MIN, MAX or ANY_VALUE",
     ),
     **dict.fromkeys(("MAX_BY", "MIN_BY"), "join the rows with their MAX or MIN in a subquery"),
@@ -151,14 +151,6 @@ FUNCTIONS: dict[str, str] = {
     ),
 }  # fmt: skip
 
-# window functions that are known but not maintained yet, and what to do instead
-OVER: dict[str, str] = {
-    "CUME_DIST": "divide COUNT(*) OVER (… ORDER BY …) by COUNT(*) OVER (…)",
-    "NTH_VALUE": "take the row of that ROW_NUMBER from a subquery in FROM",
-    "NTILE": "compute it of ROW_NUMBER() and COUNT(*) OVER (…)",
-    "PERCENT_RANK": "divide RANK() - 1 by COUNT(*) OVER (…) - 1",
-}
-
 # shapes of queries, by what the binder calls them
 QUERIES: dict[str, Unsupported] = {
     "both sides": Unsupported(
@@ -185,12 +177,13 @@ QUERIES: dict[str, Unsupported] = {
     ),
     "FETCH": Unsupported("FETCH … PERCENT or WITH TIES", "FETCH", "use LIMIT"),
     "frame": Unsupported(
-        "a frame but UNBOUNDED PRECEDING to CURRENT ROW or UNBOUNDED FOLLOWING",
-        "",
-        "join the rows of the frame, on their ROW_NUMBER() or time, in a subquery",
+        "a frame of GROUPS or with EXCLUDE",
+    ),
+    "frame of ends": Unsupported(
+        "a frame that begins or ends some rows away, for FIRST_VALUE, LAST_VALUE and NTH_VALUE,", "", "use LAG and LEAD"
     ),
     "last of alike": Unsupported(
-        "LAST_VALUE of the rows up to here and those alike",
+        "LAST_VALUE or NTH_VALUE of the rows up to here and those alike",
         "",
         "write ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING for the last of all",
     ),

@@ -8,13 +8,12 @@ from squallpy.frontend.unsupported import (
     FUNCTIONS,
     JOINS,
     NODES,
-    OVER,
     QUERIES,
     STATEMENTS,
     Unsupported,
 )
 from squallpy.logical.bind.aggregation import NAMES
-from squallpy.logical.bind.calls import NAMED
+from squallpy.logical.bind.calls import NAMED, WITH_OVER
 
 HEAD = """# The SQL
 
@@ -28,10 +27,11 @@ def manual() -> str:
     refused = {u.name: u.hint for u in _constructs(CLAUSES, JOINS, NODES, QUERIES)}
     refused |= {f"{word} as a statement": "" for word in STATEMENTS}
     refused |= {f"{name}(…)": hint for name, hint in (AGGREGATES | FUNCTIONS).items()}
-    refused |= {f"{name}(…) OVER": hint for name, hint in OVER.items()}
     text = (
         HEAD
         + _table("Aggregates", ("function",), ((f"`{name}`",) for name in sorted(NAMES)))
+        + "All of them go with OVER as well.\n\n"
+        + _table("Window functions", ("function",), ((f"`{name}`",) for name in sorted(WITH_OVER)))
         + _table("Functions", ("function", "arguments"), ((f"`{name}`", _count(name)) for name in sorted(NAMED)))
         + "Besides: CAST, EXTRACT, TRIM, CASE, BETWEEN, IN, LIKE, IS NULL, ||, &, |, ^, ~.\n\n"
         + _table(

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from squallpy.base.errors import Span, SquallError, nearest
 from squallpy.base.types import BIGINT, DATE, DOUBLE, INT, NULL, TIMESTAMP, VARCHAR, decimal
-from squallpy.frontend.unsupported import AGGREGATES, FUNCTIONS, OVER
+from squallpy.frontend.unsupported import AGGREGATES, FUNCTIONS
 from squallpy.logical.bind import temporal
 from squallpy.logical.bind.aggregation import NAMES
 from squallpy.logical.bind.derived import DERIVED, PAIRED, paired
@@ -19,7 +19,10 @@ from squallpy.logical.functions import REALS, call, case, coalesce
 
 Builder = Callable[..., Expr]
 ZERO, SPACE, EMPTY = Literal(0, INT), Literal(" ", VARCHAR), Literal("", VARCHAR)
-WITH_OVER = ("RANK", "DENSE_RANK", "ROW_NUMBER", "LAG", "LEAD", *OVER)
+WITH_OVER = (
+    "RANK", "DENSE_RANK", "ROW_NUMBER", "NTILE", "PERCENT_RANK", "CUME_DIST", "LAG", "LEAD", "FIRST_VALUE",
+    "LAST_VALUE", "NTH_VALUE",
+)  # fmt: skip
 NUMBERS = {1: "one argument", 2: "two arguments"}
 TIMES = ("HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND")
 TRUNCATIONS = {

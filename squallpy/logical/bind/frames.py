@@ -17,12 +17,14 @@ from squallpy.base.types import BOOLEAN
 from squallpy.logical.bind.aggregation import Aggregation
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.rows import has_one_row, unique_columns
+from squallpy.logical.bind.temporal import arithmetic, involves_time
 from squallpy.logical.bind.unnest import Beside, narrowed
-from squallpy.logical.expressions import FALSE, TRUE, Call, Column, Expr, columns, conjunction, not_null
+from squallpy.logical.expressions import FALSE, TRUE, Call, Column, Expr, Literal, columns, conjunction, not_null
 from squallpy.logical.functions import call
 from squallpy.logical.nodes import Aggregate, Filter, Join, LeftJoin, Node, Project, Union
 
-ALL, UPTO, BEFORE, VALUES = "all", "up to", "before", "values before"
+ALL, UPTO, BEFORE, VALUES, NEAR, WITHIN = "all", "up to", "before", "values before", "near", "within"
+Bound = tuple[int, Literal]  # −1 before, +1 behind or 0, and how far
 Key = tuple[Expr, bool, bool]  # expression, descending, NULLs first
 Items = tuple[tuple[Column, Expr], ...]
 Rewrite = Callable[[Expr], Expr]
@@ -31,12 +33,21 @@ Rewrite = Callable[[Expr], Expr]
 @dataclass(frozen=True, slots=True)
 class Frame:
     """The rows that OVER looks at: of one partition, and of those ALL, those UPTO a row and its like, those BEFORE it,
-    or the VALUES before it, each once. `alone`: what asks for an order in which no rows are alike."""
+    or the VALUES before it, each once; so many rows NEAR it, or those WITHIN a distance, from `low` to `high`, None for
+    all on that side. `alone`: what asks for an order in which no rows are alike."""
 
     partition: tuple[Expr, ...]
     order: tuple[Key, ...]
     rows: str
     alone: str = ""
+    low: Bound | None = None
+    high: Bound | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Is the row itself among them, whatever there is?"""
+        around = (self.low is None or self.low[0] <= 0) and (self.high is None or self.high[0] >= 0)
+        return self.rows in (ALL, UPTO) or (self.rows in (NEAR, WITHIN) and around)
 
     @property
     def expressions(self) -> tuple[Expr, ...]:
@@ -103,7 +114,7 @@ class Beneath:
         """The aggregates by what frames have in common, and which expressions of the rows that is."""
         if frame.rows == ALL or not frame.order:
             keys = self.copies(frame.partition)
-            rows = self.plan if frame.rows in (ALL, UPTO) else Filter(self.plan, FALSE)
+            rows = self.plan if frame.whole else Filter(self.plan, FALSE)
             return aggregation.over(rows, keys), keys
         exprs = frame.expressions
         mine = self.copies(exprs)
@@ -115,10 +126,7 @@ class Beneath:
         count = len(frame.partition)
         same = [equal(a, b) for a, (b, _) in zip(theirs[:count], mine, strict=False)]
         ends = [c for c, _ in mine[count:]]
-        parts = [
-            self.join(domain, source, (*same, before))
-            for before in befores(theirs[count:], ends, frame.order, frame.rows == UPTO)
-        ]
+        parts = [self.join(domain, source, (*same, before)) for before in cases(frame, theirs[count:], ends)]
         shared = self.copies(c for c, _ in mine)
         args = (e for a, d in aggregation.aggs for e in (a.arg, *(d or ())) if e is not None)
         rows, names = self.united(parts, (*(c for c, _ in mine), *args))
@@ -138,6 +146,32 @@ class Beneath:
         every = tuple(self.like(expr) for expr in wanted)
         rows = tuple(Project(part, self.copies(wanted)) for part in parts)
         return Union(rows, every), dict(zip(wanted, every, strict=True))
+
+
+def cases(frame: Frame, theirs: Sequence[Expr], mine: Sequence[Expr]) -> Iterator[Expr]:
+    """When rows with `theirs` for keys are in the frame of one with `mine`; one at most is true."""
+    if frame.rows == WITHIN:
+        return within(frame, theirs[0], mine[0])
+    return befores(theirs, mine, frame.order, frame.rows == UPTO)
+
+
+def within(frame: Frame, a: Expr, b: Expr) -> Iterator[Expr]:
+    """The same of a distance, where a NULL is as far from another as it gets."""
+    ((_, down, nulls_first),) = frame.order
+    near = []
+    for bound, op in ((frame.low, "<=" if down else ">="), (frame.high, ">=" if down else "<=")):
+        if bound is not None:
+            way, moved = "+" if (bound[0] > 0) != down else "-", arithmetic if involves_time(b, bound[1]) else call
+            near.append(call(op, a, moved(way, b, bound[1]) if bound[0] else b))
+    yield conjunction(near)
+    if a.nullable or b.nullable:
+        yield conjunction((call("is_null", a), call("is_null", b)))
+        if frame.low is None:
+            first, then = (a, b) if nulls_first else (b, a)
+            yield conjunction((call("is_null", first), not_null(then)))
+        if frame.high is None:
+            first, then = (b, a) if nulls_first else (a, b)
+            yield conjunction((call("is_null", first), not_null(then)))
 
 
 def befores(theirs: Sequence[Expr], mine: Sequence[Expr], order: tuple[Key, ...], upto: bool) -> Iterator[Expr]:

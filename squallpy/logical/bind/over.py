@@ -15,21 +15,23 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from squallpy.base.errors import Span, SquallError, nearest
-from squallpy.base.types import BIGINT, NULL, Kind
-from squallpy.frontend.unsupported import AGGREGATES, OVER, QUERIES
+from squallpy.base.types import BIGINT, DOUBLE, NULL, Kind
+from squallpy.frontend.unsupported import AGGREGATES, QUERIES
 from squallpy.logical.bind.aggregation import NAMES, Aggregation
 from squallpy.logical.bind.calls import aggregate
 from squallpy.logical.bind.context import Context
-from squallpy.logical.bind.frames import ALL, BEFORE, UPTO, VALUES, Beneath, Frame, Items, Key, equal
+from squallpy.logical.bind.extents import extent
+from squallpy.logical.bind.frames import ALL, BEFORE, NEAR, UPTO, VALUES, WITHIN, Beneath, Frame, Items, Key, equal
 from squallpy.logical.bind.scalar import Scalars
 from squallpy.logical.coerce import coerce
-from squallpy.logical.expressions import TRUE, Column, Expr, Literal, columns, not_null
+from squallpy.logical.expressions import TRUE, Column, Expr, Literal, columns, not_null, substitute
 from squallpy.logical.functions import call, case
 from squallpy.logical.nodes import Aggregate, Filter, Node, Project
 
 RANKS = {"RANK": BEFORE, "DENSE_RANK": VALUES, "ROW_NUMBER": BEFORE}
 NEIGHBOURS = {"LAG": 1, "LEAD": -1}
-ENDS = {"FIRST_VALUE": False, "FIRST": False, "LAST_VALUE": True, "LAST": True}  # the other way round?
+ENDS = {"FIRST_VALUE": False, "FIRST": False, "NTH_VALUE": False, "LAST_VALUE": True, "LAST": True}  # from behind?
+SHARES = ("PERCENT_RANK", "CUME_DIST", "NTILE")
 ONE = Literal(1, BIGINT)
 Grouped = Callable[[Expr, exp.Expr], Expr]  # an expression over what GROUP BY makes, and its node for messages
 
@@ -57,11 +59,11 @@ class Framed:
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """The value `of` of the row `distance` after, or of the first row if that is None, by what numbers rows."""
+    """The value `of` of the row that is some rows before, or that has a number, by what numbers rows."""
 
     frame: Frame
     number: Expr
-    distance: int | None
+    distance: int | Literal
     of: Expr
     value: Column
     found: Column
@@ -107,17 +109,18 @@ class Overs:
         rows = replace(s, clause="OVER", overs=None, aliases={})
         partition, order, spec = self.written(node, rows)
         if name in NAMES:
-            frame = replace(self.frame(spec, name), partition=partition, order=order)
+            frame = replace(extent(rows, spec, name), partition=partition, order=order)
+            if spec is not None and frame.rows == WITHIN and len(order) != 1:
+                raise SquallError("SQ2009", "a frame of RANGE needs one key in ORDER BY", self.ctx.span(spec))
             if frame.rows == BEFORE:  # from here to the end is up to here from the end
                 frame = replace(frame, rows=UPTO, order=tuple((e, not down, not first) for e, down, first in order))
             return self.aggregate(rows, name, function, where, frame)
         if where is not None:
             raise SquallError("SQ2009", "FILTER goes with an aggregate", self.ctx.query.keyword(node, "FILTER"))
-        if name not in (*RANKS, *NEIGHBOURS, *ENDS):
-            refused = {**AGGREGATES, **OVER}
-            if name in refused:
-                raise SquallError("SQ3001", f"{name} is not supported yet", self.head(function), refused[name])
-            known = (*NAMES, *RANKS, *NEIGHBOURS, *ENDS)
+        if name not in (*RANKS, *NEIGHBOURS, *ENDS, *SHARES):
+            if name in AGGREGATES:
+                raise SquallError("SQ3001", f"{name} is not supported yet", self.head(function), AGGREGATES[name])
+            known = (*NAMES, *RANKS, *NEIGHBOURS, *ENDS, *SHARES)
             told = f"{function.name} is no function that goes with OVER"
             raise SquallError("SQ2004", told, self.head(function), nearest(name, known))
         if not order:
@@ -127,6 +130,8 @@ class Overs:
         if name in RANKS:
             self.takes(function, 0, 0)
             return self.rank(Frame(partition, order, RANKS[name], name if name == "ROW_NUMBER" else ""), node)
+        if name in SHARES:
+            return self.share(name, function, Frame(partition, order, BEFORE), node)
         if name in NEIGHBOURS:
             return self.neighbour(rows, name, function, Frame(partition, order, BEFORE, name), node)
         return self.end(rows, name, function, Frame(partition, order, BEFORE, name), spec, node)
@@ -176,23 +181,6 @@ class Overs:
             raise self.ctx.error("SQ2005", "an INTERVAL has no order", key.this)
         return expr, bool(key.args.get("desc")), bool(key.args.get("nulls_first"))
 
-    def frame(self, spec: exp.WindowSpec | None, name: str) -> Frame:
-        """Which rows ROWS or RANGE BETWEEN … AND … means, BEFORE if those from here on; by default up to here."""
-        if spec is None:
-            return Frame((), (), UPTO)
-        self.ctx.only(spec, "kind", "start", "start_side", "end", "end_side", "exclude")
-        if spec.args.get("exclude"):
-            raise self.ctx.refuse(spec, QUERIES["frame"])
-        alone = name if spec.args["kind"] == "ROWS" else ""
-        match [spec.args.get(part) for part in ("kind", "start", "start_side", "end", "end_side")]:
-            case ["ROWS" | "RANGE", "UNBOUNDED", "PRECEDING", None | "CURRENT ROW", _]:
-                return Frame((), (), UPTO, alone)
-            case ["ROWS" | "RANGE", "UNBOUNDED", "PRECEDING", "UNBOUNDED", "FOLLOWING"]:
-                return Frame((), (), ALL)
-            case ["ROWS" | "RANGE", "CURRENT ROW", _, "UNBOUNDED", "FOLLOWING"]:
-                return Frame((), (), BEFORE, alone)
-        raise self.ctx.refuse(spec, QUERIES["frame"])
-
     def framed(self, frame: Frame, node: exp.Expr) -> Framed:
         if frame not in self.frames:
             from squallpy.logical.bind.subqueries import Subqueries
@@ -204,10 +192,21 @@ class Overs:
     def aggregate(
         self, rows: Scalars, name: str, function: exp.Anonymous, where: exp.Expr | None, frame: Frame
     ) -> Expr:
-        framed = self.framed(frame if frame.order else replace(frame, rows=ALL), function)
+        """An aggregate of the rows of a frame, which may be none."""
+        if frame.rows == NEAR:
+            self.rank(replace(frame, rows=BEFORE, low=None, high=None), function)
+        framed = self.framed(frame if frame.order or frame.alone else replace(frame, rows=ALL), function)
         fields = {name: getattr(rows, name) for name in Scalars.__dataclass_fields__}
         arguments = Arguments(**{**fields, "aggregation": framed.aggregation, "rows": rows})
-        return aggregate(arguments, name, function, where)
+        value = aggregate(arguments, name, function, where)
+        if frame.whole:
+            return value
+        names = dict[int, Expr]()
+        for (agg, _), column in framed.aggregation.aggs.items():
+            shown = framed.shown.setdefault(column, self.ctx.column(column.name, column.type, True))
+            zero = Literal(0, BIGINT)
+            names[column.id] = case([(not_null(framed.found), shown)], zero) if agg.function == "count" else shown
+        return substitute(value, names)
 
     def rank(self, frame: Frame, node: exp.Expr) -> Expr:
         """1 + the rows before."""
@@ -215,6 +214,29 @@ class Overs:
         count = framed.aggregation.column("count", None)
         shown = framed.shown.setdefault(count, self.ctx.column("before", BIGINT, True))
         return call("+", case([(not_null(framed.found), shown)], Literal(0, BIGINT)), ONE)
+
+    def share(self, name: str, function: exp.Anonymous, frame: Frame, node: exp.Expr) -> Expr:
+        """Where a row stands among all, from 0 to 1, or in which of so many parts of equal size."""
+        self.takes(function, int(name == "NTILE"), int(name == "NTILE"))
+        every = self.framed(replace(frame, order=(), rows=ALL), node).aggregation.column("count", None)
+        if name == "CUME_DIST":
+            return call("/", self.framed(replace(frame, rows=UPTO), node).aggregation.column("count", None), every)
+        if name == "PERCENT_RANK":
+            part = call("/", call("-", self.rank(frame, node), ONE), call("-", every, ONE))
+            return case([(call("=", every, ONE), Literal(0.0, DOUBLE))], part)
+        parts = self.whole(function.expressions[0], name)
+        before = call("-", self.rank(replace(frame, alone=name), node), ONE)
+        size, larger = call("div", every, parts), call("%", every, parts)  # the first ones have a row more
+        in_larger = call("*", larger, call("+", size, ONE))
+        first = call("div", before, call("+", size, ONE))
+        rest = call("div", call("-", before, in_larger), call("greatest", size, ONE))
+        return call("+", case([(call("<", before, in_larger), first)], call("+", larger, rest)), ONE)
+
+    def whole(self, node: exp.Expr, name: str) -> Literal:
+        """A constant of 1 or more."""
+        if not (isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit() and int(node.name)):
+            raise self.ctx.error("SQ2005", f"{name} needs a whole number above 0", node)
+        return Literal(int(node.name), BIGINT)
 
     def neighbour(self, rows: Scalars, name: str, function: exp.Anonymous, frame: Frame, node: exp.Expr) -> Expr:
         self.takes(function, 1, 3)
@@ -239,19 +261,31 @@ class Overs:
         node: exp.Expr,
     ) -> Expr:
         """The value of the first or last row of a frame."""
-        self.takes(function, 1, 1)
-        of, which = rows.bind(function.expressions[0]), self.frame(spec, name)
-        if which.rows == (UPTO if ENDS[name] else BEFORE):
-            if not which.alone:
-                raise self.ctx.refuse(function, QUERIES["last of alike"])
+        nth = name == "NTH_VALUE"
+        self.takes(function, 1 + nth, 1 + nth)
+        at = self.whole(function.expressions[1], name) if nth else ONE
+        of, which = rows.bind(function.expressions[0]), extent(rows, spec, name)
+        if which.rows in (NEAR, WITHIN):
+            raise self.ctx.refuse(spec or function, QUERIES["frame of ends"])
+        if which.rows == (UPTO if ENDS[name] or nth else BEFORE) and not which.alone:
+            raise self.ctx.refuse(function, QUERIES["last of alike"])
+        if which.rows == (UPTO if ENDS[name] else BEFORE) and not nth:
             return of
+        if nth and which.rows == BEFORE:
+            raise self.ctx.refuse(spec or function, QUERIES["frame of ends"])
         if ENDS[name]:
             frame = replace(frame, order=tuple((expr, not down, not first) for expr, down, first in frame.order))
-        return self.lookup(frame, None, of, node).value
+        found = self.lookup(frame, at, of, node)
+        if nth and which.rows == UPTO:
+            return case([(call(">=", found.number, at), found.value)], Literal(None, found.value.type))
+        return found.value
 
-    def lookup(self, frame: Frame, distance: int | None, of: Expr, node: exp.Expr) -> Lookup:
+    def lookup(self, frame: Frame, distance: int | Literal, of: Expr, node: exp.Expr) -> Lookup:
         if of.type == NULL:
             of = coerce(of, BIGINT)
+        for known in self.lookups:
+            if (known.frame, known.distance, known.of) == (frame, distance, of):
+                return known
         value, found = self.ctx.column("value", of.type, True), self.ctx.column("found", TRUE.type, True)
         self.lookups.append(Lookup(frame, self.rank(frame, node), distance, of, value, found, node))
         return self.lookups[-1]
@@ -272,21 +306,36 @@ class Overs:
         def over(expr: Expr) -> Expr:
             return grouped(expr, framed.node)
 
-        settled = self.settled(beneath, frame, framed.node, grouped)
         aggregation = framed.aggregation.in_terms_of(over)
-        right, keys = beneath.aggregated(settled, aggregation)
+        if frame.rows == NEAR:
+            right, keys = self.near(beneath, frame, aggregation, grouped)
+        else:
+            try:
+                right, keys = beneath.aggregated(beneath.settled(frame.over(over)), aggregation)
+            except SquallError as error:
+                raise error.at(self.ctx.span(framed.node)) from None
         on = [equal(expr, key) for key, expr in keys]
-        if settled.rows in (ALL, UPTO):
+        if frame.whole:
             return beneath.join(plan, right, on)
         shown = tuple((shown, column) for column, shown in framed.shown.items())
         items: Items = (*((key, key) for key, _ in keys), *shown, (framed.found, TRUE))
         return beneath.join(plan, Project(right, items), on, lost=True)
 
-    def settled(self, beneath: Beneath, frame: Frame, node: exp.Expr, grouped: Grouped) -> Frame:
-        try:
-            return beneath.settled(frame.over(lambda expr: grouped(expr, node)))
-        except SquallError as error:
-            raise error.at(self.ctx.span(node)) from None
+    def near(self, beneath: Beneath, frame: Frame, aggregation: Aggregation, grouped: Grouped) -> tuple[Node, Items]:
+        """The aggregates of the rows whose numbers are near each number, and what has them in common."""
+        ranks = replace(frame, rows=BEFORE, low=None, high=None)
+        node, number = self.frames[frame].node, self.rank(ranks, self.frames[ranks].node)
+        rows = self.beside(beneath.plan, beneath, ranks, grouped)
+        partition = frame.over(lambda expr: grouped(expr, node)).partition
+        place = self.ctx.column("number", BIGINT, False)
+        mine: Items = (*beneath.copies(partition), (place, number))
+        near = [equal(expr, key) for key, expr in mine[:-1]]
+        for bound, op in ((frame.low, ">="), (frame.high, "<=")):
+            if bound is not None:
+                near.append(call(op, number, call("+", place, Literal(bound[0] * bound[1].value, BIGINT))))
+        pairs = beneath.join(Aggregate(rows, mine, ()), rows, near)
+        keys = beneath.copies(key for key, _ in mine)
+        return aggregation.over(pairs, keys), tuple((key, expr) for (key, _), (_, expr) in zip(keys, mine, strict=True))
 
     def looked_up(self, plan: Node, beneath: Beneath, lookup: Lookup, grouped: Grouped) -> Node:
         """The rows of `plan`, which are numbered, with the values of others."""
@@ -296,8 +345,8 @@ class Overs:
         keys, value = beneath.copies(partition), beneath.like(of)
         on = [equal(expr, key) for key, expr in keys]
         numbered: Items = ()
-        if lookup.distance is None:
-            rows = Filter(rows, call("=", number, ONE))
+        if isinstance(lookup.distance, Literal):
+            rows = Filter(rows, call("=", number, lookup.distance))
         else:
             place = self.ctx.column("number", BIGINT, False)
             numbered = ((place, call("+", number, Literal(lookup.distance, BIGINT))),)
