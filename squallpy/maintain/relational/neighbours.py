@@ -100,12 +100,17 @@ def neighbours(view: View, nests: tuple[Nest, ...]) -> tuple[View, tuple[Nest, .
         made.add(deciding.relation)
         mine = replace(found.nest.view, terms=tuple(term if t == found.term else t for t in found.nest.view.terms))
         nests = tuple(replace(n, view=mine) if n is found.nest else n for n in (*nests, deciding))
-        plain = all(isinstance(expr, Column) for _, expr in found.nest.finish.items)
-        if plain and len(mine.terms) == 1 and variables(found.domain) <= {*mine.keys}:
+        if _is_plain(found.nest) and len(mine.terms) == 1 and variables(found.domain) <= {*mine.keys}:
             view = _inlined(view, found, term, fresh)
             nests = tuple(replace(n, view=_inlined(n.view, found, term, fresh)) for n in nests)
         nests = needed(view, in_order(nests))
     return view, nests
+
+
+def _is_plain(nest: Nest) -> bool:
+    """Are the fields of its rows keys and measures as they are, each once?"""
+    shown = [expr for _, expr in nest.finish.items]
+    return len(set(shown)) == len(shown) and all(isinstance(expr, Column) for expr in shown)
 
 
 def _decided(nest: Nest, nests: tuple[Nest, ...], made: set[Relation]) -> Iterator[_Decided]:
@@ -124,17 +129,18 @@ def _decided(nest: Nest, nests: tuple[Nest, ...], made: set[Relation]) -> Iterat
             x = finish.over or next(iter(read), None)
             if x is None or x in known or not x.type.is_ordered or x.type.is_wide:
                 continue
-            if not read <= {x} or not {*nest.view.keys} <= known | ({x} if finish.over else set()):
+            more = [key for key in nest.view.keys if key not in known and key != finish.over]
+            if not read <= {x} or x in more or (more and finish.over):
                 continue
             if any(isinstance(f, Rel) and f.relation in made and x in variables(f) for f in others):
                 continue
-            keys = (*sorted(known - own, key=lambda v: v.id), x)
+            keys = (*sorted(known - own, key=lambda v: v.id), *more, x)
             rest = (*(f for f in others if f not in asking), *((Cmp(not_null(x)),) if x.nullable else ()))
             body = Monomial(prune(rest, keys, term.lanes), term.lanes)
-            for function in functions:
-                ways = _ways(asking, x, function)
-                if ways is not None and len(ways) < 2:
-                    near, definition = next(iter(ways), None), domains[domain.relation.name]
+            ways = {function: found for function in functions if (found := _ways(asking, x, function)) is not None}
+            for function in sorted(ways, key=lambda function: len(ways[function])):
+                if len(ways[function]) < 2:
+                    near, definition = next(iter(ways[function]), None), domains[domain.relation.name]
                     yield _Decided(nest, term, domain, definition, body, keys, asking, function, near)
 
 
@@ -195,7 +201,8 @@ def _replaced(
 def _is_implied(body: list[Factor], found: _Decided, names: dict[int, Expr]) -> bool:
     """Is what the body leaves in the domain?"""
     definition, called = found.definition, dict(found.domain.fields)
-    if len(definition.view.terms) > 1 or not {title for title, _ in definition.finish.items} <= called.keys():
+    titles = {title for title, _ in definition.finish.items}
+    if len(definition.view.terms) > 1 or not _is_plain(definition) or not titles <= called.keys():
         return False
     keys = {expr.id: substitute(called[t], names) for t, expr in definition.finish.items if isinstance(expr, Column)}
     return implies(body, definition.view.terms[0].body, keys)
