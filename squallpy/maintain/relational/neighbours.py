@@ -135,7 +135,8 @@ def _decided(nest: Nest, nests: tuple[Nest, ...], made: set[Relation]) -> Iterat
             if any(isinstance(f, Rel) and f.relation in made and x in variables(f) for f in others):
                 continue
             keys = (*sorted(known - own, key=lambda v: v.id), *more, x)
-            rest = (*(f for f in others if f not in asking), *((Cmp(not_null(x)),) if x.nullable else ()))
+            asked = any(x in variables(f) for f in asking)  # else a NULL tells, too, that there is something
+            rest = (*(f for f in others if f not in asking), *((Cmp(not_null(x)),) if x.nullable and asked else ()))
             body = Monomial(prune(rest, keys, term.lanes), term.lanes)
             ways = {function: found for function in functions if (found := _ways(asking, x, function)) is not None}
             for function in sorted(ways, key=lambda function: len(ways[function])):
