@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from squallpy.base.errors import Span, SquallError, nearest
-from squallpy.base.types import BIGINT, DOUBLE, NULL, Kind
+from squallpy.base.types import BIGINT, DOUBLE, NULL, Kind, Type
 from squallpy.frontend.unsupported import AGGREGATES, QUERIES
 from squallpy.logical.bind.aggregation import NAMES, Aggregation
 from squallpy.logical.bind.calls import aggregate
@@ -59,10 +59,9 @@ class Framed:
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """The value `of` of the row that is some rows before, or that has a number, by what numbers rows."""
+    """The value `of` of the row that is some rows before, or that has a number."""
 
     frame: Frame
-    number: Expr
     distance: int | Literal
     of: Expr
     value: Column
@@ -94,7 +93,7 @@ class Overs:
 
     def reads(self) -> frozenset[int]:
         """The columns that they read, by id."""
-        exprs = [expr for frame in self.frames for expr in frame.expressions]
+        exprs = [e for frame in (*self.frames, *(lookup.frame for lookup in self.lookups)) for e in frame.expressions]
         exprs += [a.arg for f in self.frames.values() for a, _ in f.aggregation.aggs if a.arg]
         return frozenset(c.id for expr in (*exprs, *(lookup.of for lookup in self.lookups)) for c in columns(expr))
 
@@ -277,7 +276,7 @@ class Overs:
             frame = replace(frame, order=tuple((expr, not down, not first) for expr, down, first in frame.order))
         found = self.lookup(frame, at, of, node)
         if nth and which.rows == UPTO:
-            return case([(call(">=", found.number, at), found.value)], Literal(None, found.value.type))
+            return case([(call(">=", self.rank(frame, node), at), found.value)], Literal(None, found.value.type))
         return found.value
 
     def lookup(self, frame: Frame, distance: int | Literal, of: Expr, node: exp.Expr) -> Lookup:
@@ -287,17 +286,35 @@ class Overs:
             if (known.frame, known.distance, known.of) == (frame, distance, of):
                 return known
         value, found = self.ctx.column("value", of.type, True), self.ctx.column("found", TRUE.type, True)
-        self.lookups.append(Lookup(frame, self.rank(frame, node), distance, of, value, found, node))
+        self.lookups.append(Lookup(frame, distance, of, value, found, node))
         return self.lookups[-1]
 
     def attach(self, plan: Node, grouped: Grouped, around: bool) -> Node:
         """The block's rows with all of them."""
         beneath = Beneath(self.ctx, plan, around)
+        nearest = [self.nearest(lookup, beneath, grouped) for lookup in self.lookups]
         for frame in self.frames:
             plan = self.beside(plan, beneath, frame, grouped)
-        for lookup in self.lookups:
-            plan = self.looked_up(plan, beneath, lookup, grouped)
+        for lookup, pair in zip(self.lookups, nearest, strict=True):
+            plan = self.looked_up(plan, beneath, lookup, pair, grouped)
         return plan
+
+    def nearest(self, lookup: Lookup, beneath: Beneath, grouped: Grouped) -> tuple[Expr, Expr] | None:
+        """The key of the order that the row has which is looked up, and what that is; None if rows have to be numbered.
+
+        LAG(x) OVER (… ORDER BY k)   →   the greatest k before, k
+        """
+        frame = lookup.frame
+        if lookup.distance == -1:  # the next row is the one before, from behind
+            frame = replace(frame, order=tuple((expr, not down, not first) for expr, down, first in frame.order))
+        order = self.settled(beneath, frame, lookup.node, grouped).order
+        if lookup.distance not in (1, -1) or len(order) != 1 or order[0][0].nullable or not _is_near(order[0][0].type):
+            self.rank(lookup.frame, lookup.node)
+            return None
+        ((key, down, _),) = order
+        framed = self.framed(frame, lookup.node)
+        best = framed.aggregation.column("min" if down else "max", key)
+        return framed.shown.setdefault(best, self.ctx.column("near", key.type, True)), key
 
     def beside(self, plan: Node, beneath: Beneath, frame: Frame, grouped: Grouped) -> Node:
         """The rows of `plan` with the aggregates of a frame."""
@@ -311,7 +328,7 @@ class Overs:
             right, keys = self.near(beneath, frame, aggregation, grouped)
         else:
             try:
-                right, keys = beneath.aggregated(beneath.settled(frame.over(over)), aggregation)
+                right, keys = beneath.aggregated(self.settled(beneath, frame, framed.node, grouped), aggregation)
             except SquallError as error:
                 raise error.at(self.ctx.span(framed.node)) from None
         on = [equal(expr, key) for key, expr in keys]
@@ -320,6 +337,12 @@ class Overs:
         shown = tuple((shown, column) for column, shown in framed.shown.items())
         items: Items = (*((key, key) for key, _ in keys), *shown, (framed.found, TRUE))
         return beneath.join(plan, Project(right, items), on, lost=True)
+
+    def settled(self, beneath: Beneath, frame: Frame, node: exp.Expr, grouped: Grouped) -> Frame:
+        try:
+            return beneath.settled(frame.over(lambda expr: grouped(expr, node)))
+        except SquallError as error:
+            raise error.at(self.ctx.span(node)) from None
 
     def near(self, beneath: Beneath, frame: Frame, aggregation: Aggregation, grouped: Grouped) -> tuple[Node, Items]:
         """The aggregates of the rows whose numbers are near each number, and what has them in common."""
@@ -337,15 +360,21 @@ class Overs:
         keys = beneath.copies(key for key, _ in mine)
         return aggregation.over(pairs, keys), tuple((key, expr) for (key, _), (_, expr) in zip(keys, mine, strict=True))
 
-    def looked_up(self, plan: Node, beneath: Beneath, lookup: Lookup, grouped: Grouped) -> Node:
-        """The rows of `plan`, which are numbered, with the values of others."""
-        of, number = grouped(lookup.of, lookup.node), lookup.number
-        rows = self.beside(beneath.plan, beneath, lookup.frame, grouped)
+    def looked_up(
+        self, plan: Node, beneath: Beneath, lookup: Lookup, nearest: tuple[Expr, Expr] | None, grouped: Grouped
+    ) -> Node:
+        """The rows of `plan`, which are numbered or know which is the `nearest`, with the values of others."""
+        of, number = grouped(lookup.of, lookup.node), self.rank(lookup.frame, lookup.node) if nearest is None else ONE
+        rows = beneath.plan if nearest else self.beside(beneath.plan, beneath, lookup.frame, grouped)
         partition = lookup.frame.over(lambda expr: grouped(expr, lookup.node)).partition
         keys, value = beneath.copies(partition), beneath.like(of)
         on = [equal(expr, key) for key, expr in keys]
         numbered: Items = ()
-        if isinstance(lookup.distance, Literal):
+        if nearest is not None:
+            near, key = nearest
+            numbered = beneath.copies((key,))
+            on.append(call("=", near, numbered[0][0]))
+        elif isinstance(lookup.distance, Literal):
             rows = Filter(rows, call("=", number, lookup.distance))
         else:
             place = self.ctx.column("number", BIGINT, False)
@@ -355,6 +384,11 @@ class Overs:
         named: Items = tuple((key, key) for key, _ in (*keys, *numbered))
         items = (*named, (lookup.value, value), (lookup.found, TRUE))
         return beneath.join(plan, Project(right, items), on, lost=True)
+
+
+def _is_near(type: Type) -> bool:
+    """Is the nearest of such values found without all pairs?"""
+    return type.is_ordered and not type.is_wide
 
 
 def ungrouped(expr: Expr, node: exp.Expr) -> Expr:
