@@ -54,12 +54,12 @@ class Frame:
         return (*self.partition, *(expr for expr, _, _ in self.order))
 
     def over(self, rewrite: Rewrite) -> "Frame":
-        """The same in other terms, without what is constant."""
+        """The same in other terms, without what is constant, but for what a distance is of."""
         partition = dict.fromkeys(expr for expr in map(rewrite, self.partition) if columns(expr))
         order: dict[Expr, Key] = {}
         for expr, down, nulls_first in self.order:
             key = rewrite(expr)
-            if columns(key) and key not in partition:
+            if self.rows == WITHIN or (columns(key) and key not in partition):
                 order.setdefault(key, (key, down, nulls_first))
         return replace(self, partition=tuple(partition), order=tuple(order.values()))
 
@@ -75,7 +75,7 @@ class Beneath:
     def settled(self, frame: Frame) -> Frame:
         """The frame by an order without keys that say nothing more, made one in which no rows are alike if that is
         asked for; SQ3001 if nothing is known that tells them apart."""
-        found = self.apart(frame)
+        found = frame if frame.rows == WITHIN else self.apart(frame)
         if found is not None or not frame.alone:
             return found or frame
         told = f"{frame.alone} of rows that may be alike in this order is not supported yet"
