@@ -83,7 +83,7 @@ def _running(nest: Nest, nests: tuple[Nest, ...]) -> _Running | None:
     if not all(ring in (Ring.COUNT, Ring.EXACT) for ring in view.rings):
         return None
     domains = {n.relation.name: n for n in nests if is_domain(n)}
-    asking = [t for t in view.terms if all(lane is None for i, lane in enumerate(t.lanes) if i != finish.count)]
+    asking = [t for t in view.terms if _is_asking(t, finish)]
     summing = [t for t in view.terms if t not in asking]
     if len(asking) > 1:
         return None
@@ -255,7 +255,7 @@ class _Rewriting:
         one: tuple[Factor, ...] = (running.given,)
         kept = [(*one, *self._within(within, running, same))]
         if running.p.nullable:
-            kept.append((*one, Cmp(Call("is_null", (running.p,), BOOLEAN, False))))
+            kept.append((*one, _is_null(running.p), *self._behind(running, within, given)))
         mine = dict(running.given.fields)
         limited = View("", view.keys, tuple(Monomial(body, ((),)) for body in kept))
         items = tuple((title, mine[title]) for title, _ in given.finish.items)
@@ -263,7 +263,7 @@ class _Rewriting:
         asked = Rel(few.relation, running.given.fields)
         terms = []
         for term in view.terms:
-            if all(lane is None for i, lane in enumerate(term.lanes) if i != finish.count):
+            if _is_asking(term, finish):
                 terms.append(replace(term, body=(asked,)))
             elif any(atom == running.given for atom in term.atoms):
                 terms.append(replace(term, body=tuple(asked if f == running.given else f for f in term.body)))
@@ -277,15 +277,49 @@ class _Rewriting:
         self, body: tuple[Factor, ...], atom: Rel, few: Rel, running: _Running, given: Nest
     ) -> tuple[Factor, ...]:
         """A product with few of the values of `atom`, which may be a part of those of the running nest."""
+        more = self._besides(atom, running, given)
+        return (*body, few) if more is None else (*(few if f == atom else f for f in body), *more)
+
+    def _besides(self, atom: Rel, running: _Running, given: Nest) -> tuple[Factor, ...] | None:
+        """What an atom asks of the values besides that they are there; None if it is of others."""
         domain = next((n for n in self.nests if n.relation == atom.relation and is_domain(n)), None)
-        if domain and len(domain.view.terms) == 1:
-            mine, every = _definition(domain, atom), _definition(given, running.given)
-            more = tuple(f for f in mine if f not in every)
-            keys = set(running.nest.view.keys)
-            apart = all(isinstance(f, Cmp) and variables(f) <= keys for f in more)
-            if apart and len(mine) == len(every) + len(more):
-                return (*(few if f == atom else f for f in body), *more)
-        return (*body, few)
+        if domain is None or len(domain.view.terms) != 1:
+            return None
+        mine, every = _definition(domain, atom), _definition(given, running.given)
+        more, keys = tuple(f for f in mine if f not in every), set(running.nest.view.keys)
+        apart = all(isinstance(f, Cmp) and variables(f) <= keys for f in more)
+        return more if apart and len(mine) == len(every) + len(more) else None
+
+    def _behind(self, running: _Running, within: Nest, given: Nest) -> tuple[Factor, ...]:
+        """What is asked of a NULL if it comes last: that all that is counted before may pass, for its group."""
+        view, finish, group = running.nest.view, running.nest.finish, running.group
+        asking = next((t for t in view.terms if _is_asking(t, finish)), None)
+        for term in view.terms:
+            atom = next((f for f in term.atoms if {v for _, v in f.fields} == set(view.keys)), None)
+            if not (asking and atom and self._besides(atom, running, given) == (_is_null(running.p),)):
+                continue
+            body = tuple(f for f in term.body if f is not atom)
+            bound = {v for f in body if isinstance(f, Rel) for _, v in f.fields}
+            if {v for f in body for v in variables(f)} & set(view.keys) - set(group) or not bound.issuperset(group):
+                continue
+            every = prune((running.given,), group, asking.lanes)
+            terms = (replace(term, body=prune(body, group, term.lanes)), replace(asking, body=every))
+            measures = within.finish.measures
+            titles = {expr: title for title, expr in finish.items}
+            items = tuple((titles[c], c) for c in (*group, *(m.column for m in measures)))
+            spelled = (running.nest.relation.name, within.relation.name, "behind")
+            nest = self._made(
+                spelled, running.nest, View("", group, terms), replace(finish, measures=measures, items=items)
+            )
+            fields = tuple(Field(title, c.type, c.nullable) for title, c in items)
+            relation = replace(nest.relation, fields=fields, primary_key=tuple(titles[c] for c in group))
+            self.made[spelled] = replace(nest, relation=relation)
+            counts = {m.column: replace(m.column, id=next(self._fresh), name=titles[m.column]) for m in measures}
+            read = (*((titles[c], c) for c in group), *((titles[c], counts[c]) for c in counts))
+            assert within.running is not None
+            names: dict[int, Expr] = {c.id: v for c, v in counts.items()}
+            return (Rel(relation, read), *(Cmp(substitute(w, names)) for w in within.running.where))
+        return ()
 
     def _made(self, spelled: tuple[str, ...], like: Nest, view: View, finish: Finish) -> Nest:
         name = nest_name(self._taken)
@@ -360,6 +394,15 @@ def _is_summed(expr: Expr, finish: Finish) -> bool:
     if measure is None or measure.function not in ("sum", "count"):
         return False
     return all(len(lanes) == 1 and lanes[0][0] > 0 for lanes in (measure.value, measure.present))
+
+
+def _is_asking(term: Monomial, finish: Finish) -> bool:
+    """Does it say that groups are there, and no more?"""
+    return all(lane is None for i, lane in enumerate(term.lanes) if i != finish.count)
+
+
+def _is_null(value: Column) -> Cmp:
+    return Cmp(Call("is_null", (value,), BOOLEAN, False))
 
 
 def _is_counted(expr: Expr, finish: Finish) -> bool:
