@@ -179,6 +179,20 @@ class Neighbours:
     above: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Skyline:
+    """What the rows of a skyline are: of each group (x, value) such that no other x up to it has a value as `great`, or
+    as small. Both are keys of the nest's view; `rising`: the least x comes first.
+
+    Source: Börzsönyi, Kossmann and Stocker, *The Skyline Operator*, ICDE 2001.
+    """
+
+    x: Column
+    value: Column
+    rising: bool
+    great: bool
+
+
 def nest_name(taken: Collection[str]) -> str:
     """n1, n2, …: the first name that no relation or nest has"""
     return next(name for name in (f"n{i}" for i in count(1)) if name not in taken)
@@ -200,6 +214,7 @@ class Nest:
     running: Running | None = None
     window: WindowSpec | None = None
     neighbours: Neighbours | None = None
+    skyline: Skyline | None = None
 
     @property
     def reads(self) -> set[str]:

@@ -18,6 +18,7 @@ from squallpy.logical.monotone import FALLING, RISING, direction
 from squallpy.maintain.program import Program, Ref, Statement, View
 from squallpy.maintain.relational.calculus import Assign, Cmp, Factor, variables
 from squallpy.physical.keys import (
+    Beside,
     finds_one,
     foreign_keys,
     known_keys,
@@ -161,12 +162,12 @@ def _way(
     filters: list[Factor],
     elsewhere: set[Column],
     size: str | None,
-    beside: tuple[int, int] | None,
+    beside: Beside | None,
 ) -> _Way:
     """The best way with those variables bound; `elsewhere` are those that keys, lanes and other views read.
 
-    `size`: how it is looked up if there is one record at most, or there are few. `beside`: where the value and its
-    neighbour are in a view of neighbours.
+    `size`: how it is looked up if there is one record at most, or there are few. `beside`: which keys of a
+    view of neighbours are what.
     """
     new = [v for v in ref.variables if v not in bound]
     if ref.row:
@@ -179,17 +180,18 @@ def _way(
     if ranges:
         range, used = max(ranges, key=lambda found: len(found[1]))
         read = elsewhere.union(*(variables(f) for f in filters if f not in used))
-        if beside and _is_between(ref, range, new, *beside):
+        if beside and _is_between(ref, range, new, beside):
             return _Way(ref, "nearest", range, used)
         ordered = not range.variable.type.is_wide
         return _Way(ref, "sum" if ordered and not read & set(new) else "range", range, used)
     return _Way(ref, "scan" if len(new) == len(ref.variables) else "slice")
 
 
-def _is_between(ref: Ref, range: Range, new: list[Column], value: int, other: int) -> bool:
-    """Is a record of neighbours asked for by its group and one bound of its value? The other neighbour is the other."""
-    asked = {ref.variables[value], ref.variables[other]} == {*new} and range.variable == ref.variables[value]
-    return asked and (range.rising is None) != (range.falling is None)
+def _is_between(ref: Ref, range: Range, new: list[Column], beside: Beside) -> bool:
+    """Is a record of neighbours asked for by its group and one bound of its value? The other bound is its neighbour."""
+    value, other = ref.variables[beside.value], ref.variables[beside.other]
+    known = not any(ref.variables[i] in new for i in beside.group)
+    return known and other in new and range.variable == value and (range.rising is None) != (range.falling is None)
 
 
 def _range(variable: Column, bound: set[Column], filters: Iterable[Factor]) -> tuple[Range, tuple[Factor, ...]] | None:

@@ -38,7 +38,7 @@ def costs(plan: Plan) -> Costs:
 
 def _rows(nested: Nested) -> str:
     """The cost of a group's rows: where an extreme has gone, the next is looked for."""
-    if nested.running or nested.window or nested.neighbours:
+    if nested.running or nested.window or nested.neighbours or nested.skyline:
         return LOG
     if nested.finish.over is None:
         return ONE

@@ -4,12 +4,21 @@ N1(p, avg) has a row for each p    →    ΔL(p) ⋈ M_N1(p, avg) finds one
 """
 
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from squallpy.logical.expressions import Call, Column, columns
 from squallpy.maintain.program import Monomial, Nest, Program, View
 from squallpy.maintain.relational.calculus import Assign, Cmp, Factor, Rel
 
 Keys = Mapping[str, tuple[str, ...]]  # fields, by relation
+
+
+class Beside(NamedTuple):
+    """Which keys of a view are the group of a value, the value, and its neighbour."""
+
+    group: tuple[int, ...]
+    value: int
+    other: int
 
 
 def known_keys(program: Program) -> Keys:
@@ -24,16 +33,17 @@ def views_of_intervals(program: Program) -> frozenset[str]:
     return frozenset(v.name for v in program.views if v.atoms and all(a.relation.name in nests for a in v.atoms))
 
 
-def views_of_neighbours(program: Program) -> dict[str, tuple[int, int]]:
-    """The views whose keys are the rows of a nest of neighbours: which is the value, and which its neighbour."""
+def views_of_neighbours(program: Program) -> dict[str, Beside]:
+    """The views that have a record for each row of a nest of neighbours, or for some."""
     made = {n.relation: (dict(n.finish.items), n.neighbours) for n in program.nests if n.neighbours}
-    found = {}
+    keys, found = known_keys(program), {}
     for view in (v for v in program.views if len(v.terms) == 1):
         for atom in (a for a in view.atoms if a.relation in made):
             items, beside = made[atom.relation]
             at = {items[title]: view.keys.index(v) for title, v in atom.fields if v in view.keys}
-            if beside and len(at) == len(items) == len(view.keys):
-                found[view.name] = (at[beside.value], at[beside.other])
+            if beside and len(at) == len(items) and finds_one(view, [view.keys[i] for i in at.values()], keys):
+                value, other = at.pop(beside.value), at.pop(beside.other)
+                found[view.name] = Beside(tuple(at.values()), value, other)
     return found
 
 
@@ -51,7 +61,8 @@ def _narrows(factor: Factor) -> bool:
 
 def _group(nest: Nest) -> tuple[str, ...]:
     assert nest.source is not None
-    group = {v for v in nest.source.variables if v != nest.finish.over}
+    last = nest.skyline.value if nest.skyline else nest.finish.over
+    group = {v for v in nest.source.variables if v != last}
     return tuple(title for title, expr in nest.finish.items if expr in group)
 
 

@@ -288,6 +288,11 @@ def _nested(nest: Nest, program: Program, real: Ring, indexes: Indexes, known: M
         group = tuple(i for i in range(len(source.keys)) if i != value)
         order = Order((*group, value), len(group), real=nest.neighbours.value.type.kind is Kind.DOUBLE)
         return Nested(source, finish, group, order=indexes.order(view.name, order), neighbours=nest.neighbours)
+    if nest.skyline:
+        x, value = (source.keys.index(column) for column in (nest.skyline.x, nest.skyline.value))
+        group = tuple(i for i in range(len(source.keys)) if i not in (x, value))
+        order = Order((*group, x, value), len(group), real=nest.skyline.x.type.kind is Kind.DOUBLE)
+        return Nested(source, finish, group, order=indexes.order(view.name, order), skyline=nest.skyline)
     if finish.over is None:
         return Nested(source, finish)
     printed = {expr for _, expr in finish.items}

@@ -12,7 +12,7 @@ from squallpy.base.settings import JoinOperator
 from squallpy.catalog.relation import Relation
 from squallpy.catalog.window import Clock, WindowSpec
 from squallpy.logical.expressions import Column, Expr
-from squallpy.maintain.program import Finish, Neighbours, Program, Row, Running, View
+from squallpy.maintain.program import Finish, Neighbours, Program, Row, Running, Skyline, View
 from squallpy.maintain.relational.calculus import Lane
 from squallpy.physical.joins.controller import EPSILON
 from squallpy.physical.joins.grid import Grid
@@ -133,7 +133,8 @@ class Nested:
     For extremes, `group` are the positions in its keys of what is grouped by; the values of a group are in the sorted
     index `order`, or, of a type whose keys are in no order, in the slice `index`. For intervals, `order` is a sorted
     index that knows its extents, with what there is to group by before the value, and `context` what the running's
-    context comes from. For a window, `order` is a sorted index by time; for neighbours, one by group and value.
+    context comes from. For a window, `order` is a sorted index by time; for neighbours, one by group and value;
+    for a skyline, by group and x.
     """
 
     source: PoolPlan
@@ -145,6 +146,7 @@ class Nested:
     window: WindowSpec | None = None
     context: tuple["Nested", ...] = ()
     neighbours: Neighbours | None = None
+    skyline: Skyline | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from squallpy.runtime.ledger import ledger_layouts, ledger_name, unmatched
 from squallpy.runtime.neighbouring import Neighbouring
 from squallpy.runtime.nested import Aggregates, NestFeed, RowsOf, Touched, begin, begun_layouts
 from squallpy.runtime.routing import partitions_of, tickets_of
+from squallpy.runtime.skylines import Skylines, skylines_layouts
 from squallpy.runtime.state.store import PoolLayout, Store, StoreLayout
 from squallpy.runtime.statement import Keeper, Statement
 from squallpy.runtime.windows import Windows, tick, windows_layouts
@@ -47,6 +48,7 @@ def store_layout(plan: Plan) -> StoreLayout:
             *begun_layouts(plan),
             *extremes_layouts(plan),
             *intervals_layouts(plan),
+            *skylines_layouts(plan),
             *windows_layouts(plan),
         )
     )
@@ -216,6 +218,8 @@ def _nest(feed: Feed, nested: Nested) -> NestFeed:
         return Intervals(feed, nested)
     if nested.neighbours:
         return Neighbouring(feed, nested)
+    if nested.skyline:
+        return Skylines(feed, nested)
     return Extremes(feed, nested) if nested.finish.over else Aggregates(feed, nested)
 
 

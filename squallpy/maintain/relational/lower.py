@@ -52,10 +52,10 @@ from squallpy.logical.nodes import (
 from squallpy.logical.nulls import fold_nulls
 from squallpy.maintain.program import RESULT, Finish, Measure, Monomial, Nest, View, nest_name
 from squallpy.maintain.relational.calculus import MINUS, Assign, Cmp, Factor, Lane, Rel, renamed
+from squallpy.maintain.relational.deciding import deciding
 from squallpy.maintain.relational.defaults import Nothing, defaulted, without_case
 from squallpy.maintain.relational.disjunctions import ranges_apart
 from squallpy.maintain.relational.linear import Polynomial, linear, present
-from squallpy.maintain.relational.neighbours import neighbours
 from squallpy.maintain.relational.nests import without_known
 from squallpy.maintain.relational.others import counted
 from squallpy.maintain.relational.padded import padded
@@ -129,7 +129,7 @@ def lower(query: Query, told: bool = False) -> Lowered:
     else:
         view, items, order = _bag(bottom, _finish(above, query.names, {}, node), blocks)
         finish = Finish((), None, items, order, limit, offset, repeat=True, single=False)
-    view, nests = intervals(*neighbours(*without_known(view, tuple(blocks.nests))))
+    view, nests = intervals(*deciding(*without_known(view, tuple(blocks.nests))))
     nests = narrowed(view, nests)
     nests = tuple(replace(nest, view=ranges_apart(nest.view)) for nest in nests)
     return Lowered(ranges_apart(view), finish, tuple(blocks.relations.values()), nests)

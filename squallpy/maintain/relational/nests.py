@@ -12,7 +12,8 @@ from squallpy.maintain.relational.calculus import MINUS, Assign, Cmp, Factor, Re
 
 def is_domain(nest: Nest) -> bool:
     """Has it each of its rows once?"""
-    return not nest.finish.measures and nest.finish.times is None and nest.window is None and nest.neighbours is None
+    special = nest.window or nest.neighbours or nest.skyline
+    return not nest.finish.measures and nest.finish.times is None and not special
 
 
 def implies(body: Iterable[Factor], domain: Iterable[Factor], names: dict[int, Expr]) -> bool:
@@ -93,7 +94,7 @@ def _has_groups(nest: Nest) -> bool:
     """Has it a row for each group, if that is there?"""
     finish = nest.finish
     asked = finish.having or finish.times or finish.single
-    return not (asked or nest.running or nest.window or nest.neighbours) and only_adds(nest)
+    return not (asked or nest.running or nest.window or nest.neighbours or nest.skyline) and only_adds(nest)
 
 
 def _without(term: Monomial, nests: dict[str, Nest]) -> Monomial:

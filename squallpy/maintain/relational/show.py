@@ -14,7 +14,7 @@ from squallpy.base.types import BIGINT
 from squallpy.catalog.relation import Relation
 from squallpy.catalog.window import WindowSpec, spoken
 from squallpy.logical.expressions import Call, Column, Expr, Literal, substitute, transform
-from squallpy.maintain.program import Measure, Nest, Program, Ref, Running, Statement, Trigger, View
+from squallpy.maintain.program import Measure, Nest, Program, Ref, Running, Skyline, Statement, Trigger, View
 from squallpy.maintain.relational.calculus import Assign, Cmp, Factor, Lane, Rel, Values, variables
 
 WIDTH = 112  # of a printed line
@@ -157,6 +157,8 @@ def nest_text(nest: Nest) -> str:
         m.column.id: f"{m.function.upper()} {names(finish.over)}" if finish.over else measure_value(m, nest.source.name)
         for m in finish.measures
     }
+    if nest.skyline:
+        return _skyline_text(nest, nest.source, nest.skyline)
     if nest.neighbours:
         measures[nest.neighbours.other.id] = f"the {nest.neighbours.other.name} {names(nest.neighbours.value)}"
     fields = []
@@ -184,6 +186,15 @@ def _intervals_text(nest: Nest, source: Ref, running: Running) -> str:
     head = f"{nest.relation.name.upper()}({', '.join(title for title, _ in nest.finish.items)})"
     running_sum = f"F({group}p) := Sum({source.name}({group}{x}) ⋈ ({x} {running.op} p))"
     return f"{head} := Intervals_[p]({' ⋈ '.join(terms)})\n  with {running_sum}"
+
+
+def _skyline_text(nest: Nest, source: Ref, line: Skyline) -> str:
+    """N3(k1, at, value) := Skyline_[k1](M_QUOTES(symbol, time, bid)), no bid as great before"""
+    titles, names = ", ".join(title for title, _ in nest.finish.items), Names(source.variables)
+    group = ", ".join(title for title, expr in nest.finish.items if expr not in (line.x, line.value))
+    what = f"no {names(line.value)} as {'great' if line.great else 'small'} {'before' if line.rising else 'behind'}"
+    head = f"{nest.relation.name.upper()}({titles})"
+    return f"{head} := Skyline_[{group}]({source.name}({names.list(source.variables)}): {what} a {names(line.x)})"
 
 
 def _window_text(nest: Nest, source: Ref, window: WindowSpec) -> str:

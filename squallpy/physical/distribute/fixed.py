@@ -34,6 +34,8 @@ def groups_are_whole(nest: Nest, position: int) -> bool:
     variable = nest.source.variables[position]
     if nest.neighbours and variable == nest.neighbours.value:
         return False
+    if nest.skyline and variable in (nest.skyline.x, nest.skyline.value):
+        return False
     return any(expr == variable for _, expr in nest.finish.items)
 
 

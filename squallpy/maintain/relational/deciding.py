@@ -14,6 +14,13 @@ same relation (LAG and LEAD, with MAX and MIN), and where it is only asked wheth
 
     TRADES(s, price, …) ⋈ N2(s, price)      N2(s, p) := Exists(N1(s, p) ⋈ QUOTES(s, q) ⋈ (q > p))
  →  TRADES(s, price, …) ⋈ N3(s, most) ⋈ (most > price)      N3(s, most) := Exists(QUOTES(s, q)) ⋈ (most := MAX q)
+
+    the highest bid so far: (SELECT MAX(q.bid) FROM quotes AS q WHERE q.sym = t.sym AND q.time <= t.time)
+
+    N2(s, p, bid) := N1(s, p) ⋈ QUOTES(s, q, b) ⋈ (q <= p) ⋈ (bid := MAX b)
+ →  N1(s, p) ⋈ N3(s, q, bid) ⋈ N4(s, q, next) ⋈ (q <= p) ⋈ (p < next)
+
+N3 is the skyline of the quotes: those before which none was as high. Each is the highest until the next of them.
 """
 
 from collections.abc import Iterator
@@ -24,7 +31,7 @@ from squallpy.base.types import BOOLEAN
 from squallpy.catalog.relation import Field, Relation
 from squallpy.logical.expressions import MIRRORED, Call, Column, Expr, columns, held_alike, not_null, substitute
 from squallpy.logical.monotone import FALLING, RISING, STEADY, direction
-from squallpy.maintain.program import Measure, Monomial, Neighbours, Nest, View, nest_name
+from squallpy.maintain.program import Measure, Monomial, Neighbours, Nest, Skyline, View, nest_name
 from squallpy.maintain.relational.calculus import Cmp, Factor, Rel, renamed, variables
 from squallpy.maintain.relational.nests import bounded, implies, in_order, is_domain, needed, only_adds
 from squallpy.maintain.relational.units import prune
@@ -53,9 +60,10 @@ class _Decided:
     def x(self) -> Column:
         return self.keys[-1]
 
-    def deciding(self, name: str, fresh: Iterator[Column]) -> tuple[Nest, Monomial]:
+    def deciding(self, names: Iterator[str], fresh: Iterator[Column]) -> tuple[tuple[Nest, ...], tuple[Monomial, ...]]:
         """The nest of the values that decide, and the term with these: of each group the one, or all with their
         neighbours."""
+        name = next(names)
         *group, x = self.keys
         titles = [f"k{i}" for i in range(1, len(self.keys))]
         fields = [Field(title, key.type, key.nullable) for title, key in zip(titles, group, strict=True)]
@@ -81,10 +89,54 @@ class _Decided:
         nest = Nest(relation, view, replace(finish, items=tuple(items)), neighbours=beside)
         bound = {v.id: x if v == value else v for _, v in items if isinstance(v, Column)}
         body.insert(1, Rel(relation, tuple((title, bound[v.id]) for title, v in items if isinstance(v, Column))))
-        return nest, Monomial(tuple(body), self.term.lanes)
+        return (nest,), (Monomial(tuple(body), self.term.lanes),)
 
 
-def neighbours(view: View, nests: tuple[Nest, ...]) -> tuple[View, tuple[Nest, ...]]:
+@dataclass(frozen=True, slots=True)
+class _Prefix:
+    """A term domain(k, p) ⋈ rest(k, x, v) ⋈ asking(x, p) of a nest that asks for the least or greatest v of those x
+    that are on one side of e(p)."""
+
+    nest: Nest
+    term: Monomial
+    domain: Rel
+    definition: Nest
+    rest: Monomial
+    keys: tuple[Column, ...]  # k, x, v
+    asking: tuple[Factor, ...]
+    function: str
+    near: tuple[str, Expr]
+    nulls: Monomial | None = None  # what v that are NULL are to the nest
+
+    @property
+    def x(self) -> Column:
+        return self.keys[-1]
+
+    def deciding(self, names: Iterator[str], fresh: Iterator[Column]) -> tuple[tuple[Nest, ...], tuple[Monomial, ...]]:
+        """The nests of the skyline and of the neighbours on it, and the term with these."""
+        name, stream, (op, _) = next(names), self.nest.relation.stream, self.near
+        titles = (*(f"k{i}" for i in range(1, len(self.keys) - 1)), "at", "value")
+        items = tuple(zip(titles, self.keys, strict=True))
+        fields = tuple(Field(t, c.type, c.nullable and t not in ("at", "value")) for t, c in items)
+        relation = Relation(name, fields, stream, "view", primary_key=titles[:-1])
+        finish = replace(self.nest.finish, measures=(), over=None, single=False, items=items)
+        line = Skyline(self.keys[-2], self.keys[-1], op in ("<", "<="), self.function == "max")
+        skyline = Nest(relation, View(f"G_{name.upper()}", self.keys, (self.rest,)), finish, skyline=line)
+
+        along = Monomial((Rel(relation, items[:-1]),), ((),))
+        beside = _Decided(
+            replace(self.nest, finish=replace(finish, count=0)), self.term, self.domain, self.definition, along,
+            self.keys[:-1], self.asking, self.function, self.near,
+        )  # fmt: skip
+        ((between,), (term,)) = beside.deciding(names, fresh)
+        term = Monomial((*term.body, Rel(relation, items)), self.term.lanes)
+        return (skyline, between), (term,) if self.nulls is None else (term, self.nulls)
+
+
+_Found = _Decided | _Prefix
+
+
+def deciding(view: View, nests: tuple[Nest, ...]) -> tuple[View, tuple[Nest, ...]]:
     """The query's view and its nests, with the values that decide where nests have the pairs.
 
     A nest that says nothing else is what its users join themselves; one that also says where there is none has two
@@ -94,15 +146,22 @@ def neighbours(view: View, nests: tuple[Nest, ...]) -> tuple[View, tuple[Nest, .
     taken |= {n.relation.name for n in nests}
     fresh = (Column(id, "x", BOOLEAN) for id in count(620_000_000))
     made = set[Relation]()
+
+    def names() -> Iterator[str]:
+        while True:
+            name = nest_name(taken)
+            taken.add(name)
+            yield name
+
     while found := next((decided for nest in nests for decided in _decided(nest, nests, made)), None):
-        deciding, term = found.deciding(nest_name(taken), fresh)
-        taken.add(deciding.relation.name)
-        made.add(deciding.relation)
-        mine = replace(found.nest.view, terms=tuple(term if t == found.term else t for t in found.nest.view.terms))
-        nests = tuple(replace(n, view=mine) if n is found.nest else n for n in (*nests, deciding))
+        values, terms = found.deciding(names(), fresh)
+        made |= {nest.relation for nest in values}
+        every = (new for t in found.nest.view.terms for new in (terms if t == found.term else (t,)))
+        mine = replace(found.nest.view, terms=tuple(every))
+        nests = tuple(replace(n, view=mine) if n is found.nest else n for n in (*nests, *values))
         if _is_plain(found.nest) and len(mine.terms) == 1 and variables(found.domain) <= {*mine.keys}:
-            view = _inlined(view, found, term, fresh)
-            nests = tuple(replace(n, view=_inlined(n.view, found, term, fresh)) for n in nests)
+            view = _inlined(view, found, mine.terms[0], fresh)
+            nests = tuple(replace(n, view=_inlined(n.view, found, mine.terms[0], fresh)) for n in nests)
         nests = needed(view, in_order(nests))
     return view, nests
 
@@ -113,7 +172,7 @@ def _is_plain(nest: Nest) -> bool:
     return len(set(shown)) == len(shown) and all(isinstance(expr, Column) for expr in shown)
 
 
-def _decided(nest: Nest, nests: tuple[Nest, ...], made: set[Relation]) -> Iterator[_Decided]:
+def _decided(nest: Nest, nests: tuple[Nest, ...], made: set[Relation]) -> Iterator[_Found]:
     """The terms of a nest for which one value decides, and not yet one that was `made` of these."""
     finish = nest.finish
     domains = {n.relation.name: n for n in nests if is_domain(n)}
@@ -126,23 +185,57 @@ def _decided(nest: Nest, nests: tuple[Nest, ...], made: set[Relation]) -> Iterat
             own = known.difference(*(variables(f) for f in others if isinstance(f, Rel)))
             asking = tuple(f for f in others if variables(f) & own)
             read = frozenset().union(*map(variables, asking)) - known
-            x = finish.over or next(iter(read), None)
-            if x is None or x in known or not x.type.is_ordered or x.type.is_wide:
-                continue
-            more = [key for key in nest.view.keys if key not in known and key != finish.over]
-            if not read <= {x} or x in more or (more and finish.over):
+            x, definition = next(iter(read), finish.over), domains[domain.relation.name]
+            if x is None or len(read) > 1 or not (finish.over is None or _is_ordered(finish.over)):
                 continue
             if any(isinstance(f, Rel) and f.relation in made and x in variables(f) for f in others):
                 continue
+            rest = [f for f in others if f not in asking]
+            if finish.over and x != finish.over:
+                if prefix := _prefix(nest, term, domain, definition, rest, asking, x):
+                    yield prefix
+                continue
+            more = [key for key in nest.view.keys if key not in known and key != finish.over]
+            if not _is_ordered(x) or x in more or (more and finish.over):
+                continue
             keys = (*sorted(known - own, key=lambda v: v.id), *more, x)
-            asked = any(x in variables(f) for f in asking)  # else a NULL tells, too, that there is something
-            rest = (*(f for f in others if f not in asking), *((Cmp(not_null(x)),) if x.nullable and asked else ()))
-            body = Monomial(prune(rest, keys, term.lanes), term.lanes)
+            # NB: where it is not asked for, a NULL tells, too, that there is something
+            body = _known(rest, (x,) if x in read else (), keys, term)
             ways = {function: found for function in functions if (found := _ways(asking, x, function)) is not None}
             for function in sorted(ways, key=lambda function: len(ways[function])):
                 if len(ways[function]) < 2:
-                    near, definition = next(iter(ways[function]), None), domains[domain.relation.name]
+                    near = next(iter(ways[function]), None)
                     yield _Decided(nest, term, domain, definition, body, keys, asking, function, near)
+
+
+def _prefix(
+    nest: Nest, term: Monomial, domain: Rel, definition: Nest, rest: list[Factor], asking: tuple[Factor, ...], x: Column
+) -> _Prefix | None:
+    """The term as one that asks for the least or greatest value of a prefix, if it does."""
+    v, known = nest.finish.over, variables(domain)
+    assert v is not None
+    moving = [f for f in asking if not isinstance(f, Cmp) or direction(f.predicate, x) != STEADY]
+    near = _compared(moving[0], x) if len(moving) == 1 and isinstance(moving[0], Cmp) else None
+    is_null = Cmp(Call("is_null", (v,), BOOLEAN, False))
+    if near is None or is_null in rest or not _is_ordered(x) or not {*nest.view.keys} <= known | {v}:
+        return None
+    group = known & frozenset().union(*(variables(f) for f in rest if isinstance(f, Rel)))
+    keys = (*sorted(group, key=lambda v: v.id), x, v)
+    function = nest.finish.measures[0].function
+    body = _known(rest, (x, v), keys, term)
+    nulls = Monomial((*term.body, is_null), term.lanes) if v.nullable else None
+    return _Prefix(nest, term, domain, definition, body, keys, asking, function, near, nulls)
+
+
+def _known(rest: list[Factor], values: tuple[Column, ...], keys: tuple[Column, ...], term: Monomial) -> Monomial:
+    """What there is, where values are not NULL."""
+    body = (*rest, *(Cmp(not_null(v)) for v in values if v.nullable))
+    return Monomial(prune(body, keys, term.lanes), term.lanes)
+
+
+def _is_ordered(column: Column) -> bool:
+    """Are its values in the order of what they are held as?"""
+    return column.type.is_ordered and not column.type.is_wide
 
 
 def _ways(asking: tuple[Factor, ...], x: Column, function: str) -> list[tuple[str, Expr]] | None:
@@ -175,13 +268,13 @@ def _alike(column: Column, field: Field | Column) -> Column:
     return Column(column.id, field.name, field.type, field.nullable)
 
 
-def _inlined(view: View, found: _Decided, term: Monomial, fresh: Iterator[Column]) -> View:
+def _inlined(view: View, found: _Found, term: Monomial, fresh: Iterator[Column]) -> View:
     """The view with the nest's only term in the place of its rows, of which it has each once."""
     return replace(view, terms=tuple(_replaced(t, view.keys, found, term, fresh) for t in view.terms))
 
 
 def _replaced(
-    user: Monomial, keys: tuple[Column, ...], found: _Decided, term: Monomial, fresh: Iterator[Column]
+    user: Monomial, keys: tuple[Column, ...], found: _Found, term: Monomial, fresh: Iterator[Column]
 ) -> Monomial:
     atom = next((a for a in user.atoms if a.relation == found.nest.relation), None)
     if atom is None:
@@ -199,7 +292,7 @@ def _replaced(
     return _replaced(Monomial(prune(tuple(body), keys, user.lanes), user.lanes), keys, found, term, fresh)
 
 
-def _is_implied(body: list[Factor], found: _Decided, names: dict[int, Expr]) -> bool:
+def _is_implied(body: list[Factor], found: _Found, names: dict[int, Expr]) -> bool:
     """Is what the body leaves in the domain?"""
     definition, called = found.definition, dict(found.domain.fields)
     titles = {title for title, _ in definition.finish.items}
