@@ -186,7 +186,9 @@ def _decided(nest: Nest, nests: tuple[Nest, ...], made: set[Relation]) -> Iterat
             asking = tuple(f for f in others if variables(f) & own)
             read = frozenset().union(*map(variables, asking)) - known
             x, definition = next(iter(read), finish.over), domains[domain.relation.name]
-            if x is None or len(read) > 1 or not (finish.over is None or _is_ordered(finish.over)):
+            if x is None or len(read) > 1 or not {x, finish.over or x}.isdisjoint(known):
+                continue
+            if finish.over and not _is_ordered(finish.over):
                 continue
             if any(isinstance(f, Rel) and f.relation in made and x in variables(f) for f in others):
                 continue
