@@ -176,6 +176,10 @@ def selects(draw: st.DrawFn, scope: Scope, wanted: list[str] | None = None, top:
     keys = draw(st.lists(typed_key(columns), min_size=kind != "groups", max_size=2, unique=True))
     if kind != "groups":
         items = [*keys, *([draw(scalars(scope, columns))] if scope.depth and draw(st.booleans()) else [])]
+        if draw(st.integers(0, 3)) == 0:
+            items.append(draw(windows(columns)))
+        if draw(st.integers(0, 7)) == 0:
+            tail += f" QUALIFY {draw(windows(columns, counts=True))[0]} {draw(st.sampled_from(OPERATORS))} 2"
         return f"SELECT {'DISTINCT ' if kind == 'distinct' else ''}{listed(items)}{tail}", [type for _, type in items]
     aggregates = st.one_of(typed_aggregate(columns), aggregate(columns)) if top else typed_aggregate(columns)
     items = [*keys, *draw(st.lists(aggregates, min_size=not keys, max_size=2))]
@@ -309,6 +313,23 @@ def typed_aggregate(draw: st.DrawFn, columns: list[Column]) -> tuple[str, str]:
     if draw(st.integers(0, 4)) == 0:
         text += f" FILTER (WHERE {draw(comparisons(columns))})"
     return text, type
+
+
+@st.composite
+def windows(draw: st.DrawFn, columns: list[Column], counts: bool = False) -> tuple[str, str]:
+    """A window function that depends on no order of rows that are alike, and its type."""
+    names = st.sampled_from([c.name for c in columns])
+    parts, keys = draw(st.lists(names, max_size=2, unique=True)), draw(st.lists(names, max_size=2, unique=True))
+    ways = [f"{key}{draw(st.sampled_from(['', ' DESC', ' NULLS LAST', ' DESC NULLS FIRST']))}" for key in keys]
+    frame = f"PARTITION BY {', '.join(parts)}" if parts else ""
+    frame += f" ORDER BY {', '.join(ways)}" if ways else ""
+    choices = [("COUNT(*)", "BIGINT"), *([("RANK()", "BIGINT"), ("DENSE_RANK()", "BIGINT")] * 2 if ways else [])]
+    column = draw(st.sampled_from(columns))
+    if not counts:
+        choices += [(f"{extreme}({column.name})", column.type) for extreme in ("MIN", "MAX")]
+        choices += [(f"SUM({column.name})", SUMS[column.type])] * 2 if column.type in SUMS else []
+    text, type = draw(st.sampled_from(choices))
+    return f"{text} OVER ({frame})", type
 
 
 @st.composite
