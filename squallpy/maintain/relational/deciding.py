@@ -177,7 +177,7 @@ def _decided(nest: Nest, nests: tuple[Nest, ...], made: set[Relation]) -> Iterat
     finish = nest.finish
     domains = {n.relation.name: n for n in nests if is_domain(n)}
     functions = ("max", "min") if is_domain(nest) else tuple(m.function for m in finish.measures)
-    if not only_adds(nest) or not (is_domain(nest) or (finish.over and len(functions) == 1)):
+    if finish.single or not only_adds(nest) or not (is_domain(nest) or (finish.over and len(functions) == 1)):
         return
     for term in nest.view.terms:
         for domain in (atom for atom in term.atoms if atom.relation.name in domains):
@@ -186,7 +186,7 @@ def _decided(nest: Nest, nests: tuple[Nest, ...], made: set[Relation]) -> Iterat
             asking = tuple(f for f in others if variables(f) & own)
             read = frozenset().union(*map(variables, asking)) - known
             x, definition = next(iter(read), finish.over), domains[domain.relation.name]
-            if x is None or len(read) > 1 or not {x, finish.over or x}.isdisjoint(known):
+            if not own or x is None or len(read) > 1 or not {x, finish.over or x}.isdisjoint(known):
                 continue
             if finish.over and not _is_ordered(finish.over):
                 continue
