@@ -67,6 +67,11 @@ class Type:
         return self.kind is Kind.DECIMAL and self.precision > 18
 
     @property
+    def is_held_in_order(self) -> bool:
+        """Are its values in the order of the integers, or floats, that they are held as?"""
+        return self.is_ordered and not self.is_wide
+
+    @property
     def is_ordered(self) -> bool:
         """Are keys of the type ordered as their values? (Of wide decimals, those that have room.)"""
         return self.is_numeric or self.is_temporal

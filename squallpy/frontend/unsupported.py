@@ -176,9 +176,7 @@ QUERIES: dict[str, Unsupported] = {
         "declare a PRIMARY KEY and have it in FROM",
     ),
     "FETCH": Unsupported("FETCH … PERCENT or WITH TIES", "FETCH", "use LIMIT"),
-    "frame": Unsupported(
-        "a frame of GROUPS or with EXCLUDE",
-    ),
+    "frame": Unsupported("a frame of GROUPS or with EXCLUDE"),
     "frame of ends": Unsupported(
         "a frame that begins or ends some rows away, for FIRST_VALUE, LAST_VALUE and NTH_VALUE,", "", "use LAG and LEAD"
     ),

@@ -143,9 +143,14 @@ def column_of(expr: Expr, id: int) -> Column:
     return Column(id, expr.name if isinstance(expr, Column) else "x", expr.type, expr.nullable)
 
 
+def is_null(expr: Expr) -> Call:
+    """expr IS NULL"""
+    return Call("is_null", (expr,), BOOLEAN, False)
+
+
 def not_null(expr: Expr) -> Call:
     """NOT expr IS NULL"""
-    return Call("not", (Call("is_null", (expr,), BOOLEAN, False),), BOOLEAN, False)
+    return Call("not", (is_null(expr),), BOOLEAN, False)
 
 
 def uncast(expr: Expr) -> Expr:

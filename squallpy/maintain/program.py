@@ -217,6 +217,11 @@ class Nest:
     skyline: Skyline | None = None
 
     @property
+    def by_group(self) -> bool:
+        """Is each of its rows made of one group, whatever the others are?"""
+        return not (self.running or self.window or self.neighbours or self.skyline)
+
+    @property
     def reads(self) -> set[str]:
         """The relations that it is made of."""
         context = {name for _, name, _ in self.running.context} if self.running else set()

@@ -70,7 +70,7 @@ class Known:
     def __init__(self, program: Program) -> None:
         self.views = {view.name: view for view in program.views}
         self.keys, self.foreign, self.few = known_keys(program), foreign_keys(program), views_of_intervals(program)
-        self.narrow, self.neighbours = narrow_views(program), views_of_neighbours(program)
+        self.narrow, self.neighbours = narrow_views(program), views_of_neighbours(program, self.keys)
 
 
 def access(statement: Statement, known: Known, indexes: Indexes) -> Update:

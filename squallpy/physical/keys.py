@@ -33,10 +33,10 @@ def views_of_intervals(program: Program) -> frozenset[str]:
     return frozenset(v.name for v in program.views if v.atoms and all(a.relation.name in nests for a in v.atoms))
 
 
-def views_of_neighbours(program: Program) -> dict[str, Beside]:
+def views_of_neighbours(program: Program, keys: Keys) -> dict[str, Beside]:
     """The views that have a record for each row of a nest of neighbours, or for some."""
     made = {n.relation: (dict(n.finish.items), n.neighbours) for n in program.nests if n.neighbours}
-    keys, found = known_keys(program), {}
+    found = {}
     for view in (v for v in program.views if len(v.terms) == 1):
         for atom in (a for a in view.atoms if a.relation in made):
             items, beside = made[atom.relation]

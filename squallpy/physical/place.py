@@ -10,6 +10,7 @@ from squallpy.base.order import Order
 from squallpy.base.rings import Payload, Ring
 from squallpy.base.settings import JoinOperator
 from squallpy.base.types import Kind
+from squallpy.logical.expressions import Column
 from squallpy.maintain.program import Nest, Program, View
 from squallpy.physical.access import Indexes, Known, access
 from squallpy.physical.distribute.choose import choose_places
@@ -284,14 +285,10 @@ def _nested(nest: Nest, program: Program, real: Ring, indexes: Indexes, known: M
         others = tuple(i for i in range(len(source.keys)) if i != time)
         return Nested(source, finish, order=indexes.order(view.name, Order((time, *others), 0)), window=nest.window)
     if nest.neighbours:
-        value = source.keys.index(nest.neighbours.value)
-        group = tuple(i for i in range(len(source.keys)) if i != value)
-        order = Order((*group, value), len(group), real=nest.neighbours.value.type.kind is Kind.DOUBLE)
+        group, order = _by_group(source, nest.neighbours.value)
         return Nested(source, finish, group, order=indexes.order(view.name, order), neighbours=nest.neighbours)
     if nest.skyline:
-        x, value = (source.keys.index(column) for column in (nest.skyline.x, nest.skyline.value))
-        group = tuple(i for i in range(len(source.keys)) if i not in (x, value))
-        order = Order((*group, x, value), len(group), real=nest.skyline.x.type.kind is Kind.DOUBLE)
+        group, order = _by_group(source, nest.skyline.x, nest.skyline.value)
         return Nested(source, finish, group, order=indexes.order(view.name, order), skyline=nest.skyline)
     if finish.over is None:
         return Nested(source, finish)
@@ -302,6 +299,13 @@ def _nested(nest: Nest, program: Program, real: Ring, indexes: Indexes, known: M
         return Nested(source, finish, group, index=indexes.slice(view.name, group))
     order = Order((*group, value), len(group), real=finish.over.type.kind is Kind.DOUBLE)
     return Nested(source, finish, group, order=indexes.order(view.name, order))
+
+
+def _by_group(source: PoolPlan, *values: Column) -> tuple[tuple[int, ...], Order]:
+    """The places of the keys other than `values`, and the order by those and then by these."""
+    last = tuple(source.keys.index(value) for value in values)
+    group = tuple(i for i in range(len(source.keys)) if i not in last)
+    return group, Order((*group, *last), len(group), real=values[0].type.kind is Kind.DOUBLE)
 
 
 def _fields(deltas: tuple[View, ...]) -> tuple[str, ...]:

@@ -185,7 +185,7 @@ def _compared(predicate: Expr, registers: Mapping[int, int]) -> list[int] | None
 
 def _plain(type: Type) -> bool:
     """Are the keys of the type its values as integers?"""
-    return type.kind is Kind.BOOLEAN or (type.is_ordered and not type.is_wide and type.kind is not Kind.DOUBLE)
+    return type.kind is Kind.BOOLEAN or (type.is_held_in_order and type.kind is not Kind.DOUBLE)
 
 
 def _null(type: Type) -> int:

@@ -17,7 +17,7 @@ import numpy as np
 from squallpy.base.rings import Payload, Ring
 from squallpy.logical.expressions import Column
 from squallpy.physical.plan import Feed, Nested, Plan
-from squallpy.runtime.deltas import NULL, Delta, decode
+from squallpy.runtime.deltas import NULL, Delta
 from squallpy.runtime.evaluate.compiled import compiled
 from squallpy.runtime.evaluate.logic import is_true
 from squallpy.runtime.evaluate.vector import Frame, Vec, full, take
@@ -103,13 +103,7 @@ class Intervals:
         changed.upsert(np.concatenate([old, new]), np.repeat([-1, 1], [len(old), len(new)])[:, None])
         rows, times = (part.copy() for part in changed.rows())
         state.upsert(rows, times)
-
-        def field(name: str) -> Vec:
-            at, column = self._titles[name]
-            codes = decode(np.ascontiguousarray(rows[:, at]), column, store.dictionary)
-            return full(codes, column.type, len(rows))
-
-        return self._rows(times[:, 0], field, store.dictionary)
+        return self._rows.of_keys(rows, times[:, 0], self._titles, store.dictionary)
 
     def _find(self, store: Store, groups: Words) -> Words:
         """The intervals of now: group and ends, NULL for none, in order."""

@@ -10,20 +10,15 @@ whose neighbour before follows from that and from which values have come and gon
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from squallpy.logical.expressions import Column
 from squallpy.physical.plan import Feed, Nested
-from squallpy.runtime.deltas import NULL, Delta, decode
-from squallpy.runtime.evaluate.vector import Vec, full
+from squallpy.runtime.deltas import NULL, Delta
 from squallpy.runtime.extremes import end_of
 from squallpy.runtime.kernels.ascending import ascending
 from squallpy.runtime.kernels.sorted import GREATEST, LEAST, Sorted
 from squallpy.runtime.kernels.storage import Words
-from squallpy.runtime.nested import Groups, RowDeltas
+from squallpy.runtime.nested import Groups, Mask, RowDeltas, came_or_went, titles
 from squallpy.runtime.state.store import Store
-
-Mask = npt.NDArray[np.bool_]
 
 
 class _Beside(NamedTuple):
@@ -53,27 +48,18 @@ class Neighbouring:
         self._source, self._order, self._above = nested.source.name, nested.order, nested.neighbours.above
         self._count = nested.source.payload.offsets[nested.finish.count]
         self._group, self._value = list(nested.group), nested.source.keys.index(nested.neighbours.value)
-        self._places = {nested.source.keys[position].id: i for i, position in enumerate(nested.group)}
-        self._places |= {nested.neighbours.value.id: -2, nested.neighbours.other.id: -1}
-        self._fields = {title: expr for title, expr in nested.finish.items if isinstance(expr, Column)}
+        group = (nested.source.keys[position] for position in nested.group)
+        self._titles = titles(nested.finish, (*group, nested.neighbours.value, nested.neighbours.other))
         self._rows = RowDeltas(feed)
 
     def deltas(self, store: Store, touched: Groups | None) -> dict[str, Delta]:
         assert touched is not None
-        keys, before = touched
         pool = store[self._source]
-        was, now = before[:, self._count] > 0, pool.get(keys)[:, self._count] > 0
-        changed = np.flatnonzero(was != now)
-        if not len(changed):
+        keys, came = came_or_went(pool, touched, self._count)
+        if not len(keys):
             return {}
-        rows, times = self._moved(pool.sorted[self._order], keys[changed], now[changed])
-
-        def field(name: str) -> Vec:
-            column = self._fields[name]
-            codes = np.ascontiguousarray(rows[:, self._places[column.id]])
-            return full(decode(codes, column, store.dictionary), column.type, len(codes))
-
-        return self._rows(times, field, store.dictionary)
+        rows, times = self._moved(pool.sorted[self._order], keys, came)
+        return self._rows.of_keys(rows, times, self._titles, store.dictionary)
 
     def _moved(self, index: Sorted, keys: Words, came: Mask) -> tuple[Words, Words]:
         """Rows (group, value, neighbour) that went or came, and how often; of keys of the view that `came`, or went."""

@@ -5,16 +5,18 @@ M_LINEITEM changed for l_orderkey 7:  (7, 290)  →  (7, 310)      ΔN1 = {(7, 2
 Only the groups that a batch touched are looked at: the extracted domain of `dbtoaster-batch-ivm` §3.2.2.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from squallpy.base.rings import Payload, Ring
+from squallpy.logical.expressions import Column
+from squallpy.maintain.program import Finish
 from squallpy.physical.plan import Feed, Nested, Plan, PoolPlan
-from squallpy.runtime.deltas import Delta
-from squallpy.runtime.evaluate.vector import Vec, take
+from squallpy.runtime.deltas import Delta, decode
+from squallpy.runtime.evaluate.vector import Vec, full, take
 from squallpy.runtime.grouping import Grouping
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.pool import Pool
@@ -23,6 +25,8 @@ from squallpy.runtime.printer import Printer
 from squallpy.runtime.state.store import PoolLayout, Store
 
 Groups = tuple[Words, Words]  # keys, each once, and payloads
+Mask = npt.NDArray[np.bool_]
+Titles = Mapping[str, tuple[int, Column]]  # of fields: the place in a key, and what stands there
 _COUNT = Payload((Ring.COUNT,))
 _BEGUN = "begun"  # the pool that says whether there was a batch before: one record, or none
 
@@ -122,15 +126,27 @@ class RowsOf:
         """The addresses of the groups whose payloads were others before the batch, and of those; 0 if none were."""
         return self._touched.addresses
 
-    def __call__(
-        self, pool: Pool, keys: Words, before: bool, names: Dictionary
-    ) -> tuple[npt.NDArray[np.bool_], Callable[[str], Vec]]:
+    def __call__(self, pool: Pool, keys: Words, before: bool, names: Dictionary) -> tuple[Mask, Callable[[str], Vec]]:
         """Which keys have a row, and the fields of all rows."""
         words = pool.get(keys)
         if before:
             self._touched.take_back(keys, words)
         frame = self._printer.frame(keys, words, names)
         return self._printer.times(frame, words) > 0, lambda title: self._printer.item(title, frame)
+
+
+def titles(finish: Finish, columns: Iterable[Column]) -> Titles:
+    """The fields of a nest's rows that are keys with these columns."""
+    places = {column.id: place for place, column in enumerate(columns)}
+    return {title: (places[expr.id], expr) for title, expr in finish.items if isinstance(expr, Column)}
+
+
+def came_or_went(pool: Pool, touched: Groups, count: int) -> tuple[Words, Mask]:
+    """The groups that are there since the batch or no more, by the word that counts their rows, and which came."""
+    keys, before = touched
+    was, now = before[:, count] > 0, pool.get(keys)[:, count] > 0
+    changed = np.flatnonzero(was != now)
+    return keys[changed], now[changed]
 
 
 class RowDeltas:
@@ -148,3 +164,13 @@ class RowDeltas:
             if len(keys):
                 out[grouping.name] = Delta(grouping.name, keys, words)
         return out
+
+    def of_keys(self, rows: Words, times: Words, titles: Titles, names: Dictionary) -> dict[str, Delta]:
+        """The same of rows that are keys."""
+
+        def field(title: str) -> Vec:
+            place, column = titles[title]
+            codes = decode(np.ascontiguousarray(rows[:, place]), column, names)
+            return full(codes, column.type, len(rows))
+
+        return self(times, field, names)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from squallpy.base.types import BOOLEAN, Type
+from squallpy.base.types import Type
 from squallpy.logical.expressions import (
     TRUE,
     Call,
@@ -24,6 +24,7 @@ from squallpy.logical.expressions import (
     columns,
     conjuncts,
     held_alike,
+    is_null,
     not_null,
     uncast,
 )
@@ -237,7 +238,7 @@ def _compared(predicate: Expr, variable: Column) -> _Bound | None:
         case Call("or", (absent, compared)):
             bound = _compared(compared, variable)
             asked = [c for c in conjuncts(absent) if c != not_null(variable)]  # NB: in a range it is not NULL
-            nulls = [Call("is_null", (term,), BOOLEAN, False) for _, term in bound.terms] if bound else []
+            nulls = [is_null(term) for _, term in bound.terms] if bound else []
             if bound and len(nulls) == 1 and asked == nulls:
                 return _Bound(bound.terms, bound.strict, optional=True)
         case Call("<" | "<=" | ">" | ">=" as name, (a, b)):

@@ -16,18 +16,15 @@ import numpy.typing as npt
 from squallpy.base.order import Order
 from squallpy.base.rings import Payload, Ring
 from squallpy.base.types import Kind
-from squallpy.logical.expressions import Column
 from squallpy.physical.plan import Feed, Nested, Plan
-from squallpy.runtime.deltas import Delta, decode
-from squallpy.runtime.evaluate.vector import Vec, full
+from squallpy.runtime.deltas import Delta
 from squallpy.runtime.kernels.ascending import ascending
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.sorted import GREATEST, LEAST, Sorted
 from squallpy.runtime.kernels.storage import Words
-from squallpy.runtime.nested import Groups, RowDeltas
+from squallpy.runtime.nested import Groups, Mask, RowDeltas, came_or_went, titles
 from squallpy.runtime.state.store import PoolLayout, Store
 
-Mask = npt.NDArray[np.bool_]
 _COUNT = Payload((Ring.COUNT,))
 _BY_X, _BY_VALUE = 0, 1  # the sorted indexes of a skyline
 
@@ -69,30 +66,21 @@ class Skylines:
         self._line, self._count = nested.skyline, nested.source.payload.offsets[nested.finish.count]
         columns = [*(nested.source.keys[i] for i in nested.group), nested.skyline.x, nested.skyline.value]
         self._columns = [nested.source.keys.index(column) for column in columns]
-        self._places = {column.id: i for i, column in enumerate(columns)}
-        self._fields = {title: expr for title, expr in nested.finish.items if isinstance(expr, Column)}
+        self._titles = titles(nested.finish, columns)
         self._group = len(nested.group)
         self._rows = RowDeltas(feed)
 
     def deltas(self, store: Store, touched: Groups | None) -> dict[str, Delta]:
         assert touched is not None
-        keys, before = touched
         pool, state = store[self._source], store[self._state]
-        was, now = before[:, self._count] > 0, pool.get(keys)[:, self._count] > 0
-        changed = np.flatnonzero(was != now)
-        if not len(changed):
+        keys, came = came_or_went(pool, touched, self._count)
+        if not len(keys):
             return {}
-        points = self._points(state, np.ascontiguousarray(keys[np.ix_(changed, np.array(self._columns))]))
-        went, came = self._moved(pool.sorted[self._order], state, points, now[changed])
-        rows, times = np.concatenate([went, came]), np.repeat([-1, 1], [len(went), len(came)])
+        points = self._points(state, np.ascontiguousarray(keys[:, self._columns]))
+        gone, shown = self._moved(pool.sorted[self._order], state, points, came)
+        rows, times = np.concatenate([gone, shown]), np.repeat([-1, 1], [len(gone), len(shown)])
         state.upsert(rows, times[:, None])
-
-        def field(name: str) -> Vec:
-            column = self._fields[name]
-            codes = np.ascontiguousarray(rows[:, self._places[column.id]])
-            return full(decode(codes, column, store.dictionary), column.type, len(codes))
-
-        return self._rows(times, field, store.dictionary)
+        return self._rows.of_keys(rows, times, self._titles, store.dictionary)
 
     def _moved(self, index: Sorted, state: Pool, points: _Points, came: Mask) -> tuple[Words, Words]:
         """The points of the skyline that go, and those that come, of points that `came` to the view, or went."""

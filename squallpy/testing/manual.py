@@ -2,16 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from squallpy.frontend.unsupported import (
-    AGGREGATES,
-    CLAUSES,
-    FUNCTIONS,
-    JOINS,
-    NODES,
-    QUERIES,
-    STATEMENTS,
-    Unsupported,
-)
+from squallpy.frontend.unsupported import AGGREGATES, CLAUSES, FUNCTIONS, JOINS, NODES, QUERIES, STATEMENTS, Unsupported
 from squallpy.logical.bind.aggregation import NAMES
 from squallpy.logical.bind.calls import NAMED, WITH_OVER
 

@@ -155,9 +155,8 @@ class Block:
                 having = self.grouped(having, select.args["having"].this)
             if qualify is not None:
                 qualify = self.grouped(qualify, select.args["qualify"].this)
-        if (
-            self.overs.frames or self.overs.lookups
-        ):  # with what they and HAVING read; the rest is joined to the rows that are left
+        if self.overs.frames or self.overs.lookups:
+            # with what they and HAVING read; the rest is joined to the rows that are left
             read = self.overs.reads() | {c.id for c in (columns(having) if having is not None else ())}
             plan = self.subqueries.making(set(read)).attach(plan, self.renamed)
             if having is not None:

@@ -1,6 +1,7 @@
 """What every part of the binder shares: the query's text, the catalog, fresh column ids, and how to refuse."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TYPE_CHECKING
@@ -54,6 +55,14 @@ class Context:
 
     def span(self, node: exp.Expr) -> Span:
         return self.query.span(node)
+
+    @contextmanager
+    def at(self, node: exp.Expr) -> Iterator[None]:
+        """Have errors that name no place point at a node."""
+        try:
+            yield
+        except SquallError as error:
+            raise error.at(self.span(node)) from None
 
     def error(self, code: str, message: str, node: exp.Expr, hint: str = "") -> SquallError:
         return SquallError(code, message, self.span(node), hint)

@@ -30,6 +30,11 @@ Items = tuple[tuple[Column, Expr], ...]
 Rewrite = Callable[[Expr], Expr]
 
 
+def backwards(order: tuple[Key, ...]) -> tuple[Key, ...]:
+    """The order from its end."""
+    return tuple((expr, not down, not nulls_first) for expr, down, nulls_first in order)
+
+
 @dataclass(frozen=True, slots=True)
 class Frame:
     """The rows that OVER looks at: of one partition, and of those ALL, those UPTO a row and its like, those BEFORE it,

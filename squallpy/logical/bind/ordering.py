@@ -33,11 +33,16 @@ class Ordering:
     node: exp.Expr
 
 
+def whole_number(node: exp.Expr) -> int | None:
+    """What digits stand for; None for anything else."""
+    return int(node.name) if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit() else None
+
+
 def ordinal(ctx: Context, node: exp.Expr, items: Sequence[Selected], clause: str) -> Expr | None:
     """The item that a bare whole number names; None for anything else."""
-    if not isinstance(node, exp.Literal) or node.is_string or not node.name.isdigit():
+    position = whole_number(node)
+    if position is None:
         return None
-    position = int(node.name)
     if not 1 <= position <= len(items):
         raise ctx.error("SQ2006", f"{clause} {position}: the select list has {len(items)} columns", node)
     return items[position - 1].expr
@@ -110,6 +115,7 @@ def fetched(ctx: Context, fetch: exp.Fetch) -> int:
 
 
 def whole(ctx: Context, node: exp.Expr, clause: str) -> int:
-    if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit():
-        return int(node.name)
-    raise SquallError("SQ2005", f"{clause} needs a whole number", ctx.query.keyword(node, clause))
+    number = whole_number(node)
+    if number is None:
+        raise SquallError("SQ2005", f"{clause} needs a whole number", ctx.query.keyword(node, clause))
+    return number

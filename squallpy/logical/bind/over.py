@@ -15,13 +15,27 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from squallpy.base.errors import Span, SquallError, nearest
-from squallpy.base.types import BIGINT, DOUBLE, NULL, Kind, Type
+from squallpy.base.types import BIGINT, DOUBLE, NULL, Kind
 from squallpy.frontend.unsupported import AGGREGATES, QUERIES
 from squallpy.logical.bind.aggregation import NAMES, Aggregation
 from squallpy.logical.bind.calls import aggregate
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.extents import extent
-from squallpy.logical.bind.frames import ALL, BEFORE, NEAR, UPTO, VALUES, WITHIN, Beneath, Frame, Items, Key, equal
+from squallpy.logical.bind.frames import (
+    ALL,
+    BEFORE,
+    NEAR,
+    UPTO,
+    VALUES,
+    WITHIN,
+    Beneath,
+    Frame,
+    Items,
+    Key,
+    backwards,
+    equal,
+)
+from squallpy.logical.bind.ordering import whole_number
 from squallpy.logical.bind.scalar import Scalars
 from squallpy.logical.coerce import coerce
 from squallpy.logical.expressions import TRUE, Column, Expr, Literal, columns, not_null, substitute
@@ -112,7 +126,7 @@ class Overs:
             if spec is not None and frame.rows == WITHIN and len(order) != 1:
                 raise SquallError("SQ2009", "a frame of RANGE needs one key in ORDER BY", self.ctx.span(spec))
             if frame.rows == BEFORE:  # from here to the end is up to here from the end
-                frame = replace(frame, rows=UPTO, order=tuple((e, not down, not first) for e, down, first in order))
+                frame = replace(frame, rows=UPTO, order=backwards(order))
             return self.aggregate(rows, name, function, where, frame)
         if where is not None:
             raise SquallError("SQ2009", "FILTER goes with an aggregate", self.ctx.query.keyword(node, "FILTER"))
@@ -233,18 +247,19 @@ class Overs:
 
     def whole(self, node: exp.Expr, name: str) -> Literal:
         """A constant of 1 or more."""
-        if not (isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit() and int(node.name)):
+        if not whole_number(node):
             raise self.ctx.error("SQ2005", f"{name} needs a whole number above 0", node)
-        return Literal(int(node.name), BIGINT)
+        return Literal(whole_number(node), BIGINT)
 
     def neighbour(self, rows: Scalars, name: str, function: exp.Anonymous, frame: Frame, node: exp.Expr) -> Expr:
         self.takes(function, 1, 3)
         first, *more = function.expressions
         of, distance = rows.bind(first), 1
         if more:
-            if not (isinstance(more[0], exp.Literal) and not more[0].is_string and more[0].name.isdigit()):
+            given = whole_number(more[0])
+            if given is None:
                 raise self.ctx.error("SQ2005", f"{name} needs a whole number of rows", more[0])
-            distance = int(more[0].name)
+            distance = given
         otherwise = rows.bind(more[1]) if len(more) > 1 else Literal(None, NULL)
         lookup = self.lookup(frame, NEIGHBOURS[name] * distance, of, node)
         nothing = isinstance(otherwise, Literal) and otherwise.value is None
@@ -273,7 +288,7 @@ class Overs:
         if nth and which.rows == BEFORE:
             raise self.ctx.refuse(spec or function, QUERIES["frame of ends"])
         if ENDS[name]:
-            frame = replace(frame, order=tuple((expr, not down, not first) for expr, down, first in frame.order))
+            frame = replace(frame, order=backwards(frame.order))
         found = self.lookup(frame, at, of, node)
         if nth and which.rows == UPTO:
             return case([(call(">=", self.rank(frame, node), at), found.value)], Literal(None, found.value.type))
@@ -306,15 +321,17 @@ class Overs:
         """
         frame = lookup.frame
         if lookup.distance == -1:  # the next row is the one before, from behind
-            frame = replace(frame, order=tuple((expr, not down, not first) for expr, down, first in frame.order))
-        order = self.settled(beneath, frame, lookup.node, grouped).order
-        if lookup.distance not in (1, -1) or len(order) != 1 or order[0][0].nullable or not _is_near(order[0][0].type):
-            self.rank(lookup.frame, lookup.node)
-            return None
-        ((key, down, _),) = order
-        framed = self.framed(frame, lookup.node)
-        best = framed.aggregation.column("min" if down else "max", key)
-        return framed.shown.setdefault(best, self.ctx.column("near", key.type, True)), key
+            frame = replace(frame, order=backwards(frame.order))
+        with self.ctx.at(lookup.node):
+            order = self.settled(beneath, frame, lookup.node, grouped).order
+        if lookup.distance in (1, -1) and len(order) == 1:
+            ((key, down, _),) = order
+            if not key.nullable and key.type.is_held_in_order:
+                framed = self.framed(frame, lookup.node)
+                best = framed.aggregation.column("min" if down else "max", key)
+                return framed.shown.setdefault(best, self.ctx.column("near", key.type, True)), key
+        self.rank(lookup.frame, lookup.node)
+        return None
 
     def beside(self, plan: Node, beneath: Beneath, frame: Frame, grouped: Grouped) -> Node:
         """The rows of `plan` with the aggregates of a frame."""
@@ -327,10 +344,8 @@ class Overs:
         if frame.rows == NEAR:
             right, keys = self.near(beneath, frame, aggregation, grouped)
         else:
-            try:
+            with self.ctx.at(framed.node):
                 right, keys = beneath.aggregated(self.settled(beneath, frame, framed.node, grouped), aggregation)
-            except SquallError as error:
-                raise error.at(self.ctx.span(framed.node)) from None
         on = [equal(expr, key) for key, expr in keys]
         if frame.whole:
             return beneath.join(plan, right, on)
@@ -339,10 +354,7 @@ class Overs:
         return beneath.join(plan, Project(right, items), on, lost=True)
 
     def settled(self, beneath: Beneath, frame: Frame, node: exp.Expr, grouped: Grouped) -> Frame:
-        try:
-            return beneath.settled(frame.over(lambda expr: grouped(expr, node)))
-        except SquallError as error:
-            raise error.at(self.ctx.span(node)) from None
+        return beneath.settled(frame.over(lambda expr: grouped(expr, node)))
 
     def near(self, beneath: Beneath, frame: Frame, aggregation: Aggregation, grouped: Grouped) -> tuple[Node, Items]:
         """The aggregates of the rows whose numbers are near each number, and what has them in common."""
@@ -384,11 +396,6 @@ class Overs:
         named: Items = tuple((key, key) for key, _ in (*keys, *numbered))
         items = (*named, (lookup.value, value), (lookup.found, TRUE))
         return beneath.join(plan, Project(right, items), on, lost=True)
-
-
-def _is_near(type: Type) -> bool:
-    """Is the nearest of such values found without all pairs?"""
-    return type.is_ordered and not type.is_wide
 
 
 def ungrouped(expr: Expr, node: exp.Expr) -> Expr:

@@ -48,10 +48,8 @@ class Scalars:
             raise self.ctx.refuse(node)
         handler, arguments = HANDLERS[type(node)]
         self.ctx.only(node, *arguments)
-        try:
+        with self.ctx.at(node):
             return handler(self, node)
-        except SquallError as error:
-            raise error.at(self.ctx.span(node)) from None
 
     def condition(self, node: exp.Expr) -> Expr:
         """A predicate: anything that is BOOLEAN, or NULL."""
@@ -78,10 +76,8 @@ class Scalars:
     def as_moment(self, expr: Expr, moment: Type, node: exp.Expr) -> Expr:
         if not (isinstance(expr, Literal) and expr.type == VARCHAR):
             return expr
-        try:
+        with self.ctx.at(node):
             return Literal(convert(expr.value, VARCHAR, moment), moment)
-        except SquallError as error:
-            raise error.at(self.ctx.span(node)) from None
 
 
 Handler = Callable[[Scalars, Any], Expr]

@@ -240,10 +240,8 @@ def bind_source(ctx: Context, node: exp.Expr, scope: Scope, before: Scope) -> In
     if given is not None:
         ctx.only(given, "this", "columns")
         alias = given.name or alias
-        try:
+        with ctx.at(given):
             inner = replace(inner, plan=rename(inner.plan, tuple(c.name for c in given.args.get("columns") or ())))
-        except SquallError as error:
-            raise error.at(ctx.span(given)) from None
     scope.add(ctx, Source(alias, inner.plan.output), node)
     return inner
 
@@ -295,10 +293,8 @@ def bind_table(ctx: Context, node: exp.Table, outer: Outer | None) -> tuple[Inne
     common = None if program else ctx.ctes.get(name.lower())
     if common is not None:
         return bind_common(common, ctx, outer), name
-    try:
+    with ctx.at(node.this):
         entry = output(ctx, program, node.this) if program else relation_or_view(ctx, name)
-    except SquallError as error:
-        raise error.at(ctx.span(node.this)) from None
     if isinstance(entry, View):
         return Inner(ctx, bind_view(ctx, entry), Domain()), entry.name
     alias = name if program else entry.name

@@ -29,7 +29,17 @@ from itertools import count
 
 from squallpy.base.types import BOOLEAN
 from squallpy.catalog.relation import Field, Relation
-from squallpy.logical.expressions import MIRRORED, Call, Column, Expr, columns, held_alike, not_null, substitute
+from squallpy.logical.expressions import (
+    MIRRORED,
+    Call,
+    Column,
+    Expr,
+    columns,
+    held_alike,
+    is_null,
+    not_null,
+    substitute,
+)
 from squallpy.logical.monotone import FALLING, RISING, STEADY, direction
 from squallpy.maintain.program import Measure, Monomial, Neighbours, Nest, Skyline, View, nest_name
 from squallpy.maintain.relational.calculus import Cmp, Factor, Rel, renamed, variables
@@ -93,27 +103,14 @@ class _Decided:
 
 
 @dataclass(frozen=True, slots=True)
-class _Prefix:
-    """A term domain(k, p) ⋈ rest(k, x, v) ⋈ asking(x, p) of a nest that asks for the least or greatest v of those x
-    that are on one side of e(p)."""
+class _Prefix(_Decided):
+    """The same of rest(k, x, v), where the least or greatest v is asked for of those x that are on one side of e(p)."""
 
-    nest: Nest
-    term: Monomial
-    domain: Rel
-    definition: Nest
-    rest: Monomial
-    keys: tuple[Column, ...]  # k, x, v
-    asking: tuple[Factor, ...]
-    function: str
-    near: tuple[str, Expr]
     nulls: Monomial | None = None  # what v that are NULL are to the nest
-
-    @property
-    def x(self) -> Column:
-        return self.keys[-1]
 
     def deciding(self, names: Iterator[str], fresh: Iterator[Column]) -> tuple[tuple[Nest, ...], tuple[Monomial, ...]]:
         """The nests of the skyline and of the neighbours on it, and the term with these."""
+        assert self.near is not None
         name, stream, (op, _) = next(names), self.nest.relation.stream, self.near
         titles = (*(f"k{i}" for i in range(1, len(self.keys) - 1)), "at", "value")
         items = tuple(zip(titles, self.keys, strict=True))
@@ -131,9 +128,6 @@ class _Prefix:
         ((between,), (term,)) = beside.deciding(names, fresh)
         term = Monomial((*term.body, Rel(relation, items)), self.term.lanes)
         return (skyline, between), (term,) if self.nulls is None else (term, self.nulls)
-
-
-_Found = _Decided | _Prefix
 
 
 def deciding(view: View, nests: tuple[Nest, ...]) -> tuple[View, tuple[Nest, ...]]:
@@ -172,7 +166,7 @@ def _is_plain(nest: Nest) -> bool:
     return len(set(shown)) == len(shown) and all(isinstance(expr, Column) for expr in shown)
 
 
-def _decided(nest: Nest, nests: tuple[Nest, ...], made: set[Relation]) -> Iterator[_Found]:
+def _decided(nest: Nest, nests: tuple[Nest, ...], made: set[Relation]) -> Iterator[_Decided]:
     """The terms of a nest for which one value decides, and not yet one that was `made` of these."""
     finish = nest.finish
     domains = {n.relation.name: n for n in nests if is_domain(n)}
@@ -188,7 +182,7 @@ def _decided(nest: Nest, nests: tuple[Nest, ...], made: set[Relation]) -> Iterat
             x, definition = next(iter(read), finish.over), domains[domain.relation.name]
             if not own or x is None or len(read) > 1 or not {x, finish.over or x}.isdisjoint(known):
                 continue
-            if finish.over and not _is_ordered(finish.over):
+            if finish.over and not finish.over.type.is_held_in_order:
                 continue
             if any(isinstance(f, Rel) and f.relation in made and x in variables(f) for f in others):
                 continue
@@ -198,7 +192,7 @@ def _decided(nest: Nest, nests: tuple[Nest, ...], made: set[Relation]) -> Iterat
                     yield prefix
                 continue
             more = [key for key in nest.view.keys if key not in known and key != finish.over]
-            if not _is_ordered(x) or x in more or (more and finish.over):
+            if not x.type.is_held_in_order or x in more or (more and finish.over):
                 continue
             keys = (*sorted(known - own, key=lambda v: v.id), *more, x)
             # NB: where it is not asked for, a NULL tells, too, that there is something
@@ -218,14 +212,14 @@ def _prefix(
     assert v is not None
     moving = [f for f in asking if not isinstance(f, Cmp) or direction(f.predicate, x) != STEADY]
     near = _compared(moving[0], x) if len(moving) == 1 and isinstance(moving[0], Cmp) else None
-    is_null = Cmp(Call("is_null", (v,), BOOLEAN, False))
-    if near is None or is_null in rest or not _is_ordered(x) or not {*nest.view.keys} <= known | {v}:
+    unknown = Cmp(is_null(v))
+    if near is None or unknown in rest or not x.type.is_held_in_order or not {*nest.view.keys} <= known | {v}:
         return None
     group = known & frozenset().union(*(variables(f) for f in rest if isinstance(f, Rel)))
     keys = (*sorted(group, key=lambda v: v.id), x, v)
     function = nest.finish.measures[0].function
     body = _known(rest, (x, v), keys, term)
-    nulls = Monomial((*term.body, is_null), term.lanes) if v.nullable else None
+    nulls = Monomial((*term.body, unknown), term.lanes) if v.nullable else None
     return _Prefix(nest, term, domain, definition, body, keys, asking, function, near, nulls)
 
 
@@ -233,11 +227,6 @@ def _known(rest: list[Factor], values: tuple[Column, ...], keys: tuple[Column, .
     """What there is, where values are not NULL."""
     body = (*rest, *(Cmp(not_null(v)) for v in values if v.nullable))
     return Monomial(prune(body, keys, term.lanes), term.lanes)
-
-
-def _is_ordered(column: Column) -> bool:
-    """Are its values in the order of what they are held as?"""
-    return column.type.is_ordered and not column.type.is_wide
 
 
 def _ways(asking: tuple[Factor, ...], x: Column, function: str) -> list[tuple[str, Expr]] | None:
@@ -270,13 +259,13 @@ def _alike(column: Column, field: Field | Column) -> Column:
     return Column(column.id, field.name, field.type, field.nullable)
 
 
-def _inlined(view: View, found: _Found, term: Monomial, fresh: Iterator[Column]) -> View:
+def _inlined(view: View, found: _Decided, term: Monomial, fresh: Iterator[Column]) -> View:
     """The view with the nest's only term in the place of its rows, of which it has each once."""
     return replace(view, terms=tuple(_replaced(t, view.keys, found, term, fresh) for t in view.terms))
 
 
 def _replaced(
-    user: Monomial, keys: tuple[Column, ...], found: _Found, term: Monomial, fresh: Iterator[Column]
+    user: Monomial, keys: tuple[Column, ...], found: _Decided, term: Monomial, fresh: Iterator[Column]
 ) -> Monomial:
     atom = next((a for a in user.atoms if a.relation == found.nest.relation), None)
     if atom is None:
@@ -294,7 +283,7 @@ def _replaced(
     return _replaced(Monomial(prune(tuple(body), keys, user.lanes), user.lanes), keys, found, term, fresh)
 
 
-def _is_implied(body: list[Factor], found: _Found, names: dict[int, Expr]) -> bool:
+def _is_implied(body: list[Factor], found: _Decided, names: dict[int, Expr]) -> bool:
     """Is what the body leaves in the domain?"""
     definition, called = found.definition, dict(found.domain.fields)
     titles = {title for title, _ in definition.finish.items}

@@ -26,6 +26,7 @@ from squallpy.logical.expressions import (
     columns,
     conjunction,
     conjuncts,
+    is_null,
     not_null,
     substitute,
     uncast,
@@ -283,7 +284,7 @@ class _Blocks:
         marked = Project(matches, (*((c, c) for c in matches.output), (marker, TRUE)))
         lost = self._defaulted(LeftJoin(left, marked, same))
         for block in lost:
-            block.restrict(Call("is_null", (marker,), BOOLEAN, False))
+            block.restrict(is_null(marker))
         lost = lost or self._unmatched(left, right, on)
         for block in found:
             block.compute((c, c) for c in right.output)  # not NULL here, if they are not in `right`

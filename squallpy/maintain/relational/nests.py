@@ -5,15 +5,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from squallpy.base.types import BOOLEAN
-from squallpy.logical.expressions import Call, Column, Expr, conjunction, disjunction, not_null
+from squallpy.logical.expressions import Call, Column, Expr, conjunction, disjunction, is_null, not_null
 from squallpy.maintain.program import Monomial, Nest, View
 from squallpy.maintain.relational.calculus import MINUS, Assign, Cmp, Factor, Rel, renamed
 
 
 def is_domain(nest: Nest) -> bool:
     """Has it each of its rows once?"""
-    special = nest.window or nest.neighbours or nest.skyline
-    return not nest.finish.measures and nest.finish.times is None and not special
+    return nest.by_group and not nest.finish.measures and nest.finish.times is None
 
 
 def implies(body: Iterable[Factor], domain: Iterable[Factor], names: dict[int, Expr]) -> bool:
@@ -46,7 +45,7 @@ def only_adds(nest: Nest) -> bool:
 def bounded(op: str, value: Expr, bound: Column) -> Expr:
     """bound IS NULL OR value >= bound, of a value that is not NULL"""
     known = (not_null(value),) if value.nullable else ()
-    open_ = conjunction((Call("is_null", (bound,), BOOLEAN, False), *known))
+    open_ = conjunction((is_null(bound), *known))
     return disjunction((open_, Call(op, (value, bound), BOOLEAN, True)))
 
 
@@ -93,8 +92,7 @@ def without_known(view: View, nests: tuple[Nest, ...]) -> tuple[View, tuple[Nest
 def _has_groups(nest: Nest) -> bool:
     """Has it a row for each group, if that is there?"""
     finish = nest.finish
-    asked = finish.having or finish.times or finish.single
-    return not (asked or nest.running or nest.window or nest.neighbours or nest.skyline) and only_adds(nest)
+    return nest.by_group and not (finish.having or finish.times or finish.single) and only_adds(nest)
 
 
 def _without(term: Monomial, nests: dict[str, Nest]) -> Monomial:

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from squallpy.base.rings import Ring
-from squallpy.base.types import BOOLEAN
 from squallpy.catalog.relation import Field, Relation
 from squallpy.logical.expressions import (
     MIRRORED,
@@ -25,6 +24,7 @@ from squallpy.logical.expressions import (
     Literal,
     columns,
     held_alike,
+    is_null,
     not_null,
     substitute,
 )
@@ -78,7 +78,7 @@ def intervals(view: View, nests: tuple[Nest, ...]) -> tuple[View, tuple[Nest, ..
 def _running(nest: Nest, nests: tuple[Nest, ...]) -> _Running | None:
     """The nest as a running aggregate, if it is one."""
     finish, view = nest.finish, nest.view
-    if finish.having or finish.over or finish.times or nest.window or nest.running or nest.neighbours:
+    if finish.having or finish.over or finish.times or not nest.by_group:
         return None
     if not all(ring in (Ring.COUNT, Ring.EXACT) for ring in view.rings):
         return None
@@ -110,7 +110,7 @@ def _ranged(nest: Nest, term: Monomial, domains: Mapping[str, Nest]) -> _Running
     body = tuple(f for f in term.body if f not in (atom, comparison))
     read = {v for f in body for v in variables(f)} | {v for e in _factors(term) for v in columns(e)}
     group = tuple(key for key in nest.view.keys if key in read)
-    ordered = x.type.is_ordered and not x.type.is_wide and held_alike(x.type, p.type)
+    ordered = x.type.is_held_in_order and held_alike(x.type, p.type)
     bound = {v for f in body if isinstance(f, Rel) for _, v in f.fields}
     if p in read or not ordered or not bound.issuperset({x, *group}):
         return None
@@ -198,8 +198,7 @@ class _Rewriting:
                 for title, v in fields.items()
             }
             told = (Cmp(fold_nulls(substitute(f.predicate, nothing))) for f in asking if isinstance(f, Cmp))
-            is_null = Cmp(Call("is_null", (p,), BOOLEAN, False))
-            out.append(Monomial(prune((*rest, is_null, *told), keys, term.lanes), term.lanes))
+            out.append(Monomial(prune((*rest, Cmp(is_null(p)), *told), keys, term.lanes), term.lanes))
         return out
 
     def _within(self, nest: Nest, running: _Running, names: Mapping[int, Expr]) -> tuple[Factor, ...]:
@@ -255,7 +254,7 @@ class _Rewriting:
         one: tuple[Factor, ...] = (running.given,)
         kept = [(*one, *self._within(within, running, same))]
         if running.p.nullable:
-            kept.append((*one, _is_null(running.p), *self._behind(running, within, given)))
+            kept.append((*one, Cmp(is_null(running.p)), *self._behind(running, within, given)))
         mine = dict(running.given.fields)
         limited = View("", view.keys, tuple(Monomial(body, ((),)) for body in kept))
         items = tuple((title, mine[title]) for title, _ in given.finish.items)
@@ -296,7 +295,7 @@ class _Rewriting:
         asking = next((t for t in view.terms if _is_asking(t, finish)), None)
         for term in view.terms:
             atom = next((f for f in term.atoms if {v for _, v in f.fields} == set(view.keys)), None)
-            if not (asking and atom and self._besides(atom, running, given) == (_is_null(running.p),)):
+            if not (asking and atom and self._besides(atom, running, given) == (Cmp(is_null(running.p)),)):
                 continue
             body = tuple(f for f in term.body if f is not atom)
             bound = {v for f in body if isinstance(f, Rel) for _, v in f.fields}
@@ -399,10 +398,6 @@ def _is_summed(expr: Expr, finish: Finish) -> bool:
 def _is_asking(term: Monomial, finish: Finish) -> bool:
     """Does it say that groups are there, and no more?"""
     return all(lane is None for i, lane in enumerate(term.lanes) if i != finish.count)
-
-
-def _is_null(value: Column) -> Cmp:
-    return Cmp(Call("is_null", (value,), BOOLEAN, False))
 
 
 def _is_counted(expr: Expr, finish: Finish) -> bool:

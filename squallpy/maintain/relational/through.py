@@ -49,8 +49,7 @@ class _Copy:
 def _has_rows(nest: Nest) -> bool:
     """Has it one row at most for each group, which the group's sums tell?"""
     finish = nest.finish
-    special = nest.running or nest.window or nest.neighbours or nest.skyline
-    return not (special or finish.over or finish.single or finish.times) and nest.source is not None
+    return nest.by_group and not (finish.over or finish.single or finish.times) and nest.source is not None
 
 
 def _copy(view: View, nests: dict[str, Nest]) -> _Copy | None:

@@ -32,11 +32,9 @@ def groups_are_whole(nest: Nest, position: int) -> bool:
     """Has each partition whole groups of a nest if the view that it is made of is spread by that key?"""
     assert nest.source is not None
     variable = nest.source.variables[position]
-    if nest.neighbours and variable == nest.neighbours.value:
-        return False
-    if nest.skyline and variable in (nest.skyline.x, nest.skyline.value):
-        return False
-    return any(expr == variable for _, expr in nest.finish.items)
+    along = [nest.neighbours.value] if nest.neighbours else []
+    along += [nest.skyline.x, nest.skyline.value] if nest.skyline else []
+    return variable not in along and any(expr == variable for _, expr in nest.finish.items)
 
 
 def has_one_row(nest: Nest) -> bool:
