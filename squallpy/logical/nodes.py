@@ -4,6 +4,7 @@ Limit(Sort(Project(Filter(Aggregate(Filter(Join(Scan, Scan)))))))
 """
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import chain
 from typing import ClassVar
 
@@ -196,20 +197,32 @@ class Union(Node):
         return self.children
 
 
+PLACED = ("below", "above", "reaches", "left")
+
+
 @dataclass(frozen=True, slots=True)
 class Agg:
-    """SUM, AVG, MIN or MAX(arg), COUNT(arg) or COUNT(*) (arg None); NULL, COUNT aside, over no non-NULL value."""
+    """SUM, AVG, MIN or MAX(arg), COUNT(arg) or COUNT(*) (arg None); NULL, COUNT aside, over no non-NULL value.
 
-    function: str  # "sum" | "count" | "avg" | "min" | "max"
+    Of the n values in order one is at the `share` q of them: the one BELOW q · (n − 1), or ABOVE, both counted from 0;
+    the one that REACHES q · n, counted from 1; or, from behind, the one that is LEFT by that.
+    """
+
+    function: str  # "sum" | "count" | "avg" | "min" | "max" | one of PLACED
     arg: Expr | None
+    share: Fraction | None = None
+
+    def __post_init__(self) -> None:
+        assert (self.share is not None) == (self.function in PLACED)
 
     @property
     def extreme(self) -> bool:
         """One of the values themselves, which no sum can give."""
-        return self.function in ("min", "max")
+        return self.function in ("min", "max", *PLACED)
 
     def __str__(self) -> str:
-        return f"{self.function.upper()}({'*' if self.arg is None else self.arg})"
+        share = "" if self.share is None else f", {float(self.share)}"
+        return f"{self.function.upper()}({'*' if self.arg is None else self.arg}{share})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ change is extracted from the groups that the batch touched (§3.2.2), and has a 
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import count
 
 from squallpy.base.rings import Ring
@@ -110,7 +111,8 @@ class Measure:
     """An aggregate of the query in terms of the lanes of its view.
 
     value = Σ coefficient · lane; NULL where `present` (a sum of the same form, the non-NULL inputs) is 0; `function`
-    is sum, count or avg, the last dividing the two. For min and max, which are of a finish's `over`, both are empty.
+    is sum, count or avg, the last dividing the two. For min, max and those at a `share` (`logical.nodes.Agg`), all
+    of a finish's `over`, both are empty.
     """
 
     function: str
@@ -118,6 +120,7 @@ class Measure:
     value: tuple[tuple[int, int], ...]
     present: tuple[tuple[int, int], ...]
     scale: int = 0
+    share: Fraction | None = None
 
 
 @dataclass(frozen=True, slots=True)

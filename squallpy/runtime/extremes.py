@@ -1,4 +1,4 @@
-"""MIN and MAX as nests: the least and greatest values of each group, exact under deletes.
+"""MIN, MAX and their like as nests: the least and greatest values of each group, exact under deletes.
 
 V(k, x): (7, 3) (7, 5) (7, 9)    N1 = (7, MIN 3, MAX 9)      − (7, 9)  →  ΔN1 = {(7, 3, 9): −1, (7, 3, 5): +1}
 
@@ -22,6 +22,7 @@ from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.sorted import GREATEST, Sorted
 from squallpy.runtime.kernels.storage import Words
 from squallpy.runtime.nested import Groups, RowDeltas, begun
+from squallpy.runtime.placed import Placed
 from squallpy.runtime.state.store import PoolLayout, Store
 
 
@@ -56,6 +57,9 @@ class Extremes:
         self._places = {source.keys[position].id: i for i, position in enumerate(nested.group)}
         self._fields = {title: expr for title, expr in finish.items if isinstance(expr, Column)}
         self._lanes = {m.column.id: 1 + i for i, m in enumerate(finish.measures)}
+        self._ends = {m.function: self._lanes[m.column.id] for m in finish.measures if m.share is None}
+        self._shares = {self._lanes[m.column.id]: m for m in finish.measures if m.share is not None}
+        self._placed = Placed(nested, self._null)
         self._groups = Pool(len(nested.group), Payload((Ring.COUNT,)))
         self._rows = RowDeltas(feed)
 
@@ -102,12 +106,12 @@ class Extremes:
         new[:, 0] = old[:, 0] + np.bincount(at[now], minlength=n) - np.bincount(at[was], minlength=n)
 
         lost = np.zeros(len(groups), bool)
-        for lane in self._lanes.values():
+        for lane in self._ends.values():
             gone = was & ~now & (codes == old[at, lane])
             lost[at[gone]] = True
         places, found = [at[now]], [codes[now]]
         kept = np.flatnonzero(~lost & (old[:, 0] != 0))
-        for lane in self._lanes.values():
+        for lane in self._ends.values():
             places.append(kept)
             found.append(old[kept, lane])
         again = np.flatnonzero(lost)
@@ -115,6 +119,9 @@ class Extremes:
         places.append(again[rows])
         found.append(others)
         self._choose(store, new, np.concatenate(places), np.concatenate(found))
+        for lane, measure in self._shares.items():
+            there = np.flatnonzero(new[:, 0])
+            new[there, lane] = self._placed.codes(store, np.ascontiguousarray(groups[there]), measure)
         return new
 
     def _others(self, pool: Pool, groups: Words) -> tuple[Words, Words]:
@@ -125,7 +132,7 @@ class Extremes:
             return rows[there], pool.keys[slots[there], self._value]
         index = pool.sorted[self._nested.order]
         rows, places = self._unordered(index, groups)
-        for function in sorted({m.function for m in self._finish.measures}):
+        for function in sorted(self._ends):
             found = self._extreme(index, groups, greatest=function == "max")
             rows, places = np.append(rows, np.flatnonzero(found >= 0)), np.append(places, found[found >= 0])
         return rows, index.column(self._value, places)
@@ -151,12 +158,12 @@ class Extremes:
             return
         vec = full(decode(np.ascontiguousarray(codes), self._over, store.dictionary), self._over.type, len(codes))
         ranks = ordinals(vec, self._over.type)
-        for measure in self._finish.measures:
-            least = measure.function == "min"
+        for function, lane in self._ends.items():
+            least = function == "min"
             ends = np.full(len(new), GREATEST if least else ~GREATEST)
             (np.minimum if least else np.maximum).at(ends, places, ranks)
             chosen = ranks == ends[places]  # those of one group are equal, and so are their codes
-            new[places[chosen], self._lanes[measure.column.id]] = codes[chosen]
+            new[places[chosen], lane] = codes[chosen]
 
 
 def end_of(index: Sorted, count: int, groups: Words, bounds: tuple[Words, Words], *, greatest: bool) -> Words:

@@ -306,6 +306,9 @@ def typed_aggregate(draw: st.DrawFn, columns: list[Column]) -> tuple[str, str]:
         (f"COUNT(DISTINCT {column.name})", "BIGINT"),
     ]
     choices += [(f"{extreme}({column.name})", column.type) for extreme in ("MIN", "MAX")]
+    choices.append((f"QUANTILE_DISC({column.name}, {draw(st.sampled_from(['0', '0.3', '0.5', '1']))})", column.type))
+    if column.type in ("INT", "BIGINT", "DOUBLE"):
+        choices += [(f"MEDIAN({distinct}{column.name})", "DOUBLE") for distinct in ("", "DISTINCT ")]
     if column.type in SUMS:
         choices += [(f"SUM({distinct}{column.name})", SUMS[column.type]) for distinct in ("", "", "DISTINCT ")]
         choices.append((f"SUM(DISTINCT {LITERALS[column.type]})", SUMS[column.type]))

@@ -2,25 +2,27 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT, DOUBLE, INT, Kind, Type, decimal
+from squallpy.logical.bind.chosen import Chosen, beside
 from squallpy.logical.bind.context import Context
-from squallpy.logical.bind.derived import DERIVED, PAIRED
+from squallpy.logical.bind.derived import CHOSEN, DERIVED, PAIRED, PLACES
 from squallpy.logical.bind.wide import is_risky, wide_columns
 from squallpy.logical.coerce import coerce
 from squallpy.logical.expressions import Case, Column, Expr, Literal, children, columns, not_null, rebuild
 from squallpy.logical.functions import call
-from squallpy.logical.nodes import Agg, Aggregate, Node, Project, Union
+from squallpy.logical.nodes import PLACED, Agg, Aggregate, Node, Project, Union
 
 if TYPE_CHECKING:
     from squallpy.logical.bind.subqueries import Subqueries
 
 PLAIN = ("SUM", "COUNT", "AVG", "MIN", "MAX")
-NAMES = (*PLAIN, *DERIVED, *PAIRED)
+NAMES = (*PLAIN, *DERIVED, *PAIRED, *CHOSEN, *PLACES, "APPROX_COUNT_DISTINCT", "MODE")
 
 Items = tuple[tuple[Column, Expr], ...]
 Values = tuple[Expr, ...]  # what DISTINCT compares
@@ -35,9 +37,12 @@ class Aggregation:
     aggs: dict[tuple[Agg, Values | None], Column] = field(default_factory=dict)
     groupings: dict[Expr, Column] = field(default_factory=dict)  # what GROUPING asks for, and its answers
     asked: list[tuple[Expr, exp.Expr]] = field(default_factory=list)  # the same, and where
+    chosen: dict[Chosen, Column] = field(default_factory=dict)
     late: bool = False  # are they of what other aggregates make, of which it is told later whether it may be NULL?
 
-    def column(self, function: str, arg: Expr | None, distinct: Values | None = None) -> Column:
+    def column(
+        self, function: str, arg: Expr | None, distinct: Values | None = None, share: Fraction | None = None
+    ) -> Column:
         """The column of an aggregate of `arg`, over rows or over the `distinct` values that it reads; equal ones share.
 
         COUNT(x) of an x that is never NULL is COUNT(*); MIN(DISTINCT x) is MIN(x).
@@ -49,23 +54,43 @@ class Aggregation:
             distinct = None
         if function == "count" and arg is not None and not arg.nullable and distinct is None and not self.late:
             arg = None
-        agg = Agg(function, arg)
+        agg = Agg(function, arg, share)
         if (agg, distinct) not in self.aggs:
             name = str(agg) if distinct is None else f"{function.upper()}(DISTINCT {', '.join(map(str, distinct))})"
             self.aggs[agg, distinct] = self.ctx.column(name, result_type(function, arg), nullable=function != "count")
         return self.aggs[agg, distinct]
 
+    def choose(self, function: str, value: Expr, by: Expr) -> Column:
+        """The column of the value that a row has in which another is "max", "min" or, its own, "mode"."""
+        value, by = (coerce(each, BIGINT) if each.type.kind is Kind.NULL else each for each in (value, by))
+        chosen = Chosen(function, value, by)
+        if chosen not in self.chosen:
+            self.chosen[chosen] = self.ctx.column(str(chosen), value.type, True)
+        return self.chosen[chosen]
+
+    @property
+    def made(self) -> tuple[Column, ...]:
+        """The columns that they add."""
+        return (*self.aggs.values(), *self.chosen.values())
+
+    @property
+    def arguments(self) -> tuple[Expr, ...]:
+        """What they read."""
+        args = [e for agg, distinct in self.aggs for e in (agg.arg, *(distinct or ())) if e is not None]
+        return (*args, *(e for each in self.chosen for e in (each.value, each.by)))
+
     def in_terms_of(self, rewrite: Callable[[Expr], Expr]) -> "Aggregation":
         """The same aggregates, of what arguments are in other terms."""
         aggs: dict[tuple[Agg, Values | None], Column] = {}
         for (agg, distinct), column in sorted(self.aggs.items(), key=lambda each: each[0][0].arg is not None):
-            told = Agg(agg.function, agg.arg and rewrite(agg.arg))
+            told = replace(agg, arg=agg.arg and rewrite(agg.arg))
             rows = Agg("count", None)
             is_of_rows = agg.function == "count" and distinct is None and told.arg and not told.arg.nullable
             if is_of_rows and (rows, None) not in aggs:
                 told = rows
             aggs[told, distinct and tuple(map(rewrite, distinct))] = column
-        return replace(self, aggs=aggs)
+        chosen = {Chosen(c.function, rewrite(c.value), rewrite(c.by)): column for c, column in self.chosen.items()}
+        return replace(self, aggs=aggs, chosen=chosen)
 
     def grouping(self, key: Expr, node: exp.Expr) -> Column:
         """The column of GROUPING(key): 1 where rows are not grouped by it."""
@@ -80,26 +105,30 @@ class Aggregation:
         GROUP BY ROLLUP (a)  →  Union(a, SUM(x) of (Aggregate by a: SUM(x));  NULL, SUM(x) of (Aggregate: SUM(x)))
         """
         plan, parts = self.subqueries.attach(plan), list[Node]()
-        columns = (*keys.values(), *self.aggs.values(), *self.groupings.values())
+        columns = (*keys.values(), *self.made, *self.groupings.values())
         for chosen in sets:
             mine = {expr: self._like(expr) for expr in chosen}
             aggs = {agg: self.ctx.column(c.name, c.type, c.nullable) for agg, c in self.aggs.items()}
-            grouped = replace(self, aggs=aggs).over(plan, tuple((column, expr) for expr, column in mine.items()))
+            others = {each: self.ctx.column(c.name, c.type, True) for each, c in self.chosen.items()}
+            grouped = replace(self, aggs=aggs, chosen=others)
+            grouped_plan = grouped.over(plan, tuple((column, expr) for expr, column in mine.items()))
             values = (
                 *(mine.get(expr) or Literal(None, expr.type) for expr in keys),
-                *aggs.values(),
+                *grouped.made,
                 *(Literal(int(expr not in chosen), INT) for expr in self.groupings),
             )
-            parts.append(Project(grouped, tuple((self._like(value), value) for value in values)))
+            parts.append(Project(grouped_plan, tuple((self._like(value), value) for value in values)))
         return Union(tuple(parts), columns)
 
     def over(self, plan: Node, keys: Items) -> Node:
         """The Aggregate with all of them."""
         plan = self.subqueries.attach(plan)
         wide = wide_columns(plan)
-        if any(is_risky(agg, wide) for agg, _ in self.aggs):
-            return self._checked(plan, keys, wide)
-        return self._grouped(plan, keys)
+        is_one_risky = any(is_risky(agg, wide) for agg, _ in self.aggs)
+        groups = self._checked(plan, keys, wide) if is_one_risky else self._grouped(plan, keys)
+        for chosen, column in self.chosen.items():
+            groups = beside(self.ctx, plan, groups, keys, chosen, column)
+        return groups
 
     def _checked(self, plan: Node, keys: Items, wide: frozenset[int]) -> Node:
         """Sums of wide decimals beside the same of doubles, which say whether they have left what they are kept in.
@@ -164,7 +193,7 @@ class Aggregation:
             return Case(((not_null(known[distinct[0]]), value),), Literal(None, value.type), value.type)
 
         aggs = tuple(
-            (column, Agg(agg.function, given(agg.arg, distinct))) for (agg, distinct), column in self.aggs.items()
+            (column, replace(agg, arg=given(agg.arg, distinct))) for (agg, distinct), column in self.aggs.items()
         )
         regrouped = tuple((column, name) for (column, _), name in zip(keys, names, strict=True))
         return Aggregate(Union(projects, united), regrouped, aggs)
@@ -180,7 +209,7 @@ def result_type(function: str, arg: Expr | None) -> Type:
     if function == "count":
         return BIGINT
     assert arg is not None
-    if function in ("min", "max"):
+    if function in ("min", "max", *PLACED):
         return arg.type
     if not arg.type.is_numeric:
         raise SquallError("SQ2005", f"{function.upper()} does not take {arg.type}")
@@ -200,4 +229,6 @@ def replace_known(expr: Expr, known: Mapping[Expr, Column]) -> Expr:
 
 
 def is_aggregate(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Filter) or (isinstance(node, exp.Anonymous) and str(node.name).upper() in NAMES)
+    return isinstance(node, exp.Filter | exp.WithinGroup) or (
+        isinstance(node, exp.Anonymous) and str(node.name).upper() in NAMES
+    )

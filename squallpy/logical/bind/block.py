@@ -146,7 +146,7 @@ class Block:
         )
         group = select.args.get("group")
         self.below = {id for waiting in aggregation.subqueries.waiting for id in waiting.made}
-        self.grouping = group is not None or having is not None or bool(aggregation.aggs)
+        self.grouping = group is not None or having is not None or bool(aggregation.made)
         if self.grouping:
             plan = self.aggregate(plan, aggregation)
             items = [replace(i, expr=self.grouped(i.expr, i.node)) for i in items]
@@ -263,7 +263,7 @@ class Block:
     def group_all(self, clause: exp.Group, items: list[Item], aggregation: Aggregation) -> None:
         """GROUP BY ALL: what is selected and no aggregate."""
         self.ctx.only(clause, "all")
-        aggregates = {*aggregation.aggs.values(), *aggregation.groupings.values(), *self.overs.made()}
+        aggregates = {*aggregation.made, *aggregation.groupings.values(), *self.overs.made()}
         for item in items:
             if not isinstance(item.expr, Literal) and not columns(item.expr) & aggregates:
                 self.keys.setdefault(item.expr, self.ctx.column(item.name, item.expr.type, item.expr.nullable))
@@ -274,7 +274,7 @@ class Block:
         expr = ordinal(self.ctx, node, items, "GROUP BY")
         if expr is None:
             expr = scalars.bind(node)
-        if columns(expr) & {*aggregation.aggs.values(), *aggregation.groupings.values()}:
+        if columns(expr) & {*aggregation.made, *aggregation.groupings.values()}:
             raise self.ctx.error("SQ2009", "GROUP BY cannot name an aggregate", node)
         self.without_overs(expr, "GROUP BY", node)
         return expr

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from math import e, pi
 
 from sqlglot import exp
@@ -10,14 +11,18 @@ from squallpy.base.errors import Span, SquallError, nearest
 from squallpy.base.types import BIGINT, DATE, DOUBLE, INT, NULL, TIMESTAMP, VARCHAR, decimal
 from squallpy.frontend.unsupported import AGGREGATES, FUNCTIONS
 from squallpy.logical.bind import temporal
-from squallpy.logical.bind.aggregation import NAMES
-from squallpy.logical.bind.derived import DERIVED, PAIRED, paired
+from squallpy.logical.bind.aggregation import NAMES, Aggregation
+from squallpy.logical.bind.derived import CHOSEN, DERIVED, PAIRED, PLACES, between, paired
 from squallpy.logical.bind.scalar import Scalars, extract
 from squallpy.logical.coerce import cast, coerce
 from squallpy.logical.expressions import Expr, Literal, conjunction, not_null
 from squallpy.logical.functions import REALS, call, case, coalesce
 
 Builder = Callable[..., Expr]
+Called = exp.Anonymous | exp.WithinGroup  # f(q), f(q) WITHIN GROUP (ORDER BY x)
+ORDERED = ("PERCENTILE_CONT", "PERCENTILE_DISC", "MODE")  # what goes with the latter
+APPROXIMATE = ("APPROX_COUNT_DISTINCT", "APPROX_PERCENTILE", "PERCENTILE_APPROX")  # what may be told how exact to be
+MOST_PARTS = 10**9  # of a share, whose products with counts have room then
 ZERO, SPACE, EMPTY = Literal(0, INT), Literal(" ", VARCHAR), Literal("", VARCHAR)
 WITH_OVER = (
     "RANK", "DENSE_RANK", "ROW_NUMBER", "NTILE", "PERCENT_RANK", "CUME_DIST", "LAG", "LEAD", "FIRST_VALUE",
@@ -127,7 +132,7 @@ def positive(a: Expr, b: Expr) -> Expr:
     return call("%", call("+", call("%", a, b), b), b)
 
 
-def between(separator: Expr, *parts: Expr) -> Expr:
+def joined(separator: Expr, *parts: Expr) -> Expr:
     """CONCAT_WS(',', a, b)"""
     if not isinstance(separator, Literal):
         raise SquallError("SQ3001", "CONCAT_WS with a computed separator is not supported yet")
@@ -204,7 +209,7 @@ NAMED: dict[str, tuple[int, int | None, Builder]] = {
     "REPEAT": (2, 2, direct("repeat")),
     "INITCAP": (1, 1, direct("initcap")),
     "TRANSLATE": (3, 3, direct("translate")),
-    "CONCAT_WS": (1, None, between),
+    "CONCAT_WS": (1, None, joined),
     "SPLIT_PART": (3, 3, part),
     **dict.fromkeys(("INSTR", "STRPOS"), (2, 2, direct("instr"))),
     **dict.fromkeys(("LOCATE", "POSITION"), (2, 2, lambda sought, text: call("instr", text, sought))),
@@ -259,20 +264,57 @@ def function(s: Scalars, node: exp.Anonymous) -> Expr:
     return build(*(s.bind(arg) for arg in node.expressions))
 
 
-def aggregate(s: Scalars, name: str, node: exp.Anonymous, where: exp.Expr | None = None) -> Expr:
+def aggregate_name(node: Called) -> str:
+    return (node.this if isinstance(node, exp.WithinGroup) else node).name.upper()
+
+
+def within_group(s: Scalars, node: exp.WithinGroup, name: str) -> tuple[list[exp.Expr], bool]:
+    """The arguments of name(q) WITHIN GROUP (ORDER BY x), x first, and is the order descending?"""
+    s.ctx.only(node, "this", "expression")
+    s.ctx.only(node.expression, "expressions")
+    key, *more = node.expression.expressions
+    if more:
+        raise s.ctx.error("SQ2005", f"{name} takes one key in its ORDER BY", more[0])
+    s.ctx.only(key, "this", "desc", "nulls_first")  # NULLs are no values
+    return [key.this, *node.this.expressions], bool(key.args.get("desc"))
+
+
+def share_of(s: Scalars, name: str, node: exp.Expr) -> Fraction:
+    """A constant from 0 to 1."""
+    bound = s.inner().bind(node)
+    value = None if not isinstance(bound, Literal) or not bound.type.is_numeric else bound.value
+    share: Fraction | None = None if value is None else Fraction(str(value)) / 10**bound.type.scale
+    if share is None or not 0 <= share <= 1 or share.denominator > MOST_PARTS:
+        raise s.ctx.error("SQ2005", f"{name} needs a constant share from 0 to 1, of at most 9 digits", node)
+    return share
+
+
+def aggregate(s: Scalars, name: str, node: Called, where: exp.Expr | None = None) -> Expr:
     """An aggregate, of the rows of its FILTER: COUNT(*) FILTER (WHERE p) → COUNT(CASE WHEN p THEN 1 END)"""
     aggregation = s.aggregation
     if aggregation is None:
         hint = {"WHERE": "use HAVING", "an aggregate": "take the inner one from a subquery in FROM"}.get(s.clause, "")
         raise SquallError("SQ2009", f"{name} is an aggregate and cannot stand in {s.clause}", head(s, node), hint)
-    (first, *more) = node.expressions or [None]
+    down, expressions = False, node.expressions
+    if isinstance(node, exp.WithinGroup):
+        expressions, down = within_group(s, node, name)
+    elif name in ("PERCENTILE_CONT", "PERCENTILE_DISC"):
+        raise SquallError("SQ2009", f"{name} needs WITHIN GROUP", head(s, node), "write WITHIN GROUP (ORDER BY …)")
+    (first, *more) = expressions or [None]
     distinct = isinstance(first, exp.Distinct)
-    args = [*(first.expressions if isinstance(first, exp.Distinct) else node.expressions[:1]), *more]
+    args = [*(first.expressions if isinstance(first, exp.Distinct) else expressions[:1]), *more]
     if distinct:
         s.ctx.only(first, "expressions")
-    takes = 2 if name in PAIRED else 1
+    takes = 2 if name in (*PAIRED, *CHOSEN, *PLACES) and name != "MEDIAN" else 1
+    if name in APPROXIMATE and len(args) == takes + 1:
+        accuracy = args.pop()  # which an exact answer has
+        if not isinstance(s.inner().bind(accuracy), Literal):
+            raise s.ctx.error("SQ2005", f"{name} needs a constant accuracy", accuracy)
     if len(args) != takes and not (name == "COUNT" and args):
         raise SquallError("SQ2005", f"{name} takes {NUMBERS[takes]}, not {len(args)}", head(s, node))
+    share = Fraction(1, 2)
+    if name in PLACES and takes == 2:
+        share, args = share_of(s, name, args[1]), args[:1]
     if isinstance(args[0], exp.Star) and name == "COUNT" and len(args) == 1 and not distinct:
         s.ctx.only(args[0])
         values: list[Expr] = []
@@ -289,10 +331,44 @@ def aggregate(s: Scalars, name: str, node: exp.Anonymous, where: exp.Expr | None
             raise SquallError("SQ2005", f"{name} does not take ({types})", head(s, node))
         y, x = (coerce(value, DOUBLE) if value.type == NULL else value for value in values)
         return PAIRED[name](paired(aggregation.column, y, x))
-    apart = tuple(dict.fromkeys(values)) if distinct else None
+    apart = tuple(dict.fromkeys(values)) if distinct or name == "APPROX_COUNT_DISTINCT" else None
+    if name == "APPROX_COUNT_DISTINCT":
+        return aggregation.column("count", none_null(values), apart)
+    if name in CHOSEN:
+        return chosen(aggregation, name, *values)
+    if name == "MODE":
+        return aggregation.choose("mode", values[0], values[0])
+    if name in PLACES:
+        return placed(aggregation, name, values[0], apart, 1 - share if down and PLACES[name] else share, down)
     if name in DERIVED:
         return DERIVED[name](lambda function, of: aggregation.column(function, of, apart), *values)
     return aggregation.column(name.lower(), none_null(values), apart)
+
+
+def chosen(aggregation: Aggregation, name: str, value: Expr, by: Expr) -> Expr:
+    """MAX_BY(x, y); ARG_MAX(x, y), of rows that have an x."""
+    function, is_needed = CHOSEN[name]
+    if is_needed and value.nullable:
+        by = case([(not_null(value), by)], Literal(None, by.type))
+    return aggregation.choose(function, value, by)
+
+
+def placed(
+    aggregation: Aggregation, name: str, value: Expr, apart: tuple[Expr, ...] | None, share: Fraction, down: bool
+) -> Expr:
+    """The value at a share of all, one of theirs or one between two."""
+    if value.type == NULL:
+        value, apart = coerce(value, DOUBLE), apart and (coerce(value, DOUBLE),)
+    if not PLACES[name]:
+        return aggregation.column("left" if down else "reaches", value, apart, share)
+    if not value.type.is_numeric:
+        raise SquallError(
+            "SQ2005", f"{name} does not take {value.type}", hint="PERCENTILE_DISC takes all that has an order"
+        )
+    if value.type.is_wide and apart is None:
+        value = coerce(value, DOUBLE)
+    count = aggregation.column("count", value, apart)
+    return between(lambda function: aggregation.column(function, value, apart, share), count, share)
 
 
 def none_null(values: list[Expr]) -> Expr | None:
@@ -318,11 +394,29 @@ def grouping(s: Scalars, node: exp.Anonymous) -> Expr:
 def filtered(s: Scalars, node: exp.Filter) -> Expr:
     """aggregate FILTER (WHERE condition)"""
     inner = node.this
-    if not isinstance(inner, exp.Anonymous) or inner.name.upper() not in NAMES:
+    if not isinstance(inner, exp.Anonymous | exp.WithinGroup) or aggregate_name(inner) not in NAMES:
         raise SquallError("SQ2009", "FILTER goes with an aggregate", s.ctx.query.keyword(node, "FILTER"))
-    return aggregate(s, inner.name.upper(), inner, node.expression.this)
+    if isinstance(inner, exp.WithinGroup):
+        check_ordered(s, inner)
+    return aggregate(s, aggregate_name(inner), inner, node.expression.this)
 
 
-def head(s: Scalars, node: exp.Anonymous) -> Span:
+def ordered(s: Scalars, node: exp.WithinGroup) -> Expr:
+    """aggregate WITHIN GROUP (ORDER BY x)"""
+    check_ordered(s, node)
+    return aggregate(s, aggregate_name(node), node)
+
+
+def check_ordered(s: Scalars, node: exp.WithinGroup) -> None:
+    """SQ3001 for what is known to go with WITHIN GROUP, SQ2009 for what does not."""
+    name = aggregate_name(node)
+    if name in AGGREGATES:
+        raise SquallError("SQ3001", f"{name} is not supported yet", head(s, node), AGGREGATES[name])
+    if name not in ORDERED:
+        told = f"WITHIN GROUP goes with {', '.join(ORDERED[:-1])} and {ORDERED[-1]}"
+        raise SquallError("SQ2009", told, s.ctx.query.keyword(node, "WITHIN"))
+
+
+def head(s: Scalars, node: Called) -> Span:
     """The place of the function's name."""
-    return s.ctx.query.own(node)
+    return s.ctx.query.own(node.this if isinstance(node, exp.WithinGroup) else node)

@@ -2,13 +2,15 @@
 
 COUNT_IF(p)  →  COUNT(CASE WHEN p THEN 1 END)        BOOL_AND(p)  →  SUM(CASE WHEN p THEN 0 WHEN NOT p THEN 1 END) = 0
 STDDEV(x)    →  SQRT(VAR_SAMP(COUNT(x), SUM(x), SUM(x * x)))
+MEDIAN(x)    →  the value below the middle of all + (the one above − that) · the rest of (COUNT(x) − 1) / 2
 CORR(y, x)   →  COVAR_POP(y, x) / SQRT(VAR_POP(y) * VAR_POP(x)), of the rows in which neither is NULL
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 
-from squallpy.base.types import DOUBLE, INT, NULL, as_decimal
+from squallpy.base.types import BIGINT, DOUBLE, INT, NULL, as_decimal
 from squallpy.logical.coerce import coerce
 from squallpy.logical.expressions import Expr, Literal, conjunction, not_null
 from squallpy.logical.functions import call, case
@@ -61,6 +63,29 @@ DERIVED: dict[str, Callable[[Of, Expr], Expr]] = {
     "MEAN": lambda of, x: of("avg", x),
     "ANY_VALUE": lambda of, x: of("min", x),
 }
+
+
+CHOSEN: dict[str, tuple[str, bool]] = {  # which value decides, and is a row left out that lacks the other?
+    "MAX_BY": ("max", False), "ARG_MAX": ("max", True), "ARG_MAX_NULL": ("max", False),
+    "MIN_BY": ("min", False), "ARG_MIN": ("min", True), "ARG_MIN_NULL": ("min", False),
+}  # fmt: skip
+PLACES: dict[str, bool] = {  # is what is between two values a value?
+    **dict.fromkeys(("MEDIAN", "PERCENTILE", "PERCENTILE_CONT", "QUANTILE_CONT"), True),
+    **dict.fromkeys(
+        ("PERCENTILE_DISC", "QUANTILE", "QUANTILE_DISC", "PERCENTILE_APPROX", "APPROX_PERCENTILE", "APPROX_QUANTILE"),
+        False,
+    ),
+}
+
+
+def between(of: Callable[[str], Expr], count: Expr, share: Fraction) -> Expr:
+    """PERCENTILE_CONT: what is at q · (n − 1) on the line from the value below to the one above."""
+    low, high = of("below"), of("above")
+    last = coerce(call("-", count, Literal(1, BIGINT)), DOUBLE)
+    place = call("*", Literal(float(share), DOUBLE), last)
+    part = call("-", place, coerce(call("floor", place), DOUBLE))
+    start, end = coerce(low, DOUBLE), coerce(high, DOUBLE)
+    return case([(call("=", low, high), start)], call("+", start, call("*", call("-", end, start), part)))
 
 
 @dataclass(frozen=True, slots=True)

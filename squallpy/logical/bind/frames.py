@@ -133,13 +133,9 @@ class Beneath:
         ends = [c for c, _ in mine[count:]]
         parts = [self.join(domain, source, (*same, before)) for before in cases(frame, theirs[count:], ends)]
         shared = self.copies(c for c, _ in mine)
-        args = (e for a, d in aggregation.aggs for e in (a.arg, *(d or ())) if e is not None)
-        rows, names = self.united(parts, (*(c for c, _ in mine), *args))
-        aggs = {
-            (replace(a, arg=a.arg and names[a.arg]), d and tuple(names[each] for each in d)): c
-            for (a, d), c in aggregation.aggs.items()
-        }
-        plan = replace(aggregation, aggs=aggs).over(rows, tuple((key, names[c]) for key, c in shared))
+        rows, names = self.united(parts, (*(c for c, _ in mine), *aggregation.arguments))
+        named = aggregation.in_terms_of(names.__getitem__)
+        plan = named.over(rows, tuple((key, names[c]) for key, c in shared))
         pairs = zip((key for key, _ in shared), exprs, strict=True)
         return plan, tuple(pairs)
 

@@ -18,7 +18,7 @@ from squallpy.base.errors import Span, SquallError, nearest
 from squallpy.base.types import BIGINT, DOUBLE, NULL, Kind
 from squallpy.frontend.unsupported import AGGREGATES, QUERIES
 from squallpy.logical.bind.aggregation import NAMES, Aggregation
-from squallpy.logical.bind.calls import aggregate
+from squallpy.logical.bind.calls import Called, aggregate, aggregate_name, check_ordered
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.extents import extent
 from squallpy.logical.bind.frames import (
@@ -102,13 +102,13 @@ class Overs:
 
     def made(self) -> frozenset[Column]:
         """The columns that they add."""
-        columns = [c for f in self.frames.values() for c in (f.found, *f.aggregation.aggs.values(), *f.shown.values())]
+        columns = [c for f in self.frames.values() for c in (f.found, *f.aggregation.made, *f.shown.values())]
         return frozenset((*columns, *(c for lookup in self.lookups for c in (lookup.value, lookup.found))))
 
     def reads(self) -> frozenset[int]:
         """The columns that they read, by id."""
         exprs = [e for frame in (*self.frames, *(lookup.frame for lookup in self.lookups)) for e in frame.expressions]
-        exprs += [a.arg for f in self.frames.values() for a, _ in f.aggregation.aggs if a.arg]
+        exprs += [expr for f in self.frames.values() for expr in f.aggregation.arguments]
         return frozenset(c.id for expr in (*exprs, *(lookup.of for lookup in self.lookups)) for c in columns(expr))
 
     def bind(self, s: Scalars, node: exp.Window) -> Expr:
@@ -116,9 +116,11 @@ class Overs:
         function, where = node.this, None
         if isinstance(function, exp.Filter):
             function, where = function.this, function.expression.this
-        if not isinstance(function, exp.Anonymous):
+        if not isinstance(function, exp.Anonymous | exp.WithinGroup):
             raise self.ctx.refuse(function)
-        name = function.name.upper()
+        if isinstance(function, exp.WithinGroup):
+            check_ordered(s, function)
+        name = aggregate_name(function)
         rows = replace(s, clause="OVER", overs=None, aliases={})
         partition, order, spec = self.written(node, rows)
         if name in NAMES:
@@ -128,6 +130,7 @@ class Overs:
             if frame.rows == BEFORE:  # from here to the end is up to here from the end
                 frame = replace(frame, rows=UPTO, order=backwards(order))
             return self.aggregate(rows, name, function, where, frame)
+        assert isinstance(function, exp.Anonymous)
         if where is not None:
             raise SquallError("SQ2009", "FILTER goes with an aggregate", self.ctx.query.keyword(node, "FILTER"))
         if name not in (*RANKS, *NEIGHBOURS, *ENDS, *SHARES):
@@ -202,9 +205,7 @@ class Overs:
             self.frames[frame] = Framed(aggregation, node, self.ctx.column("found", TRUE.type, True))
         return self.frames[frame]
 
-    def aggregate(
-        self, rows: Scalars, name: str, function: exp.Anonymous, where: exp.Expr | None, frame: Frame
-    ) -> Expr:
+    def aggregate(self, rows: Scalars, name: str, function: Called, where: exp.Expr | None, frame: Frame) -> Expr:
         """An aggregate of the rows of a frame, which may be none."""
         if frame.rows == NEAR:
             self.rank(replace(frame, rows=BEFORE, low=None, high=None), function)
@@ -215,10 +216,11 @@ class Overs:
         if frame.whole:
             return value
         names = dict[int, Expr]()
-        for (agg, _), column in framed.aggregation.aggs.items():
+        counts = {column for (agg, _), column in framed.aggregation.aggs.items() if agg.function == "count"}
+        for column in framed.aggregation.made:
             shown = framed.shown.setdefault(column, self.ctx.column(column.name, column.type, True))
             zero = Literal(0, BIGINT)
-            names[column.id] = case([(not_null(framed.found), shown)], zero) if agg.function == "count" else shown
+            names[column.id] = case([(not_null(framed.found), shown)], zero) if column in counts else shown
         return substitute(value, names)
 
     def rank(self, frame: Frame, node: exp.Expr) -> Expr:

@@ -171,6 +171,8 @@ def _decided(nest: Nest, nests: tuple[Nest, ...], made: set[Relation]) -> Iterat
     finish = nest.finish
     domains = {n.relation.name: n for n in nests if is_domain(n)}
     functions = ("max", "min") if is_domain(nest) else tuple(m.function for m in finish.measures)
+    if not {*functions} <= _NEAR.keys():
+        return  # of the values at a share
     if finish.single or not only_adds(nest) or not (is_domain(nest) or (finish.over and len(functions) == 1)):
         return
     for term in nest.view.terms:

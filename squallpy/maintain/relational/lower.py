@@ -370,7 +370,7 @@ class _Blocks:
                 valued = replace(node, keys=(*node.keys, (self._column(arg), arg)), aggs=())
                 view, printed, _ = _grouped("", valued, self)
                 over = printed.pop(valued.keys[-1][0].id)  # type: ignore[assignment]
-                measures = tuple(Measure(agg.function, column, (), ()) for column, agg in node.aggs)
+                measures = tuple(Measure(agg.function, column, (), (), share=agg.share) for column, agg in node.aggs)
             else:
                 view, printed, measures = _grouped("", node, self)
             taken = {*self.relations, *(n.relation.name for n in self.nests)}

@@ -154,7 +154,7 @@ def nest_text(nest: Nest) -> str:
     finish = nest.finish.picked(nest.source.picks)
     names = Names(nest.source.variables)
     measures = {
-        m.column.id: f"{m.function.upper()} {names(finish.over)}" if finish.over else measure_value(m, nest.source.name)
+        m.column.id: _over_text(m, names(finish.over)) if finish.over else measure_value(m, nest.source.name)
         for m in finish.measures
     }
     if nest.skyline:
@@ -236,6 +236,12 @@ def views_text(program: Program) -> str:
     text = "VIEWS\n" + indent("\n".join(_align(lines)), "  ")
     nests = "\n".join(map(nest_text, program.nests))
     return text + (f"\n\nNESTED\n{indent(nests, '  ')}" if nests else "")
+
+
+def _over_text(measure: Measure, over: str) -> str:
+    """MIN x, BELOW 1/2 x"""
+    share = "" if measure.share is None else f"{measure.share} "
+    return f"{measure.function.upper()} {share}{over}"
 
 
 def measure_text(measure: Measure, view: View) -> str:

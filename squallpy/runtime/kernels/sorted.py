@@ -115,6 +115,28 @@ class Sorted:
         tree.extents_of(frame, rows, below, here.reshape(-1), least.reshape(-1), most.reshape(-1))
         return Pieces(rows, below, here, least, most)
 
+    def passing(self, word: int, wanted: Words) -> Words:
+        """The places of the first records up to which the sum of a payload word, of all there are, is more than each
+        wanted one; −1 where there is none. No payload is below 0, else it may be another place."""
+        frame, root = self._area.current(), self._area.head[tree.ROOT] - 1
+        found, rows = np.full(len(wanted), -1), np.arange(len(wanted) if root >= 0 else 0)
+        nodes, before = np.full(len(rows), root), np.zeros(len(rows), np.int64)
+        while len(rows):
+            of, places = tree.places_below(frame, nodes)
+            own = self.entries[places, self.payload_at + word]
+            upto = np.cumsum(own)
+            begin = np.searchsorted(of, np.arange(len(rows)))  # no node is empty
+            upto += (before - (upto - own)[begin])[of]
+            passed = np.flatnonzero(upto > wanted[rows][of])
+            some, first = np.unique(of[passed], return_index=True)
+            at = passed[first]
+            if self.are_records(places[at]):
+                found[rows[some]] = places[at]
+                break
+            rows, before = rows[some], (upto - own)[at]
+            nodes = np.ascontiguousarray(self.entries[places[at], -1])
+        return found
+
     def in_front(self, equal: Words) -> Words:
         """The sum of all that stands before the entries with the values of each row."""
         ends = np.full((len(equal), len(self._columns)), GREATEST)
