@@ -207,6 +207,10 @@ def bits(name: str, args: Args) -> tuple[Args, Type]:
     return args, BIGINT
 
 
+def untouched(name: str, args: Args) -> tuple[Args, Type]:
+    return args, args[0].type
+
+
 def extreme(name: str, args: Args) -> tuple[Args, Type]:
     args, _ = comparable(name, args)
     target = unify([arg.type for arg in args])
@@ -282,6 +286,10 @@ FUNCTIONS: dict[str, Function] = {
     "bit_and": Function(2, 2, bits, "bits of both"),
     "bit_or": Function(2, 2, bits, "bits of either"),
     "bit_xor": Function(2, 2, bits, "bits of one"),
+    "shift_left": Function(2, 2, bits, "bits moved up, by the last six bits of the second; what leaves is lost"),
+    "shift_right": Function(2, 2, bits, "bits moved down, the sign staying"),
+    "bit_count": Function(1, 1, bits, "how many bits are 1"),
+    "tried": Function(1, 1, untouched, "the value of a CAST; NULL where that would fail", "always"),
     "bit_not": Function(1, 1, bits, "the other bits"),
     "greatest": Function(2, None, extreme, "the greatest that is not NULL", "all"),
     "least": Function(2, None, extreme, "the least that is not NULL", "all"),
@@ -327,6 +335,12 @@ FUNCTIONS: dict[str, Function] = {
     "startswith": Function(2, 2, takes(BOOLEAN, TEXT), "does it begin so?", settings=1),
     "endswith": Function(2, 2, takes(BOOLEAN, TEXT), "does it end so?", settings=1),
     "contains": Function(2, 2, takes(BOOLEAN, TEXT), "does it have that inside?", settings=1),
+    "ascii": Function(1, 1, takes(INT, TEXT), "the number of the first character; 0 of none"),
+    "chr": Function(1, 1, takes(VARCHAR, WHOLE), "the character of a number"),
+    "octets": Function(1, 1, takes(INT, TEXT), "number of bytes"),
+    "regexp_extract": Function(3, 3, takes(VARCHAR, TEXT, TEXT, WHOLE), "what a group matches, or ''", settings=1),
+    "regexp_count": Function(2, 2, takes(INT, TEXT), "how often an expression matches", settings=1),
+    "substring_index": Function(3, 3, takes(VARCHAR, TEXT, TEXT, WHOLE), "what is before a separator", settings=1),
     "length": Function(1, 1, takes(INT, TEXT), "number of characters"),
     **{
         f"extract_{part}": Function(1, 1, takes(INT, MOMENTS), f"the {part} of a DATE or TIMESTAMP")
@@ -336,6 +350,7 @@ FUNCTIONS: dict[str, Function] = {
         f"extract_{part}": Function(1, 1, takes(INT, TIMES), f"the {part} of a TIMESTAMP, whole")
         for part in ("hour", "minute", "second")
     },
+    "micros": Function(1, 1, takes(BIGINT, TIMES), "microseconds since 1970"),
     "add_months": Function(2, 2, months, "months later; the day is cut to the month's last"),
     "last_day": Function(1, 1, takes(DATE, MOMENTS), "the last day of its month"),
     "trunc": Function(2, 2, takes(DATE, MOMENTS, TEXT), "the first day of its YEAR, QUARTER, MONTH or WEEK"),

@@ -93,7 +93,7 @@ def rehearse(ctx: Context, query: exp.Expr, outer: Outer | None) -> None:
     if outer is None:
         bind_nested(ctx.rehearsal(), query)
         return
-    around = Outer(outer.scope, Domain())
+    around = Outer(outer.scope, Domain(), outer.clause)
     ctes = {name: replace(each, outer=around) if each.outer is outer else each for name, each in ctx.ctes.items()}
     bind_nested(replace(ctx, ctes=ctes), query, around)
 
@@ -258,7 +258,10 @@ class Block:
                 raise self.ctx.error("SQ2009", "GROUPING goes with what ROLLUP, CUBE or GROUPING SETS name", node)
 
         read = {c.id for expr in self.keys for c in columns(expr)}
-        aggregation.subqueries.waiting += self.subqueries.making(read).waiting
+        mine = self.subqueries.making(read).waiting
+        if {c.id for c in aggregation.made}.intersection(id for each in mine for id in each.reads):
+            raise self.ctx.error("SQ2009", "GROUP BY cannot name an aggregate", clause)
+        aggregation.subqueries.waiting += mine
 
     def group_all(self, clause: exp.Group, items: list[Item], aggregation: Aggregation) -> None:
         """GROUP BY ALL: what is selected and no aggregate."""

@@ -1,19 +1,22 @@
 """Functions that are called by name."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from math import e, pi
 
 from sqlglot import exp
 
 from squallpy.base.errors import Span, SquallError, nearest
-from squallpy.base.types import BIGINT, DATE, DOUBLE, INT, NULL, TIMESTAMP, VARCHAR, decimal
+from squallpy.base.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, INTERVAL, NULL, TIMESTAMP, VARCHAR, Type, decimal
 from squallpy.frontend.unsupported import AGGREGATES, FUNCTIONS
-from squallpy.logical.bind import temporal
+from squallpy.logical.bind import moments, temporal
 from squallpy.logical.bind.aggregation import NAMES, Aggregation
 from squallpy.logical.bind.derived import CHOSEN, DERIVED, PAIRED, PLACES, between, paired
 from squallpy.logical.bind.scalar import Scalars, extract
+from squallpy.logical.bind.unnest import Outer
 from squallpy.logical.coerce import cast, coerce
 from squallpy.logical.expressions import Expr, Literal, conjunction, not_null
 from squallpy.logical.functions import REALS, call, case, coalesce
@@ -24,6 +27,13 @@ ORDERED = ("PERCENTILE_CONT", "PERCENTILE_DISC", "MODE")  # what goes with the l
 APPROXIMATE = ("APPROX_COUNT_DISTINCT", "APPROX_PERCENTILE", "PERCENTILE_APPROX")  # what may be told how exact to be
 MOST_PARTS = 10**9  # of a share, whose products with counts have room then
 ZERO, SPACE, EMPTY = Literal(0, INT), Literal(" ", VARCHAR), Literal("", VARCHAR)
+SECONDS = Literal("yyyy-MM-dd HH:mm:ss", VARCHAR)
+TYPES = {
+    "STRING": VARCHAR, "INT": INT, "BIGINT": BIGINT, "DOUBLE": DOUBLE, "FLOAT": DOUBLE, "BOOLEAN": BOOLEAN,
+    "TIMESTAMP": TIMESTAMP, "DECIMAL": decimal(10, 0),
+}  # fmt: skip
+UNIT = "unit "  # before the name of one that was no text
+WITH_UNIT = ("DATEADD", "DATE_ADD", "DATEDIFF", "DATE_DIFF", "TIMESTAMPADD", "TIMESTAMPDIFF")  # its first of three
 WITH_OVER = (
     "RANK", "DENSE_RANK", "ROW_NUMBER", "NTILE", "PERCENT_RANK", "CUME_DIST", "LAG", "LEAD", "FIRST_VALUE",
     "LAST_VALUE", "NTH_VALUE",
@@ -152,12 +162,78 @@ def of_spaces(name: str) -> Builder:
     return lambda text: call(name, text, SPACE)
 
 
-def date_add(day: Expr, days: Expr) -> Expr:
-    return temporal.add_days(day, days)
+def from_unixtime(count: Expr, pattern: Expr = SECONDS) -> Expr:
+    """FROM_UNIXTIME(n), a text; there are no time zones."""
+    return moments.formatted(moments.since(moments.MICROS)(count), pattern)
 
 
-def date_sub(day: Expr, days: Expr) -> Expr:
-    return temporal.add_days(day, temporal.negate(days))
+def to_type(type: Type, value: Expr) -> Expr:
+    """INT(x)  →  CAST(x AS INT)"""
+    return cast(value, type)
+
+
+def moved(moment: Expr, days: Expr, sign: int) -> Expr:
+    """DATE_ADD(d, 3), DATE_ADD(d, INTERVAL 1 MONTH)"""
+    if days.type == INTERVAL:
+        return temporal.arithmetic("+" if sign > 0 else "-", moment, days)
+    return temporal.add_days(moment, days if sign > 0 else temporal.negate(days))
+
+
+def to_digits(name: str) -> Builder:
+    """CEIL(x, n)  →  CEIL(x · 10ⁿ) · 10⁻ⁿ"""
+
+    def build(x: Expr, places: Expr = ZERO) -> Expr:
+        if not isinstance(places, Literal) or not places.type.is_integer or not 0 <= (places.value or 0) <= 18:
+            raise SquallError("SQ3001", f"{name.upper()} to anything but 0 to 18 constant digits is not supported yet")
+        if not places.value or (x.type.is_exact and x.type.scale <= places.value):
+            return call(name, x) if not places.value else x
+        if x.type == DOUBLE:
+            power = Literal(10.0**places.value, DOUBLE)
+            return call("/", coerce(call(name, call("*", x, power)), DOUBLE), power)
+        up, down = Literal(10**places.value, BIGINT), Literal(1, decimal(places.value, places.value))
+        return call("*", call(name, call("*", x, up)), down)
+
+    return build
+
+
+def overlaid(text: Expr, other: Expr, start: Expr, length: Expr | None = None) -> Expr:
+    """OVERLAY('abcdef', 'XY', 2, 3)  →  'aXYef'"""
+    rest = call("+", start, call("length", other) if length is None else length)
+    return concat(left(text, call("-", start, Literal(1, INT))), other, call("substring", text, rest))
+
+
+def element(place: Expr, *values: Expr) -> Expr:
+    """ELT(n, a, b)"""
+    numbered = enumerate(values, 1)
+    return case([(call("=", place, Literal(n, INT)), value) for n, value in numbered], Literal(None, NULL))
+
+
+def extracted(text: Expr, expression: Expr, group: Expr | None = None) -> Expr:
+    """REGEXP_EXTRACT(x, p): the first group, or all if there is none."""
+    if group is None:
+        has_group = isinstance(expression, Literal) and re.search(r"(?<!\\)\((?!\?)", str(expression.value))
+        group = Literal(int(bool(has_group)), INT)
+    return call("regexp_extract", text, expression, group)
+
+
+def is_nan(x: Expr) -> Expr:
+    """ISNAN(x), which is FALSE of NULL."""
+    return call("<=>", coerce(x, DOUBLE), Literal(float("nan"), DOUBLE))
+
+
+def by_unit(text_way: Builder, name_way: Builder) -> Builder:
+    """A function whose unit may be a text, as in DuckDB, or a name, as in Spark."""
+
+    def build(unit: Expr, *args: Expr) -> Expr:
+        if isinstance(unit, Literal) and str(unit.value).startswith(UNIT):
+            return name_way(Literal(str(unit.value).removeprefix(UNIT), VARCHAR), *args)
+        return text_way(unit, *args)
+
+    return build
+
+
+def first_of_three(two: Builder, three: Builder) -> Builder:
+    return lambda *args: (two if len(args) == 2 else three)(*args)
 
 
 # name → (least arguments, most, builder)
@@ -186,8 +262,16 @@ NAMED: dict[str, tuple[int, int | None, Builder]] = {
     "NULLIFZERO": (1, 1, lambda x: null_if(x, ZERO)),
     "ZEROIFNULL": (1, 1, lambda x: coalesce(x, ZERO)),
     "DECODE": (3, None, decode),
-    **{name: (1, 1, direct(name.lower())) for name in ("SQRT", "FLOOR", "CEIL", "SIGN", "EXP", "LN", "LOG10", "LOG2")},
-    "CEILING": (1, 1, direct("ceil")),
+    **{name: (1, 1, direct(name.lower())) for name in ("SQRT", "SIGN", "EXP", "LN", "LOG10", "LOG2", "BIT_COUNT")},
+    "FLOOR": (1, 2, to_digits("floor")),
+    **dict.fromkeys(("CEIL", "CEILING"), (1, 2, to_digits("ceil"))),
+    "COT": (1, 1, lambda x: call("/", Literal(1.0, DOUBLE), call("tan", x))),
+    "SHIFTLEFT": (2, 2, direct("shift_left")),
+    "SHIFTRIGHT": (2, 2, direct("shift_right")),
+    "ISNAN": (1, 1, is_nan),
+    "NANVL": (2, 2, lambda x, other: case([(is_nan(x), other)], x)),
+    "ELT": (2, None, element),
+    **{name: (1, 1, partial(to_type, type)) for name, type in TYPES.items()},
     **dict.fromkeys(("POWER", "POW"), (2, 2, direct("power"))),
     "ATAN2": (2, 2, direct("atan2")),
     "HYPOT": (2, 2, direct("hypot")),
@@ -212,10 +296,25 @@ NAMED: dict[str, tuple[int, int | None, Builder]] = {
     "CONCAT_WS": (1, None, joined),
     "SPLIT_PART": (3, 3, part),
     **dict.fromkeys(("INSTR", "STRPOS"), (2, 2, direct("instr"))),
-    **dict.fromkeys(("LOCATE", "POSITION"), (2, 2, lambda sought, text: call("instr", text, sought))),
+    "OVERLAY": (3, 4, overlaid),
+    "SPACE": (1, 1, lambda times: call("repeat", SPACE, times)),
+    "ASCII": (1, 1, direct("ascii")),
+    **dict.fromkeys(("CHR", "CHAR"), (1, 1, direct("chr"))),
+    "OCTET_LENGTH": (1, 1, direct("octets")),
+    "BIT_LENGTH": (1, 1, lambda text: call("*", call("octets", text), Literal(8, INT))),
+    "REGEXP_EXTRACT": (2, 3, extracted),
+    "REGEXP_COUNT": (2, 2, direct("regexp_count")),
+    "REGEXP_SUBSTR": (
+        2,
+        2,
+        lambda text, p: case([(call("rlike", text, p), extracted(text, p, ZERO))], Literal(None, NULL)),
+    ),
+    "SUBSTRING_INDEX": (3, 3, direct("substring_index")),
+    **dict.fromkeys(("LOCATE", "POSITION", "CHARINDEX"), (2, 2, lambda sought, text: call("instr", text, sought))),
     **dict.fromkeys(("RLIKE", "REGEXP", "REGEXP_LIKE"), (2, 2, direct("rlike"))),
     "REGEXP_REPLACE": (3, 3, direct("regexp_replace")),
     **{name: (2, 2, direct(name.lower())) for name in ("STARTSWITH", "ENDSWITH", "CONTAINS")},
+    **{name: (2, 2, direct(name.lower().replace("_", ""))) for name in ("STARTS_WITH", "ENDS_WITH")},
     "CONCAT": (1, None, concat),
     "COALESCE": (1, None, coalesce),
     "NULLIF": (2, 2, null_if),
@@ -230,9 +329,27 @@ NAMED: dict[str, tuple[int, int | None, Builder]] = {
     "DATE_TRUNC": (2, 2, date_trunc),
     "NVL2": (3, 3, nvl2),
     "ADD_MONTHS": (2, 2, direct("add_months")),
-    **dict.fromkeys(("DATE_ADD", "DATEADD"), (2, 2, date_add)),
-    "DATE_SUB": (2, 2, date_sub),
-    **dict.fromkeys(("DATEDIFF", "DATE_DIFF"), (2, 2, direct("days_between"))),
+    **dict.fromkeys(
+        ("DATE_ADD", "DATEADD"), (2, 3, first_of_three(partial(moved, sign=1), by_unit(moments.added, moments.added)))
+    ),
+    "TIMESTAMPADD": (3, 3, by_unit(moments.added, moments.added)),
+    "DATE_SUB": (2, 2, partial(moved, sign=-1)),
+    **dict.fromkeys(
+        ("DATEDIFF", "DATE_DIFF"),
+        (2, 3, first_of_three(direct("days_between"), by_unit(moments.crossed, moments.complete))),
+    ),
+    "TIMESTAMPDIFF": (3, 3, by_unit(moments.complete, moments.complete)),
+    "MONTHS_BETWEEN": (2, 2, moments.months_between),
+    "NEXT_DAY": (2, 2, moments.next_day),
+    "MAKE_DATE": (3, 3, moments.made),
+    "DATE_FORMAT": (2, 2, moments.formatted),
+    "FROM_UNIXTIME": (1, 2, from_unixtime),
+    **dict.fromkeys(("UNIX_SECONDS", "UNIX_TIMESTAMP", "TO_UNIX_TIMESTAMP"), (1, 1, moments.seconds)),
+    "UNIX_MILLIS": (1, 1, lambda moment: moments.whole_of(moments.micros(moment), 1000)),
+    "UNIX_MICROS": (1, 1, moments.micros),
+    "TIMESTAMP_SECONDS": (1, 1, moments.since(moments.MICROS)),
+    "TIMESTAMP_MILLIS": (1, 1, moments.since(1000)),
+    "TIMESTAMP_MICROS": (1, 1, moments.since(1)),
 }
 
 
@@ -259,6 +376,8 @@ def function(s: Scalars, node: exp.Anonymous) -> Expr:
         raise SquallError(
             "SQ2005", f"{name} takes {wanted} argument{'s' * (wanted != '1')}, not {count}", head(s, node)
         )
+    if name in WITH_UNIT and count == 3 and isinstance(unit := node.expressions[0], exp.Column | exp.Var):
+        return build(Literal(UNIT + unit.name, VARCHAR), *(s.bind(arg) for arg in node.expressions[1:]))
     if name == "NULLIF":
         return build(*s.comparands(node.expressions))
     return build(*(s.bind(arg) for arg in node.expressions))
@@ -289,8 +408,30 @@ def share_of(s: Scalars, name: str, node: exp.Expr) -> Fraction:
     return share
 
 
+def of_around(s: Scalars, name: str, node: Called, where: exp.Expr | None) -> Expr | None:
+    """An aggregate of a query around this one, which is that of all that it reads; None for one of this query."""
+    parts = (node, where) if where is not None else (node,)
+    if any(part.find(exp.Query) for part in parts):
+        return None
+    read, ways, scope = [c for part in parts for c in part.find_all(exp.Column)], list[Outer](), s.scope
+    while read and not any(scope.has(s.ctx, c) for c in read if not isinstance(c.this, exp.Star)):
+        if scope.outer is None:
+            return None  # which nobody knows
+        ways.append(scope.outer)
+        scope = scope.outer.scope
+    if not ways or ways[-1].clause is None:
+        return None
+    value = aggregate(ways[-1].clause, name, node, where)
+    for outer in reversed(ways):
+        value = outer.taken(s.ctx, value)
+    return value
+
+
 def aggregate(s: Scalars, name: str, node: Called, where: exp.Expr | None = None) -> Expr:
     """An aggregate, of the rows of its FILTER: COUNT(*) FILTER (WHERE p) → COUNT(CASE WHEN p THEN 1 END)"""
+    outside = of_around(s, name, node, where)
+    if outside is not None:
+        return outside
     aggregation = s.aggregation
     if aggregation is None:
         hint = {"WHERE": "use HAVING", "an aggregate": "take the inner one from a subquery in FROM"}.get(s.clause, "")

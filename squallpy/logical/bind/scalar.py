@@ -10,7 +10,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.types import BOOLEAN, NULL, VARCHAR, Kind, Type
 from squallpy.frontend.typenames import named_type
 from squallpy.frontend.unsupported import NODES, QUERIES
-from squallpy.logical.bind import temporal
+from squallpy.logical.bind import moments, temporal
 from squallpy.logical.bind.aggregation import Aggregation
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.scope import Scope
@@ -166,21 +166,36 @@ COMPARISONS = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: "
 def comparison(s: Scalars, node: exp.Binary) -> Expr:
     if isinstance(node.expression, exp.Any | exp.All):
         return quantified(s, node, node.expression)
-    if isinstance(node, exp.EQ | exp.NEQ) and isinstance(node.this, exp.Tuple):
-        same = rows_equal(s, node.this, node.expression)
-        return same if isinstance(node, exp.EQ) else call("not", same)
+    if isinstance(node.this, exp.Tuple):
+        if isinstance(node, exp.EQ | exp.NEQ | exp.NullSafeEQ):
+            same = rows_equal(s, node.this, node.expression, "<=>" if isinstance(node, exp.NullSafeEQ) else "=")
+            return call("not", same) if isinstance(node, exp.NEQ) else same
+        return rows_compared(s, COMPARISONS[type(node)], row_pairs(s, node.this, node.expression))
     return call(COMPARISONS[type(node)], *s.comparands([node.this, node.expression]))
 
 
-def rows_equal(s: Scalars, left: exp.Expr, right: exp.Expr) -> Expr:
+def rows_equal(s: Scalars, left: exp.Expr, right: exp.Expr, operator: str = "=") -> Expr:
     """(a, b) = (c, d)  →  a = c AND b = d"""
+    return conjunction([call(operator, *pair) for pair in row_pairs(s, left, right)])
+
+
+def rows_compared(s: Scalars, operator: str, pairs: list[list[Expr]]) -> Expr:
+    """(a, b) < (c, d)  →  a < c OR a = c AND b < d"""
+    *firsts, last = pairs
+    found: Expr = call(operator, *last)
+    for pair in reversed(firsts):
+        found = disjunction([call(operator[0], *pair), conjunction([call("=", *pair), found])])
+    return found
+
+
+def row_pairs(s: Scalars, left: exp.Expr, right: exp.Expr) -> list[list[Expr]]:
+    """The values of two rows, side by side."""
     if not isinstance(right, exp.Tuple):
         raise s.ctx.refuse(right if isinstance(right, exp.Subquery) else left, NODES["Tuple"])
     if len(left.expressions) != len(right.expressions):
         message = f"a row of {len(left.expressions)} values with one of {len(right.expressions)}"
         raise s.ctx.error("SQ2005", message, right)
-    pairs = zip(left.expressions, right.expressions, strict=True)
-    return conjunction([call("=", *s.comparands(list(pair))) for pair in pairs])
+    return [s.comparands(list(pair)) for pair in zip(left.expressions, right.expressions, strict=True)]
 
 
 @handles(exp.NullSafeNEQ, args="this expression")
@@ -198,8 +213,8 @@ def quantified(s: Scalars, node: exp.Binary, quantifier: exp.Any | exp.All) -> E
     if operator not in OPPOSITE:
         raise s.ctx.refuse(node)
     if isinstance(quantifier, exp.Any):
-        return queries.member(s.scope, operator, [value], query)
-    return call("not", queries.member(s.scope, OPPOSITE[operator], [value], query))
+        return queries.member(s, operator, [value], query)
+    return call("not", queries.member(s, OPPOSITE[operator], [value], query))
 
 
 def queries_of(s: Scalars, node: exp.Expr) -> "Subqueries":
@@ -210,12 +225,12 @@ def queries_of(s: Scalars, node: exp.Expr) -> "Subqueries":
 
 @handles(exp.Subquery, args="this")
 def scalar_query(s: Scalars, node: exp.Subquery) -> Expr:
-    return queries_of(s, node).scalar(s.scope, node.this)
+    return queries_of(s, node).scalar(s, node.this)
 
 
 @handles(exp.Exists, args="this")
 def existence(s: Scalars, node: exp.Exists) -> Expr:
-    return queries_of(s, node).exists(s.scope, node.this)
+    return queries_of(s, node).exists(s, node.this)
 
 
 @handles(exp.And, exp.Or, args="this expression")
@@ -234,10 +249,14 @@ def negation(s: Scalars, node: exp.Not) -> Expr:
     return call("not", replace(s, clause="NOT").condition(node.this))
 
 
-@handles(exp.Between, args="this low high")
+@handles(exp.Between, args="this low high symmetric")
 def between(s: Scalars, node: exp.Between) -> Expr:
+    """BETWEEN a AND b; SYMMETRIC: or between b and a."""
     value, low, high = s.comparands([node.this, node.args["low"], node.args["high"]])
-    return call("and", call(">=", value, low), call("<=", value, high))
+    test = call("and", call(">=", value, low), call("<=", value, high))
+    if not node.args.get("symmetric"):
+        return test
+    return disjunction([test, call("and", call(">=", value, high), call("<=", value, low))])
 
 
 @handles(exp.In, args="this expressions query")
@@ -245,7 +264,7 @@ def membership(s: Scalars, node: exp.In) -> Expr:
     """x IN (…): one call over constants; otherwise a disjunction of equalities. x IN (query) is x = ANY (query)."""
     if node.args.get("query") is not None:
         values = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
-        return queries_of(s, node).member(s.scope, "=", [s.bind(value) for value in values], node.args["query"])
+        return queries_of(s, node).member(s, "=", [s.bind(value) for value in values], node.args["query"])
     if isinstance(node.this, exp.Tuple):
         return disjunction([rows_equal(s, node.this, option) for option in node.expressions])
     value, *options = s.comparands([node.this, *node.expressions])
@@ -273,6 +292,14 @@ def escape(s: Scalars, node: exp.Escape) -> Expr:
 
 def matches(s: Scalars, node: exp.Like | exp.ILike, character: Literal | None) -> Expr:
     """LIKE; as in Spark a backslash escapes unless ESCAPE says otherwise. ILIKE compares in lower case."""
+    if isinstance(node.expression, exp.Any | exp.All):
+        s.ctx.only(node.expression, "this")
+        patterns = node.expression.this
+        if not isinstance(patterns, exp.Tuple | exp.Paren):
+            raise s.ctx.refuse(node.expression)
+        every = patterns.expressions if isinstance(patterns, exp.Tuple) else [patterns.this]
+        tests = [matches(s, alone(node, each), character) for each in every]
+        return disjunction(tests) if isinstance(node.expression, exp.Any) else conjunction(tests)
     value, pattern = s.bind(node.this), s.bind(node.expression)
     if character is None and not (isinstance(pattern, Literal) and "\\" not in str(pattern.value)):
         character = Literal("\\", VARCHAR)
@@ -280,6 +307,14 @@ def matches(s: Scalars, node: exp.Like | exp.ILike, character: Literal | None) -
         value, pattern = call("lower", value), call("lower", pattern)
     test = call("like", value, pattern, *([character] if character else []))
     return call("not", test) if node.args.get("negate") else test
+
+
+def alone(node: exp.Like | exp.ILike, pattern: exp.Expr) -> exp.Like | exp.ILike:
+    """x LIKE ANY (a, b)  →  x LIKE a"""
+    one = node.copy()
+    one.set("expression", pattern.copy())
+    one.parent = node.parent
+    return one
 
 
 @handles(exp.Is, args="this expression")
@@ -294,8 +329,28 @@ def truth(s: Scalars, node: exp.Is) -> Expr:
     return call("and", test, not_null(value))
 
 
+@handles(exp.TryCast, args="this to safe")
+def attempt(s: Scalars, node: exp.TryCast) -> Expr:
+    """TRY_CAST, which is NULL where CAST would fail."""
+    target, value = target_of(s, node), s.bind(node.this)
+    if isinstance(value, Literal):
+        cast(s.ctx.column("x", value.type, True), target)  # is there such a cast?
+        try:
+            return cast(value, target)
+        except SquallError:
+            return Literal(None, target)
+    found = cast(value, target)
+    return call("tried", found) if found is not value else found
+
+
 @handles(exp.Cast, args="this to")
 def conversion(s: Scalars, node: exp.Cast) -> Expr:
+    target = target_of(s, node)
+    return cast(s.bind(node.this), target)
+
+
+def target_of(s: Scalars, node: exp.Cast | exp.TryCast) -> Type:
+    """The type that a cast is to."""
     target = node.args["to"]
     s.ctx.only(target, "this", "expressions", "nested")
     plain = isinstance(target.this, exp.DType)
@@ -303,7 +358,7 @@ def conversion(s: Scalars, node: exp.Cast) -> Expr:
         raise SquallError("SQ2008", f"{target.sql()} is not a type we have")
     parameters = [int(p.name) for p in target.expressions]
     name = "TIMESTAMP" if target.this.value.startswith("TIMESTAMP") else target.this.value
-    return cast(s.bind(node.this), named_type(name, parameters))
+    return named_type(name, parameters)
 
 
 @handles(exp.Case, args="this ifs default")
@@ -335,8 +390,20 @@ PARTS = {
 }
 
 
+MADE: dict[str, Callable[[Expr], Expr]] = {
+    "epoch": moments.epoch,
+    "isoyear": moments.iso_year,
+    "yearofweek": moments.iso_year,
+    **dict.fromkeys(
+        ("isodow", "dayofweek_iso"), lambda moment: call("+", call("extract_weekday", moment), moments.number(1))
+    ),
+}
+
+
 def extract(part: str, moment: Expr) -> Expr:
     """EXTRACT(part FROM moment)"""
+    if part.lower() in MADE:
+        return MADE[part.lower()](moment)
     known = PARTS.get(part.lower()) or PARTS.get(part.lower().removesuffix("s"))
     if known is None:
         raise SquallError("SQ3001", f"EXTRACT({part.upper()} FROM …) is not supported yet")
@@ -355,7 +422,10 @@ def regular(s: Scalars, node: exp.RegexpLike) -> Expr:
     return call("rlike", s.bind(node.this), s.bind(node.expression))
 
 
-BITS = {exp.BitwiseAnd: "bit_and", exp.BitwiseOr: "bit_or", exp.BitwiseXor: "bit_xor"}
+BITS = {
+    exp.BitwiseAnd: "bit_and", exp.BitwiseOr: "bit_or", exp.BitwiseXor: "bit_xor",
+    exp.BitwiseLeftShift: "shift_left", exp.BitwiseRightShift: "shift_right",
+}  # fmt: skip
 
 
 @handles(*BITS, args="this expression")

@@ -83,6 +83,14 @@ class Scope:
             except SquallError as further:
                 raise (further if further.code == "SQ2002" else error) from None
 
+    def has(self, ctx: Context, node: exp.Column) -> bool:
+        """Does a reference mean something of this very block, be it several columns?"""
+        try:
+            self.own(ctx, node)
+        except SquallError as error:
+            return error.code == "SQ2002"
+        return True
+
     def own(self, ctx: Context, node: exp.Column) -> Column:
         """The column of this very block."""
         name, table = node.name, node.args.get("table")

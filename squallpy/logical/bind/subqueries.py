@@ -8,6 +8,7 @@ What they read from around them is taken care of in `unnest`.
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -15,7 +16,6 @@ from squallpy.base.types import BIGINT, BOOLEAN, INT, VARCHAR
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.first import first_value
 from squallpy.logical.bind.rows import at_nothing, has_one_row, has_row
-from squallpy.logical.bind.scope import Scope
 from squallpy.logical.bind.unnest import Domain, Inner, Outer, Rewrite
 from squallpy.logical.expressions import (
     FALSE,
@@ -32,6 +32,9 @@ from squallpy.logical.expressions import (
 from squallpy.logical.functions import call, case
 from squallpy.logical.nodes import Agg, Aggregate, Filter, Join, LeftJoin, Limit, Node, Project, Sort
 from squallpy.logical.nulls import fold_nulls
+
+if TYPE_CHECKING:
+    from squallpy.logical.bind.scalar import Scalars
 
 Attach = Callable[[Node, Node, Rewrite], Node]  # plan so far, one that it reads, what they call things → plan
 WORDS = 80  # characters of a query in a message
@@ -99,12 +102,12 @@ class Subqueries:
         reads = frozenset(c.id for expr in (*inner.domain.columns, *values) for c in columns(expr))
         self.waiting.append(Waiting(reads, frozenset(c.id for c in made), attach))
 
-    def bind(self, scope: Scope, node: exp.Expr, *, limited: bool = False) -> Inner:
+    def bind(self, s: "Scalars", node: exp.Expr, *, limited: bool = False) -> Inner:
         """A subquery; one that is `limited` may end in a LIMIT, which is then at the top of its plan."""
         from squallpy.logical.bind.block import bind_query
 
         domain = Domain()
-        plan = bind_query(self.ctx, node, nested=True, limited=limited, outer=Outer(scope, domain))
+        plan = bind_query(self.ctx, node, nested=True, limited=limited, outer=Outer(s.scope, domain, s))
         return Inner(self.ctx, plan, domain)
 
     def column(self, name: str, expr: Expr) -> Column:
@@ -117,15 +120,15 @@ class Subqueries:
             self.known[key] = bind()
         return self.known[key]
 
-    def scalar(self, scope: Scope, node: exp.Expr) -> Expr:
+    def scalar(self, s: "Scalars", node: exp.Expr) -> Expr:
         """The one value of a query; NULL if it has no row."""
-        return self.once(("value", node), lambda: self._scalar(scope, node))
+        return self.once(("value", node), lambda: self._scalar(s, node))
 
-    def _scalar(self, scope: Scope, node: exp.Expr) -> Expr:
-        inner = self.bind(scope, node, limited=True)
+    def _scalar(self, s: "Scalars", node: exp.Expr) -> Expr:
+        inner = self.bind(s, node, limited=True)
         if len(inner.plan.output) != 1:
             raise self.ctx.error("SQ2005", f"a subquery of {len(inner.plan.output)} columns is no value", node)
-        inner = self.single(scope, inner, node)
+        inner = self.single(s, inner, node)
         (value,) = inner.plan.output
         default = self.default(inner, value)
         always = not inner.domain.columns and has_row(inner.plan)
@@ -146,7 +149,7 @@ class Subqueries:
             return shown
         return case([(not_null(marker), shown)], default)
 
-    def single(self, scope: Scope, inner: Inner, node: exp.Expr) -> Inner:
+    def single(self, s: "Scalars", inner: Inner, node: exp.Expr) -> Inner:
         """A query of at most one row, or one that fails if it has several; LIMIT 1 of the values in order is the least
         or greatest, and in another order the value of a row that is first; any other LIMIT leaves rows as in FROM."""
         plan, domain = inner.plan, inner.domain
@@ -160,7 +163,7 @@ class Subqueries:
             return Inner(self.ctx, plan, domain)
         if isinstance(inner.plan, Limit):
             chosen = first_value(node)
-            return self.bind(scope, chosen) if chosen else self.single(scope, self.bind(scope, node), node)
+            return self.bind(s, chosen) if chosen else self.single(s, self.bind(s, node), node)
         return Inner(self.ctx, self.only(plan, node), domain, counted=True)
 
     def only(self, values: Node, node: exp.Expr) -> Node:
@@ -192,16 +195,16 @@ class Subqueries:
         known = {c for theirs in outside.values() for c in columns(theirs)}
         return default if columns(default) <= known else None
 
-    def exists(self, scope: Scope, node: exp.Expr) -> Expr:
+    def exists(self, s: "Scalars", node: exp.Expr) -> Expr:
         """EXISTS (query), never NULL."""
-        return self.once(("exists", node), lambda: self._exists(scope, node))
+        return self.once(("exists", node), lambda: self._exists(s, node))
 
-    def _exists(self, scope: Scope, node: exp.Expr) -> Expr:
-        inner = self.bind(scope, node, limited=True)
+    def _exists(self, s: "Scalars", node: exp.Expr) -> Expr:
+        inner = self.bind(s, node, limited=True)
         if isinstance(inner.plan, Limit):
             if inner.plan.count == 0:
                 return FALSE
-            inner = self.bind(scope, node) if inner.plan.offset else Inner(self.ctx, inner.plan.child, inner.domain)
+            inner = self.bind(s, node) if inner.plan.offset else Inner(self.ctx, inner.plan.child, inner.domain)
         return TRUE if has_row(inner.plan) else self.found(inner)
 
     def found(self, inner: Inner, within: Expr = TRUE, equal: Pairs = ()) -> Expr:
@@ -223,12 +226,12 @@ class Subqueries:
         self.wait(inner, [marker], attach, [value for value, _ in equal])
         return not_null(marker)
 
-    def member(self, scope: Scope, operator: str, values: list[Expr], node: exp.Expr) -> Expr:
+    def member(self, s: "Scalars", operator: str, values: list[Expr], node: exp.Expr) -> Expr:
         """values operator ANY (query): TRUE if it holds for a row; else NULL if it is NULL for one; else FALSE."""
-        return self.once((operator, *values, node), lambda: self._member(scope, operator, values, node))
+        return self.once((operator, *values, node), lambda: self._member(s, operator, values, node))
 
-    def _member(self, scope: Scope, operator: str, values: list[Expr], node: exp.Expr) -> Expr:
-        inner = self.bind(scope, node)
+    def _member(self, s: "Scalars", operator: str, values: list[Expr], node: exp.Expr) -> Expr:
+        inner = self.bind(s, node)
         options = inner.plan.output
         if len(options) != len(values):
             columns = f"{len(values)} column{'s' * (len(values) > 1)}"
@@ -242,7 +245,7 @@ class Subqueries:
             found = self.found(inner, within=conjunction(call(operator, a, b) for a, b in self.given(inner, pairs)))
         if not any(e.nullable for pair in pairs for e in pair):
             return found
-        again = self.bind(scope, node)
+        again = self.bind(s, node)
         if len(values) > 1:
             unknown = self.unknown(again, list(zip(values, again.plan.output, strict=True)))
             return case([(found, TRUE), (unknown, Literal(None, BOOLEAN))], FALSE)

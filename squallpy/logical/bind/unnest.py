@@ -12,6 +12,7 @@ Source: Neumann, Kemper, "Unnesting Arbitrary Queries", BTW 2015.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -33,6 +34,9 @@ from squallpy.logical.nodes import (
     Sort,
     Union,
 )
+
+if TYPE_CHECKING:
+    from squallpy.logical.bind.scalar import Scalars
 
 Rewrite = Callable[[Expr], Expr]
 Own = dict[Column, Expr]  # a domain's columns by what a query has of its own that equals them
@@ -75,17 +79,23 @@ class Beside(Node):
 
 @dataclass(frozen=True, slots=True)
 class Outer:
-    """What stands around a query: a scope, and the domain of what is taken from it."""
+    """What stands around a query: a scope, and the domain of what is taken from it. `clause` binds what is around it,
+    but for a query in FROM."""
 
     scope: Scope
     domain: Domain
+    clause: "Scalars | None" = None
+
+    def taken(self, ctx: Context, expr: Expr) -> Column:
+        """What is around the query, under a name of ours."""
+        if expr not in self.domain.columns:
+            name = expr.name if isinstance(expr, Column) else str(expr)
+            self.domain.columns[expr] = ctx.column(name, expr.type, expr.nullable)
+        return self.domain.columns[expr]
 
     def resolve(self, ctx: Context, node: exp.Column) -> Column:
         """A column there, under a name of ours; SQ2001, SQ2002 or SQ2003 if there is none."""
-        column = self.scope.resolve(ctx, node)
-        if column not in self.domain.columns:
-            self.domain.columns[column] = ctx.column(column.name, column.type, column.nullable)
-        return self.domain.columns[column]
+        return self.taken(ctx, self.scope.resolve(ctx, node))
 
 
 def seen_from(inside: Outer | None, outer: Outer | None) -> Outer | None:

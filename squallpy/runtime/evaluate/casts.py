@@ -10,7 +10,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.types import DOUBLE, INT, Kind, Type
 from squallpy.runtime.evaluate.dates import DAY
 from squallpy.runtime.evaluate.numbers import LIMIT, digits_bound, largest, masked
-from squallpy.runtime.evaluate.vector import Vec, arrow_type, from_arrow, full, to_arrow
+from squallpy.runtime.evaluate.vector import Vec, arrow_type, both, from_arrow, full, take, to_arrow
 
 
 def cast(vec: Vec, source: Type, target: Type, rows: int) -> Vec:
@@ -40,6 +40,36 @@ def cast(vec: Vec, source: Type, target: Type, rows: int) -> Vec:
     if source.is_exact and target.is_exact:
         return _checked(Vec(_rescale(masked(vec), source, target), vec.valid), source, target)
     raise SquallError("SQ2005", f"cannot cast {source} to {target}")
+
+
+def tried(vec: Vec, source: Type, target: Type, rows: int) -> Vec:
+    """The same, NULL where it would be an error."""
+    vec = full(vec, source, rows)
+    try:
+        return cast(vec, source, target, rows)
+    except SquallError:
+        pass
+    if source.kind is not Kind.VARCHAR:
+        return _halves(vec, source, target, rows)
+    array = vec.values.combine_chunks() if isinstance(vec.values, pa.ChunkedArray) else vec.values
+    encoded = pc.dictionary_encode(array)
+    once = _halves(Vec(encoded.dictionary), source, target, len(encoded.dictionary))
+    at = np.asarray(pc.fill_null(encoded.indices, 0)).astype(np.int64)
+    return take(once, at)._replace(valid=both(vec.valid, once.valid[at] if once.valid is not None else None))
+
+
+def _halves(vec: Vec, source: Type, target: Type, rows: int) -> Vec:
+    """What fails is looked for in halves: most rows do not."""
+    try:
+        return full(cast(vec, source, target, rows), target, rows)
+    except SquallError:
+        if rows == 1:
+            return full(Vec(0, False), target, 1)
+    middle = rows // 2
+    parts = [(np.arange(middle), middle), (np.arange(middle, rows), rows - middle)]
+    found = [_halves(take(vec, chosen), source, target, count) for chosen, count in parts]
+    valids = [np.ones(len(f.values), bool) if f.valid is None else f.valid for f in found]
+    return Vec(np.concatenate([f.values for f in found]), np.concatenate(valids))
 
 
 def _rescale(values: Any, source: Type, target: Type) -> Any:

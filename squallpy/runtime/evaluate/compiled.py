@@ -16,7 +16,7 @@ from squallpy.base.types import Kind, Type
 from squallpy.logical.expressions import COMPARISONS, Call, Case, Cast, Column, Expr, Literal, columns
 from squallpy.logical.functions import FUNCTIONS, REALS
 from squallpy.runtime.evaluate import dates, logic, numbers, texts
-from squallpy.runtime.evaluate.casts import cast
+from squallpy.runtime.evaluate.casts import cast, tried
 from squallpy.runtime.evaluate.constant import constant
 from squallpy.runtime.evaluate.varying import varying
 from squallpy.runtime.evaluate.vector import Frame, Vec, both, full
@@ -96,6 +96,17 @@ def _call(call: Call) -> Function:
         case "bit_and" | "bit_or" | "bit_xor":
             operate: Any = {"bit_and": np.bitwise_and, "bit_or": np.bitwise_or, "bit_xor": np.bitwise_xor}[name]
             return _binary(args, lambda a, b: Vec(operate(a.values, b.values), both(a.valid, b.valid)))
+        case "shift_left" | "shift_right":
+            move: Any = np.left_shift if name == "shift_left" else np.right_shift
+            return _binary(args, lambda a, b: Vec(move(a.values, np.bitwise_and(b.values, 63)), both(a.valid, b.valid)))
+        case "bit_count":
+            return _unary(args[0], numbers.bit_count)
+        case "tried":
+            match call.args[0]:
+                case Cast(arg, target):
+                    given = compiled(arg)
+                    return lambda frame: tried(given(frame), arg.type, target, frame.rows)
+            return args[0]
         case "bit_not":
             return _unary(args[0], np.bitwise_not)
         case "round":
@@ -177,11 +188,28 @@ def _call(call: Call) -> Function:
             find = {"startswith": pc.starts_with, "endswith": pc.ends_with, "contains": pc.match_substring}[name]
             part = _constant(call, 1)
             return _text(args[0], lambda x: _mask(find(x, part)))
+        case "ascii":
+            return _text(args[0], texts.first_points)
+        case "chr":
+            return lambda frame: texts.characters(full(args[0](frame), kind, frame.rows))
+        case "octets":
+            return _text(args[0], lambda x: np.asarray(pc.fill_null(pc.binary_length(x), 0)).astype(np.int64))
+        case "regexp_extract":
+            expression, group = _constant(call, 1), _constant(call, 2)
+            return _text(args[0], lambda x: texts.extracted(x, expression, group))
+        case "regexp_count":
+            expression = _constant(call, 1)
+            return _text(args[0], lambda x: texts.times(x, expression))
+        case "substring_index":
+            separator, count = _constant(call, 1), _constant(call, 2)
+            return _text(args[0], lambda x: texts.before(x, separator, count))
         case "length":
             return _text(args[0], lambda x: np.asarray(pc.fill_null(pc.utf8_length(x), 0)).astype(np.int64))
         case _ if name.startswith("extract_"):
             part = name.removeprefix("extract_")
             return _unary(args[0], lambda x: dates.extract(part, x, kind))
+        case "micros":
+            return args[0]
         case "last_day":
             return _unary(args[0], lambda x: dates.last_day(x, kind))
         case "trunc":

@@ -62,6 +62,12 @@ def exact(
     return run
 
 
+def bit_count(values: Any) -> Any:
+    """How many bits of 64 are 1."""
+    words = np.asarray(values, np.int64).view(np.uint64)
+    return np.bitwise_count(words).astype(np.int64)
+
+
 def real(operate: Callable[[Any, Any], Any]) -> Callable[[Vec, Vec], Vec]:
     """`operate` on doubles, by IEEE rules."""
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from squallpy.base.errors import SquallError
+from squallpy.runtime.evaluate.vector import Vec
 
 LONGEST = 2**31  # characters of a text, and more
 
@@ -125,6 +126,53 @@ def matching(function: Any, values: Any, *arguments: str) -> Any:
         return function(values, *arguments)
     except pa.ArrowInvalid as error:
         raise SquallError("SQ5002", f"'{arguments[0]}' is not a valid regular expression: {error}") from None
+
+
+def extracted(values: Any, expression: str, group: int) -> Any:
+    """What a group of the first match is, the whole match being group 0; '' where nothing matches."""
+    matched = matching(pc.match_substring_regex, values, expression)
+    if not 0 <= group <= group_count(expression):
+        raise SquallError("SQ5002", f"'{expression}' has no group {group}")
+    # NB: nothing before it can match earlier, and whatever is behind it does
+    whole = f"(?s)^.*?({expression}).*$" if group == 0 else f"(?s)^.*?(?:{expression}).*$"
+    found = matching(pc.replace_substring_regex, values, whole, rf"\{group or 1}")
+    return pc.if_else(matched, found, "")
+
+
+def group_count(expression: str) -> int:
+    """How many groups a regular expression has."""
+    plain = re.sub(r"\\.|\[\^?\]?[^]]*\]", "", expression)
+    return len(re.findall(r"\((?!\?)|\(\?P?<[A-Za-z_]", plain))
+
+
+def times(values: Any, expression: str) -> Any:
+    """How often a regular expression matches."""
+    return np.asarray(pc.fill_null(matching(pc.count_substring_regex, values, expression), 0)).astype(np.int64)
+
+
+def before(values: Any, separator: str, count: int) -> Any:
+    """What is before the separator of a number, or behind the one that is so many from the end if it is below 0."""
+    if not separator or not count:
+        return pc.utf8_slice_codeunits(values, 0, 0)
+    if count < 0:
+        return pc.utf8_reverse(before(pc.utf8_reverse(values), separator[::-1], -count))
+    return pc.binary_join(
+        pc.list_slice(pc.split_pattern(_array(values), separator, max_splits=count), 0, count), separator
+    )
+
+
+def first_points(values: Any) -> Any:
+    """The code point of the first character, 0 of ''."""
+    first = pc.dictionary_encode(pc.utf8_slice_codeunits(_array(values), 0, 1))
+    points = np.array([ord(text) if text else 0 for text in first.dictionary.to_pylist()] or [0], np.int64)
+    return points[np.asarray(pc.fill_null(first.indices, 0)).astype(np.int64)]
+
+
+def characters(vec: Vec) -> Vec:
+    """The characters of some numbers, by their last eight bits as in Spark; '' of those below 0."""
+    points = np.asarray(vec.values, np.int64)
+    known = pa.array([chr(n) for n in range(256)] + [""], pa.string())
+    return Vec(known.take(pa.array(np.where(points < 0, 256, points & 255))), vec.valid)
 
 
 def groups(text: str) -> str:
