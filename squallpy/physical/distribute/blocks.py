@@ -34,16 +34,12 @@ class Block:
 
 
 def fused(steps: Iterable[Step]) -> tuple[Block, ...]:
-    """As few blocks as reordering gives: `merge` of App. C.3."""
-    blocks, done = [Block((step,)) for step in steps], []
-    while blocks:
-        head, *tail = blocks
-        merged, rest = _merged_into(head, tail)
-        if merged == head:
-            done.append(head)
-            blocks = tail
-        else:
-            blocks = [merged, *rest]
+    """As few blocks as reordering gives: `merge` of App. C.3. What does not go with a block at first, never does: that
+    which it does not commute with stays between them."""
+    done, rest = list[Block](), list(steps)
+    while rest:
+        block, rest = _merged(rest)
+        done.append(block)
     return tuple(done)
 
 
@@ -52,14 +48,15 @@ def unfused(steps: Iterable[Step]) -> tuple[Block, ...]:
     return tuple(Block((step,)) for step in steps)
 
 
-def _merged_into(head: Block, tail: Sequence[Block]) -> tuple[Block, list[Block]]:
-    """The head with those that commute with all that stays between, and what stays."""
-    steps, rest = list(head.steps), list[Block]()
+def _merged(steps: Sequence[Step]) -> tuple[Block, list[Step]]:
+    """The first with those that commute with all that stays between, and what stays."""
+    moves, taken, rest = steps[0].moves, list[Step](), list[Step]()
     reads, writes = set[str](), set[str]()  # of the rest
-    for block in tail:
-        if block.moves == head.moves and writes.isdisjoint(block.reads) and reads.isdisjoint(block.writes):
-            steps += block.steps
+    for step in steps:
+        if step.moves == moves and writes.isdisjoint(step.reads) and reads.isdisjoint(step.writes):
+            taken.append(step)
         else:
-            rest.append(block)
-            reads, writes = reads | block.reads, writes | block.writes
-    return Block(tuple(steps)), rest
+            rest.append(step)
+            reads |= step.reads
+            writes |= step.writes
+    return Block(tuple(taken)), rest

@@ -6,14 +6,14 @@ exchange costs a round, then what the busiest node gets, then what it computes, 
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from squallpy.maintain.program import Program, View
 from squallpy.physical.distribute.blocks import Block
 from squallpy.physical.distribute.fixed import groups_are_whole, has_one_row
 from squallpy.physical.distribute.grid import fields_of, first_of, grid_of, records, share, side_of
 from squallpy.physical.distribute.locations import COLUMNS, EVERYWHERE, RANDOM, ROWS, SOURCE, Dist, Misplaced
-from squallpy.physical.distribute.program import Place, distributed
+from squallpy.physical.distribute.program import Distribution, Place, distributed
 from squallpy.physical.distribute.single import Compute, Derivation, Transfer
 from squallpy.physical.joins.grid import Grid
 
@@ -138,8 +138,8 @@ def _met_fields(program: Program, sizes: Mapping[str, int]) -> list[frozenset[tu
     found: dict[tuple[str, str], set[tuple[str, str]]] = {}
     for term in (term for view in program.views for term in view.terms):
         for bound in fields_of(term).values():
-            for field in bound:
-                found.setdefault(field, set()).update(bound)
+            for one in bound:
+                found.setdefault(one, set()).update(bound)
     classes = {frozenset(fields) for fields in found.values()}
     return sorted(classes, key=lambda c: (-sum(sizes.get(name, 0) for name, _ in c), sorted(c)))
 
@@ -171,10 +171,22 @@ class _Scales:
     program: Program
     sizes: Mapping[str, int]
     partitions: int
+    distribution: Distribution = field(init=False)
+    known: dict[tuple[Place | None, ...], float] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "distribution", Distribution(self.program))
 
     def __call__(self, places: Mapping[str, Place]) -> float:
+        """Found once: from several starts one comes to the same places."""
+        key = tuple(places.get(view.name) for view in self.program.views)
+        if key not in self.known:
+            self.known[key] = self._weighed(places)
+        return self.known[key]
+
+    def _weighed(self, places: Mapping[str, Place]) -> float:
         try:
-            blocks = distributed(self.program, places)
+            blocks = self.distribution.blocks(places)
         except Misplaced:
             return float("inf")
         grid = grid_of(self.program, places, self.sizes, self.partitions)

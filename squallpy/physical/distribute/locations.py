@@ -8,7 +8,6 @@ model (`adaptive-online-joins` §3.1): what is by rows meets what is by columns,
 predicate.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -77,12 +76,25 @@ class _Known:
     __slots__ = ()
     at: Location
     variables: frozenset[Column]
+    reads: tuple["Read", ...]
+    """All that it reads."""
+    is_delta: bool
+    """Does it hold no more than a batch brings?"""
+    stays: bool
+    """Is nothing moved?"""
     hashed: int
 
-    def _know(self, at: Location, variables: frozenset[Column], *parts: object) -> None:
-        object.__setattr__(self, "at", at)
-        object.__setattr__(self, "variables", variables)
-        object.__setattr__(self, "hashed", hash(parts))
+    def _know(
+        self, at: Location, variables: frozenset[Column], reads: tuple["Read", ...], is_delta: bool, stays: bool,
+        *parts: object,
+    ) -> None:  # fmt: skip
+        know = object.__setattr__
+        know(self, "at", at)
+        know(self, "variables", variables)
+        know(self, "reads", reads)
+        know(self, "is_delta", is_delta)
+        know(self, "stays", stays)
+        know(self, "hashed", hash(parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +105,14 @@ class Read(_Known):
     at: Location
     delta: bool = False
     variables: frozenset[Column] = field(init=False, repr=False, compare=False)
+    reads: tuple["Read", ...] = field(init=False, repr=False, compare=False)
+    is_delta: bool = field(init=False, repr=False, compare=False)
+    stays: bool = field(init=False, repr=False, compare=False)
     hashed: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        self._know(self.at, frozenset(self.ref.bound), self.ref, self.at, self.delta)
+        bound = frozenset(self.ref.bound)
+        self._know(self.at, bound, (self,), self.delta, True, self.ref, self.at, self.delta)
 
     def __hash__(self) -> int:
         return self.hashed
@@ -110,12 +126,18 @@ class Join(_Known):
     right: "Expression"
     at: Location = field(init=False, repr=False, compare=False)
     variables: frozenset[Column] = field(init=False, repr=False, compare=False)
+    reads: tuple[Read, ...] = field(init=False, repr=False, compare=False)
+    is_delta: bool = field(init=False, repr=False, compare=False)
+    stays: bool = field(init=False, repr=False, compare=False)
     hashed: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         at = meeting(self.left.at, self.right.at)
         assert at is not None, f"{self.left.at} and {self.right.at} do not meet"
-        self._know(at, self.left.variables | self.right.variables, Join, self.left, self.right)
+        left, right = self.left, self.right
+        is_delta, stays = left.is_delta or right.is_delta, left.stays and right.stays
+        reads = (*left.reads, *right.reads)
+        self._know(at, left.variables | right.variables, reads, is_delta, stays, Join, left, right)
 
     def __hash__(self) -> int:
         return self.hashed
@@ -129,6 +151,9 @@ class Sum(_Known):
     child: "Expression"
     at: Location = field(init=False, repr=False, compare=False)
     variables: frozenset[Column] = field(init=False, repr=False, compare=False)
+    reads: tuple[Read, ...] = field(init=False, repr=False, compare=False)
+    is_delta: bool = field(init=False, repr=False, compare=False)
+    stays: bool = field(init=False, repr=False, compare=False)
     hashed: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -136,7 +161,9 @@ class Sum(_Known):
             raise Misplaced("what is at several nodes in parts would count several times")
         at = self.child.at
         torn = isinstance(at, Dist) and not set(at.by) <= set(self.keys)
-        self._know(RANDOM if torn else at, frozenset(self.keys), self.keys, self.child)
+        child = self.child
+        at = RANDOM if torn else at
+        self._know(at, frozenset(self.keys), child.reads, child.is_delta, child.stays, self.keys, child)
 
     def __hash__(self) -> int:
         return self.hashed
@@ -151,6 +178,9 @@ class Move(_Known):
     child: "Expression"
     at: Location = field(init=False, repr=False, compare=False)
     variables: frozenset[Column] = field(init=False, repr=False, compare=False)
+    reads: tuple[Read, ...] = field(init=False, repr=False, compare=False)
+    is_delta: bool = field(init=False, repr=False, compare=False)
+    stays: bool = field(init=False, repr=False, compare=False)
     hashed: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -158,7 +188,8 @@ class Move(_Known):
         assert isinstance(self.to, Mark) or set(self.to.by) <= self.child.variables, f"{self.to} of what has none"
         if isinstance(self.child.at, Line) or (self.child.at is EVERYWHERE and isinstance(self.to, Line)):
             raise Misplaced("what several nodes have would arrive several times")
-        self._know(self.to, self.child.variables, self.to, self.child)
+        child = self.child
+        self._know(self.to, child.variables, child.reads, child.is_delta, False, self.to, child)
 
     def __hash__(self) -> int:
         return self.hashed
@@ -181,18 +212,6 @@ Expression = Read | Join | Sum | Move
 def can_add_up(keys: tuple[Column, ...], child: "Expression") -> bool:
     """Is a sum over keys of what is where the child is right? Each node of a row has to have all of a group."""
     return not isinstance(child.at, Line) or set(child.at.by) <= set(keys)
-
-
-def reads(expression: Expression) -> Iterator[Read]:
-    """All that it reads."""
-    match expression:
-        case Read():
-            yield expression
-        case Join(left, right):
-            yield from reads(left)
-            yield from reads(right)
-        case Sum(_, child) | Move(_, child):
-            yield from reads(child)
 
 
 def text(expression: Expression) -> str:

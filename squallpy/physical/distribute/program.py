@@ -52,29 +52,58 @@ ALL = Switches()
 def distributed(program: Program, places: Places, switches: Switches = ALL) -> tuple[Block, ...]:
     """The program as blocks, the first of what is computed where a batch is read, if anything is. The result's changes
     are left where they come about: the driver adds them up. Raises Misplaced."""
-    form = Form(switches.shared)
-    nests = {nest.relation.name: nest for nest in program.nests}
-    for trigger in program.triggers:
-        nest = nests.get(trigger.relation.name)
-        at: dict[str, Place] = {d.name: SOURCE for d in trigger.deltas}
-        if nest:
-            form.append(_derivation(nest, nests, tuple(at), places))
-            at = {d.name: _place_of_nest(nest, d.atoms[0].fields, d.keys, places) for d in trigger.deltas}
-        for statement in trigger.statements:
-            form.add(statement, _expression(statement, {**places, **at}, frozenset(at), switches.rules))
-    steps: tuple[Step, ...] = tuple(form.steps)
-    if switches.shared:
-        steps = live(steps, [view.name for view in program.views])
-    early = tuple(step for step in steps if isinstance(step, Compute) and step.at is SOURCE)
-    rest = [step for step in steps if step not in early]
-    blocks = fused(rest)
-    if not _are_whole(blocks):
-        raise Misplaced("the groups of a nest change in one stage and are read in another")
-    if not switches.fused and _are_whole(apart := unfused(rest)):
-        blocks = apart
-    if not _go_where_they_came(steps, places):
-        raise Misplaced("what is added at one node would be taken away at another")
-    return (Block(early), *blocks) if early else blocks
+    return Distribution(program, switches).blocks(places)
+
+
+class Distribution:
+    """A program, its views in one set of places after the other: how a statement is evaluated is known by the places of
+    what it reads and changes."""
+
+    def __init__(self, program: Program, switches: Switches = ALL) -> None:
+        self._program, self._switches = program, switches
+        self._nests = {nest.relation.name: nest for nest in program.nests}
+        self._views = [view.name for view in program.views]
+        self._evaluated: dict[tuple[int, tuple[Place | None, ...]], Expression] = {}
+
+    def blocks(self, places: Places) -> tuple[Block, ...]:
+        """As `distributed` does it."""
+        form = Form(self._switches.shared)
+        for trigger in self._program.triggers:
+            nest = self._nests.get(trigger.relation.name)
+            at: dict[str, Place] = {d.name: SOURCE for d in trigger.deltas}
+            if nest:
+                form.append(_derivation(nest, self._nests, tuple(at), places))
+                at = {d.name: _place_of_nest(nest, d.atoms[0].fields, d.keys, places) for d in trigger.deltas}
+            for statement in trigger.statements:
+                form.add(statement, self._expression(statement, places, at))
+        steps: tuple[Step, ...] = tuple(form.steps)
+        if self._switches.shared:
+            steps = live(steps, self._views)
+        early, rest = list[Step](), list[Step]()
+        for step in steps:
+            (early if isinstance(step, Compute) and step.at is SOURCE else rest).append(step)
+        blocks = fused(rest)
+        if not _are_whole(blocks):
+            raise Misplaced("the groups of a nest change in one stage and are read in another")
+        if not self._switches.fused and _are_whole(apart := unfused(rest)):
+            blocks = apart
+        if not _go_where_they_came(steps, places):
+            raise Misplaced("what is added at one node would be taken away at another")
+        return (Block(tuple(early)), *blocks) if early else blocks
+
+    def _expression(self, statement: Statement, places: Places, deltas: Places) -> Expression:
+        """How a statement is evaluated; `deltas`: where its trigger's are."""
+        found = [deltas[ref.name] if ref.name in deltas else places[ref.name] for ref in statement.refs]
+        to = None if statement.target == RESULT else places[statement.target]
+        key = (id(statement), (*found, to))  # as deep as it is, it would take long to compare
+        if (known := self._evaluated.get(key)) is None:
+            reads = tuple(
+                Read(ref, _at(ref.variables, place), ref.name in deltas)
+                for ref, place in zip(statement.refs, found, strict=True)
+            )
+            target = None if to is None else _at(statement.keys, to)
+            known = self._evaluated[key] = _evaluated(reads, statement.keys, target, self._switches.rules)
+        return known
 
 
 def _derivation(nest: Nest, nests: Mapping[str, Nest], deltas: tuple[str, ...], places: Places) -> Derivation:
@@ -114,13 +143,7 @@ def _looks_back(step: Compute, nest: str) -> bool:
     return any(ref.row and ref.row.nest == nest and ref.row.before for ref in step.statement.refs)
 
 
-def _expression(statement: Statement, places: Places, deltas: frozenset[str], rules: bool) -> Expression:
-    reads = tuple(Read(ref, _at(ref.variables, places[ref.name]), ref.name in deltas) for ref in statement.refs)
-    target = None if statement.target == RESULT else _at(statement.keys, places[statement.target])
-    return _evaluated(reads, statement.keys, target, rules)
-
-
-@lru_cache(maxsize=4096)  # the search for places asks again and again
+@lru_cache(maxsize=4096)  # statements of several triggers, and of several searches, are alike
 def _evaluated(reads: tuple[Read, ...], keys: tuple[Column, ...], target: Location | None, rules: bool) -> Expression:
     first = wellformed(reads, keys, target)
     return cheapest(first) if rules else first

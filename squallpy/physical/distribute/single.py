@@ -13,7 +13,7 @@ not computed at all.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from squallpy.logical.expressions import Column, Expr, columns
 from squallpy.maintain.program import Ref, Statement
@@ -29,7 +29,6 @@ from squallpy.physical.distribute.locations import (
     Move,
     Read,
     Sum,
-    reads,
 )
 
 
@@ -43,18 +42,15 @@ class Transfer:
     by: tuple[int, ...] | Mark
     side: Mark | None = None
     key: tuple[int, ...] = ()
+    reads: frozenset[str] = field(init=False, repr=False, compare=False)
+    writes: frozenset[str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        _know(self, (self.source,), (self.name,))
 
     @property
     def moves(self) -> bool:
         return True
-
-    @property
-    def writes(self) -> frozenset[str]:
-        return frozenset((self.name,))
-
-    @property
-    def reads(self) -> frozenset[str]:
-        return frozenset((self.source,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,18 +61,15 @@ class Compute:
     statement: Statement
     at: Location
     keep: tuple[int, ...] | None = None
+    reads: frozenset[str] = field(init=False, repr=False, compare=False)
+    writes: frozenset[str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        _know(self, (ref.name for ref in self.statement.refs), (self.statement.target,))
 
     @property
     def moves(self) -> bool:
         return False
-
-    @property
-    def writes(self) -> frozenset[str]:
-        return frozenset((self.statement.target,))
-
-    @property
-    def reads(self) -> frozenset[str]:
-        return frozenset(ref.name for ref in self.statement.refs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,21 +82,24 @@ class Derivation:
     deltas: tuple[str, ...]
     context: tuple[str, ...] = ()
     alone: bool = False
+    reads: frozenset[str] = field(init=False, repr=False, compare=False)
+    writes: frozenset[str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        _know(self, (self.source, *self.context), self.deltas)
 
     @property
     def moves(self) -> bool:
         return False
 
-    @property
-    def writes(self) -> frozenset[str]:
-        return frozenset(self.deltas)
-
-    @property
-    def reads(self) -> frozenset[str]:
-        return frozenset((self.source, *self.context))
-
 
 Step = Transfer | Compute | Derivation
+
+
+def _know(step: Step, reads: Iterable[str], writes: Iterable[str]) -> None:
+    """What a step reads and writes, which fusion asks again and again."""
+    object.__setattr__(step, "reads", frozenset(reads))
+    object.__setattr__(step, "writes", frozenset(writes))
 
 
 class Form:
@@ -122,9 +118,12 @@ class Form:
         keep = None
         if isinstance(expression, Move) and expression.is_free and isinstance(expression.to, Dist):
             keep, expression = tuple(statement.keys.index(v) for v in expression.to.by), expression.child
-        outer = _Outer(statement, tuple(reads(expression)), pending)
-        refs = tuple(self._refs(expression, outer))
-        self.append(Compute(replace(statement, refs=refs, filters=tuple(pending)), _origin(expression), keep))
+        if expression.stays:
+            refs = tuple(read.ref for read in expression.reads)
+        else:
+            refs = tuple(self._refs(expression, _Outer(statement, expression.reads, pending)))
+        target, keys, lanes = statement.target, statement.keys, statement.lanes
+        self.append(Compute(Statement(target, keys, refs, tuple(pending), lanes), _origin(expression), keep))
         stale = [key for key, name in self._made.items() if statement.target in self._behind[name]]
         for key in stale:  # it has changed since
             del self._made[key]
@@ -167,7 +166,7 @@ class Form:
         refs = tuple(self._refs(child, outer))
         filters = outer.taken({v for ref in refs for v in ref.bound})
         bound = {*(v for ref in refs for v in ref.bound), *(f.variable for f in filters if isinstance(f, Assign))}
-        asked = outer.asked(tuple(reads(child))) | set(() if isinstance(to, Mark) else to.by)
+        asked = outer.asked(child.reads) | set(() if isinstance(to, Mark) else to.by)
         keys = tuple(sorted(bound & asked, key=lambda v: v.id))
         lanes = tuple(None if lane is None else () for lane in outer.statement.lanes)
         statement = Statement("", keys, refs, filters, lanes)

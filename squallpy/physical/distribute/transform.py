@@ -27,7 +27,6 @@ from squallpy.physical.distribute.locations import (
     Sum,
     can_add_up,
     meeting,
-    reads,
 )
 
 LIMIT = 6  # expressions that are rewritten
@@ -54,7 +53,7 @@ def cheapest(expression: Expression) -> Expression:
 
 def _least(expression: Expression) -> Cost:
     """No equivalent costs less: what was read moves once."""
-    read = sum(one.at is SOURCE for one in reads(expression))
+    read = sum(one.at is SOURCE for one in expression.reads)
     return 0, min(read, 1), 0, read, 0
 
 
@@ -80,7 +79,7 @@ def cost(expression: Expression) -> Cost:
         case Move(to, child) if not expression.is_free:
             views, rounds, copies, moves, gathers = cost(child)
             copied = to is EVERYWHERE or isinstance(to, Line)
-            return views + (not _is_delta(child)), rounds + 1, copies + copied, moves + 1, gathers + (to is LOCAL)
+            return views + (not child.is_delta), rounds + 1, copies + copied, moves + 1, gathers + (to is LOCAL)
         case Move(_, child):
             return cost(child)
     return 0, 0, 0, 0, 0
@@ -150,8 +149,13 @@ RULES: tuple[Callable[[Expression], Iterator[Expression]], ...] = (
 )
 
 
-def _rewritten(expression: Expression) -> Iterator[Expression]:
+@lru_cache(maxsize=KNOWN >> 2)
+def _rewritten(expression: Expression) -> tuple[Expression, ...]:
     """What one rule makes of one node, wherever that then is."""
+    return tuple(_found(expression))
+
+
+def _found(expression: Expression) -> Iterator[Expression]:
     for rule in RULES:
         yield from rule(expression)
     match expression:
@@ -193,14 +197,3 @@ def _can(to: Location, child: Expression) -> bool:
     if source != to and (isinstance(source, Line) or (source is EVERYWHERE and isinstance(to, Line))):
         return False
     return isinstance(to, Mark) or set(to.by) <= child.variables
-
-
-def _is_delta(expression: Expression) -> bool:
-    """Does it hold no more than a batch brings?"""
-    match expression:
-        case Read(_, _, delta):
-            return delta
-        case Join(left, right):
-            return _is_delta(left) or _is_delta(right)
-        case Sum(_, child) | Move(_, child):
-            return _is_delta(child)
