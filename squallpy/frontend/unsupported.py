@@ -47,7 +47,6 @@ CLAUSES: dict[str, Unsupported] = {
     "Ordered.with_fill": Unsupported("WITH FILL", "FILL"),
     "Limit.expressions": Unsupported("LIMIT … BY", "BY"),
     "Limit.limit_options": Unsupported("this form of LIMIT", "LIMIT"),
-    "Distinct.on": Unsupported("DISTINCT ON", "DISTINCT"),
     "Table.db": Unsupported("a schema before a table's name", "", "write the table's name alone"),
     "Table.catalog": Unsupported("a catalog before a table's name", "", "write the table's name alone"),
     "Column.db": Unsupported("a schema before a column's name", "", "write table.column"),
@@ -163,8 +162,11 @@ QUERIES: dict[str, Unsupported] = {
         "LIMIT",
         "declare a PRIMARY KEY and have it in FROM",
     ),
+    "DISTINCT ON": Unsupported(
+        "DISTINCT ON of many columns without a known key", "DISTINCT", "declare a PRIMARY KEY and have it in FROM"
+    ),
     "FETCH": Unsupported("FETCH … PERCENT or WITH TIES", "FETCH", "use LIMIT"),
-    "frame": Unsupported("a frame of GROUPS or with EXCLUDE"),
+    "frame": Unsupported("a frame with EXCLUDE"),
     "frame of ends": Unsupported(
         "a frame that begins or ends some rows away, for FIRST_VALUE, LAST_VALUE and NTH_VALUE,", "", "use LAG and LEAD"
     ),

@@ -1,5 +1,6 @@
 """One query block → Limit(Sort(Project(Filter(Aggregate(Filter(joins))))))."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -9,7 +10,7 @@ from squallpy.base.types import VARCHAR, Kind
 from squallpy.frontend.windows import CLAUSE
 from squallpy.logical.bind.aggregation import Aggregation, is_aggregate, replace_known
 from squallpy.logical.bind.context import Common, Context
-from squallpy.logical.bind.cut import cut
+from squallpy.logical.bind.cut import cut, firsts
 from squallpy.logical.bind.grouping import grouping_sets
 from squallpy.logical.bind.ordering import Ordering, bind_limit, bind_order, ordinal, place_sort
 from squallpy.logical.bind.over import Overs, ungrouped
@@ -141,6 +142,7 @@ class Block:
         qualify = self.qualify(items, aggregation)
         order_scalars = replace(self.seeing(items, aggregation, "ORDER BY"), overs=self.overs)
         order = bind_order(select.args.get("order"), items, order_scalars)
+        on = self.distinct_on(items, replace(order_scalars, clause="DISTINCT ON"))
         self.overs.check(
             Scalars(ctx, self.scope, "WINDOW", Aggregation(ctx, Subqueries(ctx)), subqueries=Subqueries(ctx))
         )
@@ -151,6 +153,7 @@ class Block:
             plan = self.aggregate(plan, aggregation)
             items = [replace(i, expr=self.grouped(i.expr, i.node)) for i in items]
             order = [replace(o, expr=self.grouped(o.expr, o.node)) for o in order]
+            on = [(self.grouped(expr, node), node) for expr, node in on]
             if having is not None:
                 having = self.grouped(having, select.args["having"].this)
             if qualify is not None:
@@ -166,7 +169,11 @@ class Block:
         for kept in (having, qualify):
             if kept is not None:
                 plan = Filter(plan, kept)
-        if select.args.get("distinct") is not None:
+        if on:
+            given = [expr for expr, _ in on]
+            plan = firsts(ctx, select, plan, given, [i.expr for i in items], order, self.outer is not None)
+            plan, items, order = self.grouped_by(plan, items, order, given)
+        elif select.args.get("distinct") is not None:
             plan, items, order = self.distinct(plan, items, order)
         outputs = tuple(self.output(item) for item in items)
         if self.inside:
@@ -346,6 +353,17 @@ class Block:
         except SquallError:
             return False
 
+    def distinct_on(self, items: list[Item], scalars: Scalars) -> list[tuple[Expr, exp.Expr]]:
+        """The expressions of DISTINCT ON (…), of each of whose values there is one row: the first."""
+        clause = self.select.args.get("distinct")
+        given = clause.args.get("on") if clause is not None else None
+        if clause is None or given is None:
+            return []
+        self.ctx.only(clause, "on")
+        nodes = given.expressions if isinstance(given, exp.Tuple) else [given]
+        found = ((ordinal(self.ctx, node, items, "DISTINCT ON"), node) for node in nodes)
+        return [(scalars.bind(node) if expr is None else expr, node) for expr, node in found]
+
     def distinct(self, plan: Node, items: list[Item], order: list[Ordering]) -> tuple[Node, list[Item], list[Ordering]]:
         """SELECT DISTINCT: an Aggregate without aggregates; nothing to do where every group differs anyway."""
         clause = self.select.args["distinct"]
@@ -353,14 +371,25 @@ class Block:
         grouped = plan.child if isinstance(plan, Filter) else plan
         if self.grouping and isinstance(grouped, Aggregate) and {c for c, _ in grouped.keys} <= {i.expr for i in items}:
             return plan, items, order
-        keys: dict[Expr, Column] = {}
-        for item in items:
-            if item.expr not in keys:
-                keys[item.expr] = self.ctx.column(item.name, item.expr.type, item.expr.nullable)
+        known: dict[Expr, Column] = {i.expr: self.ctx.column(i.name, i.expr.type, i.expr.nullable) for i in items}
         for key in order:
-            left = columns(replace_known(key.expr, keys)) - set(keys.values())
+            left = columns(replace_known(key.expr, known)) - set(known.values())
             if left:
                 raise self.ctx.error("SQ2006", "ORDER BY of SELECT DISTINCT must be in the select list", key.node)
+        return self.grouped_by(plan, items, order)
+
+    def grouped_by(
+        self, plan: Node, items: list[Item], order: list[Ordering], more: Iterable[Expr] = ()
+    ) -> tuple[Node, list[Item], list[Ordering]]:
+        """Of rows that are alike in the items, and in `more` and its order with that, one each."""
+        keys: dict[Expr, Column] = {}
+        for name, expr in [
+            *((item.name, item.expr) for item in items),
+            *((str(expr), expr) for expr in more),
+            *((str(key.expr), key.expr) for key in (order if more else ())),
+        ]:
+            if expr not in keys:
+                keys[expr] = self.ctx.column(name, expr.type, expr.nullable)
         plan = Aggregate(plan, tuple((c, e) for e, c in keys.items()), ())
         items = [replace(item, expr=keys[item.expr]) for item in items]
         return plan, items, [replace(key, expr=replace_known(key.expr, keys)) for key in order]

@@ -1,4 +1,4 @@
-"""ORDER BY with LIMIT and OFFSET inside a query: the rows that have so many before them.
+"""ORDER BY with LIMIT and OFFSET inside a query, and DISTINCT ON: the rows that have so many before them.
 
     SELECT x FROM r ORDER BY k DESC LIMIT 3     →   Filter rank <= 3 (r with RANK() OVER (ORDER BY k DESC, key))
 
@@ -7,6 +7,8 @@ columns, and of those that are alike in all there are as many as still fit:
 
     →   Repeat least(rank - 1 + n, 3) - (rank - 1) times (Aggregate by x, k, rank: COUNT(*) n of (Filter rank <= 3 …))
 """
+
+from collections.abc import Sequence
 
 from sqlglot import exp
 
@@ -51,6 +53,27 @@ def cut(ctx: Context, query: exp.Query, plan: Node, outputs: Items, order: list[
         last = call("least", last, Literal(offset + count, BIGINT))
     times = call("-", last, call("greatest", before, Literal(offset, BIGINT)))
     return Project(Repeat(grouped, times), tuple((c, mine) for (c, _), (mine, _) in zip(outputs, shown, strict=True)))
+
+
+def firsts(
+    ctx: Context,
+    query: exp.Query,
+    plan: Node,
+    on: Sequence[Expr],
+    shown: Sequence[Expr],
+    order: list[Ordering],
+    around: bool,
+) -> Node:
+    """SELECT DISTINCT ON (a) x, y … ORDER BY b: of each `on` the rows that are first, alike in what shows."""
+    keys: tuple[Key, ...] = tuple((key.expr, key.descending, key.nulls_first) for key in order)
+    frame = Frame(tuple(on), keys, BEFORE, "DISTINCT ON").over(lambda expr: expr)
+    found = Beneath(ctx, plan, around).apart(frame)
+    if found is None:
+        more: tuple[Key, ...] = tuple((expr, False, True) for expr in shown)
+        found = Frame(tuple(on), (*keys, *more), BEFORE).over(lambda expr: expr)
+    if len(found.order) > MOST_KEYS:
+        raise ctx.refuse(query.args["distinct"], QUERIES["DISTINCT ON"])
+    return ranked(ctx, query, plan, found, 1, 0, around)[0]
 
 
 def ranked(

@@ -1,4 +1,4 @@
-"""ROWS and RANGE BETWEEN … AND …: which rows of a partition a window function looks at.
+"""ROWS, GROUPS and RANGE BETWEEN … AND …: which rows of a partition a window function looks at.
 
 RANGE BETWEEN INTERVAL 1 HOUR PRECEDING AND CURRENT ROW   →   Frame(WITHIN, low (−1, 1 hour), high (0, …))
 ROWS 2 PRECEDING                                          →   Frame(NEAR, low −2, high 0)
@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from squallpy.base.types import INT, Kind
 from squallpy.frontend.unsupported import QUERIES
-from squallpy.logical.bind.frames import ALL, BEFORE, NEAR, UPTO, WITHIN, Bound, Frame
+from squallpy.logical.bind.frames import ALL, BEFORE, GROUPS, NEAR, UPTO, WITHIN, Bound, Frame
 from squallpy.logical.bind.scalar import Scalars
 from squallpy.logical.expressions import Literal
 
@@ -21,11 +21,12 @@ def extent(rows: Scalars, spec: exp.WindowSpec | None, name: str) -> Frame:
     if spec is None:
         return Frame((), (), UPTO)
     rows.ctx.only(spec, "kind", "start", "start_side", "end", "end_side", "exclude")
-    if spec.args.get("exclude") or spec.args["kind"] not in ("ROWS", "RANGE"):
+    kind = spec.args["kind"]
+    if spec.args.get("exclude"):
         raise rows.ctx.refuse(spec, QUERIES["frame"])
-    counted = spec.args["kind"] == "ROWS"
+    counted = kind != "RANGE"
     low, high = bound(rows, spec, "start", counted), bound(rows, spec, "end", counted)
-    alone = name if counted else ""
+    alone = name if kind == "ROWS" else ""
     if low is None and high is None:
         return Frame((), (), ALL)
     if (low, high) == (None, HERE):
@@ -36,7 +37,7 @@ def extent(rows: Scalars, spec: exp.WindowSpec | None, name: str) -> Frame:
         backwards = low[0] > high[0] or (counted and low[0] * low[1].value > high[0] * high[1].value)
         if backwards:
             raise rows.ctx.error("SQ2005", "a frame that ends before it begins", spec)
-    return Frame((), (), NEAR if counted else WITHIN, alone, low, high)
+    return Frame((), (), {"ROWS": NEAR, "GROUPS": GROUPS}.get(kind, WITHIN), alone, low, high)
 
 
 def bound(rows: Scalars, spec: exp.WindowSpec, which: str, counted: bool) -> Bound | None:

@@ -23,7 +23,8 @@ from squallpy.logical.expressions import FALSE, TRUE, Call, Column, Expr, Litera
 from squallpy.logical.functions import call
 from squallpy.logical.nodes import Aggregate, Filter, Join, LeftJoin, Node, Project, Union
 
-ALL, UPTO, BEFORE, VALUES, NEAR, WITHIN = "all", "up to", "before", "values before", "near", "within"
+ALL, UPTO, BEFORE, VALUES = "all", "up to", "before", "values before"
+NEAR, GROUPS, WITHIN = "near", "groups near", "within"
 Bound = tuple[int, Literal]  # −1 before, +1 behind or 0, and how far
 Key = tuple[Expr, bool, bool]  # expression, descending, NULLs first
 Items = tuple[tuple[Column, Expr], ...]
@@ -38,8 +39,8 @@ def backwards(order: tuple[Key, ...]) -> tuple[Key, ...]:
 @dataclass(frozen=True, slots=True)
 class Frame:
     """The rows that OVER looks at: of one partition, and of those ALL, those UPTO a row and its like, those BEFORE it,
-    or the VALUES before it, each once; so many rows NEAR it, or those WITHIN a distance, from `low` to `high`, None for
-    all on that side. `alone`: what asks for an order in which no rows are alike."""
+    or the VALUES before it, each once; so many rows NEAR it, or GROUPS of those alike, or those WITHIN a distance, from
+    `low` to `high`, None for all on that side. `alone`: what asks for an order in which no rows are alike."""
 
     partition: tuple[Expr, ...]
     order: tuple[Key, ...]
@@ -52,7 +53,7 @@ class Frame:
     def whole(self) -> bool:
         """Is the row itself among them, whatever there is?"""
         around = (self.low is None or self.low[0] <= 0) and (self.high is None or self.high[0] >= 0)
-        return self.rows in (ALL, UPTO) or (self.rows in (NEAR, WITHIN) and around)
+        return self.rows in (ALL, UPTO) or (self.rows in (NEAR, GROUPS, WITHIN) and around)
 
     @property
     def expressions(self) -> tuple[Expr, ...]:

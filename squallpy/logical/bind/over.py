@@ -24,6 +24,7 @@ from squallpy.logical.bind.extents import extent
 from squallpy.logical.bind.frames import (
     ALL,
     BEFORE,
+    GROUPS,
     NEAR,
     UPTO,
     VALUES,
@@ -43,6 +44,7 @@ from squallpy.logical.functions import call, case
 from squallpy.logical.nodes import Aggregate, Filter, Node, Project
 
 RANKS = {"RANK": BEFORE, "DENSE_RANK": VALUES, "ROW_NUMBER": BEFORE}
+NUMBERED = {NEAR: BEFORE, GROUPS: VALUES}  # frames of numbers, which are of rows, or of what is alike
 NEIGHBOURS = {"LAG": 1, "LEAD": -1}
 ENDS = {"FIRST_VALUE": False, "FIRST": False, "NTH_VALUE": False, "LAST_VALUE": True, "LAST": True}  # from behind?
 SHARES = ("PERCENT_RANK", "CUME_DIST", "NTILE")
@@ -127,6 +129,8 @@ class Overs:
             frame = replace(extent(rows, spec, name), partition=partition, order=order)
             if spec is not None and frame.rows == WITHIN and len(order) != 1:
                 raise SquallError("SQ2009", "a frame of RANGE needs one key in ORDER BY", self.ctx.span(spec))
+            if spec is not None and frame.rows == GROUPS and not order:
+                raise SquallError("SQ2009", "a frame of GROUPS needs ORDER BY", self.ctx.span(spec))
             if frame.rows == BEFORE:  # from here to the end is up to here from the end
                 frame = replace(frame, rows=UPTO, order=backwards(order))
             return self.aggregate(rows, name, function, where, frame)
@@ -207,8 +211,8 @@ class Overs:
 
     def aggregate(self, rows: Scalars, name: str, function: Called, where: exp.Expr | None, frame: Frame) -> Expr:
         """An aggregate of the rows of a frame, which may be none."""
-        if frame.rows == NEAR:
-            self.rank(replace(frame, rows=BEFORE, low=None, high=None), function)
+        if frame.rows in NUMBERED:
+            self.rank(replace(frame, rows=NUMBERED[frame.rows], low=None, high=None), function)
         framed = self.framed(frame if frame.order or frame.alone else replace(frame, rows=ALL), function)
         fields = {name: getattr(rows, name) for name in Scalars.__dataclass_fields__}
         arguments = Arguments(**{**fields, "aggregation": framed.aggregation, "rows": rows})
@@ -281,7 +285,7 @@ class Overs:
         self.takes(function, 1 + nth, 1 + nth)
         at = self.whole(function.expressions[1], name) if nth else ONE
         of, which = rows.bind(function.expressions[0]), extent(rows, spec, name)
-        if which.rows in (NEAR, WITHIN):
+        if which.rows in (NEAR, GROUPS, WITHIN):
             raise self.ctx.refuse(spec or function, QUERIES["frame of ends"])
         if which.rows == (UPTO if ENDS[name] or nth else BEFORE) and not which.alone:
             raise self.ctx.refuse(function, QUERIES["last of alike"])
@@ -343,7 +347,7 @@ class Overs:
             return grouped(expr, framed.node)
 
         aggregation = framed.aggregation.in_terms_of(over)
-        if frame.rows == NEAR:
+        if frame.rows in NUMBERED:
             right, keys = self.near(beneath, frame, aggregation, grouped)
         else:
             with self.ctx.at(framed.node):
@@ -360,7 +364,7 @@ class Overs:
 
     def near(self, beneath: Beneath, frame: Frame, aggregation: Aggregation, grouped: Grouped) -> tuple[Node, Items]:
         """The aggregates of the rows whose numbers are near each number, and what has them in common."""
-        ranks = replace(frame, rows=BEFORE, low=None, high=None)
+        ranks = replace(frame, rows=NUMBERED[frame.rows], low=None, high=None)
         node, number = self.frames[frame].node, self.rank(ranks, self.frames[ranks].node)
         rows = self.beside(beneath.plan, beneath, ranks, grouped)
         partition = frame.over(lambda expr: grouped(expr, node)).partition
