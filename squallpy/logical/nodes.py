@@ -248,10 +248,12 @@ class Aggregate(Node):
 
 @dataclass(frozen=True, slots=True)
 class Repeat(Node):
-    """The groups of an Aggregate, each `times` times: not at all where that is not positive."""
+    """The groups of an Aggregate, each `times` times: not at all where that is not positive. `number` tells which of
+    them a row is, from 0."""
 
     child: Aggregate
     times: Expr
+    number: Column | None = None
 
     def __post_init__(self) -> None:
         assert isinstance(self.child, Aggregate) and self.times.type == BIGINT
@@ -259,7 +261,7 @@ class Repeat(Node):
 
     @property
     def output(self) -> tuple[Column, ...]:
-        return self.child.output
+        return self.child.output if self.number is None else (*self.child.output, self.number)
 
     @property
     def inputs(self) -> tuple[Node, ...]:

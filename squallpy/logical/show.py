@@ -56,8 +56,8 @@ def describe(node: Node) -> str:
         case Aggregate(_, keys, aggs):
             by = " by " + ", ".join(named(column, expr) for column, expr in keys) if keys else ""
             return f"Aggregate{by}" + (": " + ", ".join(str(agg) for _, agg in aggs) if aggs else "")
-        case Repeat(_, times):
-            return f"Repeat {times} times"
+        case Repeat(_, times, number):
+            return f"Repeat {times} times" + ("" if number is None else f", {number} from 0")
         case Sort(_, keys):
             return "Sort " + ", ".join(order(*key) for key in keys)
         case Limit(_, count, offset):

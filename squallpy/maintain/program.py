@@ -141,6 +141,7 @@ class Finish:
     single: bool
     count: int = 0  # the lane that counts rows
     times: Expr | None = None  # how often a group is printed, if not once
+    number: Column | None = None  # what tells those rows of a group apart, from 0
     over: Column | None = None  # the key whose least and greatest values, not NULL, are the measures of the other keys
 
     def picked(self, lanes: tuple[int, ...]) -> "Finish":

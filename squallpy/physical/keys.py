@@ -63,7 +63,7 @@ def _group(nest: Nest) -> tuple[str, ...]:
     assert nest.source is not None
     last = nest.skyline.value if nest.skyline else nest.finish.over
     group = {v for v in nest.source.variables if v != last}
-    return tuple(title for title, expr in nest.finish.items if expr in group)
+    return tuple(title for title, expr in nest.finish.items if expr in group or expr == nest.finish.number)
 
 
 def foreign_keys(program: Program) -> frozenset[tuple[str, str]]:

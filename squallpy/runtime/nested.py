@@ -16,7 +16,7 @@ from squallpy.logical.expressions import Column
 from squallpy.maintain.program import Finish
 from squallpy.physical.plan import Feed, Nested, Plan, PoolPlan
 from squallpy.runtime.deltas import Delta, decode
-from squallpy.runtime.evaluate.vector import Vec, full, take
+from squallpy.runtime.evaluate.vector import Frame, Vec, full, take
 from squallpy.runtime.grouping import Grouping
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.pool import Pool
@@ -111,7 +111,21 @@ class Aggregates:
         frame = self._printer.frame(np.concatenate([keys, keys]), words, store.dictionary)
         times = self._printer.times(frame, words)
         times[: len(keys)] *= 0 if self._finish.single and not begun(store) else -1
+        if self._finish.number is not None:
+            return self._numbered(times, frame, store.dictionary)
         return self._rows(times, lambda name: self._printer.item(name, frame), store.dictionary)
+
+    def _numbered(self, times: Words, frame: Frame, names: Dictionary) -> dict[str, Delta]:
+        """The rows of each group by themselves: as often as it is there."""
+        title = next(title for title, expr in self._finish.items if expr == self._finish.number)
+        counts = np.abs(times)
+        rows = np.repeat(np.arange(len(times)), counts)
+        numbers = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+
+        def field(name: str) -> Vec:
+            return Vec(numbers) if name == title else take(self._printer.item(name, frame), rows)
+
+        return self._rows(np.sign(times)[rows], field, names)
 
 
 class RowsOf:

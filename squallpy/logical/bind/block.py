@@ -164,7 +164,10 @@ class Block:
             plan = self.subqueries.making(set(read)).attach(plan, self.renamed)
             if having is not None:
                 plan, having = Filter(plan, having), None
-            plan = self.overs.attach(plan, self.grouped if self.grouping else ungrouped, self.outer is not None)
+            shown = [e for e in (*(i.expr for i in items), *(o.expr for o in order), *(e for e, _ in on), qualify) if e]
+            above = {c.id for expr in shown for c in columns(expr)}.union(*(w.reads for w in self.subqueries.waiting))
+            grouped = self.grouped if self.grouping else ungrouped
+            plan = self.overs.attach(plan, grouped, self.outer is not None, frozenset(above))
         plan = self.subqueries.attach(plan, self.renamed)
         for kept in (having, qualify):
             if kept is not None:

@@ -13,18 +13,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from squallpy.base.errors import SquallError
-from squallpy.base.types import BOOLEAN
+from squallpy.base.types import BIGINT, BOOLEAN
 from squallpy.logical.bind.aggregation import Aggregation
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.rows import has_one_row, unique_columns
 from squallpy.logical.bind.temporal import arithmetic, involves_time
-from squallpy.logical.bind.unnest import Beside, narrowed
+from squallpy.logical.bind.unnest import Beside, domains, narrowed
 from squallpy.logical.expressions import FALSE, TRUE, Call, Column, Expr, Literal, columns, conjunction, not_null
 from squallpy.logical.functions import call
-from squallpy.logical.nodes import Aggregate, Filter, Join, LeftJoin, Node, Project, Union
+from squallpy.logical.nodes import Agg, Aggregate, Filter, Join, LeftJoin, Node, Project, Repeat, Union
 
 ALL, UPTO, BEFORE, VALUES = "all", "up to", "before", "values before"
 NEAR, GROUPS, WITHIN = "near", "groups near", "within"
+MOST_KEYS = 8  # of an order that what tells rows apart makes longer, each of which is some products more
 Bound = tuple[int, Literal]  # −1 before, +1 behind or 0, and how far
 Key = tuple[Expr, bool, bool]  # expression, descending, NULLs first
 Items = tuple[tuple[Column, Expr], ...]
@@ -82,6 +83,8 @@ class Beneath:
         """The frame by an order without keys that say nothing more, made one in which no rows are alike if that is
         asked for; SQ3001 if nothing is known that tells them apart."""
         found = frame if frame.rows == WITHIN else self.apart(frame)
+        if found is not None and len(found.order) > MOST_KEYS and len(found.order) > len(frame.order):
+            found = None
         if found is not None or not frame.alone:
             return found or frame
         told = f"{frame.alone} of rows that may be alike in this order is not supported yet"
@@ -100,6 +103,14 @@ class Beneath:
         if more is None:
             return None
         return replace(frame, order=(*frame.order, *((c, False, True) for c in more if c.id not in known)))
+
+    def numbered(self, read: frozenset[int]) -> "Beneath":
+        """The same rows, those that are alike in all that is `read` of them told apart by numbers."""
+        given = {c.id for domain in domains(self.plan) for c in domain.output}
+        kept: Items = tuple((c, c) for c in self.plan.output if c.id in read and c.id not in given)
+        copies, number = (self.ctx.column(name, BIGINT, False) for name in ("copies", "number"))
+        once = Aggregate(self.plan, kept or ((self.like(TRUE), TRUE),), ((copies, Agg("count", None)),))
+        return replace(self, plan=Repeat(once, copies, number))
 
     def join(self, left: Node, right: Node, on: Iterable[Expr], lost: bool = False) -> Node:
         """Rows of one domain's values side by side; `lost`: those of `left` stay that find none."""

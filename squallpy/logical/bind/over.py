@@ -310,15 +310,24 @@ class Overs:
         self.lookups.append(Lookup(frame, distance, of, value, found, node))
         return self.lookups[-1]
 
-    def attach(self, plan: Node, grouped: Grouped, around: bool) -> Node:
-        """The block's rows with all of them."""
+    def attach(self, plan: Node, grouped: Grouped, around: bool, read: frozenset[int] | None = None) -> Node:
+        """The block's rows with all of them; of rows that have to be told apart, and are not, more is not `read`."""
         beneath = Beneath(self.ctx, plan, around)
+        if read is not None and self.is_vague(beneath, grouped):
+            beneath = beneath.numbered(read | self.reads())
+            plan = beneath.plan
         nearest = [self.nearest(lookup, beneath, grouped) for lookup in self.lookups]
         for frame in self.frames:
             plan = self.beside(plan, beneath, frame, grouped)
         for lookup, pair in zip(self.lookups, nearest, strict=True):
             plan = self.looked_up(plan, beneath, lookup, pair, grouped)
         return plan
+
+    def is_vague(self, beneath: Beneath, grouped: Grouped) -> bool:
+        """Does one of them need an order in which no rows are alike, where none is known?"""
+        asking = [(frame, framed.node) for frame, framed in self.frames.items() if frame.alone]
+        asking += [(lookup.frame, lookup.node) for lookup in self.lookups if lookup.frame.alone]
+        return any(beneath.apart(f.over(lambda expr, node=node: grouped(expr, node))) is None for f, node in asking)  # type: ignore[misc]
 
     def nearest(self, lookup: Lookup, beneath: Beneath, grouped: Grouped) -> tuple[Expr, Expr] | None:
         """The key of the order that the row has which is looked up, and what that is; None if rows have to be numbered.

@@ -12,6 +12,7 @@ from squallpy.logical.nodes import (
     LeftJoin,
     Node,
     Project,
+    Repeat,
     Scan,
     SemiJoin,
     Sort,
@@ -57,6 +58,8 @@ def has_one_row(node: Node, fixed: frozenset[int], declared: bool = False) -> bo
             mine = fixed if isinstance(node, LeftJoin) else settled(fixed, met)
             theirs = settled(mine | {c.id for c in left.output}, met)
             return has_one_row(left, mine, declared) and has_one_row(right, theirs, declared)
+        case Repeat(Aggregate(_, keys), _, number) if number is not None:
+            return number.id in fixed and all(column.id in fixed for column, _ in keys)
         case ConditionalJoin(left) | Sort(left) | Window(left) | Beside(left):
             return has_one_row(left, fixed, declared)
     return False
@@ -79,6 +82,8 @@ def unique_columns(node: Node) -> tuple[Column, ...] | None:
             found = _primary_key(node) or None
         case Aggregate(_, keys):
             found = tuple(column for column, _ in keys)
+        case Repeat(Aggregate(_, keys), _, number) if number is not None:
+            found = (*(column for column, _ in keys), number)
         case Filter(child) | Sort(child) | Window(child) | SemiJoin(child) | AntiJoin(child) | Beside(child):
             found = unique_columns(child)
         case Join(left, right) | LeftJoin(left, right):

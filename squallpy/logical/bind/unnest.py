@@ -167,7 +167,7 @@ class _Carrier:
             case Repeat(child):
                 grouped = self.carry(child, out)
                 assert isinstance(grouped, Aggregate)
-                return Repeat(grouped, node.times)
+                return replace(node, child=grouped)
             case Beside():
                 return self.beside(node, lax)
             case Join(left, right) | ConditionalJoin(left, right) if has_domain(left):
@@ -224,6 +224,14 @@ class _Carrier:
 
 def has_domain(node: Node) -> bool:
     return isinstance(node, Domain) or any(has_domain(child) for child in node.inputs)
+
+
+def domains(node: Node) -> Iterator[Domain]:
+    """Those that a query stands over."""
+    if isinstance(node, Domain):
+        yield node
+    for child in node.inputs:
+        yield from domains(child)
 
 
 def narrowed(plan: Node, needed: set[int]) -> Node:

@@ -121,7 +121,9 @@ def lower(query: Query, told: bool = False) -> Lowered:
     above = _chain(node)
     bottom = above[-1].inputs[0] if above else node
     blocks = _Blocks()
-    grouped, times = (bottom.child, bottom.times) if isinstance(bottom, Repeat) else (bottom, None)
+    grouped, times = (bottom, None)
+    if isinstance(bottom, Repeat) and bottom.number is None:
+        grouped, times = bottom.child, bottom.times
     if isinstance(grouped, Aggregate) and not any(agg.extreme for _, agg in grouped.aggs):
         view, printed, measures = _grouped(RESULT, blocks.seen(grouped), blocks)
         having, items, order = _finish(above, query.names, printed, node)
@@ -360,6 +362,7 @@ class _Blocks:
     def _nested(self, node: Aggregate | Repeat) -> Scan:
         """The scan of the relation that an Aggregate makes; equal ones make one."""
         spelled = _spelled(node, {})
+        output, number = node.output, node.number if isinstance(node, Repeat) else None
         node, times = (node.child, node.times) if isinstance(node, Repeat) else (node, None)
         nest = self._known.get(spelled)
         if nest is None:
@@ -375,19 +378,21 @@ class _Blocks:
                 view, printed, measures = _grouped("", node, self)
             taken = {*self.relations, *(n.relation.name for n in self.nests)}
             name = nest_name(taken)
-            titles = _distinct_names([_word(column.name) for column in node.output])
-            fields = tuple(Field(t, c.type, c.nullable) for t, c in zip(titles, node.output, strict=True))
+            titles = _distinct_names([_word(column.name) for column in output])
+            fields = tuple(Field(t, c.type, c.nullable) for t, c in zip(titles, output, strict=True))
             stream = any(atom.relation.stream for atom in view.atoms)
-            items = tuple((t, printed.get(c.id, c)) for t, c in zip(titles, node.output, strict=True))
+            items = tuple((t, printed.get(c.id, c)) for t, c in zip(titles, output, strict=True))
             times = times and substitute(times, printed)
             finish = Finish(
-                measures, None, items, (), None, 0, repeat=False, single=not node.keys, over=over, times=times
-            )
-            relation = Relation(name, fields, stream, "view", primary_key=tuple(titles[: len(node.keys)]))
+                measures, None, items, (), None, 0, repeat=False, single=not node.keys, over=over, times=times,
+                number=number,
+            )  # fmt: skip
+            last = titles[-1:] if number is not None else []
+            relation = Relation(name, fields, stream, "view", primary_key=(*titles[: len(node.keys)], *last))
             nest = Nest(relation, replace(view, name=f"G_{name.upper()}"), finish)
             self.nests.append(nest)
             self._known[spelled] = nest
-        columns = (replace(c, name=f.name) for c, f in zip(node.output, nest.relation.fields, strict=True))
+        columns = (replace(c, name=f.name) for c, f in zip(output, nest.relation.fields, strict=True))
         return Scan(nest.relation, nest.relation.name, tuple(columns))
 
     def _windowed(self, node: Window) -> Scan:

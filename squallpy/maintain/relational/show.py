@@ -169,6 +169,8 @@ def nest_text(nest: Nest) -> str:
     groups = f"Exists({nest.source.name}({names.list(nest.source.variables)}))"
     spelled: dict[int, Expr] = {id: Column(id, text, BIGINT) for id, text in measures.items()}
     times = [f"⟨{substitute(finish.times, spelled)}⟩"] if finish.times is not None else []
+    if finish.number is not None:
+        times = [f"({finish.number} < {substitute(finish.times, spelled)})"] if finish.times is not None else []
     terms = [*([] if finish.single else [groups]), *filter(None, fields), *times]
     line = f"{head} := {' ⋈ '.join(terms)}"
     return line if len(line) <= WIDTH else f"{head} :=\n    " + "\n      ⋈ ".join(terms)
