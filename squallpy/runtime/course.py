@@ -68,12 +68,11 @@ class Course:
 
     def senders(self, joiner: int) -> list[int]:
         """Who has left letters for a joiner, it may be."""
-        found = [migration.senders(joiner, side) for migration in self.came for side in Side]
-        return np.unique(np.concatenate(found)).tolist() if found else []
+        return sorted({int(j) for migration in self.came for side in Side for j in migration.senders(joiner, side)})
 
     def group(self, joiner: int) -> int | None:
         """The number of the grid that a joiner is in."""
-        return next((i for i, grid in enumerate(self.grids) if grid.has(np.array([joiner]))[0]), None)
+        return next((i for i, grid in enumerate(self.grids) if joiner in grid), None)
 
     def pool(self, view: str) -> str:
         """What a view on the grid is kept in."""
@@ -90,7 +89,7 @@ class Course:
 
     @staticmethod
     def changed(view: str) -> str:
-        """The pool of the keys that a batch has changed while the view was copied."""
+        """The pool of what a batch has changed while the view was copied."""
         return f"{view}~"
 
 

@@ -37,6 +37,14 @@ class Delta:
     keys: Words
     words: Words
 
+    def take(self, rows: Words) -> "Delta":
+        """Some of its rows."""
+        return Delta(self.name, self.keys.take(rows, axis=0), self.words.take(rows, axis=0))
+
+    def with_rows(self, keys: Words, words: Words) -> "Delta":
+        """With some more."""
+        return Delta(self.name, np.concatenate([self.keys, keys]), np.concatenate([self.words, words]))
+
 
 def encode(vec: Vec, type: Type, rows: int, dictionary: Dictionary) -> Words:
     """A vector as a key column."""

@@ -4,6 +4,7 @@ What it sends after a batch arrives before the next; what it keeps itself is whe
 """
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -81,7 +82,7 @@ class Joiner:
         hashes = tickets_of(keys, columns, view.key, store.dictionary)
         for key, old, new in course.moves:
             rows = np.flatnonzero(hashes == np.uint64(key))
-            if not len(rows) or not old.has(np.array([self._number]))[0]:
+            if not len(rows) or self._number not in old:
                 continue
             migration, mine, counts = Migration(old, new), keys.take(rows, axis=0), words.take(rows, axis=0)
             tickets = tickets_of(mine, columns, range(keys.shape[1]), store.dictionary)
@@ -93,45 +94,40 @@ class Joiner:
             pool.upsert(delta.keys, delta.words)
 
     def _copies(self, store: Store, course: Course) -> Iterator[tuple[int, Delta]]:
-        """After a batch: the records of the hashes whose turn it is, and of those before what the batch has changed, as
-        it is now: of what has gone, zero."""
+        """After a batch: the records of the hashes whose turn it is, and of those before by what the batch has changed
+        them."""
         if (group := course.group(self._number)) is None:
             return
         migration = course.migrations[group]
         for view in self._views:
-            pool, changed = store[course.pool(view.view)], store[course.changed(view.view)].keys
+            pool, (changed, changes) = store[course.pool(view.view)], store[course.changed(view.view)].rows()
             slots = pool.between(course.low, course.high)
-            keys, words = pool.keys.take(slots, axis=0), pool.words.take(slots, axis=0)
+            copied = Delta(view.view, pool.keys.take(slots, axis=0), pool.words.take(slots, axis=0))
             again = np.flatnonzero(pool.hashes(changed) < course.low)
             if len(again):
-                later = changed.take(again, axis=0)
-                keys, words = np.concatenate([keys, later]), np.concatenate([words, pool.get(later)])
-            tickets = tickets_of(keys, self._columns[view.view], range(keys.shape[1]), store.dictionary)
-            kept = np.flatnonzero(migration.keeps(self._number, view.side, tickets))
-            own = Delta(view.view, keys.take(kept, axis=0), words.take(kept, axis=0))
-            _replace(store[course.other(view.view)], own.keys, own.words, course.high)
-            yield self._number, own
-            for target, rows in migration.parcels(self._number, view.side, tickets):
-                yield target, Delta(view.view, keys.take(rows, axis=0), words.take(rows, axis=0))
+                copied = copied.with_rows(changed.take(again, axis=0), changes.take(again, axis=0))
+            columns = self._columns[view.view]
+            tickets = partial(tickets_of, copied.keys, columns, range(len(columns)), store.dictionary)
+            for joiners, rows in migration.dealt(self._number, view.side, tickets):
+                theirs = copied if rows is None else copied.take(rows)
+                if self._number in joiners:
+                    _add(store[course.other(view.view)], theirs, course.high)
+                yield from ((joiner, theirs) for joiner in joiners)
 
     def _settle(self, store: Store, course: Course, delta: Delta) -> None:
         """Take in what was sent to it after the batch before."""
-        keys, words = np.ascontiguousarray(delta.keys), np.ascontiguousarray(delta.words)
         if course.fresh:
-            _replace(store[course.pool(delta.name)], keys, words, HASHES)
+            _add(store[course.pool(delta.name)], delta, HASHES)
         elif course.grids:
-            _replace(store[course.other(delta.name)], keys, words, course.low)
+            _add(store[course.other(delta.name)], delta, course.low)
         else:
-            store[delta.name].upsert(keys, words)
+            store[delta.name].upsert(delta.keys, delta.words)
 
 
-def _replace(pool: Pool, keys: Words, words: Words, high: int) -> None:
-    """Put records in place of what was copied of their keys before; all are of hashes below `high`."""
-    pool.reserve((len(pool) + len(keys)) * HASHES // high)
-    slots = pool.probe(keys)
-    if len(known := np.flatnonzero(slots >= 0)):
-        pool.upsert(keys.take(known, axis=0), negated(pool.words.take(slots[known], axis=0), pool.payload))
-    pool.upsert(keys, words)
+def _add(pool: Pool, delta: Delta, high: int) -> None:
+    """Add records, all of hashes below `high`, to a pool that is being filled in their order."""
+    pool.reserve((len(pool) + len(delta.keys)) * HASHES // high)
+    pool.upsert(delta.keys, delta.words)
 
 
 def _bytes(delta: Delta, texts: Sequence[int], names: Dictionary) -> int:
@@ -143,11 +139,11 @@ def _bytes(delta: Delta, texts: Sequence[int], names: Dictionary) -> int:
 
 
 class Changes:
-    """Takes down the keys that change."""
+    """Takes down what changes in a view that is copied."""
 
-    def __init__(self, keys: Pool) -> None:
-        self._keys = keys
+    def __init__(self, changed: Pool) -> None:
+        self._changed = changed
 
-    def note(self, pool: Pool, keys: Words) -> None:
-        """To be told before `keys` change."""
-        self._keys.upsert(keys, np.ones((len(keys), 1), np.int64))
+    def note(self, pool: Pool, keys: Words, words: Words) -> None:
+        """To be told what is added to a pool."""
+        self._changed.upsert(keys, words)

@@ -54,7 +54,7 @@ class Touched:
         self._seen = Pool(len(source.keys), _COUNT)
         self._before = np.empty((0, source.payload.width), np.int64)
 
-    def note(self, pool: Pool, keys: Words) -> None:
+    def note(self, pool: Pool, keys: Words, words: Words) -> None:
         """To be told before `keys` change."""
         known = len(self._seen)
         self._seen.upsert(keys, np.ones((len(keys), 1), np.int64))

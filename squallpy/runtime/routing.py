@@ -75,7 +75,7 @@ def _by_key(
     positions, joiners = routed(partitions, heavy, [grid for _, grid in course.heavy], send.side, keys, tickets)
     for joiner in np.unique(joiners).tolist():
         rows = positions[joiners == joiner]
-        yield joiner, Delta(delta.name, delta.keys.take(rows, axis=0), delta.words.take(rows, axis=0))
+        yield joiner, delta.take(rows)
 
 
 def keys_of(plan: Plan, sends: Iterable[Send], sent: Mapping[str, Delta], names: Dictionary) -> dict[str, Any]:
@@ -100,7 +100,7 @@ def keys_of(plan: Plan, sends: Iterable[Send], sent: Mapping[str, Delta], names:
 def _part(partition: int, delta: Delta, chosen: Any) -> Iterator[tuple[int, Delta]]:
     rows = np.flatnonzero(chosen)
     if len(rows):
-        yield partition, Delta(delta.name, delta.keys.take(rows, axis=0), delta.words.take(rows, axis=0))
+        yield partition, delta.take(rows)
 
 
 def _hashes(keys: Words, columns: Sequence[Column], by: Sequence[int], names: Dictionary) -> Words:

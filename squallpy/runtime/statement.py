@@ -285,7 +285,7 @@ def _add(target: Pool, keys: Words, words: Words, touched: Touched | Changes | N
     if not len(keys):
         return
     if touched is not None:
-        touched.note(target, keys)
+        touched.note(target, keys, words)
     target.upsert(keys, words)
 
 

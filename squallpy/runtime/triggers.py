@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from squallpy.base.rings import Payload, Ring
 from squallpy.base.trace import SILENT, Trace
 from squallpy.maintain.program import RESULT
 from squallpy.physical.distribute.locations import EVERYWHERE
@@ -30,7 +29,6 @@ from squallpy.runtime.statement import Keeper, Statement
 from squallpy.runtime.windows import Windows, tick, windows_layouts
 
 Deltas = dict[str, Delta]  # by name
-_COUNT = Payload((Ring.COUNT,))
 
 
 def store_layout(plan: Plan) -> StoreLayout:
@@ -38,7 +36,7 @@ def store_layout(plan: Plan) -> StoreLayout:
     views = tuple(PoolLayout(p.name, len(p.keys), p.payload, p.slices, p.orders) for p in plan.pools)
     twice = {line.view: Course.second(line.view) for line in plan.on_grid if not line.key}
     second = [replace(view, name=twice[view.name]) for view in views if view.name in twice]
-    changed = [PoolLayout(Course.changed(v.name), v.key_width, _COUNT) for v in views if v.name in twice]
+    changed = [PoolLayout(Course.changed(v.name), v.key_width, v.payload) for v in views if v.name in twice]
     return StoreLayout(
         (
             *views,

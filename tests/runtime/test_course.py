@@ -234,6 +234,51 @@ def test_what_a_migration_leaves_is_dropped(tmp_path):
         assert all(len(store[course.other(name)]) == 0 < len(store[course.pool(name)]) for name in ("M_R", "M_S"))
 
 
+def added(parts) -> dict[tuple[int, ...], int]:
+    """Records as how often each key is there."""
+    found = Counter()
+    for keys, words in parts:
+        for key, (count,) in zip(map(tuple, keys.tolist()), words.tolist(), strict=True):
+            found[key] += count
+    return {key: count for key, count in found.items() if count}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def property_what_is_copied_is_what_joiners_will_have(seed, tmp_path):
+    """Of the hashes whose turn was, as they are after each batch, though tuples come twice, go, and come again."""
+    engine, random, copied = WildEngine(4), np.random.default_rng(seed), 0
+    engine.start(f"{SCRIPT}-- {seed}", tmp_path, {})
+    plan = engine._compiled.plan
+    for batch in range(12):
+        course, pushed = engine.pilot.course, {}
+        for name in ("r", "s"):
+            k, v = random.integers(0, 12, (2, 60))
+            pushed[name] = pa.table({"k": k, "v": v, MULT: random.choice([1, 1, -1], 60)})
+        engine.push(pushed)
+        for view in plan.on_grid if course.to else ():
+            columns = next(pool.keys for pool in plan.pools if pool.name == view.view)
+            had = []
+            for _, store in engine._nodes:
+                pool = store[course.pool(view.view)]
+                slots = pool.between(0, course.high)
+                had.append((pool.keys[slots], pool.words[slots]))
+            keys, words = map(np.concatenate, zip(*had, strict=True))
+            _, once = np.unique(keys, axis=0, return_index=True)
+            keys, words = keys[once], words[once]
+            for joiner, (_, store) in enumerate(engine._nodes):
+                senders = replace(course, came=course.migrations).senders(joiner)
+                letters = engine._post.fetch(batch, joiner, senders)
+                sent = [
+                    d for letter in letters for d in unpack_deltas(letter, store.dictionary)[1] if d.name == view.view
+                ]
+                found = added([store[course.other(view.view)].rows(), *((d.keys, d.words) for d in sent)])
+                tickets = tickets_of(keys, columns, range(len(columns)), store.dictionary)
+                mine = course.to[0].owns(joiner, view.side, tickets)
+                assert found == added([(keys[mine], words[mine])])
+                copied += len(found)
+    assert copied > 100
+
+
 def differential_a_grid_grows(tmp_path):
     """From one partition to 4 and 16, while the streams change; every batch says what one partition says."""
     grown, plain = PartitionedEngine(16), PartitionedEngine(1)

@@ -36,6 +36,9 @@ class Grid:
         """The numbers of its joiners."""
         return np.arange(self.first, self.first + self.joiners)
 
+    def __contains__(self, joiner: int) -> bool:
+        return self.first <= joiner < self.first + self.joiners
+
     def has(self, numbers: Numbers) -> Mask:
         """Which of these joiners are in the grid?"""
         return (numbers >= self.first) & (numbers < self.first + self.joiners)

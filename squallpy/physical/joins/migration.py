@@ -8,7 +8,7 @@ so each tuple is sent to each once. Halving rows is then an exchange between pai
 key is a (1, 1)-grid, so that its promotion to a grid, and its demotion, are migrations too.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -33,7 +33,7 @@ class Migration:
 
     def keeps(self, joiner: int, side: Side, tickets: Tickets) -> Mask:
         """KEEP: which of the tuples that a joiner has are still its own afterwards? It discards the others."""
-        if not self.new.has(np.array([joiner]))[0]:
+        if joiner not in self.new:
             return np.zeros(len(tickets), np.bool_)
         return self.new.owns(joiner, side, tickets)
 
@@ -49,6 +49,25 @@ class Migration:
                 rows[part] = np.flatnonzero(parts == part)
             if len(rows[part]):
                 yield target, rows[part]
+
+    def is_whole(self, side: Side) -> bool:
+        """Do the tuples of a relation that a joiner has stay together, wherever they go?"""
+        return self.new.mapping.cuts(side) <= self.old.mapping.cuts(side)
+
+    def dealt(
+        self, joiner: int, side: Side, tickets: Callable[[], Tickets]
+    ) -> Iterator[tuple[tuple[int, ...], Numbers | None]]:
+        """Both at once: the joiners, itself among them, that have the same of its tuples afterwards, and the positions
+        of these; None: all, for which nobody has to know any ticket."""
+        homes = _homes(self, joiner, side)
+        if self.is_whole(side):
+            yield from ((joiners, None) for _, joiners in homes)
+        elif homes:
+            parts = self.new.part(side, tickets())
+            for part, joiners in homes:
+                rows = np.flatnonzero(parts == part)
+                if len(rows):
+                    yield joiners, rows
 
     def receivers(self, joiner: int, side: Side) -> Numbers:
         """The joiners that get tuples of a relation from this one."""
@@ -99,6 +118,18 @@ def _partners(migration: Migration, joiner: int, side: Side) -> tuple[Numbers, N
     """From whom a joiner gets tuples of a relation, and to whom it sends."""
     here, old, new = np.array([joiner]), migration.old.numbers, migration.new.numbers
     return old[migration._passes(old, here, side)], new[migration._passes(here, new, side)]
+
+
+@lru_cache(maxsize=1 << 12)
+def _homes(migration: Migration, joiner: int, side: Side) -> tuple[tuple[int, tuple[int, ...]], ...]:
+    """The parts of a relation in the new grid of which a joiner may have tuples, and who gets them from it or keeps
+    them."""
+    found = dict[int, tuple[int, ...]]()
+    itself = [joiner] if joiner in migration.old and joiner in migration.new else []
+    for target in (*itself, *migration.receivers(joiner, side).tolist()):
+        part = migration.new.place(side, target)
+        found[part] = (*found.get(part, ()), target)
+    return tuple(found.items())
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,29 +53,30 @@ class Apply:
 
     def __init__(self, plan: Plan, place: Place, trace: Trace = SILENT) -> None:
         self._plan, self._place, self._trace = plan, place, trace
-        self._partitions: dict[int, StatePartition] = {}
+        self._partitions: dict[int, tuple[StatePartition, Post]] = {}
 
     def __call__(
         self, batch: int, partition: int, stage: int, messages: list[bytes], course: str = ""
     ) -> tuple[Parcels, Told]:
-        state, goes = self._state(partition), course_of(course)
+        (state, post), goes = self._at(partition), course_of(course)
         if goes and goes.came and stage == 0:
             with self._trace("letters"):
-                messages = messages + Post(self._place.durable).fetch(batch - 1, partition, goes.senders(partition))
+                messages = messages + post.fetch(batch - 1, partition, goes.senders(partition))
         output = state.apply(batch, messages, stage)
         if stage < len(self._plan.stages) - 1:
             return unpack_parcels(output), _rebuilt(partition, state)
         if goes and goes.moving:
             output, letters = parted(output)
             with self._trace("letters"):
-                Post(self._place.durable, f"partition-{partition}").leave(batch, partition, letters)
+                post.leave(batch, partition, letters)
         return [(partition, output)], _rebuilt(partition, state)
 
-    def _state(self, partition: int) -> StatePartition:
+    def _at(self, partition: int) -> tuple[StatePartition, Post]:
+        """The state of a partition, and the post as it uses it."""
         if partition not in self._partitions:
-            runs, layout = Node(self._plan, partition, self._trace).runs, store_layout(self._plan)
-            made = self._place.partition(f"partition-{partition}", layout, *runs, trace=self._trace)
-            self._partitions[partition] = made
+            name, runs = f"partition-{partition}", Node(self._plan, partition, self._trace).runs
+            state = self._place.partition(name, store_layout(self._plan), *runs, trace=self._trace)
+            self._partitions[partition] = state, Post(self._place.durable, name)
         return self._partitions[partition]
 
 

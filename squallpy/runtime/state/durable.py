@@ -83,10 +83,9 @@ class LocalDurable:
 
     def create(self, name: str, fill: Callable[[IO[bytes]], object]) -> None:
         path = self._root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_name(self._draft)
         try:
-            with draft.open("wb") as sink:
+            with _opened(draft, "wb") as sink:
                 fill(sink)
             draft.replace(path)
         except BaseException:  # a full disk has no room for what was not written whole
@@ -94,13 +93,7 @@ class LocalDurable:
             raise
 
     def append(self, name: str, parts: Iterable[bytes]) -> None:
-        path = self._root / name
-        try:
-            file = path.open("ab", buffering=0)
-        except FileNotFoundError:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            file = path.open("ab", buffering=0)
-        with file:
+        with _opened(self._root / name, "ab", buffering=0) as file:
             for part in parts:
                 rest = memoryview(part)
                 while rest:
@@ -117,6 +110,15 @@ class LocalDurable:
 
     def drop(self, folder: str) -> None:
         shutil.rmtree(self._root / folder, ignore_errors=True)
+
+
+def _opened(path: Path, mode: str, buffering: int = -1) -> Any:
+    """A file, whose folder is made if it is not there."""
+    try:
+        return path.open(mode, buffering)
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.open(mode, buffering)
 
 
 class ArrowDurable:

@@ -60,6 +60,21 @@ def property_every_tuple_arrives_once(pair: tuple[Grid, Grid], seed: int) -> Non
         }
 
 
+@given(grids(), st.integers(0, 2**32))
+def property_dealt_is_what_is_kept_and_sent(pair: tuple[Grid, Grid], seed: int) -> None:
+    migration, tickets = Migration(*pair), of_sides(np.zeros(40, np.int8), seed).tickets
+    for side in Side:
+        for joiner, mine in held(migration.old, side, tickets).items():
+            some = tickets[np.array(sorted(mine), np.int64)]
+            sent = {target: rows.tolist() for target, rows in migration.parcels(joiner, side, some)}
+            kept = np.flatnonzero(migration.keeps(joiner, side, some)).tolist()
+            dealt = dict[int, list[int]]()
+            for joiners, rows in migration.dealt(joiner, side, lambda some=some: some):
+                assert (rows is None) == migration.is_whole(side)
+                dealt |= dict.fromkeys(joiners, list(range(len(some))) if rows is None else rows.tolist())
+            assert {j: rows for j, rows in dealt.items() if rows} == sent | ({joiner: kept} if kept else {})
+
+
 @given(grids())
 def property_growth_keeps_numbers(pair: tuple[Grid, Grid]) -> None:
     for grid in pair:
