@@ -1,7 +1,10 @@
-"""Memory of a process and all that it started, from /proc; zeros where there is none."""
+"""Memory and processor time of a process and all that it started, from /proc; zeros where there is none."""
 
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from time import clock_gettime
 
 
 @dataclass
@@ -27,6 +30,20 @@ def of_tree(root: int) -> Memory:
         except OSError:  # it has ended
             continue
     return total
+
+
+def busy(root: int) -> dict[int, float]:
+    """The seconds that each process has been busy so far."""
+    found = dict[int, float]()
+    for pid in _tree(root):
+        with suppress(OSError):  # it has ended
+            found[pid] = clock_gettime(~pid << 3 | 2)  # NB: how Linux numbers the clocks of other processes
+    return found
+
+
+def work(before: Mapping[int, float], after: Mapping[int, float]) -> float:
+    """The seconds that processes were busy in between; of those that have ended nobody knows."""
+    return sum(seconds - before.get(pid, 0.0) for pid, seconds in after.items())
 
 
 def _tree(root: int) -> list[int]:
