@@ -77,8 +77,8 @@ NODES: dict[str, Unsupported] = {
     "Subquery": Unsupported("a subquery in an expression", "SELECT"),
     "Any": Unsupported("ANY (…) of what is no query", "ANY", "write OR"),
     "All": Unsupported("ALL (…) of what is no query", "ALL", "write AND"),
-    "IgnoreNulls": Unsupported("IGNORE NULLS", "IGNORE"),
-    "RespectNulls": Unsupported("RESPECT NULLS", "RESPECT"),
+    "IgnoreNulls": Unsupported("IGNORE NULLS here", "IGNORE"),
+    "RespectNulls": Unsupported("RESPECT NULLS here", "RESPECT"),
     "Lateral": Unsupported("LATERAL", "LATERAL"),
     "Unnest": Unsupported("UNNEST", "UNNEST"),
     "Values": Unsupported("VALUES here", "VALUES", "it goes in FROM"),
@@ -167,11 +167,12 @@ QUERIES: dict[str, Unsupported] = {
     ),
     "FETCH": Unsupported("FETCH … PERCENT or WITH TIES", "FETCH", "use LIMIT"),
     "frame": Unsupported("a frame with EXCLUDE"),
-    "frame of ends": Unsupported(
-        "a frame that begins or ends some rows away, for FIRST_VALUE, LAST_VALUE and NTH_VALUE,", "", "use LAG and LEAD"
+    "frame of ends": Unsupported("a frame that begins or ends some rows away, for NTH_VALUE,", "", "use LAG and LEAD"),
+    "ignored": Unsupported(
+        "IGNORE NULLS for NTH_VALUE, rows further away, or an order of several keys", "IGNORE", "use MAX_BY with FILTER"
     ),
     "last of alike": Unsupported(
-        "LAST_VALUE or NTH_VALUE of the rows up to here and those alike",
+        "LAST_VALUE by several keys, or NTH_VALUE, of the rows up to here and those alike",
         "",
         "write ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING for the last of all",
     ),

@@ -161,8 +161,8 @@ UNSUPPORTED = {
     "SELECT a FROM r WHERE (a, s) < (SELECT 1, 'x')": (40, "a row value (a, b) here"),
     "SELECT a FROM r WHERE (a, s) = (SELECT a, v FROM u)": (40, "a row value (a, b) here"),
     "SELECT (a, s) FROM r": (9, "a row value (a, b) here"),
-    "SELECT FIRST_VALUE(a) OVER (ORDER BY a ROWS 3 PRECEDING) FROM r": (
-        45,
+    "SELECT NTH_VALUE(a, 2) OVER (ORDER BY a ROWS 3 PRECEDING) FROM r": (
+        46,
         "a frame that begins or ends some rows away",
     ),
     "SELECT SUM(a) OVER (ORDER BY a RANGE UNBOUNDED PRECEDING EXCLUDE TIES) FROM r": (
@@ -174,8 +174,9 @@ UNSUPPORTED = {
         "ROW_NUMBER of rows that may be alike",
     ),
     "SELECT KURTOSIS(a) OVER (ORDER BY a) FROM r": (8, "KURTOSIS"),
-    "SELECT LAG(a) IGNORE NULLS OVER (ORDER BY a) FROM r": (15, "IGNORE NULLS"),
-    "SELECT LAST_VALUE(a) OVER (ORDER BY a) FROM r": (8, "LAST_VALUE or NTH_VALUE of the rows up to here"),
+    "SELECT LAG(a, 2) IGNORE NULLS OVER (ORDER BY a) FROM r": (18, "IGNORE NULLS for NTH_VALUE, rows further"),
+    "SELECT SUM(a) IGNORE NULLS OVER (ORDER BY a) FROM r": (15, "IGNORE NULLS here"),
+    "SELECT LAST_VALUE(a) OVER (ORDER BY s, t) FROM r": (8, "LAST_VALUE by several keys, or NTH_VALUE"),
     "SELECT a FROM r TABLESAMPLE (10 PERCENT)": (17, "TABLESAMPLE"),
     "SELECT /*+ BROADCAST(r) */ a FROM r": (8, "a query hint"),
     "SELECT 1 FROM r GROUP BY CUBE(a, b, s, d, t, f, a + 1)": (17, "GROUP BY of more than 64 sets"),

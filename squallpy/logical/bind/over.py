@@ -39,8 +39,8 @@ from squallpy.logical.bind.frames import (
 from squallpy.logical.bind.ordering import whole_number
 from squallpy.logical.bind.scalar import Scalars
 from squallpy.logical.coerce import coerce
-from squallpy.logical.expressions import TRUE, Column, Expr, Literal, columns, not_null, substitute
-from squallpy.logical.functions import call, case
+from squallpy.logical.expressions import TRUE, Column, Expr, Literal, columns, conjunction, not_null, substitute
+from squallpy.logical.functions import call, case, coalesce
 from squallpy.logical.nodes import Aggregate, Filter, Node, Project
 
 RANKS = {"RANK": BEFORE, "DENSE_RANK": VALUES, "ROW_NUMBER": BEFORE}
@@ -118,6 +118,7 @@ class Overs:
         function, where = node.this, None
         if isinstance(function, exp.Filter):
             function, where = function.this, function.expression.this
+        function, ignoring = without_nulls(function)
         if not isinstance(function, exp.Anonymous | exp.WithinGroup):
             raise self.ctx.refuse(function)
         if isinstance(function, exp.WithinGroup):
@@ -125,6 +126,8 @@ class Overs:
         name = aggregate_name(function)
         rows = replace(s, clause="OVER", overs=None, aliases={})
         partition, order, spec = self.written(node, rows)
+        if ignoring is not None and name not in (*ENDS, *NEIGHBOURS):
+            raise self.ctx.refuse(ignoring)
         if name in NAMES:
             frame = replace(extent(rows, spec, name), partition=partition, order=order)
             if spec is not None and frame.rows == WITHIN and len(order) != 1:
@@ -153,8 +156,8 @@ class Overs:
         if name in SHARES:
             return self.share(name, function, Frame(partition, order, BEFORE), node)
         if name in NEIGHBOURS:
-            return self.neighbour(rows, name, function, Frame(partition, order, BEFORE, name), node)
-        return self.end(rows, name, function, Frame(partition, order, BEFORE, name), spec, node)
+            return self.neighbour(rows, name, function, Frame(partition, order, BEFORE, name), node, ignoring)
+        return self.end(rows, name, function, Frame(partition, order, BEFORE, name), spec, node, ignoring)
 
     def head(self, function: exp.Anonymous) -> Span:
         return self.ctx.query.own(function)
@@ -216,7 +219,10 @@ class Overs:
         framed = self.framed(frame if frame.order or frame.alone else replace(frame, rows=ALL), function)
         fields = {name: getattr(rows, name) for name in Scalars.__dataclass_fields__}
         arguments = Arguments(**{**fields, "aggregation": framed.aggregation, "rows": rows})
-        value = aggregate(arguments, name, function, where)
+        return self.seen(frame, framed, aggregate(arguments, name, function, where))
+
+    def seen(self, frame: Frame, framed: Framed, value: Expr) -> Expr:
+        """A value made of the aggregates of a frame, as it is where there may be none: a count of nothing is 0."""
         if frame.whole:
             return value
         names = dict[int, Expr]()
@@ -257,7 +263,35 @@ class Overs:
             raise self.ctx.error("SQ2005", f"{name} needs a whole number above 0", node)
         return Literal(whole_number(node), BIGINT)
 
-    def neighbour(self, rows: Scalars, name: str, function: exp.Anonymous, frame: Frame, node: exp.Expr) -> Expr:
+    def last(self, frame: Frame, of: Expr, node: exp.Expr, ignoring: exp.Expr | None, last: bool = True) -> Expr:
+        """The value of the last row of a frame, or of the first, or of those that have one: MAX_BY or MIN_BY; of rows
+        alike in the order the least."""
+        if len(frame.order) != 1:
+            raise self.ctx.refuse(node, QUERIES["last of alike"] if ignoring is None else QUERIES["ignored"])
+        if frame.rows in NUMBERED:
+            self.rank(replace(frame, rows=NUMBERED[frame.rows], low=None, high=None), node)
+        framed, ((key, down, nulls_first),) = self.framed(frame, node), frame.order
+        of, nothing = (coerce(of, BIGINT) if of.type == NULL else of), Literal(None, NULL)
+        wanted = TRUE if ignoring is None or not of.nullable else not_null(of)
+        by = key if wanted == TRUE else case([(wanted, key)], nothing)
+        value: Expr = framed.aggregation.choose("max" if last != down else "min", of, by)
+        if key.nullable:  # rows without a key are all at one end
+            mine = conjunction((call("is_null", key), wanted) if wanted != TRUE else (call("is_null", key),))
+            least = framed.aggregation.column("min", case([(mine, of)], nothing))
+            first = by if nulls_first == last else case([(mine, ONE)], nothing)
+            found = call(">", framed.aggregation.column("count", first), Literal(0, BIGINT))
+            value = case([(found, value)], least) if nulls_first == last else case([(found, least)], value)
+        return self.seen(frame, framed, value)
+
+    def neighbour(
+        self,
+        rows: Scalars,
+        name: str,
+        function: exp.Anonymous,
+        frame: Frame,
+        node: exp.Expr,
+        ignoring: exp.Expr | None,
+    ) -> Expr:
         self.takes(function, 1, 3)
         first, *more = function.expressions
         of, distance = rows.bind(first), 1
@@ -267,6 +301,11 @@ class Overs:
                 raise self.ctx.error("SQ2005", f"{name} needs a whole number of rows", more[0])
             distance = given
         otherwise = rows.bind(more[1]) if len(more) > 1 else Literal(None, NULL)
+        if ignoring is not None:
+            if distance != 1:
+                raise self.ctx.refuse(ignoring, QUERIES["ignored"])
+            near = frame if name == "LAG" else replace(frame, order=backwards(frame.order))
+            return coalesce(self.last(near, of, node, ignoring), otherwise)
         lookup = self.lookup(frame, NEIGHBOURS[name] * distance, of, node)
         nothing = isinstance(otherwise, Literal) and otherwise.value is None
         return lookup.value if nothing else case([(not_null(lookup.found), lookup.value)], otherwise)
@@ -279,12 +318,21 @@ class Overs:
         frame: Frame,
         spec: exp.WindowSpec | None,
         node: exp.Expr,
+        ignoring: exp.Expr | None,
     ) -> Expr:
         """The value of the first or last row of a frame."""
         nth = name == "NTH_VALUE"
         self.takes(function, 1 + nth, 1 + nth)
         at = self.whole(function.expressions[1], name) if nth else ONE
         of, which = rows.bind(function.expressions[0]), extent(rows, spec, name)
+        is_last_of_alike = which.rows == (UPTO if ENDS[name] else BEFORE) and not which.alone
+        if not nth and (ignoring is not None or is_last_of_alike or which.rows in (NEAR, GROUPS, WITHIN)):
+            looked = replace(which, partition=frame.partition, order=frame.order)
+            if which.rows == BEFORE:  # from here to the end is up to here from the end
+                looked = replace(looked, rows=UPTO, order=backwards(frame.order))
+            return self.last(looked, of, node, ignoring, last=ENDS[name] != (which.rows == BEFORE))
+        if ignoring is not None:
+            raise self.ctx.refuse(ignoring, QUERIES["ignored"])
         if which.rows in (NEAR, GROUPS, WITHIN):
             raise self.ctx.refuse(spec or function, QUERIES["frame of ends"])
         if which.rows == (UPTO if ENDS[name] or nth else BEFORE) and not which.alone:
@@ -411,6 +459,18 @@ class Overs:
         named: Items = tuple((key, key) for key, _ in (*keys, *numbered))
         items = (*named, (lookup.value, value), (lookup.found, TRUE))
         return beneath.join(plan, Project(right, items), on, lost=True)
+
+
+def without_nulls(function: exp.Expr) -> tuple[exp.Expr, exp.Expr | None]:
+    """The call, and what says that it ignores NULLs: f(x) IGNORE NULLS, f(x IGNORE NULLS)."""
+    marks = (exp.IgnoreNulls, exp.RespectNulls)
+    found = function if isinstance(function, marks) else None
+    inner = function.this if found is not None else function
+    if isinstance(inner, exp.Anonymous) and inner.expressions and isinstance(inner.expressions[0], marks):
+        found, inner, parent = inner.expressions[0], inner.copy(), inner.parent
+        inner.expressions[0].replace(inner.expressions[0].this)
+        inner.parent = parent
+    return inner, found if isinstance(found, exp.IgnoreNulls) else None
 
 
 def ungrouped(expr: Expr, node: exp.Expr) -> Expr:
