@@ -37,12 +37,14 @@ def costs(plan: Plan) -> Costs:
 
 
 def _rows(nested: Nested) -> str:
-    """The cost of a group's rows: where an extreme has gone, the next is looked for."""
+    """The cost of a group's rows: where an extreme has gone, the next is looked for; where values are too wide to be in
+    their order, they are looked through for the one at a share."""
     if nested.running or nested.window or nested.neighbours or nested.skyline:
         return LOG
     if nested.finish.over is None:
         return ONE
-    if nested.order >= 0:
+    is_placed = any(measure.share is not None for measure in nested.finish.measures)
+    if nested.order >= 0 and not (is_placed and nested.finish.over.type.is_wide):
         return LOG
     return SLICE if nested.group else ALL
 

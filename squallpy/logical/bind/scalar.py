@@ -298,6 +298,8 @@ def matches(s: Scalars, node: exp.Like | exp.ILike, character: Literal | None) -
         if not isinstance(patterns, exp.Tuple | exp.Paren):
             raise s.ctx.refuse(node.expression)
         every = patterns.expressions if isinstance(patterns, exp.Tuple) else [patterns.this]
+        if not every:
+            raise s.ctx.error("SQ2005", "LIKE ANY and ALL need a pattern", node.expression)
         tests = [matches(s, alone(node, each), character) for each in every]
         return disjunction(tests) if isinstance(node.expression, exp.Any) else conjunction(tests)
     value, pattern = s.bind(node.this), s.bind(node.expression)
