@@ -182,7 +182,7 @@ UNSUPPORTED = {
     ),
     "SELECT ROW_NUMBER() OVER (ORDER BY x.a), x.*, y.*, z.* FROM r x, r y, r z": (
         8,
-        "ROW_NUMBER of rows that may be alike",
+        "ROW_NUMBER of rows of many columns without",
     ),
     "SELECT KURTOSIS(a) OVER (ORDER BY a) FROM r": (8, "KURTOSIS"),
     "SELECT LAG(a, 2) IGNORE NULLS OVER (ORDER BY a) FROM r": (18, "IGNORE NULLS for NTH_VALUE, rows further"),

@@ -87,7 +87,7 @@ class Beneath:
             found = None
         if found is not None or not frame.alone:
             return found or frame
-        told = f"{frame.alone} of rows that may be alike in this order is not supported yet"
+        told = f"{frame.alone} of rows of many columns without a known key is not supported yet"
         hint = "declare a PRIMARY KEY and have it in FROM"
         raise SquallError("SQ3001", told, hint=f"{hint}, or use RANK" if frame.alone == "ROW_NUMBER" else hint)
 
