@@ -20,7 +20,7 @@ from squallpy.physical.distribute.locations import (
     Misplaced,
     Read,
 )
-from squallpy.physical.distribute.single import Compute, Derivation, Form, Step, live
+from squallpy.physical.distribute.single import Compute, Derivation, Form, Step, Written, live
 from squallpy.physical.distribute.transform import cheapest
 from squallpy.physical.distribute.wellformed import wellformed
 
@@ -64,10 +64,11 @@ class Distribution:
         self._nests = {nest.relation.name: nest for nest in program.nests}
         self._views = [view.name for view in program.views]
         self._evaluated: dict[tuple[int, tuple[Place | None, ...]], Expression] = {}
+        self._written: Written = {}
 
     def blocks(self, places: Places) -> tuple[Block, ...]:
         """As `distributed` does it."""
-        form = Form(self._switches.shared)
+        form = Form(self._switches.shared, self._written)
         for trigger in self._program.triggers:
             nest = self._nests.get(trigger.relation.name)
             at: dict[str, Place] = {d.name: SOURCE for d in trigger.deltas}

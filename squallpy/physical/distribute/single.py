@@ -103,11 +103,12 @@ def _know(step: Step, reads: Iterable[str], writes: Iterable[str]) -> None:
 
 
 class Form:
-    """Statements in single transformer form, one after the other."""
+    """Statements in single transformer form, one after the other. `written`: how their filters are written with other
+    names, for all forms of a program."""
 
-    def __init__(self, shared: bool = True) -> None:
+    def __init__(self, shared: bool = True, written: "Written | None" = None) -> None:
         self.steps: list[Step] = []
-        self._shared = shared
+        self._shared, self._written = shared, {} if written is None else written
         self._made: dict[object, str] = {}
         self._behind: dict[str, frozenset[str]] = {}  # what a name was made of, and that of
         self._numbers: Counter[str] = Counter()
@@ -170,7 +171,7 @@ class Form:
         keys = tuple(sorted(bound & asked, key=lambda v: v.id))
         lanes = tuple(None if lane is None else () for lane in outer.statement.lanes)
         statement = Statement("", keys, refs, filters, lanes)
-        key = _canonical(statement)
+        key = _canonical(statement, self._written)
         name = self._named(key, "T", "")
         if name is not None:
             self.append(Compute(replace(statement, target=name), _origin(child)))
@@ -250,7 +251,10 @@ def _origin(expression: Expression) -> Location:
     return expression.at
 
 
-def _canonical(statement: Statement) -> object:
+Written = dict[tuple[int | None, ...], tuple[str, ...]]
+
+
+def _canonical(statement: Statement, written: Written) -> object:
     """Equal for statements that are equal but for the names of their variables."""
     names: dict[int, Expr] = {}
     for v in (v for ref in statement.refs for v in ref.bound):
@@ -261,4 +265,8 @@ def _canonical(statement: Statement) -> object:
     rows = [(ref.row.nest, ref.row.before, [t for t, _ in ref.row.fields]) if ref.row else () for ref in statement.refs]
     refs = tuple((ref.name, tuple(names[v.id] for v in ref.bound), ref.picks) for ref in statement.refs)
     keys = tuple(names[v.id] for v in statement.keys)
-    return refs, repr(rows), keys, tuple(repr(renamed(f, names)) for f in statement.filters), statement.lanes
+    # NB: filters are those of the program, which outlives what is known of them
+    filters = (*map(id, statement.filters), None, *names)
+    if filters not in written:
+        written[filters] = tuple(repr(renamed(f, names)) for f in statement.filters)
+    return refs, repr(rows), keys, written[filters], statement.lanes
