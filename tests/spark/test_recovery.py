@@ -31,9 +31,10 @@ def reach(out: Path, batches: int, process: "subprocess.Popen[bytes]") -> None:
         time.sleep(0.005)
 
 
-def fault_driver_killed_and_restarted(script: Path) -> None:
+@pytest.mark.parametrize("kills", [(7,), pytest.param((3, 11), marks=pytest.mark.cluster)])
+def fault_driver_killed_and_restarted(kills: tuple[int, ...], script: Path) -> None:
     out, more = script.parent / "out", ["--checkpoint", str(script.parent / "state")]
-    for batches in (3, 11):
+    for batches in kills:
         process = running(script, out, *more)
         reach(out, batches, process)
         os.killpg(process.pid, signal.SIGKILL)
@@ -81,10 +82,12 @@ def migrating(metrics: Path, batches: int, process: "subprocess.Popen[bytes]") -
         time.sleep(0.005)
 
 
-def fault_workers_killed_in_mid_batch(script: Path) -> None:
+@pytest.mark.parametrize("kills", [(2, 9), pytest.param((2, 9, 15, 22), marks=pytest.mark.cluster)])
+def fault_workers_killed_in_mid_batch(kills: tuple[int, ...], script: Path) -> None:
+    """The workers, and in batch 9 the daemon they come from, too."""
     out = script.parent / "out"
     process = running(script, out)
-    for batches in (2, 9, 15, 22):
+    for batches in kills:
         reach(out, batches, process)
         daemon, forked = pythons(process.pid)
         assert forked

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from squallpy.terminal.cli import main
 from tests.runs import command, printed
 
 SCRIPT = """
@@ -45,8 +46,7 @@ _CLUSTER = [pytest.mark.spark, pytest.mark.cluster]
 )
 def fault_killed_again_and_again(backend: str, place: str, tmp_path: Path) -> None:
     script, draw = _script(tmp_path / "data"), random.Random(8)
-    plain = command(script, tmp_path / "plain", "--backend", "local")
-    assert subprocess.run(plain, check=True, capture_output=True).returncode == 0
+    assert main(command(script, tmp_path / "plain", "--backend", "local")[3:]) == 0
     killed, out = 0, tmp_path / "out"
     more = ("--backend", backend, "--checkpoint", str(tmp_path / "state"), "--set", "snapshot_mb=1")
     more += ("--set", f"matrix.place={place}", "--set", f"matrix.strategy={'incr' if place == 'blocks' else 'auto'}")

@@ -114,11 +114,12 @@ def test_explain_says_what_is_sparse() -> None:
 
 def test_a_program_is_priced_anew_when_an_input_has_filled_up() -> None:
     """Vectors that go around in few cells are evaluated; of a square, dense matrix a power follows by its trigger."""
-    n, random = 600, np.random.default_rng(6)
+    n, random = 300, np.random.default_rng(6)
     program = read_program("P := G * t; Q := G * (G * P)", [Input(Name("G", Size.of("n"), Size.of("n"))),
                                                            Input(Name("t", Size.of("n"), Size.of("n")))])  # fmt: skip
     values = {"G": _few(random, (n, n), 0.001, ARITHMETIC), "t": random.standard_normal((n, n)) / n}
     live = Live(compile_program(program, ["G"], {"n": n}).maintained, values)
+    assert live._sparse()
     for _ in range(4):
         u, v = random.standard_normal((n, 1)) / n, random.standard_normal((1, n))
         live.update("G", u, v)
