@@ -86,9 +86,9 @@ def lost(metrics: Path) -> dict[int, list[dict[str, Any]]]:
     return {line["batch"]: line["rebuilt"] for line in lines if "rebuilt" in line}
 
 
-def undisturbed(script: Path, *more: str) -> list[str]:
+def undisturbed(script: Path, *more: str, batches: int = BATCHES) -> list[str]:
     """What the script prints in process, this one: most of a run is its imports."""
     out = script.parent / "calm"
     assert main(command(script, out, "--backend", "local", *more)[3:]) == 0
-    assert len(list(out.iterdir())) == BATCHES
+    assert len(list(out.iterdir())) == batches
     return printed(out)
