@@ -399,6 +399,11 @@ def case(whens: list[tuple[Expr, Expr]], otherwise: Expr) -> Case:
     return Case(fitted, exactly(otherwise, target), target)
 
 
+def not_distinct(a: Expr, b: Expr) -> Call:
+    """a = b, or both are NULL."""
+    return call("<=>" if a.nullable or b.nullable else "=", a, b)
+
+
 def coalesce(*args: Expr) -> Expr:
     """COALESCE(a, b)  →  CASE WHEN NOT a IS NULL THEN a ELSE b END"""
     *tested, last = args

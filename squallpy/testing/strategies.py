@@ -332,9 +332,8 @@ def windows(draw: st.DrawFn, columns: list[Column], counts: bool = False) -> tup
         choices += [(f"{extreme}({column.name})", column.type) for extreme in ("MIN", "MAX")]
         choices += [(f"SUM({column.name})", SUMS[column.type])] * 2 if column.type in SUMS else []
     text, type = draw(st.sampled_from(choices))
-    if (
-        len(columns) < 5 and draw(st.integers(0, 3)) == 0
-    ):  # in an order of all there is, rows that are alike are so in all
+    if len(columns) < 5 and draw(st.integers(0, 3)) == 0:
+        # in an order of all there is, rows that are alike are so in all
         every = ", ".join(draw(st.permutations([c.name for c in columns])))
         text, type = draw(st.sampled_from([("ROW_NUMBER()", "BIGINT"), (f"LAG({column.name})", column.type)]))
         frame = f"{frame.partition('ORDER BY')[0]} ORDER BY {every}"

@@ -107,7 +107,7 @@ class Aggregation:
         plan, parts = self.subqueries.attach(plan), list[Node]()
         columns = (*keys.values(), *self.made, *self.groupings.values())
         for chosen in sets:
-            mine = {expr: self._like(expr) for expr in chosen}
+            mine = {expr: self.ctx.like(expr) for expr in chosen}
             aggs = {agg: self.ctx.column(c.name, c.type, c.nullable) for agg, c in self.aggs.items()}
             others = {each: self.ctx.column(c.name, c.type, True) for each, c in self.chosen.items()}
             grouped = replace(self, aggs=aggs, chosen=others)
@@ -117,7 +117,7 @@ class Aggregation:
                 *grouped.made,
                 *(Literal(int(expr not in chosen), INT) for expr in self.groupings),
             )
-            parts.append(Project(grouped_plan, tuple((self._like(value), value) for value in values)))
+            parts.append(Project(grouped_plan, self.ctx.copies(values)))
         return Union(tuple(parts), columns)
 
     def over(self, plan: Node, keys: Items) -> Node:
@@ -167,17 +167,15 @@ class Aggregation:
         inputs = [plan] if plain else []
         start = len(plain)
         for each in values:
-            once = tuple((self._like(e), e) for e in (*(e for _, e in keys), *each))
+            once = self.ctx.copies((*(e for _, e in keys), *each))
             inputs.append(Aggregate(plan, once, ()))
             found = [column for column, _ in once]
             nulls: list[Expr] = [Literal(None, e.type) for e in (*plain, *of_all)]
             nulls[start : start + len(each)] = found[len(keys) :]
             start += len(each)
             parts.append([*found[: len(keys)], *nulls])
-        united = tuple(self._like(*same) for same in zip(*parts, strict=True))
-        projects = tuple(
-            Project(input, tuple((self._like(e), e) for e in part)) for input, part in zip(inputs, parts, strict=True)
-        )
+        united = tuple(self.ctx.like(*same) for same in zip(*parts, strict=True))
+        projects = tuple(Project(input, self.ctx.copies(part)) for input, part in zip(inputs, parts, strict=True))
         names, first, last = united[: len(keys)], united[len(keys) :][: len(plain)], united[len(keys) + len(plain) :]
         rows, rest = dict(zip(plain, first, strict=True)), iter(last)
         taken = {each: {x: next(rest) for x in each} for each in values}
@@ -197,11 +195,6 @@ class Aggregation:
         )
         regrouped = tuple((column, name) for (column, _), name in zip(keys, names, strict=True))
         return Aggregate(Union(projects, united), regrouped, aggs)
-
-    def _like(self, *exprs: Expr) -> Column:
-        """A column for any of these, called like the first that is not NULL."""
-        name = next((str(e) for e in exprs if e != Literal(None, e.type)), "NULL")
-        return self.ctx.column(name, exprs[0].type, any(e.nullable for e in exprs))
 
 
 def result_type(function: str, arg: Expr | None) -> Type:

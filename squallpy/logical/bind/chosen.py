@@ -6,14 +6,13 @@
 SQL takes any of the rows that are alike in y; here it is the one of the least x that is not NULL.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from squallpy.base.types import BIGINT
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.unnest import Beside, has_domain
 from squallpy.logical.expressions import TRUE, Column, Expr, conjunction, not_null
-from squallpy.logical.functions import call
+from squallpy.logical.functions import call, not_distinct
 from squallpy.logical.nodes import Agg, Aggregate, Filter, Join, LeftJoin, Node
 
 Items = tuple[tuple[Column, Expr], ...]
@@ -39,29 +38,20 @@ def beside(ctx: Context, plan: Node, groups: Node, keys: Items, chosen: Chosen, 
     value, by, function, mine = chosen.value, chosen.by, chosen.function, tuple(expr for _, expr in keys)
     rows = plan
     if function == MODE:
-        counted = copies(ctx, (*mine, value))
+        counted = ctx.copies((*mine, value))
         count = ctx.column("COUNT(*)", BIGINT, False)
         there = Filter(plan, not_null(value)) if value.nullable else plan
         rows = Aggregate(there, counted, ((count, Agg("count", None)),))
         (*known, (value, _)), by, function = counted, count, "max"
         mine = tuple(column for column, _ in known)
-    best, same = ctx.column(f"{function.upper()}({by})", by.type, True), copies(ctx, mine)
+    best, same = ctx.column(f"{function.upper()}({by})", by.type, True), ctx.copies(mine)
     ends = Aggregate(rows, same, ((best, Agg(function, by)),))
-    on = conjunction((*(alike(a, b) for b, a in same), call("=", by, best)))
-    found = copies(ctx, mine)
+    on = conjunction((*(not_distinct(a, b) for b, a in same), call("=", by, best)))
+    found = ctx.copies(mine)
     taken = Aggregate(joined(rows, ends, on), found, ((column, Agg("min", value)),))
     return joined(
-        groups, taken, conjunction(alike(a, b) for (a, _), (b, _) in zip(keys, found, strict=True)), lost=True
+        groups, taken, conjunction(not_distinct(a, b) for (a, _), (b, _) in zip(keys, found, strict=True)), lost=True
     )
-
-
-def copies(ctx: Context, exprs: Iterable[Expr]) -> Items:
-    """New columns for the values of expressions."""
-    return tuple((ctx.column(e.name if isinstance(e, Column) else str(e), e.type, e.nullable), e) for e in exprs)
-
-
-def alike(a: Expr, b: Expr) -> Expr:
-    return call("<=>" if a.nullable or b.nullable else "=", a, b)
 
 
 def joined(left: Node, right: Node, on: Expr, lost: bool = False) -> Node:

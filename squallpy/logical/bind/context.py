@@ -1,6 +1,6 @@
 """What every part of the binder shares: the query's text, the catalog, fresh column ids, and how to refuse."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -13,7 +13,7 @@ from squallpy.base.types import Type
 from squallpy.catalog.catalog import Catalog
 from squallpy.frontend.select import SelectText
 from squallpy.frontend.unsupported import CLAUSES, NODES, Unsupported
-from squallpy.logical.expressions import Column
+from squallpy.logical.expressions import Column, Expr, Literal
 
 if TYPE_CHECKING:
     from squallpy.logical.bind.unnest import Outer
@@ -44,6 +44,15 @@ class Context:
     def column(self, name: str, type: Type, nullable: bool) -> Column:
         """A new column."""
         return Column(next(self.ids), name, type, nullable)
+
+    def like(self, *exprs: Expr) -> Column:
+        """A new column for the values of any of these, called like the first that is not NULL."""
+        name = next((str(e) for e in exprs if e != Literal(None, e.type)), "NULL")
+        return self.column(name, exprs[0].type, any(e.nullable for e in exprs))
+
+    def copies(self, exprs: Iterable[Expr]) -> tuple[tuple[Column, Expr], ...]:
+        """New columns for the values of expressions, and these."""
+        return tuple((self.like(expr), expr) for expr in exprs)
 
     def inside(self, query: SelectText) -> "Context":
         """The context of a view's text, which is under the window of who reads it."""

@@ -45,7 +45,7 @@ def cut(ctx: Context, query: exp.Query, plan: Node, outputs: Items, order: list[
     rows, rank = ranked(ctx, query, plan, frame, count, offset, around)
     place, copies = ctx.column("rank", BIGINT, False), ctx.column("copies", BIGINT, False)
     shown = tuple((ctx.column(c.name, c.type, c.nullable), expr) for c, expr in outputs)
-    hidden = tuple((ctx.column(str(e), e.type, e.nullable), e) for e, _, _ in frame.order)
+    hidden = ctx.copies(e for e, _, _ in frame.order)
     grouped = Aggregate(rows, (*shown, *hidden, (place, rank)), ((copies, Agg("count", None)),))
     before = call("-", place, Literal(1, BIGINT))
     last: Expr = call("+", before, copies)

@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from squallpy.base.errors import SquallError
-from squallpy.base.types import BIGINT, BOOLEAN
+from squallpy.base.types import BIGINT
 from squallpy.logical.bind.aggregation import Aggregation
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.rows import has_one_row, unique_columns
 from squallpy.logical.bind.temporal import arithmetic, involves_time
 from squallpy.logical.bind.unnest import Beside, domains, narrowed
-from squallpy.logical.expressions import FALSE, TRUE, Call, Column, Expr, Literal, columns, conjunction, not_null
-from squallpy.logical.functions import call
+from squallpy.logical.expressions import FALSE, TRUE, Column, Expr, Literal, columns, conjunction, not_null
+from squallpy.logical.functions import call, not_distinct
 from squallpy.logical.nodes import Agg, Aggregate, Filter, Join, LeftJoin, Node, Project, Repeat, Union
 
 ALL, UPTO, BEFORE, VALUES = "all", "up to", "before", "values before"
@@ -109,7 +109,7 @@ class Beneath:
         given = {c.id for domain in domains(self.plan) for c in domain.output}
         kept: Items = tuple((c, c) for c in self.plan.output if c.id in read and c.id not in given)
         copies, number = (self.ctx.column(name, BIGINT, False) for name in ("copies", "number"))
-        once = Aggregate(self.plan, kept or ((self.like(TRUE), TRUE),), ((copies, Agg("count", None)),))
+        once = Aggregate(self.plan, kept or ((self.ctx.like(TRUE), TRUE),), ((copies, Agg("count", None)),))
         return replace(self, plan=Repeat(once, copies, number))
 
     def join(self, left: Node, right: Node, on: Iterable[Expr], lost: bool = False) -> Node:
@@ -119,32 +119,24 @@ class Beneath:
             return Beside(left, right, condition, lost)
         return LeftJoin(left, right, condition) if lost else Join(left, right, condition if condition != TRUE else None)
 
-    def like(self, expr: Expr) -> Column:
-        """A new column for the values of an expression."""
-        name = expr.name if isinstance(expr, Column) else str(expr)
-        return self.ctx.column(name, expr.type, expr.nullable)
-
-    def copies(self, exprs: Iterable[Expr]) -> Items:
-        return tuple((self.like(expr), expr) for expr in exprs)
-
     def aggregated(self, frame: Frame, aggregation: Aggregation) -> tuple[Node, Items]:
         """The aggregates by what frames have in common, and which expressions of the rows that is."""
         if frame.rows == ALL or not frame.order:
-            keys = self.copies(frame.partition)
+            keys = self.ctx.copies(frame.partition)
             rows = self.plan if frame.whole else Filter(self.plan, FALSE)
             return aggregation.over(rows, keys), keys
         exprs = frame.expressions
-        mine = self.copies(exprs)
+        mine = self.ctx.copies(exprs)
         domain = Aggregate(narrowed(self.plan, {c.id for expr in exprs for c in columns(expr)}), mine, ())
         source, theirs = self.plan, exprs
         if frame.rows == VALUES:
-            once = self.copies(exprs)
+            once = self.ctx.copies(exprs)
             source, theirs = Aggregate(self.plan, once, ()), tuple(c for c, _ in once)
         count = len(frame.partition)
-        same = [equal(a, b) for a, (b, _) in zip(theirs[:count], mine, strict=False)]
+        same = [not_distinct(a, b) for a, (b, _) in zip(theirs[:count], mine, strict=False)]
         ends = [c for c, _ in mine[count:]]
         parts = [self.join(domain, source, (*same, before)) for before in cases(frame, theirs[count:], ends)]
-        shared = self.copies(c for c, _ in mine)
+        shared = self.ctx.copies(c for c, _ in mine)
         rows, names = self.united(parts, (*(c for c, _ in mine), *aggregation.arguments))
         named = aggregation.in_terms_of(names.__getitem__)
         plan = named.over(rows, tuple((key, names[c]) for key, c in shared))
@@ -156,8 +148,8 @@ class Beneath:
         wanted = tuple(dict.fromkeys(exprs))
         if len(parts) == 1:
             return parts[0], {expr: expr for expr in wanted}
-        every = tuple(self.like(expr) for expr in wanted)
-        rows = tuple(Project(part, self.copies(wanted)) for part in parts)
+        every = tuple(self.ctx.like(expr) for expr in wanted)
+        rows = tuple(Project(part, self.ctx.copies(wanted)) for part in parts)
         return Union(rows, every), dict(zip(wanted, every, strict=True))
 
 
@@ -197,9 +189,4 @@ def befores(theirs: Sequence[Expr], mine: Sequence[Expr], order: tuple[Key, ...]
         if a.nullable or b.nullable:
             first, then = (a, b) if nulls_first else (b, a)
             yield conjunction((*same, call("is_null", first), *(() if last else (not_null(then),))))
-        same.append(equal(a, b))
-
-
-def equal(a: Expr, b: Expr) -> Expr:
-    """Alike, also if both are NULL."""
-    return Call("<=>", (a, b), BOOLEAN, False) if a.nullable or b.nullable else call("=", a, b)
+        same.append(not_distinct(a, b))

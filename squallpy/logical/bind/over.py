@@ -34,13 +34,12 @@ from squallpy.logical.bind.frames import (
     Items,
     Key,
     backwards,
-    equal,
 )
 from squallpy.logical.bind.ordering import whole_number
 from squallpy.logical.bind.scalar import Scalars
 from squallpy.logical.coerce import coerce
 from squallpy.logical.expressions import TRUE, Column, Expr, Literal, columns, conjunction, not_null, substitute
-from squallpy.logical.functions import call, case, coalesce
+from squallpy.logical.functions import call, case, coalesce, not_distinct
 from squallpy.logical.nodes import Aggregate, Filter, Node, Project
 
 RANKS = {"RANK": BEFORE, "DENSE_RANK": VALUES, "ROW_NUMBER": BEFORE}
@@ -409,7 +408,7 @@ class Overs:
         else:
             with self.ctx.at(framed.node):
                 right, keys = beneath.aggregated(self.settled(beneath, frame, framed.node, grouped), aggregation)
-        on = [equal(expr, key) for key, expr in keys]
+        on = [not_distinct(expr, key) for key, expr in keys]
         if frame.whole:
             return beneath.join(plan, right, on)
         shown = tuple((shown, column) for column, shown in framed.shown.items())
@@ -426,13 +425,13 @@ class Overs:
         rows = self.beside(beneath.plan, beneath, ranks, grouped)
         partition = frame.over(lambda expr: grouped(expr, node)).partition
         place = self.ctx.column("number", BIGINT, False)
-        mine: Items = (*beneath.copies(partition), (place, number))
-        near = [equal(expr, key) for key, expr in mine[:-1]]
+        mine: Items = (*self.ctx.copies(partition), (place, number))
+        near = [not_distinct(expr, key) for key, expr in mine[:-1]]
         for bound, op in ((frame.low, ">="), (frame.high, "<=")):
             if bound is not None:
                 near.append(call(op, number, call("+", place, Literal(bound[0] * bound[1].value, BIGINT))))
         pairs = beneath.join(Aggregate(rows, mine, ()), rows, near)
-        keys = beneath.copies(key for key, _ in mine)
+        keys = self.ctx.copies(key for key, _ in mine)
         return aggregation.over(pairs, keys), tuple((key, expr) for (key, _), (_, expr) in zip(keys, mine, strict=True))
 
     def looked_up(
@@ -442,12 +441,12 @@ class Overs:
         of, number = grouped(lookup.of, lookup.node), self.rank(lookup.frame, lookup.node) if nearest is None else ONE
         rows = beneath.plan if nearest else self.beside(beneath.plan, beneath, lookup.frame, grouped)
         partition = lookup.frame.over(lambda expr: grouped(expr, lookup.node)).partition
-        keys, value = beneath.copies(partition), beneath.like(of)
-        on = [equal(expr, key) for key, expr in keys]
+        keys, value = self.ctx.copies(partition), self.ctx.like(of)
+        on = [not_distinct(expr, key) for key, expr in keys]
         numbered: Items = ()
         if nearest is not None:
             near, key = nearest
-            numbered = beneath.copies((key,))
+            numbered = self.ctx.copies((key,))
             on.append(call("=", near, numbered[0][0]))
         elif isinstance(lookup.distance, Literal):
             rows = Filter(rows, call("=", number, lookup.distance))

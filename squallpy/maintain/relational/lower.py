@@ -121,7 +121,7 @@ def lower(query: Query, told: bool = False) -> Lowered:
     above = _chain(node)
     bottom = above[-1].inputs[0] if above else node
     blocks = _Blocks()
-    grouped, times = (bottom, None)
+    grouped, times = bottom, None
     if isinstance(bottom, Repeat) and bottom.number is None:
         grouped, times = bottom.child, bottom.times
     if isinstance(grouped, Aggregate) and not any(agg.extreme for _, agg in grouped.aggs):
