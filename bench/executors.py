@@ -1,8 +1,8 @@
 """Two executors against one, of one core each: `python -m bench.executors [--queries q3,q17] [--batch-rows 1000000]`.
 
 A standalone cluster on this machine. One and two executors take turns, as what else the machine does comes and goes; of
-a turn the median batch counts after the first few, whose Python is cold, and of the turns the quickest: what disturbs
-only slows.
+a turn the median batch counts after the first ones, in which JVMs are still compiled (of two executors two, on the same
+cores), and of the turns the quickest: what disturbs only slows.
 """
 
 import argparse
@@ -18,13 +18,13 @@ from bench.data import generate
 from bench.queries import QUERIES
 from squallpy.testing.standalone import Standalone
 
-WARM = 2  # batches that are not counted
+WARM = 8  # batches that are not counted
 HEAD = """# Two executors against one
 
 Made by `python -m bench.executors`; do not edit. TPC-H at scale {scale:g}, batches of {batch_rows:,}, a standalone
 cluster whose executors have one core each; {partitions} partitions. There are 2 cores for all, drivers included;
-{load:.1f} processes were runnable over the minute before. Seconds of the median batch, of the quickest of {repeats}
-turns (and of all).
+{load:.1f} processes were runnable over the minute before. Seconds of the median batch after the first {warm}, of the
+quickest of {repeats} turns (and of all).
 
 | query | one executor | two | gain |
 |---|--:|--:|--:|
@@ -34,13 +34,13 @@ turns (and of all).
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.executors", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--queries", type=lambda text: text.split(","), default=["q3", "q17"])
-    parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--scale", type=float, default=3.0)
     parser.add_argument("--batch-rows", type=int, default=1_000_000)
     parser.add_argument("--partitions", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "executors.md")
     given = parser.parse_args()
-    text = HEAD.format(**vars(given), load=os.getloadavg()[0])
+    text = HEAD.format(**vars(given), warm=WARM, load=os.getloadavg()[0])
     for name in given.queries:
         turns = [[seconds(name, given, workers) for workers in (1, 2)] for _ in range(given.repeats)]
         one, two = (list(times) for times in zip(*turns, strict=True))
