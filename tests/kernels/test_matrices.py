@@ -13,7 +13,7 @@ from squallpy.runtime.kernels.sweeps import by_columns, columns_of, rows_of
 
 NUMBERS = ("float64", "float32", "int64")
 SIZES = st.integers(0, 3) | st.sampled_from([7, 8, 9, 16, 17, 31, 33, 70]) | st.just(520)
-FEW = st.integers(0, 5) | st.sampled_from([9, 20])
+FEW = st.integers(0, 5) | st.sampled_from([9, 20, 140])
 
 
 def close(actual, expected):

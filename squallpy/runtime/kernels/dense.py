@@ -4,16 +4,19 @@
     product(A, B)             →  A·B
 
 A trigger knows its factors before it starts (Lago §5.3.5: all deltas come from the old views), so what it reads of a
-view and what it adds to it take one visit to each cell: 16 bytes a cell where BLAS, call by call, moves 32.
+view and what it adds to it take one visit to each cell: 16 bytes a cell where BLAS, call by call, moves 32. With many
+columns it is not memory that is slow, but arithmetic: these are BLAS's, some rows at a time, which stay in the cache.
 """
 
 import numpy as np
 
 from squallpy.runtime.kernels import integers
-from squallpy.runtime.kernels.sweeps import Matrix, multiplied, swept
+from squallpy.runtime.kernels.sweeps import Matrix, apart, columns_of, multiplied, swept
 from squallpy.runtime.kernels.tiles import FIELDS
 
 _THIN = 8  # columns of a matrix that is no larger than its factors: a pass takes less than to prepare one
+WIDE = 128  # columns of all factors from which on BLAS is quicker
+TALL = 512  # rows at a time for it
 
 
 def pass_over(M: Matrix, U: Matrix, V: Matrix, X: Matrix, Y: Matrix, threads: int = 0) -> tuple[Matrix, Matrix]:
@@ -25,6 +28,8 @@ def pass_over(M: Matrix, U: Matrix, V: Matrix, X: Matrix, Y: Matrix, threads: in
     """
     if M.shape[1] <= _THIN and M.dtype.kind == "f":
         return _thin(M, U, V, X, Y)
+    if M.dtype.kind == "f" and U.shape[1] + X.shape[1] + Y.shape[1] >= WIDE:
+        return _wide(M, U, V, X, Y)
     field = FIELDS[M.dtype.name]
     if M.dtype.kind == "i":
         most = integers.largest(M)
@@ -43,6 +48,24 @@ def _thin(M: Matrix, U: Matrix, V: Matrix, X: Matrix, Y: Matrix) -> tuple[Matrix
     if U.shape[1]:
         M += U @ V.T
     return MX, MtY
+
+
+def _wide(M: Matrix, U: Matrix, V: Matrix, X: Matrix, Y: Matrix) -> tuple[Matrix, Matrix]:
+    """The same, some rows at a time; BLAS writes columns of results one after the other."""
+    (n, m), p, q = M.shape, X.shape[1], Y.shape[1]
+    U, V, X, Y = (apart(factor, M) for factor in (U, V, X, Y))
+    XM, YM = columns_of(n, p, M.dtype).T, columns_of(m, q, M.dtype).T
+    YM[:] = 0
+    for first in range(0, n, TALL):
+        rows = slice(first, first + TALL)
+        some = M[rows]
+        if p:
+            np.matmul(X.T, some.T, out=XM[:, rows])
+        if q:
+            YM += Y[rows].T @ some
+        if U.shape[1]:
+            some += U[rows] @ V.T
+    return XM.T, YM.T
 
 
 def product(A: Matrix, B: Matrix, threads: int = 0) -> Matrix:
