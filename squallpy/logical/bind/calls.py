@@ -1,31 +1,24 @@
-"""Functions that are called by name."""
+"""Functions of a row that are called by name."""
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
-from fractions import Fraction
 from functools import partial
 from math import e, pi
 
 from sqlglot import exp
 
-from squallpy.base.errors import Span, SquallError, nearest
+from squallpy.base.errors import SquallError, nearest
 from squallpy.base.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, INTERVAL, NULL, TIMESTAMP, VARCHAR, Type, decimal
 from squallpy.frontend.unsupported import AGGREGATES, FUNCTIONS
 from squallpy.logical.bind import moments, temporal
-from squallpy.logical.bind.aggregation import NAMES, Aggregation
-from squallpy.logical.bind.derived import CHOSEN, DERIVED, PAIRED, PLACES, between, paired
+from squallpy.logical.bind.aggregates import aggregate, grouping, head
+from squallpy.logical.bind.aggregation import NAMES
 from squallpy.logical.bind.scalar import Scalars, extract
-from squallpy.logical.bind.unnest import Outer
 from squallpy.logical.coerce import cast, coerce
-from squallpy.logical.expressions import Expr, Literal, conjunction, not_null
+from squallpy.logical.expressions import Expr, Literal, not_null
 from squallpy.logical.functions import REALS, call, case, coalesce
 
 Builder = Callable[..., Expr]
-Called = exp.Anonymous | exp.WithinGroup  # f(q), f(q) WITHIN GROUP (ORDER BY x)
-ORDERED = ("PERCENTILE_CONT", "PERCENTILE_DISC", "MODE")  # what goes with the latter
-APPROXIMATE = ("APPROX_COUNT_DISTINCT", "APPROX_PERCENTILE", "PERCENTILE_APPROX")  # what may be told how exact to be
-MOST_PARTS = 10**9  # of a share, whose products with counts have room then
 ZERO, SPACE, EMPTY = Literal(0, INT), Literal(" ", VARCHAR), Literal("", VARCHAR)
 SECONDS = Literal("yyyy-MM-dd HH:mm:ss", VARCHAR)
 TYPES = {
@@ -38,7 +31,6 @@ WITH_OVER = (
     "RANK", "DENSE_RANK", "ROW_NUMBER", "NTILE", "PERCENT_RANK", "CUME_DIST", "LAG", "LEAD", "FIRST_VALUE",
     "LAST_VALUE", "NTH_VALUE",
 )  # fmt: skip
-NUMBERS = {1: "one argument", 2: "two arguments"}
 TIMES = ("HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND")
 TRUNCATIONS = {
     "year": ("YEAR", "YYYY", "YY"), "quarter": ("QUARTER",), "month": ("MONTH", "MM", "MON"), "week": ("WEEK",),
@@ -381,183 +373,3 @@ def function(s: Scalars, node: exp.Anonymous) -> Expr:
     if name == "NULLIF":
         return build(*s.comparands(node.expressions))
     return build(*(s.bind(arg) for arg in node.expressions))
-
-
-def aggregate_name(node: Called) -> str:
-    return (node.this if isinstance(node, exp.WithinGroup) else node).name.upper()
-
-
-def within_group(s: Scalars, node: exp.WithinGroup, name: str) -> tuple[list[exp.Expr], bool]:
-    """The arguments of name(q) WITHIN GROUP (ORDER BY x), x first, and is the order descending?"""
-    s.ctx.only(node, "this", "expression")
-    s.ctx.only(node.expression, "expressions")
-    key, *more = node.expression.expressions
-    if more:
-        raise s.ctx.error("SQ2005", f"{name} takes one key in its ORDER BY", more[0])
-    s.ctx.only(key, "this", "desc", "nulls_first")  # NULLs are no values
-    return [key.this, *node.this.expressions], bool(key.args.get("desc"))
-
-
-def share_of(s: Scalars, name: str, node: exp.Expr) -> Fraction:
-    """A constant from 0 to 1."""
-    bound = s.inner().bind(node)
-    value = None if not isinstance(bound, Literal) or not bound.type.is_numeric else bound.value
-    share: Fraction | None = None if value is None else Fraction(str(value)) / 10**bound.type.scale
-    if share is None or not 0 <= share <= 1 or share.denominator > MOST_PARTS:
-        raise s.ctx.error("SQ2005", f"{name} needs a constant share from 0 to 1, of at most 9 digits", node)
-    return share
-
-
-def of_around(s: Scalars, name: str, node: Called, where: exp.Expr | None) -> Expr | None:
-    """An aggregate of a query around this one, which is that of all that it reads; None for one of this query."""
-    parts = (node, where) if where is not None else (node,)
-    if any(part.find(exp.Query) for part in parts):
-        return None
-    read, ways, scope = [c for part in parts for c in part.find_all(exp.Column)], list[Outer](), s.scope
-    while read and not any(scope.has(s.ctx, c) for c in read if not isinstance(c.this, exp.Star)):
-        if scope.outer is None:
-            return None  # which nobody knows
-        ways.append(scope.outer)
-        scope = scope.outer.scope
-    if not ways or ways[-1].clause is None:
-        return None
-    value = aggregate(ways[-1].clause, name, node, where)
-    for outer in reversed(ways):
-        value = outer.taken(s.ctx, value)
-    return value
-
-
-def aggregate(s: Scalars, name: str, node: Called, where: exp.Expr | None = None) -> Expr:
-    """An aggregate, of the rows of its FILTER: COUNT(*) FILTER (WHERE p) → COUNT(CASE WHEN p THEN 1 END)"""
-    outside = of_around(s, name, node, where)
-    if outside is not None:
-        return outside
-    aggregation = s.aggregation
-    if aggregation is None:
-        hint = {"WHERE": "use HAVING", "an aggregate": "take the inner one from a subquery in FROM"}.get(s.clause, "")
-        raise SquallError("SQ2009", f"{name} is an aggregate and cannot stand in {s.clause}", head(s, node), hint)
-    down, expressions = False, node.expressions
-    if isinstance(node, exp.WithinGroup):
-        expressions, down = within_group(s, node, name)
-    elif name in ("PERCENTILE_CONT", "PERCENTILE_DISC"):
-        raise SquallError("SQ2009", f"{name} needs WITHIN GROUP", head(s, node), "write WITHIN GROUP (ORDER BY …)")
-    (first, *more) = expressions or [None]
-    distinct = isinstance(first, exp.Distinct)
-    args = [*(first.expressions if isinstance(first, exp.Distinct) else expressions[:1]), *more]
-    if distinct:
-        s.ctx.only(first, "expressions")
-    takes = 2 if name in (*PAIRED, *CHOSEN, *PLACES) and name != "MEDIAN" else 1
-    if name in APPROXIMATE and len(args) == takes + 1:
-        accuracy = args.pop()  # which an exact answer has
-        if not isinstance(s.inner().bind(accuracy), Literal):
-            raise s.ctx.error("SQ2005", f"{name} needs a constant accuracy", accuracy)
-    if len(args) != takes and not (name == "COUNT" and args):
-        raise SquallError("SQ2005", f"{name} takes {NUMBERS[takes]}, not {len(args)}", head(s, node))
-    share = Fraction(1, 2)
-    if name in PLACES and takes == 2:
-        share, args = share_of(s, name, args[1]), args[:1]
-    if isinstance(args[0], exp.Star) and name == "COUNT" and len(args) == 1 and not distinct:
-        s.ctx.only(args[0])
-        values: list[Expr] = []
-    else:
-        values = [s.inner().bind(each) for each in args]
-    if where is not None:
-        condition = replace(s.inner(), clause="FILTER").condition(where)
-        values = [case([(condition, value)], Literal(None, NULL)) for value in values or [Literal(1, INT)]]
-    if name in PAIRED:
-        if distinct:
-            raise s.ctx.refuse(first)
-        if not all(value.type.is_numeric or value.type == NULL for value in values):
-            types = ", ".join(str(value.type) for value in values)
-            raise SquallError("SQ2005", f"{name} does not take ({types})", head(s, node))
-        y, x = (coerce(value, DOUBLE) if value.type == NULL else value for value in values)
-        return PAIRED[name](paired(aggregation.column, y, x))
-    apart = tuple(dict.fromkeys(values)) if distinct or name == "APPROX_COUNT_DISTINCT" else None
-    if name == "APPROX_COUNT_DISTINCT":
-        return aggregation.column("count", none_null(values), apart)
-    if name in CHOSEN:
-        return chosen(aggregation, name, *values)
-    if name == "MODE":
-        return aggregation.choose("mode", values[0], values[0])
-    if name in PLACES:
-        return placed(aggregation, name, values[0], apart, 1 - share if down and PLACES[name] else share, down)
-    if name in DERIVED:
-        return DERIVED[name](lambda function, of: aggregation.column(function, of, apart), *values)
-    return aggregation.column(name.lower(), none_null(values), apart)
-
-
-def chosen(aggregation: Aggregation, name: str, value: Expr, by: Expr) -> Expr:
-    """MAX_BY(x, y); ARG_MAX(x, y), of rows that have an x."""
-    function, is_needed = CHOSEN[name]
-    if is_needed and value.nullable:
-        by = case([(not_null(value), by)], Literal(None, by.type))
-    return aggregation.choose(function, value, by)
-
-
-def placed(
-    aggregation: Aggregation, name: str, value: Expr, apart: tuple[Expr, ...] | None, share: Fraction, down: bool
-) -> Expr:
-    """The value at a share of all, one of theirs or one between two."""
-    if value.type == NULL:
-        value, apart = coerce(value, DOUBLE), apart and (coerce(value, DOUBLE),)
-    if not PLACES[name]:
-        return aggregation.column("left" if down else "reaches", value, apart, share)
-    if not value.type.is_numeric:
-        raise SquallError(
-            "SQ2005", f"{name} does not take {value.type}", hint="PERCENTILE_DISC takes all that has an order"
-        )
-    if value.type.is_wide and apart is None:
-        value = coerce(value, DOUBLE)
-    count = aggregation.column("count", value, apart)
-    return between(lambda function: aggregation.column(function, value, apart, share), count, share)
-
-
-def none_null(values: list[Expr]) -> Expr | None:
-    """What COUNT(a, b) counts: rows in which neither is NULL."""
-    if len(values) < 2:
-        return values[0] if values else None
-    return case([(conjunction(map(not_null, values)), Literal(1, INT))], Literal(None, NULL))
-
-
-def grouping(s: Scalars, node: exp.Anonymous) -> Expr:
-    """GROUPING(a, b), 2 · GROUPING(a) + GROUPING(b): 1 for what a row of ROLLUP, CUBE … is not grouped by."""
-    if s.aggregation is None:
-        raise SquallError("SQ2009", f"GROUPING cannot stand in {s.clause}", head(s, node))
-    if not node.expressions:
-        raise SquallError("SQ2005", f"{node.name.upper()} takes 1 or more arguments, not 0", head(s, node))
-    bits: list[Expr] = [s.aggregation.grouping(s.inner().bind(arg), arg) for arg in node.expressions]
-    total = bits[0]
-    for bit in bits[1:]:
-        total = call("+", call("*", total, Literal(2, INT)), bit)
-    return total
-
-
-def filtered(s: Scalars, node: exp.Filter) -> Expr:
-    """aggregate FILTER (WHERE condition)"""
-    inner = node.this
-    if not isinstance(inner, exp.Anonymous | exp.WithinGroup) or aggregate_name(inner) not in NAMES:
-        raise SquallError("SQ2009", "FILTER goes with an aggregate", s.ctx.query.keyword(node, "FILTER"))
-    if isinstance(inner, exp.WithinGroup):
-        check_ordered(s, inner)
-    return aggregate(s, aggregate_name(inner), inner, node.expression.this)
-
-
-def ordered(s: Scalars, node: exp.WithinGroup) -> Expr:
-    """aggregate WITHIN GROUP (ORDER BY x)"""
-    check_ordered(s, node)
-    return aggregate(s, aggregate_name(node), node)
-
-
-def check_ordered(s: Scalars, node: exp.WithinGroup) -> None:
-    """SQ3001 for what is known to go with WITHIN GROUP, SQ2009 for what does not."""
-    name = aggregate_name(node)
-    if name in AGGREGATES:
-        raise SquallError("SQ3001", f"{name} is not supported yet", head(s, node), AGGREGATES[name])
-    if name not in ORDERED:
-        told = f"WITHIN GROUP goes with {', '.join(ORDERED[:-1])} and {ORDERED[-1]}"
-        raise SquallError("SQ2009", told, s.ctx.query.keyword(node, "WITHIN"))
-
-
-def head(s: Scalars, node: Called) -> Span:
-    """The place of the function's name."""
-    return s.ctx.query.own(node.this if isinstance(node, exp.WithinGroup) else node)

@@ -17,8 +17,8 @@ from sqlglot import exp
 from squallpy.base.errors import Span, SquallError, nearest
 from squallpy.base.types import BIGINT, DOUBLE, NULL, Kind
 from squallpy.frontend.unsupported import AGGREGATES, QUERIES
+from squallpy.logical.bind.aggregates import Called, aggregate, aggregate_name, check_ordered
 from squallpy.logical.bind.aggregation import NAMES, Aggregation
-from squallpy.logical.bind.calls import Called, aggregate, aggregate_name, check_ordered
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.extents import extent
 from squallpy.logical.bind.frames import (

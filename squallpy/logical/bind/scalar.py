@@ -461,13 +461,13 @@ def window_function(s: Scalars, node: exp.Window) -> Expr:
 
 @handles(exp.WithinGroup, args="this expression")
 def ordered_aggregate(s: Scalars, node: exp.WithinGroup) -> Expr:
-    from squallpy.logical.bind.calls import ordered
+    from squallpy.logical.bind.aggregates import ordered
 
     return ordered(s, node)
 
 
 @handles(exp.Filter, args="this expression")
 def restricted(s: Scalars, node: exp.Filter) -> Expr:
-    from squallpy.logical.bind.calls import filtered
+    from squallpy.logical.bind.aggregates import filtered
 
     return filtered(s, node)
