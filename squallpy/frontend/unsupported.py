@@ -26,11 +26,9 @@ CLAUSES: dict[str, Unsupported] = {
     "Select.into": Unsupported("SELECT INTO", "INTO"),
     "Select.kind": Unsupported("SELECT AS STRUCT or VALUE", "AS"),
     "Select.operation_modifiers": Unsupported("this modifier of SELECT", "SELECT"),
-    "Select.exclude": Unsupported("SELECT * EXCLUDE", "EXCLUDE"),
     "match": Unsupported("MATCH_RECOGNIZE", "MATCH_RECOGNIZE"),
     "laterals": Unsupported("LATERAL VIEW", "LATERAL"),
     "connect": Unsupported("CONNECT BY", "CONNECT"),
-    "pivots": Unsupported("PIVOT or UNPIVOT", "PIVOT"),
     "prewhere": Unsupported("PREWHERE", "PREWHERE"),
     "distribute": Unsupported("DISTRIBUTE BY", "DISTRIBUTE"),
     "sort": Unsupported("SORT BY", "SORT", "use ORDER BY"),
@@ -55,8 +53,6 @@ CLAUSES: dict[str, Unsupported] = {
     "Subquery.alias": Unsupported("a name for a join in parentheses", "", "name its sources"),
     "Table.version": Unsupported("time travel"),
     "With.recursive": Unsupported("WITH RECURSIVE", "RECURSIVE"),
-    "Star.replace": Unsupported("* REPLACE", "REPLACE"),
-    "Star.rename": Unsupported("* RENAME", "RENAME"),
     "stream_window": Unsupported("a window behind parentheses", "", "write it inside the SELECT that it is for"),
     "In.unnest": Unsupported("IN UNNEST", "IN"),
     "Cast.format": Unsupported("CAST … FORMAT", "FORMAT"),
@@ -180,6 +176,7 @@ QUERIES: dict[str, Unsupported] = {
     "table function": Unsupported(
         "a table function", "", "there are matrix_power, reachability, shortest_paths and ols (docs/matrix.md)"
     ),
+    "values of a query": Unsupported("PIVOT of the values of a query", "", "write the values"),
     "many sets": Unsupported("GROUP BY of more than 64 sets", "GROUP"),
     "subquery here": Unsupported(
         "a subquery in ORDER BY of a set operation", "SELECT", "write the set operation in FROM"

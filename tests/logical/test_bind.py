@@ -156,6 +156,26 @@ PLANS = {
               Project a, e := ADD_DAYS(d, 3)
                 Filter f
                   Scan r""",
+    "SELECT * EXCEPT (a) REPLACE (k + 1 AS k) RENAME (v AS w) FROM u": """\
+        Project k := k + 1, w := v
+          Scan u""",
+    "SELECT * FROM u PIVOT (SUM(a) FOR v IN ('x' AS one))": """\
+        Project k, one
+          Project k, one := SUM(CASE WHEN v = 'x' THEN a ELSE NULL END)
+            Aggregate by k: SUM(CASE WHEN v = 'x' THEN a ELSE NULL END)
+              Scan u""",
+    "SELECT * FROM u UNPIVOT (n FOR t IN (a, k AS b)) AS p": """\
+        Project v, t, n
+          Project v, t, n
+            Union all v, t, n
+              Project v, t, n := CAST(n AS BIGINT)
+                Project v, t := 'a', n := a
+                  Filter NOT a IS NULL
+                    Scan u
+              Project v, t, n
+                Project v, t := 'b', n := k
+                  Filter NOT k IS NULL
+                    Scan u""",
     "CREATE VIEW w (p, q) AS SELECT a, SUM(b) FROM r GROUP BY a; SELECT q FROM w WHERE p = 3": """\
         Project q
           Filter p = 3

@@ -204,24 +204,27 @@ class Block:
             if isinstance(star, exp.Star):
                 table = node.args.get("table") if star is not node else None
                 source = self.scope.source(self.ctx, table.name, table) if table else None
-                shown = self.but(star, source.columns if source else tuple(self.scope.star()))
-                found += [Item(c.name, c, node) for c in shown]
+                every = source.columns if source else tuple(self.scope.star())
+                found += self.starred(star, every, node, scalars)
             else:
                 found.append(self.item(node, scalars))
         if not found:
             raise self.ctx.error("SQ1001", "SELECT selects nothing", self.select)
         return found
 
-    def but(self, star: exp.Star, every: tuple[Column, ...]) -> list[Column]:
-        """The columns of * EXCEPT (a, b)."""
-        self.ctx.only(star, "except_")
-        left, known = list(every), [c.name for c in every]
-        for node in star.args.get("except_") or []:
-            named = [c for c in left if c.name.lower() == node.name.lower()]
-            if not named:
-                raise self.ctx.error("SQ2003", f'* has no column "{node.name}"', node, nearest(node.name, known))
-            left = [c for c in left if c not in named]
-        return left
+    def starred(self, star: exp.Star, every: tuple[Column, ...], node: exp.Expr, scalars: Scalars) -> list[Item]:
+        """* EXCEPT (a) REPLACE (b + 1 AS b) RENAME (c AS d)"""
+        self.ctx.only(star, "except_", "replace", "rename")
+        except_, replaced, renamed = (star.args.get(part) or [] for part in ("except_", "replace", "rename"))
+        for name in (*except_, *(each.args["alias"] for each in replaced), *(each.this for each in renamed)):
+            if not any(c.name.lower() == name.name.lower() for c in every):
+                hint = nearest(name.name, [c.name for c in every])
+                raise self.ctx.error("SQ2003", f'* has no column "{name.name}"', name, hint)
+        left_out = {name.name.lower() for name in except_}
+        others = {each.alias.lower(): self.item(each, scalars) for each in replaced}
+        names = {each.this.name.lower(): each.alias for each in renamed}
+        shown = ((c, c.name.lower()) for c in every if c.name.lower() not in left_out)
+        return [others.get(name) or Item(names.get(name, c.name), c, node) for c, name in shown]
 
     def item(self, node: exp.Expr, scalars: Scalars) -> Item:
         if isinstance(node, exp.Alias):

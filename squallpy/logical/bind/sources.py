@@ -12,6 +12,7 @@ from squallpy.catalog.relation import Relation
 from squallpy.frontend.unsupported import JOINS, NODES, QUERIES, Unsupported
 from squallpy.logical.bind.context import Common, Context
 from squallpy.logical.bind.matrices import matrix_relation, output
+from squallpy.logical.bind.pivots import turned
 from squallpy.logical.bind.scalar import Scalars
 from squallpy.logical.bind.scope import Scope, Source
 from squallpy.logical.bind.subqueries import Subqueries
@@ -218,6 +219,8 @@ def merge(ctx: Context, kind: str, plan: Node, pairs: dict[str, tuple[Column, Co
 
 def bind_source(ctx: Context, node: exp.Expr, scope: Scope, before: Scope) -> Inner:
     """A table, view, WITH query or subquery in FROM; LATERAL ones may read the sources before them."""
+    if node.args.get("pivots"):
+        node = turned(ctx, node, lambda bare: names_of(ctx, bare, before))
     alias = ""
     if isinstance(node, exp.Table):
         inner, alias = bind_table(ctx, node, before.outer)
@@ -244,6 +247,12 @@ def bind_source(ctx: Context, node: exp.Expr, scope: Scope, before: Scope) -> In
             inner = replace(inner, plan=rename(inner.plan, tuple(c.name for c in given.args.get("columns") or ())))
     scope.add(ctx, Source(alias, inner.plan.output), node)
     return inner
+
+
+def names_of(ctx: Context, node: exp.Expr, before: Scope) -> list[str]:
+    """What the columns of a source are called."""
+    around = replace(before.outer, domain=Domain()) if before.outer else None
+    return [c.name for c in bind_source(ctx.rehearsal(), node, Scope(), Scope(outer=around)).plan.output]
 
 
 def parenthesised(ctx: Context, node: exp.Subquery) -> exp.Expr | None:
