@@ -45,6 +45,7 @@ SIZES = st.sampled_from([None, 1, 7, 1000])  # of batches; None: as they were dr
 UNSUPPORTED = "SQ3001"
 
 
+@pytest.mark.xdist_group("random queries")  # all engines have the same, and the oracle's answers
 @pytest.mark.parametrize("engine", ENGINES)
 @settings(max_examples=settings().max_examples // 4, suppress_health_check=[HealthCheck.too_slow])
 @given(case=cases(), size=SIZES)

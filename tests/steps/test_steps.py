@@ -1,4 +1,5 @@
-"""Every step test with the optimizer on and off, and on one more executor; some of them on Spark."""
+"""Every step test with the optimizer on, its state in a checkpoint; with the optimizer off, its state nowhere; and on
+one more executor. Some of them on Spark."""
 
 from collections.abc import Callable
 from functools import partial
@@ -15,7 +16,7 @@ FILES = sorted(Path(__file__).parent.glob("*.slt"))
 KNOWN: dict[str, str] = {}  # what fails, and why
 ENGINES: dict[str, Callable[[], MemoryEngine]] = {
     "optimized": LocalEngine,
-    "plain": partial(LocalEngine, optimizer=False),
+    "plain": partial(VolatileEngine, optimizer=False),
 }
 MORE: dict[str, Callable[[], MemoryEngine]] = {
     "volatile": VolatileEngine,
@@ -34,9 +35,9 @@ ON_SPARK = {  # what travels differs between these, or how often it does
 
 
 def known(path: Path) -> object:
-    """A file as a parameter, expected to fail if it is known to."""
+    """A file as a parameter, expected to fail if it is known to; one process asks the oracle for all that run it."""
     marks = [pytest.mark.xfail(reason=KNOWN[path.stem], strict=True)] if path.stem in KNOWN else []
-    return pytest.param(path, id=path.stem, marks=marks)
+    return pytest.param(path, id=path.stem, marks=[pytest.mark.xdist_group(path.stem), *marks])
 
 
 @pytest.mark.parametrize("engine", ENGINES)

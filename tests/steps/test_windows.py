@@ -101,6 +101,7 @@ def run(case: Case, engine: MemoryEngine) -> None:
         run_steps(path, engine, Path(folder))
 
 
+@pytest.mark.xdist_group("random windows")
 @pytest.mark.parametrize("engine", ENGINES)
 @settings(max_examples=max(1, settings().max_examples // 4), suppress_health_check=[HealthCheck.too_slow])
 @given(case=cases(), size=st.sampled_from([1, 7, 1000]))
