@@ -7,7 +7,7 @@ number of its digits in the dictionary. Other values are their own keys, so that
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.lanes import pack, to_decimal128
 from squallpy.runtime.kernels.packing import packed, unpacked
 from squallpy.runtime.kernels.storage import Words
+from squallpy.runtime.state.store import Numbered
 
 NULL = -(2**63)
 LEAST = NULL + 2**32  # dictionaries number fewer than 2³¹ texts
@@ -91,6 +92,17 @@ def least_in_order(type: Type) -> int:
 def spelled(keys: Words) -> Any:
     """Which keys of a wide column are numbers of texts."""
     return (keys > NULL) & (keys < LEAST)
+
+
+def numbered(columns: Iterable[Column], start: int = 0) -> tuple[Numbered, ...]:
+    """Where keys, from some column on, are numbers of strings."""
+    found = list[Numbered]()
+    for at, column in enumerate(columns, start):
+        if column.type.kind is Kind.VARCHAR:
+            found.append(Numbered(at, 0, 2**31))
+        elif column.type.is_wide:
+            found.append(Numbered(at, NULL + 1, LEAST))
+    return tuple(found)
 
 
 def _encode_wide(values: Any, valid: Any, dictionary: Dictionary) -> Words:

@@ -15,7 +15,7 @@ from squallpy.base.rings import Payload, Ring
 from squallpy.base.types import Kind
 from squallpy.logical.expressions import Column
 from squallpy.physical.plan import Feed, Nested, Plan
-from squallpy.runtime.deltas import NULL, Delta, decode, least_in_order
+from squallpy.runtime.deltas import NULL, Delta, decode, least_in_order, numbered
 from squallpy.runtime.evaluate.order import ordinals
 from squallpy.runtime.evaluate.vector import Vec, full
 from squallpy.runtime.kernels.pool import Pool
@@ -28,11 +28,16 @@ from squallpy.runtime.state.store import PoolLayout, Store
 
 def extremes_layouts(plan: Plan) -> tuple[PoolLayout, ...]:
     """The pools that hold the extremes: by group, how many values it has and which are the extremes."""
-    return tuple(
-        PoolLayout(_pool(feed), len(nested.group), _payload(nested))
-        for feed in plan.feeds
-        if (nested := feed.nested) and nested.finish.over
-    )
+    found = []
+    for feed in plan.feeds:
+        if (nested := feed.nested) and nested.finish.over:
+            group, ends = (
+                [nested.source.keys[i] for i in nested.group],
+                [nested.finish.over] * len(nested.finish.measures),
+            )
+            names = (*numbered(group), *numbered(ends, len(group) + 1))
+            found.append(PoolLayout(_pool(feed), len(group), _payload(nested), numbered=names))
+    return tuple(found)
 
 
 def _pool(feed: Feed) -> str:

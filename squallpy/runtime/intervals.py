@@ -17,7 +17,7 @@ import numpy as np
 from squallpy.base.rings import Payload, Ring
 from squallpy.logical.expressions import Column
 from squallpy.physical.plan import Feed, Nested, Plan
-from squallpy.runtime.deltas import NULL, Delta
+from squallpy.runtime.deltas import NULL, Delta, numbered
 from squallpy.runtime.evaluate.compiled import compiled
 from squallpy.runtime.evaluate.logic import is_true
 from squallpy.runtime.evaluate.vector import Frame, Vec, full, take
@@ -40,8 +40,9 @@ def intervals_layouts(plan: Plan) -> tuple[PoolLayout, ...]:
     found = []
     for feed in plan.feeds:
         if feed.nested and feed.nested.running:
-            group = len(feed.nested.group)
-            found.append(PoolLayout(_pool(feed), group + 2, _COUNT, slices=(tuple(range(group)),) if group else ()))
+            keys = [feed.nested.source.keys[i] for i in feed.nested.group]
+            slices = (tuple(range(len(keys))),) if keys else ()
+            found.append(PoolLayout(_pool(feed), len(keys) + 2, _COUNT, slices, numbered=numbered(keys)))
     return tuple(found)
 
 

@@ -35,6 +35,7 @@ class LocalExecutor:
 
     def step(self) -> tuple[Changes | None, Stats]:
         """Apply the next batch."""
+        self._store.renew()
         with self._trace("feed"):
             share = self._sender.read(self.next, 0, 1, self._store.dictionary)
         read = perf_counter()

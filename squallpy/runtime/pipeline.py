@@ -226,6 +226,8 @@ class Node:
 
     def _run(self, number: int, store: Store, messages: list[bytes]) -> bytes:
         machine, stage = self._machines[number], self._plan.stages[number]
+        if number == 0 and not (self._joiner and _is_moving(messages)):
+            store.renew()
         with self._trace("unpack"):
             deltas, total, told = _unpacked(messages, store)
         course, is_last = course_of(told), number == len(self._machines) - 1
@@ -293,11 +295,19 @@ class Publisher:
     def run(self, store: Store, messages: list[bytes]) -> bytes:
         """Merge the partitions' changes; the first message says whether anything was printed before."""
         first, *outputs = messages
+        store.renew()
         with self._trace("unpack"):
             deltas, total, _ = _unpacked(outputs, store)
         with self._trace("result"):
             changes = self.result.apply(store, deltas, first == b"first", self._wanted)
         return pack_changes(changes, add_stats(total, {"views": store.usage()}))
+
+
+def _is_moving(messages: list[bytes]) -> bool:
+    """Are joiners on their way from grid to grid? Then records are copied by their hashes, in which numbers are."""
+    told = next(filter(None, (unpack_head(message)[0].get(COURSE) for message in messages)), "")
+    course = course_of(told)
+    return course is not None and (course.moving or course.fresh or bool(course.came))
 
 
 def _unpacked(messages: list[bytes], store: Store) -> tuple[list[Delta], Stats, str]:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from squallpy.base.rings import Payload, Ring
 from squallpy.maintain.program import RESULT
 from squallpy.physical.plan import Plan
-from squallpy.runtime.deltas import Delta
+from squallpy.runtime.deltas import Delta, numbered
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.storage import Words
@@ -30,7 +30,8 @@ class Changes:
 
 
 def result_layout(plan: Plan) -> StoreLayout:
-    return StoreLayout((PoolLayout(RESULT, len(plan.result.keys), plan.result.payload),))
+    keys = plan.result.keys
+    return StoreLayout((PoolLayout(RESULT, len(keys), plan.result.payload, numbered=numbered(keys)),))
 
 
 class Result:

@@ -17,7 +17,7 @@ from squallpy.base.order import Order
 from squallpy.base.rings import Payload, Ring
 from squallpy.base.types import Kind
 from squallpy.physical.plan import Feed, Nested, Plan
-from squallpy.runtime.deltas import Delta
+from squallpy.runtime.deltas import Delta, numbered
 from squallpy.runtime.kernels.ascending import ascending
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.sorted import GREATEST, LEAST, Sorted
@@ -38,7 +38,8 @@ def skylines_layouts(plan: Plan) -> tuple[PoolLayout, ...]:
             group, (x, value) = tuple(range(n)), (n, n + 1)
             real = [column.type.kind is Kind.DOUBLE for column in (line.x, line.value)]
             orders = (Order((*group, x, value), n, real=real[0]), Order((*group, value, x), n, real=real[1]))
-            found.append(PoolLayout(_pool(feed), n + 2, _COUNT, orders=orders))
+            names = numbered(feed.nested.source.keys[i] for i in feed.nested.group)
+            found.append(PoolLayout(_pool(feed), n + 2, _COUNT, orders=orders, numbered=names))
     return tuple(found)
 
 

@@ -44,20 +44,21 @@ class TopK:
         self._printer, self._pool, self._offset, self._limit = printer, pool, offset, limit
         self._wanted, self._spare = offset + (limit or 0), SPARE
         self._store: Store | None = None
+        self._edition = 0  # of its strings' numbers
         self._known = Pool(key_width, Payload((Ring.COUNT,)))
         self._bar: tuple[Words, Words] | None = None  # key and payload of the last known group when it became the bar
         self._head: Head | None = None
 
     def before(self, store: Store) -> Head:
         """What is printed of a store that nothing has been added to since the last `after`."""
-        if self._store is not store or self._head is None:
+        if not self._knows(store) or self._head is None:
             self._sort_all(store)
         assert self._head is not None
         return self._head
 
     def after(self, store: Store, changed: Words) -> Head:
         """What is printed of the store after the groups `changed`, each named once, have changed."""
-        if self._limit is None or self._store is not store:
+        if self._limit is None or not self._knows(store):
             self._sort_all(store)
         else:
             known = self._known.probe(changed) >= 0
@@ -69,6 +70,10 @@ class TopK:
                 self._sort_known(store, self._known.keys, sorted=self._printer.in_key_order)
         assert self._head is not None
         return self._head
+
+    def _knows(self, store: Store) -> bool:
+        """Is what it remembers of this store, and under the numbers that its strings have now?"""
+        return self._store is store and self._edition == store.dictionary.edition
 
     def _near(self, store: Store, keys: Words) -> Any:
         """Which groups may sort before the bar."""
@@ -107,7 +112,7 @@ class TopK:
         times = self._printer.times(frame, words)
         rows = self._printer.ordered(frame, np.flatnonzero(times))
         self._bar = None
-        if self._store is not store:
+        if not self._knows(store):
             self._head = None  # its strings may have other numbers
         self._remember(store, keys[rows], words[rows], times[rows])
 
@@ -116,7 +121,7 @@ class TopK:
         if len(keys) > 2 * (self._wanted + self._spare):
             keys = keys[: self._wanted + self._spare]
             self._bar = keys[-1:].copy(), words[len(keys) - 1 : len(keys)].copy()
-        self._store = store
+        self._store, self._edition = store, store.dictionary.edition
         self._known.clear()
         self._known.upsert(keys, np.ones((len(keys), 1), np.int64))
         stop = None if self._limit is None else self._wanted  # each group is printed at least once

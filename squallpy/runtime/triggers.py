@@ -12,7 +12,7 @@ from squallpy.physical.distribute.locations import EVERYWHERE
 from squallpy.physical.joins.groups import Homes
 from squallpy.physical.plan import Derive, Feed, Lookup, Nested, Plan, Stage, Update
 from squallpy.runtime.course import Course
-from squallpy.runtime.deltas import Delta
+from squallpy.runtime.deltas import Delta, numbered
 from squallpy.runtime.extremes import Extremes, extremes_layouts
 from squallpy.runtime.intervals import Intervals, intervals_layouts
 from squallpy.runtime.joiner import Changes
@@ -33,10 +33,10 @@ Deltas = dict[str, Delta]  # by name
 
 def store_layout(plan: Plan) -> StoreLayout:
     """The pools that a partition of the plan keeps."""
-    views = tuple(PoolLayout(p.name, len(p.keys), p.payload, p.slices, p.orders) for p in plan.pools)
+    views = tuple(PoolLayout(p.name, len(p.keys), p.payload, p.slices, p.orders, numbered(p.keys)) for p in plan.pools)
     twice = {line.view: Course.second(line.view) for line in plan.on_grid if not line.key}
     second = [replace(view, name=twice[view.name]) for view in views if view.name in twice]
-    changed = [PoolLayout(Course.changed(v.name), v.key_width, v.payload) for v in views if v.name in twice]
+    changed = [replace(v, name=Course.changed(v.name), slices=(), orders=()) for v in views if v.name in twice]
     return StoreLayout(
         (
             *views,

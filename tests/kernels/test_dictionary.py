@@ -58,6 +58,32 @@ def property_dictionary_grows():
     assert len(np.unique(hash_strings(pa.array(texts)))) == len(texts)
 
 
+def oracle_what_is_needed_stays():
+    ours = Dictionary()
+    ours.intern(pa.array(["a", "b", "", "c", "d"]))
+    assert ours.keep(np.array([True] * 5)) is None and ours.edition == 0
+    numbers = ours.keep(np.array([False, True, False, False, True]))
+    assert numbers[[1, 4]].tolist() == [0, 1] and len(ours) == 2 and ours.edition == 1
+    assert ours.strings(np.array([1, 0])).to_pylist() == ["d", "b"]
+    assert ours.lookup(pa.array(["a", "", "d", None])).tolist() == [-1, -1, 1, -1]
+    assert ours.intern(pa.array(["", "b", "a"])).tolist() == [2, 0, 3]
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 9_000), st.integers(1, 5)), max_size=5))
+def property_kept_strings_are_those_of_a_new_dictionary(turns):
+    """However often, and whether or not the index was growing."""
+    ours, start = Dictionary(), 0
+    for count, share in turns:
+        ours.intern(pa.array([f"text {n}" for n in range(start, start + count)]))
+        start += count
+        needed = np.arange(len(ours)) % (share + 1) == 0
+        texts = ours.strings(np.flatnonzero(needed)).to_pylist()
+        ours.keep(needed)
+        assert ours.strings(np.arange(len(texts))).to_pylist() == texts and len(ours) == len(texts)
+        assert ours.lookup(pa.array(texts)).tolist() == list(range(len(texts))) and not ours.is_due
+
+
 @given(st.lists(st.tuples(TEXT, st.integers(-(2**63), 2**63 - 1)), min_size=1), st.data())
 def property_hash_is_of_contents_only(rows, data):
     texts, numbers = [text for text, _ in rows], np.array([number for _, number in rows])

@@ -3,16 +3,19 @@
 import io
 import os
 import pickle
+from collections import Counter
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from squallpy.base.rings import Payload, Ring
+from squallpy.runtime.kernels import dictionary
 from squallpy.runtime.state.blocks import BlockLayout
 from squallpy.runtime.state.storage import Mapped
-from squallpy.runtime.state.store import PoolLayout, Store, StoreLayout
+from squallpy.runtime.state.store import Numbered, PoolLayout, Store, StoreLayout
 
 LAYOUT = StoreLayout(
     (
@@ -89,6 +92,62 @@ def property_snapshot_restores_what_can_be_seen(counts):
     fill(store, 7, 1000)
     fill(again, 7, 1000)
     assert picture(again) == picture(store)
+
+
+NAMED = StoreLayout(
+    (
+        PoolLayout("texts", 2, Payload((Ring.COUNT,)), slices=((0,),), numbered=(Numbered(0, 0, 2**31),)),
+        PoolLayout("digits", 1, Payload((Ring.COUNT,)), numbered=(Numbered(0, -(2**63) + 1, -(2**62)),)),
+        PoolLayout("ends", 1, Payload((Ring.COUNT,) * 2), numbered=(Numbered(2, 0, 2**31),)),
+    )
+)
+
+
+def spoken(store):
+    """What a store of NAMED says, in any order."""
+    low = -(2**63) + 1
+    strings = store.dictionary.strings(np.arange(len(store.dictionary))).to_pylist()
+    texts, digits, ends = (
+        [(key, word) for key, word in zip(*(part.tolist() for part in store[name].rows()), strict=True)]
+        for name in ("texts", "digits", "ends")
+    )
+    return (
+        Counter((strings[a] if a >= 0 else None, b, n) for (a, b), (n,) in texts),
+        Counter((strings[k - low] if low <= k < -(2**62) else k, n) for (k,), (n,) in digits),
+        Counter((k, n, strings[end] if end >= 0 else None) for (k,), (n, end) in ends),
+    )
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+def differential_renewed_stores_say_the_same(mapped, tmp_path, monkeypatch):
+    """With rows that come and go, and strings that nobody else has."""
+    monkeypatch.setattr(dictionary, "_FEW", 1000)
+    ours, plain = Store(NAMED, *([Mapped(tmp_path)] if mapped else [])), Store(NAMED)
+    random, taken = np.random.default_rng(0), list[int]()
+    for turn in range(60):
+        names = pa.array([None, *(f"{turn} {n} {'long' * (n % 9)}" for n in range(100))])
+        numbers = random.integers(0, 4, (101, 2))
+        for store in (ours, plain):
+            ids = store.dictionary.intern(names)
+            store["texts"].upsert(np.column_stack([ids, numbers[:, 0]]), np.ones((101, 1), np.int64))
+            spelled = np.where(ids < 0, 7, ids + -(2**63) + 1)
+            store["digits"].upsert(spelled.reshape(-1, 1), np.ones((101, 1), np.int64))
+            store["ends"].upsert(np.array([[turn]]), np.array([[1, ids[turn]]]))
+            for name in ("texts", "digits"):
+                keys, words = (part[: len(store[name]) - 150].copy() for part in store[name].rows())
+                store[name].upsert(keys, -words)
+        ours.renew()
+        assert spoken(ours) == spoken(plain)
+        taken.append(len(ours.dictionary))
+    assert max(taken) < 700 and len(plain.dictionary) == 6000 and ours.dictionary.edition > 3
+    kept = ours["texts"].rows()[0][:, 0]
+    _, slots = ours["texts"].slice(0, np.unique(kept).reshape(-1, 1))
+    assert sorted(slots.tolist()) == list(range(len(kept)))
+    sink = io.BytesIO()
+    ours.snapshot(sink)
+    again = Store(NAMED)
+    again.restore(io.BytesIO(sink.getvalue()))
+    assert spoken(again) == spoken(ours) and again.dictionary.kept == ours.dictionary.kept
 
 
 def oracle_layouts_can_be_pickled():

@@ -9,6 +9,7 @@ from zlib import crc32
 
 import pytest
 
+from squallpy.runtime.kernels import dictionary
 from squallpy.testing.engines import LocalEngine, MemoryEngine, PartitionedEngine, SparkEngine, VolatileEngine
 from squallpy.testing.steps import run_steps
 
@@ -33,6 +34,16 @@ ON_SPARK = {  # what travels differs between these, or how often it does
     "matrix_least_squares": 2, "matrix_shortest": 2,
 }  # fmt: skip
 
+RENEWED: dict[str, Callable[[], MemoryEngine]] = {
+    "strings": LocalEngine,
+    "extremes_types": partial(PartitionedEngine, 3),
+    "keys_wide_types": VolatileEngine,
+    "over_texts": LocalEngine,
+    "join_texts": partial(PartitionedEngine, 2),
+    "windows_nested": VolatileEngine,
+    "order_hidden": LocalEngine,
+}
+
 
 def known(path: Path) -> object:
     """A file as a parameter, expected to fail if it is known to; one process asks the oracle for all that run it."""
@@ -51,6 +62,14 @@ def step_elsewhere(path: Path, tmp_path: Path) -> None:
     """One of the other executors, whichever falls to the file by its name."""
     name = list(MORE)[crc32(path.stem.encode()) % len(MORE)]
     run_steps(path, MORE[name](), tmp_path)
+
+
+@pytest.mark.parametrize("name", RENEWED)
+def step_with_strings_numbered_anew(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In each batch, wherever a number may stand."""
+    monkeypatch.setattr(dictionary.Dictionary, "is_due", property(len))
+    monkeypatch.setattr(dictionary, "_WORTH", 0.0)
+    run_steps(Path(__file__).parent / f"{name}.slt", RENEWED[name](), tmp_path)
 
 
 @pytest.mark.spark

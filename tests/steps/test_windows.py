@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from squallpy.catalog.relation import MULT
+from squallpy.runtime.kernels import dictionary
 from squallpy.runtime.sources import open_source
 from squallpy.session import RunOptions, Session
 from squallpy.testing.compare import difference
@@ -216,3 +217,20 @@ def test_state_stays_flat(tmp_path: Path) -> None:
         engine.push({"r": rows, "s": rows})
         taken.append(engine.taken)
     assert max(taken[10:]) <= max(taken[:10])
+
+
+def test_state_of_ever_new_strings_stays_flat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Strings go with the windows that they were in."""
+    monkeypatch.setattr(dictionary, "_FEW", 1 << 12)
+    script = """
+        CREATE STREAM r (k VARCHAR, v INT, ts TIMESTAMP) USING csv OPTIONS (path 'r', op 'op') TIMESTAMP BY ts;
+        SELECT k, COUNT(*) AS n, MAX(k) AS most FROM r GROUP BY k RANGE 10 SEC;
+    """
+    engine, taken = VolatileEngine(), []
+    engine.start(script, tmp_path, {})
+    for window in range(40):
+        times = [START + timedelta(seconds=10 * window, milliseconds=50 * i) for i in range(200)]
+        columns = {"k": [f"{window} {i % 70} of a long name" for i in range(200)], "v": [0] * 200, "ts": times}
+        engine.push({"r": pa.table(columns).append_column(MULT, pa.array([1] * 200))})
+        taken.append(engine.taken)
+    assert max(taken[20:]) <= max(taken[:20])

@@ -6,7 +6,7 @@
     names.strings(np.array([1, -1]))                →  ["b", None]
 
 Exact: two strings get one number only if their bytes are equal, which is compared; a hash collision costs a comparison
-and can never give a wrong answer. Numbers are given in order of first appearance and never change.
+and can never give a wrong answer. Numbers are given in order of first appearance, and change only where `keep` says.
 """
 
 import numpy as np
@@ -33,6 +33,7 @@ from squallpy.runtime.kernels.index import (
     is_behind,
     table_of,
     wider,
+    wipe_all,
 )
 from squallpy.runtime.kernels.machine import load, load8, prefetch, store, store8
 from squallpy.runtime.kernels.storage import HEAP, Storage, Words
@@ -41,16 +42,19 @@ from squallpy.runtime.kernels.strings import StringColumn, plain, string_at
 _BIRTH = 512
 _INDEX, _ENDS, _BYTES = 0, 1, 2  # regions: hash index; where each string ends; their bytes one after the other
 _COUNT, _NEEDED, _GROWING = 1, 2, 3  # scalars: strings held; bytes that the next needs if it found no room; see `Pool`
+_KEPT, _EDITION = 4, 5  # bytes of the strings when it was last looked which are needed; how often numbers have changed
+_FEW = 1 << 20  # bytes for which nobody looks
+_WORTH = 0.25  # the share of strings that has to go for the others to get new numbers
 _CHUNK = 32
 _PIECE = 1 << 12  # rows that are looked up at a time while the index grows
 
 
 class Dictionary:
-    """An append-only interning table for the strings of a store."""
+    """An interning table for the strings of a store."""
 
     def __init__(self, storage: Storage = HEAP, name: str = "dictionary") -> None:
         regions = {"index": _BIRTH, "ends": _BIRTH, "bytes": _BIRTH}
-        self._area = Area(storage, name, regions, scalars=3, scratch=2 * _CHUNK)
+        self._area = Area(storage, name, regions, scalars=5, scratch=2 * _CHUNK)
 
     def intern(self, array: pa.Array | pa.ChunkedArray) -> Words:
         """The number of each string, new ones being added; −1 for NULL."""
@@ -81,11 +85,40 @@ class Dictionary:
         ends = self._area.array(_ENDS)[: len(self) + 1]
         return ends, self._area.array(_BYTES).view(np.uint8)[: ends[-1]]
 
-    def refill(self, ends: Words, data: bytes) -> None:
+    def refill(self, ends: Words, data: bytes, kept: int = 0) -> None:
         """Take over the contents of another dictionary, numbers included; this one is empty."""
         assert len(self) == 0
         buffers = [None, pa.py_buffer(ends), pa.py_buffer(data)]
         self.intern(pa.Array.from_buffers(pa.large_binary(), len(ends) - 1, buffers))
+        self._area.head[_KEPT] = kept
+
+    @property
+    def kept(self) -> int:
+        """The bytes that it had when it was last looked which strings are needed."""
+        return self._area.head[_KEPT]
+
+    @property
+    def edition(self) -> int:
+        """How often numbers have changed."""
+        return self._area.head[_EDITION]
+
+    @property
+    def is_due(self) -> bool:
+        """Has it grown to more than twice that? Then half of its strings may not be needed any more."""
+        return self._bytes > 2 * self.kept + _FEW
+
+    def keep(self, needed: npt.NDArray[np.bool_]) -> Words | None:
+        """Forget the strings that are not needed: by its old number the new one of each that is. None if they are so
+        few that all keep theirs."""
+        numbers = None
+        if np.count_nonzero(needed) <= (1 - _WORTH) * len(needed):
+            strings = self.strings(np.flatnonzero(needed))
+            _clear(self._area.current())
+            self.intern(strings)
+            numbers = np.cumsum(needed) - 1
+            self._area.head[_EDITION] += 1
+        self._area.head[_KEPT] = self._bytes
+        return numbers
 
     def __len__(self) -> int:
         return self._area.head[_COUNT]
@@ -93,8 +126,12 @@ class Dictionary:
     @property
     def usage(self) -> dict[str, int]:
         """Strings, and bytes in use by part, as `Pool.usage` has them."""
+        return {"records": len(self), "keys": self._bytes, "index": 8 * self._size}
+
+    @property
+    def _bytes(self) -> int:
         ends, text = self.contents()
-        return {"records": len(self), "keys": ends.nbytes + text.nbytes, "index": 8 * self._size}
+        return ends.nbytes + text.nbytes
 
     @property
     def _size(self) -> int:
@@ -157,6 +194,13 @@ def _copy(target: int, source: int, length: int) -> None:
 @kernel(f"void({VECTOR}, int64)")
 def _grow_on(frame: Vector, rows: int) -> None:
     store(frame[HEAD], _GROWING, 1 if go_on_growing(frame[1], rows) else 0)
+
+
+@kernel(f"void({VECTOR})")
+def _clear(frame: Vector) -> None:
+    wipe_all(frame[1])
+    store(frame[HEAD], _COUNT, 0)
+    store(frame[HEAD], _GROWING, 0)
 
 
 @kernel(f"int64({VECTOR}, {VECTOR}, {VECTOR}, int64, int64, boolean)")

@@ -4,6 +4,7 @@ layout = StoreLayout((PoolLayout("q", 1, Payload((Ring.EXACT,))), PoolLayout("or
 store = Store(layout)                       on the heap;  Store(layout, Mapped(path))  in files
 store["orders"].upsert(…)
 store.snapshot(file);  Store(layout).restore(file)      same contents, in the same slots, under the same numbers
+store.renew()                                           without the strings that nothing names any more
 """
 
 import io
@@ -23,19 +24,36 @@ from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.storage import HEAP, Storage, Words
 from squallpy.runtime.state.blocks import Block, BlockLayout
 
-_FORMAT = 2
+_FORMAT = 3
 _CHUNK = 1 << 18  # rows restored at a time
 
 
 @dataclass(frozen=True, slots=True)
+class Numbered:
+    """Cells that are numbers of strings: those of a column, of keys or behind these of payloads, from `first` on and
+    below `end`, which is that of none; `first` is 0."""
+
+    column: int
+    first: int
+    end: int
+
+    def __call__(self, keys: Words, words: Words) -> tuple[Words, Words]:
+        """The column, a view, and which of its cells they are."""
+        width = keys.shape[1]
+        column = keys[:, self.column] if self.column < width else words[:, self.column - width]
+        return column, np.flatnonzero((column >= self.first) & (column < self.end))
+
+
+@dataclass(frozen=True, slots=True)
 class PoolLayout:
-    """What a pool is made of; see `Pool`."""
+    """What a pool is made of; see `Pool`. `numbered`: where it has numbers of strings."""
 
     name: str
     key_width: int
     payload: Payload
     slices: tuple[tuple[int, ...], ...] = ()
     orders: tuple[Order, ...] = ()
+    numbered: tuple[Numbered, ...] = ()
 
     def __post_init__(self) -> None:
         assert "/" not in self.name and self.name not in ("", "dictionary"), f"{self.name!r} cannot name a pool's files"
@@ -79,6 +97,28 @@ class Store(Mapping[str, Pool]):
         taken = {name: {"records": p.pop("records"), "bytes": sum(p.values()), **p} for name, p in parts.items()}
         return taken | {name: {"records": b.shape[0], "bytes": b.nbytes} for name, b in self.blocks.items()}
 
+    def renew(self) -> None:
+        """Forget the strings that nothing names any more, once they may be half of all; the others get other numbers.
+        Between batches, for nobody may know a number then."""
+        if not self.dictionary.is_due:
+            return
+        needed = np.zeros(len(self.dictionary), np.bool_)
+        for layout in self.layout.pools:
+            for numbered in layout.numbered:
+                column, cells = numbered(*self[layout.name].rows())
+                needed[column[cells] - numbered.first] = True
+        numbers = self.dictionary.keep(needed)
+        if numbers is None:
+            return
+        for layout in (pool for pool in self.layout.pools if pool.numbered):
+            pool = self[layout.name]
+            keys, words = (part.copy() for part in pool.rows())
+            for numbered in layout.numbered:
+                column, cells = numbered(keys, words)
+                column[cells] = numbers[column[cells] - numbered.first] + numbered.first
+            pool.clear()
+            pool.upsert(keys, words)
+
     @property
     def live_nbytes(self) -> int:
         """Size of the contents alone: what a snapshot holds before compression."""
@@ -91,7 +131,7 @@ class Store(Mapping[str, Pool]):
         names = self.dictionary.contents()
         head = {
             "format": _FORMAT,
-            "dictionary": [len(part) for part in names],
+            "dictionary": [*(len(part) for part in names), self.dictionary.kept],
             "pools": [[name, len(pool), pool.key_width, pool.payload.width] for name, pool in self.items()],
             "blocks": [[name, *block.shape, block.layout.dtype] for name, block in self.blocks.items()],
         }
@@ -113,8 +153,8 @@ class Store(Mapping[str, Pool]):
             theirs = [[name, key, payload] for name, _, key, payload in head["pools"]]
             theirs += [[name, dtype] for name, _, _, dtype in head["blocks"]]
             assert head["format"] == _FORMAT and ours == theirs, "a snapshot of another layout"
-            ends, count = head["dictionary"]
-            self.dictionary.refill(_words(data, ends), _read(data, count))
+            ends, count, kept = head["dictionary"]
+            self.dictionary.refill(_words(data, ends), _read(data, count), kept)
             for name, rows, _, _ in head["pools"]:
                 self._refill(self[name], rows, data)
             for name, rows, columns, dtype in head["blocks"]:
