@@ -78,7 +78,7 @@ NODES: dict[str, Unsupported] = {
     "Lateral": Unsupported("LATERAL", "LATERAL"),
     "Unnest": Unsupported("UNNEST", "UNNEST"),
     "Values": Unsupported("VALUES here", "VALUES", "it goes in FROM"),
-    "Tuple": Unsupported("a row value (a, b) here", "", "it goes with comparisons and IN"),
+    "Tuple": Unsupported("a row value (a, b) here", "", "it goes with comparisons, BETWEEN and IN"),
     "SimilarTo": Unsupported("SIMILAR TO", "SIMILAR"),
     "Collate": Unsupported("COLLATE", "COLLATE"),
     "AtTimeZone": Unsupported("AT TIME ZONE", "AT"),
@@ -146,6 +146,9 @@ QUERIES: dict[str, Unsupported] = {
         "a RIGHT or FULL JOIN after a comma or CROSS JOIN", "JOIN", "write a subquery"
     ),
     "parentheses inside": Unsupported("a join in parentheses that reads columns from around the query"),
+    "rows of a query": Unsupported(
+        "a row compared with a query", "", "write IN, = ANY, or EXISTS with the comparison in its WHERE"
+    ),
     "USING twice": Unsupported("USING beside a join in parentheses that has USING", "", "write ON"),
     "window after set": Unsupported(
         "a window at the end of UNION, INTERSECT or EXCEPT", "", "put the SELECT that it is for in parentheses"

@@ -167,20 +167,16 @@ def comparison(s: Scalars, node: exp.Binary) -> Expr:
     if isinstance(node.expression, exp.Any | exp.All):
         return quantified(s, node, node.expression)
     if isinstance(node.this, exp.Tuple):
-        if isinstance(node, exp.EQ | exp.NEQ | exp.NullSafeEQ):
-            same = rows_equal(s, node.this, node.expression, "<=>" if isinstance(node, exp.NullSafeEQ) else "=")
-            return call("not", same) if isinstance(node, exp.NEQ) else same
-        return rows_compared(s, COMPARISONS[type(node)], row_pairs(s, node.this, node.expression))
+        return rows_compared(COMPARISONS[type(node)], row_pairs(s, node.this, node.expression))
     return call(COMPARISONS[type(node)], *s.comparands([node.this, node.expression]))
 
 
-def rows_equal(s: Scalars, left: exp.Expr, right: exp.Expr, operator: str = "=") -> Expr:
-    """(a, b) = (c, d)  →  a = c AND b = d"""
-    return conjunction([call(operator, *pair) for pair in row_pairs(s, left, right)])
-
-
-def rows_compared(s: Scalars, operator: str, pairs: list[list[Expr]]) -> Expr:
-    """(a, b) < (c, d)  →  a < c OR a = c AND b < d"""
+def rows_compared(operator: str, pairs: list[list[Expr]]) -> Expr:
+    """(a, b) = (c, d)  →  a = c AND b = d;  (a, b) < (c, d)  →  a < c OR a = c AND b < d"""
+    if operator in ("=", "<=>"):
+        return conjunction([call(operator, *pair) for pair in pairs])
+    if operator == "<>":
+        return call("not", rows_compared("=", pairs))
     *firsts, last = pairs
     found: Expr = call(operator, *last)
     for pair in reversed(firsts):
@@ -190,8 +186,10 @@ def rows_compared(s: Scalars, operator: str, pairs: list[list[Expr]]) -> Expr:
 
 def row_pairs(s: Scalars, left: exp.Expr, right: exp.Expr) -> list[list[Expr]]:
     """The values of two rows, side by side."""
+    if isinstance(right, exp.Subquery):
+        raise s.ctx.refuse(right, QUERIES["rows of a query"])
     if not isinstance(right, exp.Tuple):
-        raise s.ctx.refuse(right if isinstance(right, exp.Subquery) else left, NODES["Tuple"])
+        raise s.ctx.refuse(left, NODES["Tuple"])
     if len(left.expressions) != len(right.expressions):
         message = f"a row of {len(left.expressions)} values with one of {len(right.expressions)}"
         raise s.ctx.error("SQ2005", message, right)
@@ -200,21 +198,26 @@ def row_pairs(s: Scalars, left: exp.Expr, right: exp.Expr) -> list[list[Expr]]:
 
 @handles(exp.NullSafeNEQ, args="this expression")
 def distinct_from(s: Scalars, node: exp.NullSafeNEQ) -> Expr:
+    if isinstance(node.this, exp.Tuple):
+        return call("not", rows_compared("<=>", row_pairs(s, node.this, node.expression)))
     return call("not", call("<=>", *s.comparands([node.this, node.expression])))
 
 
 def quantified(s: Scalars, node: exp.Binary, quantifier: exp.Any | exp.All) -> Expr:
-    """x < ANY (query);  x < ALL (query), which is NOT x >= ANY (query)."""
+    """x < ANY (query);  x < ALL (query), which is NOT x >= ANY (query). Of rows: = ANY and <> ALL, as IN and NOT IN."""
     s.ctx.only(quantifier, "this")
     queries, query = queries_of(s, quantifier), quantifier.this
     if not isinstance(query, exp.Query):
         raise s.ctx.refuse(quantifier)
-    operator, value = COMPARISONS[type(node)], s.bind(node.this)
+    operator, some = COMPARISONS[type(node)], isinstance(quantifier, exp.Any)
     if operator not in OPPOSITE:
         raise s.ctx.refuse(node)
-    if isinstance(quantifier, exp.Any):
-        return queries.member(s, operator, [value], query)
-    return call("not", queries.member(s, OPPOSITE[operator], [value], query))
+    asked = operator if some else OPPOSITE[operator]
+    if isinstance(node.this, exp.Tuple) and asked != "=":
+        raise s.ctx.refuse(quantifier, QUERIES["rows of a query"])
+    values = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
+    found = queries.member(s, asked, [s.bind(value) for value in values], query)
+    return found if some else call("not", found)
 
 
 def queries_of(s: Scalars, node: exp.Expr) -> "Subqueries":
@@ -252,11 +255,15 @@ def negation(s: Scalars, node: exp.Not) -> Expr:
 @handles(exp.Between, args="this low high symmetric")
 def between(s: Scalars, node: exp.Between) -> Expr:
     """BETWEEN a AND b; SYMMETRIC: or between b and a."""
-    value, low, high = s.comparands([node.this, node.args["low"], node.args["high"]])
-    test = call("and", call(">=", value, low), call("<=", value, high))
+    if isinstance(node.this, exp.Tuple):
+        lows, highs = (row_pairs(s, node.this, node.args[bound]) for bound in ("low", "high"))
+    else:
+        value, low, high = s.comparands([node.this, node.args["low"], node.args["high"]])
+        lows, highs = [[value, low]], [[value, high]]
+    test = call("and", rows_compared(">=", lows), rows_compared("<=", highs))
     if not node.args.get("symmetric"):
         return test
-    return disjunction([test, call("and", call(">=", value, high), call("<=", value, low))])
+    return disjunction([test, call("and", rows_compared(">=", highs), rows_compared("<=", lows))])
 
 
 @handles(exp.In, args="this expressions query")
@@ -266,7 +273,7 @@ def membership(s: Scalars, node: exp.In) -> Expr:
         values = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
         return queries_of(s, node).member(s, "=", [s.bind(value) for value in values], node.args["query"])
     if isinstance(node.this, exp.Tuple):
-        return disjunction([rows_equal(s, node.this, option) for option in node.expressions])
+        return disjunction([rows_compared("=", row_pairs(s, node.this, option)) for option in node.expressions])
     value, *options = s.comparands([node.this, *node.expressions])
     if all(isinstance(option, Literal) for option in options):
         return call("in", value, *options)
