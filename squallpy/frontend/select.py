@@ -128,10 +128,11 @@ def parse_error(script: ScriptText, start: int, end: int, error: Any) -> SquallE
     if text[begin:last] != word:
         begin = text.find(lead + word) + len(lead)
     span = script.span(start + begin, start + begin + max(1, len(word)))
-    if last >= len(text[: end - start].rstrip()) and first["description"].startswith(("Req", "Exp")):
-        return SquallError("SQ1001", "the query ends too early", span)
+    told = first["description"] or ""
+    if last >= len(text[: end - start].rstrip()) and told.startswith(("Req", "Exp")):
+        return SquallError("SQ1001", "the query ends too early", span, spoken(told) if told.startswith("Exp") else "")
     message = f'unexpected "{word}"' if word else "syntax error"
-    return SquallError("SQ1001", message, span, spoken(first["description"] or ""))
+    return SquallError("SQ1001", message, span, spoken(told))
 
 
 def spoken(description: str) -> str:

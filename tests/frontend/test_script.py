@@ -57,6 +57,7 @@ ERRORS = {
     "SELECT a,\n  b, FROM r": "SQ1001 q.sql:2:4: a comma that nothing follows, take it away",
     "SELECT 'a FROM r": "SQ1001 q.sql:1:8: a ' that is not closed",
     "SELECT a FROM r WHERE": "SQ1001 q.sql:1:17: the query ends too early",
+    "SELECT a FROM r PIVOT (SUM(a))": "SQ1001 q.sql:1:30: the query ends too early, expecting FOR",
     "SELECT a b c FROM r": 'SQ1001 q.sql:1:12: unexpected "c"',
     "SELECT SUBSTRING(s FROM FOR 3) FROM r": 'SQ1001 q.sql:1:25: unexpected "FOR", expected an expression',
     "DROP TABLE x": "SQ3001 q.sql:1:1: DROP is not supported",
