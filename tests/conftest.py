@@ -1,5 +1,6 @@
 """What all tests share: how many processes run them, and one Spark session, started by the first that asks for it."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -25,6 +26,18 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     """Kernels are compiled once, not by each process when it comes to need them."""
     if is_xdist_controller(session):
         subprocess.run([sys.executable, "-m", "squallpy.runtime.kernels"], check=True)
+
+
+def pytest_collection_finish() -> None:
+    """What is there by now stays: looking through it for garbage, again and again, took a quarter of compiling."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 10, 10)
+
+
+def pytest_unconfigure() -> None:
+    """DuckDB asks at the end what is left of it."""
+    gc.unfreeze()
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

@@ -26,6 +26,8 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 TPCH = [f"tpch/q{number}" for number in range(1, 23)]
 TPCDS = [f"tpcds/q{number}" for number in (3, 7, 19, 27, 34, 42, 43, 46, 52, 55, 68, 73, 79)]
 ORDERBOOK = [f"orderbook/{name}" for name in ("vwap", "missed_trades", "price_spread", "axes", "market_maker")]
+# each in one process, which asks the oracle once
+ALL = [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in (*TPCH, *TPCDS, *ORDERBOOK)]
 ON_SPARK = ("tpch/q2", "tpch/q17", "tpch/q22", "tpcds/q7", "tpcds/q46", "tpcds/q73", *ORDERBOOK)
 PARTS = 4
 # TPC-DS: the sales' side of its dimensions; those of any scale have two million customers' demographics
@@ -74,7 +76,7 @@ def run(example: str, engine: Any, folder: Path) -> Iterator[int]:
     return keep_fresh(example_of(example), engine, folder)
 
 
-@pytest.mark.parametrize("example", [*TPCH, *TPCDS, *ORDERBOOK])
+@pytest.mark.parametrize("example", ALL)
 def oracle_examples(example: str, tmp_path: Path) -> None:
     """In the end views hold again what they held before the first row: what static tables put there."""
     engine = VolatileEngine()
@@ -120,7 +122,7 @@ def oracle_tpcds_files(example: str, tmp_path: Path) -> None:
     assert not difference(kept.table, expected, ordered=True)
 
 
-@pytest.mark.parametrize("example", [*TPCH, *TPCDS, *ORDERBOOK])
+@pytest.mark.parametrize("example", ALL)
 def differential_examples(example: str, tmp_path: Path) -> None:
     assert max(run(example, PartitionedEngine(3), tmp_path)) > 0
 
