@@ -684,8 +684,21 @@ class _Atoms:
                 else:
                     computed.append((shared, member))
                 taken.add(owner)
-        self._computed = [Assign(shared, self.rename(member)) for shared, member in computed]
+        self._computed = []
+        for shared, member in computed:
+            expr = self.rename(member)
+            if self._is_known_beside(shared, expr):
+                filters.append(Call("<=>", (shared, member), BOOLEAN, False))
+            else:
+                self._computed.append(Assign(shared, expr))
         return [self.rename(f) for f in filters]
+
+    def _is_known_beside(self, variable: Column, expr: Expr) -> bool:
+        """Is a variable known in an atom that has all which `expr` reads: its column, or computed of others there?"""
+        read = columns(expr)
+        known = [a.value for a in self._computed if a.variable == variable]
+        every = [frozenset(map(self._renamed, scan.columns)) for scan in self.scans]
+        return any(read <= atom and (variable in atom or any(columns(e) <= atom for e in known)) for atom in every)
 
 
 def _wider(a: Type, b: Type) -> Type:
