@@ -184,6 +184,8 @@ def _decided(nest: Nest, nests: tuple[Nest, ...], made: set[Relation]) -> Iterat
             x, definition = next(iter(read), finish.over), domains[domain.relation.name]
             if not own or x is None or len(read) > 1 or not {x, finish.over or x}.isdisjoint(known):
                 continue
+            if not any(isinstance(f, Rel) for f in others):
+                continue  # a constant: there are no values to choose from
             if finish.over and not finish.over.type.is_held_in_order:
                 continue
             if any(isinstance(f, Rel) and f.relation in made and x in variables(f) for f in others):
