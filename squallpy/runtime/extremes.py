@@ -62,7 +62,7 @@ class Extremes:
         self._places = {source.keys[position].id: i for i, position in enumerate(nested.group)}
         self._fields = {title: expr for title, expr in finish.items if isinstance(expr, Column)}
         self._lanes = {m.column.id: 1 + i for i, m in enumerate(finish.measures)}
-        self._ends = {m.function: self._lanes[m.column.id] for m in finish.measures if m.share is None}
+        self._ends = tuple((m.function, self._lanes[m.column.id]) for m in finish.measures if m.share is None)
         self._shares = {self._lanes[m.column.id]: m for m in finish.measures if m.share is not None}
         self._placed = Placed(nested, self._null)
         self._groups = Pool(len(nested.group), Payload((Ring.COUNT,)))
@@ -111,12 +111,12 @@ class Extremes:
         new[:, 0] = old[:, 0] + np.bincount(at[now], minlength=n) - np.bincount(at[was], minlength=n)
 
         lost = np.zeros(len(groups), bool)
-        for lane in self._ends.values():
+        for _, lane in self._ends:
             gone = was & ~now & (codes == old[at, lane])
             lost[at[gone]] = True
         places, found = [at[now]], [codes[now]]
         kept = np.flatnonzero(~lost & (old[:, 0] != 0))
-        for lane in self._ends.values():
+        for _, lane in self._ends:
             places.append(kept)
             found.append(old[kept, lane])
         again = np.flatnonzero(lost)
@@ -137,7 +137,7 @@ class Extremes:
             return rows[there], pool.keys[slots[there], self._value]
         index = pool.sorted[self._nested.order]
         rows, places = self._unordered(index, groups)
-        for function in sorted(self._ends):
+        for function in sorted({function for function, _ in self._ends}):
             found = self._extreme(index, groups, greatest=function == "max")
             rows, places = np.append(rows, np.flatnonzero(found >= 0)), np.append(places, found[found >= 0])
         return rows, index.column(self._value, places)
@@ -163,7 +163,7 @@ class Extremes:
             return
         vec = full(decode(np.ascontiguousarray(codes), self._over, store.dictionary), self._over.type, len(codes))
         ranks = ordinals(vec, self._over.type)
-        for function, lane in self._ends.items():
+        for function, lane in self._ends:
             least = function == "min"
             ends = np.full(len(new), GREATEST if least else ~GREATEST)
             (np.minimum if least else np.maximum).at(ends, places, ranks)
