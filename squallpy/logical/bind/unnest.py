@@ -20,7 +20,18 @@ from squallpy.base.errors import SquallError
 from squallpy.base.types import BOOLEAN
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.scope import Scope
-from squallpy.logical.expressions import TRUE, Call, Column, Expr, Literal, columns, conjunction, conjuncts, uncast
+from squallpy.logical.expressions import (
+    TRUE,
+    Call,
+    Column,
+    Expr,
+    Literal,
+    columns,
+    conjunction,
+    conjuncts,
+    substitute,
+    uncast,
+)
 from squallpy.logical.functions import call, case
 from squallpy.logical.nodes import (
     Aggregate,
@@ -159,11 +170,11 @@ class _Carrier:
             case Filter(child) | Sort(child):
                 return replace(node, child=self.carry(child, out, lax))
             case Project(child, items):
-                return Project(self.carry(child, out, lax), (*items, *more))
+                return Project(self.carry(child, out or self.is_read(node), lax), (*items, *more))
             case Aggregate(child, (), aggs) if more and not lax:
                 return self.complete(child, node)
             case Aggregate(child, keys, aggs):
-                return Aggregate(self.carry(child, out), (*keys, *more), aggs)
+                return Aggregate(self.carry(child, out or self.is_read(node)), (*keys, *more), aggs)
             case Repeat(child):
                 grouped = self.carry(child, out)
                 assert isinstance(grouped, Aggregate)
@@ -178,6 +189,30 @@ class _Carrier:
                 )
                 return Union(tuple(parts), (*output, *(c for c, _ in more)))
         raise SquallError("SQ3001", "a correlated subquery of this form is not supported yet")
+
+    def is_read(self, node: Node) -> bool:
+        """Does a node read the domain's columns, or a condition on the rows that it reads?"""
+        match node:
+            case Project(child, items):
+                read = tuple(expr for _, expr in items)
+            case Aggregate(child, keys, aggs):
+                read = (*(expr for _, expr in keys), *(agg.arg for _, agg in aggs if agg.arg is not None))
+            case _:
+                return False
+        while True:
+            if any(c in self.ours for expr in read for c in columns(expr)):
+                return True
+            match child:
+                case Filter(below, predicate):
+                    child, read = below, (predicate,)
+                case Sort(below):
+                    child, read = below, ()
+                case Join(Domain()):
+                    return False  # which has them
+                case Join(left, _, on) | ConditionalJoin(left, _, on):
+                    child, read = left, () if on is None else (on,)
+                case _:
+                    return False
 
     def base(self, leaf: Node, right: Node, on: Expr | None) -> Node:
         """FROM with the domain's columns."""
@@ -194,7 +229,8 @@ class _Carrier:
         left, ours = self.apart(self.carry(node.left, lax=lax), node.left)
         right, theirs = self.apart(self.carry(node.right, lax=True), node.right)
         same = (_equal(a, b, False) for a, b in zip(ours, theirs, strict=True))
-        on = conjunction((*(c for c in (node.on,) if c != TRUE), *same))
+        asked = substitute(node.on, {c.id: mine for c, mine in zip(self.ours, ours, strict=True)})
+        on = conjunction((*(c for c in (asked,) if c != TRUE), *same))
         joined = LeftJoin(left, right, on) if node.lost else Join(left, right, on if on != TRUE else None)
         others = ((c, c) for c in node.output if c not in self.ours)
         return Project(joined, (*others, *zip(self.ours, ours, strict=True))) if ours else joined
