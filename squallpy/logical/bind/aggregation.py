@@ -14,7 +14,7 @@ from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.derived import CHOSEN, DERIVED, PAIRED, PLACES
 from squallpy.logical.bind.wide import is_risky, wide_columns
 from squallpy.logical.coerce import coerce
-from squallpy.logical.expressions import Case, Column, Expr, Literal, children, columns, not_null, rebuild
+from squallpy.logical.expressions import Call, Case, Column, Expr, Literal, children, columns, not_null, rebuild
 from squallpy.logical.functions import call
 from squallpy.logical.nodes import PLACED, Agg, Aggregate, Node, Project, Union
 
@@ -218,7 +218,13 @@ def replace_known(expr: Expr, known: Mapping[Expr, Column]) -> Expr:
     """
     if not isinstance(expr, Literal) and expr in known:
         return known[expr]
-    return rebuild(expr, tuple(replace_known(child, known) for child in children(expr)))
+    given = children(expr)
+    new = rebuild(expr, tuple(replace_known(child, known) for child in given))
+    if isinstance(new, Call) and new.name not in ("is_null", "<=>"):
+        # NB: a key that is NOT NULL may be NULL where ROLLUP leaves it out
+        became = any(now.nullable and not was.nullable for was, now in zip(given, new.args, strict=True))
+        return replace(new, nullable=new.nullable or became)
+    return new
 
 
 def is_aggregate(node: exp.Expr) -> bool:
