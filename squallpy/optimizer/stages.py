@@ -111,16 +111,30 @@ def _same_output(before: Node, after: Node, rule: str) -> None:
 
 def rewrite(node: Node, rule: NodeRule) -> Node:
     """One pass of a rule, bottom-up; an unchanged tree keeps its identity."""
-    node = with_inputs(node, tuple(rewrite(child, rule) for child in node.inputs))
-    return rule(node) or node
+
+    def whole(node: Node) -> Node:
+        return rule(node) or node
+
+    return _rewritten(node, whole, {})
 
 
 def rewrite_exprs(node: Node, rule: ExprRule) -> Node:
     """One pass of an expression rule over all expressions of a plan."""
-    node = with_inputs(node, tuple(rewrite_exprs(child, rule) for child in node.inputs))
-    old = expressions(node)
-    new = tuple(transform(expr, rule) for expr in old)
-    return node if all(a is b for a, b in zip(old, new, strict=True)) else with_expressions(node, new)
+
+    def whole(node: Node) -> Node:
+        old = expressions(node)
+        new = tuple(transform(expr, rule) for expr in old)
+        return node if all(a is b for a, b in zip(old, new, strict=True)) else with_expressions(node, new)
+
+    return _rewritten(node, whole, {})
+
+
+def _rewritten(node: Node, change: Callable[[Node], Node], done: dict[int, Node]) -> Node:
+    """Each operator changed once, behind its inputs, however many read it: a view that is read again is the same."""
+    if id(node) not in done:
+        inputs = tuple(_rewritten(child, change, done) for child in node.inputs)
+        done[id(node)] = change(with_inputs(node, inputs))
+    return done[id(node)]
 
 
 def expressions(node: Node) -> tuple[Expr, ...]:
