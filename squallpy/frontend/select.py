@@ -97,9 +97,23 @@ def parse_select(script: ScriptText, start: int, end: int) -> SelectText:
     except RecursionError:
         raise SquallError("SQ1001", "this query is nested too deeply", script.span(start)) from None
     assert len(trees) == 1, "one query has no semicolon"
-    query = SelectText(script, start, end, trees[0])
+    query = SelectText(script, start, end, with_predicates(trees[0]))
     refuse_stray_commas(query)
     return query
+
+
+def with_predicates(tree: "exp.Expr") -> "exp.Expr":
+    """EXISTS ((SELECT …) UNION …) and < ALL ((SELECT …) …), which sqlglot takes for calls, as what they are."""
+    from sqlglot import exp
+
+    kinds = {"EXISTS": exp.Exists, "ANY": exp.Any, "SOME": exp.Any, "ALL": exp.All}
+    for call in [*tree.find_all(exp.Anonymous)]:
+        kind = kinds.get(call.name.upper())
+        if kind and len(call.expressions) == 1 and isinstance(call.expressions[0], exp.Query):
+            predicate = kind(this=call.expressions[0])
+            predicate.meta.update(call.meta)
+            call.replace(predicate)
+    return tree
 
 
 CLOSING = ("FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", ")", ",")
