@@ -17,9 +17,9 @@ from squallpy.logical.bind.over import Overs, ungrouped
 from squallpy.logical.bind.scalar import Scalars
 from squallpy.logical.bind.scope import Scope
 from squallpy.logical.bind.sets import SET_PARTS, bind_set
-from squallpy.logical.bind.sources import bind_from, bind_nested
+from squallpy.logical.bind.sources import bind_from, bind_nested, rehearsal
 from squallpy.logical.bind.subqueries import Subqueries
-from squallpy.logical.bind.unnest import Domain, Outer
+from squallpy.logical.bind.unnest import Outer
 from squallpy.logical.bind.windows import check_used, with_window
 from squallpy.logical.expressions import Column, Expr, Literal, columns, conjunction, conjuncts
 from squallpy.logical.nodes import Aggregate, Filter, Node
@@ -84,19 +84,10 @@ def with_queries(ctx: Context, node: exp.Query, outer: Outer | None) -> Context:
         if name.lower() in fresh:
             raise ctx.error("SQ2007", f'"{name}" is named twice in WITH', cte.args["alias"])
         fresh.add(name.lower())
-        rehearse(ctx, cte.this, outer)
+        inside, around = rehearsal(ctx, outer)
+        bind_nested(inside, cte.this, around)
         ctx = replace(ctx, ctes={**ctx.ctes, name.lower(): Common(cte.this, names, ctx, outer)})
     return ctx
-
-
-def rehearse(ctx: Context, query: exp.Expr, outer: Outer | None) -> None:
-    """Bind a query of WITH for its mistakes alone; what it reads from around it is not noted there."""
-    if outer is None:
-        bind_nested(ctx.rehearsal(), query)
-        return
-    around = Outer(outer.scope, Domain(), outer.clause)
-    ctes = {name: replace(each, outer=around) if each.outer is outer else each for name, each in ctx.ctes.items()}
-    bind_nested(replace(ctx, ctes=ctes), query, around)
 
 
 @dataclass(frozen=True, slots=True)

@@ -251,8 +251,17 @@ def bind_source(ctx: Context, node: exp.Expr, scope: Scope, before: Scope) -> In
 
 def names_of(ctx: Context, node: exp.Expr, before: Scope) -> list[str]:
     """What the columns of a source are called."""
-    around = replace(before.outer, domain=Domain()) if before.outer else None
-    return [c.name for c in bind_source(ctx.rehearsal(), node, Scope(), Scope(outer=around)).plan.output]
+    ctx, outer = rehearsal(ctx, before.outer)
+    return [c.name for c in bind_source(ctx, node, Scope(), Scope(outer=outer)).plan.output]
+
+
+def rehearsal(ctx: Context, outer: Outer | None) -> tuple[Context, Outer | None]:
+    """Both for a query that is bound for its mistakes, or names, alone: what it reads around it is not noted there."""
+    if outer is None:
+        return ctx.rehearsal(), None
+    around = replace(outer, domain=Domain())
+    ctes = {name: replace(each, outer=around) if each.outer is outer else each for name, each in ctx.ctes.items()}
+    return replace(ctx, ctes=ctes), around
 
 
 def parenthesised(ctx: Context, node: exp.Subquery) -> exp.Expr | None:
