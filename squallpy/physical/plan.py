@@ -148,6 +148,11 @@ class Nested:
     neighbours: Neighbours | None = None
     skyline: Skyline | None = None
 
+    @property
+    def grouped(self) -> tuple[Column, ...]:
+        """The keys at `group`."""
+        return tuple(self.source.keys[position] for position in self.group)
+
 
 @dataclass(frozen=True, slots=True)
 class Feed:

@@ -31,10 +31,7 @@ def extremes_layouts(plan: Plan) -> tuple[PoolLayout, ...]:
     found = []
     for feed in plan.feeds:
         if (nested := feed.nested) and nested.finish.over:
-            group, ends = (
-                [nested.source.keys[i] for i in nested.group],
-                [nested.finish.over] * len(nested.finish.measures),
-            )
+            group, ends = nested.grouped, [nested.finish.over] * len(nested.finish.measures)
             names = (*numbered(group), *numbered(ends, len(group) + 1))
             found.append(PoolLayout(_pool(feed), len(group), _payload(nested), numbered=names))
     return tuple(found)

@@ -40,7 +40,7 @@ def intervals_layouts(plan: Plan) -> tuple[PoolLayout, ...]:
     found = []
     for feed in plan.feeds:
         if feed.nested and feed.nested.running:
-            keys = [feed.nested.source.keys[i] for i in feed.nested.group]
+            keys = feed.nested.grouped
             slices = (tuple(range(len(keys))),) if keys else ()
             found.append(PoolLayout(_pool(feed), len(keys) + 2, _COUNT, slices, numbered=numbered(keys)))
     return tuple(found)

@@ -48,7 +48,7 @@ class Neighbouring:
         self._source, self._order, self._above = nested.source.name, nested.order, nested.neighbours.above
         self._count = nested.source.payload.offsets[nested.finish.count]
         self._group, self._value = list(nested.group), nested.source.keys.index(nested.neighbours.value)
-        group = (nested.source.keys[position] for position in nested.group)
+        group = nested.grouped
         self._titles = titles(nested.finish, (*group, nested.neighbours.value, nested.neighbours.other))
         self._rows = RowDeltas(feed)
 

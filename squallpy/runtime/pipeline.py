@@ -226,7 +226,7 @@ class Node:
 
     def _run(self, number: int, store: Store, messages: list[bytes]) -> bytes:
         machine, stage = self._machines[number], self._plan.stages[number]
-        if number == 0 and not (self._joiner and _is_moving(messages)):
+        if number == 0 and store.dictionary.is_due and not (self._joiner and _is_moving(messages)):
             store.renew()
         with self._trace("unpack"):
             deltas, total, told = _unpacked(messages, store)

@@ -38,7 +38,7 @@ def skylines_layouts(plan: Plan) -> tuple[PoolLayout, ...]:
             group, (x, value) = tuple(range(n)), (n, n + 1)
             real = [column.type.kind is Kind.DOUBLE for column in (line.x, line.value)]
             orders = (Order((*group, x, value), n, real=real[0]), Order((*group, value, x), n, real=real[1]))
-            names = numbered(feed.nested.source.keys[i] for i in feed.nested.group)
+            names = numbered(feed.nested.grouped)
             found.append(PoolLayout(_pool(feed), n + 2, _COUNT, orders=orders, numbered=names))
     return tuple(found)
 
@@ -65,7 +65,7 @@ class Skylines:
         assert nested.skyline is not None
         self._source, self._order, self._state = nested.source.name, nested.order, _pool(feed)
         self._line, self._count = nested.skyline, nested.source.payload.offsets[nested.finish.count]
-        columns = [*(nested.source.keys[i] for i in nested.group), nested.skyline.x, nested.skyline.value]
+        columns = [*nested.grouped, nested.skyline.x, nested.skyline.value]
         self._columns = [nested.source.keys.index(column) for column in columns]
         self._titles = titles(nested.finish, columns)
         self._group = len(nested.group)
