@@ -98,6 +98,7 @@ def _ranged(nest: Nest, term: Monomial, domains: Mapping[str, Nest]) -> _Running
     """What a term of a nest sums up of the values on one side of a key."""
     keys = set(nest.view.keys)
     atoms = [a for a in term.atoms if a.relation.name in domains and {v for _, v in a.fields} == keys]
+    atoms = [a for a in atoms if len(a.fields) == len(a.relation.fields)]  # what it leaves out may be anything
     compared = [f for f in term.body if isinstance(f, Cmp) and (keys & columns(f.predicate))]
     if len(atoms) != 1 or len(compared) != 1:
         return None
