@@ -34,7 +34,7 @@ def cut(ctx: Context, query: exp.Query, plan: Node, outputs: Items, order: list[
     if count == 0:
         return Project(Filter(plan, FALSE), outputs)
     keys: tuple[Key, ...] = tuple((key.expr, key.descending, key.nulls_first) for key in order)
-    frame = Frame((), keys, BEFORE, "LIMIT").over(lambda expr: expr)
+    frame = Frame((), keys, BEFORE, alone=True, asker="LIMIT").over(lambda expr: expr)
     if found := Beneath(ctx, plan, around).apart(frame):
         rows, _ = ranked(ctx, query, plan, found, count, offset, around)
         return Project(rows, outputs)
@@ -66,7 +66,7 @@ def firsts(
 ) -> Node:
     """SELECT DISTINCT ON (a) x, y … ORDER BY b: of each `on` the rows that are first, alike in what shows."""
     keys: tuple[Key, ...] = tuple((key.expr, key.descending, key.nulls_first) for key in order)
-    frame = Frame(tuple(on), keys, BEFORE, "DISTINCT ON").over(lambda expr: expr)
+    frame = Frame(tuple(on), keys, BEFORE, alone=True, asker="DISTINCT ON").over(lambda expr: expr)
     found = Beneath(ctx, plan, around).apart(frame)
     if found is None:
         more: tuple[Key, ...] = tuple((expr, False, True) for expr in shown)

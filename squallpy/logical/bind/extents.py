@@ -26,18 +26,18 @@ def extent(rows: Scalars, spec: exp.WindowSpec | None, name: str) -> Frame:
         raise rows.ctx.refuse(spec, QUERIES["frame"])
     counted = kind != "RANGE"
     low, high = bound(rows, spec, "start", counted), bound(rows, spec, "end", counted)
-    alone = name if kind == "ROWS" else ""
+    alone = kind == "ROWS"
     if low is None and high is None:
         return Frame((), (), ALL)
     if (low, high) == (None, HERE):
-        return Frame((), (), UPTO, alone)
+        return Frame((), (), UPTO, alone, asker=name)
     if (low, high) == (HERE, None):
-        return Frame((), (), BEFORE, alone)
+        return Frame((), (), BEFORE, alone, asker=name)
     if low is not None and high is not None:
         backwards = low[0] > high[0] or (counted and low[0] * low[1].value > high[0] * high[1].value)
         if backwards:
             raise rows.ctx.error("SQ2005", "a frame that ends before it begins", spec)
-    return Frame((), (), {"ROWS": NEAR, "GROUPS": GROUPS}.get(kind, WITHIN), alone, low, high)
+    return Frame((), (), {"ROWS": NEAR, "GROUPS": GROUPS}.get(kind, WITHIN), alone, low, high, name)
 
 
 def bound(rows: Scalars, spec: exp.WindowSpec, which: str, counted: bool) -> Bound | None:

@@ -10,7 +10,7 @@ keys is a Union: the rows that come before by the first, those that are alike in
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT
@@ -41,14 +41,16 @@ def backwards(order: tuple[Key, ...]) -> tuple[Key, ...]:
 class Frame:
     """The rows that OVER looks at: of one partition, and of those ALL, those UPTO a row and its like, those BEFORE it,
     or the VALUES before it, each once; so many rows NEAR it, or GROUPS of those alike, or those WITHIN a distance, from
-    `low` to `high`, None for all on that side. `alone`: what asks for an order in which no rows are alike."""
+    `low` to `high`, None for all on that side. `alone`: by an order in which no rows are alike, which is what `asker`
+    asks for: LAG and LEAD are of one frame."""
 
     partition: tuple[Expr, ...]
     order: tuple[Key, ...]
     rows: str
-    alone: str = ""
+    alone: bool = False
     low: Bound | None = None
     high: Bound | None = None
+    asker: str = field(default="", compare=False)
 
     @property
     def whole(self) -> bool:
@@ -87,9 +89,9 @@ class Beneath:
             found = None
         if found is not None or not frame.alone:
             return found or frame
-        told = f"{frame.alone} of rows of many columns without a known key is not supported yet"
+        told = f"{frame.asker} of rows of many columns without a known key is not supported yet"
         hint = "declare a PRIMARY KEY and have it in FROM"
-        raise SquallError("SQ3001", told, hint=f"{hint}, or use RANK" if frame.alone == "ROW_NUMBER" else hint)
+        raise SquallError("SQ3001", told, hint=f"{hint}, or use RANK" if frame.asker == "ROW_NUMBER" else hint)
 
     def apart(self, frame: Frame) -> Frame | None:
         """The frame by an order in which no rows are alike: by less than it has, or, if it asks for that, by what is

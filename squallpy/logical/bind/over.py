@@ -151,12 +151,13 @@ class Overs:
             raise SquallError("SQ2009", f"{name} takes no frame", self.head(function), "write ORDER BY alone")
         if name in RANKS:
             self.takes(function, 0, 0)
-            return self.rank(Frame(partition, order, RANKS[name], name if name == "ROW_NUMBER" else ""), node)
+            return self.rank(Frame(partition, order, RANKS[name], name == "ROW_NUMBER", asker=name), node)
         if name in SHARES:
             return self.share(name, function, Frame(partition, order, BEFORE), node)
+        frame = Frame(partition, order, BEFORE, alone=True, asker=name)
         if name in NEIGHBOURS:
-            return self.neighbour(rows, name, function, Frame(partition, order, BEFORE, name), node, ignoring)
-        return self.end(rows, name, function, Frame(partition, order, BEFORE, name), spec, node, ignoring)
+            return self.neighbour(rows, name, function, frame, node, ignoring)
+        return self.end(rows, name, function, frame, spec, node, ignoring)
 
     def head(self, function: exp.Anonymous) -> Span:
         return self.ctx.query.own(function)
@@ -249,7 +250,7 @@ class Overs:
             part = call("/", call("-", self.rank(frame, node), ONE), call("-", every, ONE))
             return case([(call("=", every, ONE), Literal(0.0, DOUBLE))], part)
         parts = self.whole(function.expressions[0], name)
-        before = call("-", self.rank(replace(frame, alone=name), node), ONE)
+        before = call("-", self.rank(replace(frame, alone=True, asker=name), node), ONE)
         size, larger = call("div", every, parts), call("%", every, parts)  # the first ones have a row more
         in_larger = call("*", larger, call("+", size, ONE))
         first = call("div", before, call("+", size, ONE))

@@ -1,5 +1,7 @@
 """How many rows a query may have, told from its plan while it is bound."""
 
+from collections.abc import Set
+
 from squallpy.logical.bind.unnest import Beside, Domain
 from squallpy.logical.expressions import Call, Column, Expr, Literal, columns, conjuncts, substitute, uncast
 from squallpy.logical.functions import case
@@ -71,9 +73,12 @@ def _primary_key(scan: Scan) -> tuple[Column, ...]:
     return tuple(c for f, c in zip(scan.relation.fields, scan.columns, strict=True) if f.name.lower() in names)
 
 
-def unique_columns(node: Node) -> tuple[Column, ...] | None:
+def unique_columns(node: Node, held: tuple[Expr, ...] = ()) -> tuple[Column, ...] | None:
     """Columns in which no two rows of a query are alike, by the PRIMARY KEYs declared and by GROUP BY; None if its
-    output has not got them."""
+    output has not got them. `held`: what is TRUE of those rows.
+
+    orders JOIN customers ON orders.customer = customers.id   →   orders.id: of customers there is one at most
+    """
     found: tuple[Column, ...] | None = None
     match node:
         case Domain():
@@ -84,11 +89,12 @@ def unique_columns(node: Node) -> tuple[Column, ...] | None:
             found = tuple(column for column, _ in keys)
         case Repeat(Aggregate(_, keys), _, number) if number is not None:
             found = (*(column for column, _ in keys), number)
-        case Filter(child) | Sort(child) | Window(child) | SemiJoin(child) | AntiJoin(child) | Beside(child):
-            found = unique_columns(child)
-        case Join(left, right) | LeftJoin(left, right):
-            ours, theirs = unique_columns(left), unique_columns(right)
-            found = None if ours is None or theirs is None else (*ours, *theirs)
+        case Filter(child, predicate):
+            found = unique_columns(child, (*held, *conjuncts(predicate)))
+        case Sort(child) | Window(child) | SemiJoin(child) | AntiJoin(child) | Beside(child):
+            found = unique_columns(child, held)
+        case Join() | LeftJoin():
+            found = _unique_of_pairs(node, held)
         case Project(child, items):
             names = {expr.id: column for column, expr in reversed(items) if isinstance(expr, Column)}
             inner = unique_columns(child)
@@ -96,6 +102,18 @@ def unique_columns(node: Node) -> tuple[Column, ...] | None:
             return tuple(c for c in known if c) if all(known) else None
     own = {c.id: c for c in node.output}
     return None if found is None or any(c.id not in own for c in found) else tuple(own[c.id] for c in found)
+
+
+def _unique_of_pairs(node: Join | LeftJoin, held: tuple[Expr, ...]) -> tuple[Column, ...] | None:
+    """The same of rows side by side: those of one side where each of its rows has one at most of the other."""
+    left, right, lost = node.left, node.right, isinstance(node, LeftJoin)
+    met = (*held, *(conjuncts(node.on) if node.on is not None else ()))
+    ours, theirs = unique_columns(left, held if lost else met), unique_columns(right, met)
+    if ours is not None and has_one_row(right, settled({c.id for c in left.output}, met), declared=True):
+        return ours
+    if theirs is not None and not lost and has_one_row(left, settled({c.id for c in right.output}, met), declared=True):
+        return theirs
+    return None if ours is None or theirs is None else (*ours, *theirs)
 
 
 def _renamed(items: tuple[tuple[Column, Expr], ...], fixed: frozenset[int]) -> frozenset[int]:
@@ -115,9 +133,9 @@ def holding(node: Node) -> tuple[Expr, ...]:
     return ()
 
 
-def settled(fixed: frozenset[int], conditions: tuple[Expr, ...]) -> frozenset[int]:
+def settled(fixed: Set[int], conditions: tuple[Expr, ...]) -> frozenset[int]:
     """With the columns that equal something that has one value."""
-    before = None
+    fixed, before = frozenset(fixed), None
     while before != fixed:
         before = fixed
         for condition in conditions:
