@@ -197,6 +197,24 @@ class Skyline:
     great: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """What the rows of a nest of spans are: of each group and x the highest value, the greatest if they are to be
+    `great`, else the least, and the nearest x `before` and `behind` whose value is higher, NULL for none.
+
+    x and value are keys of the nest's view; the ends stand for themselves among the finish's items. Of equal values the
+    first one is the highest; NULL is the lowest.
+
+    Source: the Cartesian tree of Vuillemin, *A Unifying Look at Data Structures*, CACM 1980: a subtree is a span.
+    """
+
+    x: Column
+    value: Column
+    before: Column
+    behind: Column
+    great: bool
+
+
 def nest_name(taken: Collection[str]) -> str:
     """n1, n2, …: the first name that no relation or nest has"""
     return next(name for name in (f"n{i}" for i in count(1)) if name not in taken)
@@ -219,11 +237,12 @@ class Nest:
     window: WindowSpec | None = None
     neighbours: Neighbours | None = None
     skyline: Skyline | None = None
+    spans: Spans | None = None
 
     @property
     def by_group(self) -> bool:
         """Is each of its rows made of one group, whatever the others are?"""
-        return not (self.running or self.window or self.neighbours or self.skyline)
+        return not (self.running or self.window or self.neighbours or self.skyline or self.spans)
 
     @property
     def reads(self) -> set[str]:

@@ -8,7 +8,7 @@ a sorted index; if nothing else is asked of the records in it, their sum is look
 there are few records: a slice is then as good, and takes less.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from squallpy.base.order import Order
@@ -19,12 +19,14 @@ from squallpy.maintain.program import Program, Ref, Statement, View
 from squallpy.maintain.relational.calculus import Assign, Cmp, Factor, variables
 from squallpy.physical.keys import (
     Beside,
+    Spanned,
     finds_one,
     foreign_keys,
     known_keys,
     narrow_views,
     views_of_intervals,
     views_of_neighbours,
+    views_of_spans,
 )
 from squallpy.physical.plan import Let, Lookup, Range, Step, Update, Where
 
@@ -32,8 +34,8 @@ from squallpy.physical.plan import Let, Lookup, Range, Step, Update, Where
 # "apart": it picks no rows, and ranges that overlap are best looked up before they are multiplied. Of what a nest makes
 # of a record, "exists" only asks whether there is a row, "row" has it computed; "later", when the record is known.
 # Of lookups alike that find one record at most, those in a view that predicates have narrowed leave fewer rows.
-_CHOICE = ("probe", "exists", "one", "row", "few", "nearest", "sum", "slice", "range", "apart", "scan", "later")
-_ONE = ("probe", "exists", "one")
+_ONE, _FOUND = ("probe", "exists", "one"), ("nearest", "highest")
+_CHOICE = (*_ONE, "row", "few", *_FOUND, "sum", "slice", "range", "apart", "scan", "later")
 
 
 @dataclass(slots=True)
@@ -70,7 +72,9 @@ class Known:
     def __init__(self, program: Program) -> None:
         self.views = {view.name: view for view in program.views}
         self.keys, self.foreign, self.few = known_keys(program), foreign_keys(program), views_of_intervals(program)
-        self.narrow, self.neighbours = narrow_views(program), views_of_neighbours(program, self.keys)
+        self.narrow = narrow_views(program)
+        beside, spans = views_of_neighbours(program, self.keys), views_of_spans(program, self.keys)
+        self.chosen: Mapping[str, Beside | Spanned] = {**beside, **spans}
 
 
 def access(statement: Statement, known: Known, indexes: Indexes) -> Update:
@@ -109,7 +113,7 @@ def access(statement: Statement, known: Known, indexes: Indexes) -> Update:
         ways = []
         for ref in others:
             elsewhere = asked.union(*(r.variables for r in others if r is not ref))
-            ways.append(_way(ref, bound, filters, elsewhere, size(ref), known.neighbours.get(ref.name)))
+            ways.append(_way(ref, bound, filters, elsewhere, size(ref), known.chosen.get(ref.name)))
         best = min(ways, key=lambda way: _cost(way, bound, known.narrow))
         others.remove(best.ref)
         steps.append(_lookup(best, bound, indexes))
@@ -154,6 +158,7 @@ class _Way:
     how: str
     range: Range | None = None
     used: tuple[Factor, ...] = ()
+    spans: Spanned | None = None  # where the highest is looked up
 
 
 def _way(
@@ -162,12 +167,12 @@ def _way(
     filters: list[Factor],
     elsewhere: set[Column],
     size: str | None,
-    beside: Beside | None,
+    chosen: Beside | Spanned | None,
 ) -> _Way:
     """The best way with those variables bound; `elsewhere` are those that keys, lanes and other views read.
 
-    `size`: how it is looked up if there is one record at most, or there are few. `beside`: which keys of a
-    view of neighbours are what.
+    `size`: how it is looked up if there is one record at most, or there are few. `chosen`: which keys of a view of
+    neighbours, or of spans, are what.
     """
     new = [v for v in ref.variables if v not in bound]
     if ref.row:
@@ -180,8 +185,10 @@ def _way(
     if ranges:
         range, used = max(ranges, key=lambda found: len(found[1]))
         read = elsewhere.union(*(variables(f) for f in filters if f not in used))
-        if beside and _is_between(ref, range, new, beside):
+        if isinstance(chosen, Beside) and _is_between(ref, range, new, chosen):
             return _Way(ref, "nearest", range, used)
+        if isinstance(chosen, Spanned) and _is_within(ref, range, new, chosen):
+            return _Way(ref, "highest", range, used, chosen)
         ordered = not range.variable.type.is_wide
         return _Way(ref, "sum" if ordered and not read & set(new) else "range", range, used)
     return _Way(ref, "scan" if len(new) == len(ref.variables) else "slice")
@@ -192,6 +199,13 @@ def _is_between(ref: Ref, range: Range, new: list[Column], beside: Beside) -> bo
     value, other = ref.variables[beside.value], ref.variables[beside.other]
     known = not any(ref.variables[i] in new for i in beside.group)
     return known and other in new and range.variable == value and (range.rising is None) != (range.falling is None)
+
+
+def _is_within(ref: Ref, range: Range, new: list[Column], spans: Spanned) -> bool:
+    """Is a record of spans asked for by its group and both bounds of its x? It is the one whose span reaches beyond."""
+    known = not any(ref.variables[i] in new for i in spans.group)
+    all_else = len(new) == len(ref.variables) - len(spans.group)
+    return known and all_else and range.variable == ref.variables[spans.x] and None not in (range.rising, range.falling)
 
 
 def _range(variable: Column, bound: set[Column], filters: Iterable[Factor]) -> tuple[Range, tuple[Factor, ...]] | None:
@@ -226,8 +240,10 @@ def _lookup(way: _Way, bound: set[Column], indexes: Indexes) -> Lookup:
         index = indexes.slice(ref.name, equal)
     elif range:
         ranged = ref.variables.index(range.variable)
-        order = (*equal, ranged, *(i for i, _ in new if i != ranged))
-        index = indexes.order(ref.name, Order(order, len(equal), real=range.variable.type.kind is Kind.DOUBLE))
+        first = (ranged, way.spans.value) if way.spans else (ranged,)
+        order = Order((*equal, *first, *(i for i, _ in new if i not in first)), len(equal))
+        order = replace(order, real=range.variable.type.kind is Kind.DOUBLE)
+        index = indexes.order(ref.name, replace(order, heights=way.spans.heights) if way.spans else order)
     return Lookup(ref.name, how, index, given, () if how == "sum" else new, ref.picks, range=range, row=ref.row)
 
 

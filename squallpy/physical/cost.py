@@ -39,7 +39,7 @@ def costs(plan: Plan) -> Costs:
 def _rows(nested: Nested) -> str:
     """The cost of a group's rows: where an extreme has gone, the next is looked for; where values are too wide to be in
     their order, they are looked through for the one at a share."""
-    if nested.running or nested.window or nested.neighbours or nested.skyline:
+    if nested.running or nested.window or nested.neighbours or nested.skyline or nested.spans:
         return LOG
     if nested.finish.over is None:
         return ONE
@@ -58,7 +58,7 @@ def _cost(update: Update, views: Mapping[str, View], keys: Keys, few: frozenset[
 def _step(step: Lookup, view: View, keys: Keys, few: frozenset[str]) -> str:
     if step.how == "probe" or finds_one(view, [view.keys[position] for position, _ in step.bound], keys):
         return ONE
-    if step.how in ("sum", "nearest"):
+    if step.how in ("sum", "nearest", "highest"):
         return LOG
     short = view.name in few or any(atom.delta for atom in view.atoms)
     return ALL if step.how == "scan" and not short else SLICE

@@ -3,10 +3,13 @@
 N1(p, avg) has a row for each p    →    ΔL(p) ⋈ M_N1(p, avg) finds one
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from squallpy.logical.expressions import Call, Column, columns
+from squallpy.base.order import Heights
+from squallpy.base.types import Kind
+from squallpy.catalog.relation import Relation
+from squallpy.logical.expressions import Call, Column, Expr, columns
 from squallpy.maintain.program import Monomial, Nest, Program, View
 from squallpy.maintain.relational.calculus import Assign, Cmp, Factor, Rel
 
@@ -19,6 +22,15 @@ class Beside(NamedTuple):
     group: tuple[int, ...]
     value: int
     other: int
+
+
+class Spanned(NamedTuple):
+    """Which keys of a view are the group of an x, the x, and the value that spans are of, and how high that is."""
+
+    group: tuple[int, ...]
+    x: int
+    value: int
+    heights: Heights
 
 
 def known_keys(program: Program) -> Keys:
@@ -35,16 +47,36 @@ def views_of_intervals(program: Program) -> frozenset[str]:
 
 def views_of_neighbours(program: Program, keys: Keys) -> dict[str, Beside]:
     """The views that have a record for each row of a nest of neighbours, or for some."""
-    made = {n.relation: (dict(n.finish.items), n.neighbours) for n in program.nests if n.neighbours}
     found = {}
-    for view in (v for v in program.views if len(v.terms) == 1):
-        for atom in (a for a in view.atoms if a.relation in made):
-            items, beside = made[atom.relation]
-            at = {items[title]: view.keys.index(v) for title, v in atom.fields if v in view.keys}
-            if beside and len(at) == len(items) and finds_one(view, [view.keys[i] for i in at.values()], keys):
-                value, other = at.pop(beside.value), at.pop(beside.other)
-                found[view.name] = Beside(tuple(at.values()), value, other)
+    for view, nest, at in _rows_of(program, keys, {n.relation: n for n in program.nests if n.neighbours}):
+        assert nest.neighbours
+        value, other = at.pop(nest.neighbours.value), at.pop(nest.neighbours.other)
+        found[view.name] = Beside(tuple(at.values()), value, other)
     return found
+
+
+def views_of_spans(program: Program, keys: Keys) -> dict[str, Spanned]:
+    """The views that have a record for each row of a nest of spans."""
+    found = {}
+    for view, nest, at in _rows_of(program, keys, {n.relation: n for n in program.nests if n.spans}):
+        spans = nest.spans
+        assert spans
+        x, value, _, _ = (at.pop(column) for column in (spans.x, spans.value, spans.before, spans.behind))
+        heights = Heights(spans.great, real=spans.value.type.kind is Kind.DOUBLE)
+        found[view.name] = Spanned(tuple(at.values()), x, value, heights)
+    return found
+
+
+def _rows_of(
+    program: Program, keys: Keys, nests: Mapping[Relation, Nest]
+) -> Iterator[tuple[View, Nest, dict[Expr, int]]]:
+    """The views that have a record for each row of one of these nests, or for some, and where the row's fields are."""
+    for view in (v for v in program.views if len(v.terms) == 1):
+        for atom in (a for a in view.atoms if a.relation in nests):
+            items = dict(nests[atom.relation].finish.items)
+            at = {items[title]: view.keys.index(v) for title, v in atom.fields if v in view.keys}
+            if len(at) == len(items) and finds_one(view, [view.keys[i] for i in at.values()], keys):
+                yield view, nests[atom.relation], at
 
 
 def narrow_views(program: Program) -> frozenset[str]:
@@ -61,7 +93,8 @@ def _narrows(factor: Factor) -> bool:
 
 def _group(nest: Nest) -> tuple[str, ...]:
     assert nest.source is not None
-    last = nest.skyline.value if nest.skyline else nest.finish.over
+    line = nest.skyline or nest.spans
+    last = line.value if line else nest.finish.over
     group = {v for v in nest.source.variables if v != last}
     return tuple(title for title, expr in nest.finish.items if expr in group or expr == nest.finish.number)
 

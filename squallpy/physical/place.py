@@ -290,6 +290,10 @@ def _nested(nest: Nest, program: Program, real: Ring, indexes: Indexes, known: M
     if nest.skyline:
         group, order = _by_group(source, nest.skyline.x, nest.skyline.value)
         return Nested(source, finish, group, order=indexes.order(view.name, order), skyline=nest.skyline)
+    if nest.spans:
+        group, order = _by_group(source, nest.spans.x, nest.spans.value)
+        order = replace(order, equal=len(group) + 1, real=nest.spans.value.type.kind is Kind.DOUBLE)
+        return Nested(source, finish, group, order=indexes.order(view.name, order), spans=nest.spans)
     if finish.over is None:
         return Nested(source, finish)
     printed = {expr for _, expr in finish.items}

@@ -12,7 +12,7 @@ from squallpy.base.settings import JoinOperator
 from squallpy.catalog.relation import Relation
 from squallpy.catalog.window import Clock, WindowSpec
 from squallpy.logical.expressions import Column, Expr
-from squallpy.maintain.program import Finish, Neighbours, Program, Row, Running, Skyline, View
+from squallpy.maintain.program import Finish, Neighbours, Program, Row, Running, Skyline, Spans, View
 from squallpy.maintain.relational.calculus import Lane
 from squallpy.physical.joins.controller import EPSILON
 from squallpy.physical.joins.grid import Grid
@@ -44,9 +44,10 @@ class Lookup:
     """One join step: find the records of `source` that agree with bound variables, bind the others.
 
     `how` is probe (all keys bound), slice (some; `index` says which) or scan (none); or, over a sorted index, range
-    (the records of a range), nearest (the one of them next to the bound) or sum (their sum: no more is asked of them).
-    `bound` and `binds` pair key positions with variables. `live` are the variables that later steps read. With `row`,
-    what is found is the row that a nest makes of the record.
+    (the records of a range), nearest (the one of them next to the bound), highest (the one with the greatest value, or
+    the least) or sum (their sum: no more is asked of them). `bound` and `binds` pair key positions with variables,
+    `live` are the variables that later steps read. With `row`, what is found is the row that a nest makes of the
+    record.
     """
 
     source: str
@@ -134,7 +135,7 @@ class Nested:
     index `order`, or, of a type whose keys are in no order, in the slice `index`. For intervals, `order` is a sorted
     index that knows its extents, with what there is to group by before the value, and `context` what the running's
     context comes from. For a window, `order` is a sorted index by time; for neighbours, one by group and value;
-    for a skyline, by group and x.
+    for a skyline, by group and x; for spans, by group, x and value.
     """
 
     source: PoolPlan
@@ -147,6 +148,7 @@ class Nested:
     context: tuple["Nested", ...] = ()
     neighbours: Neighbours | None = None
     skyline: Skyline | None = None
+    spans: Spans | None = None
 
     @property
     def grouped(self) -> tuple[Column, ...]:

@@ -232,13 +232,13 @@ def _settled(vec: Vec, type: Type, rows: int) -> Vec:
 def _compared(predicate: Expr, variable: Column) -> _Bound | None:
     """The bound that a predicate is, if it compares the variable with a value in the same representation, or with sums.
 
-    v > e      x - v <= e      e IS NULL OR v > e      e IS NULL AND NOT v IS NULL OR v > e
+    v > e      x - v <= e      e IS NULL OR v > e + 1      e IS NULL AND NOT v IS NULL OR v > e
     """
     match predicate:
         case Call("or", (absent, compared)):
             bound = _compared(compared, variable)
             asked = [c for c in conjuncts(absent) if c != not_null(variable)]  # NB: in a range it is not NULL
-            nulls = [is_null(term) for _, term in bound.terms] if bound else []
+            nulls = [is_null(term) for _, term in bound.terms if term.nullable] if bound else []
             if bound and len(nulls) == 1 and asked == nulls:
                 return _Bound(bound.terms, bound.strict, optional=True)
         case Call("<" | "<=" | ">" | ">=" as name, (a, b)):

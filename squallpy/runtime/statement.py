@@ -189,7 +189,7 @@ class Statement:
         return steps.emitted(code.outcome, rows.columns, rows.places)
 
     def _look_up(self, step: Lookup, rows: _Rows, index: Sorted, names: Dictionary) -> _Rows:
-        """The rows with the records of their ranges, or the nearest of those, or with their sum."""
+        """The rows with the records of their ranges, or the nearest or highest of those, or with their sum."""
         ranges, given, source = self._ranges[step], self._given(step, rows), self._numbers[id(step)]
         assert step.range is not None
         variable = step.range.variable
@@ -205,8 +205,11 @@ class Statement:
             out = rows.pick(found)
             out.hold(source, sums, found)
             return out
-        if step.how == "nearest":
-            places = index.ends(given, *bounds, greatest=step.range.rising is None)
+        if step.how in ("nearest", "highest"):
+            if step.how == "nearest":
+                places = index.ends(given, *bounds, greatest=step.range.rising is None)
+            else:
+                places = index.highest(given, *bounds)
             found = np.flatnonzero(places >= 0)
             return self._bound(step, rows.pick(found), index, places[found])
         others = ranges.unordered(index, given)

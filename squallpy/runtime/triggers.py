@@ -24,6 +24,7 @@ from squallpy.runtime.neighbouring import Neighbouring
 from squallpy.runtime.nested import Aggregates, NestFeed, RowsOf, Touched, begin, begun_layouts
 from squallpy.runtime.routing import partitions_of, tickets_of
 from squallpy.runtime.skylines import Skylines, skylines_layouts
+from squallpy.runtime.spans import SpansOf, spans_layouts
 from squallpy.runtime.state.store import PoolLayout, Store, StoreLayout
 from squallpy.runtime.statement import Keeper, Statement
 from squallpy.runtime.windows import Windows, tick, windows_layouts
@@ -47,6 +48,7 @@ def store_layout(plan: Plan) -> StoreLayout:
             *extremes_layouts(plan),
             *intervals_layouts(plan),
             *skylines_layouts(plan),
+            *spans_layouts(plan),
             *windows_layouts(plan),
         )
     )
@@ -218,6 +220,8 @@ def _nest(feed: Feed, nested: Nested) -> NestFeed:
         return Neighbouring(feed, nested)
     if nested.skyline:
         return Skylines(feed, nested)
+    if nested.spans:
+        return SpansOf(feed, nested)
     return Extremes(feed, nested) if nested.finish.over else Aggregates(feed, nested)
 
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from squallpy.base.order import Order
+from squallpy.base.order import Heights, Order
 from squallpy.base.rings import Payload, Ring
 from squallpy.runtime.kernels.lanes import integers
 from squallpy.runtime.kernels.sorted import GREATEST, LEAST, Sorted
@@ -196,6 +196,54 @@ def test_differential_deep_trees_equal_sorted_arrays():
                 index.pieces(None, np.zeros((1, index.payload.width), np.int64)).least.min()
                 == ends[1:][held != 0].min()
             )
+
+
+@pytest.mark.parametrize(
+    "heights", [Heights(great=True), Heights(great=False), Heights(great=False, real=True)], ids=str
+)
+def test_differential_heights_equal_those_of_a_list(heights):
+    rng = np.random.default_rng(3)
+    index, held = Sorted(Order((0, 1, 2), 1, heights=heights), Payload((Ring.COUNT,))), {}
+    for step in range(30):
+        spread, n = (8, 60) if step < 12 else (3000, 1500)
+        came = {(int(g), int(x)): int(v) for g, x, v in rng.integers(0, (3, spread, spread // 2), (n, 3))}
+        ends = (NULL, 0.0, -2.5, np.inf, -np.inf, np.nan) if heights.real else (NULL, NULL + 1, GREATEST, 0, 7, 7)
+        for at in list(came)[::5]:
+            came[at] = ends[int(rng.integers(len(ends)))]
+        gone = [at for at in held if at in came or rng.random() < (0.9 if step % 10 == 9 else 0.3)]
+        rows = [(*at, held.pop(at), -1) for at in gone] + [(*at, v, 1) for at, v in came.items()]
+        held |= came
+        table = np.array([(g, x, coded(v, heights), c) for g, x, v, c in rows], np.int64)
+        index.upsert(np.ascontiguousarray(table[:, :3]), np.ascontiguousarray(table[:, 3:]))
+        points = sorted((g, x, int(index.height(np.array([coded(v, heights)]))[0])) for (g, x), v in held.items())
+        equal, (low, high) = rng.integers(0, 4, (20, 1)), np.sort(rng.integers(-1, spread + 1, (2, 20)), axis=0)
+        places = index.highest(equal, low, high)
+        for (g,), a, b, place in zip(equal.tolist(), low.tolist(), high.tolist(), places.tolist(), strict=True):
+            inside = [(h, -x) for k, x, h in points if k == g and a <= x <= b]
+            found = [int(index.column(c, np.array([place]))[0]) for c in (1, 2)] if place >= 0 else None
+            assert found == (None if not inside else [-max(inside)[1], coded(held[g, -max(inside)[1]], heights)])
+        for back in (False, True):
+            froms, tops = np.sort(rng.integers(-spread, spread, (2, 20)), axis=0)
+            froms[0], tops[0], tops[1] = NULL, GREATEST, NULL
+            for steps in (1, GREATEST):
+                rows, places = index.ascent(equal, low, froms, tops, back=back, steps=steps)
+                found = [(int(row), int(x)) for row, x in zip(rows, index.column(1, places), strict=True)]
+                wanted = []
+                for row, ((g,), a, start, top) in enumerate(
+                    zip(equal.tolist(), low.tolist(), froms.tolist(), tops.tolist(), strict=True)
+                ):
+                    beside = [(x, h) for k, x, h in points if k == g and (x < a if back else x > a)]
+                    mine, height = [], start
+                    for x, h in reversed(beside) if back else beside:
+                        if h >= height:
+                            mine, height = [*mine, (row, x, h)], h if back else h + 1
+                    wanted += [(row, x) for row, x, h in mine if h <= top][:steps]
+                assert found == wanted
+
+
+def coded(value, heights):
+    """As a key has it."""
+    return int(np.float64(value).view(np.int64)) if heights.real and value != NULL else value
 
 
 def test_bounds_that_exclude_each_other_find_nothing():

@@ -21,6 +21,14 @@ same relation (LAG and LEAD, with MAX and MIN), and where it is only asked wheth
  →  N1(s, p) ⋈ N3(s, q, bid) ⋈ N4(s, q, next) ⋈ (q <= p) ⋈ (p < next)
 
 N3 is the skyline of the quotes: those before which none was as high. Each is the highest until the next of them.
+
+    the highest bid of the last minute: (… WHERE q.sym = t.sym AND q.time > t.time - 60 AND q.time <= t.time)
+
+    N2(s, p, bid) := N1(s, p) ⋈ QUOTES(s, q, b) ⋈ (q > p - 60) ⋈ (q <= p) ⋈ (bid := MAX b)
+ →  N1(s, p) ⋈ N3(s, q, bid, before, behind) ⋈ (q > p - 60) ⋈ (before <= p - 60) ⋈ (q <= p) ⋈ (behind > p)
+
+N3 has a row for each time: between which others its bid is the highest. One of them is the highest of the minute, the
+one whose span reaches beyond it on both sides.
 """
 
 from collections.abc import Iterator
@@ -35,19 +43,22 @@ from squallpy.logical.expressions import (
     Column,
     Expr,
     columns,
+    conjunction,
+    disjunction,
     held_alike,
     is_null,
     not_null,
     substitute,
 )
 from squallpy.logical.monotone import FALLING, RISING, STEADY, direction
-from squallpy.maintain.program import Measure, Monomial, Neighbours, Nest, Skyline, View, nest_name
+from squallpy.maintain.program import Measure, Monomial, Neighbours, Nest, Skyline, Spans, View, nest_name
 from squallpy.maintain.relational.calculus import Cmp, Factor, Rel, renamed, variables
 from squallpy.maintain.relational.nests import bounded, implies, in_order, is_domain, needed, only_adds
 from squallpy.maintain.relational.units import prune
 
 _NEAR = {"min": (">", ">="), "max": ("<", "<=")}  # how values that are asked for compare with the one that is given
 _FURTHER = {"min": FALLING, "max": RISING}  # which way predicates go that all values fail if the decisive one does
+_CONTRARY = {">": "<=", ">=": "<", "<": ">=", "<=": ">"}
 _ENDS = {">": ">=", ">=": ">", "<": "<=", "<=": "<"}  # how the given one compares with the neighbour on its other side
 
 
@@ -130,6 +141,30 @@ class _Prefix(_Decided):
         return (skyline, between), (term,) if self.nulls is None else (term, self.nulls)
 
 
+@dataclass(frozen=True, slots=True)
+class _Framed(_Decided):
+    """The same of rest(k, x, v), where the least or greatest v is asked for of those x between two bounds: `asking` has
+    one of either side, `low` and `high`."""
+
+    low: Call
+    high: Call
+
+    def deciding(self, names: Iterator[str], fresh: Iterator[Column]) -> tuple[tuple[Nest, ...], tuple[Monomial, ...]]:
+        """The nest of the spans, and the term with these."""
+        name, stream, (x, v) = next(names), self.nest.relation.stream, self.keys[-2:]
+        before, behind = (Column(next(fresh).id, title, x.type, True) for title in ("before", "behind"))
+        titles = (*(f"k{i}" for i in range(1, len(self.keys) - 1)), "at", "value", "before", "behind")
+        items = tuple(zip(titles, (*self.keys, before, behind), strict=True))
+        fields = tuple(Field(t, c.type, c.nullable and t != "at") for t, c in items)
+        relation = Relation(name, fields, stream, "view", primary_key=titles[:-3])
+        finish = replace(self.nest.finish, measures=(), over=None, single=False, items=items)
+        spans = Spans(x, v, before, behind, self.function == "max")
+        nest = Nest(relation, View(f"G_{name.upper()}", self.keys, (self.rest,)), finish, spans=spans)
+        outside = (Cmp(_beyond(self.low, x, before)), Cmp(_beyond(self.high, x, behind)))
+        body = (self.domain, Rel(relation, items), *self.asking, *outside)
+        return (nest,), (Monomial(body, self.term.lanes),)
+
+
 def deciding(view: View, nests: tuple[Nest, ...]) -> tuple[View, tuple[Nest, ...]]:
     """The query's view and its nests, with the values that decide where nests have the pairs.
 
@@ -192,8 +227,8 @@ def _decided(nest: Nest, nests: tuple[Nest, ...], made: set[Relation]) -> Iterat
                 continue
             rest = [f for f in others if f not in asking]
             if finish.over and x != finish.over:
-                if prefix := _prefix(nest, term, domain, definition, rest, asking, x):
-                    yield prefix
+                if part := _part(nest, term, domain, definition, rest, asking, x):
+                    yield part
                 continue
             more = [key for key in nest.view.keys if key not in known and key != finish.over]
             if not x.type.is_held_in_order or x in more or (more and finish.over):
@@ -208,20 +243,26 @@ def _decided(nest: Nest, nests: tuple[Nest, ...], made: set[Relation]) -> Iterat
                     yield _Decided(nest, term, domain, definition, body, keys, asking, function, near)
 
 
-def _prefix(
+def _part(
     nest: Nest, term: Monomial, domain: Rel, definition: Nest, rest: list[Factor], asking: tuple[Factor, ...], x: Column
-) -> _Prefix | None:
-    """The term as one that asks for the least or greatest value of a prefix, if it does."""
+) -> _Prefix | _Framed | None:
+    """The term as one that asks for the least or greatest value of a prefix or of what is between two bounds, if it
+    does."""
     v, known = nest.finish.over, variables(domain)
     assert v is not None
-    moving = [f for f in asking if not isinstance(f, Cmp) or direction(f.predicate, x) != STEADY]
-    near = _compared(moving[0], x) if len(moving) == 1 and isinstance(moving[0], Cmp) else None
     unknown = Cmp(is_null(v))
-    if near is None or unknown in rest or not x.type.is_held_in_order or not {*nest.view.keys} <= known | {v}:
+    if unknown in rest or not x.type.is_held_in_order or not {*nest.view.keys} <= known | {v}:
         return None
     group = known & frozenset().union(*(variables(f) for f in rest if isinstance(f, Rel)))
     keys = (*sorted(group, key=lambda v: v.id), x, v)
     function = nest.finish.measures[0].function
+    moving = [f for f in asking if not isinstance(f, Cmp) or direction(f.predicate, x) != STEADY]
+    if bounds := _bounds(moving, x):
+        framed = _known(rest, (x,), keys, term)
+        return _Framed(nest, term, domain, definition, framed, keys, asking, function, None, *bounds)
+    near = _compared(moving[0], x) if len(moving) == 1 and isinstance(moving[0], Cmp) else None
+    if near is None:
+        return None
     body = _known(rest, (x, v), keys, term)
     nulls = Monomial((*term.body, unknown), term.lanes) if v.nullable else None
     return _Prefix(nest, term, domain, definition, body, keys, asking, function, near, nulls)
@@ -246,6 +287,23 @@ def _ways(asking: tuple[Factor, ...], x: Column, function: str) -> list[tuple[st
                 return None
             near.append(way)
     return near
+
+
+def _bounds(moving: list[Factor], x: Column) -> tuple[Call, Call] | None:
+    """The one comparison that bounds x from below, and the one from above; None if there are not just those."""
+    found: dict[int | None, Call] = {}
+    for factor in moving:
+        match factor:
+            case Cmp(Call("<" | "<=" | ">" | ">=") as predicate):
+                found[direction(predicate, x)] = predicate
+    return (found[RISING], found[FALLING]) if len(moving) == 2 and found.keys() == {RISING, FALLING} else None
+
+
+def _beyond(bound: Call, x: Column, end: Column) -> Expr:
+    """end IS NULL OR NOT bound(end), where bound(x) is TRUE for some x, so that nothing else that it reads is NULL"""
+    known = (not_null(c) for c in sorted(columns(bound) - {x}, key=lambda c: c.id))  # NB: a user's may be nullable
+    out = Call(_CONTRARY[bound.name], bound.args, BOOLEAN, True)
+    return disjunction((conjunction((is_null(end), *known)), substitute(out, {x.id: end})))
 
 
 def _compared(factor: Cmp, x: Column) -> tuple[str, Expr] | None:
@@ -279,6 +337,8 @@ def _replaced(
     for measure in finish.measures:
         if measure.column.id in names:
             names[found.x.id] = names[measure.column.id]
+    if isinstance(found, _Framed) and any(names[found.x.id] in variables(a) for a in user.atoms if a is not atom):
+        return user  # NB: any x may have that value, and only of the nest's rows is it known which do
     for v in sorted(frozenset().union(*map(variables, term.body)), key=lambda v: v.id):
         names.setdefault(v.id, _alike(next(fresh), v))
     body = [f for f in user.body if f is not atom]

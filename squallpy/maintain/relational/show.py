@@ -14,7 +14,7 @@ from squallpy.base.types import BIGINT
 from squallpy.catalog.relation import Relation
 from squallpy.catalog.window import WindowSpec, spoken
 from squallpy.logical.expressions import Call, Column, Expr, Literal, substitute, transform
-from squallpy.maintain.program import Measure, Nest, Program, Ref, Running, Skyline, Statement, Trigger, View
+from squallpy.maintain.program import Measure, Nest, Program, Ref, Running, Skyline, Spans, Statement, Trigger, View
 from squallpy.maintain.relational.calculus import Assign, Cmp, Factor, Lane, Rel, Values, variables
 
 WIDTH = 112  # of a printed line
@@ -159,6 +159,8 @@ def nest_text(nest: Nest) -> str:
     }
     if nest.skyline:
         return _skyline_text(nest, nest.source, nest.skyline)
+    if nest.spans:
+        return _spans_text(nest, nest.source, nest.spans)
     if nest.neighbours:
         measures[nest.neighbours.other.id] = f"the {nest.neighbours.other.name} {names(nest.neighbours.value)}"
     fields = []
@@ -197,6 +199,16 @@ def _skyline_text(nest: Nest, source: Ref, line: Skyline) -> str:
     what = f"no {names(line.value)} as {'great' if line.great else 'small'} {'before' if line.rising else 'behind'}"
     head = f"{nest.relation.name.upper()}({titles})"
     return f"{head} := Skyline_[{group}]({source.name}({names.list(source.variables)}): {what} a {names(line.x)})"
+
+
+def _spans_text(nest: Nest, source: Ref, spans: Spans) -> str:
+    """N3(k1, at, value, before, behind) := Spans_[k1](M_QUOTES(symbol, time, bid): the greatest bid around a time)"""
+    titles, names = ", ".join(title for title, _ in nest.finish.items), Names(source.variables)
+    own = (spans.x, spans.value, spans.before, spans.behind)
+    group = ", ".join(title for title, expr in nest.finish.items if expr not in own)
+    what = f"the {'greatest' if spans.great else 'least'} {names(spans.value)} around a {names(spans.x)}"
+    head = f"{nest.relation.name.upper()}({titles})"
+    return f"{head} := Spans_[{group}]({source.name}({names.list(source.variables)}): {what})"
 
 
 def _window_text(nest: Nest, source: Ref, window: WindowSpec) -> str:

@@ -33,7 +33,8 @@ def groups_are_whole(nest: Nest, position: int) -> bool:
     assert nest.source is not None
     variable = nest.source.variables[position]
     along = [nest.neighbours.value] if nest.neighbours else []
-    along += [nest.skyline.x, nest.skyline.value] if nest.skyline else []
+    line = nest.skyline or nest.spans
+    along += [line.x, line.value] if line else []
     return variable not in along and any(expr == variable for _, expr in nest.finish.items)
 
 

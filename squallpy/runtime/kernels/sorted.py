@@ -5,6 +5,10 @@
     index.sums([[7]], [15], [99])           →  [[2]]
     index.between([[7]], [0], [99])         →  rows [0, 0], places of (7, 10) and (7, 20) in `index.entries`
 
+    index = Sorted(Order((0, 1, 2), 1, heights=Heights(great=True)), Payload((Ring.COUNT,)))
+    index.upsert([[7, 10, 5], [7, 20, 9], [7, 30, 4]], [[1], [1], [1]])
+    index.highest([[7]], [0], [99])         →  the place of (7, 20, 9)
+
 Range bounds are ranks (see `rank`), both inclusive. Updates, sums and the ends of a range cost a logarithm. A NULL in
 the ranged column is in no range.
 """
@@ -46,11 +50,14 @@ class Sorted:
         width = len(order.columns)
         assert sorted(order.columns) == list(range(width)) and order.equal < width, f"{order} orders no key"
         assert not order.extents or set(payload.rings) <= {Ring.COUNT, Ring.EXACT}, "extents are of integers"
+        plain = order.equal + 1 < width and not (order.down or order.extents)
+        assert plain or not order.heights, f"{order} has heights and more"
         self.order, self.payload, self._columns = order, payload, list(order.columns)
-        self._stride = width + payload.width * (3 if order.extents else 1) + 1
+        self._stride = width + payload.width * (3 if order.extents else 1) + (2 if order.heights else 1)
+        known = order.equal + 1 if order.heights else tree.EXTENTS if order.extents else tree.NOTHING
         rings = [int(ring) for ring in payload.rings]
         scratch = layout.RINGS + len(rings) + 4
-        fixed = [width, payload.width, len(rings), self._stride, layout.RINGS + len(rings), order.extents, scratch]
+        fixed = [width, payload.width, len(rings), self._stride, layout.RINGS + len(rings), known, scratch]
         regions = {"entries": _BIRTH * tree.FAN * self._stride, "nodes": _BIRTH * tree.HEADER}
         self._area = Area(
             storage, name, regions, scalars=tree.FREE, constants=[*fixed, *rings], scratch=tree.spare(payload.width)
@@ -62,8 +69,7 @@ class Sorted:
         """Add a payload to each key, in order; keys are rows as the pool has them."""
         rows, done = np.empty(keys.shape, np.int64), 0
         for i, column in enumerate(self._columns):
-            ranged = i == self.order.equal
-            rows[:, i] = self._stored(self.rank(keys[:, column])) if ranged else keys[:, column]
+            rows[:, i] = self._held(i, keys[:, column])
         way = ascending(rows)  # neighbours share their path
         while (done := tree.upsert_entries(self._area.current(), rows, words, way, done)) != len(rows):
             assert done >= 0, f"keys {keys.shape} and words {words.shape} do not fit {self!r}"
@@ -93,6 +99,22 @@ class Sorted:
         """The place of the least (or greatest) value in each range; −1 where there is none."""
         last = int(greatest is not self.order.down)
         return tree.ends_between(self._area.current(), *self._bounds(equal, low, high), last)
+
+    def highest(self, equal: Words, low: Words, high: Words) -> Words:
+        """The place of the first of the highest in each range; −1 where there is none."""
+        return tree.highest_between(self._area.current(), *self._bounds(equal, low, high))
+
+    def ascent(
+        self, equal: Words, ranks: Words, froms: Words, tops: Words, *, back: bool, steps: int = GREATEST
+    ) -> tuple[Words, Words]:
+        """All (row, place) of entries with the row's values that one meets going up from a rank, onwards or `back`: the
+        next that is as high as froms[row], then each that is higher, or going back as high, up to the height tops[row].
+        """
+        n, given = equal.shape
+        starts, ends = np.full((2, n, len(self._columns)), _NULL if back else GREATEST)
+        starts[:, :given] = ends[:, :given] = equal
+        starts[:, given] = ranks
+        return tree.ascents(self._area.current(), starts, ends, froms, tops, int(back), steps)
 
     def sums(self, equal: Words, low: Words, high: Words) -> Words:
         """The sum of the payloads in each range."""
@@ -164,8 +186,12 @@ class Sorted:
     def column(self, column: int, places: Words) -> Words:
         """A key column of the pool at places of records."""
         at = self._columns.index(column)
-        words = self.entries[places, at]
-        return self.value(self._stored(words)) if at == self.order.equal else words
+        words: Words = self.entries[places, at]
+        if at == self.order.equal:
+            return self.value(self._stored(words))
+        if (heights := self.order.heights) and at == self.order.equal + 1:
+            return _value(words if heights.great else -words, heights.real)
+        return words
 
     @property
     def compared(self) -> int:
@@ -191,16 +217,17 @@ class Sorted:
 
     def rank(self, words: Words) -> Words:
         """Values of the ranged column as words in their order."""
-        if not self.order.real:
-            return words
-        return np.where(words == _NULL, words, words ^ ((words >> 63) & GREATEST))
+        return _rank(words, self.order.real)
 
     def value(self, ranks: Words) -> Words:
         """From ranks back to values of the ranged column."""
-        if not self.order.real:
-            return ranks
-        words = np.where(ranks == _NULL, ranks, ranks ^ ((ranks >> 63) & GREATEST))
-        return np.where(ranks == -1, 0, words)  # −0.0 is no key
+        return _value(ranks, self.order.real)
+
+    def height(self, words: Words) -> Words:
+        """How high values of the column behind the ranged one are."""
+        assert self.order.heights
+        ranks = _rank(words, self.order.heights.real)
+        return ranks if self.order.heights.great else -ranks  # NB: what stands for NULL stays the least
 
     def clear(self) -> None:
         """Drop all records, keeping the memory."""
@@ -219,6 +246,12 @@ class Sorted:
     def __repr__(self) -> str:
         return f"Sorted({self.order}; {len(self)} records)"
 
+    def _held(self, i: int, words: Words) -> Words:
+        """Values of the i-th column as the tree has them."""
+        if i == self.order.equal:
+            return self._stored(self.rank(words))
+        return self.height(words) if self.order.heights and i == self.order.equal + 1 else words
+
     def _stored(self, ranks: Words) -> Words:
         """Ranks as the tree has them, and back."""
         return ~ranks if self.order.down else ranks
@@ -233,3 +266,16 @@ class Sorted:
         bounds[:, :, :given], bounds[0, :, given], bounds[1, :, given] = equal, low, high
         bounds[0, :, given + 1 :], bounds[1, :, given + 1 :] = _NULL, GREATEST
         return bounds[0], bounds[1]
+
+
+def _rank(words: Words, real: bool) -> Words:
+    """Values as words in their order."""
+    return np.where(words == _NULL, words, words ^ ((words >> 63) & GREATEST)) if real else words
+
+
+def _value(ranks: Words, real: bool) -> Words:
+    """From ranks back to values."""
+    if not real:
+        return ranks
+    words = np.where(ranks == _NULL, ranks, ranks ^ ((ranks >> 63) & GREATEST))
+    return np.where(ranks == -1, 0, words)  # −0.0 is no key

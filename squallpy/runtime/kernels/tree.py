@@ -1,12 +1,14 @@
 """The B+-tree under sorted indexes: rows in the order of their keys, and for each subtree the sum of its payloads.
 
-    entry   key | payload | least, greatest prefix sum of the subtree (if wanted) | child
+    entry   key | payload | least, greatest prefix sum of the subtree, or its greatest height (if wanted) | child
     node    FAN entries side by side; beside them a header: count, level (0: leaf), neighbours on its level
 
 An inner entry's key is a lower bound of its child's (for the first child: of nothing); its payload is the child's sum,
-so the sum of any range is found along two paths. All leaves are on one level. Keys are rows of signed words.
+so the sum of any range is found along two paths, and so are the greatest height, which is one of the words of a key,
+and the next record that is as high. All leaves are on one level. Keys are rows of signed words.
 
-Source: Bayer, McCreight (1972), split on the way down; sums as in order-statistic trees.
+Source: Bayer, McCreight (1972), split on the way down; sums as in order-statistic trees, heights as in priority search
+trees (McCreight, 1985).
 """
 
 from typing import Final
@@ -24,10 +26,14 @@ from squallpy.runtime.kernels.storage import Words
 
 FAN: Final = 32
 DEPTH: Final = 12  # levels at most: nodes are at least a quarter full, but for a few
+LOWEST: Final = -(2**63)  # no height is less
 
 # Constants in the frame; KEY, PAYLOAD, LANES, PLACES, SCRATCH and RINGS stand where pools have them (see `layout`).
 STRIDE: Final = 4  # words in an entry
-EXTENTS: Final = 6  # 1 if entries know their extents
+KNOWN: Final = 6  # what entries know besides their sums: nothing, their EXTENTS, or the greatest of that word of keys
+
+NOTHING: Final = 0
+EXTENTS: Final = -1
 
 # Regions, as offsets from PLACES.
 ENTRIES: Final = 0
@@ -230,15 +236,39 @@ def _extend(frame: Vector, row: int, child: int) -> None:
 
 
 @inlined
+def _height(frame: Vector, node: int, i: int) -> int:
+    """Of a record, or the greatest below an inner entry."""
+    leaf = load(_header(frame, node), LEVEL) == 0
+    return load(_entry(frame, node, i), frame[KNOWN] if leaf else frame[STRIDE] - 2)
+
+
+@inlined
+def _highest(frame: Vector, node: int, start: int, end: int, height: int) -> int:
+    """The greatest height of entries `start` … `end − 1`, if it is more than one that is given."""
+    _counted(frame, end - start)
+    for i in range(start, end):
+        height = max(height, _height(frame, node, i))
+    return height
+
+
+@inlined
+def _learn(frame: Vector, row: int, child: int) -> None:
+    """What the entry at `row` knows of its child besides the sum."""
+    if frame[KNOWN] == EXTENTS:
+        _extend(frame, row, child)
+    elif frame[KNOWN] != NOTHING:
+        store(row, frame[STRIDE] - 2, _highest(frame, child, 0, _count(frame, child), LOWEST))
+
+
+@inlined
 def _summarise(frame: Vector, node: int, i: int) -> None:
-    """Payload and extents of an inner entry, anew."""
+    """Payload of an inner entry, and what else it knows, anew."""
     row, child = _entry(frame, node, i), _child(frame, node, i)
     for word in range(frame[at.PAYLOAD]):
         store(row, frame[at.KEY] + word, 0)
     for j in range(_count(frame, child)):
         add(frame, row + 8 * frame[at.KEY], _entry(frame, child, j) + 8 * frame[at.KEY])
-    if frame[EXTENTS] != 0:
-        _extend(frame, row, child)
+    _learn(frame, row, child)
 
 
 @inlined
@@ -349,8 +379,7 @@ def _rise(frame: Vector, depth: int) -> None:
         _rising(frame, depth),
     )
     add(frame, entry + 8 * frame[at.KEY], rising)
-    if frame[EXTENTS] != 0:
-        _extend(frame, entry, load(entry, frame[STRIDE] - 1))
+    _learn(frame, entry, load(entry, frame[STRIDE] - 1))
     if depth > 0:
         add(frame, _rising(frame, depth - 1), rising)
     _forget(frame, depth)
@@ -655,3 +684,132 @@ def extents_of(frame: Vector, rows: Vector, places: Vector, before: Vector, leas
         copy(high, entry + 8 * down, wide)
         add(frame, low, here)
         add(frame, high, here)
+
+
+@inlined
+def _highest_side(frame: Vector, node: int, key: int, height: int, right: bool) -> int:
+    """The greatest height of what is from a key on (right), or up to it (not), below a node, if it is more than one."""
+    while load(_header(frame, node), LEVEL) > 0:
+        i = _way(frame, node, key)
+        height = _highest(frame, node, i + 1 if right else 0, _count(frame, node) if right else i, height)
+        node = _child(frame, node, i)
+    start, end = 0, _count(frame, node)
+    if right:
+        start = _first_not_below(frame, node, key, 0)
+    else:
+        end = _first_above(frame, node, key, 0, end)
+    return _highest(frame, node, start, end, height)
+
+
+@inlined
+def _as_high(frame: Vector, node: int, start: int, end: int, height: int, last: int) -> int:
+    """The first (or last) of entries `start` … `end − 1` that is as high; −1 if none is."""
+    for k in range(end - start):
+        i = end - 1 - k if last != 0 else start + k
+        _counted(frame, 1)
+        if _height(frame, node, i) >= height:
+            return i
+    return -1
+
+
+@inlined
+def _next_as_high(frame: Vector, key: int, height: int, last: int, beyond: int) -> int:
+    """The place of the first record from a key on (last = 0), or the last one up to it (1), that is as high as is
+    asked, −1 if there is none; `beyond`: not that of the key itself.
+
+    On the way down to the key it is noted where a subtree beside it has one; if the leaf has none, it is in the last.
+    """
+    node, other, there = load(frame[HEAD], ROOT) - 1, -1, -1
+    if node < 0:
+        return -1
+    while load(_header(frame, node), LEVEL) > 0:
+        i = _way(frame, node, key)
+        start, end = (0, i) if last != 0 else (i + 1, _count(frame, node))
+        found = _as_high(frame, node, start, end, height, last)
+        if found >= 0:
+            other, there = node, found
+        node = _child(frame, node, i)
+    start, end = 0, _count(frame, node)
+    if (last != 0) == (beyond != 0):
+        bound = _first_not_below(frame, node, key, 0)
+    else:
+        bound = _first_above(frame, node, key, 0, end)
+    if last != 0:
+        end = bound
+    else:
+        start = bound
+    found = _as_high(frame, node, start, end, height, last)
+    if found >= 0:
+        return node * FAN + found
+    if other < 0:
+        return -1
+    node = other
+    while load(_header(frame, node), LEVEL) > 0:
+        node = _child(frame, node, there)
+        there = _as_high(frame, node, 0, _count(frame, node), height, last)
+    return node * FAN + there
+
+
+@kernel(f"{VECTOR}({VECTOR}, {GIVEN_MATRIX}, {GIVEN_MATRIX})")
+def highest_between(frame: Vector, lows: Vector, highs: Vector) -> Words:
+    """The place of the first of the highest entries with lows[row] ≤ its key ≤ highs[row]; −1 where there is none."""
+    n, key = lows.shape[0], frame[at.KEY]
+    out = np.full(n, -1, np.int64)
+    for row in range(n):
+        low, high = address(lows) + 8 * key * row, address(highs) + 8 * key * row
+        node, height = load(frame[HEAD], ROOT) - 1, LOWEST
+        if node < 0 or _before(high, low, key):
+            continue
+        i, j = 0, 0
+        while load(_header(frame, node), LEVEL) > 0:
+            i, j = _way(frame, node, low), _way(frame, node, high)
+            if i != j:
+                break
+            node = _child(frame, node, i)
+        if i == j:
+            first = _first_not_below(frame, node, low, 0)
+            height = _highest(frame, node, first, _first_above(frame, node, high, first, _count(frame, node)), height)
+        else:
+            height = _highest(frame, node, i + 1, j, height)
+            height = _highest_side(frame, _child(frame, node, i), low, height, True)
+            height = _highest_side(frame, _child(frame, node, j), high, height, False)
+        place = _next_as_high(frame, low, height, 0, 0)
+        if place >= 0 and not _before(high, _entry(frame, place // FAN, place % FAN), key):
+            out[row] = place
+    return out
+
+
+@kernel(
+    f"Tuple(({VECTOR}, {VECTOR}))"
+    f"({VECTOR}, {GIVEN_MATRIX}, {GIVEN_MATRIX}, {GIVEN_VECTOR}, {GIVEN_VECTOR}, int64, int64)"
+)
+def ascents(
+    frame: Vector, starts: Vector, ends: Vector, froms: Vector, tops: Vector, last: int, steps: int
+) -> tuple[Words, Words]:
+    """(row, place) of the entries that one meets going up from starts[row], which is not among them, to ends[row],
+    onwards (last = 0) or back (1): the next one whose height is froms[row] or more, then each that is higher than the
+    one before, or going back as high, as long as they are no higher than tops[row]; no more than so many `steps`.
+    """
+    n, key, found = starts.shape[0], frame[at.KEY], 0
+    rows, places = np.empty(2 * n + 1, np.int64), np.empty(2 * n + 1, np.int64)
+    for row in range(n):
+        here, end = address(starts) + 8 * key * row, address(ends) + 8 * key * row
+        height, left = froms[row], steps
+        while left > 0 and height <= tops[row]:
+            place = _next_as_high(frame, here, height, last, 1)
+            if place < 0:
+                break
+            here = _entry(frame, place // FAN, place % FAN)
+            height = _height(frame, place // FAN, place % FAN)
+            past = _before(here, end, key) if last != 0 else _before(end, here, key)
+            if past or height > tops[row]:
+                break
+            if found == len(rows):
+                rows, places = np.append(rows, np.empty_like(rows)), np.append(places, np.empty_like(places))
+            rows[found], places[found] = row, place
+            found, left = found + 1, left - 1
+            if last == 0:
+                if height == tops[row]:
+                    break
+                height += 1
+    return rows[:found].copy(), places[:found].copy()
