@@ -169,7 +169,7 @@ def deciding(view: View, nests: tuple[Nest, ...]) -> tuple[View, tuple[Nest, ...
     """The query's view and its nests, with the values that decide where nests have the pairs.
 
     A nest that says nothing else is what its users join themselves; one that also says where there is none has two
-    candidates at most, where it had all.
+    candidates at most, where it had all. Of several extremes, each is a nest of its own if one value decides it.
     """
     taken = {a.relation.name for v in (view, *(n.view for n in nests)) for a in v.atoms}
     taken |= {n.relation.name for n in nests}
@@ -182,6 +182,11 @@ def deciding(view: View, nests: tuple[Nest, ...]) -> tuple[View, tuple[Nest, ...
             taken.add(name)
             yield name
 
+    for number in reversed(range(len(nests))):
+        parts = _apart(nests[number], nests, names())
+        if len(parts) > 1:
+            nests = (*nests[:number], *parts, *nests[number + 1 :])
+            view, nests = _of_parts(view, parts), tuple(replace(n, view=_of_parts(n.view, parts)) for n in nests)
     while found := next((decided for nest in nests for decided in _decided(nest, nests, made)), None):
         values, terms = found.deciding(names(), fresh)
         made |= {nest.relation for nest in values}
@@ -193,6 +198,49 @@ def deciding(view: View, nests: tuple[Nest, ...]) -> tuple[View, tuple[Nest, ...
             nests = tuple(replace(n, view=_inlined(n.view, found, mine.terms[0], fresh)) for n in nests)
         nests = needed(view, in_order(nests))
     return view, nests
+
+
+def _apart(nest: Nest, nests: tuple[Nest, ...], names: Iterator[str]) -> tuple[Nest, ...]:
+    """A nest of several extremes as one of each that one value decides, and one of the others.
+
+    N3(k, p, most, least)   →   N3(k, p, most), N4(k, p, least)
+    """
+    finish = nest.finish
+    if len(finish.measures) < 2 or not finish.over or not _is_plain(nest) or finish.having or finish.times:
+        return (nest,)
+    alone = [(m,) for m in finish.measures if any(_decided(_only(nest, (m,), nest.relation.name), nests, set()))]
+    rest = tuple(m for m in finish.measures if (m,) not in alone)
+    first, *more = (*alone, rest) if rest else alone
+    return _only(nest, first, nest.relation.name), *(_only(nest, measures, next(names)) for measures in more)
+
+
+def _only(nest: Nest, measures: tuple[Measure, ...], name: str) -> Nest:
+    """A nest of some of its extremes."""
+    others = {m.column for m in nest.finish.measures if m not in measures}
+    items = tuple((title, expr) for title, expr in nest.finish.items if expr not in others)
+    fields = tuple(f for f in nest.relation.fields if f.name in dict(items))
+    relation, view = replace(nest.relation, name=name, fields=fields), replace(nest.view, name=f"G_{name.upper()}")
+    return replace(nest, relation=relation, view=view, finish=replace(nest.finish, measures=measures, items=items))
+
+
+def _of_parts(view: View, parts: tuple[Nest, ...]) -> View:
+    """A view with parts of a nest for the nest, the first of which has its name: those of which it reads extremes."""
+
+    def atoms(whole: Rel) -> Iterator[Rel]:
+        for part in parts:
+            fields = tuple((title, v) for title, v in whole.fields if part.relation.field(title))
+            own = {title for title, _ in fields}.difference(part.relation.primary_key)
+            if own or (part is parts[0] and {*dict(whole.fields)} <= {*part.relation.primary_key}):
+                yield Rel(part.relation, fields)
+
+    terms = []
+    for term in view.terms:
+        body = (
+            (*atoms(f),) if isinstance(f, Rel) and f.relation.name == parts[0].relation.name else (f,)
+            for f in term.body
+        )
+        terms.append(replace(term, body=tuple(f for some in body for f in some)))
+    return replace(view, terms=tuple(terms))
 
 
 def _is_plain(nest: Nest) -> bool:
@@ -337,7 +385,7 @@ def _replaced(
     for measure in finish.measures:
         if measure.column.id in names:
             names[found.x.id] = names[measure.column.id]
-    if isinstance(found, _Framed) and any(names[found.x.id] in variables(a) for a in user.atoms if a is not atom):
+    if isinstance(found, _Framed) and any(names.get(found.x.id) in variables(a) for a in user.atoms if a is not atom):
         return user  # NB: any x may have that value, and only of the nest's rows is it known which do
     for v in sorted(frozenset().union(*map(variables, term.body)), key=lambda v: v.id):
         names.setdefault(v.id, _alike(next(fresh), v))
