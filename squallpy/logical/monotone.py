@@ -4,6 +4,8 @@ direction(a.price > b.price + 10, a.price)   →   +1     once TRUE it stays TRU
 direction(a.price > b.price + 10, b.price)   →   −1     once not TRUE it stays so
 """
 
+from math import isfinite
+
 from squallpy.base.types import BOOLEAN, Kind
 from squallpy.logical.expressions import FALSE, Call, Cast, Column, Expr, Literal, columns, substitute
 from squallpy.logical.nulls import fold_nulls
@@ -47,8 +49,11 @@ def slope(expr: Expr, column: Column) -> int | None:
         return RISING
     if column not in columns(expr):
         return STEADY
-    if column.type.kind is Kind.DOUBLE:
-        return None  # NB: ∞ − ∞ is NaN, which is above everything
+    if column.type.kind is Kind.DOUBLE:  # NB: ∞ − ∞ is NaN, which is above everything, also if it is taken away
+        match expr:
+            case Call("+" | "-", (a, Literal(float() as given))) | Call("+", (Literal(float() as given), a)):
+                return slope(a, column) if isfinite(given) else None
+        return None
     match expr:
         case Call("+" | "add_days" | "add_micros", (a, b)):
             return _joint(slope(a, column), slope(b, column))
