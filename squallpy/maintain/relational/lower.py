@@ -23,6 +23,7 @@ from squallpy.logical.expressions import (
     Column,
     Expr,
     Literal,
+    column_of,
     columns,
     conjunction,
     conjuncts,
@@ -31,6 +32,7 @@ from squallpy.logical.expressions import (
     substitute,
     uncast,
 )
+from squallpy.logical.monotone import FALLING, RISING, slope
 from squallpy.logical.nodes import (
     Agg,
     Aggregate,
@@ -592,7 +594,7 @@ class _Atoms:
         others = [c for c in block.conjuncts if not self._equate(c)]
         self._variables: dict[int, Expr] = {}
         self._filters = self._name_classes()
-        self._filters += [self.rename(c) for c in others]
+        self._filters += [self._compared(c) for c in others]
 
     def owner(self, column: Column) -> int:
         return self._owner[column.id]
@@ -623,6 +625,22 @@ class _Atoms:
             None if lane is None else (*(substitute(factor, names) for factor in lane), *taken) for lane in lanes
         )
         return Monomial(prune((*body, *copies), shared, lanes), lanes)
+
+    def _compared(self, conjunct: Expr) -> Expr:
+        """x < f(y, z), of two atoms   →   x < v, where v := f(y, z) can be looked up"""
+        match conjunct:
+            case Call("<" | "<=" | ">" | ">=", (a, b)) if len(self._owners(a)) == len(self._owners(b)) == 1:
+                if self._owners(a) != self._owners(b):
+                    return replace(conjunct, args=(self._side(a), self._side(b)))
+        return self.rename(conjunct)
+
+    def _side(self, expr: Expr) -> Expr:
+        """A side of a comparison, as a variable if the order of no column is its order. (A nest is looked through.)"""
+        first, *more = columns(expr)
+        ordered = not more and slope(expr, first) in (RISING, FALLING)
+        if ordered or not expr.type.is_held_in_order or self.scans[self.owner(first)].relation.format == "view":
+            return self.rename(expr)
+        return self.variable(column_of(expr, 0), expr)
 
     def _body(self) -> tuple[Factor, ...]:
         """Relations, then assignments, then predicates."""
