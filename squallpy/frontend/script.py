@@ -8,7 +8,7 @@ from squallpy.frontend.declare import declare, name_of, token_span
 from squallpy.frontend.grammars import Parsed, load_grammar
 from squallpy.frontend.select import SelectText, parse_select
 from squallpy.frontend.statements import Body, CreateMatrix, CreateProgram, CreateView, Select, Statement
-from squallpy.frontend.text import ScriptText
+from squallpy.frontend.text import ScriptText, with_backslashes
 from squallpy.frontend.unsupported import STATEMENTS
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ def parse_script(text: str, file: str) -> list[Statement]:
     """
     from lark import UnexpectedInput
 
+    text = with_backslashes(text)
     script = ScriptText(text, file)
     parser = load_grammar("script")
     try:

@@ -31,6 +31,15 @@ def remark(text: str, name: str) -> str:
     return found[1] if found else ""
 
 
+def with_backslashes(text: str) -> str:
+    r"""ESCAPE '\' as standard SQL writes it, where a backslash is one character, as Spark writes it; each place
+    in the text stays where it is.
+
+    LIKE '%!_%' ESCAPE '\'   →   LIKE '%!_%' ESCAPE'\\'
+    """
+    return re.sub(r"\b(ESCAPE[ \t]*)[ \t]'\\'(?!')", r"\1'\\\\'", text, flags=re.IGNORECASE)
+
+
 @dataclass(frozen=True, slots=True)
 class ScriptText:
     """A script with its file's name; offsets in characters become spans with line, column and the line's text."""

@@ -134,8 +134,8 @@ def _call(call: Call) -> Function:
         case _ if name in COMPARISONS:
             return _binary(args, _comparison(name, kind))
         case "like":
-            pattern = texts.like_pattern(_constant(call, 1), _constant(call, 2) if len(args) > 2 else None)
-            return _text(args[0], lambda x: _mask(pc.match_like(x, pattern)))
+            pattern, escape = _constant(call, 1), _constant(call, 2) if len(args) > 2 else None
+            return _text(args[0], lambda x: _mask(texts.like(x, pattern, escape)))
         case "||":
             return lambda frame: _concat([a(frame) for a in args])
         case "substring":

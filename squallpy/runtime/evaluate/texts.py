@@ -14,19 +14,26 @@ from squallpy.runtime.evaluate.vector import Vec
 LONGEST = 2**31  # characters of a text, and more
 
 
-def like_pattern(pattern: str, escape: str | None) -> str:
-    r"""A LIKE pattern with `escape` as one with `\`, which is what Arrow knows: '10!%' ESCAPE '!' → '10\%'."""
-    if escape in (None, "\\"):
-        return pattern
-    out, at = [], 0
+def like_parts(pattern: str, escape: str | None) -> list[tuple[str, bool]]:
+    """The characters of a LIKE pattern, and whether each stands for others: 'a!%_' ESCAPE '!' → a, %, and any one."""
+    out, at = list[tuple[str, bool]](), 0
     while at < len(pattern):
-        if pattern[at] == escape and at + 1 < len(pattern):
-            out.append("\\" + pattern[at + 1])
-            at += 2
-            continue
-        out.append("\\\\" if pattern[at] == "\\" else pattern[at])
+        escaped = pattern[at] == escape and at + 1 < len(pattern)
+        at += escaped
+        out.append((pattern[at], not escaped and pattern[at] in "%_"))
         at += 1
-    return "".join(out)
+    return out
+
+
+def like(values: Any, pattern: str, escape: str | None) -> Any:
+    """LIKE. NB: Arrow's takes a \\ before what is no wildcard as it is where it need not look for others."""
+    parts = like_parts(pattern, escape)
+    if not any(character == "\\" for character, _ in parts):
+        known = (c if wild or c not in "%_" else f"\\{c}" for c, wild in parts)
+        return pc.match_like(values, "".join(known))
+    wilds = {"%": ".*", "_": "."}
+    expression = "".join(wilds[c] if wild else re.escape(c) for c, wild in parts)
+    return pc.match_substring_regex(values, rf"(?s)\A{expression}\z")
 
 
 def substring(values: Any, start: int, length: int | None) -> Any:
