@@ -43,6 +43,7 @@ class Squall(Spark):
             "SUBSTRING": lambda self: self._parse_from_for(),
             "SUBSTR": lambda self: self._parse_from_for(),
             "POSITION": lambda self: self._parse_sought(),
+            "OVERLAY": lambda self: self._parse_placing(),
         }
         NO_PAREN_FUNCTION_PARSERS = {  # noqa: RUF012
             "CASE": SparkParser.NO_PAREN_FUNCTION_PARSERS["CASE"]
@@ -63,6 +64,16 @@ class Squall(Spark):
             if len(args) == 1 and self._match(TokenType.IN):
                 args.append(self._parse_required())
             return self.expression(exp.Anonymous(this="POSITION", expressions=args))
+
+        def _parse_placing(self) -> exp.Expr:
+            """OVERLAY(x PLACING y FROM a FOR b) as OVERLAY(x, y, a, b)."""
+            args = self._parse_csv(self._parse_bitwise)
+            if len(args) == 1 and self._match_text_seq("PLACING"):
+                args.append(self._parse_required())
+                for word in (TokenType.FROM, TokenType.FOR):
+                    if self._match(word):
+                        args.append(self._parse_required())
+            return self.expression(exp.Anonymous(this="OVERLAY", expressions=args))
 
         def _parse_required(self) -> exp.Expr:
             found = self._parse_bitwise()

@@ -208,6 +208,33 @@ def extracted(text: Expr, expression: Expr, group: Expr | None = None) -> Expr:
     return call("regexp_extract", text, expression, group)
 
 
+def with_flags(expression: Expr, flags: Expr | None, known: str) -> Expr:
+    """A regular expression as 'i' asks for it; the other known flags change nothing."""
+    given = "" if flags is None else flags.value if isinstance(flags, Literal) else None
+    if (
+        not isinstance(given, str)
+        or set(given) - set(known)
+        or (flags is not None and "g" in known and "g" not in given)
+    ):
+        told = f"a regular expression with the flags {flags} is not supported yet"
+        raise SquallError("SQ3001", told, hint=f"there are {' and '.join(map(repr, known))}")
+    if "i" not in given:
+        return expression
+    if not isinstance(expression, Literal):
+        raise SquallError("SQ3001", "flags of a computed regular expression are not supported yet")
+    return Literal(f"(?i){expression.value}", VARCHAR)
+
+
+def matching(text: Expr, expression: Expr, flags: Expr | None = None) -> Expr:
+    """REGEXP_LIKE(x, p, 'i')"""
+    return call("rlike", text, with_flags(expression, flags, "ic"))
+
+
+def all_replaced(text: Expr, expression: Expr, new: Expr, flags: Expr | None = None) -> Expr:
+    """REGEXP_REPLACE(x, p, y), of all matches, as 'g' says elsewhere."""
+    return call("regexp_replace", text, with_flags(expression, flags, "gi"), new)
+
+
 def is_nan(x: Expr) -> Expr:
     """ISNAN(x), which is FALSE of NULL."""
     return call("<=>", coerce(x, DOUBLE), Literal(float("nan"), DOUBLE))
@@ -303,8 +330,9 @@ NAMED: dict[str, tuple[int, int | None, Builder]] = {
     ),
     "SUBSTRING_INDEX": (3, 3, direct("substring_index")),
     **dict.fromkeys(("LOCATE", "POSITION", "CHARINDEX"), (2, 2, lambda sought, text: call("instr", text, sought))),
-    **dict.fromkeys(("RLIKE", "REGEXP", "REGEXP_LIKE"), (2, 2, direct("rlike"))),
-    "REGEXP_REPLACE": (3, 3, direct("regexp_replace")),
+    **dict.fromkeys(("RLIKE", "REGEXP"), (2, 2, direct("rlike"))),
+    **dict.fromkeys(("REGEXP_LIKE", "REGEXP_MATCHES"), (2, 3, matching)),
+    "REGEXP_REPLACE": (3, 4, all_replaced),
     **{name: (2, 2, direct(name.lower())) for name in ("STARTSWITH", "ENDSWITH", "CONTAINS")},
     **{name: (2, 2, direct(name.lower().replace("_", ""))) for name in ("STARTS_WITH", "ENDS_WITH")},
     "CONCAT": (1, None, concat),
