@@ -135,6 +135,8 @@ def booleans(name: str, args: Args) -> tuple[Args, Type]:
 
 
 def anything(name: str, args: Args) -> tuple[Args, Type]:
+    if any(arg.type.kind is Kind.INTERVAL for arg in args):
+        raise mismatch(name, args)
     return args, BOOLEAN
 
 

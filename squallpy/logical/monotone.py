@@ -61,6 +61,8 @@ def slope(expr: Expr, column: Column) -> int | None:
             return _joint(slope(a, column), _reverse(slope(b, column)))
         case Call("negate", (a,)):
             return _reverse(slope(a, column))
+        case Call("micros", (a,)):
+            return slope(a, column)
         case Call("*", (a, b)) if column not in columns(a):
             return _times(sign(a), slope(b, column))
         case Call("*" | "/", (a, b)):

@@ -45,6 +45,8 @@ def _terms(expr: Expr, sign: int) -> list[tuple[int, Expr]]:
             return _terms(a, sign) + _terms(b, -sign)
         case Call("negate", (a,)):
             return _terms(a, -sign)
+        case Call("micros", (a,)):  # which is how moments are held
+            return _terms(a, sign)
         case Cast(arg, type) if type.is_integer and arg.type.is_integer:
             return _terms(arg, sign)
     return [(sign, expr)]

@@ -6,7 +6,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from squallpy.base.errors import Span, SquallError
-from squallpy.base.types import DOUBLE, INT, NULL
+from squallpy.base.types import DOUBLE, INT, INTERVAL, NULL
 from squallpy.frontend.unsupported import AGGREGATES
 from squallpy.logical.bind.aggregation import NAMES, Aggregation
 from squallpy.logical.bind.derived import CHOSEN, DERIVED, PAIRED, PLACES, between, paired
@@ -78,6 +78,9 @@ def aggregate(s: Scalars, name: str, node: Called, where: exp.Expr | None = None
         raise SquallError("SQ2009", f"{name} is an aggregate and cannot stand in {s.clause}", head(s, node), hint)
     given = arguments(s, name, node)
     values = [s.inner().bind(each) for each in given.values]
+    if any(value.type == INTERVAL for value in values):
+        hint = "take TIMESTAMPDIFF(SECOND, a, b) for b - a"
+        raise SquallError("SQ2005", f"{name} does not take an INTERVAL", head(s, node), hint)
     if where is not None:
         condition = replace(s.inner(), clause="FILTER").condition(where)
         values = [case([(condition, value)], Literal(None, NULL)) for value in values or [Literal(1, INT)]]

@@ -28,6 +28,7 @@ SELECT_PARTS = (
     "with_", "expressions", "distinct", "from_", "joins", "where", "group", "having", "order", "limit", "offset",
     "qualify", "windows", CLAUSE,
 )  # fmt: skip
+HELD = "add it to a DATE or TIMESTAMP, or take TIMESTAMPDIFF(SECOND, a, b) for b - a"
 MOST_OPERATORS = 10_000  # of a query
 
 
@@ -227,7 +228,7 @@ class Block:
     def output(self, item: Item) -> tuple[Column, Expr]:
         """The column of an item; a bare NULL is a VARCHAR, an INTERVAL no column at all (SQ2005)."""
         if item.expr.type.kind is Kind.INTERVAL:
-            raise self.ctx.error("SQ2005", "an INTERVAL cannot be selected", item.node, "add it to a DATE or TIMESTAMP")
+            raise self.ctx.error("SQ2005", "an INTERVAL cannot be selected", item.node, HELD)
         expr = Literal(None, VARCHAR) if item.expr.type.kind is Kind.NULL else item.expr
         return self.ctx.column(item.name, expr.type, expr.nullable), expr
 
@@ -284,6 +285,8 @@ class Block:
         if columns(expr) & {*aggregation.made, *aggregation.groupings.values()}:
             raise self.ctx.error("SQ2009", "GROUP BY cannot name an aggregate", node)
         self.without_overs(expr, "GROUP BY", node)
+        if expr.type.kind is Kind.INTERVAL:
+            raise self.ctx.error("SQ2005", "an INTERVAL cannot be grouped by", node, HELD)
         return expr
 
     def having(self, items: list[Item], aggregation: Aggregation) -> Expr | None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from squallpy.base.errors import SquallError, nearest
 from squallpy.base.types import BIGINT, DATE, DOUBLE, INT, TIMESTAMP, VARCHAR, Kind
-from squallpy.logical.bind.temporal import DAY_MICROS, UNITS
+from squallpy.logical.bind.temporal import DAY_MICROS, UNITS, is_zero, micros_of, parts, total
 from squallpy.logical.coerce import cast, coerce
 from squallpy.logical.expressions import Expr, Literal, conjunction, disjunction
 from squallpy.logical.functions import call, case
@@ -28,6 +28,7 @@ PARTS = {
     "D": "dayofyear",
     "Q": "quarter",
 }
+LARGER = {"HOUR": DAY_MICROS, "MINUTE": UNITS["HOUR"][2], "SECOND": UNITS["MINUTE"][2]}
 TIMES = "HhKkmsSa"  # what a DATE has at midnight
 
 
@@ -54,6 +55,19 @@ def whole_of(value: Expr, size: int) -> Expr:
 def epoch(moment: Expr) -> Expr:
     """EXTRACT(EPOCH FROM t): seconds since 1970, with what is behind the point."""
     return call("/", coerce(micros(moment), DOUBLE), Literal(float(MICROS), DOUBLE))
+
+
+def part_of(part: str, interval: Expr) -> Expr:
+    """EXTRACT(HOUR FROM a - b): the hours beside the days, as an INTERVAL is written."""
+    name = part.upper().removesuffix("S")
+    if name == "EPOCH":
+        return call("/", coerce(micros_of(interval), DOUBLE), Literal(float(MICROS), DOUBLE))
+    _, days, rest = parts(interval)
+    if name == "DAY":
+        return days if is_zero(rest) else total(days, call("div", rest, number(DAY_MICROS)))
+    if name not in LARGER:
+        raise SquallError("SQ3001", f"EXTRACT({part.upper()} FROM …) of an INTERVAL is not supported yet")
+    return call("div", call("%", rest, number(LARGER[name])), number(UNITS[name][2]))
 
 
 def since(size: int) -> Callable[[Expr], Expr]:

@@ -7,11 +7,11 @@ from typing import Protocol
 from sqlglot import exp
 
 from squallpy.base.errors import SquallError
-from squallpy.base.types import Kind
 from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical.bind.aggregation import replace_known
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.scalar import Scalars
+from squallpy.logical.bind.temporal import lengths
 from squallpy.logical.expressions import Column, Expr, columns
 from squallpy.logical.nodes import Limit, Node, Project, Sort
 
@@ -59,8 +59,8 @@ def bind_order(clause: exp.Order | None, items: Sequence[Selected], scalars: Sca
         ctx.only(key, "this", "desc", "nulls_first")
         expr = ordinal(ctx, key.this, items, "ORDER BY")
         expr = scalars.bind(key.this) if expr is None else expr
-        if expr.type.kind is Kind.INTERVAL:
-            raise ctx.error("SQ2005", "an INTERVAL has no order", key.this)
+        with ctx.at(key.this):
+            (expr,) = lengths([expr])
         keys.append(Ordering(expr, bool(key.args.get("desc")), bool(key.args.get("nulls_first")), key.this))
     return keys
 

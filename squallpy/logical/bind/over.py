@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from squallpy.base.errors import Span, SquallError, nearest
-from squallpy.base.types import BIGINT, DOUBLE, NULL, Kind
+from squallpy.base.types import BIGINT, DOUBLE, NULL
 from squallpy.frontend.unsupported import AGGREGATES, QUERIES
 from squallpy.logical.bind.aggregates import Called, aggregate, aggregate_name, check_ordered
 from squallpy.logical.bind.aggregation import NAMES, Aggregation
@@ -37,6 +37,7 @@ from squallpy.logical.bind.frames import (
 )
 from squallpy.logical.bind.ordering import whole_number
 from squallpy.logical.bind.scalar import Scalars
+from squallpy.logical.bind.temporal import lengths
 from squallpy.logical.coerce import coerce
 from squallpy.logical.expressions import TRUE, Column, Expr, Literal, columns, conjunction, not_null, substitute
 from squallpy.logical.functions import call, case, coalesce, not_distinct
@@ -199,9 +200,8 @@ class Overs:
 
     def key(self, key: exp.Ordered, rows: Scalars) -> Key:
         self.ctx.only(key, "this", "desc", "nulls_first")
-        expr = rows.bind(key.this)
-        if expr.type.kind is Kind.INTERVAL:
-            raise self.ctx.error("SQ2005", "an INTERVAL has no order", key.this)
+        with self.ctx.at(key.this):
+            (expr,) = lengths([rows.bind(key.this)])
         return expr, bool(key.args.get("desc")), bool(key.args.get("nulls_first"))
 
     def framed(self, frame: Frame, node: exp.Expr) -> Framed:

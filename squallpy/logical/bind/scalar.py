@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
 from squallpy.base.errors import SquallError
-from squallpy.base.types import BOOLEAN, NULL, VARCHAR, Kind, Type
+from squallpy.base.types import BOOLEAN, INTERVAL, NULL, VARCHAR, Kind, Type
 from squallpy.frontend.typenames import named_type
 from squallpy.frontend.unsupported import NODES, QUERIES
 from squallpy.logical.bind import moments, temporal
@@ -15,7 +16,7 @@ from squallpy.logical.bind.aggregation import Aggregation
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.scope import Scope
 from squallpy.logical.coerce import cast, convert, number_literal
-from squallpy.logical.expressions import OPPOSITE, Expr, Literal, conjunction, disjunction, not_null
+from squallpy.logical.expressions import OPPOSITE, Call, Expr, Literal, conjunction, disjunction, not_null
 from squallpy.logical.functions import call, case
 
 if TYPE_CHECKING:
@@ -72,6 +73,10 @@ class Scalars:
         if moment is None:
             return bound
         return [self.as_moment(e, moment, node) for e, node in zip(bound, nodes, strict=True)]
+
+    def compared(self, nodes: list[exp.Expr]) -> list[Expr]:
+        """The same for what compares them at once: INTERVALs by how long they are."""
+        return temporal.lengths(self.comparands(nodes))
 
     def as_moment(self, expr: Expr, moment: Type, node: exp.Expr) -> Expr:
         if not (isinstance(expr, Literal) and expr.type == VARCHAR):
@@ -133,7 +138,12 @@ def boolean(s: Scalars, node: exp.Boolean) -> Expr:
 
 @handles(exp.Interval, args="this unit fraction_in_string")
 def interval(s: Scalars, node: exp.Interval) -> Expr:
-    return temporal.interval(s.ctx, node)
+    if temporal.is_written(node):
+        return temporal.interval(s.ctx, node)
+    size, count = temporal.unit_of(s.ctx, node.args["unit"].name, node), s.bind(node.this)
+    if not count.type.is_integer:
+        raise s.ctx.error("SQ2005", f"INTERVAL takes a whole number, not {count.type}", node.this)
+    return temporal.length(*(temporal.product(moments.number(part), count) for part in size))
 
 
 OPERATORS = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
@@ -168,7 +178,7 @@ def comparison(s: Scalars, node: exp.Binary) -> Expr:
         return quantified(s, node, node.expression)
     if isinstance(node.this, exp.Tuple):
         return rows_compared(COMPARISONS[type(node)], row_pairs(s, node.this, node.expression))
-    return call(COMPARISONS[type(node)], *s.comparands([node.this, node.expression]))
+    return call(COMPARISONS[type(node)], *s.compared([node.this, node.expression]))
 
 
 def rows_compared(operator: str, pairs: list[list[Expr]]) -> Expr:
@@ -193,14 +203,14 @@ def row_pairs(s: Scalars, left: exp.Expr, right: exp.Expr) -> list[list[Expr]]:
     if len(left.expressions) != len(right.expressions):
         message = f"a row of {len(left.expressions)} values with one of {len(right.expressions)}"
         raise s.ctx.error("SQ2005", message, right)
-    return [s.comparands(list(pair)) for pair in zip(left.expressions, right.expressions, strict=True)]
+    return [s.compared(list(pair)) for pair in zip(left.expressions, right.expressions, strict=True)]
 
 
 @handles(exp.NullSafeNEQ, args="this expression")
 def distinct_from(s: Scalars, node: exp.NullSafeNEQ) -> Expr:
     if isinstance(node.this, exp.Tuple):
         return call("not", rows_compared("<=>", row_pairs(s, node.this, node.expression)))
-    return call("not", call("<=>", *s.comparands([node.this, node.expression])))
+    return call("not", call("<=>", *s.compared([node.this, node.expression])))
 
 
 def quantified(s: Scalars, node: exp.Binary, quantifier: exp.Any | exp.All) -> Expr:
@@ -258,7 +268,7 @@ def between(s: Scalars, node: exp.Between) -> Expr:
     if isinstance(node.this, exp.Tuple):
         lows, highs = (row_pairs(s, node.this, node.args[bound]) for bound in ("low", "high"))
     else:
-        value, low, high = s.comparands([node.this, node.args["low"], node.args["high"]])
+        value, low, high = s.compared([node.this, node.args["low"], node.args["high"]])
         lows, highs = [[value, low]], [[value, high]]
     test = call("and", rows_compared(">=", lows), rows_compared("<=", highs))
     if not node.args.get("symmetric"):
@@ -274,7 +284,7 @@ def membership(s: Scalars, node: exp.In) -> Expr:
         return queries_of(s, node).member(s, "=", [s.bind(value) for value in values], node.args["query"])
     if isinstance(node.this, exp.Tuple):
         return disjunction([rows_compared("=", row_pairs(s, node.this, option)) for option in node.expressions])
-    value, *options = s.comparands([node.this, *node.expressions])
+    value, *options = s.compared([node.this, *node.expressions])
     if all(isinstance(option, Literal) for option in options):
         return call("in", value, *options)
     tests = [call("=", value, option) for option in options]
@@ -330,7 +340,8 @@ def alone(node: exp.Like | exp.ILike, pattern: exp.Expr) -> exp.Like | exp.ILike
 def truth(s: Scalars, node: exp.Is) -> Expr:
     """x IS NULL; x IS TRUE and x IS FALSE, which are never NULL."""
     if isinstance(node.expression, exp.Null):
-        return call("is_null", s.bind(node.this))
+        value = s.bind(node.this)
+        return call("is_null", value if value.type != INTERVAL else reduce(temporal.total, temporal.parts(value)))
     if not isinstance(node.expression, exp.Boolean):
         raise s.ctx.refuse(node)
     value = replace(s, clause="IS TRUE").condition(node.this)
@@ -377,7 +388,7 @@ def cases(s: Scalars, node: exp.Case) -> Expr:
     for branch in node.args["ifs"]:
         s.ctx.only(branch, "this", "true")
         if node.this is not None:
-            condition: Expr = call("=", *s.comparands([node.this, branch.this]))
+            condition: Expr = call("=", *s.compared([node.this, branch.this]))
         else:
             condition = replace(s, clause="WHEN").condition(branch.this)
         whens.append((condition, s.bind(branch.args["true"])))
@@ -411,6 +422,10 @@ MADE: dict[str, Callable[[Expr], Expr]] = {
 
 def extract(part: str, moment: Expr) -> Expr:
     """EXTRACT(part FROM moment)"""
+    if isinstance(moment, Call) and moment.name == "days_between":
+        moment = temporal.length(temporal.ZERO, moment, temporal.ZERO)
+    if moment.type == INTERVAL:
+        return moments.part_of(part, moment)
     if part.lower() in MADE:
         return MADE[part.lower()](moment)
     known = PARTS.get(part.lower()) or PARTS.get(part.lower().removesuffix("s"))
