@@ -265,18 +265,17 @@ def _decided(nest: Nest, nests: tuple[Nest, ...], made: set[Relation]) -> Iterat
             asking = tuple(f for f in others if variables(f) & own)
             read = frozenset().union(*map(variables, asking)) - known
             x, definition = next(iter(read), finish.over), domains[domain.relation.name]
-            if not own or x is None or len(read) > 1 or not {x, finish.over or x}.isdisjoint(known):
+            if not own or x is None or not {x, finish.over or x}.isdisjoint(known):
                 continue
             if not any(isinstance(f, Rel) for f in others):
                 continue  # a constant: there are no values to choose from
             if finish.over and not finish.over.type.is_held_in_order:
                 continue
-            if any(isinstance(f, Rel) and f.relation in made and x in variables(f) for f in others):
+            if any(isinstance(f, Rel) and f.relation in made and (read | {x}) & variables(f) for f in others):
                 continue
             rest = [f for f in others if f not in asking]
-            if finish.over and x != finish.over:
-                if part := _part(nest, term, domain, definition, rest, asking, x):
-                    yield part
+            if (finish.over and x != finish.over) or len(read) > 1:
+                yield from _parts(nest, term, domain, definition, rest, asking, read)
                 continue
             more = [key for key in nest.view.keys if key not in known and key != finish.over]
             if not x.type.is_held_in_order or x in more or (more and finish.over):
@@ -291,29 +290,44 @@ def _decided(nest: Nest, nests: tuple[Nest, ...], made: set[Relation]) -> Iterat
                     yield _Decided(nest, term, domain, definition, body, keys, asking, function, near)
 
 
-def _part(
-    nest: Nest, term: Monomial, domain: Rel, definition: Nest, rest: list[Factor], asking: tuple[Factor, ...], x: Column
-) -> _Prefix | _Framed | None:
+def _parts(
+    nest: Nest, term: Monomial, domain: Rel, definition: Nest, rest: list[Factor], asking: tuple[Factor, ...],
+    read: frozenset[Column],
+) -> Iterator[_Prefix | _Framed]:  # fmt: skip
     """The term as one that asks for the least or greatest value of a prefix or of what is between two bounds, if it
-    does."""
-    v, known = nest.finish.over, variables(domain)
-    assert v is not None
-    unknown = Cmp(is_null(v))
-    if unknown in rest or not x.type.is_held_in_order or not {*nest.view.keys} <= known | {v}:
-        return None
-    group = known & frozenset().union(*(variables(f) for f in rest if isinstance(f, Rel)))
-    keys = (*sorted(group, key=lambda v: v.id), x, v)
-    function = nest.finish.measures[0].function
-    moving = [f for f in asking if not isinstance(f, Cmp) or direction(f.predicate, x) != STEADY]
-    if bounds := _bounds(moving, x):
-        framed = _known(rest, (x,), keys, term)
-        return _Framed(nest, term, domain, definition, framed, keys, asking, function, None, *bounds)
-    near = _compared(moving[0], x) if len(moving) == 1 and isinstance(moving[0], Cmp) else None
-    if near is None:
-        return None
-    body = _known(rest, (x, v), keys, term)
-    nulls = Monomial((*term.body, unknown), term.lanes) if v.nullable else None
-    return _Prefix(nest, term, domain, definition, body, keys, asking, function, near, nulls)
+    does; or whether that is less, or more, than what is given."""
+    known, over = variables(domain), nest.finish.over
+    for x, v, function in _roles(nest, asking, read):
+        unknown = Cmp(is_null(v))
+        if unknown in rest or not x.type.is_held_in_order or not {*nest.view.keys} <= known | {v}:
+            continue
+        group = known & frozenset().union(*(variables(f) for f in rest if isinstance(f, Rel)))
+        keys = (*sorted(group, key=lambda v: v.id), x, v)
+        moving = [f for f in asking if not isinstance(f, Cmp) or direction(f.predicate, x) != STEADY]
+        near = _compared(moving[0], x) if len(moving) == 1 and isinstance(moving[0], Cmp) else None
+        if bounds := _bounds(moving, x):
+            body = _known(rest, (x,) if over else (x, v), keys, term)
+            yield _Framed(nest, term, domain, definition, body, keys, asking, function, None, *bounds)
+        elif near:
+            body = _known(rest, (x, v), keys, term)
+            nulls = Monomial((*term.body, unknown), term.lanes) if over and v.nullable else None
+            yield _Prefix(nest, term, domain, definition, body, keys, asking, function, near, nulls)
+
+
+def _roles(nest: Nest, asking: tuple[Factor, ...], read: frozenset[Column]) -> Iterator[tuple[Column, Column, str]]:
+    """By which x the values v of a nest are chosen, and which of them decides: of an EXISTS, the one that is compared
+    alike by all that reads it, without another."""
+    if nest.finish.over:
+        for x in read if len(read) == 1 else ():
+            yield x, nest.finish.over, nest.finish.measures[0].function
+        return
+    for v in sorted(read, key=lambda v: v.id) if len(read) == 2 else ():
+        (x,) = read - {v}
+        ways = {direction(f.predicate, v) if isinstance(f, Cmp) else None for f in asking if v in variables(f)}
+        apart = not any({x, v} <= variables(f) for f in asking)
+        for function in (function for function, way in _FURTHER.items() if ways == {way}):
+            if apart and v.type.is_held_in_order:
+                yield x, v, function
 
 
 def _known(rest: list[Factor], values: tuple[Column, ...], keys: tuple[Column, ...], term: Monomial) -> Monomial:
