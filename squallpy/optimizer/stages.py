@@ -1,5 +1,6 @@
 """The optimizer as a value that can be printed: stages in order, each run until nothing changes."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -22,6 +23,7 @@ from squallpy.optimizer.rules.constants import Evaluate, fold_constant
 
 NodeRule = Callable[[Node], Node | None]
 ExprRule = Callable[[Expr], Expr | None]
+Rewritten = dict[int, tuple[Node, Node]]  # by its id: an operator, and what a rule makes of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,17 +89,18 @@ def optimise(query: Query, stages: tuple[Stage, ...]) -> Query:
 def trace(plan: Node, stages: tuple[Stage, ...]) -> Iterator[tuple[str, Node]]:
     """Each rule that changed something, with the plan after it (EXPLAIN TRACE)."""
     for stage in stages:
+        known = defaultdict[object, Rewritten](dict)  # by rule
         changed = True
         while changed:
             changed = False
             for rule in stage.nodes:
-                after = rewrite(plan, rule)
+                after = rewrite(plan, rule, known[rule])
                 if after is not plan:
                     _same_output(plan, after, rule.__name__)
                     plan, changed = after, True
                     yield rule.__name__, plan
             for expr_rule in stage.exprs:
-                after = rewrite_exprs(plan, expr_rule)
+                after = rewrite_exprs(plan, expr_rule, known[expr_rule])
                 if after is not plan:
                     _same_output(plan, after, expr_rule.__name__)
                     plan, changed = after, True
@@ -109,16 +112,16 @@ def _same_output(before: Node, after: Node, rule: str) -> None:
         assert a == b, f"rule {rule} changed {a.name}: {a.type} → {b.name}: {b.type}"
 
 
-def rewrite(node: Node, rule: NodeRule) -> Node:
-    """One pass of a rule, bottom-up; an unchanged tree keeps its identity."""
+def rewrite(node: Node, rule: NodeRule, known: Rewritten | None = None) -> Node:
+    """One pass of a rule, bottom-up; an unchanged tree keeps its identity. `known`: of earlier passes."""
 
     def whole(node: Node) -> Node:
         return rule(node) or node
 
-    return _rewritten(node, whole, {})
+    return _rewritten(node, whole, {} if known is None else known)
 
 
-def rewrite_exprs(node: Node, rule: ExprRule) -> Node:
+def rewrite_exprs(node: Node, rule: ExprRule, known: Rewritten | None = None) -> Node:
     """One pass of an expression rule over all expressions of a plan."""
 
     def whole(node: Node) -> Node:
@@ -126,15 +129,15 @@ def rewrite_exprs(node: Node, rule: ExprRule) -> Node:
         new = tuple(transform(expr, rule) for expr in old)
         return node if all(a is b for a, b in zip(old, new, strict=True)) else with_expressions(node, new)
 
-    return _rewritten(node, whole, {})
+    return _rewritten(node, whole, {} if known is None else known)
 
 
-def _rewritten(node: Node, change: Callable[[Node], Node], done: dict[int, Node]) -> Node:
-    """Each operator changed once, behind its inputs, however many read it: a view that is read again is the same."""
-    if id(node) not in done:
-        inputs = tuple(_rewritten(child, change, done) for child in node.inputs)
-        done[id(node)] = change(with_inputs(node, inputs))
-    return done[id(node)]
+def _rewritten(node: Node, change: Callable[[Node], Node], known: Rewritten) -> Node:
+    """Each operator changed once, behind its inputs, however many read it, and however often a rule comes by."""
+    if id(node) not in known:
+        inputs = tuple(_rewritten(child, change, known) for child in node.inputs)
+        known[id(node)] = node, change(with_inputs(node, inputs))
+    return known[id(node)][1]
 
 
 def expressions(node: Node) -> tuple[Expr, ...]:

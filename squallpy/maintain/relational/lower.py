@@ -8,8 +8,8 @@ rows that it would print, which the rest of the query joins like any other.
 """
 
 import re
-from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import chain, count, zip_longest
 
@@ -18,8 +18,6 @@ from squallpy.catalog.relation import Field, Relation
 from squallpy.logical.expressions import (
     TRUE,
     Call,
-    Case,
-    Cast,
     Column,
     Expr,
     Literal,
@@ -63,6 +61,7 @@ from squallpy.maintain.relational.nests import without_known
 from squallpy.maintain.relational.others import counted
 from squallpy.maintain.relational.padded import padded
 from squallpy.maintain.relational.running import intervals
+from squallpy.maintain.relational.spelling import Spelling
 from squallpy.maintain.relational.units import prune
 from squallpy.maintain.relational.windowed import narrowed, timed
 
@@ -194,7 +193,8 @@ class _Blocks:
     def __init__(self) -> None:
         self.relations: dict[str, Relation] = {}
         self.nests: list[Nest] = []
-        self._known: dict[Hashable, Nest] = {}
+        self._spelling = Spelling()
+        self._known: dict[int, Nest] = {}  # by how it is spelled
         self._fresh = count(700_000_000)
 
     def of(self, node: Node) -> list[Block]:
@@ -363,7 +363,7 @@ class _Blocks:
 
     def _nested(self, node: Aggregate | Repeat) -> Scan:
         """The scan of the relation that an Aggregate makes; equal ones make one."""
-        spelled = _spelled(node, {})
+        spelled = self._spelling.number(node)
         output, number = node.output, node.number if isinstance(node, Repeat) else None
         node, times = (node.child, node.times) if isinstance(node, Repeat) else (node, None)
         nest = self._known.get(spelled)
@@ -399,7 +399,7 @@ class _Blocks:
 
     def _windowed(self, node: Window) -> Scan:
         """The scan of the relation of the rows that a window shows; equal ones are one."""
-        spelled = _spelled(node, {})
+        spelled = self._spelling.number(node)
         nest = self._known.get(spelled)
         if nest is None:
             keys = tuple((self._column(c), c) for c in node.output)
@@ -489,20 +489,6 @@ def _unique(node: Node) -> set[int | None]:
 def _reads(expr: Expr, ids: frozenset[int]) -> bool:
     """Does it read columns, and only those?"""
     return bool(columns(expr)) and {c.id for c in columns(expr)} <= ids
-
-
-def _spelled(part: object, numbers: dict[int, int]) -> Hashable:
-    """A plan, its columns numbered as they come: equal for plans that differ in the names of things alone."""
-    match part:
-        case Column(id, _, held, nullable):
-            return "column", numbers.setdefault(id, len(numbers)), held, nullable
-        case Scan(relation, _, columns):
-            return "scan", relation.name, _spelled(columns, numbers)
-        case tuple():
-            return tuple(_spelled(each, numbers) for each in part)
-        case Node() | Agg() | Call() | Cast() | Case() if is_dataclass(part):
-            return type(part).__name__, *(_spelled(getattr(part, f.name), numbers) for f in fields(part))
-    return repr(part)  # NB: not the part itself, as 0.0 = -0.0
 
 
 def _word(name: str) -> str:

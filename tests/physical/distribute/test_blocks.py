@@ -7,6 +7,7 @@ import pytest
 from squallpy.physical.distribute.choose import choose_places
 from squallpy.physical.distribute.locations import EVERYWHERE
 from squallpy.physical.distribute.program import Switches, distributed
+from squallpy.physical.distribute.single import Derivation
 from squallpy.session import Session
 from squallpy.testing.goldens import ROOT, ROWS
 
@@ -54,3 +55,16 @@ def golden_no_more_stages_than_table_3(query):
     places = choose_places(program, ROWS, 8)
     exchanges = sum(block.moves for block in distributed(program, places)) if places is not None else 1
     assert 1 + exchanges <= limit
+
+
+def test_what_changes_the_view_of_a_nest_waits():
+    """A supplier's nation is found where nations are, so the groups of parts change one exchange later: all of them."""
+    program = program_of(11)
+    (first, *_) = program.nests
+    places = choose_places(program, ROWS, 2, {"M_NATION": (0,)})
+    blocks = distributed(program, places)
+    changing = [n for n, block in enumerate(blocks) if first.source.name in block.writes]
+    looking = [n for n, block in enumerate(blocks) for step in block.steps if isinstance(step, Derivation)]
+    assert changing == [looking[0]] and looking[0] > 2
+    adding = [step for step in blocks[looking[0]].steps if first.source.name in step.writes]
+    assert len(adding) == 2

@@ -77,13 +77,18 @@ def test_another_operator_is_another_plan(tmp_path):
 
 
 def test_an_operator_that_cannot_be_is_refused(tmp_path):
-    nested = "SELECT v FROM r WHERE EXISTS (SELECT 1 FROM s WHERE s.k > r.k AND s.w < s.k - r.v);"
+    nested = "SELECT v FROM r WHERE v >= ALL (SELECT w FROM s WHERE s.k = r.k);"
     with pytest.raises(SquallError) as raised:
         stages(tmp_path, nested, "Dynamic")
     assert str(raised.value) == (
         "SQ7003 join.operator=Dynamic: the query cannot be spread so, for the groups of a nest change in one stage and "
         "are read in another, auto takes an operator that suits it"
     )
+
+
+def test_what_exists_is_found_on_a_grid(tmp_path):
+    nested = "SELECT v FROM r WHERE EXISTS (SELECT 1 FROM s WHERE s.k > r.k AND s.w < s.k - r.v);"
+    assert "GRID (4, 4)" in stages(tmp_path, nested, "Dynamic")
 
 
 def test_so_is_one_that_has_nothing_to_hash(tmp_path):

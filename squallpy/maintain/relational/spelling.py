@@ -1,0 +1,48 @@
+"""Plans that differ in the names of things alone, told to be one.
+
+    SELECT a.x FROM r AS a WHERE a.y > 0        SELECT b.x FROM r AS b WHERE b.y > 0        both are number 2
+
+An operator is spelled by the numbers of its inputs and by what it says of them, their columns by position; so what it
+is does not depend on where it stands, and one that many read is spelled once.
+"""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import fields
+
+from squallpy.logical.expressions import Call, Case, Cast, Column
+from squallpy.logical.nodes import Agg, Node, Scan
+
+
+class Spelling:
+    """The numbers of operators: equal for equal ones."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Hashable, int] = {}
+        self._known: dict[int, tuple[Node, int]] = {}  # by id, which is that of no other as long as the node is here
+
+    def number(self, node: Node) -> int:
+        """Of an operator with all that is below it."""
+        if id(node) not in self._known:
+            spelled = self._spelled(node)
+            self._known[id(node)] = node, self._numbers.setdefault(spelled, len(self._numbers))
+        return self._known[id(node)][1]
+
+    def _spelled(self, node: Node) -> Hashable:
+        if isinstance(node, Scan):
+            return "scan", node.relation.name, tuple((c.type, c.nullable) for c in node.columns)
+        given = (column for child in node.inputs for column in child.output)
+        places: dict[int, Hashable] = {c.id: ("made", i) for i, c in enumerate(node.output)}
+        places |= {c.id: i for i, c in reversed(list(enumerate(given)))}
+        return type(node).__name__, *(self._part(getattr(node, f.name), places) for f in fields(node))  # type: ignore[arg-type]
+
+    def _part(self, part: object, places: Mapping[int, Hashable]) -> Hashable:
+        match part:
+            case Node():
+                return self.number(part)
+            case Column(id, _, held, nullable):
+                return "column", places[id], held, nullable
+            case tuple():
+                return tuple(self._part(each, places) for each in part)
+            case Agg() | Call() | Cast() | Case():
+                return type(part).__name__, *(self._part(getattr(part, f.name), places) for f in fields(part))
+        return repr(part)  # NB: not the part itself, as 0.0 = -0.0
