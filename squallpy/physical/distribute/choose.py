@@ -20,8 +20,8 @@ from squallpy.physical.joins.grid import Grid
 BATCH = 100_000  # tuples of the batch whose cost is estimated
 ROUND = 30_000.0  # what an exchange costs however little is sent, in rows sent
 SEEDS = 4  # fields that the search starts from
-IMPROVED = 3  # starts that are gone on from
-TRIES = 1_000  # statements that are placed anew from a start
+IMPROVED = 2  # starts that are gone on from
+TRIES = 500  # statements that are placed anew from a start
 COPY = 0.02  # what a record that every node has costs a batch, in rows sent
 WORK = 1.0  # what a row costs a statement, in rows sent
 
