@@ -42,6 +42,8 @@ from squallpy.logical.expressions import (
     Call,
     Column,
     Expr,
+    Literal,
+    children,
     columns,
     conjunction,
     disjunction,
@@ -52,7 +54,7 @@ from squallpy.logical.expressions import (
 )
 from squallpy.logical.monotone import FALLING, RISING, STEADY, direction
 from squallpy.maintain.program import Measure, Monomial, Neighbours, Nest, Skyline, Spans, View, nest_name
-from squallpy.maintain.relational.calculus import Cmp, Factor, Rel, renamed, variables
+from squallpy.maintain.relational.calculus import Assign, Cmp, Factor, Rel, renamed, variables
 from squallpy.maintain.relational.nests import bounded, implies, in_order, is_domain, needed, only_adds
 from squallpy.maintain.relational.units import prune
 
@@ -187,13 +189,14 @@ def deciding(view: View, nests: tuple[Nest, ...]) -> tuple[View, tuple[Nest, ...
         if len(parts) > 1:
             nests = (*nests[:number], *parts, *nests[number + 1 :])
             view, nests = _of_parts(view, parts), tuple(replace(n, view=_of_parts(n.view, parts)) for n in nests)
-    while found := next((decided for nest in nests for decided in _decided(nest, nests, made)), None):
+    while found := next((d for nest in nests for d in _decided(nest, nests, made, _is_asked(nest, view, nests))), None):
         values, terms = found.deciding(names(), fresh)
         made |= {nest.relation for nest in values}
         every = (new for t in found.nest.view.terms for new in (terms if t == found.term else (t,)))
         mine = replace(found.nest.view, terms=tuple(every))
         nests = tuple(replace(n, view=mine) if n is found.nest else n for n in (*nests, *values))
-        if _is_plain(found.nest) and len(mine.terms) == 1 and variables(found.domain) <= {*mine.keys}:
+        whole = len(mine.terms) == 1 and (is_domain(found.nest) or found.nest.finish.over)
+        if _is_plain(found.nest) and whole and variables(found.domain) <= {*mine.keys}:
             view = _inlined(view, found, mine.terms[0], fresh)
             nests = tuple(replace(n, view=_inlined(n.view, found, mine.terms[0], fresh)) for n in nests)
         nests = needed(view, in_order(nests))
@@ -249,16 +252,51 @@ def _is_plain(nest: Nest) -> bool:
     return len(set(shown)) == len(shown) and all(isinstance(expr, Column) for expr in shown)
 
 
-def _decided(nest: Nest, nests: tuple[Nest, ...], made: set[Relation]) -> Iterator[_Decided]:
-    """The terms of a nest for which one value decides, and not yet one that was `made` of these."""
+def _is_asked(nest: Nest, view: View, nests: tuple[Nest, ...]) -> bool:
+    """Is all that is asked of a nest of counts whether they are 0?"""
     finish = nest.finish
-    domains = {n.relation.name: n for n in nests if is_domain(n)}
-    functions = ("max", "min") if is_domain(nest) else tuple(m.function for m in finish.measures)
+    if finish.over or finish.having or finish.times or not nest.by_group or not _is_plain(nest):
+        return False
+    if not finish.measures or any(measure.function != "count" for measure in finish.measures):
+        return False
+    counts = {title for title, expr in finish.items if expr in {measure.column for measure in finish.measures}}
+    for term, keys in ((term, v.keys) for v in (view, *(n.view for n in nests)) for term in v.terms):
+        for atom in (a for a in term.atoms if a.relation == nest.relation):
+            mine = {v for title, v in atom.fields if title in counts}
+            lanes = (factor for lane in term.lanes for factor in lane or ())
+            others = [f for f in term.body if f is not atom]
+            exprs = (
+                *lanes,
+                *(f.value if isinstance(f, Assign) else f.predicate for f in others if not isinstance(f, Rel)),
+            )
+            if mine & {*keys, *(v for f in others if isinstance(f, Rel) for v in variables(f))}:
+                return False
+            if any(_reads_more(expr, mine) for expr in exprs):
+                return False
+    return True
+
+
+def _reads_more(expr: Expr, counts: set[Column]) -> bool:
+    """Is more asked of counts than whether they are above 0?"""
+    match expr:
+        case Column():
+            return expr in counts
+        case Call(">", (Column(), Literal(0))):
+            return False
+    return any(_reads_more(child, counts) for child in children(expr))
+
+
+def _decided(nest: Nest, nests: tuple[Nest, ...], made: set[Relation], asked: bool = False) -> Iterator[_Decided]:
+    """The terms of a nest for which one value decides, and not yet one that was `made` of these; is it only `asked`
+    whether there is something to count?"""
+    finish = nest.finish
+    domains, asked = {n.relation.name: n for n in nests if is_domain(n)}, asked or is_domain(nest)
+    functions = ("max", "min") if asked else tuple(m.function for m in finish.measures)
     if not {*functions} <= _NEAR.keys():
         return  # of the values at a share
-    if finish.single or not only_adds(nest) or not (is_domain(nest) or (finish.over and len(functions) == 1)):
+    if finish.single or not only_adds(nest) or not (asked or (finish.over and len(functions) == 1)):
         return
-    for term in nest.view.terms:
+    for term in nest.view.terms if not asked else (t for t in nest.view.terms if not any(t.lanes)):
         for domain in (atom for atom in term.atoms if atom.relation.name in domains):
             others, known = [f for f in term.body if f is not domain], variables(domain)
             own = known.difference(*(variables(f) for f in others if isinstance(f, Rel)))
