@@ -37,7 +37,7 @@ def extent(rows: Scalars, spec: exp.WindowSpec | None, name: str) -> Frame:
         backwards = low[0] > high[0] or (counted and low[0] * low[1].value > high[0] * high[1].value)
         if backwards:
             raise rows.ctx.error("SQ2005", "a frame that ends before it begins", spec)
-    return Frame((), (), {"ROWS": NEAR, "GROUPS": GROUPS}.get(kind, WITHIN), alone, low, high, name)
+    return Frame((), (), {"ROWS": NEAR, "GROUPS": GROUPS}.get(kind, WITHIN), alone, low, high, asker=name)
 
 
 def bound(rows: Scalars, spec: exp.WindowSpec, which: str, counted: bool) -> Bound | None:

@@ -32,17 +32,12 @@ Items = tuple[tuple[Column, Expr], ...]
 Rewrite = Callable[[Expr], Expr]
 
 
-def backwards(order: tuple[Key, ...]) -> tuple[Key, ...]:
-    """The order from its end."""
-    return tuple((expr, not down, not nulls_first) for expr, down, nulls_first in order)
-
-
 @dataclass(frozen=True, slots=True)
 class Frame:
     """The rows that OVER looks at: of one partition, and of those ALL, those UPTO a row and its like, those BEFORE it,
     or the VALUES before it, each once; so many rows NEAR it, or GROUPS of those alike, or those WITHIN a distance, from
     `low` to `high`, None for all on that side. `alone`: by an order in which no rows are alike, which is what `asker`
-    asks for: LAG and LEAD are of one frame."""
+    asks for: LAG and LEAD are of one frame. `reverse`: what is added to make it one goes the other way."""
 
     partition: tuple[Expr, ...]
     order: tuple[Key, ...]
@@ -50,6 +45,7 @@ class Frame:
     alone: bool = False
     low: Bound | None = None
     high: Bound | None = None
+    reverse: bool = False
     asker: str = field(default="", compare=False)
 
     @property
@@ -57,6 +53,11 @@ class Frame:
         """Is the row itself among them, whatever there is?"""
         around = (self.low is None or self.low[0] <= 0) and (self.high is None or self.high[0] >= 0)
         return self.rows in (ALL, UPTO) or (self.rows in (NEAR, GROUPS, WITHIN) and around)
+
+    def backwards(self) -> "Frame":
+        """The same by the order from its end."""
+        order = tuple((expr, not down, not nulls_first) for expr, down, nulls_first in self.order)
+        return replace(self, order=order, reverse=self.alone and not self.reverse)
 
     @property
     def expressions(self) -> tuple[Expr, ...]:
@@ -104,7 +105,8 @@ class Beneath:
         more = unique_columns(self.plan) if frame.alone else None
         if more is None:
             return None
-        return replace(frame, order=(*frame.order, *((c, False, True) for c in more if c.id not in known)))
+        added = ((c, frame.reverse, not frame.reverse) for c in more if c.id not in known)
+        return replace(frame, order=(*frame.order, *added))
 
     def numbered(self, read: frozenset[int]) -> "Beneath":
         """The same rows, those that are alike in all that is `read` of them told apart by numbers."""

@@ -30,10 +30,10 @@ from squallpy.logical.bind.frames import (
     VALUES,
     WITHIN,
     Beneath,
+    Bound,
     Frame,
     Items,
     Key,
-    backwards,
 )
 from squallpy.logical.bind.ordering import whole_number
 from squallpy.logical.bind.scalar import Scalars
@@ -135,7 +135,11 @@ class Overs:
             if spec is not None and frame.rows == GROUPS and not order:
                 raise SquallError("SQ2009", "a frame of GROUPS needs ORDER BY", self.ctx.span(spec))
             if frame.rows == BEFORE:  # from here to the end is up to here from the end
-                frame = replace(frame, rows=UPTO, order=backwards(order))
+                frame = replace(frame, rows=UPTO).backwards()
+            elif frame.rows in NUMBERED and frame.low is None and is_next(frame.high, -1):
+                frame = replace(frame, rows=BEFORE, high=None)  # all before
+            elif frame.rows in NUMBERED and frame.high is None and is_next(frame.low, 1):
+                frame = replace(frame, rows=BEFORE, low=None).backwards()
             return self.aggregate(rows, name, function, where, frame)
         assert isinstance(function, exp.Anonymous)
         if where is not None:
@@ -304,7 +308,7 @@ class Overs:
         if ignoring is not None:
             if distance != 1:
                 raise self.ctx.refuse(ignoring, QUERIES["ignored"])
-            near = frame if name == "LAG" else replace(frame, order=backwards(frame.order))
+            near = frame if name == "LAG" else frame.backwards()
             return coalesce(self.last(near, of, node, ignoring), otherwise)
         lookup = self.lookup(frame, NEIGHBOURS[name] * distance, of, node)
         nothing = isinstance(otherwise, Literal) and otherwise.value is None
@@ -329,7 +333,7 @@ class Overs:
         if not nth and (ignoring is not None or is_last_of_alike or which.rows in (NEAR, GROUPS, WITHIN)):
             looked = replace(which, partition=frame.partition, order=frame.order)
             if which.rows == BEFORE:  # from here to the end is up to here from the end
-                looked = replace(looked, rows=UPTO, order=backwards(frame.order))
+                looked = replace(looked, rows=UPTO).backwards()
             return self.last(looked, of, node, ignoring, last=ENDS[name] != (which.rows == BEFORE))
         if ignoring is not None:
             raise self.ctx.refuse(ignoring, QUERIES["ignored"])
@@ -342,7 +346,7 @@ class Overs:
         if nth and which.rows == BEFORE:
             raise self.ctx.refuse(spec or function, QUERIES["frame of ends"])
         if ENDS[name]:
-            frame = replace(frame, order=backwards(frame.order))
+            frame = frame.backwards()
         found = self.lookup(frame, at, of, node)
         if nth and which.rows == UPTO:
             return case([(call(">=", self.rank(frame, node), at), found.value)], Literal(None, found.value.type))
@@ -384,7 +388,7 @@ class Overs:
         """
         frame = lookup.frame
         if lookup.distance == -1:  # the next row is the one before, from behind
-            frame = replace(frame, order=backwards(frame.order))
+            frame = frame.backwards()
         with self.ctx.at(lookup.node):
             order = self.settled(beneath, frame, lookup.node, grouped).order
         if lookup.distance in (1, -1) and len(order) == 1:
@@ -459,6 +463,11 @@ class Overs:
         named: Items = tuple((key, key) for key, _ in (*keys, *numbered))
         items = (*named, (lookup.value, value), (lookup.found, TRUE))
         return beneath.join(plan, Project(right, items), on, lost=True)
+
+
+def is_next(bound: Bound | None, side: int) -> bool:
+    """Is it 1 PRECEDING, or 1 FOLLOWING?"""
+    return bound is not None and bound[0] == side and bound[1].value == 1
 
 
 def without_nulls(function: exp.Expr) -> tuple[exp.Expr, exp.Expr | None]:
