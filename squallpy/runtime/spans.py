@@ -74,9 +74,9 @@ class SpansOf:
         assert touched is not None
         pool, state = store[self._source], store[self._state]
         keys, _ = came_or_went(pool, touched, self._count)
-        gone, come = self._moved(pool, state, np.ascontiguousarray(keys[:, self._columns[:-1]]))
-        if not len(gone) and not len(come):
+        if not len(keys):
             return {}
+        gone, come = self._moved(pool, state, np.ascontiguousarray(keys[:, self._columns[:-1]]))
         rows, times = np.concatenate([gone, come]), np.repeat([-1, 1], [len(gone), len(come)])
         return self._rows.of_keys(rows, times, self._titles, store.dictionary)
 

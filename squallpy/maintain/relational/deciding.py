@@ -28,7 +28,8 @@ N3 is the skyline of the quotes: those before which none was as high. Each is th
  →  N1(s, p) ⋈ N3(s, q, bid, before, behind) ⋈ (q > p - 60) ⋈ (before <= p - 60) ⋈ (q <= p) ⋈ (behind > p)
 
 N3 has a row for each time: between which others its bid is the highest. One of them is the highest of the minute, the
-one whose span reaches beyond it on both sides.
+one whose span reaches beyond it on both sides. Whether there was a higher bid than t.price in it, or ever before, asks
+whether that one is: EXISTS, NOT EXISTS.
 """
 
 from collections.abc import Iterator
@@ -265,13 +266,9 @@ def _is_asked(nest: Nest, view: View, nests: tuple[Nest, ...]) -> bool:
             mine = {v for title, v in atom.fields if title in counts}
             lanes = (factor for lane in term.lanes for factor in lane or ())
             others = [f for f in term.body if f is not atom]
-            exprs = (
-                *lanes,
-                *(f.value if isinstance(f, Assign) else f.predicate for f in others if not isinstance(f, Rel)),
-            )
-            if mine & {*keys, *(v for f in others if isinstance(f, Rel) for v in variables(f))}:
-                return False
-            if any(_reads_more(expr, mine) for expr in exprs):
+            joined = (v for f in others if isinstance(f, Rel) for v in variables(f))
+            asking = (f.value if isinstance(f, Assign) else f.predicate for f in others if not isinstance(f, Rel))
+            if any(_reads_more(expr, mine) for expr in (*keys, *lanes, *joined, *asking)):
                 return False
     return True
 
