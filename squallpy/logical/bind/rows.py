@@ -1,9 +1,24 @@
 """How many rows a query may have, told from its plan while it is bound."""
 
 from collections.abc import Set
+from dataclasses import replace
 
+from squallpy.base.types import BOOLEAN
+from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.unnest import Beside, Domain
-from squallpy.logical.expressions import Call, Column, Expr, Literal, columns, conjuncts, substitute, uncast
+from squallpy.logical.expressions import (
+    FALSE,
+    TRUE,
+    Call,
+    Column,
+    Expr,
+    Literal,
+    columns,
+    conjunction,
+    conjuncts,
+    substitute,
+    uncast,
+)
 from squallpy.logical.functions import case
 from squallpy.logical.nodes import (
     Aggregate,
@@ -151,21 +166,63 @@ def _known(expr: Expr, fixed: frozenset[int]) -> bool:
 
 
 def at_nothing(node: Node) -> dict[int, Expr] | None:
-    """What the columns of an aggregate without GROUP BY are if FROM has no row; None if it need not have one then."""
+    """What the columns of an aggregate without GROUP BY are if FROM has no row, NULL where HAVING then has none either;
+    None if it need not have a row then."""
+    found = _at_nothing(node)
+    if found is None:
+        return None
+    values, having = found
+    if having == TRUE:
+        return values
+    lost = having in (FALSE, Literal(None, BOOLEAN))
+    nothing: dict[int, Expr] = {c: Literal(None, v.type) for c, v in values.items()}
+    return nothing if lost else {c: case([(having, v)], nothing[c]) for c, v in values.items()}
+
+
+def _at_nothing(node: Node) -> tuple[dict[int, Expr], Expr] | None:
+    """The columns of the row, and whether it is there."""
+    match node:
+        case Project(child, items) if found := _at_nothing(child):
+            values, having = found
+            return {c.id: substitute(expr, values) for c, expr in items}, having
+        case Filter(child, predicate) if found := _at_nothing(child):
+            values, having = found
+            return values, fold_nulls(conjunction([having, substitute(predicate, values)]))
+        case Sort(child):
+            return _at_nothing(child)
+        case Aggregate(_, (), aggs):
+            return {c.id: Literal(0 if agg.function == "count" else None, c.type) for c, agg in aggs}, TRUE
+        case Join(left, _, None) | LeftJoin(left):
+            return _at_nothing(left)
+    return None
+
+
+def without_having(ctx: Context, node: Node) -> Node:
+    """SELECT x FROM … HAVING p   →   SELECT CASE WHEN p THEN x END FROM …, of an aggregate without GROUP BY."""
+    plan, kept = _without_having(ctx, node)
+    if kept == TRUE:
+        return node
+    items = plan.items[:-1] if isinstance(plan, Project) else tuple((c, c) for c in plan.output)
+    below, having = (plan.child, plan.items[-1][1]) if isinstance(plan, Project) else (plan, kept)
+    shown = ((replace(c, nullable=True), case([(having, expr)], Literal(None, c.type))) for c, expr in items)
+    return Project(below, tuple(shown))
+
+
+def _without_having(ctx: Context, node: Node) -> tuple[Node, Expr]:
+    """The plan without HAVING, and what that asks of its columns."""
     match node:
         case Project(child, items):
-            found = at_nothing(child)
-            return None if found is None else {c.id: substitute(expr, found) for c, expr in items}
+            plan, kept = _without_having(ctx, child)
+            if kept == TRUE:
+                return node, TRUE
+            having = ctx.column("having", BOOLEAN, True)
+            return Project(plan, (*items, (having, kept))), having
         case Filter(child, predicate):
-            found = at_nothing(child)
-            if found is None:
-                return None
-            kept = fold_nulls(substitute(predicate, found))
-            return {id: case([(kept, value)], Literal(None, value.type)) for id, value in found.items()}
+            plan, kept = _without_having(ctx, child)
+            return plan, conjunction([kept, predicate])
         case Sort(child):
-            return at_nothing(child)
-        case Aggregate(_, (), aggs):
-            return {c.id: Literal(0 if agg.function == "count" else None, c.type) for c, agg in aggs}
+            return _without_having(ctx, child)
         case Join(left, _, None) | LeftJoin(left):
-            return at_nothing(left)
-    return None
+            plan, kept = _without_having(ctx, left)
+            return replace(node, left=plan), kept
+    return node, TRUE

@@ -7,7 +7,7 @@ What they read from around them is taken care of in `unnest`.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -15,7 +15,7 @@ from sqlglot import exp
 from squallpy.base.types import BIGINT, BOOLEAN, INT, VARCHAR
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.first import first_value
-from squallpy.logical.bind.rows import at_nothing, has_one_row, has_row
+from squallpy.logical.bind.rows import at_nothing, has_one_row, has_row, without_having
 from squallpy.logical.bind.unnest import Domain, Inner, Outer, Rewrite
 from squallpy.logical.expressions import (
     FALSE,
@@ -131,6 +131,10 @@ class Subqueries:
         inner = self.single(s, inner, node)
         (value,) = inner.plan.output
         default = self.default(inner, value)
+        if default is not None and default != Literal(None, default.type):  # of nothing; not of what HAVING leaves out
+            inner = replace(inner, plan=without_having(self.ctx, inner.plan))
+            (value,) = inner.plan.output
+            default = self.default(inner, value)
         always = not inner.domain.columns and has_row(inner.plan)
         shown, marker = self.column(value.name, value), self.column("found", TRUE)
 
