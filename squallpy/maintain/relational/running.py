@@ -118,6 +118,8 @@ def _ranged(nest: Nest, term: Monomial, domains: Mapping[str, Nest]) -> _Running
     given = domains[atom.relation.name]
     if len(given.view.terms) != 1:
         return None
+    if not given.relation.stream and any(a.relation.stream for a in term.atoms):
+        return None  # NB: a table is loaded once, what is left of it changes
     title = next(title for title, expr in nest.finish.items if expr == p)
     body = prune((*body, *((Cmp(not_null(x)),) if x.nullable else ())), (*group, x), term.lanes)
     return _Running(
