@@ -199,13 +199,12 @@ def _at_nothing(node: Node) -> tuple[dict[int, Expr], Expr] | None:
 
 def without_having(ctx: Context, node: Node) -> Node:
     """SELECT x FROM … HAVING p   →   SELECT CASE WHEN p THEN x END FROM …, of an aggregate without GROUP BY."""
-    plan, kept = _without_having(ctx, node)
+    items = node.items if isinstance(node, Project) else tuple((c, c) for c in node.output)
+    plan, kept = _without_having(ctx, node.child if isinstance(node, Project) else node)
     if kept == TRUE:
         return node
-    items = plan.items[:-1] if isinstance(plan, Project) else tuple((c, c) for c in plan.output)
-    below, having = (plan.child, plan.items[-1][1]) if isinstance(plan, Project) else (plan, kept)
-    shown = ((replace(c, nullable=True), case([(having, expr)], Literal(None, c.type))) for c, expr in items)
-    return Project(below, tuple(shown))
+    shown = ((ctx.column(c.name, c.type, True), case([(kept, expr)], Literal(None, c.type))) for c, expr in items)
+    return Project(plan, tuple(shown))
 
 
 def _without_having(ctx: Context, node: Node) -> tuple[Node, Expr]:
