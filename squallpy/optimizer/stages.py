@@ -112,16 +112,16 @@ def _same_output(before: Node, after: Node, rule: str) -> None:
         assert a == b, f"rule {rule} changed {a.name}: {a.type} → {b.name}: {b.type}"
 
 
-def rewrite(node: Node, rule: NodeRule, known: Rewritten | None = None) -> Node:
+def rewrite(node: Node, rule: NodeRule, known: Rewritten) -> Node:
     """One pass of a rule, bottom-up; an unchanged tree keeps its identity. `known`: of earlier passes."""
 
     def whole(node: Node) -> Node:
         return rule(node) or node
 
-    return _rewritten(node, whole, {} if known is None else known)
+    return _rewritten(node, whole, known)
 
 
-def rewrite_exprs(node: Node, rule: ExprRule, known: Rewritten | None = None) -> Node:
+def rewrite_exprs(node: Node, rule: ExprRule, known: Rewritten) -> Node:
     """One pass of an expression rule over all expressions of a plan."""
 
     def whole(node: Node) -> Node:
@@ -129,7 +129,7 @@ def rewrite_exprs(node: Node, rule: ExprRule, known: Rewritten | None = None) ->
         new = tuple(transform(expr, rule) for expr in old)
         return node if all(a is b for a, b in zip(old, new, strict=True)) else with_expressions(node, new)
 
-    return _rewritten(node, whole, {} if known is None else known)
+    return _rewritten(node, whole, known)
 
 
 def _rewritten(node: Node, change: Callable[[Node], Node], known: Rewritten) -> Node:

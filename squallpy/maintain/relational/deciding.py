@@ -40,6 +40,7 @@ from squallpy.base.types import BOOLEAN
 from squallpy.catalog.relation import Field, Relation
 from squallpy.logical.expressions import (
     MIRRORED,
+    OPPOSITE,
     Call,
     Column,
     Expr,
@@ -61,7 +62,6 @@ from squallpy.maintain.relational.units import prune
 
 _NEAR = {"min": (">", ">="), "max": ("<", "<=")}  # how values that are asked for compare with the one that is given
 _FURTHER = {"min": FALLING, "max": RISING}  # which way predicates go that all values fail if the decisive one does
-_CONTRARY = {">": "<=", ">=": "<", "<": ">=", "<=": ">"}
 _ENDS = {">": ">=", ">=": ">", "<": "<=", "<=": "<"}  # how the given one compares with the neighbour on its other side
 
 
@@ -399,7 +399,7 @@ def _bounds(moving: list[Factor], x: Column) -> tuple[Call, Call] | None:
 def _beyond(bound: Call, x: Column, end: Column) -> Expr:
     """end IS NULL OR NOT bound(end), where bound(x) is TRUE for some x, so that nothing else that it reads is NULL"""
     known = (not_null(c) for c in sorted(columns(bound) - {x}, key=lambda c: c.id))  # NB: a user's may be nullable
-    out = Call(_CONTRARY[bound.name], bound.args, BOOLEAN, True)
+    out = Call(OPPOSITE[bound.name], bound.args, BOOLEAN, True)
     return disjunction((conjunction((is_null(end), *known)), substitute(out, {x.id: end})))
 
 

@@ -610,6 +610,17 @@ def _gather_side(frame: Vector, node: int, key: int, target: int, right: bool) -
     _gather(frame, node, start, end, target)
 
 
+@inlined
+def _parting(frame: Vector, node: int, low: int, high: int) -> tuple[int, int, int]:
+    """The node at which the ways to two keys part, and into which of its entries; in a leaf they have not: 0, 0."""
+    while load(_header(frame, node), LEVEL) > 0:
+        i, j = _way(frame, node, low), _way(frame, node, high)
+        if i != j:
+            return node, i, j
+        node = _child(frame, node, i)
+    return node, 0, 0
+
+
 @kernel(f"void({VECTOR}, {GIVEN_MATRIX}, {GIVEN_MATRIX}, {VECTOR})")
 def sums_between(frame: Vector, lows: Vector, highs: Vector, out: Vector) -> None:
     """For each row the sum of the payloads with lows[row] ≤ key ≤ highs[row]; `out` is zero before, rows after rows."""
@@ -619,12 +630,7 @@ def sums_between(frame: Vector, lows: Vector, highs: Vector, out: Vector) -> Non
         target, node = address(out) + 8 * wide * row, load(frame[HEAD], ROOT) - 1
         if node < 0 or _before(high, low, key):
             continue
-        i, j = 0, 0
-        while load(_header(frame, node), LEVEL) > 0:
-            i, j = _way(frame, node, low), _way(frame, node, high)
-            if i != j:
-                break
-            node = _child(frame, node, i)
+        node, i, j = _parting(frame, node, low, high)
         if i == j:
             first = _first_not_below(frame, node, low, 0)
             _gather(frame, node, first, _first_above(frame, node, high, first, _count(frame, node)), target)
@@ -760,12 +766,7 @@ def highest_between(frame: Vector, lows: Vector, highs: Vector) -> Words:
         node, height = load(frame[HEAD], ROOT) - 1, LOWEST
         if node < 0 or _before(high, low, key):
             continue
-        i, j = 0, 0
-        while load(_header(frame, node), LEVEL) > 0:
-            i, j = _way(frame, node, low), _way(frame, node, high)
-            if i != j:
-                break
-            node = _child(frame, node, i)
+        node, i, j = _parting(frame, node, low, high)
         if i == j:
             first = _first_not_below(frame, node, low, 0)
             height = _highest(frame, node, first, _first_above(frame, node, high, first, _count(frame, node)), height)
