@@ -198,6 +198,18 @@ def test_texts_that_are_not_utf8(tmp_path: Path) -> None:
     assert table.to_pylist() == [{"n": 2, "s": "tea"}] and skipped(table).count == 1
 
 
+def test_rows_of_megabytes(tmp_path: Path) -> None:
+    """Wherever they are: the first one is also counted by its fields."""
+    text = "é" * 2_000_000
+    fields = {"n": INT, "s": VARCHAR}
+    for rows in ([(1, text), (2, ""), (3, text)], [(1, "a"), (2, text)]):
+        lines = "".join(f"{n},{s}\n" for n, s in rows)
+        for header in ("", "n,s\n"):
+            table = read(tmp_path, header + lines, fields, header=str(bool(header)).lower(), null="NULL")
+            assert table.to_pylist() == [{"n": n, "s": s} for n, s in rows]
+    assert [f.name for f in infer_fields(relation({}, header="true"), tmp_path)] == ["n", "s"]
+
+
 def test_a_parquet_file_is_told(tmp_path: Path) -> None:
     (tmp_path / "r.csv").write_bytes(b"PAR1\x15\x04\x15")
     with pytest.raises(SquallError, match=r"SQ4003 .*r.csv cannot be read as csv: .*, write USING parquet"):

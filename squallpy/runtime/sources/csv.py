@@ -81,7 +81,7 @@ class CsvPart:
         # NB: it is the number of fields that counts; values that are not UTF-8 are found where they are read
         text = self._bytes(row, row + 1).decode(errors="replace").encode()
         try:
-            header = csv.read_csv(pa.BufferReader(text), parse_options=self._cut(None))
+            header = csv.read_csv(pa.BufferReader(text), _at_once(text), self._cut(None))
         except pa.ArrowInvalid as error:
             hint = "write USING parquet" if text.startswith(b"PAR1") else ""
             raise SquallError(
@@ -145,9 +145,7 @@ class CsvPart:
         """The columns at some positions, called by these; the field after the last delimiter as well."""
         width = len(self.names) + self.extra
         kept = {**types, width - 1: pa.binary()} if self.extra else types
-        reading = csv.ReadOptions(
-            use_threads=False, block_size=len(data) + 1, column_names=[str(i) for i in range(width)]
-        )
+        reading = _at_once(data, [str(i) for i in range(width)])
         converting = csv.ConvertOptions(
             column_types={str(at): type for at, type in kept.items() if type}, include_columns=[str(at) for at in kept],
             null_values=[self.dialect.null], strings_can_be_null=True, quoted_strings_can_be_null=False,
@@ -214,6 +212,11 @@ class CsvPart:
     def _find(self, data: bytes, offset: int, rows: int) -> int:
         """The offset of the start of a row, `rows` rows after one that starts at `offset`."""
         return offset + Scan(self.dialect).run(memoryview(data)[offset:], rows)[0] if rows else offset
+
+
+def _at_once(data: bytes, names: Sequence[str] = ()) -> csv.ReadOptions:
+    """All of it in one block, for a row has to be in one; the names are those of the first row if none are given."""
+    return csv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=list(names))
 
 
 def parsed_type(field: Field) -> pa.DataType:
