@@ -1,6 +1,7 @@
 """Checkpoints: gone on from with the same plan, made anew for another, refused by name, on any file system."""
 
 import json
+import shutil
 import threading
 from pathlib import Path
 
@@ -10,7 +11,8 @@ from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
 from squallpy.runtime.sources import replay
 from squallpy.runtime.sources.replay import Again, Replay
-from squallpy.runtime.state.durable import LocalDurable, local_path, within
+from squallpy.runtime.state.durable import LocalDurable, local_path, open_durable, within
+from squallpy.runtime.state.record import read_record, write_record
 from squallpy.session import RunOptions, Session
 from tests.runs import BATCHES, MANY_STAGES, write
 
@@ -50,13 +52,13 @@ def script(tmp_path: Path) -> Path:
     return write(tmp_path, MANY_STAGES)
 
 
-def record(checkpoint: Path) -> dict:
-    return json.loads((checkpoint / "made-for").read_text())
+def record(checkpoint: Path | str) -> dict:
+    return json.loads(read_record(open_durable(str(checkpoint)), "made-for", str(checkpoint)))
 
 
-def another_plan(checkpoint: Path) -> None:
+def another_plan(checkpoint: Path | str) -> None:
     """What a checkpoint looks like whose plan was of another number of partitions, or of another version."""
-    (checkpoint / "made-for").write_text(json.dumps(record(checkpoint) | {"plan": "another"}))
+    write_record(open_durable(str(checkpoint)), "made-for", json.dumps(record(checkpoint) | {"plan": "another"}))
 
 
 @pytest.mark.parametrize("rows", [50, 120, 1_000_000])
@@ -91,7 +93,7 @@ def differential_any_file_system(script: Path, monkeypatch, place: str) -> None:
         monkeypatch.setattr(LocalDurable, "__init__", lambda *_: pytest.fail("past the file system"))
     calm = run(script, None)
     changes = run(script, place, 7).changes | run(script, place, 8).changes
-    another_plan(script.parent / "kept")
+    another_plan(place)
     last = run(script, place)
     assert changes | last.changes == calm.changes and last.final_rows == calm.final_rows
 
@@ -107,12 +109,25 @@ def fault_input_that_has_grown_is_refused(script: Path) -> None:
         run(script, str(script.parent / "kept"))
 
 
-@pytest.mark.parametrize(("file", "text"), [("made-for", "{"), ("made-for", "{}"), ("0/batch", "x")])
-def fault_damaged_records_are_named(script: Path, file: str, text: str) -> None:
+@pytest.mark.parametrize("file", ["made-for", "0/fingerprint", "0/batch", "0/partition-0/identity"])
+def fault_damaged_records_are_named(script: Path, file: str) -> None:
+    """Whatever the damage: 12 batches that read 1 or 13 would be another state, and so another answer."""
     folder = script.parent / "kept"
-    run(script, str(folder), 7)
-    (folder / file).write_text(text)
-    with pytest.raises(SquallError, match=rf"SQ6005 the state is lost: {folder}/{file} damaged, "):
+    run(script, str(folder), 11)
+    whole = (folder / file).read_bytes()
+    flipped = [whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :] for at in {0, 1, len(whole) // 2, len(whole) - 1}]
+    for damaged in (b"", b"{}", whole[:1], whole[: len(whole) // 2], whole[:-1], whole + b"0", *flipped):
+        (folder / file).write_bytes(damaged)
+        shutil.rmtree(script.parent / "local", ignore_errors=True)
+        with pytest.raises(SquallError, match=rf"SQ6005 the state is lost: {folder}/{file} damaged, "):
+            run(script, str(folder))
+
+
+def fault_how_far_it_came_is_not_known_any_more(script: Path) -> None:
+    folder = script.parent / "kept"
+    run(script, str(folder), 11)
+    (folder / "0/batch").unlink()
+    with pytest.raises(SquallError, match=rf"SQ6005 the state is lost: {folder}/0/batch damaged, "):
         run(script, str(folder))
 
 

@@ -20,10 +20,11 @@ import pyarrow as pa
 from squallpy.base.errors import SquallError
 from squallpy.runtime.sources.replay import leading
 from squallpy.runtime.state.durable import Durable, local_path, open_durable, within
-from squallpy.runtime.state.place import FINGERPRINT, Committed, Place, writable
+from squallpy.runtime.state.place import Committed, Place, make_ready, writable
+from squallpy.runtime.state.record import damaged, read_record, write_record
 
 _RECORD = "made-for"
-_FORMAT = 2  # of all files in a checkpoint; another one is another plan
+_FORMAT = 3  # of all files in a checkpoint; another one is another plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +97,11 @@ def _opened(where: str) -> Durable:
 
 
 def _read(root: Durable, where: str) -> _Record | None:
-    text = root.read(_RECORD)
-    if text is None:
-        return None
+    text = read_record(root, _RECORD, where)
     try:
-        return _Record(**json.loads(text))
+        return None if text is None else _Record(**json.loads(text))
     except (ValueError, TypeError):
-        hint = "bring it back from a copy, or choose a new checkpoint"
-        raise SquallError("SQ6005", f"the state is lost: {within(where, _RECORD)} damaged", hint=hint) from None
+        raise damaged(_RECORD, where) from None
 
 
 def _compare(found: _Record, ours: _Record, where: str) -> None:
@@ -119,8 +117,8 @@ def _compare(found: _Record, ours: _Record, where: str) -> None:
 def _begin(root: Durable, record: _Record) -> _Record:
     """A generation with nothing in it; after that, the checkpoint is of it."""
     root.drop(str(record.generation))
-    root.create(f"{record.generation}/{FINGERPRINT}", lambda sink: sink.write(_fingerprint(record).encode()))
-    root.create(_RECORD, lambda sink: sink.write(json.dumps(asdict(record)).encode()))
+    make_ready(root, str(record.generation), _fingerprint(record))
+    write_record(root, _RECORD, json.dumps(asdict(record)))
     return record
 
 

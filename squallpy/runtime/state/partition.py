@@ -32,12 +32,12 @@ from squallpy.base.trace import SILENT, Trace
 from squallpy.runtime.state.durable import open_durable
 from squallpy.runtime.state.head import Head, boot, fresh_name
 from squallpy.runtime.state.journal import Journal
+from squallpy.runtime.state.record import ANEW, read_record, write_record
 from squallpy.runtime.state.snapshot import is_whole, read_outputs, write_snapshot
 from squallpy.runtime.state.storage import Mapped
 from squallpy.runtime.state.store import Store, StoreLayout
 
 Run = Callable[[Store, list[bytes]], bytes]
-_ANEW = "bring it back from a copy, or choose a new checkpoint"
 _KEPT = 2  # snapshots, with the log since the older one
 _HOPELESS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}  # trying again does not help
 
@@ -225,7 +225,7 @@ class StatePartition:
         if head.step < step:
             files = damaged or tuple(f"{self._place}/{name}" for name in self._journal.damaged)
             what = f"{' and '.join(files)} damaged" if files else f"{self._place}/log has nothing of it"
-            raise SquallError("SQ6005", f"the state before batch {batch} is lost: {what}", hint=_ANEW)
+            raise SquallError("SQ6005", f"the state before batch {batch} is lost: {what}", hint=ANEW)
         for path in damaged:
             self._durable.delete(path.removeprefix(f"{self._place}/"))
 
@@ -238,16 +238,12 @@ class StatePartition:
 
     def _identity(self) -> str:
         """The name that the durable folder was given when it was first used, after comparing fingerprints."""
-        text = self._durable.read("identity")
+        text = read_record(self._durable, "identity", self._place)
         if text is None:
-            made = json.dumps({"identity": fresh_name(), "fingerprint": self._fingerprint}).encode()
-            self._durable.create("identity", lambda sink: sink.write(made))
-            text = self._durable.read("identity") or made
-        try:
-            known = json.loads(text)
-        except ValueError:
-            where = f"{self._place}/identity"
-            raise SquallError("SQ6005", f"the state is lost: {where} damaged", hint=_ANEW) from None
+            made = json.dumps({"identity": fresh_name(), "fingerprint": self._fingerprint})
+            write_record(self._durable, "identity", made)
+            text = read_record(self._durable, "identity", self._place) or made
+        known = json.loads(text)
         if known["fingerprint"] != self._fingerprint:
             raise ForeignState(self._place, self._fingerprint, known["fingerprint"])
         return str(known["identity"])

@@ -13,11 +13,13 @@ from typing import Any
 
 from squallpy.base.errors import SquallError
 from squallpy.base.trace import SILENT, Trace
-from squallpy.runtime.state.durable import open_durable, within
+from squallpy.runtime.state.durable import Durable, open_durable, within
 from squallpy.runtime.state.partition import Run, StatePartition
+from squallpy.runtime.state.record import damaged, read_record, write_record
 from squallpy.runtime.state.store import StoreLayout
 
 FINGERPRINT = "fingerprint"  # the file in a durable folder that names what it was made for
+_BATCH = "batch"  # the one that says how far the run has come
 HOST_DIR = "SQUALLPY_LOCAL_DIR"  # on a host of a cluster: its folder for mapped state
 
 
@@ -43,8 +45,7 @@ class Place:
 
     def partition(self, name: str, layout: StoreLayout, *runs: Run, trace: Trace = SILENT) -> StatePartition:
         """The named partition of the query; SQ6004 on a host that does not reach the durable folder."""
-        seen = open_durable(self.durable).read(FINGERPRINT)
-        if seen != self.fingerprint.encode():
+        if read_record(open_durable(self.durable), FINGERPRINT, self.durable) != self.fingerprint:
             raise SquallError(
                 "SQ6004",
                 f"the host {socket.gethostname()} does not see the checkpoint {self.durable}",
@@ -72,26 +73,31 @@ class Committed:
     """How many batches of a place are done: they have reached their sink. `facts` are what is known of the next."""
 
     def __init__(self, durable: str) -> None:
+        """SQ6005 if it is not known any more."""
         self._folder = open_durable(durable, "driver")
-        count, _, facts = (self._folder.read("batch") or b"0").partition(b" ")
-        try:
-            self.batches, self.facts = int(count), json.loads(facts or b"null")
-        except ValueError:
-            where = within(durable, "batch")
-            raise SquallError("SQ6005", f"the state is lost: {where} damaged", hint="choose a new checkpoint") from None
+        line = read_record(self._folder, _BATCH, durable)
+        if line is None:  # NB: a place has one from the start
+            raise damaged(_BATCH, durable)
+        count, _, facts = line.partition(" ")
+        self.batches, self.facts = int(count), json.loads(facts or "null")
 
     def commit(self, batches: int, facts: Any = None) -> None:
         """So many are."""
-        line = f"{batches} {json.dumps(facts)}" if facts else str(batches)
-        self._folder.create("batch", lambda sink: sink.write(line.encode()))
+        write_record(self._folder, _BATCH, f"{batches} {json.dumps(facts)}" if facts else str(batches))
         self.batches, self.facts = batches, facts
+
+
+def make_ready(folder: Durable, name: str, fingerprint: str) -> None:
+    """A place with no batch done, in a durable folder by that name."""
+    write_record(folder, within(name, _BATCH), "0")
+    write_record(folder, within(name, FINGERPRINT), fingerprint)
 
 
 @contextmanager
 def temporary_place(local_dir: str, fingerprint: str, snapshot_bytes: int) -> Iterator[Place]:
     """A place for a run that nobody will resume, removed after it."""
     with tempfile.TemporaryDirectory(prefix="squallpy-", dir=_fast(local_dir)) as room:
-        (Path(room) / FINGERPRINT).write_text(fingerprint)
+        make_ready(open_durable(room), ".", fingerprint)
         place = Place(room, f"{Path(room).name}-local", fingerprint, snapshot_bytes, local_dir)
         try:
             yield place
