@@ -107,7 +107,7 @@ class Session:
     def compile(self, query: Query, partitions: int, sizes: dict[str, int], told: bool = False) -> Compiled:
         """Query → optimised query → calculus → trigger program → physical plan; are late rows `told`?"""
         optimised = optimise(query, stages(constant)) if self.settings.optimizer else query
-        lowered = lower(optimised, told)
+        lowered = lower(optimised, told, constant if self.settings.optimizer else None)
         program = materialise(lowered)
         plan = place(
             program,

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+from squallpy.logical.constants import Evaluate, fold_constant
 from squallpy.logical.expressions import Expr, transform
 from squallpy.logical.nodes import (
     Aggregate,
@@ -19,7 +20,6 @@ from squallpy.logical.nodes import (
 )
 from squallpy.logical.nulls import fold_case
 from squallpy.optimizer.rules import booleans, filters, outer
-from squallpy.optimizer.rules.constants import Evaluate, fold_constant
 
 NodeRule = Callable[[Node], Node | None]
 ExprRule = Callable[[Expr], Expr | None]

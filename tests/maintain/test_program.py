@@ -19,7 +19,7 @@ CREATE STREAM t (c INT NOT NULL, d INT NOT NULL) USING csv OPTIONS (path 't');
 
 def program(sql: str, relations: str = RST) -> Program:
     (query,) = compile_script(f"{relations} {sql};", "q.sql", lambda relation: ()).queries
-    lowered = lower(optimise(query, stages(constant)))
+    lowered = lower(optimise(query, stages(constant)), evaluate=constant)
     return materialise(lowered)
 
 
@@ -38,6 +38,13 @@ def test_atoms_alike_share_one_view() -> None:
     """Both sides of a self-join on one column need the same view of R."""
     compiled = program("SELECT COUNT(*) FROM r x, r y WHERE x.b = y.b")
     assert [view.name for view in compiled.views] == ["Q", "M_R"]
+
+
+def test_rows_of_constants_are_compared_at_once() -> None:
+    """Of nine pairs of rows one is alike; and that a row of constants is there nobody asks beside another atom."""
+    rows = "(VALUES (1, 'a'), (2, 'b'), (3, 'c')) x(n, w) JOIN (VALUES (4, 'a'), (5, 'd'), (6, 'e')) y(m, v) ON w = v"
+    (term,) = program(f"SELECT SUM(x.n + y.m) FROM {rows} JOIN r ON r.a = y.m").views[0].terms
+    assert [atom.relation.name for atom in term.atoms] == ["r"]
 
 
 def test_aggregates_share_one_view() -> None:

@@ -8,13 +8,14 @@ rows that it would print, which the rest of the query joins like any other.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import cache, reduce
 from itertools import chain, count, zip_longest
 
 from squallpy.base.types import BOOLEAN, Type, common
 from squallpy.catalog.relation import Field, Relation
+from squallpy.logical.constants import Evaluate, fold_constant
 from squallpy.logical.expressions import (
     TRUE,
     Call,
@@ -28,6 +29,7 @@ from squallpy.logical.expressions import (
     is_null,
     not_null,
     substitute,
+    transform,
     uncast,
 )
 from squallpy.logical.monotone import FALLING, RISING, slope
@@ -70,19 +72,20 @@ from squallpy.maintain.relational.windowed import narrowed, timed
 class Block:
     """A select-project-join block: its scans, its conjuncts and the columns that projections computed.
 
-    A plan is a sum of blocks; one with `sign` −1 is taken away.
+    A plan is a sum of blocks; one with `sign` −1 is taken away. `fold` makes less of expressions.
     """
 
     scans: list[Scan]
     conjuncts: list[Expr]
     computed: dict[int, Expr]
+    fold: Callable[[Expr], Expr]
     sign: int = 1
     nothing: Nothing = field(default_factory=dict)
 
     def inline(self, expr: Expr) -> Expr:
         if not self.computed:
             return expr
-        return without_case(fold_nulls(substitute(expr, self.computed)), self.nothing)
+        return without_case(self.fold(substitute(expr, self.computed)), self.nothing)
 
     def compute(self, new: Iterable[tuple[Column, Expr]]) -> None:
         """Know more columns."""
@@ -113,15 +116,17 @@ Items = tuple[tuple[str, Expr], ...]
 Finished = tuple[Expr | None, Items, Order]  # HAVING, SELECT list, ORDER BY
 
 
-def lower(query: Query, told: bool = False) -> Lowered:
-    """The query as a view of the ring calculus, not yet materialised, with its `Finish`; are late rows `told`?"""
+def lower(query: Query, told: bool = False, evaluate: Evaluate | None = None) -> Lowered:
+    """The query as a view of the ring calculus, not yet materialised, with its `Finish`; are late rows `told`? What
+    reads no column once rows of constants are joined is computed, if something can `evaluate` it.
+    """
     node = timed(query.plan, told)
     limit, offset = None, 0
     if isinstance(node, Limit):
         limit, offset, node = node.count, node.offset, node.child
     above = _chain(node)
     bottom = above[-1].inputs[0] if above else node
-    blocks = _Blocks()
+    blocks = _Blocks(evaluate)
     grouped, times = bottom, None
     if isinstance(bottom, Repeat) and bottom.number is None:
         grouped, times = bottom.child, bottom.times
@@ -190,7 +195,8 @@ def _shared(keys: list[list[Column]]) -> list[Column]:
 class _Blocks:
     """Plans as sums of select-project-join blocks, with the relations met on the way and the nests made."""
 
-    def __init__(self) -> None:
+    def __init__(self, evaluate: Evaluate | None) -> None:
+        self._fold = _folding(evaluate)
         self.relations: dict[str, Relation] = {}
         self.nests: list[Nest] = []
         self._spelling = Spelling()
@@ -204,7 +210,7 @@ class _Blocks:
             case Scan(relation):
                 if all(nest.relation is not relation for nest in self.nests):
                     self.relations[relation.name] = relation
-                return [Block([node], [], {})]
+                return [Block([node], [], {}, self._fold)]
             case Filter(LeftJoin() as join, predicate) if lost := self._lost(join, predicate):
                 return lost
             case Filter(child, predicate):
@@ -235,16 +241,20 @@ class _Blocks:
                 return every
             case Window():
                 scan = self._windowed(node)
-                return [Block([scan], [], dict(zip((c.id for c in node.output), scan.columns, strict=True)))]
+                return [self._of_nest(node, scan)]
             case Sort(child):
                 return self.of(child)  # an ordering inside a view or derived table orders nothing
             case Aggregate(_, _, aggs) if any(agg.extreme for _, agg in aggs) and len({_part(a) for _, a in aggs}) > 1:
                 return self.of(self._apart(node))
             case Aggregate() | Repeat():
                 scan = self._nested(self.seen(node) if isinstance(node, Aggregate) else node)
-                titled = zip(node.output, scan.columns, strict=True)  # NB: columns go by id, their names differ
-                return [Block([scan], [], {column.id: field for column, field in titled})]
+                return [self._of_nest(node, scan)]
         raise AssertionError(f"the binder let {type(node).__name__} below a join")
+
+    def _of_nest(self, node: Node, scan: Scan) -> Block:
+        """What scans the nest that an operator makes."""
+        titled = zip(node.output, scan.columns, strict=True)  # NB: columns go by id, their names differ
+        return Block([scan], [], {column.id: field for column, field in titled}, self._fold)
 
     def _lost(self, join: LeftJoin, predicate: Expr) -> list[Block]:
         """left − left ⋈ matches, where only what has found nothing is asked for; nothing if that gains nothing.
@@ -452,9 +462,17 @@ def _part(agg: Agg) -> Expr | None:
     return agg.arg if agg.extreme else None
 
 
+def _folding(evaluate: Evaluate | None) -> Callable[[Expr], Expr]:
+    """What NULL and constants make of expressions."""
+    if evaluate is None:
+        return fold_nulls
+    computed = cache(fold_constant(evaluate))
+    return lambda expr: fold_nulls(transform(expr, computed))
+
+
 def _joined(a: Block, b: Block, on: Expr | None) -> Block:
     computed, nothing = a.computed | b.computed, a.nothing | b.nothing
-    block = Block(a.scans + b.scans, a.conjuncts + b.conjuncts, computed, a.sign * b.sign, nothing)
+    block = Block(a.scans + b.scans, a.conjuncts + b.conjuncts, computed, a.fold, a.sign * b.sign, nothing)
     if on is not None:
         block.restrict(on)
     return block

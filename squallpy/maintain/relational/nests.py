@@ -79,20 +79,27 @@ def without_known(view: View, nests: tuple[Nest, ...]) -> tuple[View, tuple[Nest
     """The query's view and its nests, without uses of nests that only ask whether a group is there which must be.
 
     T(k) ⋈ N1(k), N1(k, n) := Exists(R(k) + T(k))   →   T(k)
+    T(k) ⋈ N1(),  N1(n) := a row, also over nothing  →   T(k)
     """
-    by_name = {nest.relation.name: nest for nest in nests if _has_groups(nest)}
+    for known in (_is_one_row, _has_groups):
+        by_name = {nest.relation.name: nest for nest in nests if known(nest)}
+        view, nests = _rid(view, by_name), tuple(replace(nest, view=_rid(nest.view, by_name)) for nest in nests)
+    return view, needed(view, list(nests))
 
-    def rid(view: View) -> View:
-        return replace(view, terms=tuple(_without(term, by_name) for term in view.terms))
 
-    view, mine = rid(view), [replace(nest, view=rid(nest.view)) for nest in nests]
-    return view, needed(view, mine)
+def _is_one_row(nest: Nest) -> bool:
+    """Has it one row from the first batch on, whatever there is?"""
+    return nest.by_group and nest.finish.single and not (nest.finish.having or nest.finish.times)
 
 
 def _has_groups(nest: Nest) -> bool:
     """Has it a row for each group, if that is there?"""
     finish = nest.finish
     return nest.by_group and not (finish.having or finish.times or finish.single) and only_adds(nest)
+
+
+def _rid(view: View, nests: dict[str, Nest]) -> View:
+    return replace(view, terms=tuple(_without(term, nests) for term in view.terms))
 
 
 def _without(term: Monomial, nests: dict[str, Nest]) -> Monomial:
@@ -106,6 +113,8 @@ def _without(term: Monomial, nests: dict[str, Nest]) -> Monomial:
 
 def _is_known(body: list[Factor], atom: Rel, nest: Nest) -> bool:
     """Does it follow from the body that the group of a nest is there, of which nothing else is read?"""
+    if nest.finish.single:
+        return not atom.fields and any(isinstance(f, Rel) for f in body)
     made, group = dict(nest.finish.items), {key for key in nest.view.keys if key != nest.finish.over}
     names: dict[int, Expr] = {e.id: v for title, v in atom.fields if isinstance(e := made[title], Column)}
     if names.keys() != {key.id for key in group} or len(names) != len(atom.fields):
