@@ -27,6 +27,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from bench.data import CACHE, generate, read_plain
+from bench.memory import busy, work
 from squallpy.base.settings import JoinOperator, Settings
 from squallpy.runtime.spark import executor
 from squallpy.runtime.spark.cluster import start
@@ -58,12 +59,13 @@ Made by `python -m bench.joins`; do not edit. TPC-H, lineitem's suppliers drawn 
 whole run, in thousands, state that migrates included; *busiest*: that by the mean. *ILF*: by the best mapping's,
 greatest and mean after batches. StaticOpt has been told the sizes of the sources, of which a band's filters leave
 shares that nobody knows. *Seconds*: of all batches, the median of {repeats} runs, and the least; operators take turns.
+*Work*: the processor time of all processes, of each batch the least of those runs: it says less of who else is there.
 {load:.1f} processes were runnable over the minute before: seconds are as good as that.
 
 ![seconds and loads](joins.png)
 
-| join | SF | z | operator | seconds | least | load | busiest | ILF/ILF* | migrations | heavy keys |
-|---|--:|--:|---|--:|--:|--:|--:|--:|--:|--:|
+| join | SF | z | operator | seconds | least | work | load | busiest | ILF/ILF* | migrations | heavy keys |
+|---|--:|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|
 """
 COLOURS = {"SHJ": "gray", "StaticMid": "orange", "StaticOpt": "green", "Dynamic": "red", "Hybrid": "blue"}
 
@@ -74,16 +76,20 @@ class Watched:
 
     batches: int | None = None
     seconds: float = 0.0
+    works: list[float] = field(default_factory=list)
     rows: dict[str, int] = field(default_factory=dict)
     ratios: list[float] = field(default_factory=list)
     epochs: int = 0
     heavy: int = 0
     pairs: int = 0
 
-    def begin(self, query: Any, schema: Any, batches: int) -> None: ...
+    def begin(self, query: Any, schema: Any, batches: int) -> None:
+        self._busy = busy(os.getpid())
 
     def batch(self, number: int, deletes: Any, inserts: Any, stats: dict[str, Any]) -> None:
         self.seconds += stats["between_seconds"] + stats["job_seconds"] + stats["publish_seconds"]
+        before, self._busy = self._busy, busy(os.getpid())
+        self.works.append(work(before, self._busy))
         for joiner, rows in stats["received_rows"].items():
             self.rows[joiner] = self.rows.get(joiner, 0) + rows
         self.ratios += [stats["ilf_ratio"]] if "ilf_ratio" in stats else []
@@ -158,6 +164,7 @@ class Measured:
     operator: str
     seconds: float
     least: float
+    work: float
     load: float
     """Tuples that the busiest joiner was sent."""
     busiest: float
@@ -169,16 +176,17 @@ class Measured:
     @property
     def line(self) -> str:
         ratio = f"{max(self.ratios):.2f}, {np.mean(self.ratios):.2f}" if self.ratios else ""
-        cells = f"{self.seconds:.2f} | {self.least:.2f} | {self.load / 1000:,.1f} | {self.busiest:.2f} | {ratio}"
-        more = f"{self.epochs or ''} | {self.heavy or ''}"
+        cells = f"{self.seconds:.2f} | {self.least:.2f} | {self.work:.2f} | {self.load / 1000:,.1f}"
+        more = f"{self.busiest:.2f} | {ratio} | {self.epochs or ''} | {self.heavy or ''}"
         return f"| {self.join} | {self.scale:g} | {self.z:g} | {self.operator} | {cells} | {more} |"
 
 
 def measured(join: str, scale: float, z: float, operator: str, runs: list[Watched], joiners: int) -> Measured:
     seen, seconds = runs[0], [one.seconds for one in runs]
+    spent = sum(map(min, zip(*(one.works for one in runs), strict=True)))
     load, mean = max(seen.rows.values()), sum(seen.rows.values()) / joiners
     ratios, counts = tuple(seen.ratios), (seen.epochs, seen.heavy, seen.pairs)
-    return Measured(join, scale, z, operator, median(seconds), min(seconds), load, load / mean, ratios, *counts)
+    return Measured(join, scale, z, operator, median(seconds), min(seconds), spent, load, load / mean, ratios, *counts)
 
 
 def in_turns(operators: Sequence[str], path: Path, given: argparse.Namespace) -> dict[str, list[Watched]]:
@@ -198,6 +206,7 @@ def targets(cases: Cases) -> Iterator[str]:
     both = [case for case in cases.values() if {"Dynamic", "StaticOpt", "StaticMid"} <= case.keys()]
     by = lambda a, b, of: [getattr(case[a], of) / getattr(case[b], of) for case in both]  # noqa: E731
     yield _most("Dynamic / StaticOpt, seconds", by("Dynamic", "StaticOpt", "seconds"), 1.15)
+    yield _most("Dynamic / StaticOpt, work", by("Dynamic", "StaticOpt", "work"), 1.15)
     yield _most("Dynamic / StaticOpt, load", by("Dynamic", "StaticOpt", "load"), 1.15)
     mids = by("StaticMid", "Dynamic", "load")
     yield f"- StaticMid / Dynamic, load: {min(mids):.2f} to {max(mids):.2f} × (promised: 3 to 7 ×)"
@@ -207,7 +216,7 @@ def targets(cases: Cases) -> Iterator[str]:
         found = [case["Hybrid"].busiest for case in hybrids]
         yield f"{_most('busiest joiner under Hybrid / mean', found, 1.25)}; SHJ: {busy}"
         even = [case for (_, z), case in cases.items() if z == 0 and "Hybrid" in case]
-        for of in ("seconds", "load"):
+        for of in ("seconds", "work", "load") if even else ():
             ratios = [getattr(case["Hybrid"], of) / getattr(case["SHJ"], of) for case in even]
             yield _most(f"Hybrid / SHJ at z = 0, {of}", ratios, 1.2)
 
