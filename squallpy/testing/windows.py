@@ -35,7 +35,9 @@ def windowed(
             yield f"{relation.name} in {number}", _shown(relation, list(mine.values()), clause)
         for table in tables:
             relation = mine[table.name.lower()]
-            table.replace(exp.to_table(f'"{relation.name} in {number}"', alias=table.alias or relation.name))
+            shown = exp.to_table(f'"{relation.name} in {number}"', alias=table.alias or relation.name)
+            shown.set("pivots", table.args.get("pivots"))
+            table.replace(shown)
     for block in list(query.find_all(exp.Select)):
         block.set(CLAUSE, None)
 
@@ -62,8 +64,8 @@ def _shown(relation: Relation, streams: list[Relation], clause: Clause) -> str:
     """The rows of a stream that a window over several shows, as a query of its log."""
     names = ", ".join(f'"{f.name}"' for f in relation.fields)
     return (
-        f'SELECT {names} FROM (SELECT {names}, UNNEST(RANGE(n)) FROM (SELECT {names}, SUM("__mult")::BIGINT AS n '
-        f'FROM "log of {relation.name}" WHERE {_is_inside(relation, streams, clause)} GROUP BY {names}) WHERE n > 0)'
+        f'SELECT {names} FROM (SELECT {names}, UNNEST(RANGE(__n)) FROM (SELECT {names}, SUM("__mult")::BIGINT AS __n '
+        f'FROM "log of {relation.name}" WHERE {_is_inside(relation, streams, clause)} GROUP BY {names}) WHERE __n > 0)'
     )
 
 
