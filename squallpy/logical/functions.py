@@ -387,16 +387,16 @@ def nullable(function: Function, args: Args) -> bool:
     return function.nulls == "always" or any(arg.nullable for arg in args)
 
 
-def case(whens: list[tuple[Expr, Expr]], otherwise: Expr) -> Case:
-    """CASE with its values cast to their common type; SQ2005 if they have none."""
+def case(whens: list[tuple[Expr, Expr]], otherwise: Expr) -> Case | Literal:
+    """CASE with its values cast to their common type, a bare NULL if they all are; SQ2005 if they have none."""
     values = [value for _, value in whens] + [otherwise]
     target = unify([value.type for value in values])
     if target is None:
         types = ", ".join(dict.fromkeys(str(value.type) for value in values))
         raise SquallError("SQ2005", f"the branches of a CASE have no common type: {types}")
-    if target.kind is Kind.NULL:
-        target = VARCHAR
     conditions = [booleans("when", (condition,))[0][0] for condition, _ in whens]
+    if target.kind is Kind.NULL:
+        return Literal(None, target)
     fitted = tuple((c, exactly(v, target)) for c, (_, v) in zip(conditions, whens, strict=True))
     return Case(fitted, exactly(otherwise, target), target)
 
