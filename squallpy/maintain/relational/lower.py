@@ -13,12 +13,13 @@ from dataclasses import dataclass, field, replace
 from functools import cache, reduce
 from itertools import chain, count, zip_longest
 
-from squallpy.base.types import BOOLEAN, Type, common
+from squallpy.base.types import BOOLEAN, VARCHAR, Type, common
 from squallpy.catalog.relation import Field, Relation
 from squallpy.logical.constants import Evaluate, fold_constant
 from squallpy.logical.expressions import (
     TRUE,
     Call,
+    Cast,
     Column,
     Expr,
     Literal,
@@ -31,6 +32,7 @@ from squallpy.logical.expressions import (
     substitute,
     transform,
     uncast,
+    walk,
 )
 from squallpy.logical.monotone import FALLING, RISING, slope
 from squallpy.logical.nodes import (
@@ -147,14 +149,19 @@ def lower(query: Query, told: bool = False, evaluate: Evaluate | None = None) ->
 def _grouped(name: str, node: Aggregate, blocks: "_Blocks") -> tuple[View, dict[int, Expr], tuple[Measure, ...]]:
     """An Aggregate as a view; where its key columns are found, and its aggregates in terms of the view's lanes."""
     every = blocks.of(node.child)
-    atoms = [_Atoms(block) for block in every]
+    made = [[block.inline(expr) for _, expr in node.keys] for block in every]
+    given = [[agg.arg and block.inline(agg.arg) for _, agg in node.aggs] for block in every]
+    atoms = [
+        _Atoms(block, (*exprs, *(arg for arg in args if arg is not None)))
+        for block, exprs, args in zip(every, made, given, strict=True)
+    ]
     lanes = _Lanes(atoms)
     keys = [
-        [a.variable(column, block.inline(expr)) for column, expr in node.keys]
-        for a, block in zip(atoms, every, strict=True)
+        [a.variable(column, expr) for (column, _), expr in zip(node.keys, exprs, strict=True)]
+        for a, exprs in zip(atoms, made, strict=True)
     ]
     measures = [
-        lanes.measure(column, agg, [agg.arg and block.inline(agg.arg) for block in every]) for column, agg in node.aggs
+        lanes.measure(column, agg, [args[number] for args in given]) for number, (column, agg) in enumerate(node.aggs)
     ]
     shared = _shared(keys)
     printed: dict[int, Expr] = {column.id: v for (column, _), v in zip(node.keys, shared, strict=True)}
@@ -585,9 +592,13 @@ class _Lanes:
 
 
 class _Atoms:
-    """The atoms of a block with their shared variables: equalities between atoms are folded into names."""
+    """The atoms of a block with their shared variables: equalities between atoms are folded into names.
 
-    def __init__(self, block: Block) -> None:
+    But where what is asked of a column, or `made` of it, may fail, it is not asked of what the column is equal to:
+    R(a), b := a, S(b) and not R(b), S(b), for some values of S may be in no row of R.
+    """
+
+    def __init__(self, block: Block, made: Iterable[Expr]) -> None:
         self.scans, self._sign = block.scans, block.sign
         self._owner = {c.id: i for i, scan in enumerate(block.scans) for c in scan.columns}
         self._fresh = count(max(self._owner, default=0) + 500_000)
@@ -596,6 +607,8 @@ class _Atoms:
         self._computed: list[Assign] = []
         self._assigns: dict[Expr, Column] = {}
         others = [c for c in block.conjuncts if not self._equate(c)]
+        asked = (*others, *made)
+        self._own, self._typed = _reading(asked, _may_fail), _reading(asked, _is_of_type)
         self._variables: dict[int, Expr] = {}
         self._filters = self._name_classes()
         self._filters += [self._compared(c) for c in others]
@@ -701,10 +714,10 @@ class _Atoms:
                 (owner,) = self._owners(member)
                 if owner in taken:
                     filters.append(Call("<=>", (shared, member), BOOLEAN, False))
-                elif isinstance(member, Column):
+                elif isinstance(member, Column) and not self._is_own(member, type):
                     self._variables[member.id] = shared
-                else:
-                    computed.append((shared, member))
+                else:  # NB: a column as such would be a second name for what is held
+                    computed.append((shared, Cast(member, type) if isinstance(member, Column) else member))
                 taken.add(owner)
         self._computed = []
         for shared, member in computed:
@@ -715,12 +728,31 @@ class _Atoms:
                 self._computed.append(Assign(shared, expr))
         return [self.rename(f) for f in filters]
 
+    def _is_own(self, column: Column, type: Type) -> bool:
+        """Is a column not to be called as what it is equal to, which is of a type?"""
+        return column in self._own or (column.type != type and column in self._typed)
+
     def _is_known_beside(self, variable: Column, expr: Expr) -> bool:
         """Is a variable known in an atom that has all which `expr` reads: its column, or computed of others there?"""
         read = columns(expr)
         known = [a.value for a in self._computed if a.variable == variable]
         every = [frozenset(map(self._renamed, scan.columns)) for scan in self.scans]
         return any(read <= atom and (variable in atom or any(columns(e) <= atom for e in known)) for atom in every)
+
+
+def _reading(exprs: Iterable[Expr], kind: Callable[[Expr], bool]) -> frozenset[Column]:
+    """The columns that are read by what has a part of a kind."""
+    return frozenset().union(*(columns(expr) for expr in exprs if any(map(kind, walk(expr)))))
+
+
+def _may_fail(expr: Expr) -> bool:
+    """Has it no value for some values of the type that it is given? (A sum has none for very few.)"""
+    return isinstance(expr, Cast) and expr.type not in (common(expr.arg.type, expr.type), VARCHAR)
+
+
+def _is_of_type(expr: Expr) -> bool:
+    """May it have no value for what is in no column of the type that it is given?"""
+    return isinstance(expr, Cast) or (isinstance(expr, Call) and expr.name in ("+", "-", "*", "div", "negate"))
 
 
 def _wider(a: Type, b: Type) -> Type:
