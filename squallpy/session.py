@@ -5,9 +5,9 @@ text → Script → Query → optimised Query → calculus → trigger program �
 
 import hashlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from time import perf_counter
@@ -79,7 +79,7 @@ class Executor(Protocol):
 class RunOptions:
     """How a script is run. `changes`: each batch's printed changes are wanted; `final`: the final result is;
     `measured`: what its state takes; `late`: the rows that windows had passed. `profile` is told where the time of each
-    batch goes."""
+    batch goes. `conf`: settings of Spark's own."""
 
     backend: str = "spark"
     master: str = "local[2]"
@@ -90,6 +90,7 @@ class RunOptions:
     late: bool = False
     checkpoint: str | None = None
     profile: "Profile | None" = None
+    conf: Mapping[str, str] = field(default_factory=dict)
 
 
 class Session:
@@ -252,9 +253,8 @@ class Session:
             from squallpy.runtime.spark.executor import SparkExecutor
 
             assert place is not None
-            return SparkExecutor(
-                plan, input, place, options.master, self.settings.splits, wanted=options.changes, trace=trace
-            )
+            splits = self.settings.splits
+            return SparkExecutor(plan, input, place, options.master, splits, options.conf, options.changes, trace)
         from squallpy.runtime.local import DurableLocalExecutor, LocalExecutor
 
         if place is not None:

@@ -106,7 +106,7 @@ AGGREGATES: dict[str, str] = {
         "a stream has no order that stays: write OVER (… ORDER BY …), or use MIN, MAX or ANY_VALUE",
     ),
     **dict.fromkeys(
-        ("BIT_AND", "BIT_OR", "BIT_XOR", "KURTOSIS", "LISTAGG", "PRODUCT", "SKEWNESS", "STRING_AGG"),
+        ("KURTOSIS", "SKEWNESS"),
         "",
     ),
 }  # fmt: skip

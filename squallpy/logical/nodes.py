@@ -3,6 +3,7 @@
 Limit(Sort(Project(Filter(Aggregate(Filter(Join(Scan, Scan)))))))
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import chain
@@ -198,6 +199,7 @@ class Union(Node):
 
 
 PLACED = ("below", "above", "reaches", "left")
+FOLDED = ("listagg", "bit_and", "bit_or", "bit_xor", "product")
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,24 +207,42 @@ class Agg:
     """SUM, AVG, MIN or MAX(arg), COUNT(arg) or COUNT(*) (arg None); NULL, COUNT aside, over no non-NULL value.
 
     Of the n values in order one is at the `share` q of them: the one BELOW q · (n − 1), or ABOVE, both counted from 0;
-    the one that REACHES q · n, counted from 1; or, from behind, the one that is LEFT by that.
+    the one that REACHES q · n, counted from 1; or, from behind, the one that is LEFT by that. LISTAGG has the texts of
+    all values with a `separator` between them, in the `order` of keys as those of a Sort, and where these are alike in
+    their own.
     """
 
-    function: str  # "sum" | "count" | "avg" | "min" | "max" | one of PLACED
+    function: str  # "sum" | "count" | "avg" | "min" | "max" | one of PLACED, or of FOLDED
     arg: Expr | None
     share: Fraction | None = None
+    separator: str | None = None
+    order: tuple[tuple[Expr, bool, bool], ...] = ()
 
     def __post_init__(self) -> None:
         assert (self.share is not None) == (self.function in PLACED)
+        assert (self.separator is not None) == (self.function == "listagg")
 
     @property
     def extreme(self) -> bool:
-        """One of the values themselves, which no sum can give."""
-        return self.function in ("min", "max", *PLACED)
+        """One of the values themselves, or made of all of them, which no sum can give."""
+        return self.function in ("min", "max", *PLACED, *FOLDED)
+
+    @property
+    def args(self) -> tuple[Expr, ...]:
+        """All that is read."""
+        return (*(() if self.arg is None else (self.arg,)), *(key for key, _, _ in self.order))
+
+    def with_args(self, args: Iterable[Expr]) -> "Agg":
+        """The same of others, in the order of `args`."""
+        given = iter(args)
+        arg = None if self.arg is None else next(given)
+        return replace(self, arg=arg, order=tuple((next(given), down, nulls) for _, down, nulls in self.order))
 
     def __str__(self) -> str:
-        share = "" if self.share is None else f", {float(self.share)}"
-        return f"{self.function.upper()}({'*' if self.arg is None else self.arg}{share})"
+        told = "" if self.share is None else f", {float(self.share)}"
+        told += "" if self.separator is None else f", {self.separator!r}"
+        keys = ", ".join(f"{key}{' DESC' if down else ''}" for key, down, _ in self.order)
+        return f"{self.function.upper()}({'*' if self.arg is None else self.arg}{told}{' BY ' if keys else ''}{keys})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +254,7 @@ class Aggregate(Node):
     aggs: tuple[tuple[Column, Agg], ...]
 
     def __post_init__(self) -> None:
-        for expr in chain((e for _, e in self.keys), (a.arg for _, a in self.aggs if a.arg is not None)):
+        for expr in chain((e for _, e in self.keys), *(agg.args for _, agg in self.aggs)):
             check(expr, self.child)
 
     @property

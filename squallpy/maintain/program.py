@@ -17,6 +17,7 @@ from squallpy.base.rings import Ring
 from squallpy.catalog.relation import Relation
 from squallpy.catalog.window import WindowSpec
 from squallpy.logical.expressions import Column, Expr
+from squallpy.logical.nodes import FOLDED
 from squallpy.maintain.relational.calculus import Factor, Lane, Rel, ring
 
 RESULT = "Q"  # the name of the view that the query asks for
@@ -111,8 +112,8 @@ class Measure:
     """An aggregate of the query in terms of the lanes of its view.
 
     value = Σ coefficient · lane; NULL where `present` (a sum of the same form, the non-NULL inputs) is 0; `function`
-    is sum, count or avg, the last dividing the two. For min, max and those at a `share` (`logical.nodes.Agg`), all
-    of a finish's `over`, both are empty.
+    is sum, count or avg, the last dividing the two. For min, max, those at a `share` and those made of all values, with
+    a `separator` and in an `order` of keys of the view (`logical.nodes.Agg`), all of a finish's `over`, both are empty.
     """
 
     function: str
@@ -121,6 +122,13 @@ class Measure:
     present: tuple[tuple[int, int], ...]
     scale: int = 0
     share: Fraction | None = None
+    separator: str | None = None
+    order: tuple[tuple[Column, bool, bool], ...] = ()
+
+    @property
+    def is_folded(self) -> bool:
+        """Is it made of all values of a group?"""
+        return self.function in FOLDED
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +150,13 @@ class Finish:
     count: int = 0  # the lane that counts rows
     times: Expr | None = None  # how often a group is printed, if not once
     number: Column | None = None  # what tells those rows of a group apart, from 0
-    over: Column | None = None  # the key whose least and greatest values, not NULL, are the measures of the other keys
+    over: Column | None = None  # the key whose values, not NULL, the measures are least, greatest, … or made of
+
+    @property
+    def beside(self) -> frozenset[Column]:
+        """The keys of the view that are none of the group's: what the measures are of, and what orders it."""
+        keys = {self.over, *(key for m in self.measures for key, _, _ in m.order)} - {expr for _, expr in self.items}
+        return frozenset(key for key in keys if key)
 
     def picked(self, lanes: tuple[int, ...]) -> "Finish":
         """The same over a view whose lanes are those, in our order."""

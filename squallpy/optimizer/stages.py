@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from squallpy.logical.constants import Evaluate, fold_constant
 from squallpy.logical.expressions import Expr, transform
@@ -152,7 +153,7 @@ def expressions(node: Node) -> tuple[Expr, ...]:
         case Project(_, items):
             return tuple(expr for _, expr in items)
         case Aggregate(_, keys, aggs):
-            return (*(expr for _, expr in keys), *(agg.arg for _, agg in aggs if agg.arg is not None))
+            return (*(expr for _, expr in keys), *(arg for _, agg in aggs for arg in agg.args))
         case Sort(_, keys):
             return tuple(expr for expr, _, _ in keys)
         case Repeat(_, times):
@@ -174,7 +175,7 @@ def with_expressions(node: Node, new: tuple[Expr, ...]) -> Node:
             return replace(
                 node,
                 keys=tuple((column, next(rest)) for column, _ in keys),
-                aggs=tuple((column, agg if agg.arg is None else replace(agg, arg=next(rest))) for column, agg in aggs),
+                aggs=tuple((column, agg.with_args(islice(rest, len(agg.args)))) for column, agg in aggs),
             )
         case Sort(_, keys):
             return replace(node, keys=tuple((next(rest), down, nulls) for _, down, nulls in keys))

@@ -43,7 +43,7 @@ def _rows(nested: Nested) -> str:
         return LOG
     if nested.finish.over is None:
         return ONE
-    is_placed = any(measure.share is not None for measure in nested.finish.measures)
+    is_placed = any(measure.share is not None for measure in nested.finish.measures)  # NB: what is folded has no order
     if nested.order >= 0 and not (is_placed and nested.finish.over.type.is_wide):
         return LOG
     return SLICE if nested.group else ALL

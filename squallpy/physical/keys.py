@@ -94,8 +94,7 @@ def _narrows(factor: Factor) -> bool:
 def _group(nest: Nest) -> tuple[str, ...]:
     assert nest.source is not None
     line = nest.skyline or nest.spans
-    last = line.value if line else nest.finish.over
-    group = {v for v in nest.source.variables if v != last}
+    group = {*nest.source.variables} - (nest.finish.beside | ({line.value} if line else set()))
     return tuple(title for title, expr in nest.finish.items if expr in group or expr == nest.finish.number)
 
 

@@ -299,7 +299,7 @@ def _nested(nest: Nest, program: Program, real: Ring, indexes: Indexes, known: M
     printed = {expr for _, expr in finish.items}
     group = tuple(i for i, key in enumerate(source.keys) if key in printed)
     value = source.keys.index(finish.over)
-    if value in group or not finish.over.type.is_ordered:
+    if value in group or not finish.over.type.is_ordered or any(m.is_folded for m in finish.measures):
         return Nested(source, finish, group, index=indexes.slice(view.name, group))
     order = Order((*group, value), len(group), real=finish.over.type.kind is Kind.DOUBLE)
     return Nested(source, finish, group, order=indexes.order(view.name, order))

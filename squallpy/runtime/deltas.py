@@ -84,6 +84,11 @@ def decode(keys: Words, column: Column, dictionary: Dictionary) -> Vec:
     return Vec(keys != 0 if kind is Kind.BOOLEAN else keys, valid)
 
 
+def null_of(type: Type) -> int:
+    """The key that stands for NULL."""
+    return -1 if type.kind is Kind.VARCHAR else NULL
+
+
 def least_in_order(type: Type) -> int:
     """The least key whose value is in its order: below are NULL and the spelled ones."""
     return LEAST if type.is_wide else NULL + 1

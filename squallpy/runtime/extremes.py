@@ -1,4 +1,4 @@
-"""MIN, MAX and their like as nests: the least and greatest values of each group, exact under deletes.
+"""MIN, MAX and their like as nests: what is found among, or made of, the values of each group, exact under deletes.
 
 V(k, x): (7, 3) (7, 5) (7, 9)    N1 = (7, MIN 3, MAX 9)      − (7, 9)  →  ΔN1 = {(7, 3, 9): −1, (7, 3, 5): +1}
 
@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from squallpy.base.rings import Payload, Ring
-from squallpy.base.types import Kind
 from squallpy.logical.expressions import Column
 from squallpy.physical.plan import Feed, Nested, Plan
-from squallpy.runtime.deltas import NULL, Delta, decode, least_in_order, numbered
+from squallpy.runtime.deltas import Delta, decode, least_in_order, null_of, numbered
 from squallpy.runtime.evaluate.order import ordinals
 from squallpy.runtime.evaluate.vector import Vec, full
+from squallpy.runtime.folded import Folded
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.sorted import GREATEST, Sorted
 from squallpy.runtime.kernels.storage import Words
@@ -25,14 +25,16 @@ from squallpy.runtime.nested import Groups, RowDeltas, begun
 from squallpy.runtime.placed import Placed
 from squallpy.runtime.state.store import PoolLayout, Store
 
+ENDS = ("min", "max")
+
 
 def extremes_layouts(plan: Plan) -> tuple[PoolLayout, ...]:
     """The pools that hold the extremes: by group, how many values it has and which are the extremes."""
     found = []
     for feed in plan.feeds:
         if (nested := feed.nested) and nested.finish.over:
-            group, ends = nested.grouped, [nested.finish.over] * len(nested.finish.measures)
-            names = (*numbered(group), *numbered(ends, len(group) + 1))
+            group, found_of = nested.grouped, [measure.column for measure in nested.finish.measures]
+            names = (*numbered(group), *numbered(found_of, len(group) + 1))
             found.append(PoolLayout(_pool(feed), len(group), _payload(nested), numbered=names))
     return tuple(found)
 
@@ -55,13 +57,18 @@ class Extremes:
         self._over, self._value, self._group = finish.over, source.keys.index(finish.over), list(nested.group)
         self._count = source.payload.offsets[finish.count]
         self._least = least_in_order(self._over.type)
-        self._null = -1 if self._over.type.kind is Kind.VARCHAR else NULL
+        self._null = null_of(self._over.type)
         self._places = {source.keys[position].id: i for i, position in enumerate(nested.group)}
         self._fields = {title: expr for title, expr in finish.items if isinstance(expr, Column)}
         self._lanes = {m.column.id: 1 + i for i, m in enumerate(finish.measures)}
-        self._ends = tuple((m.function, self._lanes[m.column.id]) for m in finish.measures if m.share is None)
-        self._shares = {self._lanes[m.column.id]: m for m in finish.measures if m.share is not None}
-        self._placed = Placed(nested, self._null)
+        self._nulls = {self._lanes[m.column.id]: null_of(m.column.type) for m in finish.measures}
+        self._ends = tuple((m.function, self._lanes[m.column.id]) for m in finish.measures if m.function in ENDS)
+        placed, folded = Placed(nested, self._null), Folded(nested, self._null)
+        self._others = tuple(
+            (self._lanes[m.column.id], m, folded if m.is_folded else placed)
+            for m in finish.measures
+            if m.function not in ENDS
+        )
         self._groups = Pool(len(nested.group), Payload((Ring.COUNT,)))
         self._rows = RowDeltas(feed)
 
@@ -93,7 +100,8 @@ class Extremes:
             if column.id in self._places:
                 codes = np.ascontiguousarray(both[:, self._places[column.id]])
             else:
-                codes = np.where(payloads[:, 0] == 0, self._null, payloads[:, self._lanes[column.id]])
+                lane = self._lanes[column.id]
+                codes = np.where(payloads[:, 0] == 0, self._nulls[lane], payloads[:, lane])
             return full(decode(codes, column, store.dictionary), column.type, len(codes))
 
         return self._rows(times, field, store.dictionary)
@@ -117,16 +125,16 @@ class Extremes:
             places.append(kept)
             found.append(old[kept, lane])
         again = np.flatnonzero(lost)
-        rows, others = self._others(pool, np.ascontiguousarray(groups[again]))
+        rows, others = self._left(pool, np.ascontiguousarray(groups[again]))
         places.append(again[rows])
         found.append(others)
         self._choose(store, new, np.concatenate(places), np.concatenate(found))
-        for lane, measure in self._shares.items():
+        for lane, measure, maker in self._others:
             there = np.flatnonzero(new[:, 0])
-            new[there, lane] = self._placed.codes(store, np.ascontiguousarray(groups[there]), measure)
+            new[there, lane] = maker.codes(store, np.ascontiguousarray(groups[there]), measure)
         return new
 
-    def _others(self, pool: Pool, groups: Words) -> tuple[Words, Words]:
+    def _left(self, pool: Pool, groups: Words) -> tuple[Words, Words]:
         """(group, value) of values that there are in groups, their extremes among them."""
         if self._nested.order < 0:
             rows, slots = pool.slice(self._nested.index, groups)
@@ -152,8 +160,8 @@ class Extremes:
 
     def _choose(self, store: Store, new: Words, places: Words, codes: Words) -> None:
         """Write the extremes of the values `codes` of the groups at `places`."""
-        for lane in self._lanes.values():
-            new[:, lane] = np.where(new[:, 0] != 0, self._null, 0)
+        for lane, null in self._nulls.items():
+            new[:, lane] = np.where(new[:, 0] != 0, null, 0)
         valued = codes != self._null
         places, codes = places[valued], codes[valued]
         if not len(codes):

@@ -94,6 +94,7 @@ def _running(command: Callable[..., object]) -> Callable[..., object]:
     show_default=True,
     help="Spark, or this process: same plan, same answer.",
 )
+@click.option("--conf", multiple=True, metavar="K=V", help="A setting of Spark's, as spark-submit takes them.")
 @_running
 def run(**options: object) -> None:
     """Run the queries of a script over its streams, each until its input ends.

@@ -37,6 +37,7 @@ class RunRequest:
     late: Path | None = None
     profile: Path | None = None
     settings: tuple[str, ...] = ()
+    conf: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +66,27 @@ def choose(request: RunRequest, terminal: bool) -> Choice:
     return Choice(request.mode or ("live" if table else "final"), request.format or ("table" if terminal else "csv"))
 
 
+def spark_settings(request: RunRequest) -> dict[str, str]:
+    """What --conf says to Spark, by name; SQ7003 for what is no setting, or nobody's to whom it is said."""
+    if request.conf and request.backend != "spark":
+        raise SquallError("SQ7003", f"--conf is for Spark, not for --backend {request.backend}", hint="leave one out")
+    settings = {}
+    for given in request.conf:
+        name, equals, value = given.partition("=")
+        if not equals or not name.startswith("spark."):
+            raise SquallError("SQ7003", f"--conf {given} is no setting of Spark's", hint="--conf spark.NAME=VALUE")
+        if name == "spark.master":
+            raise SquallError("SQ7003", "--conf spark.master is said with --master", hint=f"--master {value}")
+        settings[name] = value
+    return settings
+
+
 def run_script(request: RunRequest) -> None:
     """Run a script to its end; raises Interrupted when the user ended it before."""
     from squallpy.runtime.state.checkpoint import is_used
 
     choice = choose(request, sys.stdout.isatty())
+    conf = spark_settings(request)
     session = Session(request.script, parse(request.settings))
     several = len(session.script.queries) > 1
     resumed = request.checkpoint is not None and is_used(request.checkpoint)
@@ -99,6 +116,7 @@ def run_script(request: RunRequest) -> None:
         late=request.late is not None,
         checkpoint=request.checkpoint,
         profile=Profile(request.profile) if request.profile else None,
+        conf=conf,
     )
     try:
         with interruptible(progress.say) as stop, progress.running():

@@ -307,6 +307,12 @@ def typed_aggregate(draw: st.DrawFn, columns: list[Column]) -> tuple[str, str]:
     ]
     choices += [(f"{extreme}({column.name})", column.type) for extreme in ("MIN", "MAX")]
     choices.append((f"QUANTILE_DISC({column.name}, {draw(st.sampled_from(['0', '0.3', '0.5', '1']))})", column.type))
+    if column.type in ("INT", "BIGINT"):
+        choices += [(f"BIT_{operator}({column.name})", column.type) for operator in ("AND", "OR", "XOR")]
+    if column.type == "VARCHAR":
+        way = draw(st.sampled_from(["", " DESC", " NULLS LAST"]))
+        by = f"{draw(st.sampled_from([c.name for c in columns]))}{way}, {column.name}"
+        choices += [(f"STRING_AGG({column.name}, ',' ORDER BY {by})", "VARCHAR")] * 2
     if column.type in ("INT", "BIGINT", "DOUBLE"):
         choices += [(f"MEDIAN({distinct}{column.name})", "DOUBLE") for distinct in ("", "DISTINCT ")]
     if column.type in SUMS:

@@ -59,6 +59,12 @@ COMMANDS = {
         "SQ7003 --mode live shows a table, and --out shows nothing, --mode changes or final"
     ),
     "run q.sql --format parquet": "SQ7003 --format parquet is for files, name one: --out result.parquet",
+    "run q.sql --conf spark.ui.port=1 --backend local": (
+        "SQ7003 --conf is for Spark, not for --backend local, leave one out"
+    ),
+    "run q.sql --conf memory=8g": "SQ7003 --conf memory=8g is no setting of Spark's, --conf spark.NAME=VALUE",
+    "run q.sql --conf spark.memory": "SQ7003 --conf spark.memory is no setting of Spark's, --conf spark.NAME=VALUE",
+    "run q.sql --conf spark.master=yarn": "SQ7003 --conf spark.master is said with --master, --master yarn",
     "explain logicl q.sql": 'SQ7004 unknown stage "logicl", did you mean "logical"?',
     "explain logical": "SQ7004 explain takes a stage and one script, squall explain triggers query.sql",
 }

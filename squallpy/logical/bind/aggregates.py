@@ -6,9 +6,9 @@ from fractions import Fraction
 from sqlglot import exp
 
 from squallpy.base.errors import Span, SquallError
-from squallpy.base.types import DOUBLE, INT, INTERVAL, NULL
+from squallpy.base.types import DOUBLE, INT, INTERVAL, NULL, VARCHAR
 from squallpy.frontend.unsupported import AGGREGATES
-from squallpy.logical.bind.aggregation import NAMES, Aggregation
+from squallpy.logical.bind.aggregation import LISTS, NAMES, Aggregation, Keys
 from squallpy.logical.bind.derived import CHOSEN, DERIVED, PAIRED, PLACES, between, paired
 from squallpy.logical.bind.scalar import Scalars
 from squallpy.logical.bind.unnest import Outer
@@ -17,7 +17,7 @@ from squallpy.logical.expressions import Expr, Literal, conjunction, not_null
 from squallpy.logical.functions import call, case
 
 Called = exp.Anonymous | exp.WithinGroup  # f(q), f(q) WITHIN GROUP (ORDER BY x)
-ORDERED = ("PERCENTILE_CONT", "PERCENTILE_DISC", "MODE")  # what goes with the latter
+ORDERED = ("PERCENTILE_CONT", "PERCENTILE_DISC", "MODE", "LISTAGG", "STRING_AGG")  # what goes with the latter
 APPROXIMATE = ("APPROX_COUNT_DISTINCT", "APPROX_PERCENTILE", "PERCENTILE_APPROX")  # what may be told how exact to be
 MOST_PARTS = 10**9  # of a share, whose products with counts have room then
 NUMBERS = {1: "one argument", 2: "two arguments"}
@@ -78,6 +78,7 @@ def aggregate(s: Scalars, name: str, node: Called, where: exp.Expr | None = None
         raise SquallError("SQ2009", f"{name} is an aggregate and cannot stand in {s.clause}", head(s, node), hint)
     given = arguments(s, name, node)
     values = [s.inner().bind(each) for each in given.values]
+    listing = listing_of(s, name, given, values, node) if name in LISTS else None
     if any(value.type == INTERVAL for value in values):
         hint = "take TIMESTAMPDIFF(SECOND, a, b) for b - a"
         raise SquallError("SQ2005", f"{name} does not take an INTERVAL", head(s, node), hint)
@@ -93,6 +94,10 @@ def aggregate(s: Scalars, name: str, node: Called, where: exp.Expr | None = None
         return aggregation.choose("mode", values[0], values[0])
     if name in PLACES:
         return placed(aggregation, name, values[0], apart, given)
+    if listing:
+        return aggregation.listed(values[0], apart, *listing)
+    if name == "PRODUCT" and (values[0].type.is_numeric or values[0].type == NULL):
+        values, apart = [coerce(values[0], DOUBLE)], apart and (coerce(values[0], DOUBLE),)
     if name in DERIVED:
         return DERIVED[name](lambda function, of: aggregation.column(function, of, apart), *values)
     function = "count" if name == "APPROX_COUNT_DISTINCT" else name.lower()
@@ -107,10 +112,14 @@ class Given:
     distinct: exp.Distinct | None
     share: Fraction
     down: bool
+    order: tuple[exp.Expr, ...] = ()  # LISTAGG's
+    separator: exp.Expr | None = None
 
 
 def arguments(s: Scalars, name: str, node: Called) -> Given:
     """The arguments of a call, as many as there are to be; COUNT(*) has none."""
+    if name in LISTS:
+        return of_list(s, name, node)
     down, expressions = False, node.expressions
     if isinstance(node, exp.WithinGroup):
         expressions, down = within_group(s, node, name)
@@ -132,6 +141,43 @@ def arguments(s: Scalars, name: str, node: Called) -> Given:
     if name == "COUNT" and len(args) == 1 and isinstance(args[0], exp.Star) and not distinct:
         s.ctx.only(args.pop())
     return Given(args, distinct, share, down)
+
+
+def of_list(s: Scalars, name: str, node: Called) -> Given:
+    """LISTAGG(DISTINCT x, ', ') WITHIN GROUP (ORDER BY y, z), STRING_AGG(x, ', ' ORDER BY y)"""
+    call, order = (node.this, node.expression) if isinstance(node, exp.WithinGroup) else (node, None)
+    *args, last = call.expressions or [None]
+    if isinstance(last, exp.Order):
+        if order is not None:
+            raise s.ctx.error("SQ2005", f"{name} has two orders", last)
+        order, last = last, last.this
+    args.append(last)
+    distinct = args[0] if isinstance(args[0], exp.Distinct) else None
+    if distinct:
+        s.ctx.only(distinct, "expressions")
+        args[:1] = distinct.expressions
+    if last is None or len(args) > 2:
+        count = len(args) if last else 0
+        raise SquallError("SQ2005", f"{name} takes a value and a separator, not {count} arguments", head(s, node))
+    return Given(args[:1], distinct, Fraction(0), False, tuple(order.expressions) if order else (), *args[1:])
+
+
+def listing_of(s: Scalars, name: str, given: Given, values: list[Expr], node: Called) -> tuple[str, Keys]:
+    """What stands between the values of a list, and its order; a value that is the text of a key is listed as that."""
+    between = Literal(LISTS[name], VARCHAR) if given.separator is None else s.inner().bind(given.separator)
+    if not isinstance(between, Literal) or between.type not in (VARCHAR, NULL):
+        raise s.ctx.error("SQ2005", f"{name} needs a constant text between values", given.separator or node)
+    order = list[tuple[Expr, bool, bool]]()
+    for key in given.order:
+        s.ctx.only(key, "this", "desc", "nulls_first")
+        order.append((s.inner().bind(key.this), bool(key.args.get("desc")), bool(key.args.get("nulls_first"))))
+    (value,) = values
+    if order and value == coerce(order[0][0], VARCHAR):
+        value = values[0] = order[0][0]
+    if given.distinct and any(key != value for key, _, _ in order):
+        told = f"{name} of DISTINCT values can be in their own order only"
+        raise s.ctx.error("SQ2005", told, given.order[0], "ORDER BY what is listed")
+    return between.value or "", tuple(order)
 
 
 def pair(s: Scalars, aggregation: Aggregation, name: str, node: Called, given: Given, values: list[Expr]) -> Expr:

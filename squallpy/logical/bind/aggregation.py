@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from squallpy.base.errors import SquallError
-from squallpy.base.types import BIGINT, DOUBLE, INT, Kind, Type, decimal
+from squallpy.base.types import BIGINT, DOUBLE, INT, VARCHAR, Kind, Type, decimal
 from squallpy.logical.bind.chosen import Chosen, beside
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.derived import CHOSEN, DERIVED, PAIRED, PLACES
@@ -22,10 +22,15 @@ if TYPE_CHECKING:
     from squallpy.logical.bind.subqueries import Subqueries
 
 PLAIN = ("SUM", "COUNT", "AVG", "MIN", "MAX")
-NAMES = (*PLAIN, *DERIVED, *PAIRED, *CHOSEN, *PLACES, "APPROX_COUNT_DISTINCT", "MODE")
+BITWISE = ("BIT_AND", "BIT_OR", "BIT_XOR")
+LISTS = {"LISTAGG": "", "STRING_AGG": "", "GROUP_CONCAT": ","}  # with what is between values, unless it is said
+NAMES = (
+    *PLAIN, *DERIVED, *PAIRED, *CHOSEN, *PLACES, *BITWISE, *LISTS, "APPROX_COUNT_DISTINCT", "MODE", "PRODUCT"
+)  # fmt: skip
 
 Items = tuple[tuple[Column, Expr], ...]
 Values = tuple[Expr, ...]  # what DISTINCT compares
+Keys = tuple[tuple[Expr, bool, bool], ...]  # of an order: descending, NULLs first
 
 
 @dataclass(slots=True)
@@ -43,7 +48,7 @@ class Aggregation:
     def column(
         self, function: str, arg: Expr | None, distinct: Values | None = None, share: Fraction | None = None
     ) -> Column:
-        """The column of an aggregate of `arg`, over rows or over the `distinct` values that it reads; equal ones share.
+        """The column of an aggregate of `arg`, over rows or over the `distinct` values that it reads.
 
         COUNT(x) of an x that is never NULL is COUNT(*); MIN(DISTINCT x) is MIN(x).
         """
@@ -54,7 +59,17 @@ class Aggregation:
             distinct = None
         if function == "count" and arg is not None and not arg.nullable and distinct is None and not self.late:
             arg = None
-        agg = Agg(function, arg, share)
+        return self._of(Agg(function, arg, share), distinct)
+
+    def listed(self, arg: Expr, distinct: Values | None, separator: str, order: Keys) -> Column:
+        """The column of the texts of all values of `arg`."""
+        if arg.type.kind is Kind.NULL:
+            arg, distinct = coerce(arg, VARCHAR), distinct and (coerce(arg, VARCHAR),)
+        return self._of(Agg("listagg", arg, None, separator, order), distinct)
+
+    def _of(self, agg: Agg, distinct: Values | None) -> Column:
+        """The column of an aggregate; equal ones share one."""
+        function, arg = agg.function, agg.arg
         if (agg, distinct) not in self.aggs:
             name = str(agg) if distinct is None else f"{function.upper()}(DISTINCT {', '.join(map(str, distinct))})"
             self.aggs[agg, distinct] = self.ctx.column(name, result_type(function, arg), nullable=function != "count")
@@ -76,14 +91,14 @@ class Aggregation:
     @property
     def arguments(self) -> tuple[Expr, ...]:
         """What they read."""
-        args = [e for agg, distinct in self.aggs for e in (agg.arg, *(distinct or ())) if e is not None]
+        args = [e for agg, distinct in self.aggs for e in (*agg.args, *(distinct or ()))]
         return (*args, *(e for each in self.chosen for e in (each.value, each.by)))
 
     def in_terms_of(self, rewrite: Callable[[Expr], Expr]) -> "Aggregation":
         """The same aggregates, of what arguments are in other terms."""
         aggs: dict[tuple[Agg, Values | None], Column] = {}
         for (agg, distinct), column in sorted(self.aggs.items(), key=lambda each: each[0][0].arg is not None):
-            told = replace(agg, arg=agg.arg and rewrite(agg.arg))
+            told = agg.with_args(map(rewrite, agg.args))
             rows = Agg("count", None)
             is_of_rows = agg.function == "count" and distinct is None and told.arg and not told.arg.nullable
             if is_of_rows and (rows, None) not in aggs:
@@ -160,7 +175,9 @@ class Aggregation:
         →  k: COUNT(row), SUM(v), SUM(x)  of  Union(k, 1, v, NULL of r;  k, NULL, NULL, x of (DISTINCT k, x of r))
         """
         row = Literal(1, INT)
-        plain = list(dict.fromkeys(agg.arg or row for agg, distinct in self.aggs if distinct is None))
+        plain = list(
+            dict.fromkeys(arg for agg, distinct in self.aggs if distinct is None for arg in agg.args or (row,))
+        )
         values = list(dict.fromkeys(distinct for _, distinct in self.aggs if distinct is not None))
         of_all = [x for each in values for x in each]
         parts = [[*(e for _, e in keys), *plain, *(Literal(None, x.type) for x in of_all)]] if plain else []
@@ -180,18 +197,22 @@ class Aggregation:
         rows, rest = dict(zip(plain, first, strict=True)), iter(last)
         taken = {each: {x: next(rest) for x in each} for each in values}
 
-        def given(arg: Expr | None, distinct: Values | None) -> Expr:
+        def given(arg: Expr, distinct: Values | None) -> Expr:
             if distinct is None:
-                return rows[arg or row]
+                return rows[arg]
             known = taken[distinct]
-            value = replace_known(arg or row, known)
+            value = replace_known(arg, known)
             if columns(value):
                 return value
             # a constant, which is as well where the values of others are
             return Case(((not_null(known[distinct[0]]), value),), Literal(None, value.type), value.type)
 
+        of_rows = (
+            (agg if agg.arg else replace(agg, arg=row), distinct, column)
+            for (agg, distinct), column in self.aggs.items()
+        )
         aggs = tuple(
-            (column, replace(agg, arg=given(agg.arg, distinct))) for (agg, distinct), column in self.aggs.items()
+            (column, agg.with_args(given(arg, distinct) for arg in agg.args)) for agg, distinct, column in of_rows
         )
         regrouped = tuple((column, name) for (column, _), name in zip(keys, names, strict=True))
         return Aggregate(Union(projects, united), regrouped, aggs)
@@ -204,9 +225,15 @@ def result_type(function: str, arg: Expr | None) -> Type:
     assert arg is not None
     if function in ("min", "max", *PLACED):
         return arg.type
+    if function == "listagg":
+        return VARCHAR
+    if function.startswith("bit_"):
+        if not arg.type.is_integer:
+            raise SquallError("SQ2005", f"{function.upper()} does not take {arg.type}")
+        return arg.type
     if not arg.type.is_numeric:
         raise SquallError("SQ2005", f"{function.upper()} does not take {arg.type}")
-    if function == "avg" or arg.type == DOUBLE:
+    if function in ("avg", "product") or arg.type == DOUBLE:
         return DOUBLE
     return decimal(38, arg.type.scale) if arg.type.kind is Kind.DECIMAL else BIGINT
 

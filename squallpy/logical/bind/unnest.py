@@ -196,7 +196,7 @@ class _Carrier:
             case Project(child, items):
                 read = tuple(expr for _, expr in items)
             case Aggregate(child, keys, aggs):
-                read = (*(expr for _, expr in keys), *(agg.arg for _, agg in aggs if agg.arg is not None))
+                read = (*(expr for _, expr in keys), *(arg for _, agg in aggs for arg in agg.args))
             case _:
                 return False
         while True:

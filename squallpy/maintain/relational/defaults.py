@@ -147,7 +147,7 @@ def _paired(conjunct: Expr, left: Node, keys: dict[int, Expr], fresh: Iterator[i
 def _groups(left: Node, aggregate: Aggregate, pairs: tuple[_Pair, ...], fresh: Iterator[int]) -> Aggregate:
     """The groups of an aggregate and of all values that `left` has for their keys, whose rows count for nothing."""
     there = tuple(pair.there for pair in pairs)
-    args = (*dict.fromkeys(agg.arg for _, agg in aggregate.aggs if agg.arg is not None), TRUE)
+    args = (*dict.fromkeys(arg for _, agg in aggregate.aggs for arg in agg.args), TRUE)
     asked = conjunction(not_null(pair.there) for pair in pairs if pair.strict and pair.there.nullable)
     rows = aggregate.child if asked == TRUE else Filter(aggregate.child, asked)
     nothing = tuple(Literal(None, arg.type) for arg in args)
@@ -165,7 +165,8 @@ def _groups(left: Node, aggregate: Aggregate, pairs: tuple[_Pair, ...], fresh: I
     every = Union(tuple(inputs), tuple(column(expr) for expr in (*there, *args)))
     given = dict(zip(args, every.columns[len(there) :], strict=True))
     keys = ((pair.column, column) for pair, column in zip(pairs, every.columns, strict=False))
-    aggs = ((c, replace(agg, arg=given[TRUE if agg.arg is None else agg.arg])) for c, agg in aggregate.aggs)
+    aggs = ((c, agg if agg.arg else replace(agg, arg=TRUE)) for c, agg in aggregate.aggs)
+    aggs = ((c, agg.with_args(given[arg] for arg in agg.args)) for c, agg in aggs)
     return Aggregate(every, tuple(keys), tuple(aggs))
 
 

@@ -8,7 +8,7 @@ rows that it would print, which the rest of the query joins like any other.
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, reduce
 from itertools import chain, count, zip_longest
@@ -36,6 +36,7 @@ from squallpy.logical.expressions import (
 )
 from squallpy.logical.monotone import FALLING, RISING, slope
 from squallpy.logical.nodes import (
+    FOLDED,
     Agg,
     Aggregate,
     AntiJoin,
@@ -387,12 +388,12 @@ class _Blocks:
         if nest is None:
             over: Column | None = None
             if any(agg.extreme for _, agg in node.aggs):
-                arg = node.aggs[0][1].arg
-                assert arg is not None
-                valued = replace(node, keys=(*node.keys, (self._column(arg), arg)), aggs=())
-                view, printed, _ = _grouped("", valued, self)
-                over = printed.pop(valued.keys[-1][0].id)  # type: ignore[assignment]
-                measures = tuple(Measure(agg.function, column, (), (), share=agg.share) for column, agg in node.aggs)
+                arg, beside = node.aggs[0][1].arg, {e: self._column(e) for e in node.aggs[0][1].args}
+                keys = (*node.keys, *((column, e) for e, column in beside.items()))
+                view, printed, _ = _grouped("", replace(node, keys=keys, aggs=()), self)
+                found = {e: v for e, column in beside.items() if isinstance(v := printed.pop(column.id), Column)}
+                over = found[arg] if arg else None
+                measures = tuple(_of_values(column, agg, found) for column, agg in node.aggs)
             else:
                 view, printed, measures = _grouped("", node, self)
             taken = {*self.relations, *(n.relation.name for n in self.nests)}
@@ -464,9 +465,15 @@ def _is_one_product(node: Node) -> bool:
     return False
 
 
-def _part(agg: Agg) -> Expr | None:
-    """The argument of MIN and MAX; aggregates of one part are kept in one view."""
-    return agg.arg if agg.extreme else None
+def _part(agg: Agg) -> tuple[object, ...]:
+    """What MIN, MAX and what is made of all values are of; aggregates of one part are kept in one view."""
+    return (agg.arg, agg.order, agg.function in FOLDED) if agg.extreme else ()
+
+
+def _of_values(column: Column, agg: Agg, keys: Mapping[Expr, Column]) -> Measure:
+    """An aggregate of a group's values, which are listed in the order of `keys`."""
+    ways = tuple((keys[expr], down, nulls) for expr, down, nulls in agg.order)
+    return Measure(agg.function, column, (), (), share=agg.share, separator=agg.separator, order=ways)
 
 
 def _folding(evaluate: Evaluate | None) -> Callable[[Expr], Expr]:

@@ -115,12 +115,12 @@ def _is_known(body: list[Factor], atom: Rel, nest: Nest) -> bool:
     """Does it follow from the body that the group of a nest is there, of which nothing else is read?"""
     if nest.finish.single:
         return not atom.fields and any(isinstance(f, Rel) for f in body)
-    made, group = dict(nest.finish.items), {key for key in nest.view.keys if key != nest.finish.over}
+    made, group = dict(nest.finish.items), {*nest.view.keys} - nest.finish.beside
     names: dict[int, Expr] = {e.id: v for title, v in atom.fields if isinstance(e := made[title], Column)}
     if names.keys() != {key.id for key in group} or len(names) != len(atom.fields):
         return False
     definitions = (
-        [f for f in term.body if not (isinstance(f, Assign) and f.variable == nest.finish.over)]
+        [f for f in term.body if not (isinstance(f, Assign) and f.variable in nest.finish.beside)]
         for term in nest.view.terms
     )
     return any(implies(body, definition, names) for definition in definitions)

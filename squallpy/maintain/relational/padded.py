@@ -7,7 +7,6 @@ be known (TPC-H Q13).
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from squallpy.logical.expressions import Column, Expr, Literal, column_of, columns, substitute
 from squallpy.logical.nodes import Aggregate, Join, LeftJoin, Node, Project, Union
@@ -23,7 +22,7 @@ def padded(node: Aggregate, fresh: Iterator[int]) -> Aggregate | None:
     left, right = below.left, below.right
     nothing: dict[int, Expr] = {c.id: Literal(None, c.type) for c in right.output}
     keys = tuple(substitute(expr, shown) for _, expr in node.keys)
-    args = tuple(substitute(agg.arg, shown) for _, agg in node.aggs if agg.arg is not None)
+    args = tuple(substitute(arg, shown) for _, agg in node.aggs for arg in agg.args)
     lost = tuple(fold_nulls(substitute(arg, nothing)) for arg in args)
     ours = {c.id for c in left.output}
     if any(c.id not in ours for key in keys for c in columns(key)) or any(x != Literal(None, x.type) for x in lost):
@@ -42,7 +41,7 @@ def padded(node: Aggregate, fresh: Iterator[int]) -> Aggregate | None:
     return Aggregate(
         every,
         tuple((column, next(given)) for column, _ in node.keys),
-        tuple((column, replace(agg, arg=next(given))) for column, agg in node.aggs),
+        tuple((column, agg.with_args(given)) for column, agg in node.aggs),
     )
 
 

@@ -154,7 +154,7 @@ def nest_text(nest: Nest) -> str:
     finish = nest.finish.picked(nest.source.picks)
     names = Names(nest.source.variables)
     measures = {
-        m.column.id: _over_text(m, names(finish.over)) if finish.over else measure_value(m, nest.source.name)
+        m.column.id: _over_text(m, names(finish.over), names) if finish.over else measure_value(m, nest.source.name)
         for m in finish.measures
     }
     if nest.skyline:
@@ -252,10 +252,12 @@ def views_text(program: Program) -> str:
     return text + (f"\n\nNESTED\n{indent(nests, '  ')}" if nests else "")
 
 
-def _over_text(measure: Measure, over: str) -> str:
-    """MIN x, BELOW 1/2 x"""
-    share = "" if measure.share is None else f"{measure.share} "
-    return f"{measure.function.upper()} {share}{over}"
+def _over_text(measure: Measure, over: str, names: Names) -> str:
+    """MIN x, BELOW 1/2 x, LISTAGG ', ' x BY y DESC"""
+    told = "" if measure.share is None else f"{measure.share} "
+    told += "" if measure.separator is None else f"{measure.separator!r} "
+    keys = ", ".join(f"{names(key)}{' DESC' if down else ''}" for key, down, _ in measure.order)
+    return f"{measure.function.upper()} {told}{over}{' BY ' if keys else ''}{keys}"
 
 
 def measure_text(measure: Measure, view: View) -> str:
