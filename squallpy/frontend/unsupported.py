@@ -127,9 +127,8 @@ FUNCTIONS: dict[str, str] = {
         "there are no arrays, maps and structs",
     ),
     **dict.fromkeys(
-        ("BASE64", "BIN", "BROUND", "CONV", "CRC32", "DAYNAME", "FACTORIAL", "FORMAT_NUMBER", "FORMAT_STRING", "HASH",
-         "HEX", "LEVENSHTEIN", "MAKE_TIMESTAMP", "MD5", "MONTHNAME", "PRINTF", "SHA1", "SHA2", "SOUNDEX", "TO_CHAR",
-         "TO_NUMBER", "TRY_ADD", "TRY_MULTIPLY", "TRY_SUBTRACT", "WIDTH_BUCKET", "XXHASH64"),
+        ("BIN", "BROUND", "CONV", "FACTORIAL", "FORMAT_NUMBER", "FORMAT_STRING", "HASH", "MAKE_TIMESTAMP", "PRINTF",
+         "TO_NUMBER", "XXHASH64"),
         "",
     ),
 }  # fmt: skip

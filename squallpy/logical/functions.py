@@ -344,6 +344,13 @@ FUNCTIONS: dict[str, Function] = {
     "regexp_count": Function(2, 2, takes(INT, TEXT), "how often an expression matches", settings=1),
     "substring_index": Function(3, 3, takes(VARCHAR, TEXT, TEXT, WHOLE), "what is before a separator", settings=1),
     "length": Function(1, 1, takes(INT, TEXT), "number of characters"),
+    "digest": Function(2, 2, takes(VARCHAR, TEXT), "a hash of its bytes, in hexadecimal digits", settings=1),
+    "crc32": Function(1, 1, takes(BIGINT, TEXT), "the cyclic redundancy check of its bytes"),
+    "base64": Function(1, 1, takes(VARCHAR, TEXT), "its bytes in base 64"),
+    "hex": Function(1, 1, takes(VARCHAR, TEXT), "its bytes in hexadecimal digits"),
+    "hex_number": Function(1, 1, takes(VARCHAR, WHOLE), "its hexadecimal digits"),
+    "soundex": Function(1, 1, takes(VARCHAR, TEXT), "how it sounds in English: a letter and three digits"),
+    "levenshtein": Function(2, 2, takes(INT, TEXT), "the least number of characters to be changed", settings=1),
     **{
         f"extract_{part}": Function(1, 1, takes(INT, MOMENTS), f"the {part} of a DATE or TIMESTAMP")
         for part in ("year", "quarter", "month", "week", "day", "dayofweek", "weekday", "dayofyear")

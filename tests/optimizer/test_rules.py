@@ -74,6 +74,23 @@ def test_predicates(where: str, expected: str) -> None:
         ("NULL OR 1 = 2", "NULL"),
         ("2 IN (1, NULL)", "NULL"),
         ("'abc' LIKE 'a%'", "TRUE"),
+        # the examples of Spark's own manual
+        ("MD5('Spark')", "'8cde774d6f7333752ed72cacddb05126'"),
+        ("SHA('Spark')", "'85f5955f4b27a9a4c2aab6ffe5d7189fc298b92c'"),
+        ("SHA2('Spark', 256)", "'529bc3b07127ecb7e53a4dcf1991d9152c24537d919178022b2c42657f79a26b'"),
+        ("CRC32('Spark')", "1557323817"),
+        ("BASE64('Spark SQL')", "'U3BhcmsgU1FM'"),
+        ("HEX(17)", "'11'"),
+        ("HEX('Spark SQL')", "'537061726B2053514C'"),
+        ("SOUNDEX('Miller')", "'M460'"),
+        ("SOUNDEX('Ashcraft')", "'A261'"),
+        ("LEVENSHTEIN('kitten', 'sitting')", "3"),
+        ("WIDTH_BUCKET(5.3, 0.2, 10.6, 5)", "3"),
+        ("WIDTH_BUCKET(-2.1, 1.3, 3.4, 3)", "0"),
+        ("WIDTH_BUCKET(8.1, 0.0, 5.7, 4)", "5"),
+        ("WIDTH_BUCKET(-0.9, 5.2, 0.5, 2)", "3"),
+        ("WIDTH_BUCKET(1, 2, 2, 2)", "NULL"),
+        ("TRY_ADD(2147483647, 1)", "2147483648"),
     ],
 )
 def test_constants(constant: str, expected: str) -> None:

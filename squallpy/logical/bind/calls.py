@@ -15,7 +15,7 @@ from squallpy.logical.bind.aggregates import aggregate, grouping, head
 from squallpy.logical.bind.aggregation import NAMES
 from squallpy.logical.bind.scalar import Scalars, extract
 from squallpy.logical.coerce import cast, coerce
-from squallpy.logical.expressions import Expr, Literal, not_null
+from squallpy.logical.expressions import Cast, Expr, Literal, not_null
 from squallpy.logical.functions import REALS, call, case, coalesce
 
 Builder = Callable[..., Expr]
@@ -251,6 +251,59 @@ def by_unit(text_way: Builder, name_way: Builder) -> Builder:
     return build
 
 
+def digest(algorithm: str) -> Builder:
+    """MD5(x), SHA1(x)"""
+    return lambda text: call("digest", text, Literal(algorithm, VARCHAR))
+
+
+def sha2(text: Expr, bits: Expr) -> Expr:
+    """SHA2(x, 256), of 224, 256, 384 or 512 bits; 0 is 256, and of others there is none."""
+    if not isinstance(bits, Literal) or not bits.type.is_integer:
+        raise SquallError("SQ3001", "SHA2 of a computed number of bits is not supported yet")
+    if bits.value not in (0, 224, 256, 384, 512):
+        return Literal(None, VARCHAR)
+    return call("digest", text, Literal(f"sha{bits.value or 256}", VARCHAR))
+
+
+def hexadecimal(value: Expr) -> Expr:
+    return call("hex_number" if value.type.is_integer else "hex", value)
+
+
+def attempted(name: str) -> Builder:
+    """TRY_ADD(a, b), NULL where whole numbers have no sum"""
+
+    def build(a: Expr, b: Expr) -> Expr:
+        if not (a.type.is_integer and b.type.is_integer):
+            return call(name, a, b)
+        return call("tried", Cast(call(name, *(cast(x, decimal(19, 0)) for x in (a, b))), BIGINT))
+
+    return build
+
+
+def bucket(x: Expr, low: Expr, high: Expr, count: Expr) -> Expr:
+    """WIDTH_BUCKET(x, low, high, n): in which of n equal parts x is, from 1; 0 before and n + 1 behind them."""
+    x, low, high, count = coerce(x, DOUBLE), coerce(low, DOUBLE), coerce(high, DOUBLE), coerce(count, BIGINT)
+    behind, size = call("+", count, Literal(1, BIGINT)), coerce(count, DOUBLE)
+
+    def among(a: Expr, b: Expr, whole: Expr) -> Expr:
+        part = cast(call("floor", call("/", call("*", size, call("-", a, b)), whole)), BIGINT)
+        return call("+", part, Literal(1, BIGINT))
+
+    rising, falling = among(x, low, call("-", high, low)), among(low, x, call("-", low, high))
+    is_some, up, down = call(">", count, ZERO), call("<", low, high), call(">", low, high)
+    return case(
+        [
+            (call("and", is_some, up, call("<", x, low)), Literal(0, BIGINT)),
+            (call("and", is_some, up, call(">=", x, high)), behind),
+            (call("and", is_some, up), rising),
+            (call("and", is_some, down, call(">", x, low)), Literal(0, BIGINT)),
+            (call("and", is_some, down, call("<=", x, high)), behind),
+            (call("and", is_some, down), falling),
+        ],
+        Literal(None, BIGINT),
+    )
+
+
 def first_of_three(two: Builder, three: Builder) -> Builder:
     return lambda *args: (two if len(args) == 2 else three)(*args)
 
@@ -271,6 +324,8 @@ NAMED: dict[str, tuple[int, int | None, Builder]] = {
     "DIV": (2, 2, direct("div")),
     "PMOD": (2, 2, positive),
     "TRY_DIVIDE": (2, 2, direct("/")),
+    **dict(zip(("TRY_ADD", "TRY_SUBTRACT", "TRY_MULTIPLY"), ((2, 2, attempted(name)) for name in "+-*"), strict=True)),
+    "WIDTH_BUCKET": (4, 4, bucket),
     "LOG": (1, 2, logarithm),
     "PI": (0, 0, lambda: Literal(pi, DOUBLE)),
     "E": (0, 0, lambda: Literal(e, DOUBLE)),
@@ -335,6 +390,12 @@ NAMED: dict[str, tuple[int, int | None, Builder]] = {
     "REGEXP_REPLACE": (3, 4, all_replaced),
     **{name: (2, 2, direct(name.lower())) for name in ("STARTSWITH", "ENDSWITH", "CONTAINS")},
     **{name: (2, 2, direct(name.lower().replace("_", ""))) for name in ("STARTS_WITH", "ENDS_WITH")},
+    "MD5": (1, 1, digest("md5")),
+    **dict.fromkeys(("SHA", "SHA1"), (1, 1, digest("sha1"))),
+    "SHA2": (2, 2, sha2),
+    "HEX": (1, 1, hexadecimal),
+    **{name: (1, 1, direct(name.lower())) for name in ("CRC32", "BASE64", "SOUNDEX")},
+    "LEVENSHTEIN": (2, 2, direct("levenshtein")),
     "CONCAT": (1, None, concat),
     "COALESCE": (1, None, coalesce),
     "NULLIF": (2, 2, null_if),
@@ -362,7 +423,9 @@ NAMED: dict[str, tuple[int, int | None, Builder]] = {
     "MONTHS_BETWEEN": (2, 2, moments.months_between),
     "NEXT_DAY": (2, 2, moments.next_day),
     "MAKE_DATE": (3, 3, moments.made),
-    "DATE_FORMAT": (2, 2, moments.formatted),
+    **dict.fromkeys(("DATE_FORMAT", "TO_CHAR"), (2, 2, moments.formatted)),
+    "MONTHNAME": (1, 1, lambda day: moments.formatted(day, Literal("MMM", VARCHAR))),
+    "DAYNAME": (1, 1, lambda day: moments.formatted(day, Literal("EEE", VARCHAR))),
     "FROM_UNIXTIME": (1, 2, from_unixtime),
     **dict.fromkeys(("UNIX_SECONDS", "UNIX_TIMESTAMP", "TO_UNIX_TIMESTAMP"), (1, 1, moments.seconds)),
     "UNIX_MILLIS": (1, 1, lambda moment: moments.whole_of(moments.micros(moment), 1000)),

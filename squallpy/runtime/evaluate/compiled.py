@@ -15,7 +15,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.types import Kind, Type
 from squallpy.logical.expressions import COMPARISONS, Call, Case, Cast, Column, Expr, Literal, columns
 from squallpy.logical.functions import FUNCTIONS, REALS
-from squallpy.runtime.evaluate import dates, logic, numbers, texts
+from squallpy.runtime.evaluate import dates, digests, logic, numbers, texts
 from squallpy.runtime.evaluate.casts import cast, tried
 from squallpy.runtime.evaluate.constant import constant
 from squallpy.runtime.evaluate.varying import varying
@@ -203,6 +203,19 @@ def _call(call: Call) -> Function:
         case "substring_index":
             separator, count = _constant(call, 1), _constant(call, 2)
             return _text(args[0], lambda x: texts.before(x, separator, count))
+        case "digest":
+            algorithm = _constant(call, 1)
+            return _text(args[0], lambda x: digests.of_each(x, lambda t: digests.digest(t, algorithm), pa.string()))
+        case "levenshtein":
+            other = _constant(call, 1)
+            return _text(args[0], _numbers(lambda text: digests.distance(text, other)))
+        case "crc32":
+            return _text(args[0], _numbers(digests.checksum))
+        case "base64" | "hex" | "soundex":
+            spell = {"base64": digests.base64, "hex": digests.hexadecimal, "soundex": digests.soundex}[name]
+            return _text(args[0], lambda x: digests.of_each(x, spell, pa.string()))
+        case "hex_number":
+            return lambda frame: digests.digits(full(args[0](frame), kind, frame.rows))
         case "length":
             return _text(args[0], lambda x: np.asarray(pc.fill_null(pc.utf8_length(x), 0)).astype(np.int64))
         case _ if name.startswith("extract_"):
@@ -294,6 +307,10 @@ def _text(arg: Function, operate: Callable[[Any], Any]) -> Function:
         return Vec(operate(vec.values), vec.valid)
 
     return run
+
+
+def _numbers(function: Callable[[str], int]) -> Callable[[Any], Any]:
+    return lambda values: np.asarray(pc.fill_null(digests.of_each(values, function, pa.int64()), 0))
 
 
 def _single(result: Any) -> Any:
