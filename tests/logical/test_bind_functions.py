@@ -78,6 +78,9 @@ def test_what_has_the_name_of_what_a_call_declares_is_not_taken_for_it(own: str)
 ERRORS = {
     "matrix_power(TABLE(edge), 2)": 'SQ2001 q.sql:2:15: unknown stream or table "edge", did you mean "edges"?',
     "matrix_power(edges, 2)": "SQ2005 q.sql:2:15: matrix_power reads columns of one stream or table, write TABLE(name)",
+    "reachability(TABLE(SELECT src, dst FROM edges RANGE 5 MIN))": (
+        "SQ2005 q.sql:2:15: reachability reads a stream as it is, without a window, write TABLE(name)"
+    ),
     "matrix_power(TABLE(SELECT src FROM edges WHERE w > 1), 2)": "SQ2005 q.sql:2:15: matrix_power reads columns of one",
     "matrix_power(TABLE(SELECT src, dest FROM edges), 2)": 'SQ2003 q.sql:2:15: "edges" has no column "dest"',
     "matrix_power(TABLE(SELECT src FROM edges), 2)": "SQ2005 q.sql:2:15: matrix_power reads edges: from, to",

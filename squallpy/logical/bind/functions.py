@@ -19,6 +19,7 @@ from squallpy.catalog.relation import Relation
 from squallpy.frontend.select import SelectText
 from squallpy.frontend.statements import Body, CreateMatrix, CreateProgram
 from squallpy.frontend.text import ScriptText
+from squallpy.frontend.windows import CLAUSE
 from squallpy.logical.bind.matrices import Outputs, bind_matrix, bind_program
 
 
@@ -70,6 +71,8 @@ class Call:
                         raise self.error("SQ2003", f'"{found.name}" has no column "{column.name}"', hint)
                 return found, tuple(column.name for column in inner.expressions)
         hint = "write TABLE(name), or TABLE(SELECT source, target, weight FROM name)"
+        if isinstance(inner, exp.Select) and inner.args.get(CLAUSE) is not None:
+            raise self.error("SQ2005", f"{self.name} reads a stream as it is, without a window", hint)
         raise self.error("SQ2005", f"{self.name} reads columns of one stream or table", hint)
 
     def _relation(self, name: str) -> Relation:
