@@ -122,7 +122,7 @@ FUNCTIONS: dict[str, str] = {
         "an answer does not depend on when it is computed",
     ),
     **dict.fromkeys(
-        ("ARRAY", "ARRAY_CONTAINS", "ELEMENT_AT", "EXPLODE", "FLATTEN", "FROM_JSON", "GET_JSON_OBJECT", "INLINE", "MAP",
+        ("ARRAY", "ARRAY_CONTAINS", "ELEMENT_AT", "EXPLODE", "FLATTEN", "FROM_JSON", "INLINE", "MAP",
          "NAMED_STRUCT", "POSEXPLODE", "SEQUENCE", "SIZE", "SPLIT", "STACK", "STRUCT", "TO_JSON", "UNNEST"),
         "there are no arrays, maps and structs",
     ),

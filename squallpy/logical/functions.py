@@ -349,6 +349,7 @@ FUNCTIONS: dict[str, Function] = {
     "base64": Function(1, 1, takes(VARCHAR, TEXT), "its bytes in base 64"),
     "hex": Function(1, 1, takes(VARCHAR, TEXT), "its bytes in hexadecimal digits"),
     "hex_number": Function(1, 1, takes(VARCHAR, WHOLE), "its hexadecimal digits"),
+    "json_at": Function(2, 2, takes(VARCHAR, TEXT), "what stands at a path, '$.a[0]', in JSON", "always", settings=1),
     "soundex": Function(1, 1, takes(VARCHAR, TEXT), "how it sounds in English: a letter and three digits"),
     "levenshtein": Function(2, 2, takes(INT, TEXT), "the least number of characters to be changed", settings=1),
     **{

@@ -265,6 +265,13 @@ def sha2(text: Expr, bits: Expr) -> Expr:
     return call("digest", text, Literal(f"sha{bits.value or 256}", VARCHAR))
 
 
+def json_at(text: Expr, path: Expr) -> Expr:
+    """GET_JSON_OBJECT(x, '$.a[0]')"""
+    if not isinstance(path, Literal) or "*" in str(path.value):
+        raise SquallError("SQ3001", "GET_JSON_OBJECT with * in its path, or a computed one, is not supported yet")
+    return call("json_at", text, path)
+
+
 def hexadecimal(value: Expr) -> Expr:
     return call("hex_number" if value.type.is_integer else "hex", value)
 
@@ -395,6 +402,7 @@ NAMED: dict[str, tuple[int, int | None, Builder]] = {
     "SHA2": (2, 2, sha2),
     "HEX": (1, 1, hexadecimal),
     **{name: (1, 1, direct(name.lower())) for name in ("CRC32", "BASE64", "SOUNDEX")},
+    "GET_JSON_OBJECT": (2, 2, json_at),
     "LEVENSHTEIN": (2, 2, direct("levenshtein")),
     "CONCAT": (1, None, concat),
     "COALESCE": (1, None, coalesce),

@@ -15,7 +15,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.types import Kind, Type
 from squallpy.logical.expressions import COMPARISONS, Call, Case, Cast, Column, Expr, Literal, columns
 from squallpy.logical.functions import FUNCTIONS, REALS
-from squallpy.runtime.evaluate import dates, digests, logic, numbers, texts
+from squallpy.runtime.evaluate import dates, digests, documents, logic, numbers, texts
 from squallpy.runtime.evaluate.casts import cast, tried
 from squallpy.runtime.evaluate.constant import constant
 from squallpy.runtime.evaluate.varying import varying
@@ -214,6 +214,9 @@ def _call(call: Call) -> Function:
         case "base64" | "hex" | "soundex":
             spell = {"base64": digests.base64, "hex": digests.hexadecimal, "soundex": digests.soundex}[name]
             return _text(args[0], lambda x: digests.of_each(x, spell, pa.string()))
+        case "json_at":
+            steps = documents.path(_constant(call, 1))
+            return lambda frame: digests.found(full(args[0](frame), kind, frame.rows), lambda t: documents.at(t, steps))
         case "hex_number":
             return lambda frame: digests.digits(full(args[0](frame), kind, frame.rows))
         case "length":

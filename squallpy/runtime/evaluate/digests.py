@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from squallpy.runtime.evaluate.vector import Vec
+from squallpy.runtime.evaluate.vector import Vec, both
 
 _CODES = {
     letter: code for code, letters in enumerate(("BFPV", "CGJKQSXZ", "DT", "L", "MN", "R"), 1) for letter in letters
@@ -23,6 +23,12 @@ def of_each(values: Any, function: Callable[[str], Any], type: pa.DataType) -> A
     known = known.combine_chunks() if isinstance(known, pa.ChunkedArray) else known
     made = pa.array([function(text) for text in known.dictionary.to_pylist()] or [None], type)
     return made.take(pc.fill_null(known.indices, 0))
+
+
+def found(vec: Vec, function: Callable[[str], str | None]) -> Vec:
+    """A function of texts that have a value for it, or none."""
+    made = of_each(vec.values, function, pa.string())
+    return Vec(made, both(vec.valid, np.asarray(made.is_valid()) if made.null_count else None))
 
 
 def digest(text: str, algorithm: str) -> str:
