@@ -33,7 +33,8 @@ def at(text: str, steps: Path | None) -> str | None:
     try:
         found: Any = None if steps is None else _READER.decode(text)
         for step in steps or ():
-            found = found[step] if type(found) is _HELD[type(step)] else None
+            fits = isinstance(found, list if isinstance(step, int) else dict)
+            found = found[step] if fits else None
     except (ValueError, LookupError, RecursionError):
         return None
     return None if found is None else found if type(found) is str else spelled(found)
@@ -60,5 +61,4 @@ def _no_number(name: str) -> Any:
     raise ValueError(name)  # NaN and Infinity are no JSON
 
 
-_HELD: dict[type, type] = {int: list, str: dict}  # what has a place, or a name, inside
 _READER = json.JSONDecoder(object_pairs_hook=_fields, parse_int=_Number, parse_float=_Number, parse_constant=_no_number)
