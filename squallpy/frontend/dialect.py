@@ -37,6 +37,7 @@ class Squall(Spark):
 
     class Parser(WindowParser):
         STRICT_CAST = True
+        JOINS_HAVE_EQUAL_PRECEDENCE = False  # a comma is told from CROSS JOIN
         FUNCTIONS = {}  # noqa: RUF012
         FUNCTION_PARSERS = {  # noqa: RUF012
             **{name: SparkParser.FUNCTION_PARSERS[name] for name in KEPT},

@@ -142,7 +142,7 @@ QUERIES: dict[str, Unsupported] = {
         "a RIGHT or FULL JOIN beside columns from around the query", "JOIN", "write a LEFT JOIN"
     ),
     "outer join after comma": Unsupported(
-        "a RIGHT or FULL JOIN after a comma or CROSS JOIN", "JOIN", "write a subquery"
+        "a RIGHT or FULL JOIN after a comma", "JOIN", "write CROSS JOIN, or parentheses: a, (b RIGHT JOIN c ON …)"
     ),
     "parentheses inside": Unsupported("a join in parentheses that reads columns from around the query"),
     "rows of a query": Unsupported(

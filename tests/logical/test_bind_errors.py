@@ -241,7 +241,7 @@ UNSUPPORTED = {
     "SELECT KURTOSIS(a) FROM r": (8, "KURTOSIS"),
     "SELECT SKEWNESS(a) FROM r": (8, "SKEWNESS"),
     "SELECT CONCAT_WS(s, s, s) FROM r": (8, "CONCAT_WS with a computed separator"),
-    "SELECT r.a FROM r, u RIGHT JOIN u w ON u.a = w.a": (22, "a RIGHT or FULL JOIN after a comma or CROSS JOIN"),
+    "SELECT r.a FROM r, u RIGHT JOIN u w ON u.a = w.a": (22, "a RIGHT or FULL JOIN after a comma is"),
     "SELECT a FROM r, LATERAL EXPLODE(s) x": (18, "LATERAL"),
     "SELECT a FROM r PIVOT (SUM(a) FOR s IN (SELECT s FROM r))": (48, "PIVOT of the values of a query"),
     "SELECT a FROM r FOR UPDATE": (17, "FOR UPDATE"),

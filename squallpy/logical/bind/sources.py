@@ -161,15 +161,16 @@ def join_kind(ctx: Context, join: exp.Join) -> str:
             raise ctx.refuse(join, JOINS.get(word) or Unsupported(f"{word} JOIN", word))
     if join.kind not in ("", "INNER", "CROSS", "SEMI", "ANTI") and not (join.kind == "OUTER" and join.side):
         raise ctx.refuse(join, JOINS.get(join.kind) or Unsupported(f"{join.kind} JOIN", join.kind))
-    if join.side in ("RIGHT", "FULL") and crossed(join):
-        # NB: a, b RIGHT JOIN c is a × (b RIGHT JOIN c), a CROSS JOIN b RIGHT JOIN c is not; sqlglot reads both alike
+    if join.side in ("RIGHT", "FULL") and after_comma(join):
+        # NB: a, b RIGHT JOIN c is a × (b RIGHT JOIN c) as the standard says, and (a × b) RIGHT JOIN c in Spark
         raise ctx.refuse(join, replace(QUERIES["outer join after comma"], keyword=join.side))
     return join.kind if by_kind else join.side or "INNER"
 
 
-def crossed(join: exp.Join) -> bool:
-    """Whether a comma or CROSS JOIN stands before it in FROM."""
-    return join.parent is not None and any(j.kind == "CROSS" for j in join.parent.args["joins"][: join.index])
+def after_comma(join: exp.Join) -> bool:
+    """Does a comma stand before it in FROM?"""
+    before = join.parent.args["joins"][: join.index] if join.parent is not None else ()
+    return any(not any(j.args.get(name) for name in ("kind", "method", "side", "on", "using")) for j in before)
 
 
 def joined(ctx: Context, kind: str, left: Node, right: Node, on: Expr) -> Node:
