@@ -135,9 +135,6 @@ FUNCTIONS: dict[str, str] = {
 
 # shapes of queries, by what the binder calls them
 QUERIES: dict[str, Unsupported] = {
-    "both sides": Unsupported(
-        "a subquery that reads both sides of an outer, SEMI or ANTI join in its ON", "SELECT", "join a subquery in FROM"
-    ),
     "outer join inside": Unsupported(
         "a RIGHT or FULL JOIN beside columns from around the query", "JOIN", "write a LEFT JOIN"
     ),

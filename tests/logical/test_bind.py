@@ -328,3 +328,11 @@ def test_what_a_subquery_reads_of_two_sources_is_of_rows_that_meet(sources: str)
     met = [line.strip() for line in shown if " a = a" in line]
     assert len(met) == 2, "the rows themselves, and what the subquery reads of them"
     assert met[0] == met[1]
+
+
+def test_a_subquery_in_on_of_two_sources_is_of_rows_that_meet() -> None:
+    shown = plan(
+        "SELECT r.s FROM r LEFT JOIN u ON r.a = u.a AND NOT EXISTS (SELECT 1 FROM u o WHERE o.k = r.k AND o.a < u.a)"
+    )
+    lines = [line.strip() for line in shown.split("\n")]
+    assert lines.count("Join on a = a") == 4 and "Anti join on a <=> a AND k <=> k" in lines

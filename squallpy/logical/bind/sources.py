@@ -105,19 +105,20 @@ class From:
         scope.take(ctx, beside, join.this)
         right, same = self.beside(inner)
         conditions = [same, *(call("=", ours, theirs) for ours, theirs in pairs.values())]
-        on = join.args.get("on")
+        on, queries = join.args.get("on"), Subqueries(ctx)
         if on is not None:
-            queries = Subqueries(ctx)
             conditions.append(Scalars(ctx, scope, "ON", subqueries=queries).condition(on))
-            right = self.condition(kind, conditions, queries, right, join)
+            right = self.condition(kind, conditions, queries, right)
         if kind in ("RIGHT", "FULL") and has_domain(self.plan):
             raise ctx.refuse(join, replace(QUERIES["outer join inside"], keyword=kind))
         condition = conjunction(c for c in conditions if c != TRUE)
+        meets = Meeting(ctx, self.plan, right, condition, queries) if queries.waiting else None
         if kind in ("SEMI", "ANTI"):
             del scope.sources[-len(beside.sources) :]
-            self.plan = (SemiJoin if kind == "SEMI" else AntiJoin)(self.plan, right, condition)
+            join_of = SemiJoin if kind == "SEMI" else AntiJoin
+            self.plan = meets.asked(join_of, self.plan) if meets else join_of(self.plan, right, condition)
             return
-        plan = joined(ctx, kind, self.plan, right, condition)
+        plan = meets.joined(kind) if meets else joined(ctx, kind, self.plan, right, condition)
         self.plan = merge(ctx, kind, plan, pairs, scope)
         scope.update(self.plan.output)
 
@@ -130,8 +131,11 @@ class From:
             self.stand()
         return inner.joined(self.plan)
 
-    def condition(self, kind: str, conditions: list[Expr], queries: Subqueries, right: Node, join: exp.Join) -> Node:
-        """Make the last condition, ON, one that can stand in the join: late, or with its subqueries on a side each."""
+    def condition(self, kind: str, conditions: list[Expr], queries: Subqueries, right: Node) -> Node:
+        """Make the last condition, ON, one that can stand in the join: late, or with its subqueries on a side each.
+
+        Those that read both sides of an outer, SEMI or ANTI join still wait then.
+        """
         on = conditions[-1]
         around = bool(self.around & {c.id for c in columns(on)}.union(*(w.reads for w in queries.waiting)))
         if kind == "INNER":
@@ -140,15 +144,46 @@ class From:
                 conditions += plain
                 self.late += late
                 self.subqueries.waiting += queries.waiting
+                queries.waiting = []
             return right
         if around:
             self.stand()
         left, there = ({c.id for c in node.output} for node in (self.plan, right))
         self.plan = queries.reading(left).attach(self.plan)
-        right = queries.reading(there).attach(right)
-        if queries.waiting:
-            raise self.ctx.refuse(join.args["on"], QUERIES["both sides"])
-        return right
+        return queries.reading(there).attach(right)
+
+
+class Meeting:
+    """The pairs of an outer, SEMI or ANTI join whose condition asks subqueries that read both sides.
+
+    a ⟕ b ON EXISTS (… a.x … b.y …)  →  P := σ(a ⋈ b);  P ∪ (a ▷ P, with NULLs), ▷ by what ON reads of a
+    """
+
+    def __init__(self, ctx: Context, left: Node, right: Node, condition: Expr, queries: Subqueries) -> None:
+        self.ctx, self.left, self.right = ctx, left, right
+        self.read = {c.id for c in columns(condition)}.union(*(w.reads for w in queries.waiting))
+        plain, asked = queries.apart(conjuncts(condition))
+        met = Filter(queries.attach(Join(left, right, conjunction(plain) if plain else None)), conjunction(asked))
+        self.pairs = Project(met, tuple((c, c) for c in (*left.output, *right.output)))
+
+    def asked(self, join_of: type[SemiJoin] | type[AntiJoin], side: Node) -> Node:
+        """The rows of a side that are in a pair, or those in none."""
+        keys = [c for c in side.output if c.id in self.read]
+        found = self.ctx.copies(keys)
+        same = [call("<=>", key, copy) for key, (copy, _) in zip(keys, found, strict=True)]
+        return join_of(side, Project(self.pairs, found) if found else self.pairs, conjunction(same))
+
+    def joined(self, kind: str) -> Node:
+        """LEFT, RIGHT or FULL: the pairs, and the rows in none."""
+        sides = {"LEFT": (self.left,), "RIGHT": (self.right,), "FULL": (self.left, self.right)}[kind]
+        lost = {c.id for side in sides for c in (self.right if side is self.left else self.left).output}
+        columns = tuple(replace(c, nullable=c.nullable or c.id in lost) for c in self.pairs.output)
+        return Union((self.pairs, *map(self._alone, sides)), columns)
+
+    def _alone(self, side: Node) -> Node:
+        ours = {c.id for c in side.output}
+        values = (c if c.id in ours else Literal(None, c.type) for c in self.pairs.output)
+        return Project(self.asked(AntiJoin, side), self.ctx.copies(values))
 
 
 def join_kind(ctx: Context, join: exp.Join) -> str:
