@@ -193,7 +193,8 @@ def rebuild(expr: Expr, new: tuple[Expr, ...]) -> Expr:
 
 def transform(expr: Expr, rule: Callable[[Expr], Expr | None]) -> Expr:
     """Bottom-up rewriting with one rule; None leaves a node as it is."""
-    node = rebuild(expr, tuple(transform(child, rule) for child in children(expr)))
+    below = children(expr)
+    node = rebuild(expr, tuple([transform(child, rule) for child in below])) if below else expr
     changed = rule(node)
     return node if changed is None else changed
 
