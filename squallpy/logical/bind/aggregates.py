@@ -79,6 +79,7 @@ def aggregate(s: Scalars, name: str, node: Called, where: exp.Expr | None = None
     given = arguments(s, name, node)
     values = [s.inner().bind(each) for each in given.values]
     listing = listing_of(s, name, given, values, node) if name in LISTS else None
+    own = values[0] if values else None
     if any(value.type == INTERVAL for value in values):
         hint = "take TIMESTAMPDIFF(SECOND, a, b) for b - a"
         raise SquallError("SQ2005", f"{name} does not take an INTERVAL", head(s, node), hint)
@@ -95,7 +96,9 @@ def aggregate(s: Scalars, name: str, node: Called, where: exp.Expr | None = None
     if name in PLACES:
         return placed(aggregation, name, values[0], apart, given)
     if listing:
-        return aggregation.listed(values[0], apart, *listing)
+        (value,), (separator, order) = values, listing
+        keys = tuple((value if key == own else key, down, nulls) for key, down, nulls in order)
+        return aggregation.listed(value, apart, separator, keys)
     if name == "PRODUCT" and (values[0].type.is_numeric or values[0].type == NULL):
         values, apart = [coerce(values[0], DOUBLE)], apart and (coerce(values[0], DOUBLE),)
     if name in DERIVED:
