@@ -65,11 +65,15 @@ class Input:
     maker: Maker | None = None
 
     def shares(self, batch: int, split: int, splits: int) -> dict[str, tuple[int, int]]:
-        """The rows of each relation that one of `splits` tasks reads in a batch; static tables come with batch 0."""
+        """The rows of each relation that one of `splits` tasks reads in a batch; static tables come with batch 0.
+
+        Every other batch is cut up from its end: who has read the last rows reads the next, and may have them decoded.
+        """
         tables = {} if batch else {name: (0, source.rows) for name, source in self.sources.items()}
+        number = splits - 1 - split if batch % 2 else split
         return {
-            name: (start + (stop - start) * split // splits, start + (stop - start) * (split + 1) // splits)
-            for name, (start, stop) in (tables | self.replay.ranges(batch)).items()
+            name: self.sources[name].share(rows, number, splits)
+            for name, rows in (tables | self.replay.ranges(batch)).items()
         }
 
 

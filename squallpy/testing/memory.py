@@ -16,7 +16,7 @@ from squallpy.catalog.relation import MULT, Relation
 from squallpy.catalog.window import ARRIVAL
 from squallpy.runtime.pipeline import Input
 from squallpy.runtime.sources.conform import column_type
-from squallpy.runtime.sources.source import numbered
+from squallpy.runtime.sources.source import cut, numbered
 
 
 @dataclass(slots=True)
@@ -38,6 +38,9 @@ class MemorySource:
         """Rows behind the others; inserts where they do not say."""
         rows = with_mult(rows, 1) if MULT not in rows.column_names else rows
         self.table = pa.concat_tables([self.table, rows.select(self.table.column_names).cast(self.table.schema)])
+
+    def share(self, rows: tuple[int, int], number: int, shares: int) -> tuple[int, int]:
+        return cut(*rows, number, shares), cut(*rows, number + 1, shares)
 
     def read(self, start: int, stop: int, columns: tuple[str, ...]) -> pa.Table:
         names = [*(name for name in columns if name != ARRIVAL), *([MULT] if self.relation.op else [])]

@@ -8,12 +8,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import squallpy.runtime.sources.parquet as parquet
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP, VARCHAR, Type, decimal
 from squallpy.catalog.relation import Field, Relation
 from squallpy.runtime.sources import infer_fields, open_source, skipped
+from squallpy.runtime.sources.files import File
+from squallpy.runtime.sources.parquet import ParquetPart
+from squallpy.runtime.sources.source import Source
 
 
 def relation(fields: dict[str, Type], **options: str) -> Relation:
@@ -133,3 +138,31 @@ def test_empty_row_groups(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": pa.array([], pa.int32())}), tmp_path / "r.parquet")
     source = open_source(relation({"a": INT}), tmp_path)
     assert source.read(0, 0, ("a",)).schema.types == [pa.int64()]
+
+
+def shares(source: Source, start: int, stop: int, count: int) -> list[tuple[int, int]]:
+    return [source.share((start, stop), number, count) for number in range(count)]
+
+
+def test_readers_share_rows_where_row_groups_end(tmp_path: Path) -> None:
+    """… which may be those of several files; but not where a share would have more than twice its part, or nothing."""
+    for name, rows in (("r-0", 250), ("r-1", 150)):
+        pq.write_table(pa.table({"a": range(rows)}), tmp_path / f"{name}.parquet", row_group_size=100)
+    source = open_source(relation({"a": INT}, path="r-*.parquet"), tmp_path)
+    assert shares(source, 0, 400, 2) == [(0, 200), (200, 400)]
+    assert shares(source, 30, 400, 2) == [(30, 200), (200, 400)]
+    assert shares(source, 0, 400, 4) == [(0, 100), (100, 200), (200, 300), (300, 400)]  # 250 and 350 are too far
+    assert shares(source, 110, 190, 2) == [(110, 150), (150, 190)]
+    assert shares(source, 199, 202, 3) == [(199, 200), (200, 201), (201, 202)]
+    assert shares(source, 7, 7, 2) == [(7, 7), (7, 7)]
+
+
+@given(
+    ends=st.lists(st.integers(0, 200), min_size=2).map(sorted),
+    rows=st.tuples(st.integers(0, 100), st.integers(0, 100)).map(sorted),
+    count=st.integers(1, 9),
+)
+def property_shares_are_all_rows_each_once(ends: list[int], rows: list[int], count: int) -> None:
+    source = Source(relation({"a": INT}), (ParquetPart(File("r.parquet", 0, 0, "r.parquet"), (0, *ends)),))
+    found = shares(source, *rows, count)
+    assert [row for begin, end in found for row in range(begin, end)] == list(range(*rows))

@@ -56,6 +56,10 @@ class CsvPart:
     def rows(self) -> int:
         return max(0, self.index.rows - self.dialect.header)
 
+    @property
+    def seams(self) -> tuple[int, ...]:
+        return ()
+
     @cached_property
     def positions(self) -> dict[str, int]:
         """Column names in lower case → positions."""

@@ -42,6 +42,10 @@ class ParquetPart:
     def rows(self) -> int:
         return self.ends[-1]
 
+    @property
+    def seams(self) -> tuple[int, ...]:
+        return self.ends
+
     def fields(self) -> tuple[Field, ...]:
         """The columns as the file has them; SQ4002 for one whose type has no SQL type."""
         found = []

@@ -5,6 +5,7 @@ source.read(0, 10_000, ("o_orderkey", "o_totalprice"))   →   Table of these, a
 """
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -30,6 +31,11 @@ class Part(Protocol):
 
     @property
     def rows(self) -> int: ...
+    @property
+    def seams(self) -> tuple[int, ...]:
+        """The rows before which what is decoded together ends."""
+        ...
+
     def check(self, fields: tuple[Field, ...], op: str | None) -> None: ...
     def place(self, row: int) -> str: ...
     def read(
@@ -52,6 +58,14 @@ class Source:
     @property
     def rows(self) -> int:
         return self.starts[-1]
+
+    @cached_property
+    def _seams(self) -> tuple[int, ...]:
+        return tuple(start + seam for start, part in zip(self.starts, self.parts, strict=False) for seam in part.seams)
+
+    def share(self, rows: tuple[int, int], number: int, shares: int) -> tuple[int, int]:
+        """One of so many shares of some rows; no two readers decode a row group, if that can be."""
+        return cut(*rows, number, shares, self._seams), cut(*rows, number + 1, shares, self._seams)
 
     def read(self, start: int, stop: int, columns: tuple[str, ...]) -> pa.Table:
         """Some columns of the rows start..stop, as `conform.column_type` says, and `__mult` (±1) of a change stream;
@@ -97,6 +111,17 @@ class Source:
         examples = tuple(f"{part.place(start + row)}: {wrong[row].text}" for row in rows[:EXAMPLES])
         good = [row for row in range(stop - start) if row not in wrong]
         return mark_skipped(taken(table, good), Skipped(len(rows), examples))
+
+
+def cut(start: int, stop: int, number: int, shares: int, seams: Sequence[int] = ()) -> int:
+    """Where a share of the rows start..stop begins: all are alike, or as far as the next seam from that.
+
+    cut(0, 100, 1, 2)   →   50            cut(0, 100, 1, 2, (40, 80))   →   40
+    """
+    even = start + (stop - start) * number // shares
+    at = bisect_left(seams, even)
+    near = min(seams[max(0, at - 1) : at + 1], key=lambda seam: abs(seam - even), default=even)
+    return near if 0 < number < shares and 2 * shares * abs(near - even) < stop - start else even
 
 
 def numbered(table: pa.Table, start: int, wanted: bool = True) -> pa.Table:

@@ -1,0 +1,46 @@
+"""What workers do between tasks."""
+
+import gc
+import weakref
+from collections.abc import Iterator
+
+import pytest
+
+from squallpy.runtime.spark.daemon import Collector
+
+
+class Ring:
+    """Garbage that only a collection finds."""
+
+    def __init__(self) -> None:
+        self.me = self
+
+
+@pytest.fixture(autouse=True)
+def thawed() -> Iterator[None]:
+    yield
+    gc.unfreeze()
+
+
+def test_what_stays_is_frozen_after_1_2_4_tasks_and_garbage_never_is() -> None:
+    collector, kept, frozen = Collector(), list[Ring](), list[int]()
+    for _ in range(8):
+        kept.append(Ring())
+        garbage = weakref.ref(Ring())
+        collector.collect()
+        assert garbage() is None
+        frozen.append(sum(ring not in gc.get_objects() for ring in kept))  # NB: which does not show frozen ones
+    assert frozen == [1, 2, 2, 4, 4, 4, 4, 8]
+
+
+def test_now_and_then_all_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("squallpy.runtime.spark.daemon._WHOLE", 6)
+    collector, ring = Collector(), Ring()
+    seen = weakref.ref(ring)
+    collector.collect()
+    del ring
+    for _ in range(4):
+        collector.collect()
+    assert seen() is not None  # it was frozen when the first task was done
+    collector.collect()
+    assert seen() is None
