@@ -1,6 +1,6 @@
 """Parquet, row group by row group: decoded once, only the columns asked for, in the relation's types.
 
-Row groups decoded last are kept, so that batches that walk through one do not decode it again.
+The row group decoded last is kept, so that batches that walk through one do not decode it again.
 """
 
 from bisect import bisect_right
@@ -20,7 +20,7 @@ from squallpy.runtime.sources.conform import Problem, check_names, conform, conv
 from squallpy.runtime.sources.counted import joined
 from squallpy.runtime.sources.files import File, reason
 
-KEEP = 256 << 20  # bytes of decoded row groups per process
+KEEP = 256 << 20  # bytes of decoded row groups per process, of files that are read in turns
 
 
 @dataclass(frozen=True)
@@ -99,18 +99,21 @@ class RowGroup:
 
 @dataclass(slots=True)
 class Decoded:
-    """The row groups decoded last, at most KEEP bytes of them, and always the last one."""
+    """The row groups decoded last: of what is read of a file one, for who walks through it does not come back; at most
+    KEEP bytes of them, and always the last one."""
 
-    groups: OrderedDict[Any, RowGroup] = field(default_factory=OrderedDict)
+    groups: OrderedDict[Any, tuple[int, RowGroup]] = field(default_factory=OrderedDict)
 
     def get(self, file: File, group: int, fields: tuple[Field, ...], op: str | None) -> RowGroup:
-        key = (file, group, fields, op)
-        if key not in self.groups:
-            self.groups[key] = _decode(file, group, fields, op)
-            while len(self.groups) > 1 and sum(g.table.nbytes for g in self.groups.values()) > KEEP:
-                self.groups.popitem(last=False)
-        self.groups.move_to_end(key)
-        return self.groups[key]
+        key = (file, fields, op)
+        known, rows = self.groups.pop(key, (None, None))
+        if rows is None or known != group:
+            del rows  # NB: before there is another: its memory can take that
+            rows = _decode(file, group, fields, op)
+        self.groups[key] = group, rows
+        while len(self.groups) > 1 and sum(g.table.nbytes for _, g in self.groups.values()) > KEEP:
+            self.groups.popitem(last=False)
+        return rows
 
 
 _decoded = Decoded()  # NB: a cache of this process, of what never changes: the file's size and time are in the key
