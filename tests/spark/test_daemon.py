@@ -1,6 +1,9 @@
 """What workers do between tasks."""
 
+import ctypes
 import gc
+import subprocess
+import sys
 import weakref
 from collections.abc import Iterator
 
@@ -44,3 +47,24 @@ def test_now_and_then_all_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     assert seen() is not None  # it was frozen when the first task was done
     collector.collect()
     assert seen() is None
+
+
+FAULTS = """
+import resource
+import numpy
+from squallpy.runtime.spark.daemon import keep_freed
+
+def batch():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    columns = [numpy.ones(1 << 20) for _ in range(8)]
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+keep_freed()
+print(*[batch() for _ in range(3)])
+"""
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="an allocator that takes no such wishes")
+def test_memory_that_a_batch_freed_is_not_cleared_for_the_next() -> None:
+    first, *others = map(int, subprocess.check_output([sys.executable, "-c", FAULTS]).split())
+    assert max(others) < first / 4

@@ -9,6 +9,7 @@ NB: nothing here may print to stdout, on which the daemon tells Spark its socket
 fork would lose (the allocator's own, of Arrow, survives forks by itself).
 """
 
+import ctypes
 import gc
 import os
 
@@ -31,6 +32,9 @@ import squallpy.runtime.spark.tasks  # noqa: F401
 from squallpy.runtime.kernels.ready import load_all
 
 _WHOLE = 1024  # tasks after which a worker looks at all that it has, frozen or not
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
+_SPARE = 512 << 20  # bytes that are free at the end of the heap and stay there
+_MAPPED = 32 << 20  # bytes of what is mapped for itself, and cleared each time; the most that glibc takes
 
 
 class Collector:
@@ -52,6 +56,15 @@ class Collector:
             gc.freeze()
 
 
+def keep_freed() -> None:
+    """What numpy frees waits for the next batch, which asks for as much: as glibc does it, columns of a batch of a
+    million are given back to the system and cleared again, up to a tenth of a worker's time. Elsewhere nothing."""
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "mallopt"):
+        libc.mallopt(_M_MMAP_THRESHOLD, _MAPPED)
+        libc.mallopt(_M_TRIM_THRESHOLD, _SPARE)
+
+
 def warm() -> None:
     """Loads the kernels (compiled here if no cache has them) and takes one Arrow batch through a stream."""
     load_all()
@@ -65,6 +78,7 @@ def warm() -> None:
 
 
 if __name__ == "__main__":
+    keep_freed()
     warm()
     pyspark.daemon.gc = Collector()  # type: ignore[attr-defined, assignment]
     pyspark.daemon.manager()
