@@ -4,7 +4,7 @@
     --joiners N        partitions                                                                [default: 16]
     --scale S          of TPC-H                                                                  [default: 0.1]
     --batch-rows N                                                                               [default: 10,000]
-    --repeats N        runs whose batches are counted together; one before them warms the JVM    [default: 3]
+    --repeats N        runs whose batches are counted together; 3 before them warm the JVM       [default: 3]
 
 A band join under Dynamic on Spark, `local[2]`, of streams of which now the one brings all tuples, now the other. What a
 batch takes is from the end of the one before it to its own; its work is the processor time of all processes meanwhile,
@@ -35,6 +35,7 @@ from squallpy.testing.joins import fluctuating
 from squallpy.testing.memory import PushedBatches, memory_input
 
 WARM = 4  # batches that do not count
+FIRST = 3  # runs that warm the JVM
 PROMISED = 1.5
 QUERY = """SELECT r.l_orderkey, r.l_linenumber, s.l_orderkey AS o2, s.l_linenumber AS n2 FROM r JOIN s
 ON ABS(r.l_orderkey - s.l_orderkey) <= 1 AND r.l_shipmode = 'TRUCK' AND s.l_shipmode = 'AIR';
@@ -45,7 +46,7 @@ Made by `python -m bench.joins_migrations`; do not edit. A band join of TPC-H's 
 {scale:g}, Spark `{master}`, Dynamic, {joiners} joiners, batches of {rows:,}; |R| : |S| goes to and fro between k and
 1/k. *In*: batches in which state moves. Promised: {promised} × the median of the others for 95 of 100 of them; ILF/ILF*
 1.25 at most, 1.08 on average, after {warm} batches: before, one of them changes much of all there is. Batches of
-{repeats} runs, after one that warmed the JVM; {load:.1f} processes were runnable over the minute before. *p95* by the
+{repeats} runs, after {first} that warmed the JVM; {load:.1f} processes were runnable a minute before. *p95* by the
 median of the others: of batches in which state moves, and of the others, which says what the machine does by itself.
 *Work*: the processor time of all processes, by the median of the others too. *max*, *mean*: of ILF/ILF*.
 
@@ -164,12 +165,13 @@ def main() -> None:
     given = parser.parse_args()
     folder = skewed(given.scale, 0.0)
     shape = {"scale": given.scale, "joiners": given.joiners, "rows": given.batch_rows, "repeats": given.repeats}
-    text = HEAD.format(**shape, master=MASTER, promised=PROMISED, warm=WARM, load=os.getloadavg()[0])
+    text = HEAD.format(**shape, master=MASTER, promised=PROMISED, warm=WARM, first=FIRST, load=os.getloadavg()[0])
     runs: dict[int, list[list[Batch]]] = {}
     with start(MASTER) as cluster:
         executor.start = lambda *_: nullcontext(cluster)  # type: ignore[assignment, misc]
         rates = list(map(int, given.rates.split(",")))
-        run(rates[0], folder, given)
+        for _ in range(FIRST):
+            run(rates[0], folder, given)
         for k in rates:
             runs[k] = [run(k, folder, given) for _ in range(given.repeats)]
             text += line(k, runs[k])

@@ -82,6 +82,16 @@ def store8(builder: Any, address: Any, index: Any, byte: Any) -> Any:
     builder.store(builder.trunc(byte, _I8), _element(builder, _I8, address, index))
 
 
+@_operation(_void(_int, _int, _int))
+def move(builder: Any, to: Any, source: Any, words: Any) -> Any:
+    """Copy words from one address to another, which may overlap."""
+    pointer, unmarked = _I8.as_pointer(), ir.IntType(1)(0)
+    kind = ir.FunctionType(ir.VoidType(), [pointer, pointer, _I64, unmarked.type])
+    function = builder.module.declare_intrinsic("llvm.memmove", (pointer, pointer, _I64), kind)
+    places = [builder.inttoptr(address, pointer) for address in (to, source)]
+    builder.call(function, [*places, builder.shl(words, _I64(3)), unmarked])
+
+
 @_operation(_pointer(_int))
 def pointer(builder: Any, address: Any) -> Any:
     """The address as numba's `carray` takes it, which makes an array of what is there."""

@@ -20,7 +20,7 @@ from squallpy.runtime.kernels.area import HEAD
 from squallpy.runtime.kernels.arithmetic import exact_add
 from squallpy.runtime.kernels.compiled import GIVEN_MATRIX, GIVEN_VECTOR, VECTOR, Vector, address, inlined, kernel
 from squallpy.runtime.kernels.index import same
-from squallpy.runtime.kernels.machine import below, load, store
+from squallpy.runtime.kernels.machine import below, load, move, store
 from squallpy.runtime.kernels.payloads import add, copy, is_zero
 from squallpy.runtime.kernels.storage import Words
 
@@ -159,12 +159,7 @@ def _way(frame: Vector, node: int, key: int) -> int:
 @inlined
 def _move(frame: Vector, to: int, source: int, entries: int) -> None:
     """Copy entries from one address to another, which may overlap."""
-    words = entries * frame[STRIDE]
-    if to < source:
-        copy(to, source, words)
-    else:
-        for i in range(words - 1, -1, -1):
-            store(to, i, load(source, i))
+    move(to, source, entries * frame[STRIDE])
 
 
 @inlined
