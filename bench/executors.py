@@ -31,10 +31,11 @@ Made by `python -m bench.executors`; do not edit. TPC-H at scale {scale:g}, batc
 cluster whose executors have one core each; {partitions} partitions. There are 2 cores for all, drivers included;
 {load:.1f} processes were runnable over the minute before. Two processes that only decode rows, and wait for nothing, do
 {machine:.2f} × what one does alone. Seconds of the median batch after the first {warm}, of the quickest of {repeats}
-turns (and of all).
+turns (and of all). *Bound*: whatever an executor does, its JVM and its Python worker, is on a core of its own, as where
+a host has one; else Spark gives it one task at a time, and what it does beside that is on any core.
 
-| query | one executor | two | gain |
-|---|--:|--:|--:|
+| query | | one executor | two | gain |
+|---|---|--:|--:|--:|
 """
 
 
@@ -50,10 +51,12 @@ def main() -> None:
     load = os.getloadavg()[0]
     text = HEAD.format(**vars(given), warm=WARM, load=load, machine=machine(given.scale))
     for name in given.queries:
-        turns = [[seconds(name, given, workers) for workers in (1, 2)] for _ in range(given.repeats)]
-        one, two = (list(times) for times in zip(*turns, strict=True))
-        text += f"| {name} | {_told(one)} | {_told(two)} | {min(one) / min(two):.2f} × |\n"
-        print(text, flush=True)
+        for bound in (False, True):
+            turns = [[seconds(name, given, workers, bound) for workers in (1, 2)] for _ in range(given.repeats)]
+            one, two = (list(times) for times in zip(*turns, strict=True))
+            cells = "bound" if bound else "", _told(one), _told(two), f"{min(one) / min(two):.2f} ×"
+            text += f"| {name} | {' | '.join(cells)} |\n"
+            print(text, flush=True)
     given.out.write_text(text)
 
 
@@ -74,12 +77,15 @@ def _decode(path: str) -> float:
     return perf_counter() - start
 
 
-def seconds(name: str, given: argparse.Namespace, workers: int) -> float:
+def seconds(name: str, given: argparse.Namespace, workers: int, bound: bool) -> float:
     """The median batch of a query on so many executors."""
     query = QUERIES[name]
     folder = generate(query.benchmark, given.scale)
     room_in = SHARED if os.access(SHARED, os.W_OK) else None  # as mapped state is by default
-    with tempfile.TemporaryDirectory(dir=room_in) as room, Standalone(Path(room) / "cluster", workers) as cluster:
+    with (
+        tempfile.TemporaryDirectory(dir=room_in) as room,
+        Standalone(Path(room) / "cluster", workers, bound=bound) as cluster,
+    ):
         script, metrics = Path(room) / "query.sql", Path(room) / "metrics.jsonl"
         script.write_text(query.script(str(folder)))
         command = [sys.executable, "-m", "squallpy.terminal", "run", str(script), "--master", cluster.master]

@@ -76,10 +76,13 @@ class Service:
 
 
 class Standalone:
-    """A master and workers of one core each."""
+    """A master and workers of one core each: of the tasks, or if `bound` of all that they do, each on another."""
 
-    def __init__(self, root: Path, workers: int = 2, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, root: Path, workers: int = 2, environment: Mapping[str, str] | None = None, bound: bool = False
+    ) -> None:
         self._root, self._count, self._more = root, workers, dict(environment or {})
+        self._cores = sorted(os.sched_getaffinity(0)) if bound else []
         self.services: list[Service] = []
         self.workers: list[Service] = []
         self.master = ""
@@ -108,7 +111,8 @@ class Standalone:
         options = ["--host", f"127.0.0.{number + 2}", "--port", "0", "--webui-port", "0", "--cores", "1"]
         options += ["--memory", "1g", "--work-dir", str(folder / "work"), self.master]
         local = {"SPARK_LOCAL_DIRS": str(folder / "spark"), "SQUALLPY_LOCAL_DIR": str(folder / "state")}
-        worker = self._start(name, "worker.Worker", options, local | dict(environment or {}))
+        only = {self._cores[number % len(self._cores)]} if self._cores else None
+        worker = self._start(name, "worker.Worker", options, local | dict(environment or {}), only)
         self.workers.append(worker)
         return worker
 
@@ -116,7 +120,15 @@ class Standalone:
         for service in reversed(self.services):
             service.stop()
 
-    def _start(self, name: str, kind: str, options: list[str], environment: Mapping[str, str] | None = None) -> Service:
+    def _start(
+        self,
+        name: str,
+        kind: str,
+        options: list[str],
+        environment: Mapping[str, str] | None = None,
+        cores: set[int] | None = None,
+    ) -> Service:
+        """A service, and all that it will start, on some cores only if they are given."""
         folder = self._root / name
         for made in ("", "spark", "state", "work"):
             (folder / made).mkdir(parents=True, exist_ok=True)
@@ -133,7 +145,10 @@ class Standalone:
         }
         with (folder / "log").open("ab") as log:
             command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind}", *options]
-            process = subprocess.Popen(command, env=settings, stdout=log, stderr=log, start_new_session=True)
+            bind = partial(os.sched_setaffinity, 0, cores) if cores else None
+            process = subprocess.Popen(
+                command, env=settings, stdout=log, stderr=log, start_new_session=True, preexec_fn=bind
+            )
         self.services.append(Service(name, folder, process))
         return self.services[-1]
 
