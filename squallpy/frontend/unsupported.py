@@ -153,12 +153,14 @@ QUERIES: dict[str, Unsupported] = {
         "ROWS over a stream of changes, which deletes have no place in", "", "use RANGE, with TIMESTAMP BY"
     ),
     "LIMIT": Unsupported(
-        "LIMIT inside a query of many columns without a known key",
+        "LIMIT inside a query by more than five keys, none of which is known to tell rows apart,",
         "LIMIT",
         "declare a PRIMARY KEY and have it in FROM",
     ),
     "DISTINCT ON": Unsupported(
-        "DISTINCT ON of many columns without a known key", "DISTINCT", "declare a PRIMARY KEY and have it in FROM"
+        "DISTINCT ON by more than five keys, none of which is known to tell rows apart,",
+        "DISTINCT",
+        "declare a PRIMARY KEY and have it in FROM",
     ),
     "FETCH": Unsupported("FETCH … PERCENT or WITH TIES", "FETCH", "use LIMIT"),
     "frame": Unsupported("a frame with EXCLUDE"),

@@ -9,20 +9,21 @@ columns, and of those that are alike in all there are as many as still fit:
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
 from squallpy.base.types import BIGINT
 from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical.bind.context import Context
-from squallpy.logical.bind.frames import BEFORE, Beneath, Frame, Key
+from squallpy.logical.bind.frames import BEFORE, Beneath, Frame, Key, shortened
 from squallpy.logical.bind.ordering import Ordering, numbers
 from squallpy.logical.bind.over import Overs, ungrouped
 from squallpy.logical.expressions import FALSE, Column, Expr, Literal, conjunction
 from squallpy.logical.functions import call
 from squallpy.logical.nodes import Agg, Aggregate, Filter, Node, Project, Repeat
 
-MOST_KEYS = 6  # of an order that all columns make, each of which is some products more
+MOST_KEYS = 6  # of an order that tells all rows apart, each of which is some products more
 Items = tuple[tuple[Column, Expr], ...]
 
 
@@ -39,7 +40,7 @@ def cut(ctx: Context, query: exp.Query, plan: Node, outputs: Items, order: list[
         rows, _ = ranked(ctx, query, plan, found, count, offset, around)
         return Project(rows, outputs)
     more: tuple[Key, ...] = tuple((expr, False, True) for _, expr in outputs)
-    frame = Frame((), (*keys, *more), BEFORE).over(lambda expr: expr)
+    frame = _by_all(frame, more)
     if len(frame.order) > MOST_KEYS:
         raise ctx.refuse(query.args.get("limit") or query.args["offset"], QUERIES["LIMIT"])
     rows, rank = ranked(ctx, query, plan, frame, count, offset, around)
@@ -70,10 +71,16 @@ def firsts(
     found = Beneath(ctx, plan, around).apart(frame)
     if found is None:
         more: tuple[Key, ...] = tuple((expr, False, True) for expr in shown)
-        found = Frame(tuple(on), (*keys, *more), BEFORE).over(lambda expr: expr)
+        found = _by_all(frame, more)
     if len(found.order) > MOST_KEYS:
         raise ctx.refuse(query.args["distinct"], QUERIES["DISTINCT ON"])
     return ranked(ctx, query, plan, found, 1, 0, around)[0]
+
+
+def _by_all(frame: Frame, more: tuple[Key, ...]) -> Frame:
+    """A frame by its order and then by `more`, in which rows may be alike."""
+    longer = Frame(frame.partition, (*frame.order, *more), BEFORE).over(lambda expr: expr)
+    return replace(longer, order=shortened(longer.order, len(frame.order), MOST_KEYS))
 
 
 def ranked(

@@ -16,6 +16,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT
 from squallpy.logical.bind.aggregation import Aggregation
 from squallpy.logical.bind.context import Context
+from squallpy.logical.bind.packed import packed
 from squallpy.logical.bind.rows import has_one_row, unique_columns
 from squallpy.logical.bind.temporal import arithmetic, involves_time
 from squallpy.logical.bind.unnest import Beside, domains, narrowed
@@ -25,7 +26,7 @@ from squallpy.logical.nodes import Agg, Aggregate, Filter, Join, LeftJoin, Node,
 
 ALL, UPTO, BEFORE, VALUES = "all", "up to", "before", "values before"
 NEAR, GROUPS, WITHIN = "near", "groups near", "within"
-MOST_KEYS = 8  # of an order that what tells rows apart makes longer, each of which is some products more
+MOST_KEYS = 8  # of an order with what tells rows apart, each of which is some products more
 Bound = tuple[int, Literal]  # −1 before, +1 behind or 0, and how far
 Key = tuple[Expr, bool, bool]  # expression, descending, NULLs first
 Items = tuple[tuple[Column, Expr], ...]
@@ -74,6 +75,14 @@ class Frame:
         return replace(self, partition=tuple(partition), order=tuple(order.values()))
 
 
+def shortened(order: tuple[Key, ...], own: int, most: int) -> tuple[Key, ...]:
+    """An order of more than `most` keys with what only tells rows apart, all but its `own` first ones, as one text."""
+    if len(order) <= most or own == len(order):
+        return order
+    text, (_, down, nulls_first) = packed([expr for expr, _, _ in order[own:]]), order[own]
+    return order if text is None else (*order[:own], (text, down, nulls_first))
+
+
 @dataclass(frozen=True, slots=True)
 class Beneath:
     """The rows of a block, which OVER reads. `around`: may the block stand over a domain?"""
@@ -90,7 +99,7 @@ class Beneath:
             found = None
         if found is not None or not frame.alone:
             return found or frame
-        told = f"{frame.asker} of rows of many columns without a known key is not supported yet"
+        told = f"{frame.asker} by so many keys, none of which is known to tell rows apart, is not supported yet"
         hint = "declare a PRIMARY KEY and have it in FROM"
         raise SquallError("SQ3001", told, hint=f"{hint}, or use RANK" if frame.asker == "ROW_NUMBER" else hint)
 
@@ -106,7 +115,7 @@ class Beneath:
         if more is None:
             return None
         added = ((c, frame.reverse, not frame.reverse) for c in more if c.id not in known)
-        return replace(frame, order=(*frame.order, *added))
+        return replace(frame, order=shortened((*frame.order, *added), len(frame.order), MOST_KEYS))
 
     def numbered(self, read: frozenset[int]) -> "Beneath":
         """The same rows, those that are alike in all that is `read` of them told apart by numbers."""

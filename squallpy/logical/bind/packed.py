@@ -1,0 +1,32 @@
+"""Several values as one text that no others have, to tell rows apart by one key in place of many.
+
+(7, 'a;b', NULL)    →    '7;3:a;b-'
+"""
+
+from collections.abc import Sequence
+from functools import reduce
+
+from squallpy.base.types import VARCHAR, Kind
+from squallpy.logical.expressions import Call, Cast, Expr, Literal, is_null
+from squallpy.logical.functions import call, case
+
+SPELLED = frozenset({Kind.BOOLEAN, Kind.INT, Kind.BIGINT, Kind.DECIMAL, Kind.DOUBLE, Kind.DATE, Kind.TIMESTAMP})
+
+
+def packed(values: Sequence[Expr]) -> Expr | None:
+    """The text of values, of which there is one at least; None if any has no text of its own."""
+    if not all(value.type.kind in SPELLED or value.type.kind is Kind.VARCHAR for value in values):
+        return None
+    return reduce(lambda a, b: call("||", a, b), map(_spelled, values))
+
+
+def _spelled(value: Expr) -> Expr:
+    if value.type.kind is Kind.VARCHAR:  # NB: may hold any mark that would end it
+        text = call("||", _marked(call("length", value), ":"), value)
+    else:
+        text = _marked(value, ";")
+    return case([(is_null(value), Literal("-", VARCHAR))], text) if value.nullable else text
+
+
+def _marked(value: Expr, end: str) -> Call:
+    return call("||", Cast(value, VARCHAR), Literal(end, VARCHAR))
