@@ -20,11 +20,13 @@ from squallpy.runtime.kernels.area import HEAD
 from squallpy.runtime.kernels.arithmetic import exact_add
 from squallpy.runtime.kernels.compiled import GIVEN_MATRIX, GIVEN_VECTOR, VECTOR, Vector, address, inlined, kernel
 from squallpy.runtime.kernels.index import same
-from squallpy.runtime.kernels.machine import below, load, move, store
+from squallpy.runtime.kernels.machine import below, load, move, prefetch, store
 from squallpy.runtime.kernels.payloads import add, copy, is_zero
 from squallpy.runtime.kernels.storage import Words
 
 FAN: Final = 32
+LINE: Final = 64  # bytes that are fetched at a time
+AHEAD: Final = 2  # how many rows before its own a node is fetched
 DEPTH: Final = 12  # levels at most: nodes are at least a quarter full, but for a few
 LOWEST: Final = -(2**63)  # no height is less
 
@@ -407,10 +409,28 @@ def _begin(frame: Vector) -> None:
 
 
 @inlined
-def _descend(frame: Vector, key: int, depth: int) -> int:
+def _fetch(frame: Vector, node: int, key: int, taken: int) -> None:
+    """Have the child where a key goes fetched, which is looked for soon, if it is behind the entry that is taken now."""
+    i = 0 if key == 0 else _end(frame, node, key, taken + 1) - 1
+    if i > taken:
+        child = _child(frame, node, i)
+        prefetch(_header(frame, child))
+        for line in range(0, 8 * FAN * frame[STRIDE], LINE):
+            prefetch(_entry(frame, child, 0) + line)
+
+
+@inlined
+def _later(rows: Vector, way: Vector, step: int) -> int:
+    """The address of the row that is looked at a few steps later; 0: there is none."""
+    return address(rows) + 8 * rows.shape[1] * way[step + AHEAD] if step + AHEAD < len(way) else 0
+
+
+@inlined
+def _descend(frame: Vector, key: int, depth: int, later: int) -> int:
     """From a node of the path, where a key goes, to the leaf of it, splitting full nodes; its depth.
 
-    What the path took there had no key above this one, so its way is looked for from that entry on.
+    What the path took there had no key above this one, so its way is looked for from that entry on. Where the key of a
+    `later` row goes another way (0: there is none), its node is fetched meanwhile.
     """
     step = _step(frame, depth)
     node = frame[step + NODE]
@@ -423,6 +443,7 @@ def _descend(frame: Vector, key: int, depth: int) -> int:
         frame[step + ENTRY], bound = i, frame[step + BOUND]
         if i + 1 < _count(frame, node):
             bound = _entry(frame, node, i + 1)
+        _fetch(frame, node, later, i)
         depth, step, node = depth + 1, step + STEP, _child(frame, node, i)
         frame[step + NODE], frame[step + ENTRY], frame[step + BOUND] = node, 0, bound
     return depth
@@ -456,7 +477,7 @@ def upsert_entries(frame: Vector, rows: Vector, payloads: Vector, way: Vector, s
                 break
             if depth == 0:
                 _begin(frame)
-            depth = _descend(frame, given, depth)
+            depth = _descend(frame, given, depth, _later(rows, way, done))
             leaf, i = frame[_step(frame, depth) + NODE], 0
         i = _first_not_below(frame, leaf, given, i)
         entry = _entry(frame, leaf, i)
@@ -484,11 +505,13 @@ def upsert_entries(frame: Vector, rows: Vector, payloads: Vector, way: Vector, s
 
 
 @inlined
-def _leaf(frame: Vector, key: int) -> int:
-    """The leaf where a key is, if anywhere; −1 in an empty tree."""
+def _leaf(frame: Vector, key: int, later: int) -> int:
+    """The leaf where a key is, if anywhere; −1 in an empty tree. Of a `later` key as in `_descend`."""
     node = load(frame[HEAD], ROOT) - 1
     while node >= 0 and load(_header(frame, node), LEVEL) > 0:
-        node = _child(frame, node, _way(frame, node, key))
+        i = _way(frame, node, key)
+        _fetch(frame, node, later, i)
+        node = _child(frame, node, i)
     return node
 
 
@@ -520,7 +543,7 @@ def stretches_between(frame: Vector, lows: Vector, highs: Vector, way: Vector) -
         if _before(high, low, key):
             continue
         if not again or not _holds(frame, leaf, low):
-            found = _leaf(frame, low)
+            found = _leaf(frame, low, _later(lows, way, k))
             if found < 0:
                 continue
             again, leaf = found == leaf, found
@@ -562,7 +585,7 @@ def ends_between(frame: Vector, lows: Vector, highs: Vector, last: int) -> Words
     out = np.empty(n, np.int64)
     for row in range(n):
         low, high = address(lows) + 8 * key * row, address(highs) + 8 * key * row
-        leaf = _leaf(frame, high if last != 0 else low)
+        leaf = _leaf(frame, high if last != 0 else low, 0)
         out[row] = -1
         if leaf < 0:
             continue
