@@ -2,7 +2,7 @@
 
 A standalone cluster on this machine. One and two executors take turns, as what else the machine does comes and goes; of
 a turn the median batch counts after the first ones, in which JVMs are still compiled (of two executors two, on the same
-cores), and of the turns the quickest: what disturbs only slows.
+cores: an eighth of all work after 8 batches), and of the turns the quickest: what disturbs only slows.
 """
 
 import argparse
@@ -13,16 +13,18 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from contextlib import nullcontext
 from pathlib import Path
 from time import perf_counter
 
 import pyarrow.parquet as pq
 
 from bench.data import generate
+from bench.kept import fresh_page, kept
 from bench.queries import QUERIES
 from squallpy.testing.standalone import Standalone
 
-WARM = 8  # batches that are not counted
+WARM = 40  # batches that are not counted
 GROUPS = 60  # row groups of lineitem that a process decodes, to see what the machine gives
 SHARED = Path("/dev/shm")
 HEAD = """# Two executors against one
@@ -32,30 +34,39 @@ cluster whose executors have one core each; {partitions} partitions. There are 2
 {load:.1f} processes were runnable over the minute before. Two processes that only decode rows, and wait for nothing, do
 {machine:.2f} × what one does alone. Seconds of the median batch after the first {warm}, of the quickest of {repeats}
 turns (and of all). *Bound*: whatever an executor does, its JVM and its Python worker, is on a core of its own, as where
-a host has one; else Spark gives it one task at a time, and what it does beside that is on any core.
+a host has one; else Spark gives it one task at a time, and what it does beside that is on any core. *Kept*: with memory
+that this machine has had before (`bench/kept.py`); else it may come from the host of a virtual machine, page by page:
+one took {first:.1f} µs to be touched here, and {again:.1f} µs when it was freed and touched again. State grows by 14 to
+50 MB a batch.
 
 | query | | one executor | two | gain |
 |---|---|--:|--:|--:|
 """
 
+# What is measured: are executors bound, is memory kept?
+CASES = {"": (False, False), "bound": (True, False), "kept": (False, True)}
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.executors", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--queries", type=lambda text: text.split(","), default=["q3", "q17"])
-    parser.add_argument("--scale", type=float, default=3.0)
+    parser.add_argument("--scale", type=float, default=10.0)
     parser.add_argument("--batch-rows", type=int, default=1_000_000)
     parser.add_argument("--partitions", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "executors.md")
     given = parser.parse_args()
     load = os.getloadavg()[0]
-    text = HEAD.format(**vars(given), warm=WARM, load=load, machine=machine(given.scale))
+    first, again = fresh_page()
+    text = HEAD.format(**vars(given), warm=WARM, load=load, machine=machine(given.scale), first=first, again=again)
     for name in given.queries:
-        for bound in (False, True):
-            turns = [[seconds(name, given, workers, bound) for workers in (1, 2)] for _ in range(given.repeats)]
-            one, two = (list(times) for times in zip(*turns, strict=True))
-            cells = "bound" if bound else "", _told(one), _told(two), f"{min(one) / min(two):.2f} ×"
-            text += f"| {name} | {' | '.join(cells)} |\n"
+        for case, (bound, keeps) in CASES.items():
+            one, two = list[float](), list[float]()
+            for _ in range(given.repeats):
+                for workers, times in ((1, one), (2, two)):
+                    with kept() if keeps else nullcontext():
+                        times.append(seconds(name, given, workers, bound))
+            text += f"| {name} | {case} | {_told(one)} | {_told(two)} | {min(one) / min(two):.2f} × |\n"
             print(text, flush=True)
     given.out.write_text(text)
 
