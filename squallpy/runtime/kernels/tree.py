@@ -410,7 +410,7 @@ def _begin(frame: Vector) -> None:
 
 @inlined
 def _fetch(frame: Vector, node: int, key: int, taken: int) -> None:
-    """Have the child where a key goes fetched, which is looked for soon, if it is behind the entry that is taken now."""
+    """Fetch the child where a key goes, which is looked for soon, if it is behind the entry that is taken now."""
     i = 0 if key == 0 else _end(frame, node, key, taken + 1) - 1
     if i > taken:
         child = _child(frame, node, i)
