@@ -20,7 +20,7 @@ from time import perf_counter
 import pyarrow.parquet as pq
 
 from bench.data import generate
-from bench.kept import fresh_page, kept
+from bench.kept import kept
 from bench.queries import QUERIES
 from squallpy.testing.standalone import Standalone
 
@@ -35,9 +35,7 @@ cluster whose executors have one core each; {partitions} partitions. There are 2
 {machine:.2f} × what one does alone. Seconds of the median batch after the first {warm}, of the quickest of {repeats}
 turns (and of all). *Bound*: whatever an executor does, its JVM and its Python worker, is on a core of its own, as where
 a host has one; else Spark gives it one task at a time, and what it does beside that is on any core. *Kept*: with memory
-that this machine has had before (`bench/kept.py`); else it may come from the host of a virtual machine, page by page:
-one took {first:.1f} µs to be touched here, and {again:.1f} µs when it was freed and touched again. State grows by 14 to
-50 MB a batch.
+that this machine has had before (`bench/kept.py`); else it may come from the host of a virtual machine, page by page.
 
 | query | | one executor | two | gain |
 |---|---|--:|--:|--:|
@@ -57,8 +55,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "executors.md")
     given = parser.parse_args()
     load = os.getloadavg()[0]
-    first, again = fresh_page()
-    text = HEAD.format(**vars(given), warm=WARM, load=load, machine=machine(given.scale), first=first, again=again)
+    text = HEAD.format(**vars(given), warm=WARM, load=load, machine=machine(given.scale))
     for name in given.queries:
         for case, (bound, keeps) in CASES.items():
             one, two = list[float](), list[float]()

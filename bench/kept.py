@@ -14,12 +14,10 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from time import perf_counter
 
 PIECES = 160
 PIECE = 64 << 20  # bytes
 PAUSE = 0.4  # seconds; all is given back after 64
-PAGE = mmap.PAGESIZE
 
 
 @contextmanager
@@ -35,29 +33,18 @@ def kept() -> Iterator[None]:
         holder.communicate()
 
 
-def fresh_page() -> tuple[float, float]:
-    """Microseconds that a page takes when it is touched, and when it has been freed and is touched again."""
-    first, again = (_seconds(16 * PIECE) * PAGE / (16 * PIECE) * 1e6 for _ in range(2))
-    return first, again
-
-
-def _seconds(size: int) -> float:
-    start = perf_counter()
-    _touched(size).close()
-    return perf_counter() - start
-
-
-def _touched(size: int) -> mmap.mmap:
-    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+def _touched() -> mmap.mmap:
+    """A piece of memory, each page of it touched."""
+    memory = mmap.mmap(-1, PIECE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     memory.madvise(mmap.MADV_NOHUGEPAGE)
-    for page in range(0, size, PAGE):
+    for page in range(0, PIECE, mmap.PAGESIZE):
         memory[page] = 1
     return memory
 
 
 def main() -> None:
     """Touch, say so, and give back."""
-    pieces = [_touched(PIECE) for _ in range(PIECES)]
+    pieces = [_touched() for _ in range(PIECES)]
     print("touched", flush=True)
     while pieces:
         time.sleep(PAUSE)

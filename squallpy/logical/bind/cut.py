@@ -39,8 +39,7 @@ def cut(ctx: Context, query: exp.Query, plan: Node, outputs: Items, order: list[
     if found := Beneath(ctx, plan, around).apart(frame):
         rows, _ = ranked(ctx, query, plan, found, count, offset, around)
         return Project(rows, outputs)
-    more: tuple[Key, ...] = tuple((expr, False, True) for _, expr in outputs)
-    frame = _by_all(frame, more)
+    frame = _by_all(frame, [expr for _, expr in outputs])
     if len(frame.order) > MOST_KEYS:
         raise ctx.refuse(query.args.get("limit") or query.args["offset"], QUERIES["LIMIT"])
     rows, rank = ranked(ctx, query, plan, frame, count, offset, around)
@@ -70,15 +69,15 @@ def firsts(
     frame = Frame(tuple(on), keys, BEFORE, alone=True, asker="DISTINCT ON").over(lambda expr: expr)
     found = Beneath(ctx, plan, around).apart(frame)
     if found is None:
-        more: tuple[Key, ...] = tuple((expr, False, True) for expr in shown)
-        found = _by_all(frame, more)
+        found = _by_all(frame, shown)
     if len(found.order) > MOST_KEYS:
         raise ctx.refuse(query.args["distinct"], QUERIES["DISTINCT ON"])
     return ranked(ctx, query, plan, found, 1, 0, around)[0]
 
 
-def _by_all(frame: Frame, more: tuple[Key, ...]) -> Frame:
-    """A frame by its order and then by `more`, in which rows may be alike."""
+def _by_all(frame: Frame, shown: Sequence[Expr]) -> Frame:
+    """A frame by its order and then by what shows, in which rows may be alike."""
+    more: tuple[Key, ...] = tuple((expr, False, True) for expr in shown)
     longer = Frame(frame.partition, (*frame.order, *more), BEFORE).over(lambda expr: expr)
     return replace(longer, order=shortened(longer.order, len(frame.order), MOST_KEYS))
 

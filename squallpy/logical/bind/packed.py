@@ -10,12 +10,14 @@ from squallpy.base.types import VARCHAR, Kind
 from squallpy.logical.expressions import Call, Cast, Expr, Literal, is_null
 from squallpy.logical.functions import call, case
 
-SPELLED = frozenset({Kind.BOOLEAN, Kind.INT, Kind.BIGINT, Kind.DECIMAL, Kind.DOUBLE, Kind.DATE, Kind.TIMESTAMP})
+SPELLED = frozenset(
+    {Kind.BOOLEAN, Kind.INT, Kind.BIGINT, Kind.DECIMAL, Kind.DOUBLE, Kind.DATE, Kind.TIMESTAMP, Kind.VARCHAR}
+)
 
 
 def packed(values: Sequence[Expr]) -> Expr | None:
     """The text of values, of which there is one at least; None if any has no text of its own."""
-    if not all(value.type.kind in SPELLED or value.type.kind is Kind.VARCHAR for value in values):
+    if not all(value.type.kind in SPELLED for value in values):
         return None
     return reduce(lambda a, b: call("||", a, b), map(_spelled, values))
 

@@ -195,7 +195,7 @@ class Sorted:
 
     @property
     def compared(self) -> int:
-        """How many comparisons with keys have found places so far, those for updates included."""
+        """How many comparisons with keys have found places so far, those for updates and to fetch ahead included."""
         return int(self._area.frame[self._compared])
 
     @property
