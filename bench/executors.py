@@ -73,7 +73,7 @@ def machine(scale: float) -> float:
     path = str(generate("tpch", scale) / "lineitem.parquet")
     with multiprocessing.get_context("spawn").Pool(2) as pool:
         turns = [[max(pool.map(_decode, [path] * processes, 1)) for processes in (1, 2)] for _ in range(5)]
-    one, two = map(min, zip(*turns, strict=True))
+    one, two = (min(turn[i] for turn in turns) for i in (0, 1))
     return 2 * one / two
 
 
@@ -102,7 +102,8 @@ def seconds(name: str, given: argparse.Namespace, workers: int, bound: bool) -> 
         environment = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1"}
         subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
         batches = [json.loads(line) for line in metrics.read_text().splitlines()]
-    return statistics.median(batch["seconds"] for batch in batches[WARM:-1])  # NB: the last is not whole
+    measured = [float(batch["seconds"]) for batch in batches[WARM:-1]]  # NB: the last is not whole
+    return statistics.median(measured)
 
 
 def _told(times: list[float]) -> str:

@@ -17,7 +17,8 @@ import os
 import subprocess
 import sys
 import time
-from contextlib import nullcontext, suppress
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -27,6 +28,7 @@ import pyarrow.parquet as pq
 
 from bench.data import CACHE, folder_of, generate, read_plain
 from bench.queries import QUERIES, Query
+from bench.warm import warm
 from squallpy.catalog.relation import Relation
 from squallpy.session import RunOptions, Session
 
@@ -60,7 +62,8 @@ Blank: not asked for, or not done in ten minutes. Tuples per second:
 def main() -> None:
     options = parse()
     if options.one:
-        print(json.dumps(one(*options.one.split("/"), options.scale, options.batch_rows)), flush=True)
+        engine, name = options.one.split("/")
+        print(json.dumps(one(engine, name, options.scale, options.batch_rows)), flush=True)
         return
     install()
     text = HEAD.format(scale=options.scale, release=RELEASE, batch_rows=options.batch_rows)
@@ -105,12 +108,13 @@ def measure(engine: str, query: str, options: argparse.Namespace) -> float:
 def one(engine: str, name: str, scale: float, batch_rows: int) -> float:
     """The same in this process."""
     query, (system, how) = QUERIES[name], engine.split()
-    run = Flink(how) if system == "flink" else Ours(how, batch_rows)
+    run: Callable[[Query, float], None] = Flink(how) if system == "flink" else Ours(how, batch_rows)
     run(query, WARM)
     start = time.perf_counter()
     run(query, scale)
     seconds = time.perf_counter() - start
-    return sum(pq.read_metadata(path).num_rows for path in parquet(query, scale).values()) / seconds
+    tuples: int = sum(pq.read_metadata(path).num_rows for path in parquet(query, scale).values())
+    return tuples / seconds
 
 
 def parquet(query: Query, scale: float) -> dict[str, Path]:
@@ -169,11 +173,8 @@ class Ours:
     """The Spark executor, over the same files or Parquet."""
 
     def __init__(self, how: str, batch_rows: int) -> None:
-        from squallpy.runtime.spark import executor
-        from squallpy.runtime.spark.cluster import start
-
-        cluster = start("local[2]")
-        executor.start = lambda *_: nullcontext(cluster)  # type: ignore[assignment, misc]
+        self._open = ExitStack()
+        self._open.enter_context(warm("local[2]"))
         self._how, self._options = how, RunOptions(batch_rows=batch_rows, changes=True)
 
     def __call__(self, query: Query, scale: float) -> None:

@@ -14,7 +14,7 @@ first batches comes before, which is not counted. A table, what it says of the t
 import argparse
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -28,9 +28,8 @@ import pyarrow.parquet as pq
 
 from bench.data import CACHE, generate, read_plain
 from bench.memory import busy, work
+from bench.warm import warm
 from squallpy.base.settings import JoinOperator, Settings
-from squallpy.runtime.spark import executor
-from squallpy.runtime.spark.cluster import start
 from squallpy.session import RunOptions, Session
 
 MASTER = "local[2]"
@@ -204,7 +203,10 @@ Cases = Mapping[tuple[str, float], Mapping[str, Measured]]  # by join and skew, 
 def targets(cases: Cases) -> Iterator[str]:
     """What was promised, and what came of it."""
     both = [case for case in cases.values() if {"Dynamic", "StaticOpt", "StaticMid"} <= case.keys()]
-    by = lambda a, b, of: [getattr(case[a], of) / getattr(case[b], of) for case in both]  # noqa: E731
+
+    def by(a: str, b: str, of: str) -> list[float]:
+        return [getattr(case[a], of) / getattr(case[b], of) for case in both]
+
     yield _most("Dynamic / StaticOpt, seconds", by("Dynamic", "StaticOpt", "seconds"), 1.15)
     yield _most("Dynamic / StaticOpt, work", by("Dynamic", "StaticOpt", "work"), 1.15)
     yield _most("Dynamic / StaticOpt, load", by("Dynamic", "StaticOpt", "load"), 1.15)
@@ -266,19 +268,18 @@ def main() -> None:
     shape = {"joiners": given.joiners, "batch_rows": given.batch_rows, "repeats": given.repeats}
     text = HEAD.format(master=MASTER, load=load, **shape)
     cases: dict[tuple[str, float], dict[str, Measured]] = {}
-    with start(MASTER) as cluster, TemporaryDirectory() as folder:
-        executor.start = lambda *_: nullcontext(cluster)  # type: ignore[assignment, misc]
-        path, warm = Path(folder) / "join.sql", True
+    with warm(MASTER), TemporaryDirectory() as folder:
+        path, first = Path(folder) / "join.sql", True
         for join, scale in (one.split(":") for one in given.runs.split(",")):
             equal = join.startswith("eq")
             for z in given.zipf if equal else (0.0,):
                 path.write_text(script(join, skewed(float(scale), z)))
                 case = cases[join, z] = {}
                 operators = OPERATORS if equal else OPERATORS[1:-1]
-                if warm:
+                if first:
                     for operator in operators:
                         run(path, operator, given, WARM)
-                    warm = False
+                    first = False
                 for operator, runs in in_turns(operators, path, given).items():
                     case[operator] = measured(join, float(scale), z, operator, runs, given.joiners)
                     text += case[operator].line + "\n"

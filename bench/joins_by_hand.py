@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -74,13 +74,11 @@ def batches(folder: Path, batch_rows: int) -> tuple[Path, int]:
 
 def ours(scale: float, batch_rows: int) -> tuple[float, int]:
     """Seconds, and pairs."""
-    from squallpy.runtime.spark import executor
-    from squallpy.runtime.spark.cluster import start
+    from bench.warm import warm
     from squallpy.session import RunOptions, Session
 
     options = RunOptions(master=MASTER, batch_rows=batch_rows, changes=True, final=False)
-    with start(MASTER) as cluster, tempfile.TemporaryDirectory() as folder:
-        executor.start = lambda *_: nullcontext(cluster)  # type: ignore[assignment, misc]
+    with warm(MASTER), tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "join.sql"
         path.write_text(script(JOIN, skewed(scale, 0.0)))
         with suppress(Enough):
@@ -178,10 +176,10 @@ def main() -> None:
     given = parser.parse_args()
     if given.engine:
         one = given.engine, given.scale, given.batch_rows
-        seconds, pairs = ours(*one[1:]) if given.engine == "ours" else theirs(*one)
-        print(json.dumps({"seconds": seconds, "pairs": pairs}))
+        took, pairs = ours(*one[1:]) if given.engine == "ours" else theirs(*one)
+        print(json.dumps({"seconds": took, "pairs": pairs}))
         return
-    folder, found = skewed(given.scale, 0.0), {}
+    folder, results = skewed(given.scale, 0.0), dict[str, dict[str, float]]()
     tuples, load = (
         sum(pq.read_metadata(folder / f"{name}.parquet").num_rows for name in ("l1", "l2")),
         os.getloadavg()[0],
@@ -190,10 +188,10 @@ def main() -> None:
         command = [sys.executable, "-m", "bench.joins_by_hand", "--engine", engine]
         command += ["--scale", str(given.scale), "--batch-rows", str(given.batch_rows)]
         said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        found[engine] = json.loads(said.splitlines()[-1])
-        print(engine, found[engine], flush=True)
-    assert len({one["pairs"] for one in found.values()}) == 1, "they find different pairs"
-    seconds = {engine: one["seconds"] for engine, one in found.items()}
+        results[engine] = json.loads(said.splitlines()[-1])
+        print(engine, results[engine], flush=True)
+    assert len({one["pairs"] for one in results.values()}) == 1, "they find different pairs"
+    seconds = {engine: one["seconds"] for engine, one in results.items()}
     shape = {
         "scale": given.scale,
         "rows": given.batch_rows,
@@ -203,9 +201,9 @@ def main() -> None:
         "load": load,
     }
     text = HEAD.format(**shape)
-    for engine, one in found.items():
-        rate, times = tuples / one["seconds"], one["seconds"] / seconds["ours"]
-        text += f"| {ENGINES[engine]} | {one['seconds']:.1f} | {rate:,.0f} | {one['pairs']:,} | {times:.2f} |\n"
+    for engine, found in results.items():
+        rate, times = tuples / found["seconds"], found["seconds"] / seconds["ours"]
+        text += f"| {ENGINES[engine]} | {found['seconds']:.1f} | {rate:,.0f} | {found['pairs']:,} | {times:.2f} |\n"
     reached = min(seconds[engine] for engine in ("memory", "rocksdb")) / seconds["ours"]
     missed = f"; missed by {100 * (1 - reached / PROMISED):.0f} %" if reached < PROMISED else ""
     text += f"\n- the better of Spark's / ours: {reached:.2f} × (promised: {PROMISED} ×{missed})\n"

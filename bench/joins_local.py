@@ -164,14 +164,19 @@ def line(join: str, scale: float, batch_rows: int, samples: int) -> str:
         path = Path(folder) / "join.sql"
         path.write_text(script(join, streams.folder))
         session = Session(path)
-        decoded: dict[str, Any] = {name: Decoded(table) for name, table in streams.tables.items()}
+        decoded = {name: Decoded(table) for name, table in streams.tables.items()}
         files = {name: open_source(r, path.parent) for name, r in session.script.relations.items()}
         local(session, decoded, batch_rows, WARM)
         ours, whole = local(session, decoded, batch_rows), local(session, files, batch_rows)
     decoded.clear()
     asked, wanted = duck(streams, again(join), samples), duck(streams, by_hand(join), samples)
-    rate = lambda seconds: f"{ours.tuples / seconds / 1e6:.3g}"  # noqa: E731
-    times = lambda seconds: f"{seconds / ours.seconds:.3g}"  # noqa: E731
+
+    def rate(seconds: float) -> str:
+        return f"{ours.tuples / seconds / 1e6:.3g}"
+
+    def times(seconds: float) -> str:
+        return f"{seconds / ours.seconds:.3g}"
+
     return (
         f"| {join} | {scale:g} | {ours.tuples:,} | {ours.pairs:,} | {rate(ours.seconds)} | {rate(whole.seconds)} "
         f"| {rate(asked)} | {times(asked)} | {rate(wanted)} | {times(wanted)} "

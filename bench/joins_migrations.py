@@ -13,7 +13,6 @@ of which others on the machine take less.
 
 import argparse
 import os
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,11 +23,11 @@ import numpy as np
 
 from bench.joins import LINEITEM, MASTER, skewed
 from bench.memory import busy, work
+from bench.warm import warm
 from squallpy.base.settings import JoinOperator, Settings
 from squallpy.runtime.pipeline import Input
 from squallpy.runtime.sources import open_source
-from squallpy.runtime.spark import executor
-from squallpy.runtime.spark.cluster import start
+from squallpy.runtime.spark.executor import SparkExecutor
 from squallpy.runtime.state.place import temporary_place
 from squallpy.session import Session
 from squallpy.testing.joins import fluctuating
@@ -107,7 +106,7 @@ def run(k: int, folder: Path, given: argparse.Namespace) -> list[Batch]:
 
     with temporary_place(settings.local_dir, "bench", settings.snapshot_mb << 20) as place:
         input: Input = memory_input(sources, batches)
-        executor.SparkExecutor(plan, input, place, MASTER, settings.splits, wanted=True).run(on_batch)
+        SparkExecutor(plan, input, place, MASTER, settings.splits, wanted=True).run(on_batch)
     return found
 
 
@@ -167,8 +166,7 @@ def main() -> None:
     shape = {"scale": given.scale, "joiners": given.joiners, "rows": given.batch_rows, "repeats": given.repeats}
     text = HEAD.format(**shape, master=MASTER, promised=PROMISED, warm=WARM, first=FIRST, load=os.getloadavg()[0])
     runs: dict[int, list[list[Batch]]] = {}
-    with start(MASTER) as cluster:
-        executor.start = lambda *_: nullcontext(cluster)  # type: ignore[assignment, misc]
+    with warm(MASTER):
         rates = list(map(int, given.rates.split(",")))
         for _ in range(FIRST):
             run(rates[0], folder, given)

@@ -68,7 +68,7 @@ def measure(task: Task) -> dict[str, Any]:
         tiny = Watch(limit=TINY_BATCHES)
         engine.run(task.tiny, tiny)
         result["fixed"] = statistics.median(list(tiny.seconds.values())[TINY_BATCHES // 3 :])
-    runs, answer, spent = [], None, 0.0
+    runs, answer, spent = list[Watch](), None, 0.0
     result["load"] = os.getloadavg()
     print("start", flush=True)
     time.sleep(LOOK)

@@ -5,7 +5,6 @@ A query on Spark, its first batches only, with more and more switched on. Stages
 
 import argparse
 import statistics
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -14,11 +13,11 @@ from typing import Any
 from bench.data import Stream, generate
 from bench.engines.squall_local import open_sources
 from bench.queries import QUERIES
+from bench.warm import warm
 from squallpy.base.settings import Settings
 from squallpy.runtime.pipeline import Input
 from squallpy.runtime.result import Changes
-from squallpy.runtime.spark import executor
-from squallpy.runtime.spark.cluster import Cluster, start
+from squallpy.runtime.spark.executor import SparkExecutor
 from squallpy.runtime.state.place import temporary_place
 from squallpy.session import Session
 
@@ -49,9 +48,8 @@ class Measured:
     seconds: float
 
 
-def measure(cluster: Cluster, stream: Stream, settings: Settings, batches: int) -> Measured:
+def measure(stream: Stream, settings: Settings, batches: int) -> Measured:
     """The first batches of a stream."""
-    executor.start = lambda *_: nullcontext(cluster)  # type: ignore[assignment, misc]
     session = Session(stream.query.path, settings)
     [query] = session.script.queries
     plan = session.compile(query, settings.partitions, dict(stream.replay.sizes)).plan
@@ -66,7 +64,7 @@ def measure(cluster: Cluster, stream: Stream, settings: Settings, batches: int) 
 
     with temporary_place(settings.local_dir, "bench", settings.snapshot_mb << 20) as place:
         input = Input(open_sources(stream), stream.replay)
-        executor.SparkExecutor(plan, input, place, MASTER, settings.splits, wanted=True).run(on_batch)
+        SparkExecutor(plan, input, place, MASTER, settings.splits, wanted=True).run(on_batch)
     return Measured(1 + len(plan.stages), statistics.median(received[WARM:]), statistics.median(seconds[WARM:]))
 
 
@@ -84,10 +82,10 @@ def main() -> None:
         query=given.query.upper(), scale=given.scale, master=MASTER, partitions=Settings().partitions,
         batches=given.batches, warm=WARM,
     )  # fmt: skip
-    with start(MASTER) as cluster:
+    with warm(MASTER):
         for batch_rows in given.batch_rows:
             stream = Stream(query, folder, batch_rows)
-            found = {name: measure(cluster, stream, level, given.batches) for name, level in LEVELS.items()}
+            found = {name: measure(stream, level, given.batches) for name, level in LEVELS.items()}
             best = found["+ sharing"].seconds
             for name, one in found.items():
                 cells = f"{one.stages} | {one.received / 1000:,.1f} | {1000 * one.seconds:,.0f}"

@@ -38,7 +38,7 @@ def book(orders: int, events: int, seed: int = 0) -> dict[str, pa.Table]:
     bid = random.random(n) < 0.5
     walk = START + np.cumsum(random.normal(0, STEP, n))
     price = np.maximum(walk + np.where(bid, -1, 1) * random.exponential(DISTANCE, n), 0.01)
-    fields = {
+    fields: dict[str, np.ndarray] = {
         "id": np.arange(n),
         "broker": random.integers(0, BROKERS, n).astype(np.int32),
         "volume": np.ceil(random.lognormal(4.0, 1.5, n)).astype(np.int64),

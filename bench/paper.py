@@ -99,7 +99,7 @@ def targets(results: Results, scale: float, rows: int) -> list[str]:
     turns = {q: r for q in queries if "last_tenth" in (r := results.get((q, IN_TURNS, scale, rows), {}))}
     gains = {q: g for q in ours if (g := gain(results, q, scale, rows)) is not None}
     memories = {q: memory(r) for q, r in ours.items() if QUERIES[q].benchmark == "tpch"}
-    explained = {q: r["seconds"] for q in queries if (r := results.get((q, "explain", 0.0, 0)))}
+    explained = {q: found["seconds"] for q in queries if (found := results.get((q, "explain", 0.0, 0)))}
     flats, in_turns = ({q: flat(r) for q, r in some.items()} for some in (ours, turns))
     promised = GAIN.get((scale, rows))
     out = []

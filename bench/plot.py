@@ -41,7 +41,8 @@ def crossing(ours: Result, peer: Result | None) -> str:
     def smooth(values: "np.ndarray") -> "np.ndarray":
         """Running medians, so that one slow batch decides nothing."""
         padded = np.pad(values, 4, mode="edge")
-        return np.median(np.lib.stride_tricks.sliding_window_view(padded, 9), axis=1)
+        middles: np.ndarray = np.median(np.lib.stride_tricks.sliding_window_view(padded, 9), axis=1)
+        return middles
 
     (seen, cost), (at, own) = np.array(peer["curve"]).T, np.array(ours["curve"]).T
     cost, mine = smooth(cost), np.interp(seen, at, smooth(own))

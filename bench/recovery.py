@@ -40,8 +40,7 @@ def main() -> None:
         run = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
         draw, done = random.Random(1), 0
         for number in range(given.kills):
-            done += _WARM
-            wait(lambda target=done: run.poll() is not None or len(lines(metrics)) > target, 600)
+            until(run, metrics, done, batches=_WARM + 1)
             if run.poll() is not None:
                 break
             time.sleep(draw.uniform(0.2, 0.8) * lines(metrics)[-1]["seconds"])
@@ -49,10 +48,20 @@ def main() -> None:
             for executor in cluster.workers[number % 2].executors():
                 os.kill(executor, signal.SIGKILL)
             # its partition goes elsewhere, and comes back when another executor is warm; not to be killed before
-            wait(lambda kill=kills[-1]: run.poll() is not None or rebuilds(lines(metrics)[kill:]) >= 2, 600)
+            until(run, metrics, kills[-1], rebuilt=2)
             done = len(lines(metrics))
         assert run.wait() == 0
         report(lines(metrics), kills)
+
+
+def until(run: subprocess.Popen[bytes], metrics: Path, since: int, batches: int = 0, rebuilt: int = 0) -> None:
+    """Wait for so many batches since one, and partitions rebuilt in them, or for the end of the run."""
+
+    def is_enough() -> bool:
+        done = lines(metrics)[since:]
+        return len(done) >= batches and rebuilds(done) >= rebuilt
+
+    wait(lambda: run.poll() is not None or is_enough(), 600)
 
 
 def lines(metrics: Path) -> list[dict[str, Any]]:

@@ -15,7 +15,6 @@ and the last tenth of the stream comes in batches of 100,000. The others are giv
 
 import argparse
 import json
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -118,4 +117,4 @@ def line(result: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

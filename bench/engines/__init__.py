@@ -49,4 +49,5 @@ class Engine(Protocol):
 
 def open_engine(name: str) -> Engine:
     module, cls = _CLASSES[name].split(":")
-    return getattr(import_module(f"bench.engines.{module}"), cls)()
+    engine: Engine = getattr(import_module(f"bench.engines.{module}"), cls)()
+    return engine

@@ -6,6 +6,7 @@ files written through java.io on a local disk (as ours), triggers back to back.
 
 import shutil
 import tempfile
+from collections.abc import Mapping
 from time import perf_counter
 from typing import Any
 
@@ -25,7 +26,7 @@ _KEYS = {  # of the groups, among the output columns
     "q1": ("l_returnflag", "l_linestatus"), "q3": ("l_orderkey", "o_orderdate", "o_shippriority"), "q6": (),
     "q12": ("l_shipmode",),
 }  # fmt: skip
-SETTINGS = {
+SETTINGS: Mapping[str, str] = {
     "spark.driver.memory": "2g",  # as ours
     "spark.driver.host": "127.0.0.1",
     "spark.sql.shuffle.partitions": "2",
@@ -44,12 +45,12 @@ class Memory:
     """State in the JVM's memory, which is Spark's default."""
 
     version = f"Spark {pyspark.__version__}, state in memory"
-    settings: dict[str, str] = {}  # noqa: RUF012
+    settings: Mapping[str, str] = {}
     facts: dict[str, Any] = {}  # noqa: RUF012
 
     def __init__(self) -> None:
         builder = SparkSession.builder.master("local[2]").appName("bench")
-        self._session = builder.config(map=SETTINGS | self.settings).getOrCreate()
+        self._session = builder.config(map={**SETTINGS, **self.settings}).getOrCreate()
         self._session.sparkContext.setLogLevel("ERROR")
 
     def run(self, stream: Stream, watch: Watch) -> pa.Table | None:
@@ -93,7 +94,7 @@ class RocksDB(Memory):
     """State in RocksDB with a changelog, the single-store layout for joins."""
 
     version = f"Spark {pyspark.__version__}, state in RocksDB"
-    settings = {  # noqa: RUF012
+    settings: Mapping[str, str] = {
         "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.LocalFileSystem",  # its snapshots take no other
         "spark.sql.streaming.stateStore.providerClass": f"{_STATE}.RocksDBStateStoreProvider",
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",

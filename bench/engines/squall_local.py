@@ -1,7 +1,7 @@
 """The local executor, each batch's printed changes made as `--mode changes` prints them."""
 
 import tempfile
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -20,7 +20,9 @@ from squallpy.physical.plan import Plan
 from squallpy.runtime.local import LocalExecutor
 from squallpy.runtime.pipeline import Input
 from squallpy.runtime.result import Changes
+from squallpy.runtime.sources import Rows
 from squallpy.runtime.sources.replay import Replay
+from squallpy.runtime.sources.source import cut
 from squallpy.session import Session
 
 LEAP_ROWS = 100_000
@@ -32,6 +34,9 @@ class Decoded:
     def __init__(self, table: pa.RecordBatch) -> None:
         wide = [pa.field(f.name, pa.int64() if pa.types.is_integer(f.type) else f.type) for f in table.schema]
         self._table, self.rows = table.cast(pa.schema(wide)), len(table)
+
+    def share(self, rows: tuple[int, int], number: int, shares: int) -> tuple[int, int]:
+        return cut(*rows, number, shares), cut(*rows, number + 1, shares)
 
     def read(self, start: int, stop: int, columns: Collection[str]) -> pa.RecordBatch:
         names = [name for name in self._table.schema.names if name in columns or name == MULT]
@@ -83,7 +88,7 @@ class Done:
 
     def figures(self, batches: int) -> dict[str, float]:
         """Means over the second and the last tenth of the stream."""
-        out = {}
+        out: dict[str, float] = {}
         for name, i in (("second_tenth", 1), ("last_tenth", 9)):
             some = [self.counts[batch] for batch in tenth(i, batches) if batch in self.counts]
             for at, what in enumerate(("work", "printed")):
@@ -122,7 +127,7 @@ class Local:
 
     def close(self) -> None: ...
 
-    def _sources(self, stream: Stream) -> dict[str, Any]:
+    def _sources(self, stream: Stream) -> Mapping[str, Rows]:
         return {name: Decoded(table) for name, table in stream.tables.items()}
 
 
@@ -135,7 +140,7 @@ class LocalFinal(Local):
 class LocalFiles(Local):
     """Parquet read as `squall run` reads it: the whole way of a tuple."""
 
-    def _sources(self, stream: Stream) -> dict[str, Any]:
+    def _sources(self, stream: Stream) -> Mapping[str, Rows]:
         return open_sources(stream)
 
 

@@ -1,6 +1,6 @@
 """The Spark executor on local[2], in one JVM for all runs of the process."""
 
-from contextlib import nullcontext
+from contextlib import ExitStack
 from time import perf_counter
 from typing import Any
 
@@ -9,12 +9,12 @@ import pyspark
 
 from bench.data import Stream
 from bench.engines.squall_local import Local, open_sources, plan_of
+from bench.warm import warm
 from bench.watch import Watch
 from squallpy.base.settings import Settings
 from squallpy.runtime.pipeline import Input
 from squallpy.runtime.result import Changes
-from squallpy.runtime.spark import executor
-from squallpy.runtime.spark.cluster import start
+from squallpy.runtime.spark.executor import SparkExecutor
 from squallpy.runtime.state.place import temporary_place
 
 MASTER = "local[2]"
@@ -27,9 +27,8 @@ class Squall:
     facts: dict[str, Any] = {}  # noqa: RUF012
 
     def __init__(self) -> None:
-        self._cluster = start(MASTER)
-        # NB: an executor starts and stops a JVM of its own; the peers keep theirs warm, so this one is kept too
-        executor.start = lambda *_: nullcontext(self._cluster)  # type: ignore[assignment, misc]
+        self._open = ExitStack()
+        self._open.enter_context(warm(MASTER))
 
     def run(self, stream: Stream, watch: Watch) -> pa.Table | None:
         settings = Settings()
@@ -44,9 +43,9 @@ class Squall:
 
         with temporary_place(settings.local_dir, "bench", settings.snapshot_mb << 20) as place:
             plan = plan_of(stream, settings.partitions)
-            squall = executor.SparkExecutor(plan, input, place, MASTER, settings.splits, wanted=True)
+            squall = SparkExecutor(plan, input, place, MASTER, settings.splits, wanted=True)
             squall.run(on_batch)
             return squall.final() if last + 1 == stream.batches else None
 
     def close(self) -> None:
-        self._cluster.stop()
+        self._open.close()

@@ -172,7 +172,8 @@ PAPER: Mapping[str, Callable[..., Any]] = {
     "reachability": reachability,
     "shortest paths": shortest_paths,
 }
-STRONG: Mapping[str, Callable[..., Any]] = PAPER | {
+STRONG: Mapping[str, Callable[..., Any]] = {
+    **PAPER,
     "ols": ols_strong,
     "gradient descent": gradient_descent_strong,
     "affine iteration": affine_iteration_strong,

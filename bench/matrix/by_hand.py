@@ -4,6 +4,7 @@ Each keeps its program's result as one input changes by U·Vᵀ, or gets an edge
 """
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +16,9 @@ from squallpy.runtime.kernels.sweeps import columns_of, rows_of
 Reals = npt.NDArray[np.float64]
 
 
-def aligned(values: Reals) -> Reals:
-    room: Reals = rows_of(*values.shape, values.dtype)
+def aligned(values: npt.NDArray[np.floating[Any]]) -> Reals:
+    n, m = values.shape
+    room: Reals = rows_of(n, m, values.dtype)
     room[:] = values
     return room
 

@@ -34,7 +34,14 @@ def scale_free_graph(n: int, density: float, random: np.random.Generator) -> Tru
     chances = np.outer(weight, weight) * (density * n * n / weight.sum() ** 2)
     above = np.triu(random.random((n, n)) < chances, 1)
     shuffled = random.permutation(n)
-    return (above | above.T)[np.ix_(shuffled, shuffled)]
+    graph: Truths = (above | above.T)[np.ix_(shuffled, shuffled)]
+    return graph
+
+
+def edge(n: int, random: np.random.Generator) -> tuple[int, int]:
+    """Two vertices of n."""
+    i, j = random.choice(n, 2, replace=False)
+    return int(i), int(j)
 
 
 def lengths(graph: Truths, random: np.random.Generator) -> Reals:

@@ -54,7 +54,7 @@ def report_passes(n: int, rounds: int) -> None:
     print()
 
 
-def passes(n: int) -> Iterator[tuple[tuple[str | int, ...], Action, int]]:
+def passes(n: int) -> Iterator[tuple[tuple[str, int, int, int], Action, int]]:
     """(kind, k, p, q), the pass, and the bytes that it must move."""
     random = np.random.default_rng(0)
     M = rows_of(n, n, float)
@@ -94,7 +94,7 @@ def reachability(n: int, random: np.random.Generator) -> Compared:
     graph = inputs.scale_free_graph(n, 0.01, random)
     live = Reachability(bits.pack(graph), 4)
     return (
-        lambda: live.update(*random.choice(n, 2, replace=False)),
+        lambda: live.update(*inputs.edge(n, random)),
         lambda: baselines.reachability(live.G, 4),
         lambda: baselines.reachability_strong(live.G, 4),
     )
@@ -103,7 +103,7 @@ def reachability(n: int, random: np.random.Generator) -> Compared:
 def shortest_paths(n: int, random: np.random.Generator) -> Compared:
     live = ShortestPaths(inputs.lengths(inputs.random_graph(n, 0.05, random), random), 4)
     return (
-        lambda: live.update(*random.choice(n, 2, replace=False), float(random.integers(1, 101))),
+        lambda: live.update(*inputs.edge(n, random), float(random.integers(1, 101))),
         lambda: baselines.shortest_paths(live.G, 4),
         lambda: baselines.shortest_paths_strong(live.G, 4),
     )

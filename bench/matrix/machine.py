@@ -107,7 +107,11 @@ def interleaved(actions: dict[str, Callable[[], object]], rounds: int, budget: f
 def memory() -> Callable[[], object]:
     """An action that reads and writes 512 MB in place on all cores; see MEMORY_BYTES."""
     pieces = [np.ones(MEMORY_BYTES // 64) for _ in range(4)]
-    return lambda: shared(lambda piece: np.multiply(pieces[piece], 1.0, out=pieces[piece]), len(pieces))
+
+    def one(piece: int) -> None:
+        np.multiply(pieces[piece], 1.0, out=pieces[piece])
+
+    return lambda: shared(one, len(pieces))
 
 
 MEMORY_BYTES = 1 << 29  # that `memory` moves: half read, half written

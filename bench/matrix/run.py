@@ -105,7 +105,7 @@ def batch(zipf: float) -> Callable[[dict[str, Array], np.random.Generator], Chan
 def edge(values: dict[str, Array], random: np.random.Generator) -> Change:
     """Two vertices become neighbours: rank 2, as it holds both ways."""
     G = values["G"]
-    i, j = random.choice(len(G), 2, replace=False)
+    i, j = inputs.edge(len(G), random)
     zero, one = (False, True) if G.dtype == bool else (np.inf, 0.0)
     u, v = np.full((len(G), 2), zero, G.dtype), np.full((2, len(G)), zero, G.dtype)
     u[i, 0], u[j, 1] = one, one

@@ -21,7 +21,7 @@ from squallpy.runtime.joiner import Joiner
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.result import Changes, Result
 from squallpy.runtime.routing import keys_of, spread
-from squallpy.runtime.sources import Source, skipped
+from squallpy.runtime.sources import Rows, skipped
 from squallpy.runtime.sources.replay import Again, Replay
 from squallpy.runtime.state.store import Store, StoreLayout
 from squallpy.runtime.triggers import Machine
@@ -60,7 +60,7 @@ class Input:
     """What a query reads: a source for each relation, and the order in which streams are replayed; with a `maker` also
     what that makes of them."""
 
-    sources: Mapping[str, Source]
+    sources: Mapping[str, Rows]
     replay: Replay | Again
     maker: Maker | None = None
 

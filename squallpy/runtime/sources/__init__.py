@@ -1,6 +1,6 @@
 """Files → Arrow tables of rows, by row number: any range of any columns, at any time, in any process.
 
-open_source(relation, base)  →  Source        .rows   .read(start, stop, columns)   picklable
+open_source(relation, base)  →  Source: Rows  .rows   .read(start, stop, columns)   picklable
 infer_fields(relation, base) →  the columns of a relation declared without
 
 files    paths, folders, globs → files          source   parts of a source, what a read returns
@@ -10,6 +10,6 @@ conform  the file's types → the relation's      replay   which rows make up a 
 
 from squallpy.catalog.relation import MULT
 from squallpy.runtime.sources.skipped import Skipped, skipped
-from squallpy.runtime.sources.source import Source, infer_fields, open_source
+from squallpy.runtime.sources.source import Rows, Source, infer_fields, open_source
 
-__all__ = ["MULT", "Skipped", "Source", "infer_fields", "open_source", "skipped"]
+__all__ = ["MULT", "Rows", "Skipped", "Source", "infer_fields", "open_source", "skipped"]

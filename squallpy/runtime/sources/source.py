@@ -43,6 +43,15 @@ class Part(Protocol):
     ) -> tuple[pa.Table, dict[int, Problem]]: ...
 
 
+class Rows(Protocol):
+    """The rows of a relation, numbered from 0."""
+
+    @property
+    def rows(self) -> int: ...
+    def share(self, rows: tuple[int, int], number: int, shares: int) -> tuple[int, int]: ...
+    def read(self, start: int, stop: int, columns: tuple[str, ...]) -> pa.Table: ...
+
+
 @dataclass(frozen=True)
 class Source:
     """The rows of a relation, numbered over all its files. Plain data: it can be sent to other processes."""
