@@ -15,6 +15,7 @@ import json
 from collections.abc import Mapping as Map
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import ceil
 from typing import Any, Protocol
 
 import numpy as np
@@ -123,7 +124,7 @@ class GridPilot:
     came: Sizes = NOTHING  # tuples that ever arrived, at all joiners together
     brought: Sizes = NOTHING  # their bytes
     read: Sizes = NOTHING  # rows that ever were
-    busy: tuple[int, int] = (0, 0)  # tuples that the last batch brought a joiner, and that one has: the most
+    changed: Sizes = NOTHING  # by how much they made relations larger and smaller, both added up
 
     def figures(self, stats: Map[str, Any]) -> dict[str, Any]:
         """Of the batch that it was for: the mapping (of several groups: of each), the input-load factor (tuples that a
@@ -143,46 +144,59 @@ class GridPilot:
 
     def before(self, rows: Sizes) -> "GridPilot":
         """On the way to another grid, where one is better when the batch is done: it is counted before it is sent."""
-        controllers, coming = self.controllers, self._coming(rows)
+        controllers, coming = self.controllers, self._brought(self.controllers[0].sizes, rows)
         course = replace(self.course, fresh=False, came=self.course.migrations)
-        if course.to and course.high == HASHES:
+        if course.to and self._is_moot(coming):
+            course, controllers = self._given_up()
+        elif course.to and course.high == HASHES:
             course, controllers = self._settled(coming)
         if not course.to:
             controllers = tuple(controller.decide(coming)[0] for controller in controllers)
             to = tuple(c.grid for c in controllers) if any(c.migrating for c in controllers) else ()
             course = replace(course, to=to, high=0)
         if course.to:
-            rates = (c.policy.rate(m) for c, m in zip(controllers, course.migrations, strict=True))
-            course = replace(course, low=course.high, high=self._next(course, max(rates)))
+            course = replace(
+                course, low=course.high, high=self._next(course, controllers, self._brought(self.changed, rows))
+            )
         return replace(self, course=course, controllers=controllers, read=self.read + rows)
 
-    def _coming(self, rows: Sizes) -> Sizes:
-        """By how much so many rows will make relations larger; one that had none, as they do the other."""
-        sizes, read = self.controllers[0].sizes, self.read
-        of_r, of_s = (size / count if count else None for size, count in ((sizes.r, read.r), (sizes.s, read.s)))
+    def _brought(self, so_far: Sizes, rows: Sizes) -> Sizes:
+        """What so many rows will bring, if it is as much as all `so_far` have; of a relation of which there were none,
+        as of the other."""
+        read = self.read
+        of_r, of_s = (size / count if count else None for size, count in ((so_far.r, read.r), (so_far.s, read.s)))
         return Sizes(int(rows.r * (of_r or of_s or 0)), int(rows.s * (of_s or of_r or 0)))
 
     def _settled(self, coming: Sizes) -> tuple[Course, tuple[Controller, ...]]:
         """All is copied: on the other grid, unless the old one is better by now."""
-        course, controllers, sizes = self.course, self.controllers, self.controllers[0].sizes + coming
+        course, sizes = self.course, self.controllers[0].sizes + coming
         old, new = (stored_load([g.mapping for g in grids], sizes.r, sizes.s) for grids in (course.grids, course.to))
         if new > old:
-            given_up = (c.given_up(g) if c.migrating else c for c, g in zip(controllers, course.grids, strict=True))
-            return Course(course.grids, course.epoch, fresh=True), tuple(given_up)
-        finished = tuple(c.finished() if c.migrating else c for c in controllers)
+            return self._given_up()
+        finished = tuple(c.finished() if c.migrating else c for c in self.controllers)
         return Course(course.to, course.epoch + 1, fresh=True, came=course.migrations), finished
 
-    def _next(self, course: Course, rate: float) -> int:
-        """Up to which hash a batch copies: `rate` times as many tuples as the last has brought."""
-        (arrived, held), joiners = self.busy, sum(grid.joiners for grid in course.grids)
-        share = max(rate * arrived / max(1, held), LEAST / joiners / max(1, held), 1 / BATCHES)
-        return min(HASHES, course.high + max(1, int(share * HASHES)))
+    def _is_moot(self, coming: Sizes) -> bool:
+        """Has it become worse than to go the other way?"""
+        both = zip(self.controllers, self.course.grids, strict=True)
+        return any(c.observe(coming).is_moot(grid.mapping) for c, grid in both if c.migrating)
+
+    def _given_up(self) -> tuple[Course, tuple[Controller, ...]]:
+        """On the old grid, what was copied being dropped."""
+        both = zip(self.controllers, self.course.grids, strict=True)
+        controllers = tuple(c.given_up(grid) if c.migrating else c for c, grid in both)
+        return Course(self.course.grids, self.course.epoch, fresh=True), controllers
+
+    def _next(self, course: Course, controllers: tuple[Controller, ...], change: Sizes) -> int:
+        """Up to which hash a batch copies that changes so much."""
+        left, mappings = 1 - course.high / HASHES, [grid.mapping for grid in course.grids]
+        paces = [c.pace(m, left, change) for c, m in zip(controllers, mappings, strict=True) if c.migrating]
+        tuples = sum(m.joiners for m in mappings) * stored_load(mappings, self.held.r, self.held.s)
+        share = max(*paces, LEAST / max(1, tuples), 1 / BATCHES)
+        return min(HASHES, course.high + ceil(share * HASHES))
 
     def after(self, stats: Map[str, Any]) -> "GridPilot":
-        seen: Seen = stats["joiners"]
-        arrived = max(joiner["r"] + joiner["s"] for joiner in seen.values())
-        held = max(joiner["R"] + joiner["S"] for joiner in seen.values())
-        return replace(self._observed(seen), busy=(arrived, held))
+        return self._observed(stats["joiners"])
 
     def _observed(self, seen: Seen) -> "GridPilot":
         """With what has come and gone: of a tuple that changes only how often it is there, half of each. It comes to
@@ -196,7 +210,8 @@ class GridPilot:
         changes = (_weighed(fresh, came, brought), _weighed(gone, came, brought))
         sizes = _weighed(held, came, brought)
         controllers = tuple(replace(c.observe(*changes), sizes=sizes) for c in self.controllers)
-        return replace(self, controllers=controllers, held=held, came=came, brought=brought)
+        changed = self.changed + changes[0] + changes[1]
+        return replace(self, controllers=controllers, held=held, came=came, brought=brought, changed=changed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,16 +9,19 @@ from random import Random
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from squallpy.base.saved import to_json
 from squallpy.catalog.relation import MULT
+from squallpy.physical.joins.controller import NOTHING, Controller, Policy, Sizes
 from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.groups import grids as groups_of
 from squallpy.physical.joins.heavy import routed
-from squallpy.physical.joins.mapping import Mapping
+from squallpy.physical.joins.mapping import Mapping, square
 from squallpy.physical.place import tuned
 from squallpy.physical.plan import Plan
-from squallpy.runtime.course import HASHES, Course, pilot_of
+from squallpy.runtime.course import HASHES, Course, GridPilot, pilot_of
 from squallpy.runtime.deltas import unpack_deltas
 from squallpy.runtime.routing import tickets_of
 from squallpy.testing.compare import difference
@@ -159,6 +162,66 @@ def property_the_load_stays_within_its_bound(tmp_path):
     assert len(epochs) >= 4, "it did not adapt"
     assert max(ratios) <= 1.25 and np.mean(ratios) <= 1.08
     assert figures["busiest"] < 1.25
+
+
+class Steered:
+    """A pilot alone, told what joiners would see that get the same each: sizes are in units of J tuples."""
+
+    def __init__(self, joiners: int, epsilon: float) -> None:
+        grid = Grid(square(joiners))
+        self.joiners, self.held, self.epochs = joiners, Sizes(), 0
+        self.pilot = GridPilot(Course((grid,)), (Controller(grid, Policy(epsilon)),))
+
+    def push(self, came: Sizes, gone: Sizes = NOTHING) -> float:
+        """ILF/ILF* after a batch."""
+        self.pilot = self.pilot.before(self._tuples(came + gone))
+        self.held = (self.held + came).less(gone)
+        mapping = self.pilot.course.grids[0].mapping
+        seen = {}
+        for names, sizes in ((("r", "s"), came + gone), (("R", "S"), self.held)):
+            tuples = self._tuples(sizes)
+            seen |= {names[0]: tuples.r // mapping.rows, names[1]: tuples.s // mapping.columns}
+        seen |= {"r bytes": seen["r"], "s bytes": seen["s"]}
+        stats = {"joiners": dict.fromkeys(map(str, range(self.joiners)), seen)}
+        ratio = self.pilot.figures(stats)["ilf_ratio"]
+        self.pilot = self.pilot.after(stats)
+        return ratio
+
+    def _tuples(self, sizes: Sizes) -> Sizes:
+        return Sizes(self.joiners * sizes.r, self.joiners * sizes.s)
+
+
+PHASES = st.lists(st.tuples(st.sampled_from(["R", "S", "RS", "r", "s", "Rs", "rS"]), st.integers(5, 120)), max_size=8)
+
+
+@settings(max_examples=60)
+@given(
+    st.sampled_from([4, 16, 64]), st.sampled_from([0.1, 0.5, 1.0]), st.sampled_from([5, 20, 60]),
+    st.sampled_from([500, 1000, 3000]), st.booleans(), PHASES,
+)  # fmt: skip
+def property_the_bound_holds_whatever_comes(joiners, epsilon, rows, first, deletes, phases):
+    """Batches of so many rows that come to R or S, or go from r or s, for a while: 1.25, 1.4 with deletes, for any ε
+    (Theorems 4.1 and 4.4.4)."""
+    stream = Steered(joiners, epsilon)
+    stream.push(Sizes(first, first))
+    for kind, batches in phases if deletes else [(kind.upper(), batches) for kind, batches in phases]:
+        for _ in range(batches):
+            came = Sizes(*(rows if side in kind else 0 for side in "RS"))
+            of_r, of_s = (rows if side in kind else 0 for side in "rs")
+            gone = Sizes(of_r * (stream.held.r > 4 * rows), of_s * (stream.held.s > 4 * rows))
+            assert stream.push(came, gone) <= (1.4 if deletes else 1.25) + 1e-9
+
+
+def test_a_migration_is_given_up_when_the_stream_turns():
+    """(8, 8) → (4, 16) as S grows, till R has grown so much that (16, 4) would be better than that."""
+    stream = Steered(64, 0.5)
+    stream.push(Sizes(1000, 1000))
+    while not stream.pilot.course.to:
+        stream.push(Sizes(0, 50))
+    assert stream.pilot.course.to[0].mapping == Mapping(4, 16)
+    stream.pilot = replace(stream.pilot, course=replace(stream.pilot.course, high=1))
+    stream.push(Sizes(stream.held.s))
+    assert stream.pilot.course.to == () and stream.pilot.course.grids[0].mapping == Mapping(8, 8)
 
 
 def property_groups_store_what_they_promise(tmp_path):

@@ -11,9 +11,10 @@ high.
 """
 
 from dataclasses import dataclass, replace
+from math import inf
 
 from squallpy.physical.joins.grid import Grid
-from squallpy.physical.joins.mapping import Mapping, optimal, square
+from squallpy.physical.joins.mapping import Mapping, Side, every, optimal, square
 from squallpy.physical.joins.migration import Migration
 
 
@@ -37,7 +38,9 @@ class Sizes:
 
 
 NOTHING = Sizes()
-EPSILON = 0.5  # of what runs in batches: with what comes meanwhile a relation has not doubled, so that ILF ≤ 1.25 ILF*
+EPSILON = 0.5  # of what runs in batches
+BOUND, BOUND_OF_SHRINKING = 1.25, 1.4  # of ILF by ILF* (Theorems 4.1 and 4.4.4)
+COPIES = 4.0  # tuples for each that a joiner gets, at least, while batches migrate
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +121,39 @@ class Controller:
         """Is a joiner beyond half its capacity, and may the grid grow?"""
         capacity = self.policy.capacity
         return capacity is not None and self.load > capacity / 2 and 4 * self.grid.joiners <= self.policy.most
+
+    def room(self, now: Mapping) -> float:
+        """How much more of R or of S may come, or go if anything goes, before a joiner on that mapping has more than
+        its bound: of what it would have on the best, and when the grid grows, of its capacity."""
+        (r, s), bound, out = (self.sizes.r, self.sizes.s), BOUND_OF_SHRINKING if self.shrinks else BOUND, inf
+        if self.grid.joiners > now.joiners and self.policy.capacity is not None:
+            out = (self.policy.capacity - now.load(r, s)) * min(now.rows, now.columns)
+        for other in every(now.joiners):
+            spare = bound * other.load(r, s) - now.load(r, s)
+            for side, size in ((Side.R, r), (Side.S, s)):
+                slope = 1 / now.cuts(side) - bound / other.cuts(side)  # how much less of that a unit more leaves
+                if slope > 0:
+                    out = min(out, spare / slope)
+                elif slope < 0 and self.shrinks and spare <= -slope * size:
+                    out = min(out, spare / -slope)
+        return max(0.0, out)
+
+    def pace(self, old: Mapping, left: float, change: Sizes) -> float:
+        """Which share of what joiners have is copied with a change, while a migration runs for which they have `left`
+        of it to copy: if as much changes again and again, whatever comes or goes, all is copied before the bound is
+        passed, a like share each time; and COPIES at least."""
+        units, load = change.r + change.s, old.load(self.sizes.r, self.sizes.s)
+        if not units or not load:
+            return 0.0
+        return min(left, max(left / max(1, self.room(old) // units), COPIES * old.load(change.r, change.s) / load))
+
+    def is_moot(self, old: Mapping) -> bool:
+        """Is the mapping that was to come but third by now, after that which there is and the one beyond it?"""
+        r, s = self.sizes.r, self.sizes.s
+        new = self.mapping.load(r, s)
+        if old.joiners != self.mapping.joiners or old.load(r, s) >= new:
+            return False
+        return any(mapping.load(r, s) < new for mapping in every(old.joiners) if mapping != old)
 
     def observe(self, came: Sizes, gone: Sizes = NOTHING, scale: int = 1) -> "Controller":
         """What has come and gone; of a sample of one in `scale`, that many times it (Alg. 1)."""

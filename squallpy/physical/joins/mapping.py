@@ -10,6 +10,7 @@ from (n, m) to (n/2, 2m) one bit changes sides and no joiner its word: rows lose
 
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -90,16 +91,21 @@ def square(joiners: int) -> Mapping:
     return Mapping(rows, joiners // rows)
 
 
+@cache
+def every(joiners: int) -> tuple[Mapping, ...]:
+    """All mappings of so many joiners, a power of two."""
+    return tuple(Mapping(1 << bits, joiners >> bits) for bits in range(joiners.bit_length()))
+
+
 def optimal(joiners: int, r: int, s: int, now: Mapping | None = None) -> Mapping:
     """The mapping with the least load (Alg. 2 line 3); of equals, that of now, then the squarest.
 
     64 joiners, 1 GB and 64 GB  →  (1, 64)
     """
     middle = square(joiners)
-    every = [Mapping(1 << bits, joiners >> bits) for bits in range(joiners.bit_length())]
     # NB: whole numbers, J times the load, so that equals are equal
     return min(
-        every,
+        every(joiners),
         key=lambda m: (r * m.columns + s * m.rows, m != now, abs(m.column_bits - middle.column_bits), m.rows),
     )
 

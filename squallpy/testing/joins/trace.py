@@ -82,13 +82,11 @@ def trace(
     policy: Policy = DEFAULT,
     widths: tuple[int, int] = (1, 1),
     step: int = 1,
-    copied: float | None = None,
     sample: int = 1,
 ) -> Trace:
     """A stream through a controller that decides every `step` tuples; of R and S a tuple is `widths` units.
 
-    With `copied`, the old mapping holds until all that a joiner has is copied, so much for each new tuple, as in
-    `runtime/course.py`; else the new one holds at once. It may see but a `sample`, one tuple in so many (Alg. 1).
+    The new mapping holds at once. The controller may see but a `sample`, one tuple in so many (Alg. 1).
     """
     sizes = _Sizes(stream, widths)
     seen = _Sizes(stream, widths, sample) if sample > 1 else sizes
@@ -100,13 +98,12 @@ def trace(
         controller, migration = controller.decide()
         if migration is None:
             continue
-        end = sizes.end_of(at, migration, policy.rate(migration), copied)
+        end = sizes.end_of(at, migration, policy.rate(migration))
         change, size = before.changed, before.sizes
         paid = max(change.r / before.mapping.rows, change.s / before.mapping.columns)
         moved.append(Moved(at, end, migration, migration.cost(size.r, size.s), paid))
-        if copied is None or end < len(stream):
-            starts.append(at - 1 if copied is None else end)  # a tuple is routed when it has been counted (Alg. 1)
-            mappings.append(controller.mapping)
+        starts.append(at - 1)  # a tuple is routed when it has been counted (Alg. 1)
+        mappings.append(controller.mapping)
         if end >= len(stream):
             break
         controller = controller.observe(*seen.between(at, end)).finished()
@@ -156,13 +153,12 @@ class _Sizes:
         due = -(-due // step) * step
         return due if due <= self._length else None
 
-    def end_of(self, at: int, migration: Migration, rate: float, copied: float | None) -> int:
+    def end_of(self, at: int, migration: Migration, rate: float) -> int:
         """After how many tuples a migration is over that was decided after `at`."""
         r, s = (int(self._came[i][at] - self._gone[i][at]) for i in range(2))
-        old, new = migration.old.mapping, migration.new.mapping
-        mapping, wanted = (new, migration.sent(r, s) / rate) if copied is None else (old, old.load(r, s) / copied)
+        mapping = migration.new.mapping
         received = self._changed[0] / mapping.rows + self._changed[1] / mapping.columns
-        return int(np.searchsorted(received, received[at] + wanted))
+        return int(np.searchsorted(received, received[at] + migration.sent(r, s) / rate))
 
     def _warm(self, policy: Policy) -> int:
         total = self.r + self.s >= policy.warm_up
