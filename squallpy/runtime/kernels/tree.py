@@ -26,7 +26,8 @@ from squallpy.runtime.kernels.storage import Words
 
 FAN: Final = 32
 LINE: Final = 64  # bytes that are fetched at a time
-AHEAD: Final = 2  # how many rows before its own a node is fetched
+AHEAD: Final = 2  # how many rows before its own a node is fetched, where each row has its own
+MOST_AHEAD: Final = 12  # and where leaves get several, as long as it takes to fill those before
 DEPTH: Final = 12  # levels at most: nodes are at least a quarter full, but for a few
 LOWEST: Final = -(2**63)  # no height is less
 
@@ -420,9 +421,16 @@ def _fetch(frame: Vector, node: int, key: int, taken: int) -> None:
 
 
 @inlined
+def _ahead(frame: Vector, rows: int) -> int:
+    """How many rows before its own a node is fetched for one of so many that come to a tree: a leaf has some 20
+    entries."""
+    return min(MOST_AHEAD, AHEAD + 3 * 20 * rows // max(1, load(frame[HEAD], SIZE)))
+
+
+@inlined
 def _later(rows: Vector, way: Vector, step: int) -> int:
-    """The address of the row that is looked at a few steps later; 0: there is none."""
-    return address(rows) + 8 * rows.shape[1] * way[step + AHEAD] if step + AHEAD < len(way) else 0
+    """The address of the row of a later step; 0: there is none."""
+    return address(rows) + 8 * rows.shape[1] * way[step] if step < len(way) else 0
 
 
 @inlined
@@ -466,7 +474,7 @@ def upsert_entries(frame: Vector, rows: Vector, payloads: Vector, way: Vector, s
     n, key, wide, head = rows.shape[0], frame[at.KEY], frame[at.PAYLOAD], frame[HEAD]
     if rows.shape[1] != key or payloads.shape[1] != wide or payloads.shape[0] != n:
         return -1
-    done, depth, leaf, i = start, 0, -1, 0
+    done, depth, leaf, i, ahead = start, 0, -1, 0, _ahead(frame, n)
     while done < n:
         given, payload = address(rows) + 8 * key * way[done], address(payloads) + 8 * wide * way[done]
         if leaf < 0 or not _goes_here(frame, given, depth):
@@ -477,7 +485,7 @@ def upsert_entries(frame: Vector, rows: Vector, payloads: Vector, way: Vector, s
                 break
             if depth == 0:
                 _begin(frame)
-            depth = _descend(frame, given, depth, _later(rows, way, done))
+            depth = _descend(frame, given, depth, _later(rows, way, done + ahead))
             leaf, i = frame[_step(frame, depth) + NODE], 0
         i = _first_not_below(frame, leaf, given, i)
         entry = _entry(frame, leaf, i)
@@ -543,7 +551,7 @@ def stretches_between(frame: Vector, lows: Vector, highs: Vector, way: Vector) -
         if _before(high, low, key):
             continue
         if not again or not _holds(frame, leaf, low):
-            found = _leaf(frame, low, _later(lows, way, k))
+            found = _leaf(frame, low, _later(lows, way, k + AHEAD))
             if found < 0:
                 continue
             again, leaf = found == leaf, found
