@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import pyarrow.compute as pc
 
 from squallpy.base.types import Kind
 from squallpy.physical.joins.migration import Migration
@@ -134,7 +133,7 @@ def _bytes(delta: Delta, texts: Sequence[int], names: Dictionary) -> int:
     """What rows take, their texts as a sample of them has."""
     rows, width = len(delta.keys), delta.keys.shape[1] + delta.words.shape[1]
     some = delta.keys[:: max(1, rows // SAMPLE)]
-    spelled = sum(pc.sum(pc.binary_length(names.strings(some[:, i]))).as_py() or 0 for i in texts)
+    spelled = sum(names.nbytes(some[:, i]) for i in texts)
     return int(8 * width * rows + spelled * rows // max(1, len(some)))
 
 

@@ -44,6 +44,7 @@ def oracle_numbers_by_first_appearance():
     ours = Dictionary()
     assert ours.intern(pa.array(["b", "", None, "b", "a"])).tolist() == [0, 1, -1, 0, 2]
     assert ours.intern(pa.chunked_array([["a"], ["c", None]])).tolist() == [2, 3, -1]
+    assert ours.nbytes(np.array([3, -1, 1])) == 1
     assert ours.strings(np.array([3, -1, 1])).to_pylist() == ["c", None, ""]
     assert ours.strings(np.array([], np.int64)).to_pylist() == []
 

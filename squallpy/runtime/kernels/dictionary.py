@@ -79,6 +79,12 @@ class Dictionary:
         kind = pa.large_string() if wide else pa.string()
         return pa.Array.from_buffers(kind, len(ids), [valid, ends, pa.py_buffer(data)])
 
+    def nbytes(self, ids: Words) -> int:
+        """What the strings of these numbers take; NULL takes nothing."""
+        ends, _ = self.contents()
+        known = ids[ids >= 0]
+        return int((ends[known + 1] - ends[known]).sum())
+
     def contents(self) -> tuple[Words, npt.NDArray[np.uint8]]:
         """All strings in order, as (where each ends, their bytes): views."""
         self._area.current()
