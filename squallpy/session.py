@@ -110,6 +110,7 @@ class Session:
         optimised = optimise(query, stages(constant)) if self.settings.optimizer else query
         lowered = lower(optimised, told, constant if self.settings.optimizer else None)
         program = materialise(lowered)
+        sizes = sizes | {r.name: sizes.get(r.source.name, 0) for r in program.relations if r.parts}
         plan = place(
             program,
             partitions,
@@ -132,7 +133,7 @@ class Session:
         return Compiled(query, optimised, lowered, program, plan, matrices, self._read(program, matrices))
 
     def _read(self, program: Program, matrices: MatrixPlan | None) -> tuple[Relation, ...]:
-        own = [relation for relation in program.relations if not relation.made]
+        own = [relation.source for relation in program.relations if not relation.made]
         under = [self.script.relations[name] for name in sorted(matrices.relations)] if matrices else []
         return tuple(dict.fromkeys([*own, *under]))
 

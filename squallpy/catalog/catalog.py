@@ -6,7 +6,7 @@ from typing import Any
 
 from squallpy.base.errors import Span, SquallError, nearest
 from squallpy.catalog.matrix import Matrix, MatrixProgram
-from squallpy.catalog.relation import Relation
+from squallpy.catalog.relation import Parts, Relation
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,7 @@ class Catalog:
     """What a script has declared so far."""
 
     entries: dict[str, Entry] = field(default_factory=dict)
+    parts: dict[Parts, Relation] = field(default_factory=dict)  # what queries make of texts
 
     def add(self, entry: Entry) -> None:
         """Declare something; SQ2007 if the name is taken."""

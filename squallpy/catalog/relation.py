@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from squallpy.base.errors import Span
 from squallpy.base.types import Type
@@ -33,6 +34,24 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
+class Parts:
+    """How the rows of a relation are made of another's: one for each part of `text`, an expression over that one's
+    fields, which columns give by their numbers (opaque here), as the regular expression `separator` cuts it. With
+    `kept` there is one without part for a text that is NULL.
+
+    A relation of parts has the fields of the other one, then the part and its position.
+    """
+
+    of: "Relation"
+    text: Any
+    separator: str
+    kept: bool = False
+
+    def __str__(self) -> str:
+        return f"SPLIT({self.text}, '{self.separator}'){' OR NULL' if self.kept else ''} OF {self.of.name}"
+
+
+@dataclass(frozen=True, slots=True)
 class Relation:
     """A named source of rows. `stream` relations change; others are loaded once, before the first batch.
 
@@ -50,6 +69,7 @@ class Relation:
     timestamp: str | None = None
     delay_micros: int = 0
     span: Span | None = None
+    parts: Parts | None = None
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -62,6 +82,11 @@ class Relation:
     def made(self) -> bool:
         """Are its rows made of those of others?"""
         return self.format == MADE
+
+    @property
+    def source(self) -> "Relation":
+        """The relation whose rows are read for its own."""
+        return self.parts.of.source if self.parts else self
 
     def nullable(self, name: str) -> bool:
         """Can a field be NULL?"""

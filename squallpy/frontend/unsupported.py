@@ -27,7 +27,6 @@ CLAUSES: dict[str, Unsupported] = {
     "Select.kind": Unsupported("SELECT AS STRUCT or VALUE", "AS"),
     "Select.operation_modifiers": Unsupported("this modifier of SELECT", "SELECT"),
     "match": Unsupported("MATCH_RECOGNIZE", "MATCH_RECOGNIZE"),
-    "laterals": Unsupported("LATERAL VIEW", "LATERAL"),
     "connect": Unsupported("CONNECT BY", "CONNECT"),
     "prewhere": Unsupported("PREWHERE", "PREWHERE"),
     "distribute": Unsupported("DISTRIBUTE BY", "DISTRIBUTE"),
@@ -75,8 +74,8 @@ NODES: dict[str, Unsupported] = {
     "All": Unsupported("ALL (…) of what is no query", "ALL", "write AND"),
     "IgnoreNulls": Unsupported("IGNORE NULLS here", "IGNORE"),
     "RespectNulls": Unsupported("RESPECT NULLS here", "RESPECT"),
-    "Lateral": Unsupported("LATERAL", "LATERAL"),
-    "Unnest": Unsupported("UNNEST", "UNNEST"),
+    "Lateral": Unsupported("LATERAL here", "LATERAL"),
+    "Unnest": Unsupported("UNNEST here", "UNNEST"),
     "Values": Unsupported("VALUES here", "VALUES", "it goes in FROM"),
     "Tuple": Unsupported("a row value (a, b) here", "", "it goes with comparisons, BETWEEN and IN"),
     "SimilarTo": Unsupported("SIMILAR TO", "SIMILAR"),
@@ -122,9 +121,13 @@ FUNCTIONS: dict[str, str] = {
         "an answer does not depend on when it is computed",
     ),
     **dict.fromkeys(
-        ("ARRAY", "ARRAY_CONTAINS", "ELEMENT_AT", "EXPLODE", "FLATTEN", "FROM_JSON", "INLINE", "MAP",
-         "NAMED_STRUCT", "POSEXPLODE", "SEQUENCE", "SIZE", "SPLIT", "STACK", "STRUCT", "TO_JSON", "UNNEST"),
+        ("ARRAY", "ARRAY_CONTAINS", "ELEMENT_AT", "FLATTEN", "FROM_JSON", "INLINE", "MAP", "NAMED_STRUCT", "SEQUENCE",
+         "SIZE", "STACK", "STRUCT", "TO_JSON"),
         "there are no arrays, maps and structs",
+    ),
+    **dict.fromkeys(
+        ("EXPLODE", "EXPLODE_OUTER", "POSEXPLODE", "POSEXPLODE_OUTER", "SPLIT", "UNNEST"),
+        "but EXPLODE(SPLIT(x, 'p')) is, as a column of SELECT, LATERAL VIEW or UNNEST(SPLIT(x, 'p')) in FROM",
     ),
     **dict.fromkeys(
         ("BIN", "BROUND", "CONV", "FACTORIAL", "FORMAT_NUMBER", "FORMAT_STRING", "HASH", "MAKE_TIMESTAMP", "PRINTF",
@@ -140,6 +143,12 @@ QUERIES: dict[str, Unsupported] = {
     ),
     "outer join after comma": Unsupported(
         "a RIGHT or FULL JOIN after a comma", "JOIN", "write CROSS JOIN, or parentheses: a, (b RIGHT JOIN c ON …)"
+    ),
+    "EXPLODE": Unsupported("EXPLODE of anything but SPLIT(x, 'p')", "", "there are no other arrays"),
+    "EXPLODE of what is not read": Unsupported(
+        "SPLIT of what is not read from one stream or table",
+        "",
+        "explode in a query inside, before rows are aggregated",
     ),
     "parentheses inside": Unsupported("a join in parentheses that reads columns from around the query"),
     "rows of a query": Unsupported(

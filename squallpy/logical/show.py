@@ -35,6 +35,8 @@ def show(plan: Node, *, types: bool = False, depth: int = 0) -> str:
 def describe(node: Node) -> str:
     """One operator without its inputs."""
     match node:
+        case Scan(relation, alias) if relation.parts:
+            return f"Scan {relation.name} := {relation.parts} AS {alias}"
         case Scan(relation, alias):
             return f"Scan {relation.name}" + (f" AS {alias}" if alias.lower() != relation.name.lower() else "")
         case Window(_, spec, time):

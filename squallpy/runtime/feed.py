@@ -20,6 +20,7 @@ from squallpy.runtime.kernels.lanes import pack_decimal128
 from squallpy.runtime.kernels.routing import from_zero, hash_columns
 from squallpy.runtime.kernels.storage import Words
 from squallpy.runtime.ledger import entries, ledger_name
+from squallpy.runtime.parts import columns_of
 
 
 class Feeder:
@@ -28,6 +29,7 @@ class Feeder:
     def __init__(self, feed: Feed, partitions: int) -> None:
         self.feed = feed
         self._partitions = partitions
+        self.read = columns_of(feed.relation, feed.fields)
         self._types = {f.name: f.type for f in feed.relation.fields}
         self._groups = [Grouping(d, payload) for d, payload in zip(feed.deltas, feed.payloads, strict=True)]
 

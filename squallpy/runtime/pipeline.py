@@ -19,6 +19,7 @@ from squallpy.runtime.deltas import Delta, pack_deltas, pack_head, unpack_deltas
 from squallpy.runtime.feed import Feeder
 from squallpy.runtime.joiner import Joiner
 from squallpy.runtime.kernels.dictionary import Dictionary
+from squallpy.runtime.parts import in_parts
 from squallpy.runtime.result import Changes, Result
 from squallpy.runtime.routing import keys_of, spread
 from squallpy.runtime.sources import Rows, skipped
@@ -99,25 +100,28 @@ class Sender:
     def read(self, batch: int, split: int, splits: int, names: Dictionary) -> Share:
         """A share of the batch, pre-aggregated."""
         share, shares = Share([], [], {"tuples": 0, "skipped": 0}), self._input.shares(batch, split, splits)
-        made = self._made(batch, split, splits, shares, share)
+        made, counted = self._made(batch, split, splits, shares, share), set[str]()
         for feeder in self._feeders:
             relation = feeder.feed.relation
-            start, stop = shares.get(relation.name, (0, 0))
+            start, stop = shares.get(relation.source.name, (0, 0))
             if start < stop or relation.made:
                 with self._trace(f"read {relation.name}"):
                     if relation.made:
                         assert made
                         table = made.tables[relation.name]
                     else:
-                        table = self._input.sources[relation.name].read(start, stop, feeder.feed.fields)
+                        table = self._input.sources[relation.source.name].read(start, stop, feeder.read)
                     rows = one_batch(table)
-                share.stats["tuples"] += stop - start
-                share.stats["skipped"] += skipped(table).count
+                if relation.source.name not in counted:
+                    counted.add(relation.source.name)
+                    share.stats["tuples"] += stop - start
+                    share.stats["skipped"] += skipped(table).count
                 with self._trace(f"feed {relation.name}"):
-                    share.deltas += feeder(rows, names)
+                    fed = in_parts(rows, relation)
+                    share.deltas += feeder(fed, names)
                     if relation.name in self._ledgers:
-                        share.ledgers += feeder.ledger(rows)
-                    for told in clock_deltas(self._clocks, relation.name, rows):
+                        share.ledgers += feeder.ledger(fed)
+                    for told in clock_deltas(self._clocks, relation.source.name, rows):
                         share.ledgers += [(partition, told) for partition in range(self._plan.partitions)]
         return share
 
@@ -139,7 +143,7 @@ class Sender:
             return None
         with self._trace("matrices"):
             made = maker.made(batch, split, splits)
-        fed = {feeder.feed.relation.name for feeder in self._feeders}
+        fed = {feeder.feed.relation.source.name for feeder in self._feeders}
         share.stats["tuples"] += sum(stop - start for name, (start, stop) in shares.items() if name not in fed)
         share.stats |= made.stats
         return made

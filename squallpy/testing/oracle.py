@@ -173,6 +173,13 @@ def to_duckdb(sql: str | exp.Expr) -> str:
             alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(table.name))
             named = exp.to_identifier(f"{table.db}.{table.name}", quoted=True)
             table.replace(exp.Table(this=named, alias=alias))
+    for view in list(query.find_all(exp.Lateral)):
+        if view.args.get("outer") and isinstance(view.parent, exp.Select):  # sqlglot forgets about it
+            alias = view.args["alias"]
+            parts = exp.select(exp.alias_(view.this, alias.columns[0]))
+            beside = exp.Lateral(this=exp.Subquery(this=parts), alias=exp.TableAlias(this=alias.this))
+            view.parent.append("joins", exp.Join(this=beside, side="LEFT", on=exp.true()))
+            view.parent.set("laterals", [v for v in view.parent.args["laterals"] if v is not view])
     for type in query.find_all(exp.DataType):
         if type.this in (exp.DataType.Type.TIMESTAMPTZ, exp.DataType.Type.TIMESTAMPLTZ):
             type.set("this", exp.DataType.Type.TIMESTAMP)

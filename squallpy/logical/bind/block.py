@@ -14,6 +14,7 @@ from squallpy.logical.bind.cut import cut, firsts
 from squallpy.logical.bind.grouping import grouping_sets
 from squallpy.logical.bind.ordering import Ordering, bind_limit, bind_order, ordinal, place_sort
 from squallpy.logical.bind.over import Overs, ungrouped
+from squallpy.logical.bind.parts import in_from
 from squallpy.logical.bind.scalar import Scalars
 from squallpy.logical.bind.scope import Scope
 from squallpy.logical.bind.sets import SET_PARTS, bind_set
@@ -25,8 +26,8 @@ from squallpy.logical.expressions import Column, Expr, Literal, columns, conjunc
 from squallpy.logical.nodes import Aggregate, Filter, Node
 
 SELECT_PARTS = (
-    "with_", "expressions", "distinct", "from_", "joins", "where", "group", "having", "order", "limit", "offset",
-    "qualify", "windows", CLAUSE,
+    "with_", "expressions", "distinct", "from_", "joins", "laterals", "where", "group", "having", "order", "limit",
+    "offset", "qualify", "windows", CLAUSE,
 )  # fmt: skip
 HELD = "add it to a DATE or TIMESTAMP, or take TIMESTAMPDIFF(SECOND, a, b) for b - a"
 MOST_OPERATORS = 10_000  # of a query
@@ -50,7 +51,7 @@ def bind_query(
     inside = nested and not limited and bool(node.args.get("limit") or node.args.get("offset"))
     ordered = inside or not nested or node.args.get("limit") is not None
     if isinstance(node, exp.Select):
-        plan = Block(ctx, node, outer, ordered, inside).bind()
+        plan = Block(ctx, in_from(node), outer, ordered, inside).bind()
         check_used(ctx, node)
         return check_size(ctx, node, plan)
     return check_size(ctx, node, bind_set(ctx, node, outer, ordered, inside))

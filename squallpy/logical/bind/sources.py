@@ -12,6 +12,7 @@ from squallpy.catalog.relation import Relation
 from squallpy.frontend.unsupported import JOINS, NODES, QUERIES, Unsupported
 from squallpy.logical.bind.context import Common, Context
 from squallpy.logical.bind.matrices import matrix_relation, output
+from squallpy.logical.bind.parts import exploded, is_generator
 from squallpy.logical.bind.pivots import turned
 from squallpy.logical.bind.scalar import Scalars
 from squallpy.logical.bind.scope import Scope, Source
@@ -48,6 +49,8 @@ def bind_from(ctx: Context, select: exp.Select, outer: Outer | None = None) -> t
         joins.plan = Join(outer.domain, *first.joined(outer.domain))
     for join in select.args.get("joins") or []:
         joins.add(join)
+    for view in select.args.get("laterals") or []:
+        joins.plan = exploded(ctx, scope, joins.plan, view)
     joins.stand()
     joins.settle()
     return joins.plan, scope
@@ -96,6 +99,9 @@ class From:
         """One more source joined to what is there."""
         ctx, scope, kind = self.ctx, self.scope, join_kind(self.ctx, join)
         ctx.only(join, "this", "method", "side", "kind", "on", "using")
+        if is_generator(join.this) and kind == "INNER" and not join.args.get("on") and not join.args.get("using"):
+            self.plan = exploded(ctx, scope, self.plan, join.this)
+            return
         if kind in ("RIGHT", "FULL") and self.late:
             self.stand()
             self.settle()

@@ -249,7 +249,9 @@ def views_text(program: Program) -> str:
     lines = [f"{head(v)} := {definition(v)}" for v in program.views]
     text = "VIEWS\n" + indent("\n".join(_align(lines)), "  ")
     nests = "\n".join(map(nest_text, program.nests))
-    return text + (f"\n\nNESTED\n{indent(nests, '  ')}" if nests else "")
+    text += f"\n\nNESTED\n{indent(nests, '  ')}" if nests else ""
+    parts = "\n".join(f"{r.name.upper()} := {r.parts}" for r in program.relations if r.parts)
+    return f"PARTS\n{indent(parts, '  ')}\n\n{text}" if parts else text
 
 
 def _over_text(measure: Measure, over: str, names: Names) -> str:

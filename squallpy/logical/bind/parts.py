@@ -1,0 +1,168 @@
+"""EXPLODE(SPLIT(x, p)) → a scan of a relation that has a row for each part of a text.
+
+    lines LATERAL VIEW EXPLODE(SPLIT(LOWER(line), ' ')) t AS word   →   Scan lines·line: line, part word, its position
+
+A text is cut where its row is read, before anything is joined: whatever is joined to a row is joined to each of its
+parts, so what changes is linear, and costs nothing beyond the rows that it makes.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from sqlglot import exp
+
+from squallpy.base.types import INT, VARCHAR
+from squallpy.catalog.relation import Field, Parts, Relation
+from squallpy.frontend.unsupported import QUERIES
+from squallpy.logical.bind.context import Context
+from squallpy.logical.bind.scalar import Scalars
+from squallpy.logical.bind.scope import Scope, Source
+from squallpy.logical.expressions import Column, Expr, columns, substitute
+from squallpy.logical.nodes import ConditionalJoin, Filter, Join, Node, Project, Scan, Window
+
+GENERATORS = ("EXPLODE", "POSEXPLODE", "EXPLODE_OUTER", "POSEXPLODE_OUTER")
+
+
+def _generator(node: exp.Expr) -> str:
+    """The name of a call that makes rows, '' of anything else."""
+    name = node.name.upper() if isinstance(node, exp.Anonymous) else ""
+    return name if name in GENERATORS else ""
+
+
+def in_from(select: exp.Select) -> exp.Select:
+    """SELECT EXPLODE(x) AS w FROM r   →   SELECT w FROM r LATERAL VIEW EXPLODE(x) AS w"""
+    bare = [node.this if isinstance(node, exp.Alias | exp.Aliases) else node for node in select.expressions]
+    if not any(map(_generator, bare)):
+        return select
+    out = select.copy()
+    out.parent = select.parent
+    items, views = list[exp.Expr](), list[exp.Expr]()
+    for item in out.expressions:
+        generator = item.this if isinstance(item, exp.Alias | exp.Aliases) else item
+        if _generator(generator):
+            names = list(_names(item, generator))
+            items += [exp.column(name.copy()) for name in names]
+            views.append(exp.Lateral(this=generator, view=True, alias=exp.TableAlias(columns=names)))
+        else:
+            items.append(item)
+    out.set("expressions", items)
+    out.set("laterals", [*(out.args.get("laterals") or []), *views])
+    return out
+
+
+def _names(item: exp.Expr, generator: exp.Expr) -> Iterator[exp.Identifier]:
+    """What the columns of a generator in SELECT are called."""
+    if isinstance(item, exp.Aliases):
+        yield from item.expressions
+        return
+    if _generator(generator).startswith("POS"):
+        yield exp.to_identifier("pos")
+    yield exp.to_identifier(item.alias if isinstance(item, exp.Alias) else "col")
+
+
+def is_generator(node: exp.Expr) -> bool:
+    """LATERAL EXPLODE(x) or UNNEST(x) in FROM?"""
+    return (isinstance(node, exp.Lateral) and bool(_generator(node.this))) or isinstance(node, exp.Unnest)
+
+
+def exploded(ctx: Context, scope: Scope, plan: Node, node: exp.Expr) -> Node:
+    """The plan with the columns of a LATERAL VIEW, or of UNNEST, which are a new source of the scope."""
+    alias, call = node.args.get("alias"), node
+    if isinstance(node, exp.Unnest):
+        ctx.only(node, "expressions", "alias")
+    else:
+        ctx.only(node, "this", "alias", "view", "outer")
+        call = node.this
+        if not _generator(call):
+            raise ctx.refuse(call, QUERIES["EXPLODE"])
+    name, kept = _generator(call), bool(node.args.get("outer")) or _generator(call).endswith("OUTER")
+    written, separator = _split(ctx, call)
+    text = Scalars(ctx, scope, "LATERAL VIEW").bind(written)
+    if text.type != VARCHAR:
+        raise ctx.error("SQ2004", f"SPLIT of {text.type}", written, "it cuts VARCHAR")
+    default = ("pos", "col") if name.startswith("POS") else ("col",)
+    names = [c.name for c in (alias.args.get("columns") or [])] if alias else []
+    if names and len(names) != len(default):
+        raise ctx.error("SQ2005", f"{len(names)} column names for {len(default)} columns", alias)
+    *before, last = names or default
+    part, position = ctx.column(last, VARCHAR, kept), ctx.column(next(iter(before), "pos"), INT, kept)
+    made = _spread(ctx, plan, text, (part, position), separator, kept)
+    if made is None:
+        raise ctx.refuse(written, QUERIES["EXPLODE of what is not read"])
+    scope.add(ctx, Source(alias.name if alias else "", (position, part) if before else (part,)), node)
+    return made
+
+
+def _split(ctx: Context, call: exp.Expr) -> tuple[exp.Expr, str]:
+    """What the only argument of a call splits, and by what."""
+    match call.expressions:
+        case [exp.Anonymous(name=name) as lists] if name.upper() == "SPLIT" and len(lists.expressions) == 2:
+            text, separator = lists.expressions
+            if not isinstance(separator, exp.Literal) or not separator.is_string:
+                raise ctx.refuse(separator, QUERIES["EXPLODE"])
+            if _matches_nothing(separator.name):
+                raise ctx.error("SQ2004", f"SPLIT by '{separator.name}', which also matches nothing", separator)
+            return text, separator.name
+    raise ctx.refuse(call, QUERIES["EXPLODE"])
+
+
+def _matches_nothing(separator: str) -> bool:
+    """Or is it found between any two letters?"""
+    try:
+        return re.match(separator, "") is not None
+    except re.error:  # then it is told where texts are cut
+        return False
+
+
+def _spread(
+    ctx: Context, plan: Node, text: Expr, new: tuple[Column, Column], separator: str, kept: bool
+) -> Node | None:
+    """The plan whose scan of what the text is read from has the parts as well; None if it is not one scan's, or its
+    rows are counted before."""
+    read = {c.id for c in columns(text)}
+    if not read or not read <= {c.id for c in plan.output}:
+        return None
+    match plan:
+        case Scan(relation, alias, fields) if not relation.made:
+            numbered: dict[int, Expr] = {c.id: replace(c, id=i) for i, c in enumerate(fields)}
+            parts = Parts(relation, substitute(text, numbered), separator, kept)
+            return Scan(_relation(ctx, parts), alias, (*fields, *new))
+        case Filter(child, predicate):
+            inner = _spread(ctx, child, text, new, separator, kept)
+            return inner and Filter(inner, predicate)
+        case Window(child, spec, time) if time is not None:
+            inner = _spread(ctx, child, text, new, separator, kept)
+            return inner and Window(inner, spec, time)
+        case Project(child, items):
+            below = substitute(text, {c.id: expr for c, expr in items})
+            inner = _spread(ctx, child, below, new, separator, kept)
+            return inner and Project(inner, (*items, *((c, c) for c in new)))
+        case Join(left, right, on):
+            for sides in ((left, right), (right, left)):
+                inner = _spread(ctx, sides[0], text, new, separator, kept)
+                if inner:
+                    return Join(inner, right, on) if sides[0] is left else Join(left, inner, on)
+        case ConditionalJoin(left, right, on):
+            inner = _spread(ctx, left, text, new, separator, kept)
+            return inner and type(plan)(inner, right, on)
+    return None
+
+
+def _relation(ctx: Context, parts: Parts) -> Relation:
+    """The relation of parts, one for all that ask for the same."""
+    known = ctx.catalog.parts
+    if parts not in known:
+        base, first = parts.of, min(columns(parts.text), key=lambda c: c.id).name
+        names = {relation.name for relation in known.values()}
+        name = next(n for n in _numbered(f"{base.name}·{first}") if n not in names)
+        taken = {f.name.lower() for f in base.fields}
+        part, position = (next(n for n in _numbered(f) if n not in taken) for f in ("part", "position"))
+        fields = (*base.fields, Field(part, VARCHAR, parts.kept), Field(position, INT, parts.kept))
+        known[parts] = replace(base, name=name, fields=fields, primary_key=(), references=(), parts=parts)
+    return known[parts]
+
+
+def _numbered(name: str) -> Iterator[str]:
+    yield name
+    yield from (f"{name}{i}" for i in range(2, 1000))
