@@ -127,7 +127,7 @@ FUNCTIONS: dict[str, str] = {
     ),
     **dict.fromkeys(
         ("EXPLODE", "EXPLODE_OUTER", "POSEXPLODE", "POSEXPLODE_OUTER", "SPLIT", "UNNEST"),
-        "but EXPLODE(SPLIT(x, 'p')) is, as a column of SELECT, LATERAL VIEW or UNNEST(SPLIT(x, 'p')) in FROM",
+        "but EXPLODE(SPLIT(x, 'p')) is, as a column, LATERAL VIEW or UNNEST in FROM, and SPLIT(x, 'p')[i]",
     ),
     **dict.fromkeys(
         ("BIN", "BROUND", "CONV", "FACTORIAL", "FORMAT_NUMBER", "FORMAT_STRING", "HASH", "MAKE_TIMESTAMP", "PRINTF",
@@ -145,6 +145,7 @@ QUERIES: dict[str, Unsupported] = {
         "a RIGHT or FULL JOIN after a comma", "JOIN", "write CROSS JOIN, or parentheses: a, (b RIGHT JOIN c ON …)"
     ),
     "EXPLODE": Unsupported("EXPLODE of anything but SPLIT(x, 'p')", "", "there are no other arrays"),
+    "SPLIT item": Unsupported("SPLIT(x, 'p')[i] by what is no plain text", "", "take REGEXP_EXTRACT"),
     "EXPLODE of what is not read": Unsupported(
         "SPLIT of what is not read from one stream or table",
         "",

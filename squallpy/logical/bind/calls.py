@@ -14,6 +14,7 @@ from squallpy.logical.bind import moments, temporal
 from squallpy.logical.bind.aggregates import aggregate, grouping, head
 from squallpy.logical.bind.aggregation import NAMES
 from squallpy.logical.bind.scalar import Scalars, extract
+from squallpy.logical.bind.split import FIRST, SIZES, counted, is_split, item
 from squallpy.logical.coerce import cast, coerce
 from squallpy.logical.expressions import Cast, Expr, Literal, not_null
 from squallpy.logical.functions import REALS, call, case, coalesce
@@ -453,6 +454,11 @@ def function(s: Scalars, node: exp.Anonymous) -> Expr:
         return grouping(s, node)
     if name in WITH_OVER:
         raise SquallError("SQ2009", f"{name} needs OVER", head(s, node), "write OVER (… ORDER BY …)")
+    if node.expressions and is_split(node.expressions[0]):
+        if name in SIZES and len(node.expressions) == 1:
+            return counted(s, node.expressions[0])
+        if name in FIRST and len(node.expressions) == 2:
+            return item(s, node.expressions[0], node.expressions[1], FIRST[name])
     if name in AGGREGATES:
         raise SquallError("SQ3001", f"{name} is not supported yet", head(s, node), AGGREGATES[name])
     if name in FUNCTIONS:

@@ -6,7 +6,6 @@ A text is cut where its row is read, before anything is joined: whatever is join
 parts, so what changes is linear, and costs nothing beyond the rows that it makes.
 """
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -18,6 +17,7 @@ from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.scalar import Scalars
 from squallpy.logical.bind.scope import Scope, Source
+from squallpy.logical.bind.split import splitting
 from squallpy.logical.expressions import Column, Expr, columns, substitute
 from squallpy.logical.nodes import ConditionalJoin, Filter, Join, Node, Project, Scan, Window
 
@@ -77,13 +77,15 @@ def exploded(ctx: Context, scope: Scope, plan: Node, node: exp.Expr) -> Node:
         if not _generator(call):
             raise ctx.refuse(call, QUERIES["EXPLODE"])
     name, kept = _generator(call), bool(node.args.get("outer")) or _generator(call).endswith("OUTER")
-    written, separator = _split(ctx, call)
+    if len(call.expressions) != 1:
+        raise ctx.refuse(call, QUERIES["EXPLODE"])
+    written, separator = splitting(ctx, call.expressions[0])
     text = Scalars(ctx, scope, "LATERAL VIEW").bind(written)
     if text.type != VARCHAR:
         raise ctx.error("SQ2004", f"SPLIT of {text.type}", written, "it cuts VARCHAR")
     default = ("pos", "col") if name.startswith("POS") else ("col",)
     names = [c.name for c in (alias.args.get("columns") or [])] if alias else []
-    if names and len(names) != len(default):
+    if alias and names and len(names) != len(default):
         raise ctx.error("SQ2005", f"{len(names)} column names for {len(default)} columns", alias)
     *before, last = names or default
     part, position = ctx.column(last, VARCHAR, kept), ctx.column(next(iter(before), "pos"), INT, kept)
@@ -92,27 +94,6 @@ def exploded(ctx: Context, scope: Scope, plan: Node, node: exp.Expr) -> Node:
         raise ctx.refuse(written, QUERIES["EXPLODE of what is not read"])
     scope.add(ctx, Source(alias.name if alias else "", (position, part) if before else (part,)), node)
     return made
-
-
-def _split(ctx: Context, call: exp.Expr) -> tuple[exp.Expr, str]:
-    """What the only argument of a call splits, and by what."""
-    match call.expressions:
-        case [exp.Anonymous(name=name) as lists] if name.upper() == "SPLIT" and len(lists.expressions) == 2:
-            text, separator = lists.expressions
-            if not isinstance(separator, exp.Literal) or not separator.is_string:
-                raise ctx.refuse(separator, QUERIES["EXPLODE"])
-            if _matches_nothing(separator.name):
-                raise ctx.error("SQ2004", f"SPLIT by '{separator.name}', which also matches nothing", separator)
-            return text, separator.name
-    raise ctx.refuse(call, QUERIES["EXPLODE"])
-
-
-def _matches_nothing(separator: str) -> bool:
-    """Or is it found between any two letters?"""
-    try:
-        return re.match(separator, "") is not None
-    except re.error:  # then it is told where texts are cut
-        return False
 
 
 def _spread(

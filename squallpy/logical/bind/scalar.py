@@ -467,6 +467,15 @@ def whole_quotient(s: Scalars, node: exp.IntDiv) -> Expr:
     return call("div", s.bind(node.this), s.bind(node.expression))
 
 
+@handles(exp.Bracket, args="this expressions")
+def item_of(s: Scalars, node: exp.Bracket) -> Expr:
+    from squallpy.logical.bind.split import is_split, item
+
+    if not is_split(node.this) or len(node.expressions) != 1:
+        raise s.ctx.refuse(node)
+    return item(s, node.this, node.expressions[0], 0)
+
+
 @handles(exp.Anonymous, args="this expressions")
 def named(s: Scalars, node: exp.Anonymous) -> Expr:
     from squallpy.logical.bind.calls import function  # it binds arguments in turn
