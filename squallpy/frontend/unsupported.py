@@ -99,7 +99,10 @@ NODES: dict[str, Unsupported] = {
 
 # aggregates that are known but not maintained yet, and what to do instead
 AGGREGATES: dict[str, str] = {
-    **dict.fromkeys(("ARRAY_AGG", "COLLECT_LIST", "COLLECT_SET"), "there are no arrays, maps and structs"),
+    **dict.fromkeys(
+        ("ARRAY_AGG", "COLLECT_LIST", "COLLECT_SET"),
+        "but as texts or counted: CONCAT_WS(', ', COLLECT_SET(x)), ARRAY_JOIN, SIZE",
+    ),
     **dict.fromkeys(
         ("FIRST", "LAST"),
         "a stream has no order that stays: write OVER (… ORDER BY …), or use MIN, MAX or ANY_VALUE",

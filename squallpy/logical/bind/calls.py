@@ -13,6 +13,7 @@ from squallpy.frontend.unsupported import AGGREGATES, FUNCTIONS
 from squallpy.logical.bind import moments, temporal
 from squallpy.logical.bind.aggregates import aggregate, grouping, head
 from squallpy.logical.bind.aggregation import NAMES
+from squallpy.logical.bind.collected import collected
 from squallpy.logical.bind.scalar import Scalars, extract
 from squallpy.logical.bind.split import FIRST, SIZES, counted, is_split, item
 from squallpy.logical.coerce import cast, coerce
@@ -459,6 +460,8 @@ def function(s: Scalars, node: exp.Anonymous) -> Expr:
             return counted(s, node.expressions[0])
         if name in FIRST and len(node.expressions) == 2:
             return item(s, node.expressions[0], node.expressions[1], FIRST[name])
+    if (spelled := collected(s, node)) is not None:
+        return spelled
     if name in AGGREGATES:
         raise SquallError("SQ3001", f"{name} is not supported yet", head(s, node), AGGREGATES[name])
     if name in FUNCTIONS:
