@@ -34,21 +34,43 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
-    """How the rows of a relation are made of another's: one for each part of `text`, an expression over that one's
-    fields, which columns give by their numbers (opaque here), as the regular expression `separator` cuts it. With
-    `kept` there is one without part for a text that is NULL.
+class Split:
+    """A text into the parts between what a regular expression matches, each with its position from 0 on; with `kept` a
+    text that is NULL has one part, NULL."""
 
-    A relation of parts has the fields of the other one, then the part and its position.
-    """
-
-    of: "Relation"
-    text: Any
     separator: str
     kept: bool = False
 
+    def spelled(self, value: Any) -> str:
+        return f"SPLIT({value}, '{self.separator}'){' OR NULL' if self.kept else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Hops:
+    """A time into the start and the end of each window that it is in: they are of `size` and begin every `slide` from
+    `offset` on, in microseconds."""
+
+    size: int
+    slide: int
+    offset: int = 0
+
+    def spelled(self, value: Any) -> str:
+        lengths = (f"INTERVAL {length / 1e6:g} SECOND" for length in (self.size, self.slide, self.offset))
+        return f"WINDOW({value}, {', '.join(lengths)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """How the rows of a relation are made of another's: one for each part of a `value`, an expression over that one's
+    fields, which columns give by their numbers (opaque here). It has the fields of the other one, then two of a part.
+    """
+
+    of: "Relation"
+    value: Any
+    made: Split | Hops
+
     def __str__(self) -> str:
-        return f"SPLIT({self.text}, '{self.separator}'){' OR NULL' if self.kept else ''} OF {self.of.name}"
+        return f"{self.made.spelled(self.value)} OF {self.of.name}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,6 +148,11 @@ QUERIES: dict[str, Unsupported] = {
         "a RIGHT or FULL JOIN after a comma", "JOIN", "write CROSS JOIN, or parentheses: a, (b RIGHT JOIN c ON …)"
     ),
     "EXPLODE": Unsupported("EXPLODE of anything but SPLIT(x, 'p')", "", "there are no other arrays"),
+    "two windows": Unsupported("a second time window in a query", "WINDOW", "nest the queries"),
+    "window as a value": Unsupported("WINDOW as a value", "WINDOW", "take its start and end"),
+    "WINDOW of what is not read": Unsupported(
+        "WINDOW with a slide over what is not read from one stream or table", "", "use it in a query inside"
+    ),
     "SPLIT item": Unsupported("SPLIT(x, 'p')[i] by what is no plain text", "", "take REGEXP_EXTRACT"),
     "EXPLODE of what is not read": Unsupported(
         "SPLIT of what is not read from one stream or table",

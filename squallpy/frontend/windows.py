@@ -49,6 +49,10 @@ def with_windows(tokens: Sequence[Token], text: str) -> list[Token]:
     behind, at = False, 0  # is this right behind a query in parentheses?
     while at < len(tokens):
         token = tokens[at]
+        following = tokens[at + 1].token_type if at + 1 < len(tokens) else None
+        if token.token_type is TokenType.WINDOW and following in (TokenType.L_PAREN, TokenType.DOT):
+            # WINDOW(at, '10 minutes'), which sqlglot takes for the clause WINDOW w AS (…)
+            token = Token(TokenType.VAR, token.text, token.line, token.col, token.start, token.end, token.comments)
         if (opened[-1] or behind) and _begins(tokens, at):
             end = _end(tokens, at)
             first, last = tokens[at].start, tokens[end - 1].end

@@ -1,30 +1,34 @@
-"""Rows of a relation → rows of its parts: a text is cut where it is read (`logical/bind/parts.py`).
+"""Rows of a relation → rows of its parts: a value is cut where it is read (`logical/bind/parts.py`).
 
 line 'a b', 'c'   →   line 'a b', part 'a', position 0    line 'a b', part 'b', position 1    line 'c', part 'c', …
 """
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from squallpy.base.types import VARCHAR
-from squallpy.catalog.relation import Relation
+from squallpy.base.types import TIMESTAMP
+from squallpy.catalog.relation import Hops, Relation, Split
 from squallpy.logical.expressions import columns
 from squallpy.runtime.evaluate.compiled import compiled
 from squallpy.runtime.evaluate.texts import matching
-from squallpy.runtime.evaluate.vector import Frame, Vec, from_arrow, full
+from squallpy.runtime.evaluate.vector import Frame, Vec, arrow_type, from_arrow, full
+from squallpy.runtime.kernels.storage import Words
+
+Mask = npt.NDArray[np.bool_]
 
 
 def columns_of(relation: Relation, fields: tuple[str, ...]) -> tuple[str, ...]:
     """The columns that are read for some fields of a relation."""
     if relation.parts is None:
         return fields
-    base, texts = relation.parts.of, {c.id for c in columns(relation.parts.text)}
-    return columns_of(base, tuple(f.name for i, f in enumerate(base.fields) if i in texts or f.name in fields))
+    base, values = relation.parts.of, {c.id for c in columns(relation.parts.value)}
+    return columns_of(base, tuple(f.name for i, f in enumerate(base.fields) if i in values or f.name in fields))
 
 
 def in_parts(rows: pa.RecordBatch, relation: Relation) -> pa.RecordBatch:
-    """For each row of the relation that is read one for each part, which comes last, with its position."""
+    """For each row of the relation that is read one for each part, of which two columns come last."""
     parts = relation.parts
     if parts is None:
         return rows
@@ -33,17 +37,40 @@ def in_parts(rows: pa.RecordBatch, relation: Relation) -> pa.RecordBatch:
     def load(number: int) -> Vec:
         return from_arrow(rows.column(rows.schema.get_field_index(fields[number].name)), fields[number].type)
 
-    values, valid = full(compiled(parts.text)(Frame(len(rows), {}, load)), VARCHAR, len(rows))
-    there = np.ones(len(rows), np.bool_) if valid is None else np.asarray(valid)
+    value = full(compiled(parts.value)(Frame(len(rows), {}, load)), parts.value.type, len(rows))
+    there = np.ones(len(rows), np.bool_) if value.valid is None else np.asarray(value.valid)
+    match parts.made:
+        case Split(separator, kept):
+            at, *new = _cut(value.values, there, separator, kept)
+        case Hops() as hops:
+            at, *new = _windows(np.asarray(value.values), there, hops)
+    out = rows.take(pa.array(at))
+    for field, array in zip(relation.fields[-2:], new, strict=True):
+        out = out.append_column(field.name, array)
+    return out
+
+
+def _cut(texts: pa.Array, there: Mask, separator: str, kept: bool) -> tuple[Words, pa.Array, pa.Array]:
+    """Of each part of texts its row, itself, and its position."""
     of = np.flatnonzero(there)
-    cut = matching(pc.split_pattern_regex, values.take(pa.array(of)), parts.separator)
+    cut = matching(pc.split_pattern_regex, texts.take(pa.array(of)), separator)
     counts = np.asarray(pc.list_value_length(cut), np.int64)
     at = np.repeat(of, counts)
     positions = pa.array(np.arange(len(at)) - np.repeat(np.cumsum(counts) - counts, counts))
-    texts = pc.list_flatten(cut)
-    if parts.kept and len(missing := np.flatnonzero(~there)):
+    parts = pc.list_flatten(cut)
+    if kept and len(missing := np.flatnonzero(~there)):
         nothing = pa.nulls(len(missing))
         at = np.concatenate([at, missing])
-        texts, positions = (pa.concat_arrays([a, nothing.cast(a.type)]) for a in (texts, positions))
-    part, position = relation.fields[-2:]
-    return rows.take(pa.array(at)).append_column(part.name, texts).append_column(position.name, positions)
+        parts, positions = (pa.concat_arrays([a, nothing.cast(a.type)]) for a in (parts, positions))
+    return at, parts, positions
+
+
+def _windows(times: Words, there: Mask, hops: Hops) -> tuple[Words, pa.Array, pa.Array]:
+    """Of each window that times are in its row, its start and its end."""
+    of = np.flatnonzero(there)
+    last = times[of] - (times[of] - hops.offset) % hops.slide
+    starts = last[:, None] - hops.slide * np.arange(-(-hops.size // hops.slide))
+    inside = starts + hops.size > times[of, None]
+    found = starts[inside]
+    moments = (pa.array(bound).cast(arrow_type(TIMESTAMP)) for bound in (found, found + hops.size))
+    return (np.repeat(of, inside.sum(axis=1)), *moments)

@@ -9,6 +9,7 @@ from squallpy.base.errors import SquallError, nearest
 from squallpy.base.types import VARCHAR, Kind
 from squallpy.frontend.windows import CLAUSE
 from squallpy.logical.bind.aggregation import Aggregation, is_aggregate, replace_known
+from squallpy.logical.bind.buckets import bucketed
 from squallpy.logical.bind.context import Common, Context
 from squallpy.logical.bind.cut import cut, firsts
 from squallpy.logical.bind.grouping import grouping_sets
@@ -51,7 +52,7 @@ def bind_query(
     inside = nested and not limited and bool(node.args.get("limit") or node.args.get("offset"))
     ordered = inside or not nested or node.args.get("limit") is not None
     if isinstance(node, exp.Select):
-        plan = Block(ctx, in_from(node), outer, ordered, inside).bind()
+        plan = Block(ctx, in_from(bucketed(ctx, node)), outer, ordered, inside).bind()
         check_used(ctx, node)
         return check_size(ctx, node, plan)
     return check_size(ctx, node, bind_set(ctx, node, outer, ordered, inside))

@@ -1,6 +1,7 @@
-"""EXPLODE(SPLIT(x, p)) → a scan of a relation that has a row for each part of a text.
+"""EXPLODE(SPLIT(x, p)) → a scan of a relation that has a row for each part of a text; and windows that overlap alike.
 
     lines LATERAL VIEW EXPLODE(SPLIT(LOWER(line), ' ')) t AS word   →   Scan lines·line: line, part word, its position
+    GROUP BY WINDOW(at, '10 minutes', '5 minutes')                  →   Scan lines·at: line, start and end of each
 
 A text is cut where its row is read, before anything is joined: whatever is joined to a row is joined to each of its
 parts, so what changes is linear, and costs nothing beyond the rows that it makes.
@@ -11,9 +12,10 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from squallpy.base.types import INT, VARCHAR
-from squallpy.catalog.relation import Field, Parts, Relation
+from squallpy.base.types import INT, TIMESTAMP, VARCHAR
+from squallpy.catalog.relation import Field, Hops, Parts, Relation, Split
 from squallpy.frontend.unsupported import QUERIES
+from squallpy.logical.bind.buckets import BOUNDS, NAME, hops, is_window
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.scalar import Scalars
 from squallpy.logical.bind.scope import Scope, Source
@@ -74,13 +76,14 @@ def exploded(ctx: Context, scope: Scope, plan: Node, node: exp.Expr) -> Node:
     else:
         ctx.only(node, "this", "alias", "view", "outer")
         call = node.this
-        if not _generator(call):
-            raise ctx.refuse(call, QUERIES["EXPLODE"])
-    name, kept = _generator(call), bool(node.args.get("outer")) or _generator(call).endswith("OUTER")
-    if len(call.expressions) != 1:
+    scalars = Scalars(ctx, scope, "LATERAL VIEW")
+    if is_window(call):
+        return _windows(scalars, plan, node, call)
+    if len(call.expressions) != 1 or not (_generator(call) or call is node):
         raise ctx.refuse(call, QUERIES["EXPLODE"])
+    name, kept = _generator(call), bool(node.args.get("outer")) or _generator(call).endswith("OUTER")
     written, separator = splitting(ctx, call.expressions[0])
-    text = Scalars(ctx, scope, "LATERAL VIEW").bind(written)
+    text = scalars.bind(written)
     if text.type != VARCHAR:
         raise ctx.error("SQ2004", f"SPLIT of {text.type}", written, "it cuts VARCHAR")
     default = ("pos", "col") if name.startswith("POS") else ("col",)
@@ -89,43 +92,52 @@ def exploded(ctx: Context, scope: Scope, plan: Node, node: exp.Expr) -> Node:
         raise ctx.error("SQ2005", f"{len(names)} column names for {len(default)} columns", alias)
     *before, last = names or default
     part, position = ctx.column(last, VARCHAR, kept), ctx.column(next(iter(before), "pos"), INT, kept)
-    made = _spread(ctx, plan, text, (part, position), separator, kept)
+    made = _spread(ctx, plan, text, (part, position), Split(separator, kept))
     if made is None:
         raise ctx.refuse(written, QUERIES["EXPLODE of what is not read"])
     scope.add(ctx, Source(alias.name if alias else "", (position, part) if before else (part,)), node)
     return made
 
 
-def _spread(
-    ctx: Context, plan: Node, text: Expr, new: tuple[Column, Column], separator: str, kept: bool
-) -> Node | None:
-    """The plan whose scan of what the text is read from has the parts as well; None if it is not one scan's, or its
-    rows are counted before."""
-    read = {c.id for c in columns(text)}
+def _windows(s: Scalars, plan: Node, node: exp.Expr, call: exp.Expr) -> Node:
+    """The plan with the windows of a time."""
+    time = s.bind(exp.cast(call.expressions[0].copy(), "timestamp"))
+    columns = tuple(s.ctx.column(name, TIMESTAMP, False) for name in BOUNDS)
+    made = _spread(s.ctx, plan, time, (columns[0], columns[1]), hops(s.ctx, call))
+    if made is None:
+        raise s.ctx.refuse(call, QUERIES["WINDOW of what is not read"])
+    s.scope.add(s.ctx, Source(NAME, columns), node)
+    return made
+
+
+def _spread(ctx: Context, plan: Node, value: Expr, new: tuple[Column, Column], made: Split | Hops) -> Node | None:
+    """The plan whose scan of what a value is read from has its parts as well; None if it is not one scan's, or its rows
+    are counted before."""
+    read = {c.id for c in columns(value)}
     if not read or not read <= {c.id for c in plan.output}:
         return None
     match plan:
         case Scan(relation, alias, fields) if not relation.made:
             numbered: dict[int, Expr] = {c.id: replace(c, id=i) for i, c in enumerate(fields)}
-            parts = Parts(relation, substitute(text, numbered), separator, kept)
+            parts = Parts(relation, substitute(value, numbered), made)
             return Scan(_relation(ctx, parts), alias, (*fields, *new))
         case Filter(child, predicate):
-            inner = _spread(ctx, child, text, new, separator, kept)
+            inner = _spread(ctx, child, value, new, made)
             return inner and Filter(inner, predicate)
         case Window(child, spec, time) if time is not None:
-            inner = _spread(ctx, child, text, new, separator, kept)
+            inner = _spread(ctx, child, value, new, made)
             return inner and Window(inner, spec, time)
         case Project(child, items):
-            below = substitute(text, {c.id: expr for c, expr in items})
-            inner = _spread(ctx, child, below, new, separator, kept)
+            below = substitute(value, {c.id: expr for c, expr in items})
+            inner = _spread(ctx, child, below, new, made)
             return inner and Project(inner, (*items, *((c, c) for c in new)))
         case Join(left, right, on):
             for sides in ((left, right), (right, left)):
-                inner = _spread(ctx, sides[0], text, new, separator, kept)
+                inner = _spread(ctx, sides[0], value, new, made)
                 if inner:
                     return Join(inner, right, on) if sides[0] is left else Join(left, inner, on)
         case ConditionalJoin(left, right, on):
-            inner = _spread(ctx, left, text, new, separator, kept)
+            inner = _spread(ctx, left, value, new, made)
             return inner and type(plan)(inner, right, on)
     return None
 
@@ -134,13 +146,18 @@ def _relation(ctx: Context, parts: Parts) -> Relation:
     """The relation of parts, one for all that ask for the same."""
     known = ctx.catalog.parts
     if parts not in known:
-        base, first = parts.of, min(columns(parts.text), key=lambda c: c.id).name
-        names = {relation.name for relation in known.values()}
+        base, first = parts.of, min(columns(parts.value), key=lambda c: c.id).name
+        names, taken = {relation.name for relation in known.values()}, {f.name.lower() for f in base.fields}
         name = next(n for n in _numbered(f"{base.name}·{first}") if n not in names)
-        taken = {f.name.lower() for f in base.fields}
-        part, position = (next(n for n in _numbered(f) if n not in taken) for f in ("part", "position"))
-        fields = (*base.fields, Field(part, VARCHAR, parts.kept), Field(position, INT, parts.kept))
-        known[parts] = replace(base, name=name, fields=fields, primary_key=(), references=(), parts=parts)
+        match parts.made:
+            case Split(kept=kept):
+                new = [("part", VARCHAR, kept), ("position", INT, kept)]
+            case Hops():
+                new = [(name, TIMESTAMP, False) for name in BOUNDS]
+        fields = [Field(next(n for n in _numbered(f) if n not in taken), type, null) for f, type, null in new]
+        known[parts] = replace(
+            base, name=name, fields=(*base.fields, *fields), primary_key=(), references=(), parts=parts
+        )
     return known[parts]
 
 
