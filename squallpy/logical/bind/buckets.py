@@ -4,7 +4,7 @@
     GROUP BY WINDOW(at, '10 minutes', '5 minutes')    →   of each of two, as LATERAL VIEW makes them (`parts.py`)
 
 Such a window has the columns `start` and `end`, which WINDOW.start and WINDOW(…).start name; where the whole of it is
-selected, it is both. It groups rows and forgets none: for that, a block ends with a window of ours.
+selected, as w, it is w.start and w.end, around the query, too. It groups rows and forgets none: for that, a block ends with a window of ours.
 """
 
 from collections.abc import Iterator
@@ -128,6 +128,6 @@ def _keys(key: exp.Expr, names: set[str]) -> list[tuple[str, bool]]:
 def _items(item: exp.Expr, names: set[str], bounds: dict[str, exp.Expr]) -> list[exp.Expr]:
     """What stands for an item of SELECT."""
     if _is_whole(item.unalias(), names):
-        return [exp.alias_(bounds[name].copy(), name) for name in BOUNDS]
+        return [exp.alias_(bounds[name].copy(), f"{item.alias or NAME}.{name}", quoted=True) for name in BOUNDS]
     name = _bound(item, names)
     return [exp.alias_(item, name)] if name else [item]

@@ -94,6 +94,8 @@ class Scope:
     def own(self, ctx: Context, node: exp.Column) -> Column:
         """The column of this very block."""
         name, table = node.name, node.args.get("table")
+        if table and len(bound := self.find(f"{table.name}.{name}")) == 1:  # of a window: see `buckets.py`
+            return bound[0]
         source = self.source(ctx, table.name, table) if table else None
         found = source.named(name) if source else self.find(name)
         if len(found) == 1:
