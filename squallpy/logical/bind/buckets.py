@@ -4,7 +4,8 @@
     GROUP BY WINDOW(at, '10 minutes', '5 minutes')    →   of each of two, as LATERAL VIEW makes them (`parts.py`)
 
 Such a window has the columns `start` and `end`, which WINDOW.start and WINDOW(…).start name; where the whole of it is
-selected, as w, it is w.start and w.end, around the query, too. It groups rows and forgets none: for that, a block ends with a window of ours.
+selected, as w, it is w.start and w.end, around the query, too. It groups rows and forgets none: for that, a block ends
+with a window of ours.
 """
 
 from collections.abc import Iterator
