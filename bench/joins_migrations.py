@@ -4,7 +4,7 @@
     --joiners N        partitions                                                                [default: 16]
     --scale S          of TPC-H                                                                  [default: 0.1]
     --batch-rows N                                                                               [default: 10,000]
-    --repeats N        runs whose batches are counted together; 3 before them warm the JVM       [default: 3]
+    --repeats N        runs whose batches are counted together; 15 before them warm the JVM      [default: 5]
 
 A band join under Dynamic on Spark, `local[2]`, of streams of which now the one brings all tuples, now the other. What a
 batch takes is from the end of the one before it to its own; its work is the processor time of all processes meanwhile,
@@ -13,6 +13,7 @@ of which others on the machine take less.
 
 import argparse
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -34,7 +35,7 @@ from squallpy.testing.joins import fluctuating
 from squallpy.testing.memory import PushedBatches, memory_input
 
 WARM = 4  # batches that do not count
-FIRST = 3  # runs that warm the JVM
+FIRST = 15  # runs that warm the JVM: it compiles for about a thousand batches
 PROMISED = 1.5
 QUERY = """SELECT r.l_orderkey, r.l_linenumber, s.l_orderkey AS o2, s.l_linenumber AS n2 FROM r JOIN s
 ON ABS(r.l_orderkey - s.l_orderkey) <= 1 AND r.l_shipmode = 'TRUCK' AND s.l_shipmode = 'AIR';
@@ -46,8 +47,8 @@ Made by `python -m bench.joins_migrations`; do not edit. A band join of TPC-H's 
 1/k. *In*: batches in which state moves. Promised: {promised} × the median of the others for 95 of 100 of them; ILF/ILF*
 1.25 at most, 1.08 on average, after {warm} batches: before, one of them changes much of all there is. Batches of
 {repeats} runs, after {first} that warmed the JVM; {load:.1f} processes were runnable a minute before. *p95* by the
-median of the others: of batches in which state moves, and of the others, which says what the machine does by itself.
-*Work*: the processor time of all processes, by the median of the others too. *max*, *mean*: of ILF/ILF*.
+median of the others of the same run: of batches in which state moves, and of the others, which says what the machine
+does by itself. *Work*: the processor time of all processes, likewise. *max*, *mean*: of ILF/ILF*.
 
 ![seconds of batches](joins-migrations.png)
 
@@ -111,24 +112,28 @@ def run(k: int, folder: Path, given: argparse.Namespace) -> list[Batch]:
 
 
 def line(k: int, runs: list[list[Batch]]) -> str:
-    counted = [batch for found in runs for batch in found[WARM:]]
-    inside, outside = ([batch for batch in counted if batch.migrates is moves] for moves in (True, False))
-    ratios = [batch.ratio for batch in counted]
-    others, (median, late, usual) = beside([b.seconds for b in inside], [b.seconds for b in outside])
-    _, works = beside([b.work for b in inside], [b.work for b in outside])
+    counted = [found[WARM:] for found in runs]
+    inside = sum(batch.migrates for found in counted for batch in found)
+    ratios = [batch.ratio for found in counted for batch in found]
+    others, (median, late, usual) = beside(counted, lambda batch: batch.seconds)
+    _, works = beside(counted, lambda batch: batch.work)
     verdict = "pass" if late <= PROMISED else f"missed by {100 * (late / PROMISED - 1):.0f} %"
     times = f"{others:.3f} | {others * median:.3f} | {late:.2f} | {usual:.2f}"
     cells = f"{times} | {' | '.join(f'{x:.2f}' for x in works)} | {max(ratios):.3f} | {np.mean(ratios):.3f}"
     batches, epochs = sum(map(len, runs)), sum(found[-1].epoch for found in runs)
-    return f"| {k} | {batches} | {epochs} | {len(inside)} | {cells} | {verdict} |\n"
+    return f"| {k} | {batches} | {epochs} | {inside} | {cells} | {verdict} |\n"
 
 
-def beside(inside: list[float], outside: list[float]) -> tuple[float, tuple[float, float, float]]:
-    """The median of what batches outside migrations take; by that the median of those inside, and what 95 of 100 of
-    those inside, and of those outside, take at most."""
-    others = float(np.median(outside))
+def beside(runs: list[list[Batch]], taken: Callable[[Batch], float]) -> tuple[float, tuple[float, float, float]]:
+    """The median of what batches outside migrations take; by that of their run the median of those inside, and what 95
+    of 100 of those inside, and of those outside, take at most."""
+    medians = [np.median([taken(batch) for batch in found if not batch.migrates]) for found in runs]
+    inside, outside = (
+        [taken(b) / usual for found, usual in zip(runs, medians, strict=True) for b in found if b.migrates is moves]
+        for moves in (True, False)
+    )
     median, late, usual = (float(np.percentile(*some)) for some in ((inside, 50), (inside, 95), (outside, 95)))
-    return others, (median / others, late / others, usual / others)
+    return float(np.median(medians)), (median, late, usual)
 
 
 def plot(runs: dict[int, list[list[Batch]]], path: Path) -> None:
@@ -159,7 +164,7 @@ def main() -> None:
     parser.add_argument("--joiners", type=int, default=16)
     parser.add_argument("--scale", type=float, default=0.1)
     parser.add_argument("--batch-rows", type=int, default=10_000)
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "joins-migrations.md")
     given = parser.parse_args()
     folder = skewed(given.scale, 0.0)

@@ -18,7 +18,7 @@ from pyspark import cloudpickle
 
 from squallpy import __version__
 from squallpy.base.errors import SquallError
-from squallpy.runtime.spark import stream, tasks
+from squallpy.runtime.spark import planned, stream, tasks
 from squallpy.runtime.spark.stream import run
 from tests.spark import wordcount
 from tests.spark.wordcount import PARTITIONS, SPLITS, Fault, counted, expected, job, words
@@ -105,7 +105,7 @@ def test_a_plan_does_for_some_batches_and_then_there_is_another(cluster, tmp_pat
             super().drop()
 
     monkeypatch.setattr(stream, "Planned", Counted)
-    monkeypatch.setattr(stream, "_RENEWED", 3)
+    monkeypatch.setattr(planned, "_WORN", 3)
     seen = Seen()
     assert run(cluster.session, replace(job(tmp_path, 7), together=4), seen) == 6
     assert counted(tmp_path) == expected(7)

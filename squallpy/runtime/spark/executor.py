@@ -26,7 +26,7 @@ from squallpy.runtime.state.place import Committed, Place
 
 OnBatch = Callable[[int, Changes | None, Stats], bool]
 
-TOGETHER = 64  # batches to a tick of Spark's clock
+TOGETHER = 512  # batches to a tick of Spark's clock, which takes as long as a small batch
 SMALL = 50_000  # rows of a batch, with those of tables of the first, that cost less to read twice than to send
 
 

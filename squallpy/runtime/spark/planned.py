@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 from pyspark.util import _load_from_socket
 
+_WORN = 64  # batches of which the files of exchanges are kept at most
 _EXCHANGE = "org.apache.spark.ShuffleDependency"
 
 
@@ -37,6 +38,11 @@ class Planned:
         # NB: RDD.collect has Spark read 190 KB of its own classes, to see whether it can be sent
         self._run = context._jvm.PythonRDD.runJob
         self.used = 0
+
+    @property
+    def is_worn(self) -> bool:
+        """Has it left the files of many exchanges?"""
+        return bool(self._exchanges) and self.used >= _WORN
 
     def collect(self) -> list[Any]:
         """The rows now."""

@@ -53,7 +53,6 @@ from squallpy.runtime.spark.tasks import (
 )
 
 _LOOK = 0.5  # seconds between looks at whether Spark's loop still runs
-_RENEWED = 64  # batches after which there is a new plan: so long the files of its exchanges are kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +245,7 @@ class _Loop:
         """What the last of so many stages sends: planned once, as long as tasks stay where they are."""
         ticks = self.placement.reading(self.readers)
         known, plan = self._plans.get(count, (None, None))
-        if plan and (known is not ticks or plan.used >= _RENEWED):
+        if plan and (known is not ticks or plan.is_worn):
             plan.drop()
             plan = None
         if plan is None:
