@@ -24,33 +24,23 @@ _C.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int
 _C.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 _FAILED = ctypes.c_void_p(-1).value
 _SPARE = 1 << 20  # bytes that growth leaves free in the file system
+_AHEAD, _LEAST = 16, 1 << 20  # addresses that a file is given: so many times its bytes, and so many at least
 
 
 class _Mapping:
-    """A shared mapping of a whole file, undone when nothing refers to it any more.
+    """Addresses for a file, shared, of which those behind its end hold nothing until it grows; given back when nothing
+    refers to them any more.
 
     NB: Python's own `mmap` keeps a file descriptor for each mapping; a worker with many pools would run out of them.
     """
 
-    def __init__(self, path: Path, size: int) -> None:
-        """Map the file, made or extended to `size` bytes at least."""
-        file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            present = os.fstat(file).st_size
-            if present < size:
-                room = os.statvfs(file)
-                if size - present > room.f_bavail * room.f_frsize - _SPARE:  # else the next store would be a SIGBUS
-                    raise OSError(errno.ENOSPC, f"no room to grow state by {size - present} bytes", str(path))
-                os.ftruncate(file, size)
-            self.size = max(size, present)
-            address = _C.mmap(None, self.size, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED, file, 0)
-            if address == _FAILED:
-                raise OSError(ctypes.get_errno(), "cannot map state", str(path))
-        finally:
-            os.close(file)
+    def __init__(self, file: int, path: Path, size: int) -> None:
+        address = _C.mmap(None, size, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED, file, 0)
+        if address == _FAILED:
+            raise OSError(ctypes.get_errno(), "cannot map state", str(path))
         self.address: int = address
-        shape = (self.size // 8,)
-        self.__array_interface__ = {"version": 3, "typestr": "<i8", "shape": shape, "data": (address, False)}
+        self.size = size
+        self.__array_interface__ = {"version": 3, "typestr": "<i8", "shape": (size // 8,), "data": (address, False)}
 
     def __del__(self, unmap: Any = _C.munmap) -> None:
         if hasattr(self, "address"):
@@ -60,18 +50,35 @@ class _Mapping:
 class _FileRegion:
     def __init__(self, path: Path, words: int) -> None:
         self._path = path
-        self._map(words)
+        self._mapping: _Mapping | None = None
+        self._extend(words)
 
-    def _map(self, words: int) -> None:
-        self._mapping = _Mapping(self._path, -(-max(words, 1) * 8 // mmap.PAGESIZE) * mmap.PAGESIZE)
-        self.address, self.words = self._mapping.address, self._mapping.size // 8
+    def _extend(self, words: int) -> None:
+        """Make the file, or make it longer if need be. It seldom moves: each process has to be given all pages anew
+        then."""
+        size = -(-max(words, 1) * 8 // mmap.PAGESIZE) * mmap.PAGESIZE
+        file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            present = os.fstat(file).st_size
+            if present < size:
+                room = os.statvfs(file)
+                if size - present > room.f_bavail * room.f_frsize - _SPARE:  # else the next store would be a SIGBUS
+                    raise OSError(errno.ENOSPC, f"no room to grow state by {size - present} bytes", str(self._path))
+                os.ftruncate(file, size)
+            size = max(size, present)
+            if self._mapping is None or self._mapping.size < size:
+                self._mapping = _Mapping(file, self._path, max(_AHEAD * size, _LEAST))
+        finally:
+            os.close(file)
+        self.address, self.words = self._mapping.address, size // 8
+        self._array: Words = np.asarray(self._mapping)[: self.words]
 
     def array(self) -> Words:
-        return np.asarray(self._mapping)
+        return self._array
 
     def grow(self, words: int) -> None:
         if words > self.words:
-            self._map(words)
+            self._extend(words)
 
     def populate(self, start: int, stop: int) -> None:
         """Nothing: files are sparse, and take no room that is not used."""
