@@ -1,6 +1,7 @@
 """Partitions under kills, retries and moves: every answer equals that of an undisturbed run."""
 
 import errno
+import mmap
 import os
 import random
 import shutil
@@ -378,6 +379,7 @@ def fault_damaged_identity(tmp_path):
 @pytest.mark.parametrize("place", ["log", "snapshot", "state"])
 def fault_no_room(tmp_path, undisturbed, place, monkeypatch):
     """The batch that found none comes again when there is room, and nothing is lost."""
+    monkeypatch.setattr(storage, "_PIECE", mmap.PAGESIZE)
     partition = make(tmp_path)
     answers = [partition.apply(batch, batch_messages(batch)) for batch in range(4)]
     with monkeypatch.context() as full:

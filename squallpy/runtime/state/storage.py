@@ -24,7 +24,8 @@ _C.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int
 _C.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 _FAILED = ctypes.c_void_p(-1).value
 _SPARE = 1 << 20  # bytes that growth leaves free in the file system
-_AHEAD, _LEAST = 16, 1 << 20  # addresses that a file is given: so many times its bytes, and so many at least
+_PIECE = 1 << 17  # bytes that files are multiples of: what nobody has used takes no room
+_AHEAD = 16  # addresses that a file is given, by its bytes
 
 
 class _Mapping:
@@ -56,7 +57,7 @@ class _FileRegion:
     def _extend(self, words: int) -> None:
         """Make the file, or make it longer if need be. It seldom moves: each process has to be given all pages anew
         then."""
-        size = -(-max(words, 1) * 8 // mmap.PAGESIZE) * mmap.PAGESIZE
+        size = -(-max(words, 1) * 8 // _PIECE) * _PIECE
         file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             present = os.fstat(file).st_size
@@ -67,7 +68,7 @@ class _FileRegion:
                 os.ftruncate(file, size)
             size = max(size, present)
             if self._mapping is None or self._mapping.size < size:
-                self._mapping = _Mapping(file, self._path, max(_AHEAD * size, _LEAST))
+                self._mapping = _Mapping(file, self._path, _AHEAD * size)
         finally:
             os.close(file)
         self.address, self.words = self._mapping.address, size // 8
