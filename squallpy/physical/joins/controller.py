@@ -11,7 +11,7 @@ high.
 """
 
 from dataclasses import dataclass, replace
-from math import inf
+from math import ceil, inf
 
 from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.mapping import Mapping, Side, every, optimal, square
@@ -40,7 +40,8 @@ class Sizes:
 NOTHING = Sizes()
 EPSILON = 0.5  # of what runs in batches
 BOUND, BOUND_OF_SHRINKING = 1.25, 1.4  # of ILF by ILF* (Theorems 4.1 and 4.4.4)
-COPIES = 4.0  # tuples for each that a joiner gets, at least, while batches migrate
+COPIES = 4  # of tuples that there are for each that comes, at least, while batches migrate
+MARGIN = 0.95  # of the way to the bound, for sizes may be samples
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,13 +140,14 @@ class Controller:
         return max(0.0, out)
 
     def pace(self, old: Mapping, left: float, change: Sizes) -> float:
-        """Which share of what joiners have is copied with a change, while a migration runs for which they have `left`
-        of it to copy: if as much changes again and again, whatever comes or goes, all is copied before the bound is
-        passed, a like share each time; and COPIES at least."""
-        units, load = change.r + change.s, old.load(self.sizes.r, self.sizes.s)
-        if not units or not load:
+        """Which share of all tuples is copied with a change, while a migration runs for which they have `left` of them
+        to copy: a like share each time, as many times as COPIES asks for, or as few as it takes to be done before the
+        bound is passed, if as much changes again and again, whatever comes or goes."""
+        units, there = change.r + change.s, self.sizes.r + self.sizes.s
+        if not units or not there or not left:
             return 0.0
-        return min(left, max(left / max(1, self.room(old) // units), COPIES * old.load(change.r, change.s) / load))
+        times = min(ceil(left * there / (COPIES * units)), MARGIN * self.room(old) // units)
+        return left / max(1.0, times)
 
     def is_moot(self, old: Mapping) -> bool:
         """Is the mapping that was to come but third by now, after that which there is and the one beyond it?"""
