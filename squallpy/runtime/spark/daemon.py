@@ -3,7 +3,7 @@
 Spark starts this module instead of `pyspark.daemon` (`spark.python.daemon.module`) and asks it for workers. PySpark
 runs a full `gc.collect()` after every task, which with Arrow, pandas and numba loaded was seen to cost more than the
 task itself; frozen objects are not looked at, and stay shared between the workers. What a query keeps in a worker is
-frozen, too, when it has done some tasks: 7 ms of each were spent on that.
+frozen, too: 7 ms of each task were spent on that.
 
 NB: nothing here may print to stdout, on which the daemon tells Spark its socket, nor leave a thread running, which a
 fork would lose (the allocator's own, of Arrow, survives forks by itself).
@@ -31,7 +31,7 @@ import pyspark.worker
 import squallpy.runtime.spark.tasks  # noqa: F401
 from squallpy.runtime.kernels.ready import load_all
 
-_WHOLE = 1024  # tasks after which a worker looks at all that it has, frozen or not
+_WHOLE = 1024  # tasks after which a worker may look at all that it has, which takes a tenth of a second
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
 _SPARE = 512 << 20  # bytes that are free at the end of the heap and stay there
 _MAPPED = 32 << 20  # bytes of what is mapped for itself, and cleared each time; the most that glibc takes
@@ -40,20 +40,23 @@ _MAPPED = 32 << 20  # bytes of what is mapped for itself, and cleared each time;
 class Collector:
     """Takes the place of `gc` where PySpark collects, after each task of a worker.
 
-    After 1, 2, 4, 8 … tasks what is still there is frozen, so that a collection costs what the last tasks have left.
+    What is still there is frozen, so that a collection costs what one task has left. Now and then, if what is frozen
+    has grown by half, all is looked at, for a part of it is garbage that was none when it was frozen.
     """
 
     def __init__(self) -> None:
-        self._tasks = 0
+        self._tasks = self._frozen = 0
 
     def collect(self) -> None:
         """A task is done."""
         self._tasks += 1
-        if self._tasks % _WHOLE == 0:
+        if self._tasks % _WHOLE == 0 and 2 * gc.get_freeze_count() > 3 * self._frozen:
             gc.unfreeze()
-        gc.collect()
-        if self._tasks % _WHOLE == 0 or self._tasks.bit_count() == 1:
+            gc.collect()
             gc.freeze()
+            self._frozen = gc.get_freeze_count()
+        gc.collect()
+        gc.freeze()
 
 
 def keep_freed() -> None:
