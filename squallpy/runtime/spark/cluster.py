@@ -54,6 +54,8 @@ SETTINGS = {
     # Payloads are packed by us; compressing them again costs more than a local disk or network saves
     "spark.shuffle.compress": "false",
     "spark.shuffle.spill.compress": "false",
+    # The JVM makes room for a whole block to tell tasks a few kilobytes: 4 MB of the 8 that a small batch takes
+    "spark.broadcast.blockSize": "512k",
     # Only the last batch is ever looked back at
     "spark.sql.streaming.minBatchesToRetain": "8",
     "spark.sql.streaming.numRecentProgressUpdates": "8",
@@ -87,8 +89,8 @@ LOCAL_SETTINGS = {
 
 # Few objects, short lives, no hot loops of Spark's: the first compiler and the simplest collector start sooner and
 # leave the cores to Python (0.085 → 0.06 s per batch, and the first one a third faster). A driver that only plans is no
-# other: its second compiler was seen to take 0.5 s of a core for each of the first batches. A small batch makes 8 MB of
-# objects: with 125 MB for young ones, as the JVM has, every thirteenth batch waits 7 ms, with 48 every fifth 4.5.
+# other: its second compiler was seen to take 0.5 s of a core for each of the first batches. A small batch makes 5 MB of
+# objects: with 125 MB for young ones, as the JVM has, every twentieth batch waits 7 ms, with 48 every eighth 4.5.
 _FIRST_COMPILER, _COLLECTOR, _YOUNG = "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmn48m"
 _SMALL_JVM = f"{_FIRST_COMPILER} {_COLLECTOR}"
 
