@@ -109,9 +109,10 @@ class Pool:
 
     def reserve(self, records: int) -> None:
         """Give the index its size for so many records. Those that come in the order of their hashes would else crowd at
-        the beginning of a small one."""
-        while records * OF >= self._size(_INDEX) * MOST:
-            self._grow_index(_INDEX)
+        the beginning of a small one. One that is too small gets room for a quarter more, not to grow again soon."""
+        if records * OF >= self._size(_INDEX) * MOST:
+            while 5 * records * OF >= 4 * self._size(_INDEX) * MOST:
+                self._grow_index(_INDEX)
 
     def probe(self, keys: Words) -> Words:
         """The slot of each key, −1 where there is none."""

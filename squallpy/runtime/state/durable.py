@@ -70,30 +70,32 @@ class LocalDurable:
     appends = True
 
     def __init__(self, root: Path, writer: str) -> None:
-        self._root, self._draft = root, f".draft-{writer}"
+        self._root, self._draft = f"{root}/", f".draft-{writer}"  # NB: paths as text, of which a batch needs hundreds
 
     def read(self, name: str) -> bytes | None:
         try:
-            return (self._root / name).read_bytes()
+            with self.open(name) as source:
+                return source.read()
         except FileNotFoundError:
             return None
 
     def open(self, name: str) -> IO[bytes]:
-        return (self._root / name).open("rb")
+        return open(self._root + name, "rb")
 
     def create(self, name: str, fill: Callable[[IO[bytes]], object]) -> None:
-        path = self._root / name
-        draft = path.with_name(self._draft)
+        path = self._root + name
+        draft = f"{os.path.dirname(path)}/{self._draft}"
         try:
             with _opened(draft, "wb") as sink:
                 fill(sink)
-            draft.replace(path)
+            os.replace(draft, path)
         except BaseException:  # a full disk has no room for what was not written whole
-            draft.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
+                os.unlink(draft)
             raise
 
     def append(self, name: str, parts: Iterable[bytes]) -> None:
-        with _opened(self._root / name, "ab", buffering=0) as file:
+        with _opened(self._root + name, "ab", buffering=0) as file:
             for part in parts:
                 rest = memoryview(part)
                 while rest:
@@ -101,24 +103,25 @@ class LocalDurable:
 
     def list(self, folder: str) -> list[str]:
         try:
-            return sorted(name for name in os.listdir(self._root / folder) if not name.startswith("."))
+            return sorted(name for name in os.listdir(self._root + folder) if not name.startswith("."))
         except FileNotFoundError:
             return []
 
     def delete(self, name: str) -> None:
-        (self._root / name).unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            os.unlink(self._root + name)
 
     def drop(self, folder: str) -> None:
-        shutil.rmtree(self._root / folder, ignore_errors=True)
+        shutil.rmtree(self._root + folder, ignore_errors=True)
 
 
-def _opened(path: Path, mode: str, buffering: int = -1) -> Any:
+def _opened(path: str, mode: str, buffering: int = -1) -> Any:
     """A file, whose folder is made if it is not there."""
     try:
-        return path.open(mode, buffering)
+        return open(path, mode, buffering)
     except FileNotFoundError:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return path.open(mode, buffering)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        return open(path, mode, buffering)
 
 
 class ArrowDurable:

@@ -94,6 +94,9 @@ class StatePartition:
     ) -> None:
         self._local, self._place, self._layout, self._runs = local, durable, layout, tuple(runs)
         self._fingerprint, self._snapshot_every, self._fault, self._trace = fingerprint, snapshot_every, fault, trace
+        self._head, self._lock = local / "HEAD", local / "lock"
+        # by stage, of the last batch, or of an earlier one if that had no such stage
+        self._outputs = [local / f"output.{stage}" for stage in range(len(self._runs))]
         writer = uuid.uuid5(uuid.NAMESPACE_OID, f"{boot()} {local.resolve()}")
         self._durable = open_durable(durable, str(writer))
         self._journal = Journal(self._durable)
@@ -118,13 +121,13 @@ class StatePartition:
     def _apply(self, batch: int, messages: Sequence[bytes], stage: int, steps: Steps) -> bytes:
         step = steps.first + stage
         identity = self._identity()
-        head = Head.read(self._local / "HEAD")
+        head = Head.read(self._head)
         believable = head is not None and not head.dirty and head.boot == boot() and head.identity == identity
         known = head is not None and (head.step == step - 1 or step <= head.step < steps.end)
         if head is None or not believable or not known:
             head = self._rebuild(identity)
         if step <= head.step < steps.end:
-            return self._output(stage).read_bytes()
+            return self._outputs[stage].read_bytes()
         self._check_reach(head, step - 1, batch)
         assert head.step == step - 1, f"step {step} asked of a partition at step {head.step} in {self._place}"
         return self._advance(head, messages, stage, is_last=step + 1 == steps.end)
@@ -132,17 +135,17 @@ class StatePartition:
     def store(self) -> Store:
         """The store as of the last batch applied on this host; not to be changed."""
         with self._locked(), self._told():
-            identity, head = self._identity(), Head.read(self._local / "HEAD")
+            identity, head = self._identity(), Head.read(self._head)
             if head is None or head.dirty or head.boot != boot() or head.identity != identity:
                 head = self._rebuild(identity)
             return self._open(head)
 
     def _advance(self, head: Head, messages: Sequence[bytes], stage: int, is_last: bool) -> bytes:
         """Apply the next step."""
-        step, path = head.step + 1, self._local / "HEAD"
+        step = head.step + 1
         self._fault("before dirty")
         with self._trace("mark"):
-            head = head.but(dirty=True).write(path)
+            head = head.but(dirty=True).write(self._head)
         self._fault("before log")
         with self._trace("log"):
             logged = head.logged + self._journal.append(head.segment, step, [bytes([stage]), *messages])
@@ -151,24 +154,19 @@ class StatePartition:
         output = self._runs[stage](store, list(messages))
         self._fault("before output")
         with self._trace("keep output"):
-            self._output(stage).write_bytes(output)
+            self._outputs[stage].write_bytes(output)
         self._fault("before clean")
         with self._trace("mark"):
-            head = head.but(step=step, dirty=False, logged=logged).write(path)
+            head = head.but(step=step, dirty=False, logged=logged).write(self._head)
         self._fault("after clean")
         if is_last and logged > self._snapshot_every and logged > store.live_nbytes:
             with self._trace("snapshot"):
                 self._snapshot(head, store)
         return output
 
-    def _output(self, stage: int) -> Path:
-        """Where the output of a stage of the last batch is, or of an earlier one if that had no such stage."""
-        return self._local / f"output.{stage}"
-
     def _snapshot(self, head: Head, store: Store) -> None:
         """Write contents and the last batch's outputs to the durable folder, then drop what they replace."""
-        paths = [self._output(stage) for stage in range(len(self._runs))]
-        outputs = [path.read_bytes() if path.exists() else b"" for path in paths]
+        outputs = [path.read_bytes() if path.exists() else b"" for path in self._outputs]
 
         def fill(sink: IO[bytes]) -> None:
             self._fault("inside snapshot")
@@ -177,7 +175,7 @@ class StatePartition:
         older = [int(name) for name in self._durable.list("snapshot") if int(name) < head.step]
         self._durable.create(f"snapshot/{head.step:020}", fill)
         self._fault("after snapshot")
-        head.but(logged=0, segment=fresh_name()).write(self._local / "HEAD")
+        head.but(logged=0, segment=fresh_name()).write(self._head)
         self._fault("before drop")
         if older:
             self._journal.drop(older[-1])
@@ -187,9 +185,9 @@ class StatePartition:
 
     def _rebuild(self, identity: str) -> Head:
         """Make the local state anew from the durable folder."""
-        start, path = perf_counter(), self._local / "HEAD"
+        start = perf_counter()
         editions = [int(there.suffix[1:]) for there in self._local.glob("state.*")]
-        head = Head(-1, True, max(editions, default=-1) + 1, 0, fresh_name(), identity, boot()).write(path)
+        head = Head(-1, True, max(editions, default=-1) + 1, 0, fresh_name(), identity, boot()).write(self._head)
         self._fault("before rebuild")
         self._store = None
         for edition in editions:
@@ -199,12 +197,12 @@ class StatePartition:
         head = head.but(step=taken)
         self._fault("inside rebuild")
         for step, ((stage,), *messages) in self._journal.read(after=taken):
-            self._output(stage).write_bytes(self._runs[stage](store, messages))
+            self._outputs[stage].write_bytes(self._runs[stage](store, messages))
             head = head.but(step=step, logged=head.logged + sum(map(len, messages)))
         self._fault("after replay")
         if head.step >= 0 or damaged:
             self.rebuilt = Rebuilt(perf_counter() - start, taken, head.step - taken, damaged)
-        return head.but(dirty=False).write(path)
+        return head.but(dirty=False).write(self._head)
 
     def _restore(self, store: Store) -> tuple[int, tuple[str, ...]]:
         """Read the newest whole snapshot: its step, −1 without one, and the damaged ones."""
@@ -213,7 +211,7 @@ class StatePartition:
             with self._durable.open(f"snapshot/{name}") as source:
                 if is_whole(source):
                     for stage, output in enumerate(read_outputs(source, len(self._runs))):
-                        self._output(stage).write_bytes(output)
+                        self._outputs[stage].write_bytes(output)
                     store.restore(source)
                     return int(name), tuple(damaged)
             damaged.append(f"{self._place}/snapshot/{name}")
@@ -262,6 +260,6 @@ class StatePartition:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        with (self._local / "lock").open("ab") as lock:
+        with self._lock.open("ab") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
