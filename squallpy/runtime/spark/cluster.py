@@ -90,7 +90,7 @@ LOCAL_SETTINGS = {
 # Few objects, short lives, no hot loops of Spark's: the first compiler and the simplest collector start sooner and
 # leave the cores to Python (0.085 → 0.06 s per batch, and the first one a third faster). A driver that only plans is no
 # other: its second compiler was seen to take 0.5 s of a core for each of the first batches. A small batch makes 5 MB of
-# objects: with 125 MB for young ones, as the JVM has, every twentieth batch waits 7 ms, with 48 every eighth 4.5.
+# objects: with 125 MB for young ones, as the JVM has, every twentieth batch waits 8 ms, with 48 every eighth 5.
 _FIRST_COMPILER, _COLLECTOR, _YOUNG = "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmn48m"
 _SMALL_JVM = f"{_FIRST_COMPILER} {_COLLECTOR}"
 

@@ -50,13 +50,12 @@ class Collector:
     def collect(self) -> None:
         """A task is done."""
         self._tasks += 1
-        if self._tasks % _WHOLE == 0 and 2 * gc.get_freeze_count() > 3 * self._frozen:
+        if whole := self._tasks % _WHOLE == 0 and 2 * gc.get_freeze_count() > 3 * self._frozen:
             gc.unfreeze()
-            gc.collect()
-            gc.freeze()
-            self._frozen = gc.get_freeze_count()
         gc.collect()
         gc.freeze()
+        if whole:
+            self._frozen = gc.get_freeze_count()
 
 
 def keep_freed() -> None:

@@ -23,7 +23,13 @@ class Durable(Protocol):
 
     appends: bool  # can files be appended to?
 
-    def read(self, name: str) -> bytes | None: ...
+    def read(self, name: str) -> bytes | None:
+        """All that is in a file; None if there is none."""
+        try:
+            with self.open(name) as source:
+                return source.read()
+        except FileNotFoundError:
+            return None
 
     def open(self, name: str) -> IO[bytes]: ...
 
@@ -64,20 +70,13 @@ def open_durable(place: str, writer: str = "") -> Durable:
     return ArrowDurable(files, path, writer)
 
 
-class LocalDurable:
+class LocalDurable(Durable):
     """A folder of this host (or a mounted one)."""
 
     appends = True
 
     def __init__(self, root: Path, writer: str) -> None:
         self._root, self._draft = f"{root}/", f".draft-{writer}"  # NB: paths as text, of which a batch needs hundreds
-
-    def read(self, name: str) -> bytes | None:
-        try:
-            with self.open(name) as source:
-                return source.read()
-        except FileNotFoundError:
-            return None
 
     def open(self, name: str) -> IO[bytes]:
         return open(self._root + name, "rb")
@@ -124,20 +123,13 @@ def _opened(path: str, mode: str, buffering: int = -1) -> Any:
         return open(path, mode, buffering)
 
 
-class ArrowDurable:
+class ArrowDurable(Durable):
     """A folder of any Arrow file system."""
 
     appends = False
 
     def __init__(self, files: Any, root: str, writer: str) -> None:
         self._files, self._root, self._draft = files, root.rstrip("/"), f".draft-{writer}"
-
-    def read(self, name: str) -> bytes | None:
-        try:
-            with self.open(name) as source:
-                return source.read()
-        except FileNotFoundError:
-            return None
 
     def open(self, name: str) -> IO[bytes]:
         return cast(IO[bytes], self._files.open_input_file(f"{self._root}/{name}"))
