@@ -21,7 +21,7 @@ from typing import Any
 from bench import commands, report
 from bench.data import CACHE, folder_of, generate
 from bench.engines import NAMES, ON_SPARK, REEVALUATING
-from bench.memory import Memory, of_tree
+from bench.memory import Memory, end_tree, of_tree
 from bench.one import TINY_BATCHES, Task
 from bench.queries import QUERIES, STREAMING
 
@@ -147,7 +147,7 @@ def watch(process: "subprocess.Popen[str]", patience: float) -> tuple[Memory, Me
         except subprocess.TimeoutExpired:
             continue
     if process.poll() is None:
-        process.kill()
+        end_tree(process.pid)
         process.wait()
     listener.join(5)
     return base, peak

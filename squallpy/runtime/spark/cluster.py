@@ -42,6 +42,9 @@ SETTINGS = {
     "spark.python.worker.reuse": "true",
     # Over TCP each task waits 40 ms for a delayed acknowledgement (Nagle's algorithm): 0.29 → 0.18 s per batch
     "spark.python.unix.domain.socket.enabled": "true",
+    # Else workers of SQL are told so by their environment, those of RDDs are not, and each environment has its own
+    # daemon with its own workers, which were seen to read the state of the same views a second time
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
     # Local checkpoint files: without, each is written a second time as a checksum that can survive a crash alone
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     # Partition p is task p; nothing may be merged, split or planned again at run time
@@ -90,8 +93,9 @@ LOCAL_SETTINGS = {
 # Few objects, short lives, no hot loops of Spark's: the first compiler and the simplest collector start sooner and
 # leave the cores to Python (0.085 → 0.06 s per batch, and the first one a third faster). A driver that only plans is no
 # other: its second compiler was seen to take 0.5 s of a core for each of the first batches. A small batch makes 5 MB of
-# objects: with 125 MB for young ones, as the JVM has, every twentieth batch waits 8 ms, with 48 every eighth 5.
-_FIRST_COMPILER, _COLLECTOR, _YOUNG = "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmn48m"
+# objects; what lives on, and so what a collection costs, hardly depends on how many there were: with 48 MB for young
+# ones every eighth batch waits 5 ms, with 160 every thirtieth 8, and the slowest twentieth no longer wait for it.
+_FIRST_COMPILER, _COLLECTOR, _YOUNG = "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmn160m"
 _SMALL_JVM = f"{_FIRST_COMPILER} {_COLLECTOR}"
 
 

@@ -45,7 +45,7 @@ class Collector:
     """
 
     def __init__(self) -> None:
-        self._tasks = self._frozen = 0
+        self._tasks, self._frozen = 0, gc.get_freeze_count()
 
     def collect(self) -> None:
         """A task is done."""
