@@ -180,6 +180,10 @@ def to_duckdb(sql: str | exp.Expr) -> str:
             beside = exp.Lateral(this=exp.Subquery(this=parts), alias=exp.TableAlias(this=alias.this))
             view.parent.append("joins", exp.Join(this=beside, side="LEFT", on=exp.true()))
             view.parent.set("laterals", [v for v in view.parent.args["laterals"] if v is not view])
+    for around in reversed(list(query.find_all(exp.Subquery))):  # the inner ones first
+        inner = around.this
+        if isinstance(inner, exp.Table) and not inner.args.get("joins") and not around.alias:
+            around.replace(inner)  # DuckDB refuses a table alone in parentheses
     for type in query.find_all(exp.DataType):
         if type.this in (exp.DataType.Type.TIMESTAMPTZ, exp.DataType.Type.TIMESTAMPLTZ):
             type.set("this", exp.DataType.Type.TIMESTAMP)
