@@ -71,6 +71,12 @@ class Stream:
     def batches(self) -> int:
         return self.replay.batches
 
+    @property
+    def alone(self) -> int:
+        """The first batch that the largest stream has to itself where it comes last, else 0."""
+        sizes = self.replay.sizes.values()
+        return -(-(sum(sizes) - max(sizes)) // self.batch_rows) if self.order == "largest-last" else 0
+
     @cached_property
     def tables(self) -> dict[str, pa.RecordBatch]:
         """The columns that the query reads, decoded; static tables, too."""

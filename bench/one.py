@@ -17,7 +17,7 @@ from bench.answers import verdict
 from bench.data import Stream
 from bench.engines import ON_SPARK, open_engine
 from bench.queries import QUERIES
-from bench.watch import Watch, sum_of, tenth
+from bench.watch import Watch, sum_of
 
 WARM_BATCHES = 20
 TINY_ROWS, TINY_BATCHES = 20, 30  # batches that cost nothing but what every batch costs
@@ -63,7 +63,7 @@ def measure(task: Task) -> dict[str, Any]:
     if task.tenths is None:
         engine.run(stream, Watch(limit=WARM_BATCHES))
     else:  # NB: what only comes with the first rows of the answer is loaded, too
-        engine.run(stream, Watch(tenths=task.tenths[-1:], samples=1))
+        engine.run(stream, Watch(tenths=task.tenths[-1:], first=stream.alone, samples=1))
     if task.engine in ON_SPARK:
         tiny = Watch(limit=TINY_BATCHES)
         engine.run(task.tiny, tiny)
@@ -73,7 +73,7 @@ def measure(task: Task) -> dict[str, Any]:
     print("start", flush=True)
     time.sleep(LOOK)
     while len(runs) < task.repeats and spent < 2 * task.budget:
-        watch = Watch(tenths=task.tenths, samples=task.samples, budget=task.budget)
+        watch = Watch(tenths=task.tenths, first=stream.alone, samples=task.samples, budget=task.budget)
         answer = engine.run(stream, watch)
         if not runs:
             print("stop", flush=True)
@@ -101,7 +101,7 @@ def whole(watch: Watch, batches: int) -> float:
 def figures(stream: Stream, watch: Watch) -> dict[str, Any]:
     """A run in numbers: seconds per batch, and how they grow along the stream."""
     n, seconds = stream.batches, list(watch.seconds.values())
-    second, last = ([watch.seconds[b] for b in tenth(i, n) if b in watch.seconds] for i in (1, 9))
+    second, last = ([watch.seconds[b] for b in watch.tenth(i, n) if b in watch.seconds] for i in (1, 9))
     total = whole(watch, n)
     return {
         "measured": len(seconds),

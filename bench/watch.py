@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 class Watch:
     """Seconds by batch.
 
-    `tenths`: only these of the stream are measured. `samples`: so many batches are, spread evenly over the stream or
+    `tenths`: only these of the stream are measured, of its batches from `first` on. `samples`: so many batches are, spread evenly over the stream or
     each of its tenths. `limit`: stop after so many batches. `budget`: stop after so many measured seconds.
     """
 
     tenths: tuple[int, ...] | None = None
+    first: int = 0
     samples: int | None = None
     limit: int | None = None
     budget: float = float("inf")
@@ -29,9 +30,14 @@ class Watch:
 
         Watch(samples=4).plan(1000)   →   [249, 499, 749, 999]
         """
-        spans = [range(batches)] if self.tenths is None else [tenth(i, batches) for i in self.tenths]
+        spans = [range(batches)] if self.tenths is None else [self.tenth(i, batches) for i in self.tenths]
         chosen = {batch for span in spans for batch in _spread(span, self.samples)}
         return [batch for batch in sorted(chosen) if self.limit is None or batch < self.limit]
+
+    def tenth(self, i: int, batches: int) -> range:
+        """The batches of a tenth of what begins with the first."""
+        span = tenth(i, batches - self.first)
+        return range(self.first + span.start, self.first + span.stop)
 
 
 def tenth(i: int, batches: int) -> range:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 import squallpy
 from bench.data import Stream
-from bench.watch import Watch, tenth
+from bench.watch import Watch
 from squallpy.catalog.relation import MULT
 from squallpy.physical.plan import Plan
 from squallpy.runtime.local import LocalExecutor
@@ -86,11 +86,11 @@ class Done:
         self.counts[batch] = work - self._before, len(changes.deletes) + len(changes.inserts) if changes else 0
         self._before = work
 
-    def figures(self, batches: int) -> dict[str, float]:
+    def figures(self, watch: Watch, batches: int) -> dict[str, float]:
         """Means over the second and the last tenth of the stream."""
         out: dict[str, float] = {}
         for name, i in (("second_tenth", 1), ("last_tenth", 9)):
-            some = [self.counts[batch] for batch in tenth(i, batches) if batch in self.counts]
+            some = [self.counts[batch] for batch in watch.tenth(i, batches) if batch in self.counts]
             for at, what in enumerate(("work", "printed")):
                 out |= {f"{name}_{what}": mean(count[at] for count in some)} if some else {}
         return out
@@ -122,7 +122,7 @@ class Local:
             return None
         views = {name: used["bytes"] for name, used in executor._store.usage().items()}
         fields = {feed.relation.name: feed.fields for feed in plan.sources}
-        self.facts = {"views": views, "read_bytes": stream.nbytes(fields)} | done.figures(stream.batches)
+        self.facts = {"views": views, "read_bytes": stream.nbytes(fields)} | done.figures(watch, stream.batches)
         return executor.final()
 
     def close(self) -> None: ...

@@ -19,6 +19,7 @@ def test_tenths() -> None:
     assert Watch(tenths=(1, 9)).plan(30) == [3, 4, 5, 27, 28, 29]
     assert Watch(tenths=(9,), samples=2).plan(1000) == [949, 999]
     assert Watch(tenths=(9,)).plan(3) == [2]
+    assert Watch(tenths=(1, 9), first=10).plan(30) == [12, 13, 28, 29]
     assert [b for i in range(10) for b in tenth(i, 37)] == list(range(37))
 
 

@@ -21,7 +21,7 @@ def property_batches_cover_each_row_once_in_order(sizes: dict[str, int], batch_r
             assert ends[name] == start <= stop
             ends[name] = stop
         total, last = sum(stop - start for start, stop in ranges.values()), batch == replay.batches - 1
-        off = len(sizes) if order == "proportional" else 1
+        off = 1 if order == "round-robin" else len(sizes)
         assert abs(total - batch_rows) < max(1, off) or (last and total < batch_rows)
     assert ends == sizes
     assert all(start == stop for start, stop in replay.ranges(replay.batches).values())
@@ -53,6 +53,13 @@ def oracle_round_robin(rows: int) -> None:
 
 def test_streams_are_interleaved_in_proportion() -> None:
     assert Replay({"orders": 1000, "lineitem": 4000}, 500).ranges(0) == {"orders": (0, 100), "lineitem": (0, 400)}
+
+
+def test_the_largest_stream_comes_after_the_others() -> None:
+    replay = Replay({"store": 10, "sales": 50, "date": 20}, 20, "largest-last")
+    assert replay.ranges(0) == {"store": (0, 6), "sales": (0, 0), "date": (0, 13)}
+    assert replay.ranges(1) == {"store": (6, 10), "sales": (0, 10), "date": (13, 20)}
+    assert replay.ranges(2) == {"store": (10, 10), "sales": (10, 30), "date": (20, 20)}
 
 
 @pytest.mark.parametrize("order", ORDERS)

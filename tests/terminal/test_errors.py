@@ -52,7 +52,7 @@ COMMANDS = {
     "run q.sql --set join.epsilon=2": "SQ7003 join.epsilon is at most 1.0, not 2.0",
     "run q.sql --set join.capacity_mb=-1": "SQ7003 join.capacity_mb is at least 0, not -1",
     "run q.sql --set interleave=robin": (
-        'SQ7003 interleave is proportional or round-robin, not "robin", did you mean "round-robin"?'
+        'SQ7003 interleave is proportional, round-robin or largest-last, not "robin", did you mean "round-robin"?'
     ),
     "run q.sql --mode live": "SQ7003 --mode live needs a terminal on stdout, --mode changes or final",
     "run q.sql --mode live --out x": (

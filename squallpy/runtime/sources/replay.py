@@ -35,9 +35,24 @@ def round_robin(sizes: Sizes, rows: int) -> dict[str, int]:
     return {name: min(size, turns + (name in ahead)) for name, size in sizes.items()}
 
 
+def largest_last(sizes: Sizes, rows: int) -> dict[str, int]:
+    """The others in proportion, then the largest alone: facts find all of their dimensions.
+
+    largest_last({"store": 10, "date": 20, "sales": 1000}, 31)   →   {"store": 10, "date": 20, "sales": 1}
+    """
+    if not sizes:
+        return {}
+    largest = max(sizes, key=lambda name: sizes[name])
+    others = {name: size for name, size in sizes.items() if name != largest}
+    before = min(rows, sum(others.values()))
+    ends = proportional(others, before) | {largest: rows - before}
+    return {name: ends[name] for name in sizes}
+
+
 ORDERS: Mapping[str, Callable[[Sizes, int], dict[str, int]]] = {
     "proportional": proportional,
     "round-robin": round_robin,
+    "largest-last": largest_last,
 }
 """The orders that the setting `interleave` knows: how many rows of each stream are among the first so many of all."""
 
