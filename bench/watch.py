@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 class Watch:
     """Seconds by batch.
 
-    `tenths`: only these of the stream are measured, of its batches from `first` on. `samples`: so many batches are, spread evenly over the stream or
-    each of its tenths. `limit`: stop after so many batches. `budget`: stop after so many measured seconds.
+    `tenths`: only these of the stream are measured, of its batches from `first` on. `samples`: so many batches are,
+    spread evenly over the stream or each of its tenths. `limit`: stop after so many batches. `budget`: stop after so
+    many measured seconds.
     """
 
     tenths: tuple[int, ...] | None = None
