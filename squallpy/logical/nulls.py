@@ -2,7 +2,20 @@
 
 from squallpy.base.types import BOOLEAN
 from squallpy.logical.coerce import exactly
-from squallpy.logical.expressions import FALSE, TRUE, Call, Case, Cast, Expr, Literal, transform
+from squallpy.logical.expressions import (
+    FALSE,
+    TRUE,
+    Call,
+    Case,
+    Cast,
+    Expr,
+    Literal,
+    conjunction,
+    conjuncts,
+    disjunction,
+    disjuncts,
+    transform,
+)
 from squallpy.logical.functions import FUNCTIONS
 
 
@@ -28,6 +41,29 @@ def fold_case(expr: Expr) -> Expr | None:
                     arms.append((condition, value))
             return Case(tuple(arms), otherwise, type) if arms else exactly(otherwise, type)
     return None
+
+
+def decided(condition: Expr) -> Expr:
+    """CASE WHEN p THEN TRUE WHEN q THEN NULL ELSE FALSE END → p, where NULL does what FALSE does, as in WHERE
+
+    NB: below a NOT it does not.
+    """
+    match condition:
+        case Literal(None):
+            return FALSE
+        case Call("and"):
+            return conjunction(map(decided, conjuncts(condition)))
+        case Call("or"):
+            return disjunction(map(decided, disjuncts(condition)))
+        case Case(whens, otherwise, type):
+            arms, last = [(decided(c), decided(value)) for c, value in whens], decided(otherwise)
+            while arms and arms[-1][1] == last:
+                arms.pop()
+            if len(arms) == 1 and (arms[0][1], last) == (TRUE, FALSE):
+                return arms[0][0]
+            changed = Case(tuple(arms), last, type) if arms else last
+            return condition if changed == condition else changed
+    return condition
 
 
 def _fold(expr: Expr) -> Expr | None:

@@ -43,12 +43,14 @@ def stages(evaluate: Evaluate) -> tuple[Stage, ...]:
         Stage(
             "normalise expressions",
             "first, so that conjuncts hidden in constants, OR and NOT are seen by what follows",
+            nodes=(filters.decide_predicate,),
             exprs=(
                 fold_constant(evaluate),
                 fold_case,
                 booleans.fold_constant_in_and,
                 booleans.fold_constant_in_or,
                 booleans.fold_not,
+                booleans.decide_arms,
                 booleans.open_abs,
                 booleans.factor_conjunct_out_of_or,
             ),

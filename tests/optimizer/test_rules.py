@@ -113,6 +113,20 @@ def test_what_is_always_true_is_dropped(where: str) -> None:
     assert "Cross" in plan(f"SELECT r.a FROM r JOIN s ON {where}")
 
 
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT a FROM r WHERE {}", "Filter a = 1"),
+        ("SELECT a FROM r WHERE b > 7 OR {} AND a > 2", "Filter b > 7 OR (a = 1 AND a > 2)"),
+        ("SELECT a FROM r WHERE NOT {}", "Filter NOT CASE WHEN a = 1 THEN TRUE WHEN b = 1 THEN NULL ELSE FALSE END"),
+        ("SELECT CASE WHEN {} THEN a ELSE b END AS c FROM r", "Project c := CASE WHEN a = 1 THEN a ELSE b END"),
+    ],
+)
+def test_null_is_as_good_as_false_in_conditions(query: str, expected: str) -> None:
+    three = "CASE WHEN a = 1 THEN TRUE WHEN b = 1 THEN NULL ELSE FALSE END"
+    assert expected in plan(query.format(three))
+
+
 @pytest.mark.parametrize("where", ["FALSE", "1 = 2", "r.a = 1 AND 1 + 1 = 3"])
 def test_what_is_never_true_is_all_that_is_left(where: str) -> None:
     assert plan(f"SELECT r.a FROM r WHERE {where}").splitlines()[1].strip() == "Filter FALSE"

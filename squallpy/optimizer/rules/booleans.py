@@ -7,6 +7,7 @@ from squallpy.logical.expressions import (
     OPPOSITE,
     TRUE,
     Call,
+    Case,
     Expr,
     Literal,
     conjunction,
@@ -14,6 +15,7 @@ from squallpy.logical.expressions import (
     disjunction,
     disjuncts,
 )
+from squallpy.logical.nulls import decided
 
 
 def fold_constant_in_and(expr: Expr) -> Expr | None:
@@ -45,6 +47,15 @@ def fold_not(expr: Expr) -> Expr | None:
             return FALSE if value else TRUE
         case Call("not", (Call(name, args, type, nullable),)) if name in OPPOSITE:
             return Call(OPPOSITE[name], args, type, nullable)
+    return None
+
+
+def decide_arms(expr: Expr) -> Expr | None:
+    """CASE WHEN p AND NULL THEN a ELSE b END → CASE WHEN p AND FALSE THEN a ELSE b END, as in `decided`"""
+    match expr:
+        case Case(whens, otherwise, type):
+            arms = tuple((decided(condition), value) for condition, value in whens)
+            return Case(arms, otherwise, type) if arms != whens else None
     return None
 
 

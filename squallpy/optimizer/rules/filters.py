@@ -14,7 +14,19 @@ from squallpy.logical.expressions import (
     substitute,
 )
 from squallpy.logical.nodes import Aggregate, ConditionalJoin, Filter, Join, Node, Project, Repeat, Scan, Union, Window
-from squallpy.logical.nulls import fold_nulls
+from squallpy.logical.nulls import decided, fold_nulls
+
+
+def decide_predicate(node: Node) -> Node | None:
+    """σ_{CASE WHEN p THEN TRUE WHEN q THEN NULL ELSE FALSE END}(x) → σ_p(x): so IN (query) asks for no NULLs of it"""
+    match node:
+        case Filter(child, predicate):
+            after = decided(predicate)
+            return Filter(child, after) if after != predicate else None
+        case Join(_, _, on) | ConditionalJoin(_, _, on) if on is not None:
+            after = decided(on)
+            return replace(node, on=after) if after != on else None
+    return None
 
 
 def drop_true_predicate(node: Node) -> Node | None:
