@@ -228,10 +228,10 @@ class _Outer:
         asked = {*self.statement.keys, *(c for lane in self.statement.lanes for f in lane or () for c in columns(f))}
         for f in self.pending:
             asked |= variables(f)
-        for read in self.reads:
-            if not any(read is one for one in inner):
-                asked |= set(read.ref.bound)
-        return asked
+        others = list(self.reads)
+        for read in inner:  # one each: the same may be read outside as well
+            others.remove(read)
+        return asked.union(*(read.ref.bound for read in others))
 
 
 def live(steps: Iterable[Step], kept: Iterable[str]) -> tuple[Step, ...]:
