@@ -47,6 +47,14 @@ def test_rows_of_constants_are_compared_at_once() -> None:
     assert [atom.relation.name for atom in term.atoms] == ["r"]
 
 
+def test_what_is_asked_of_one_row_is_kept() -> None:
+    """Not how many rows there are, which changes with each of them and would go through all of R."""
+    compiled = program("SELECT a FROM r WHERE a = 1 OR (SELECT COUNT(*) FROM s) > 9")
+    (nest,) = compiled.nests
+    assert [f.name for f in nest.relation.fields] == ["asked"]
+    assert "N1(asked) := (asked := M_S.0 > 9)" in program_text(compiled)
+
+
 def test_aggregates_share_one_view() -> None:
     """SUM and COUNT over one join are lanes of one payload, not views of their own."""
     aggregates = "SUM(t.d), AVG(t.d), COUNT(*), SUM(r.a)"

@@ -163,13 +163,13 @@ def nest_text(nest: Nest) -> str:
         return _spans_text(nest, nest.source, nest.spans)
     if nest.neighbours:
         measures[nest.neighbours.other.id] = f"the {nest.neighbours.other.name} {names(nest.neighbours.value)}"
+    spelled: dict[int, Expr] = {id: Column(id, text, BIGINT) for id, text in measures.items()}
     fields = []
     for title, expr in finish.items:
-        found = measures.get(expr.id) if isinstance(expr, Column) else None
-        fields.append(f"({title} := {found or names.expr(expr)})" if found or names.expr(expr) != title else "")
+        text = names.expr(substitute(expr, spelled))
+        fields.append(f"({title} := {text})" if text != title else "")
     head = f"{nest.relation.name.upper()}({', '.join(title for title, _ in finish.items)})"
     groups = f"Exists({nest.source.name}({names.list(nest.source.variables)}))"
-    spelled: dict[int, Expr] = {id: Column(id, text, BIGINT) for id, text in measures.items()}
     times = [f"⟨{substitute(finish.times, spelled)}⟩"] if finish.times is not None else []
     if finish.number is not None:
         times = [f"({finish.number} < {substitute(finish.times, spelled)})"] if finish.times is not None else []
