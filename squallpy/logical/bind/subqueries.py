@@ -240,6 +240,9 @@ class Subqueries:
         if len(options) != len(values):
             columns = f"{len(values)} column{'s' * (len(values) > 1)}"
             raise self.ctx.error("SQ2005", f"IN and ANY take a query of {columns} here, not {len(options)}", node)
+        given = frozenset(c.id for c in inner.domain.output)
+        if len(values) == 1 and has_row(inner.plan) and has_one_row(inner.plan, given):  # a comparison with its value
+            return call(operator, *values, self.scalar(s, node))
         pairs = list(zip(values, options, strict=True))
         if operator == "=":
             for value, option in pairs:
