@@ -151,3 +151,12 @@ def test_many_relations_are_kept_apart() -> None:
     """A star of nine would have 2⁹ views: its relations are materialised one by one."""
     compiled = program(*star(9))
     assert sorted(view.name for view in compiled.views) == [*(f"M_D{i}" for i in range(9)), "M_F", "Q"]
+
+
+def test_left_joins_are_kept_apart() -> None:
+    """Products double with each LEFT JOIN, but it adds one relation only, and a nest: which of its keys are there."""
+    _, relations = star(5)
+    joins = " ".join(f"LEFT JOIN d{i} ON f.k{i} = d{i}.k" for i in range(5))
+    compiled = program(f"SELECT d0.x, COUNT(*) FROM f {joins} GROUP BY d0.x", relations)
+    kept = {f"{kind}{i}" for kind in ("M_D", "M_N", "G_N") for i in range(6)} - {"M_D5", "M_N0", "G_N0"}
+    assert {view.name for view in compiled.views} == {"Q", "M_F", *kept}

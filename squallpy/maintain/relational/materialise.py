@@ -10,7 +10,10 @@ A star of n relations has 2ⁿ joins, each of them a part of some delta. Where a
 relations, the relations are materialised one by one, and its deltas join them anew: first-order maintenance.
 """
 
+from collections import Counter
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
 
 from squallpy.catalog.relation import Relation
 from squallpy.maintain.program import Monomial, Nest, Program, Ref, Statement, Trigger, View
@@ -47,7 +50,7 @@ def _materialise(lowered: Lowered, apart: frozenset[Joined]) -> Program:
     """The program with the relations of some joins `apart`; raises _Many for one whose relations have to be."""
     registry = Registry("M_")
     roots = (lowered.view, *(n.view for n in lowered.nests))
-    joined = {view.name: tuple(sorted(atom.relation.name for atom in view.atoms)) for view in roots}
+    joined = {view.name: _joined(view) for view in roots}
     origin = {view.name: view.name for view in roots}  # of each view: what asked for it first
     own = {view.name: view for view in (lowered.view, *(n.view for n in lowered.nests if _is_own(n)))}
     relations = (*lowered.relations, *(nest.relation for nest in lowered.nests))
@@ -81,6 +84,12 @@ def _materialise(lowered: Lowered, apart: frozenset[Joined]) -> Program:
         if statements:
             triggers.append(Trigger(relation, deltas.views, tuple(statements)))
     return look_through(Program(tuple(views.values()), tuple(triggers), lowered.finish, nests))
+
+
+def _joined(view: View) -> Joined:
+    """Each relation as often as one product joins it: a LEFT JOIN doubles the products, not the relations."""
+    times = (Counter(atom.relation.name for atom in term.atoms) for term in view.terms)
+    return tuple(sorted(reduce(or_, times, Counter[str]()).elements()))
 
 
 def _is_own(nest: Nest) -> bool:
