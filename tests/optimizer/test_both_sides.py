@@ -27,6 +27,8 @@ QUERIES = {
     "fold_constant_in_and": "SELECT a FROM r WHERE a > 1 AND TRUE",
     "fold_constant_in_or": "SELECT a FROM r WHERE c OR FALSE OR NOT TRUE",
     "fold_not": "SELECT a, d FROM r, s WHERE NOT (r.b = s.b) AND NOT NOT c AND NOT (r.a > s.d)",
+    "decide_arms": "SELECT a, CASE WHEN a IN (SELECT d FROM s) OR c THEN 1 ELSE 2 END AS x FROM r",
+    "decide_predicate": "SELECT a FROM r WHERE c OR (a > 0 AND b IN (SELECT d FROM s))",
     "open_abs": "SELECT a, d FROM r, s WHERE ABS(r.a - s.d) <= 1 AND r.b > ABS(s.b)",
     "factor_conjunct_out_of_or": "SELECT a, d FROM r, s WHERE (r.b = s.b AND a = 1) OR (r.b = s.b AND d = 2)",
     "merge_filters": "SELECT a FROM (SELECT * FROM (SELECT * FROM r WHERE a > 0) x WHERE b = 1) y WHERE c",
