@@ -5,6 +5,7 @@ The programs of Examples 3.1 to 3.3 are in `plans/`, beside what the paper says.
 
 import pytest
 
+from squallpy.logical.expressions import columns
 from squallpy.maintain.relational.calculus import Cmp
 from squallpy.physical.cost import costs
 from squallpy.physical.place import place
@@ -80,3 +81,18 @@ def test_a_condition_does_not_ask_whether_a_list_has_nulls(query: str) -> None:
     """NULL or FALSE, IN lets the row go: a number of rows would change with each, and all of m be gone through."""
     plan = place(program(query, NULLABLE), 1, {})
     assert "O(n)" not in {cost for each in costs(plan) for cost in each}
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "x NOT IN (SELECT y FROM n)",
+        "z = 1 OR EXISTS (SELECT 1 FROM n WHERE n.z = m.z)",
+        "z = 1 OR (SELECT COUNT(*) FROM n WHERE n.z = m.z) > 0",
+    ],
+)
+def test_what_asks_whether_there_is_a_row_is_not_told_how_many(where: str) -> None:
+    """One more beside others is no change of the nest."""
+    for nest in program(f"SELECT x, COUNT(*) FROM m WHERE {where} GROUP BY x", NULLABLE).nests:
+        counts = {measure.column for measure in nest.finish.measures}
+        assert counts and all(str(e).startswith("LEAST(") for _, e in nest.finish.items if counts & columns(e))

@@ -6,13 +6,13 @@
 What they read from around them is taken care of in `unnest`.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from squallpy.base.types import BIGINT, BOOLEAN, INT, VARCHAR
+from squallpy.base.types import BIGINT, BOOLEAN, VARCHAR
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.first import first_value
 from squallpy.logical.bind.rows import at_nothing, has_one_row, has_row, without_having
@@ -252,24 +252,20 @@ class Subqueries:
             found = self.found(inner, within=conjunction(call(operator, a, b) for a, b in self.given(inner, pairs)))
         if not any(e.nullable for pair in pairs for e in pair):
             return found
-        again = self.bind(s, node)
         if len(values) > 1:
+            again = self.bind(s, node)
             unknown = self.unknown(again, list(zip(values, again.plan.output, strict=True)))
-            return case([(found, TRUE), (unknown, Literal(None, BOOLEAN))], FALSE)
-        (value,), (option,) = values, again.plan.output
-        rows, present = self.column("rows", Literal(0, BIGINT)), self.column("values", Literal(0, BIGINT))
+        else:
+            unknown = disjunction(self.nulls(s, values[0], options[0].nullable, node))
+        return case([(found, TRUE), (unknown, Literal(None, BOOLEAN))], FALSE)
 
-        def attach(plan: Node, base: Node, rewrite: Rewrite) -> Node:
-            below, same = again.joined(base, rewrite)
-            mine = {c.id: c for c in below.output}
-            keys = tuple((mine[c.id], mine[c.id]) for c in again.domain.output)
-            counts = (rows, Agg("count", None)), (present, Agg("count", mine[option.id]))
-            return LeftJoin(plan, Aggregate(below, keys, counts), same)
-
-        self.wait(again, (rows, present), attach)
-        empty = call("or", call("is_null", rows), call("=", rows, Literal(0, INT)))
-        unknown = call("or", call("is_null", value), call("<", present, rows))
-        return case([(found, TRUE), (empty, FALSE), (unknown, Literal(None, BOOLEAN))], FALSE)
+    def nulls(self, s: "Scalars", value: Expr, holes: bool, node: exp.Expr) -> Iterator[Expr]:
+        """Is the value NULL, and is there one to compare it with? Is one of those NULL?"""
+        if value.nullable:
+            yield conjunction((call("is_null", value), self.found(self.bind(s, node))))
+        if holes:
+            again = self.bind(s, node)
+            yield self.found(again, within=call("is_null", again.plan.output[0]))
 
     def unknown(self, inner: Inner, pairs: Pairs) -> Expr:
         """Is there a row that equals the values, but for NULLs here or there?"""

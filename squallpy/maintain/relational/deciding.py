@@ -54,6 +54,7 @@ from squallpy.logical.expressions import (
     not_null,
     substitute,
 )
+from squallpy.logical.functions import call
 from squallpy.logical.monotone import FALLING, RISING, STEADY, direction
 from squallpy.maintain.program import Measure, Monomial, Neighbours, Nest, Skyline, Spans, View, nest_name
 from squallpy.maintain.relational.calculus import Assign, Cmp, Factor, Rel, renamed, variables
@@ -245,6 +246,18 @@ def _of_parts(view: View, parts: tuple[Nest, ...]) -> View:
         )
         terms.append(replace(term, body=tuple(f for some in body for f in some)))
     return replace(view, terms=tuple(terms))
+
+
+def whether(view: View, nests: tuple[Nest, ...]) -> tuple[Nest, ...]:
+    """N(k, found) ⋈ (found > 0): 1 for any count above 0, so that one more or less is no change"""
+    return tuple(_once(nest) if _is_asked(nest, view, nests) else nest for nest in nests)
+
+
+def _once(nest: Nest) -> Nest:
+    """Counts 2, 3, … are 1."""
+    counts = {measure.column for measure in nest.finish.measures}
+    items = ((title, call("least", e, Literal(1, e.type)) if e in counts else e) for title, e in nest.finish.items)
+    return replace(nest, finish=replace(nest.finish, items=tuple(items)))
 
 
 def _is_plain(nest: Nest) -> bool:

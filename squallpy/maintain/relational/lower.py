@@ -59,7 +59,7 @@ from squallpy.logical.nulls import fold_nulls
 from squallpy.maintain.program import RESULT, Finish, Measure, Monomial, Nest, View, nest_name
 from squallpy.maintain.relational.asked import asked
 from squallpy.maintain.relational.calculus import MINUS, Assign, Cmp, Factor, Lane, Rel, renamed
-from squallpy.maintain.relational.deciding import deciding
+from squallpy.maintain.relational.deciding import deciding, whether
 from squallpy.maintain.relational.defaults import Nothing, defaulted, without_case
 from squallpy.maintain.relational.disjunctions import ranges_apart
 from squallpy.maintain.relational.linear import Polynomial, linear, present
@@ -144,6 +144,7 @@ def lower(query: Query, told: bool = False, evaluate: Evaluate | None = None) ->
         finish = Finish((), None, items, order, limit, offset, repeat=True, single=False)
     view, nests = intervals(*deciding(*without_known(view, tuple(blocks.nests))))
     view, nests = asked(view, narrowed(view, nests))
+    nests = whether(view, nests)
     nests = tuple(replace(nest, view=ranges_apart(nest.view)) for nest in nests)
     return Lowered(ranges_apart(view), finish, tuple(blocks.relations.values()), nests)
 
