@@ -55,8 +55,8 @@ class Settings:
     batch_rows: int = setting(10_000, "tuples per micro-batch over all streams, unless --batch-rows says otherwise", 1)
     interleave: str = setting(
         "proportional",
-        "order of the streams' rows: proportional to their sizes, round-robin, a row of each in turns, or largest-last, "
-        "the largest stream alone after the others",
+        "order of the streams' rows: proportional to their sizes, round-robin, a row of each in turns, or "
+        "largest-last, the largest stream alone after the others",
         choices=("proportional", "round-robin", "largest-last"),
     )
     snapshot_mb: int = setting(64, "size of a partition's log, in MB, at which its state is written out whole", 1)

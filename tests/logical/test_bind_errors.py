@@ -287,7 +287,7 @@ def test_errors_of_inference_point_at_the_relation() -> None:
 
 def test_what_would_be_compiled_for_minutes_is_refused() -> None:
     """First rows by several keys, in first rows by several keys, all correlated."""
-    inner = "SELECT u.a FROM u WHERE u.a >= r.a AND NOT y.a = r.a ORDER BY u.v, u.a LIMIT 1"
-    text = f"SELECT (SELECT y.a FROM u y WHERE y.a = ({inner}) ORDER BY y.v, y.a DESC NULLS LAST, y.v LIMIT 1) FROM r"
+    inner = "SELECT u.a FROM u WHERE u.a >= r.a AND NOT y.a = r.a ORDER BY u.v, -u.a LIMIT 1"
+    text = f"SELECT (SELECT y.a FROM u y WHERE y.a = ({inner}) ORDER BY y.v, -y.a, y.v LIMIT 1) FROM r"
     told = str(mistake(text))
     assert told.startswith("SQ3001") and "operators is not supported, 10,000 are the most" in told

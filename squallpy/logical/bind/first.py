@@ -3,18 +3,27 @@
     SELECT x FROM r ORDER BY k DESC LIMIT 1
     →  SELECT MIN(x) FROM (SELECT x, k FROM r) WHERE k <=> (SELECT MAX(k) FROM (SELECT x, k FROM r))
 
-Of several keys each is the best among the rows that are best by those before it. SQL takes any of the rows that are
-alike in that order; here it is the one of the least value that is not NULL. A later row than the first is the best
-of those that enough others come before, if the order is that of the value itself:
+Of several keys each is the best among the rows that are best by those before it; keys after the value itself decide
+nothing. SQL takes any of the rows that are alike in that order; here it is the one of the least value that is not
+NULL. A later row than the first is the best of those that enough others come before, if the order is that of the value
+itself:
 
     SELECT x FROM r ORDER BY x DESC LIMIT 1 OFFSET 2
     →  SELECT MAX(x) FROM r WHERE 2 < (SELECT COUNT(*) FROM r AS before WHERE before.x >= r.x)
+
+Each key repeats the query for those before it, so that rows in an order of many are ranked instead:
+
+    SELECT x FROM r ORDER BY a, b, c, d, e LIMIT 1
+    →  SELECT MIN(x) FROM (SELECT x, RANK() OVER (ORDER BY a, b, c, d, e) AS place FROM r) WHERE place = 1
 """
+
+from collections.abc import Sequence
 
 from sqlglot import exp
 
 # NB: what the query reads from around it is not called so
-ROWS, BEFORE, VALUE = "rows to choose from", "rows before", "value of a row"
+ROWS, BEFORE, VALUE, PLACE = "rows to choose from", "rows before", "value of a row", "place of a row"
+MOST_KEYS = 4  # that are looked up one after the other
 
 
 def first_value(query: exp.Expr) -> exp.Select | None:
@@ -34,13 +43,18 @@ def first_value(query: exp.Expr) -> exp.Select | None:
     if offset and offset.expression.name != "0":
         rows.set("expressions", columns)
         return _later(rows, order[0], offset.expression) if keys[0] == value else None
-    columns += [exp.alias_(key.copy(), f"key {number}", quoted=True) for number, key in enumerate(keys)]
+    deciding = keys.index(value) if value in keys else len(keys)
+    columns += [exp.alias_(key.copy(), f"key {number}", quoted=True) for number, key in enumerate(keys[:deciding])]
     rows.set("expressions", columns)
+    chosen = exp.column(VALUE, ROWS, quoted=True)
+    first = _best(order[deciding], chosen) if value in keys else _call("MIN", chosen)
+    named = [(key, exp.column(f"key {number}", ROWS, quoted=True)) for number, key in enumerate(order[:deciding])]
+    if deciding > MOST_KEYS:
+        return _of(_ranked(rows, chosen, named), first, [exp.column(PLACE, ROWS, quoted=True).eq(1)])
     best: list[exp.Expr] = []
-    for number, key in enumerate(order):
-        column = exp.column(f"key {number}", ROWS, quoted=True)
+    for key, column in named:
         best.append(exp.NullSafeEQ(this=column, expression=_of(rows, _best(key, column), best).subquery()))
-    return _of(rows, _call("MIN", exp.column(VALUE, ROWS, quoted=True)), best)
+    return _of(rows, first, best)
 
 
 def _takes_one(query: exp.Select) -> bool:
@@ -71,6 +85,14 @@ def _key(key: exp.Expr, value: exp.Expr, name: str) -> exp.Expr:
     return value if is_position or is_name else key
 
 
+def _ranked(rows: exp.Select, value: exp.Column, keys: list[tuple[exp.Ordered, exp.Column]]) -> exp.Select:
+    """SELECT value, RANK() OVER (ORDER BY keys) AS place FROM (rows)"""
+    order = [exp.Ordered(**{**key.args, "this": column}) for key, column in keys]
+    rank = exp.Window(this=exp.Anonymous(this="RANK"), order=exp.Order(expressions=order))
+    ranked = _of(rows, exp.alias_(value.copy(), VALUE, quoted=True))
+    return ranked.select(exp.alias_(rank, PLACE, quoted=True))
+
+
 def _best(key: exp.Ordered, column: exp.Column) -> exp.Expr:
     """The first value in an order: NULL, where NULLs come first and there is one."""
     value = _call("MAX" if key.args.get("desc") else "MIN", column.copy())
@@ -80,7 +102,7 @@ def _best(key: exp.Ordered, column: exp.Column) -> exp.Expr:
     return exp.Case(ifs=[exp.If(this=without, true=value)])
 
 
-def _of(rows: exp.Select, value: exp.Expr, conditions: list[exp.Expr], name: str = ROWS) -> exp.Select:
+def _of(rows: exp.Select, value: exp.Expr, conditions: Sequence[exp.Expr] = (), name: str = ROWS) -> exp.Select:
     """SELECT value FROM (rows) AS name WHERE conditions"""
     named = exp.TableAlias(this=exp.to_identifier(name, quoted=True))
     source = exp.Subquery(this=rows.copy(), alias=named)
