@@ -218,7 +218,7 @@ class Block:
         others = {each.alias.lower(): self.item(each, scalars) for each in replaced}
         names = {each.this.name.lower(): each.alias for each in renamed}
         shown = ((c, c.name.lower()) for c in every if c.name.lower() not in left_out)
-        return [others.get(name) or Item(names.get(name, c.name), c, node) for c, name in shown]
+        return [others.get(name) or Item(names.get(name, c.name), self.scope.value(c), node) for c, name in shown]
 
     def item(self, node: exp.Expr, scalars: Scalars) -> Item:
         if isinstance(node, exp.Alias):
@@ -351,7 +351,7 @@ class Block:
         if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
             return False
         try:
-            return self.scope.resolve(self.ctx, node).id in stray
+            return bool({c.id for c in columns(self.scope.resolve(self.ctx, node))} & stray.keys())
         except SquallError:
             return False
 

@@ -3,7 +3,7 @@
 from collections.abc import Set
 from dataclasses import replace
 
-from squallpy.base.types import BOOLEAN
+from squallpy.base.types import BOOLEAN, VARCHAR
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.unnest import Beside, Domain
 from squallpy.logical.expressions import (
@@ -225,3 +225,8 @@ def _without_having(ctx: Context, node: Node) -> tuple[Node, Expr]:
             plan, kept = _without_having(ctx, left)
             return replace(node, left=plan), kept
     return node, TRUE
+
+
+def is_bare_null(plan: Node, column: Column) -> bool:
+    """Whether a query selects a bare NULL, which has any type."""
+    return isinstance(plan, Project) and dict(plan.items)[column] == Literal(None, VARCHAR)

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from squallpy.base.errors import SquallError, nearest
+from squallpy.base.types import NULL
 from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical.bind.context import Context
-from squallpy.logical.expressions import Column
+from squallpy.logical.expressions import Column, Expr, Literal
 
 if TYPE_CHECKING:
     from squallpy.logical.bind.unnest import Outer
@@ -36,6 +37,7 @@ class Scope:
     merged: dict[str, Column] = field(default_factory=dict)
     places: dict[int, str] = field(default_factory=dict)
     hidden: set[int] = field(default_factory=set)  # the right sides of USING, which * leaves out
+    nulls: set[int] = field(default_factory=set)  # the columns that a query in FROM has a bare NULL for, of any type
     outer: "Outer | None" = None  # what is around the query, asked for what is not found here
 
     def add(self, ctx: Context, source: Source, node: exp.Expr) -> None:
@@ -53,6 +55,7 @@ class Scope:
         self.merged |= other.merged
         self.places |= other.places
         self.hidden |= other.hidden
+        self.nulls |= other.nulls
 
     def source(self, ctx: Context, name: str, node: exp.Expr) -> Source:
         """The source of an alias; SQ2001 if there is none."""
@@ -71,10 +74,14 @@ class Scope:
         parts = {*self.hidden, *self.places, merged.id}  # a source that came later has the name for itself
         return [merged, *(c for c in found if c.id not in parts)]
 
-    def resolve(self, ctx: Context, node: exp.Column) -> Column:
-        """The column that a reference means; SQ2001, SQ2002 or SQ2003 if it means none or several."""
+    def value(self, column: Column) -> Expr:
+        """What stands for a column: itself, or the NULL that it is."""
+        return Literal(None, NULL) if column.id in self.nulls else column
+
+    def resolve(self, ctx: Context, node: exp.Column) -> Expr:
+        """The column that a reference means, or its NULL; SQ2001, SQ2002 or SQ2003 if it means none or several."""
         try:
-            return self.own(ctx, node)
+            return self.value(self.own(ctx, node))
         except SquallError as error:
             if self.outer is None or error.code not in ("SQ2001", "SQ2003"):
                 raise

@@ -14,6 +14,7 @@ from squallpy.base.types import BIGINT, INT, NULL, VARCHAR
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.cut import cut
 from squallpy.logical.bind.ordering import bind_limit, bind_order, place_sort
+from squallpy.logical.bind.rows import is_bare_null
 from squallpy.logical.bind.scalar import Scalars
 from squallpy.logical.bind.scope import Scope, Source
 from squallpy.logical.bind.sources import bind_nested
@@ -114,7 +115,7 @@ def union(
             raise SquallError("SQ2005", message, ctx.query.keyword(query, word))
     columns, parts = list[Column](), [list[tuple[Column, Expr]]() for _ in plans]
     for same in zip(*(plan.output for plan in plans), strict=True):
-        types = [NULL if is_null(plan, c) else c.type for plan, c in zip(plans, same, strict=True)]
+        types = [NULL if is_bare_null(plan, c) else c.type for plan, c in zip(plans, same, strict=True)]
         type = unify(types)
         if type is None:
             odd = next(i for i in range(len(types)) if unify(types[: i + 1]) is None)
@@ -144,11 +145,6 @@ def by_name(ctx: Context, queries: list[exp.Expr], plans: list[Node]) -> list[No
         items = ((names[name], mine.get(name, nothing)) for name in order)
         aligned.append(Project(plan, tuple((ctx.column(n, e.type, e.nullable), e) for n, e in items)))
     return aligned
-
-
-def is_null(plan: Node, column: Column) -> bool:
-    """Whether a query selects a bare NULL, which has any type."""
-    return isinstance(plan, Project) and dict(plan.items)[column] == Literal(None, VARCHAR)
 
 
 def grouped(ctx: Context, columns: tuple[Column, ...]) -> tuple[tuple[Column, Expr], ...]:

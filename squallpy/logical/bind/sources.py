@@ -14,6 +14,7 @@ from squallpy.logical.bind.context import Common, Context
 from squallpy.logical.bind.matrices import matrix_relation, output
 from squallpy.logical.bind.parts import exploded, is_generator
 from squallpy.logical.bind.pivots import turned
+from squallpy.logical.bind.rows import is_bare_null
 from squallpy.logical.bind.scalar import Scalars
 from squallpy.logical.bind.scope import Scope, Source
 from squallpy.logical.bind.subqueries import Subqueries
@@ -288,6 +289,7 @@ def bind_source(ctx: Context, node: exp.Expr, scope: Scope, before: Scope) -> In
         with ctx.at(given):
             inner = replace(inner, plan=rename(inner.plan, tuple(c.name for c in given.args.get("columns") or ())))
     scope.add(ctx, Source(alias, inner.plan.output), node)
+    scope.nulls |= {c.id for c in inner.plan.output if is_bare_null(inner.plan, c)}
     return inner
 
 

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from squallpy.base.types import BIGINT, BOOLEAN, VARCHAR
+from squallpy.base.types import BIGINT, BOOLEAN, NULL, VARCHAR
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.first import first_value
-from squallpy.logical.bind.rows import at_nothing, has_one_row, has_row, without_having
+from squallpy.logical.bind.rows import at_nothing, has_one_row, has_row, is_bare_null, without_having
 from squallpy.logical.bind.unnest import Domain, Inner, Outer, Rewrite
+from squallpy.logical.coerce import coerce
 from squallpy.logical.expressions import (
     FALSE,
     TRUE,
@@ -235,7 +236,7 @@ class Subqueries:
         return self.once((operator, *values, node), lambda: self._member(s, operator, values, node))
 
     def _member(self, s: "Scalars", operator: str, values: list[Expr], node: exp.Expr) -> Expr:
-        inner = self.bind(s, node)
+        inner = self.options(s, values, node)
         options = inner.plan.output
         if len(options) != len(values):
             columns = f"{len(values)} column{'s' * (len(values) > 1)}"
@@ -243,7 +244,7 @@ class Subqueries:
         given = frozenset(c.id for c in inner.domain.output)
         if len(values) == 1 and has_row(inner.plan) and has_one_row(inner.plan, given):  # a comparison with its value
             return call(operator, *values, self.scalar(s, node))
-        pairs = list(zip(values, options, strict=True))
+        pairs = self.pairs(values, options)
         if operator == "=":
             for value, option in pairs:
                 call("=", value, option)  # NB: are they of types that can be compared?
@@ -253,19 +254,34 @@ class Subqueries:
         if not any(e.nullable for pair in pairs for e in pair):
             return found
         if len(values) > 1:
-            again = self.bind(s, node)
-            unknown = self.unknown(again, list(zip(values, again.plan.output, strict=True)))
+            again = self.options(s, values, node)
+            unknown = self.unknown(again, self.pairs(values, again.plan.output))
         else:
-            unknown = disjunction(self.nulls(s, values[0], options[0].nullable, node))
+            unknown = disjunction(self.nulls(s, *pairs[0], node))
         return case([(found, TRUE), (unknown, Literal(None, BOOLEAN))], FALSE)
 
-    def nulls(self, s: "Scalars", value: Expr, holes: bool, node: exp.Expr) -> Iterator[Expr]:
+    def nulls(self, s: "Scalars", value: Expr, option: Column, node: exp.Expr) -> Iterator[Expr]:
         """Is the value NULL, and is there one to compare it with? Is one of those NULL?"""
         if value.nullable:
             yield conjunction((call("is_null", value), self.found(self.bind(s, node))))
-        if holes:
+        if option.nullable:
             again = self.bind(s, node)
             yield self.found(again, within=call("is_null", again.plan.output[0]))
+
+    def options(self, s: "Scalars", values: list[Expr], node: exp.Expr) -> Inner:
+        """The query that values are compared with; a bare NULL that it selects is of the type of the value."""
+        inner = self.bind(s, node)
+        plan = inner.plan
+        types = {c: v.type for c, v in zip(plan.output, values, strict=False) if is_bare_null(plan, c)}
+        if not isinstance(plan, Project) or not types or NULL in types.values():
+            return inner
+        typed = {c: (self.ctx.column(c.name, type, True), Literal(None, type)) for c, type in types.items()}
+        return replace(inner, plan=Project(plan.child, tuple(typed.get(c, (c, e)) for c, e in plan.items)))
+
+    def pairs(self, values: list[Expr], options: tuple[Column, ...]) -> Pairs:
+        """Values beside the columns that they are compared with; a bare NULL is of the type of its column."""
+        pairs = zip(values, options, strict=True)
+        return [(coerce(value, option.type) if value.type == NULL else value, option) for value, option in pairs]
 
     def unknown(self, inner: Inner, pairs: Pairs) -> Expr:
         """Is there a row that equals the values, but for NULLs here or there?"""
@@ -276,10 +292,10 @@ class Subqueries:
         return self.found(inner, within=conjunction(tests))
 
     def given(self, inner: Inner, pairs: Pairs) -> Pairs:
-        """The values as columns that the subquery takes from around it."""
-        found = []
+        """The values as columns that the subquery takes from around it, but for constants."""
+        found = list[tuple[Expr, Column]]()
         for value, option in pairs:
-            if value not in inner.domain.columns:
+            if columns(value) and value not in inner.domain.columns:
                 inner.domain.columns[value] = self.ctx.column("given", value.type, value.nullable)
-            found.append((inner.domain.columns[value], option))
+            found.append((inner.domain.columns.get(value, value), option))
         return found

@@ -104,9 +104,10 @@ class Outer:
             self.domain.columns[expr] = ctx.column(name, expr.type, expr.nullable)
         return self.domain.columns[expr]
 
-    def resolve(self, ctx: Context, node: exp.Column) -> Column:
+    def resolve(self, ctx: Context, node: exp.Column) -> Expr:
         """A column there, under a name of ours; SQ2001, SQ2002 or SQ2003 if there is none."""
-        return self.taken(ctx, self.scope.resolve(ctx, node))
+        found = self.scope.resolve(ctx, node)
+        return self.taken(ctx, found) if isinstance(found, Column) else found
 
 
 def seen_from(inside: Outer | None, outer: Outer | None) -> Outer | None:

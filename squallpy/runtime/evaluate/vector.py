@@ -125,7 +125,9 @@ def full(vec: Vec, type: Type, rows: int) -> Vec:
     values, valid = vec
     if valid is not None and np.ndim(valid) == 0:
         valid = None if valid else np.zeros(rows, bool)
-    if type.kind in (Kind.VARCHAR, Kind.NULL):
+    if type.kind is Kind.NULL:
+        return Vec(pa.nulls(rows, pa.string()), np.zeros(rows, bool))
+    if type.kind is Kind.VARCHAR:
         if isinstance(values, pa.Array | pa.ChunkedArray):
             return Vec(values, valid)
         return Vec(pa.array([values], pa.string()).take(pa.array(np.zeros(rows, np.int64))), valid)
