@@ -186,6 +186,11 @@ QUERIES: dict[str, Unsupported] = {
     "ignored": Unsupported(
         "IGNORE NULLS for NTH_VALUE, rows further away, or an order of several keys", "IGNORE", "use MAX_BY with FILTER"
     ),
+    "ends of several": Unsupported(
+        "FIRST_VALUE or LAST_VALUE by several keys, of a frame that begins or ends some rows away,",
+        "",
+        "use LAG and LEAD, or order by one key",
+    ),
     "last of alike": Unsupported(
         "LAST_VALUE by several keys, or NTH_VALUE, of the rows up to here and those alike",
         "",

@@ -271,7 +271,8 @@ class Overs:
         """The value of the last row of a frame, or of the first, or of those that have one: MAX_BY or MIN_BY; of rows
         alike in the order the least."""
         if len(frame.order) != 1:
-            raise self.ctx.refuse(node, QUERIES["last of alike"] if ignoring is None else QUERIES["ignored"])
+            of_frame = "last of alike" if frame.rows == UPTO else "ends of several"
+            raise self.ctx.refuse(node, QUERIES[of_frame if ignoring is None else "ignored"])
         if frame.rows in NUMBERED:
             self.rank(replace(frame, rows=NUMBERED[frame.rows], low=None, high=None), node)
         framed, ((key, down, nulls_first),) = self.framed(frame, node), frame.order
