@@ -207,7 +207,8 @@ def _value(
             raise SquallError("SQ7003", f"{name} is at most {most:,}, not {value:,}")
         return value
     if choices and text not in choices:
-        raise SquallError("SQ7003", f'{name} is {" or ".join(choices)}, not "{text}"', hint=nearest(text, choices))
+        either = f"{', '.join(choices[:-1])} or {choices[-1]}"
+        raise SquallError("SQ7003", f'{name} is {either}, not "{text}"', hint=nearest(text, choices))
     return text
 
 

@@ -145,8 +145,8 @@ def test_streams_are_interleaved_as_is_asked_for(options: tuple[str, ...], room:
         return [line for line in ended.out.splitlines() if ",+," in line]
 
     assert inserts("round-robin") == ["0,+,2,2", "1,+,3,5", "2,+,3,9"]
-    assert inserts("largest-last") == ["0,+,3,1", "1,+,3,5", "2,+,3,9"]
     if options == LOCAL:
+        assert inserts("largest-last") == ["0,+,3,1", "1,+,3,5", "2,+,3,9"]
         assert inserts("proportional") == ["0,+,1,3", "1,+,2,6", "2,+,3,9"]
 
 

@@ -44,6 +44,9 @@ def _questions(nest: Nest, term: Monomial, keys: tuple[Column, ...]) -> Iterator
         bound = {v for f in term.body if f is not atom for v in (variables(f) if isinstance(f, Rel) else _bound(f))}
         if mine & (bound | {*keys}):
             yield None
+        named = [f.value for f in term.body if isinstance(f, Assign) and _is_question(f.value, mine)]
+        if len({*named}) < len(named):  # a field of the new nest has one name
+            yield None
         for expr in _expressions(term):
             yield from (None if part in mine else _told(nest, atom, part) for part in _parts(expr, mine))
 
@@ -62,8 +65,9 @@ def _asking(nest: Nest, new: Nest, term: Monomial, fresh: Iterator[int]) -> Mono
 
 
 def _instead(nest: Nest, new: Nest, term: Monomial, atom: Rel, fresh: Iterator[int]) -> Monomial:
-    mine, fields = variables(atom), dict[str, Column]()
-    titles = {question: title for title, question in new.finish.items}
+    mine, titles = variables(atom), {question: title for title, question in new.finish.items}
+    named = [f for f in term.body if isinstance(f, Assign) and _is_question(f.value, mine)]
+    fields = {titles[_told(nest, atom, f.value)]: f.variable for f in named}
 
     def ask(expr: Expr) -> Expr:
         if not columns(expr) & mine:
@@ -81,9 +85,10 @@ def _instead(nest: Nest, new: Nest, term: Monomial, atom: Rel, fresh: Iterator[i
                 return Assign(variable, ask(value))
         return factor
 
-    body, lanes = tuple(map(asking, term.body)), tuple(lane and tuple(map(ask, lane)) for lane in term.lanes)
+    body = [(f, asking(f)) for f in term.body if f not in named]
+    lanes = tuple(lane and tuple(map(ask, lane)) for lane in term.lanes)
     there = Rel(new.relation, tuple(fields.items()))
-    return Monomial(tuple(there if factor is atom else factor for factor in body), lanes)
+    return Monomial(tuple(there if f is atom else after for f, after in body), lanes)
 
 
 def _atoms(nest: Nest, term: Monomial) -> list[Rel]:
