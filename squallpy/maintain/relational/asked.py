@@ -116,7 +116,8 @@ def _parts(expr: Expr, mine: frozenset[Column]) -> Iterator[Expr]:
 
 
 def _is_question(expr: Expr, mine: frozenset[Column]) -> bool:
-    return not isinstance(expr, Column) and expr.type == BOOLEAN and columns(expr) <= mine
+    read = columns(expr)
+    return not isinstance(expr, Column) and expr.type == BOOLEAN and bool(read) and read <= mine
 
 
 def _told(nest: Nest, atom: Rel, expr: Expr) -> Expr:
