@@ -59,6 +59,11 @@ SETTINGS = {
     "spark.shuffle.spill.compress": "false",
     # The JVM makes room for a whole block to tell tasks a few kilobytes: 4 MB of the 8 that a small batch takes
     "spark.broadcast.blockSize": "512k",
+    # What a task sends are the same rows whenever it runs, but not always the same bytes. By checksums Spark would see
+    # that when a lost executor's task sends again, and end the query, as it cannot go back behind a result
+    "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
+    "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch": "false",
+    "spark.sql.shuffle.orderIndependentChecksum.enableQueryLevelRollbackOnMismatch": "false",
     # Only the last batch is ever looked back at
     "spark.sql.streaming.minBatchesToRetain": "8",
     "spark.sql.streaming.numRecentProgressUpdates": "8",
