@@ -17,6 +17,7 @@ from squallpy.catalog.relation import Field
 from squallpy.logical.expressions import Column, Expr, children, columns, rebuild, substitute
 from squallpy.maintain.program import Monomial, Nest, View
 from squallpy.maintain.relational.calculus import Assign, Cmp, Factor, Rel, variables
+from squallpy.maintain.relational.units import bound_by
 
 
 def asked(view: View, nests: tuple[Nest, ...]) -> tuple[View, tuple[Nest, ...]]:
@@ -41,10 +42,9 @@ def _questions(nest: Nest, term: Monomial, keys: tuple[Column, ...]) -> Iterator
     """What a term asks of a nest's row, in terms of its measures; None if it reads more of it."""
     for atom in _atoms(nest, term):
         mine = variables(atom)
-        bound = {v for f in term.body if f is not atom for v in (variables(f) if isinstance(f, Rel) else _bound(f))}
-        if mine & (bound | {*keys}):
+        if mine & {*bound_by(f for f in term.body if f is not atom), *keys}:
             yield None
-        named = [f.value for f in term.body if isinstance(f, Assign) and _is_question(f.value, mine)]
+        named = [f.value for f in _named(term, mine)]
         if len({*named}) < len(named):  # a field of the new nest has one name
             yield None
         for expr in _expressions(term):
@@ -66,7 +66,7 @@ def _asking(nest: Nest, new: Nest, term: Monomial, fresh: Iterator[int]) -> Mono
 
 def _instead(nest: Nest, new: Nest, term: Monomial, atom: Rel, fresh: Iterator[int]) -> Monomial:
     mine, titles = variables(atom), {question: title for title, question in new.finish.items}
-    named = [f for f in term.body if isinstance(f, Assign) and _is_question(f.value, mine)]
+    named = _named(term, mine)
     fields = {titles[_told(nest, atom, f.value)]: f.variable for f in named}
 
     def ask(expr: Expr) -> Expr:
@@ -95,8 +95,9 @@ def _atoms(nest: Nest, term: Monomial) -> list[Rel]:
     return [atom for atom in term.atoms if atom.relation.name == nest.relation.name]
 
 
-def _bound(factor: Factor) -> set[Column]:
-    return {factor.variable} if isinstance(factor, Assign) else set()
+def _named(term: Monomial, mine: frozenset[Column]) -> list[Assign]:
+    """The questions that have a name already."""
+    return [f for f in term.body if isinstance(f, Assign) and _is_question(f.value, mine)]
 
 
 def _expressions(term: Monomial) -> Iterator[Expr]:

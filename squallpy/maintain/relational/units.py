@@ -42,11 +42,11 @@ def split(factors: Sequence[Factor], values: Values, keys: Iterable[Column], apa
     rest = [f for f in factors if not isinstance(f, Rel)]
     groups = [_attach(atom, rest) for atom in atoms]
     groups = sorted(groups, key=lambda group: not _is_delta(group)) if apart else _components(groups, rest)
-    covered = [(group, _bound(group)) for group in groups]
+    covered = [(group, bound_by(group)) for group in groups]
     bodies = [(*group, *(f for f in rest if f not in group and _covers(scope, f))) for group, scope in covered]
     filters = tuple(f for f in rest if not any(f in body for body in bodies))
     bodies = [tuple(f for f in body if not _is_implied(f, body)) for body in bodies]
-    scopes = [_bound(body) for body in bodies]
+    scopes = [bound_by(body) for body in bodies]
 
     picked: list[list[Lane | None]] = [[] for _ in bodies]
     residual: list[Lane | None] = []
@@ -113,7 +113,7 @@ def _attach(atom: Rel, rest: Sequence[Factor]) -> tuple[Factor, ...]:
     A variable that it binds already is for another atom to compute: a + 1 = b AND b + 1 = a.
     """
     body: list[Factor] = [atom]
-    while more := [f for f in rest if isinstance(f, Assign) and _covers(_bound(body), f)]:
+    while more := [f for f in rest if isinstance(f, Assign) and _covers(bound_by(body), f)]:
         body += more
     return tuple(body)
 
@@ -121,14 +121,14 @@ def _attach(atom: Rel, rest: Sequence[Factor]) -> tuple[Factor, ...]:
 def _components(groups: list[tuple[Factor, ...]], rest: Sequence[Factor]) -> list[tuple[Factor, ...]]:
     """Deltas each alone, first; then the connected components of the others, cut where they would not stay small."""
     deltas = [g for g in groups if _is_delta(g)]
-    given = _bound(f for g in deltas for f in g)
+    given = bound_by(f for g in deltas for f in g)
     pieces = []
     for component in _compared(_connected([g for g in groups if not _is_delta(g)], given), given, rest):
         fact = _fact(component, deltas, given)
         if fact is None:
             pieces += _cut(component, given)
             continue
-        known = given | _bound(fact)
+        known = given | bound_by(fact)
         pieces.append([fact])
         for part in _connected([g for g in component if g is not fact], known):
             pieces += _cut(part, known)
@@ -139,7 +139,7 @@ def _connected(groups: list[tuple[Factor, ...]], given: frozenset[Column]) -> li
     """Groups that variables tie together, those `given` aside."""
     components: list[tuple[frozenset[Column], list[tuple[Factor, ...]]]] = []  # with the variables that they bind
     for group in groups:
-        scope, joined = _bound(group) - given, [group]
+        scope, joined = bound_by(group) - given, [group]
         apart = [c for c in components if not c[0] & scope]
         for theirs, near in reversed([c for c in components if c[0] & scope]):
             scope, joined = scope | theirs, [*near, *joined]
@@ -158,7 +158,7 @@ def _compared(
     if len(components) < 2:
         return components
     tied = given.union(*(variables(f) for f in rest if variables(f) & given))
-    scopes = [_bound(f for g in c for f in g) for c in components]
+    scopes = [bound_by(f for g in c for f in g) for c in components]
     for f in rest:
         near = [i for i, scope in enumerate(scopes) if isinstance(f, Cmp) and scope & f.reads]
         scope = frozenset[Column]().union(*(scopes[i] for i in near))
@@ -183,10 +183,10 @@ def _fact(
     if len(component) < 2:
         return None
     for group in component:
-        if all(_named(delta, _bound(group)) for delta in deltas):
-            known, waiting = given | _bound(group), [g for g in component if g is not group]
+        if all(_named(delta, bound_by(group)) for delta in deltas):
+            known, waiting = given | bound_by(group), [g for g in component if g is not group]
             while found := [g for g in waiting if _named(g, known)]:
-                known |= _bound(f for g in found for f in g)
+                known |= bound_by(f for g in found for f in g)
                 waiting = [g for g in waiting if g not in found]
             if not waiting:
                 return group
@@ -215,7 +215,7 @@ def _cut(component: list[tuple[Factor, ...]], given: frozenset[Column]) -> list[
     Uncut, the view would pair all orders and suppliers of a nation, and a change of either would touch as many pairs
     as the statement now finds: nothing is gained for the space.
     """
-    anchors = [_bound(group) & given for group in component]
+    anchors = [bound_by(group) & given for group in component]
     tops = [a for a in dict.fromkeys(anchors) if a and not any(a < other for other in anchors)]
     if len(tops) < 2:
         return [component]
@@ -224,8 +224,8 @@ def _cut(component: list[tuple[Factor, ...]], given: frozenset[Column]) -> list[
         ring = {}
         for i, group in enumerate(component):
             if i not in place:
-                near = [j for j in place if (_bound(component[j]) & _bound(group)) - given]
-                named = [j for j in near if _named(group, _bound(component[j]))]
+                near = [j for j in place if (bound_by(component[j]) & bound_by(group)) - given]
+                named = [j for j in near if _named(group, bound_by(component[j]))]
                 if near:
                     ring[i] = min(place[j] for j in named or near)
         place |= ring
@@ -236,7 +236,7 @@ def _is_delta(body: tuple[Factor, ...]) -> bool:
     return isinstance(body[0], Rel) and body[0].delta
 
 
-def _bound(body: Iterable[Factor]) -> frozenset[Column]:
+def bound_by(body: Iterable[Factor]) -> frozenset[Column]:
     """The variables that a body binds."""
     return frozenset(_in_order(body))
 
