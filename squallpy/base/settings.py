@@ -77,7 +77,7 @@ class Settings:
         name="join.operator",
     )
     join_epsilon: float = setting(
-        0.5,
+        0.25,
         "which share of a relation has to change before a grid of joiners may: less keeps the load nearer to the best, "
         "and moves more",
         0.01,

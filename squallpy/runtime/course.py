@@ -1,10 +1,10 @@
 """The course of a batch: the grid that its tuples are joined on, and what of the next one is made ready beside it.
 
-    epoch 0 on (4, 4)  →  (2, 8) is best: copies 0 … 2²⁸ of the hashes, 2²⁸ … 2²⁹, …  →  epoch 1 on (2, 8)
+    epoch 0 on (4, 4)  →  (2, 8) is best: copies 0 … 2²⁸ of 2³², then 2²⁸ … 2²⁹, …  →  epoch 1 on (2, 8)
 
 A migration takes several batches, and none of them waits for it: their tuples are joined as they come, on the grid that
 there is. Beside it each joiner fills a second pool for each view, with what it will have on the other grid: with every
-batch a share of the hashes, from the joiner that has it, and of the shares before what the batch has changed. What goes
+batch a share of all, from the joiner that has it, and of the shares before what the batch has changed. What goes
 to others are letters, with which the next batch begins (`state/post.py`): no batch has one more stage. When all are
 copied, the next batch is on the new grid, and its joiners read the second pools. So each pair meets once, on one grid,
 whatever statements do with what they find. The paper's joiners, which no batches keep in step, need sets of old
@@ -30,8 +30,8 @@ from squallpy.physical.joins.heavy import Heavy, heavy
 from squallpy.physical.joins.mapping import Side, optimal
 from squallpy.physical.joins.migration import Migration
 from squallpy.physical.plan import Plan
+from squallpy.runtime.kernels.pool import HASHES
 
-HASHES = 1 << 32  # pools keep their records in the order of hashes of 32 bits
 LEAST = 1 << 13  # tuples that are copied at a time, at all joiners
 TOGETHER = 4  # keys just heavy that move at once, for then joiners look at all they have: a quarter of one's work
 BATCHES = 256  # that a migration takes at most
@@ -50,8 +50,8 @@ class Course:
     epoch: int = 0
     fresh: bool = False  # the first batch of its epoch
     to: tuple[Grid, ...] = ()  # those that are made ready in their place
-    low: int = 0  # the hashes below were copied by batches before
-    high: int = 0  # those below are when this batch is done
+    low: int = 0  # which share, of 2³², was copied by batches before
+    high: int = 0  # and which is when this batch is done
     heavy: tuple[tuple[int, Grid], ...] = ()  # the keys that have a grid
     moves: tuple[tuple[int, Grid, Grid], ...] = ()  # those whose tuples move when it is done: from where, to where
     came: tuple[Migration, ...] = ()  # what the batch before has moved, which arrives with this one
@@ -87,6 +87,11 @@ class Course:
     def second(view: str) -> str:
         """What the second pool of a view is called."""
         return f"{view}+"
+
+    @staticmethod
+    def reached(view: str) -> str:
+        """The pool of the key up to which a view was copied, in its order if it has one."""
+        return f"{view}^"
 
     @staticmethod
     def changed(view: str) -> str:

@@ -12,16 +12,17 @@ import numpy as np
 from squallpy.base.types import Kind
 from squallpy.physical.joins.migration import Migration
 from squallpy.physical.plan import OnGrid, Plan
-from squallpy.runtime.course import HASHES, Course
+from squallpy.runtime.course import Course
 from squallpy.runtime.deltas import Delta
 from squallpy.runtime.kernels.dictionary import Dictionary
-from squallpy.runtime.kernels.pool import Pool
+from squallpy.runtime.kernels.pool import HASHES, Pool
 from squallpy.runtime.kernels.products import negated
 from squallpy.runtime.kernels.storage import Words
 from squallpy.runtime.routing import tickets_of
 from squallpy.runtime.state.store import Store
 
 SAMPLE = 64  # rows of a delta whose texts are measured
+_HERE = np.ones((1, 1), np.int64)  # how often a key stands where it was reached
 
 
 class Joiner:
@@ -39,6 +40,7 @@ class Joiner:
         for name in names:
             if course.fresh:
                 store[course.other(name)].clear()
+                store[course.reached(name)].clear()
             if course.to:
                 store[course.changed(name)].clear()
         for delta in deltas:
@@ -93,40 +95,41 @@ class Joiner:
             pool.upsert(delta.keys, delta.words)
 
     def _copies(self, store: Store, course: Course) -> Iterator[tuple[int, Delta]]:
-        """After a batch: the records of the hashes whose turn it is, and of those before by what the batch has changed
-        them."""
+        """After a batch: the records whose turn it is, and of those before by what the batch has changed them."""
         if (group := course.group(self._number)) is None:
             return
         migration = course.migrations[group]
         for view in self._views:
-            pool, (changed, changes) = store[course.pool(view.view)], store[course.changed(view.view)].rows()
-            slots = pool.between(course.low, course.high)
-            copied = Delta(view.view, pool.keys.take(slots, axis=0), pool.words.take(slots, axis=0))
-            again = np.flatnonzero(pool.hashes(changed) < course.low)
-            if len(again):
-                copied = copied.with_rows(changed.take(again, axis=0), changes.take(again, axis=0))
-            columns = self._columns[view.view]
+            columns, copied = self._columns[view.view], self._share(store, course, view.view)
             tickets = partial(tickets_of, copied.keys, columns, range(len(columns)), store.dictionary)
             for joiners, rows in migration.dealt(self._number, view.side, tickets):
                 theirs = copied if rows is None else copied.take(rows)
                 if self._number in joiners:
-                    _add(store[course.other(view.view)], theirs, course.high)
+                    store[course.other(view.view)].fill(theirs.keys, theirs.words, course.high)
                 yield from ((joiner, theirs) for joiner in joiners)
+
+    def _share(self, store: Store, course: Course, view: str) -> Delta:
+        """What is copied of a view after a batch; goes on to where it ends."""
+        pool, place = store[course.pool(view)], store[course.reached(view)]
+        changed, changes = store[course.changed(view)].rows()
+        reached = place.keys.copy()
+        copied = Delta(view, *pool.share(reached, course.low, course.high))
+        again = pool.passed(changed, reached, course.low)
+        if len(copied.keys) and pool.sorted:
+            place.clear()
+            place.upsert(copied.keys[-1:], _HERE)
+        if len(again):
+            copied = copied.with_rows(changed.take(again, axis=0), changes.take(again, axis=0))
+        return copied
 
     def _settle(self, store: Store, course: Course, delta: Delta) -> None:
         """Take in what was sent to it after the batch before."""
         if course.fresh:
-            _add(store[course.pool(delta.name)], delta, HASHES)
+            store[course.pool(delta.name)].fill(delta.keys, delta.words, HASHES)
         elif course.grids:
-            _add(store[course.other(delta.name)], delta, course.low)
+            store[course.other(delta.name)].fill(delta.keys, delta.words, course.low)
         else:
             store[delta.name].upsert(delta.keys, delta.words)
-
-
-def _add(pool: Pool, delta: Delta, high: int) -> None:
-    """Add records, all of hashes below `high`, to a pool that is being filled in their order."""
-    pool.reserve((len(pool) + len(delta.keys)) * HASHES // high)
-    pool.upsert(delta.keys, delta.words)
 
 
 def _bytes(delta: Delta, texts: Sequence[int], names: Dictionary) -> int:

@@ -19,7 +19,7 @@ from squallpy.runtime.joiner import Changes
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.storage import Words
-from squallpy.runtime.ledger import ledger_layouts, ledger_name, unmatched
+from squallpy.runtime.ledger import COUNTS, ledger_layouts, ledger_name, unmatched
 from squallpy.runtime.neighbouring import Neighbouring
 from squallpy.runtime.nested import Aggregates, NestFeed, RowsOf, Touched, begin, begun_layouts
 from squallpy.runtime.routing import partitions_of, tickets_of
@@ -37,12 +37,15 @@ def store_layout(plan: Plan) -> StoreLayout:
     views = tuple(PoolLayout(p.name, len(p.keys), p.payload, p.slices, p.orders, numbered(p.keys)) for p in plan.pools)
     twice = {line.view: Course.second(line.view) for line in plan.on_grid if not line.key}
     second = [replace(view, name=twice[view.name]) for view in views if view.name in twice]
-    changed = [replace(v, name=Course.changed(v.name), slices=(), orders=()) for v in views if v.name in twice]
+    plain = [replace(view, slices=(), orders=()) for view in views if view.name in twice]
+    changed = [replace(view, name=Course.changed(view.name)) for view in plain]
+    reached = [replace(view, name=Course.reached(view.name), payload=COUNTS) for view in plain]
     return StoreLayout(
         (
             *views,
             *second,
             *changed,
+            *reached,
             *ledger_layouts(plan),
             *begun_layouts(plan),
             *extremes_layouts(plan),

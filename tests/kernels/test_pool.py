@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from squallpy.base.order import Order
 from squallpy.base.rings import Payload, Ring
 from squallpy.runtime.kernels.lanes import fill_reals, integers, pack, unpack
 from squallpy.runtime.kernels.pool import Pool
+from squallpy.runtime.kernels.records import hashes_of
 
 DOMAIN = (-1, 0, 1, 2**40)
 VALUES = {
@@ -207,32 +209,42 @@ def oracle_views_survive_growth():
     assert pool.words[0, 0] == 2
 
 
+ORDER = Order((1, 0), 1)
+
+
+@pytest.mark.parametrize("orders", [(), (ORDER,)], ids=["hashes", "order"])
 @given(st.lists(st.integers(0, 2**32), max_size=20), st.integers(0, 3000), st.randoms())
-def property_a_share_of_the_hashes(cuts, rows, random):
-    """Each record is in one share, by its hash; also when others have gone."""
-    pool = Pool(2, Payload((Ring.COUNT,)))
-    keys = np.array([[random.getrandbits(30), i] for i in range(rows)], np.int64).reshape(rows, 2)
+def property_all_is_gone_through_share_by_share(orders, cuts, rows, random):
+    """A copy of each share, and of what changes where it has passed, is a copy of all, whatever comes and goes."""
+    pool, copy = (Pool(2, Payload((Ring.COUNT,)), orders=orders) for _ in range(2))
+    keys = np.array([[random.getrandbits(30), i % 7] for i in range(rows)], np.int64).reshape(rows, 2)
     pool.upsert(keys, np.ones((rows, 1), np.int64))
-    pool.upsert(keys[: rows // 3], -np.ones((rows // 3, 1), np.int64))
-    hashes = pool.hashes(np.ascontiguousarray(pool.keys))
-    edges = sorted({0, *cuts, 2**32})
-    for low, high in pairwise(edges):
-        assert sorted(pool.between(low, high)) == np.flatnonzero((low <= hashes) & (hashes < high)).tolist()
+    reached = np.empty((0, 2), np.int64)
+    for low, high in pairwise(sorted({0, *cuts, 2**32})):
+        changed = np.array([[random.getrandbits(30), random.randrange(7)] for _ in range(9)] + keys[:9].tolist())
+        changes = np.array([[1]] * 9 + [[random.choice((-1, 1))] for _ in keys[:9]])
+        pool.upsert(changed, changes)
+        again = pool.passed(changed, reached, low)
+        share, words = pool.share(reached, low, high)
+        if not orders:
+            hashes = hashes_of(share)
+            assert np.all((low <= hashes) & (hashes < high))
+        copy.fill(share, words, high)
+        copy.fill(changed[again], changes[again], high)
+        reached = share[-1:] if len(share) else reached
+        keys = keys[len(keys) // 2 :]
+    assert contents(copy) == contents(pool)
+    assert len(pool.share(reached, 2**32 - 1, 2**32)[0]) == 0 or not orders
 
 
-@pytest.mark.parametrize("reserved", [False, True])
-def test_records_in_the_order_of_their_hashes(reserved):
-    """With its size beforehand an index has none far from home; the contents are the same."""
-    pool, rows = Pool(1, Payload((Ring.COUNT,))), 40_000
-    keys = np.arange(rows).reshape(-1, 1)
-    keys = np.ascontiguousarray(keys[np.argsort(pool.hashes(keys))])
-    if reserved:
-        pool.reserve(rows)
-    size, words = pool.usage["index"], np.ones((rows, 1), np.int64)
-    pool.upsert(keys[: rows // 4], words[: rows // 4])
-    assert (pool.usage["index"] == size) is reserved
-    pool.upsert(keys[rows // 4 :], words[rows // 4 :])
-    assert len(pool) == rows and (pool.get(keys) == 1).all()
-    assert (
-        sorted(pool.between(0, 2**31)) == np.flatnonzero(pool.hashes(np.ascontiguousarray(pool.keys)) < 2**31).tolist()
-    )
+def test_a_pool_that_is_filled_in_the_order_of_hashes():
+    """Its index has its size from the start; the contents are the same."""
+    pool, filled, rows = Pool(1, Payload((Ring.COUNT,))), Pool(1, Payload((Ring.COUNT,))), 40_000
+    keys, words = np.arange(rows).reshape(-1, 1), np.ones((rows, 1), np.int64)
+    pool.upsert(keys, words)
+    half = 2**31
+    filled.fill(*pool.share(keys[:0], 0, half), half)
+    size = filled.usage["index"]
+    filled.fill(*pool.share(keys[:0], half, 2 * half), 2 * half)
+    assert filled.usage["index"] == size
+    assert len(filled) == rows and (filled.get(keys) == 1).all()

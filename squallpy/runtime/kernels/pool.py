@@ -4,7 +4,7 @@
     pool.upsert([[7, 1], [7, 2], [7, 1]], [[1], [1], [-1]])     →   {(7, 2): 1}
     pool.probe([[7, 2], [7, 1]])                                →   slots [0, -1]
     pool.get([[7, 2], [7, 1]])                                  →   [[1], [0]]
-    pool.between(0, 2**32)                                      →   slots [0]
+    pool.share([], 0, HASHES)                                   →   [[7, 2]], [[1]], in the order of hashes
     pool.slice(0, [[7]])                                        →   rows [0], slots [0]
     pool.keys[slots], pool.words[slots]                         →   their contents
     pool.sorted[0]                                              →   a sorted index, kept alike: see `sorted.py`
@@ -34,6 +34,7 @@ from squallpy.runtime.kernels.slices import slice_records
 from squallpy.runtime.kernels.sorted import Sorted
 from squallpy.runtime.kernels.storage import HEAP, Storage, Words
 
+HASHES = 1 << 32  # records without a sorted index are in the order of hashes of 32 bits
 _INDEX, _KEYS, _WORDS, _SLICE = 0, 1, 2, 3  # regions; each slice has three: index, arena, where
 _SLICE_REGIONS = 3
 _BIRTH = 512  # words of a region at first: a page
@@ -107,13 +108,6 @@ class Pool:
         for index in self.sorted:
             index.upsert(keys, words)
 
-    def reserve(self, records: int) -> None:
-        """Give the index its size for so many records. Those that come in the order of their hashes would else crowd at
-        the beginning of a small one. One that is too small gets room for a quarter more, not to grow again soon."""
-        if records * OF >= self._size(_INDEX) * MOST:
-            while 5 * records * OF >= 4 * self._size(_INDEX) * MOST:
-                self._grow_index(_INDEX)
-
     def probe(self, keys: Words) -> Words:
         """The slot of each key, −1 where there is none."""
         assert keys.shape[1] == self.key_width
@@ -129,15 +123,31 @@ class Pool:
         assert bound.shape[1] == len(self.slices[index])
         return slice_records(self._area.current(), index, bound)
 
-    def between(self, low: int, high: int) -> Words:
-        """The slots of the records whose hash is `low` or more and below `high`, of 2³²: a share of the pool that does
-        not change as others come and go, found without a look at them."""
-        return records_between(self._area.current(), low, high)
+    def share(self, reached: Words, low: int, high: int) -> tuple[Words, Words]:
+        """Keys and payloads of a share of the records, the hashes from `low` on and below `high` of `HASHES`; or where
+        there is a sorted index, for which an order of their own is quicker, as many of those behind the key that was
+        `reached` (1, K), of all if none was (0, K). Who goes through all of a pool that changes meanwhile, and is told
+        of what changes where it has `passed`, has seen each record once."""
+        if self.sorted:
+            return self.sorted[0].behind(reached, high - low, HASHES - low)
+        slots = records_between(self._area.current(), low, high)
+        return self.keys.take(slots, axis=0), self.words.take(slots, axis=0)
 
-    def hashes(self, keys: Words) -> Words:
-        """The hash of each key, of 32 bits."""
-        assert keys.shape[1] == self.key_width
-        return hashes_of(keys)
+    def passed(self, keys: Words, reached: Words, low: int) -> Words:
+        """Which of some keys were gone through: those up to the one that was reached, or with hashes below `low`."""
+        if self.sorted:
+            return self.sorted[0].not_behind(keys, reached)
+        return np.flatnonzero(hashes_of(keys) < low)
+
+    def fill(self, keys: Words, words: Words, high: int) -> None:
+        """Add what others have gone through, up to `high`: an index that is filled in the order of hashes has its size
+        from the start, for they would else crowd at the beginning of a small one. One that is too small gets room for a
+        quarter more, not to grow again soon."""
+        records = 0 if self.sorted else (len(self) + len(keys)) * HASHES // high
+        if records * OF >= self._size(_INDEX) * MOST:
+            while 5 * records * OF >= 4 * self._size(_INDEX) * MOST:
+                self._grow_index(_INDEX)
+        self.upsert(keys, words)
 
     def scan(self) -> Words:
         """All slots."""

@@ -53,6 +53,7 @@ class Sorted:
         plain = order.equal + 1 < width and not (order.down or order.extents)
         assert plain or not order.heights, f"{order} has heights and more"
         self.order, self.payload, self._columns = order, payload, list(order.columns)
+        self._places, self._held_otherwise = np.array(order.columns), order.real or order.down or bool(order.heights)
         self._stride = width + payload.width * (3 if order.extents else 1) + (2 if order.heights else 1)
         known = order.equal + 1 if order.heights else tree.EXTENTS if order.extents else tree.NOTHING
         rings = [int(ring) for ring in payload.rings]
@@ -67,9 +68,7 @@ class Sorted:
 
     def upsert(self, keys: Words, words: Words) -> None:
         """Add a payload to each key, in order; keys are rows as the pool has them."""
-        rows, done = np.empty(keys.shape, np.int64), 0
-        for i, column in enumerate(self._columns):
-            rows[:, i] = self._held(i, keys[:, column])
+        rows, done = self._rows(keys), 0
         way = ascending(rows)  # neighbours share their path
         while (done := tree.upsert_entries(self._area.current(), rows, words, way, done)) != len(rows):
             assert done >= 0, f"keys {keys.shape} and words {words.shape} do not fit {self!r}"
@@ -175,6 +174,18 @@ class Sorted:
         out[some] = sums
         return out
 
+    def behind(self, key: Words, share: int, of: int) -> tuple[Words, Words]:
+        """The first records behind a key (1, K), or of all (0, K): `share` by `of` of those there are, rounded up. Keys
+        and payloads, in the order of the index."""
+        keys, words = tree.entries_behind(self._area.current(), self._places, self._rows(key), share, of)
+        for i, column in enumerate(self._columns) if self._held_otherwise else ():
+            keys[:, column] = self._given(i, keys[:, column])
+        return keys, words
+
+    def not_behind(self, keys: Words, key: Words) -> Words:
+        """Which of some keys are not behind one (1, K); none of (0, K)."""
+        return tree.not_behind(self._rows(keys), self._rows(key))
+
     def are_records(self, places: Words) -> bool:
         """Are these entries, all of one level, records?"""
         return not len(places) or self._area.array(_NODES)[places[0] // tree.FAN * tree.HEADER + tree.LEVEL] == 0
@@ -186,12 +197,7 @@ class Sorted:
     def column(self, column: int, places: Words) -> Words:
         """A key column of the pool at places of records."""
         at = self._columns.index(column)
-        words: Words = self.entries[places, at]
-        if at == self.order.equal:
-            return self.value(self._stored(words))
-        if (heights := self.order.heights) and at == self.order.equal + 1:
-            return _value(words if heights.great else -words, heights.real)
-        return words
+        return self._given(at, self.entries[places, at])
 
     @property
     def compared(self) -> int:
@@ -251,6 +257,21 @@ class Sorted:
         if i == self.order.equal:
             return self._stored(self.rank(words))
         return self.height(words) if self.order.heights and i == self.order.equal + 1 else words
+
+    def _given(self, i: int, words: Words) -> Words:
+        """The reverse."""
+        if i == self.order.equal:
+            return self.value(self._stored(words))
+        if (heights := self.order.heights) and i == self.order.equal + 1:
+            return _value(words if heights.great else -words, heights.real)
+        return words
+
+    def _rows(self, keys: Words) -> Words:
+        """Keys as the tree has them."""
+        rows = np.empty(keys.shape, np.int64)
+        for i, column in enumerate(self._columns):
+            rows[:, i] = self._held(i, keys[:, column])
+        return rows
 
     def _stored(self, ranks: Words) -> Words:
         """Ranks as the tree has them, and back."""

@@ -18,7 +18,16 @@ import numpy as np
 from squallpy.runtime.kernels import layout as at
 from squallpy.runtime.kernels.area import HEAD
 from squallpy.runtime.kernels.arithmetic import exact_add
-from squallpy.runtime.kernels.compiled import GIVEN_MATRIX, GIVEN_VECTOR, VECTOR, Vector, address, inlined, kernel
+from squallpy.runtime.kernels.compiled import (
+    GIVEN_MATRIX,
+    GIVEN_VECTOR,
+    MATRIX,
+    VECTOR,
+    Vector,
+    address,
+    inlined,
+    kernel,
+)
 from squallpy.runtime.kernels.index import same
 from squallpy.runtime.kernels.machine import below, load, move, prefetch, store
 from squallpy.runtime.kernels.payloads import add, copy, is_zero
@@ -298,13 +307,21 @@ def _link(frame: Vector, left: int, right: int) -> None:
 
 
 @inlined
-def _split(frame: Vector, node: int, i: int) -> None:
-    """Part the full child of entry `i` in two; there is room for another entry."""
+def _left_half(frame: Vector, node: int, key: int) -> int:
+    """How many entries of a full node stay in it when a key comes: half, or all but one where the key is behind all
+    that there are on this level, for then others behind it will follow."""
+    last = load(_header(frame, node), NEXT) == 0 and _before(_entry(frame, node, FAN - 1), key, frame[at.KEY])
+    return FAN - 1 if last else FAN // 2
+
+
+@inlined
+def _split(frame: Vector, node: int, i: int, stays: int) -> None:
+    """Part the full child of entry `i` in two, the first of so many entries; there is room for another entry."""
     left = _child(frame, node, i)
     right = _allocate(frame, load(_header(frame, left), LEVEL))
-    _move(frame, _entry(frame, right, 0), _entry(frame, left, FAN // 2), FAN // 2)
-    store(_header(frame, left), COUNT, FAN // 2)
-    store(_header(frame, right), COUNT, FAN // 2)
+    _move(frame, _entry(frame, right, 0), _entry(frame, left, stays), FAN - stays)
+    store(_header(frame, left), COUNT, stays)
+    store(_header(frame, right), COUNT, FAN - stays)
     _link(frame, left, right)
     row = _insert(frame, node, i + 1)
     copy(row, _entry(frame, right, 0), frame[at.KEY])
@@ -445,7 +462,7 @@ def _descend(frame: Vector, key: int, depth: int, later: int) -> int:
     while load(_header(frame, node), LEVEL) > 0:
         i = _end(frame, node, key, frame[step + ENTRY] + 1) - 1
         if _count(frame, _child(frame, node, i)) == FAN:
-            _split(frame, node, i)
+            _split(frame, node, i, _left_half(frame, _child(frame, node, i), key))
             if not _before(key, _entry(frame, node, i + 1), frame[at.KEY]):
                 i += 1
         frame[step + ENTRY], bound = i, frame[step + BOUND]
@@ -584,6 +601,44 @@ def entries_from(frame: Vector, firsts: Vector, counts: Vector) -> tuple[Words, 
                 k += 1
             left, first, leaf = left - some, 0, load(_header(frame, leaf), NEXT) - 1
     return rows, places
+
+
+@kernel(f"Tuple(({MATRIX}, {MATRIX}))({VECTOR}, {GIVEN_VECTOR}, {GIVEN_MATRIX}, int64, int64)")
+def entries_behind(frame: Vector, columns: Vector, after: Words, share: int, of: int) -> tuple[Words, Words]:
+    """Keys and payloads of the first entries behind a key, `share` by `of` of those there are, rounded up, in their
+    order; without a key (no row) of all. The i-th word of a key becomes that of `columns[i]`."""
+    key, wide, node, first, left = frame[at.KEY], frame[at.PAYLOAD], load(frame[HEAD], ROOT) - 1, 0, 0
+    while node >= 0 and load(_header(frame, node), LEVEL) > 0:
+        node = _child(frame, node, _way(frame, node, address(after)) if after.shape[0] > 0 else 0)
+    if node >= 0 and after.shape[0] > 0:
+        first = _first_above(frame, node, address(after), 0, _count(frame, node))
+    leaf = node
+    while leaf >= 0:
+        left += _count(frame, leaf)
+        leaf = load(_header(frame, leaf), NEXT) - 1
+    n = -(-(left - first) * share // of)
+    keys, payloads, k = np.empty((n, key), np.int64), np.empty((n, wide), np.int64), 0
+    while k < n:
+        for i in range(first, min(_count(frame, node), first + n - k)):
+            entry = _entry(frame, node, i)
+            for word in range(key):
+                keys[k, columns[word]] = load(entry, word)
+            copy(address(payloads) + 8 * wide * k, entry + 8 * key, wide)
+            k += 1
+        first, node = 0, load(_header(frame, node), NEXT) - 1
+    return keys, payloads
+
+
+@kernel(f"{VECTOR}({GIVEN_MATRIX}, {GIVEN_MATRIX})")
+def not_behind(rows: Vector, key: Vector) -> Words:
+    """Which rows are not behind a key; without one, none."""
+    n, width, found = rows.shape[0] if key.shape[0] > 0 else 0, rows.shape[1], 0
+    out = np.empty(n, np.int64)
+    for row in range(n):
+        out[found] = row
+        if not _before(address(key), address(rows) + 8 * width * row, width):
+            found += 1
+    return out[:found].copy()
 
 
 @kernel(f"{VECTOR}({VECTOR}, {GIVEN_MATRIX}, {GIVEN_MATRIX}, int64)")
