@@ -90,7 +90,7 @@ class Course:
 
     @staticmethod
     def reached(view: str) -> str:
-        """The pool of the key up to which a view was copied, in its order if it has one."""
+        """The pool of the keys up to which a view was copied, batch by batch, if it has an order."""
         return f"{view}^"
 
     @staticmethod

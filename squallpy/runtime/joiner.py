@@ -110,14 +110,13 @@ class Joiner:
 
     def _share(self, store: Store, course: Course, view: str) -> Delta:
         """What is copied of a view after a batch; goes on to where it ends."""
-        pool, place = store[course.pool(view)], store[course.reached(view)]
+        pool, places = store[course.pool(view)], store[course.reached(view)]
         changed, changes = store[course.changed(view)].rows()
-        reached = place.keys.copy()
+        reached = places.keys[-1:]
         copied = Delta(view, *pool.share(reached, course.low, course.high))
         again = pool.passed(changed, reached, course.low)
         if len(copied.keys) and pool.sorted:
-            place.clear()
-            place.upsert(copied.keys[-1:], _HERE)
+            places.upsert(copied.keys[-1:], _HERE)
         if len(again):
             copied = copied.with_rows(changed.take(again, axis=0), changes.take(again, axis=0))
         return copied

@@ -326,7 +326,7 @@ def property_what_is_copied_is_what_joiners_will_have(seed, script, tmp_path):
             had = []
             for _, store in engine._nodes:
                 pool = store[course.pool(view.view)]
-                passed = pool.passed(pool.keys, store[course.reached(view.view)].keys, course.high)
+                passed = pool.passed(pool.keys, store[course.reached(view.view)].keys[-1:], course.high)
                 had.append((pool.keys[passed], pool.words[passed]))
             keys, words = map(np.concatenate, zip(*had, strict=True))
             _, once = np.unique(keys, axis=0, return_index=True)

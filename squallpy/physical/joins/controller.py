@@ -40,7 +40,7 @@ class Sizes:
 NOTHING = Sizes()
 EPSILON = 0.25  # of what runs in batches
 BOUND, BOUND_OF_SHRINKING = 1.25, 1.4  # of ILF by ILF* (Theorems 4.1 and 4.4.4)
-COPIES = 2.5  # of tuples that there are for each that comes, at least, while batches migrate
+COPIES = 3  # of tuples that there are for each that comes, at least, while batches migrate
 MARGIN = 0.95  # of the way to the bound, for sizes may be samples
 
 

@@ -268,9 +268,9 @@ class Sorted:
 
     def _rows(self, keys: Words) -> Words:
         """Keys as the tree has them."""
-        rows = np.empty(keys.shape, np.int64)
-        for i, column in enumerate(self._columns):
-            rows[:, i] = self._held(i, keys[:, column])
+        rows = tree.arranged(keys, self._places)
+        for i in range(rows.shape[1]) if self._held_otherwise else ():
+            rows[:, i] = self._held(i, rows[:, i])
         return rows
 
     def _stored(self, ranks: Words) -> Words:

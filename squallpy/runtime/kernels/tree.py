@@ -481,6 +481,17 @@ def _has_room(frame: Vector) -> bool:
     return nodes * HEADER <= frame[places + NODES + 1] and nodes * FAN * frame[STRIDE] <= frame[places + ENTRIES + 1]
 
 
+@kernel(f"{MATRIX}({GIVEN_MATRIX}, {GIVEN_VECTOR})")
+def arranged(keys: Words, columns: Vector) -> Words:
+    """The columns of keys in another order."""
+    n, width = keys.shape
+    rows = np.empty((n, width), np.int64)
+    for row in range(n):
+        for i in range(width):
+            rows[row, i] = keys[row, columns[i]]
+    return rows
+
+
 @kernel(f"int64({VECTOR}, {GIVEN_MATRIX}, {GIVEN_MATRIX}, {GIVEN_VECTOR}, int64)")
 def upsert_entries(frame: Vector, rows: Vector, payloads: Vector, way: Vector, start: int) -> int:
     """Add a payload to each key, by the `way` in which they ascend, from its step `start` on; up to which there was

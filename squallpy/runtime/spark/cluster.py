@@ -99,7 +99,8 @@ LOCAL_SETTINGS = {
 # leave the cores to Python (0.085 → 0.06 s per batch, and the first one a third faster). A driver that only plans is no
 # other: its second compiler was seen to take 0.5 s of a core for each of the first batches. A small batch makes 5 MB of
 # objects; what lives on, and so what a collection costs, hardly depends on how many there were: with 48 MB for young
-# ones every eighth batch waits 5 ms, with 160 every thirtieth 8, and the slowest twentieth no longer wait for it.
+# ones every eighth batch waits 5 ms, with 160 every thirtieth 10, most of the slowest twentieth, with 320 each
+# sixtieth 15.
 _FIRST_COMPILER, _COLLECTOR, _YOUNG = "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmn320m"
 _SMALL_JVM = f"{_FIRST_COMPILER} {_COLLECTOR}"
 
