@@ -5,10 +5,11 @@
 A migration takes several batches, and none of them waits for it: their tuples are joined as they come, on the grid that
 there is. Beside it each joiner fills a second pool for each view, with what it will have on the other grid: with every
 batch a share of all, from the joiner that has it, and of the shares before what the batch has changed. What goes
-to others are letters, with which the next batch begins (`state/post.py`): no batch has one more stage. When all are
-copied, the next batch is on the new grid, and its joiners read the second pools. So each pair meets once, on one grid,
-whatever statements do with what they find. The paper's joiners, which no batches keep in step, need sets of old
-and new tuples for that (`adaptive-online-joins` Alg. 3, `physical/joins/protocol.py`).
+to others are letters, with which the next batch begins (`state/post.py`): no batch has one more stage. Where shares are
+small, joiners copy in turns, more at a time, for to begin costs one more than to copy a little. When all are copied,
+the next batch is on the new grid, and its joiners read the second pools. So each pair meets once, on one grid, whatever
+statements do with what they find. The paper's joiners, which no batches keep in step, need sets of old and new tuples
+for that (`adaptive-online-joins` Alg. 3, `physical/joins/protocol.py`).
 """
 
 import json
@@ -33,6 +34,9 @@ from squallpy.physical.plan import Plan
 from squallpy.runtime.kernels.pool import HASHES
 
 LEAST = 1 << 13  # tuples that are copied at a time, at all joiners
+FEW = 1 << 11  # tuples of a joiner: fewer are not worth to begin for
+TURNS = 4  # after which each joiner has copied once, where they take turns
+ALL = -1  # whose turn it is where they do not
 TOGETHER = 4  # keys just heavy that move at once, for then joiners look at all they have: a quarter of one's work
 BATCHES = 256  # that a migration takes at most
 OTHERS = ""  # what statistics call the keys that they do not name
@@ -52,9 +56,12 @@ class Course:
     to: tuple[Grid, ...] = ()  # those that are made ready in their place
     low: int = 0  # which share, of 2³², was copied by batches before
     high: int = 0  # and which is when this batch is done
+    turn: int = ALL  # whose it is to copy; in the last batch it is everyone's
+    done: tuple[int, ...] = ()  # by turn, which share was copied by batches before; none: below `low`
     heavy: tuple[tuple[int, Grid], ...] = ()  # the keys that have a grid
     moves: tuple[tuple[int, Grid, Grid], ...] = ()  # those whose tuples move when it is done: from where, to where
     came: tuple[Migration, ...] = ()  # what the batch before has moved, which arrives with this one
+    sent: int = ALL  # whose turn it was then
 
     @property
     def moving(self) -> bool:
@@ -67,9 +74,35 @@ class Course:
         of_keys = dict.fromkeys(Migration(old, new) for _, old, new in self.moves)
         return (*map(Migration, self.grids, self.to), *of_keys)
 
+    @property
+    def whose(self) -> int:
+        """Whose turn it is."""
+        return ALL if self.high == HASHES else self.turn
+
+    @property
+    def after(self) -> tuple[int, ...]:
+        """By turn, which share is copied when this batch is done."""
+        return tuple(self._share(n)[1 if self.whose in (ALL, n) else 0] for n in range(TURNS))
+
+    def copies(self, joiner: int) -> tuple[int, int] | None:
+        """From which share on, and up to which, a joiner copies after this batch; None if it does not."""
+        mine = turn_of(joiner)
+        return self._share(mine) if self.to and self.whose in (ALL, mine) else None
+
+    def _share(self, turn: int) -> tuple[int, int]:
+        """Of those whose turn it is: as far as all will be when it is theirs again."""
+        low = self.done[turn] if self.done else self.low
+        ahead = 0 if self.whose == ALL else (TURNS - 1) * (self.high - self.low)
+        return low, max(low, min(HASHES, self.high + ahead))
+
+    def sends(self, joiner: int) -> bool:
+        """Does it leave letters after this batch?"""
+        return bool(self.moves) or self.copies(joiner) is not None
+
     def senders(self, joiner: int) -> list[int]:
         """Who has left letters for a joiner, it may be."""
-        return sorted({int(j) for migration in self.came for side in Side for j in migration.senders(joiner, side)})
+        found = {int(j) for migration in self.came for side in Side for j in migration.senders(joiner, side)}
+        return sorted(j for j in found if self.sent in (ALL, turn_of(j)))
 
     def group(self, joiner: int) -> int | None:
         """The number of the grid that a joiner is in."""
@@ -95,8 +128,13 @@ class Course:
 
     @staticmethod
     def changed(view: str) -> str:
-        """The pool of what a batch has changed while the view was copied."""
+        """The pool of what batches have changed in a view since a joiner last copied of it."""
         return f"{view}~"
+
+
+def turn_of(joiner: int) -> int:
+    """Its turn: of neighbours the same, for tasks have them dealt out."""
+    return (joiner >> 1) % TURNS
 
 
 class Pilot(Protocol):
@@ -150,7 +188,7 @@ class GridPilot:
     def before(self, rows: Sizes) -> "GridPilot":
         """On the way to another grid, where one is better when the batch is done: it is counted before it is sent."""
         controllers, coming = self.controllers, self._brought(self.controllers[0].sizes, rows)
-        course = replace(self.course, fresh=False, came=self.course.migrations)
+        course = replace(self.course, fresh=False, came=self.course.migrations, sent=self.course.whose)
         if course.to and self._is_moot(coming):
             course, controllers = self._given_up()
         elif course.to and course.high == HASHES:
@@ -158,12 +196,16 @@ class GridPilot:
         if not course.to:
             controllers = tuple(controller.decide(coming)[0] for controller in controllers)
             to = tuple(c.grid for c in controllers) if any(c.migrating for c in controllers) else ()
-            course = replace(course, to=to, high=0)
+            course = replace(course, to=to, low=0, high=0, turn=ALL, done=())
         if course.to:
-            course = replace(
-                course, low=course.high, high=self._next(course, controllers, self._brought(self.changed, rows))
-            )
+            course = self._onwards(course, self._next(course, controllers, self._brought(self.changed, rows)))
         return replace(self, course=course, controllers=controllers, read=self.read + rows)
+
+    def _onwards(self, course: Course, high: int) -> Course:
+        """A batch that copies up to there: all joiners, or those who are next where each has few tuples to copy."""
+        few = (high - course.high) * stored_load([g.mapping for g in course.grids], self.held.r, self.held.s)
+        turn = (course.turn + 1) % TURNS if few < FEW * HASHES else ALL
+        return replace(course, low=course.high, high=high, turn=turn, done=course.after)
 
     def _brought(self, so_far: Sizes, rows: Sizes) -> Sizes:
         """What so many rows will bring, if it is as much as all `so_far` have; of a relation of which there were none,
@@ -314,7 +356,7 @@ def pilot_of(
 
 
 def _key_pilot(plan: Plan, facts: Map[str, Any] | None, often: Map[str, Map[str, int]]) -> KeyPilot:
-    policy = Policy(min(1.0, 2 * plan.epsilon))  # for nothing comes while a key moves
+    policy = Policy(min(1.0, 4 * plan.epsilon))  # for nothing comes while a key moves
     if not facts:
         keys = heavy(plan.partitions, SHARE, policy, TOGETHER)
         sample = _observed(_observed(keys, Side.R, often), Side.S, often).decide()[0]

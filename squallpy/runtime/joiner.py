@@ -34,14 +34,12 @@ class Joiner:
         self._texts = {d.name: [i for i, c in enumerate(d.keys) if c.type.kind is Kind.VARCHAR] for d in plan.deltas}
 
     def begin(self, store: Store, course: Course, deltas: Sequence[Delta]) -> list[Delta]:
-        """Before a batch: drop what the grid before had, and what the batch before has changed; take in what joiners
-        have sent. What else has come is left."""
+        """Before a batch: drop what the grid before had; take in what joiners have sent. What else has come is left."""
         names = {view.view for view in self._views}
         for name in names:
             if course.fresh:
                 store[course.other(name)].clear()
                 store[course.reached(name)].clear()
-            if course.to:
                 store[course.changed(name)].clear()
         for delta in deltas:
             if delta.name in names:
@@ -68,7 +66,8 @@ class Joiner:
 
     def sent(self, store: Store, course: Course) -> tuple[list[tuple[int, Delta]], int]:
         """What it sends to joiners when a batch is done; how many tuples that are, with those copied here."""
-        copies = [*self._copies(store, course)] if course.to else []
+        share = course.copies(self._number)
+        copies = [*self._copies(store, course, *share)] if share else []
         for view in self._views if course.moves else ():
             copies += self._moved(store, course, view)
         letters = [(target, delta) for target, delta in copies if target != self._number]
@@ -94,31 +93,33 @@ class Joiner:
         for delta in forgotten:  # NB: at the end, for what a pool holds moves when something goes
             pool.upsert(delta.keys, delta.words)
 
-    def _copies(self, store: Store, course: Course) -> Iterator[tuple[int, Delta]]:
-        """After a batch: the records whose turn it is, and of those before by what the batch has changed them."""
+    def _copies(self, store: Store, course: Course, low: int, high: int) -> Iterator[tuple[int, Delta]]:
+        """After a batch: a share of the records, and of those before by what batches since its last turn have changed
+        them."""
         if (group := course.group(self._number)) is None:
             return
         migration = course.migrations[group]
         for view in self._views:
-            columns, copied = self._columns[view.view], self._share(store, course, view.view)
+            columns, copied = self._columns[view.view], self._share(store, course, view.view, low, high)
             tickets = partial(tickets_of, copied.keys, columns, range(len(columns)), store.dictionary)
             for joiners, rows in migration.dealt(self._number, view.side, tickets):
                 theirs = copied if rows is None else copied.take(rows)
                 if self._number in joiners:
-                    store[course.other(view.view)].fill(theirs.keys, theirs.words, course.high)
+                    store[course.other(view.view)].fill(theirs.keys, theirs.words, high)
                 yield from ((joiner, theirs) for joiner in joiners)
 
-    def _share(self, store: Store, course: Course, view: str) -> Delta:
+    def _share(self, store: Store, course: Course, view: str, low: int, high: int) -> Delta:
         """What is copied of a view after a batch; goes on to where it ends."""
-        pool, places = store[course.pool(view)], store[course.reached(view)]
-        changed, changes = store[course.changed(view)].rows()
+        pool, places, since = store[course.pool(view)], store[course.reached(view)], store[course.changed(view)]
+        changed, changes = since.rows()
         reached = places.keys[-1:]
-        copied = Delta(view, *pool.share(reached, course.low, course.high))
-        again = pool.passed(changed, reached, course.low)
+        copied = Delta(view, *pool.share(reached, low, high))
+        again = pool.passed(changed, reached, low)
         if len(copied.keys) and pool.sorted:
             places.upsert(copied.keys[-1:], _HERE)
         if len(again):
             copied = copied.with_rows(changed.take(again, axis=0), changes.take(again, axis=0))
+        since.clear()
         return copied
 
     def _settle(self, store: Store, course: Course, delta: Delta) -> None:
@@ -126,7 +127,7 @@ class Joiner:
         if course.fresh:
             store[course.pool(delta.name)].fill(delta.keys, delta.words, HASHES)
         elif course.grids:
-            store[course.other(delta.name)].fill(delta.keys, delta.words, course.low)
+            store[course.other(delta.name)].fill(delta.keys, delta.words, max(course.low, *course.done))
         else:
             store[delta.name].upsert(delta.keys, delta.words)
 

@@ -250,7 +250,7 @@ class Node:
         if self._joiner and course:
             total = add_stats(total, self._joiner.arrived(deltas, store.dictionary))
             total = add_stats(total, self._joiner.held(store, course) if is_last else {})
-            if is_last and course.moving:
+            if is_last and course.sends(self._partition):
                 with self._trace("migrate"):
                     letters, copied = self._letters(store, course)
                     total = add_stats(total, {"copied": copied})

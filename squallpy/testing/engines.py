@@ -185,9 +185,10 @@ class PartitionedEngine(MemoryEngine):
             for output in outputs if stage < stages - 1 else ():
                 for target, message in unpack_parcels(output):
                     sent[target].append(message)
-        for sender, output in enumerate(outputs if course and course.moving else ()):
-            outputs[sender], letters = parted(output)
-            self._post.leave(batch, sender, letters)
+        for sender, output in enumerate(outputs):
+            if course and course.sends(sender):
+                outputs[sender], letters = parted(output)
+                self._post.leave(batch, sender, letters)
         first = b"first" if batch == 0 else b""
         changes, self.stats = unpack_changes(self._publisher.run(self._result, [first, *outputs]))
         if steered:

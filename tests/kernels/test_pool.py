@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from squallpy.base.order import Order
 from squallpy.base.rings import Payload, Ring
 from squallpy.runtime.kernels.lanes import fill_reals, integers, pack, unpack
-from squallpy.runtime.kernels.pool import Pool
+from squallpy.runtime.kernels.pool import HASHES, Pool
 from squallpy.runtime.kernels.records import hashes_of
 
 DOMAIN = (-1, 0, 1, 2**40)
@@ -220,7 +220,7 @@ def property_all_is_gone_through_share_by_share(orders, cuts, rows, random):
     keys = np.array([[random.getrandbits(30), i % 7] for i in range(rows)], np.int64).reshape(rows, 2)
     pool.upsert(keys, np.ones((rows, 1), np.int64))
     reached = np.empty((0, 2), np.int64)
-    for low, high in pairwise(sorted({0, *cuts, 2**32})):
+    for low, high in pairwise(sorted({0, *cuts, HASHES})):
         changed = np.array([[random.getrandbits(30), random.randrange(7)] for _ in range(9)] + keys[:9].tolist())
         changes = np.array([[1]] * 9 + [[random.choice((-1, 1))] for _ in keys[:9]])
         pool.upsert(changed, changes)
@@ -234,7 +234,9 @@ def property_all_is_gone_through_share_by_share(orders, cuts, rows, random):
         reached = share[-1:] if len(share) else reached
         keys = keys[len(keys) // 2 :]
     assert contents(copy) == contents(pool)
-    assert len(pool.share(reached, 2**32 - 1, 2**32)[0]) == 0 or not orders
+    last = np.array([[2**40, 6], [0, 0]])  # behind all, and perhaps before
+    assert pool.passed(last, reached, HASHES).tolist() == [0, 1]
+    assert len(pool.share(reached, HASHES, HASHES)[0]) == 0
 
 
 def test_a_pool_that_is_filled_in_the_order_of_hashes():

@@ -21,8 +21,9 @@ from squallpy.physical.joins.heavy import routed
 from squallpy.physical.joins.mapping import Mapping, square
 from squallpy.physical.place import tuned
 from squallpy.physical.plan import Plan
-from squallpy.runtime.course import HASHES, Course, GridPilot, pilot_of
+from squallpy.runtime.course import ALL, TURNS, Course, GridPilot, pilot_of, turn_of
 from squallpy.runtime.deltas import unpack_deltas
+from squallpy.runtime.kernels.pool import HASHES
 from squallpy.runtime.routing import tickets_of
 from squallpy.testing.compare import difference
 from squallpy.testing.engines import PartitionedEngine
@@ -52,7 +53,7 @@ SEVERAL_STAGES = (
 
 
 class Wild:
-    """Migrates anywhere at any time, in pieces of any size."""
+    """Migrates anywhere at any time, in pieces of any size, joiners in turns or not."""
 
     def __init__(self, course: Course, seed: str) -> None:
         self._random, self.course, self.epochs = Random(seed), course, 0
@@ -65,26 +66,30 @@ class Wild:
         return {}
 
     def after(self, seen) -> "Wild":
-        came = self.course.migrations
+        came, sent = self.course.migrations, self.course.whose
         if not self.course.to:
             self._set_out()
         elif self.course.high == HASHES:
-            self.course = replace(self.course, grids=self.course.to, to=(), epoch=self.course.epoch + 1, fresh=True)
+            self.course = Course(self.course.to, self.course.epoch + 1, fresh=True)
             self.epochs += 1
             self._set_out()
         else:
-            self.course = replace(self.course, fresh=False, low=self.course.high, high=self._next(self.course.high))
-        self.course = replace(self.course, came=came)
+            low, done = self.course.high, self.course.after
+            self.course = replace(self.course, fresh=False, low=low, high=self._next(low), turn=self._turn(), done=done)
+        self.course = replace(self.course, came=came, sent=sent)
         return self
 
     def _set_out(self) -> None:
         if self._random.random() < 0.8:
             to = tuple(map(self._other, self.course.grids))
-            self.course = replace(self.course, to=to, low=0, high=self._next(0))
+            self.course = replace(self.course, to=to, low=0, high=self._next(0), turn=self._turn())
 
     def _other(self, grid: Grid) -> Grid:
         bits = self._random.randrange(grid.joiners.bit_length())
         return grid.mapped(Mapping(1 << bits, grid.joiners >> bits))
+
+    def _turn(self) -> int:
+        return self._random.choice((ALL, *range(TURNS)))
 
     def _next(self, low: int) -> int:
         return min(HASHES, low + self._random.choice((1, 12_345, 1 << 30, 1 << 31, HASHES)))
@@ -310,7 +315,8 @@ def added(parts) -> dict[tuple[int, ...], int]:
 @pytest.mark.parametrize("script", [SCRIPT, ANY], ids=["in order", "by hash"])
 @pytest.mark.parametrize("seed", range(3))
 def property_what_is_copied_is_what_joiners_will_have(seed, script, tmp_path):
-    """Of the records whose turn was, as they are after each batch, though tuples come twice, go, and come again."""
+    """Of the records that were copied, as they are when it is all joiners' turn, though tuples come twice, go, and come
+    again."""
     engine, random, copied = WildEngine(4), np.random.default_rng(seed), 0
     engine.start(f"{script}-- {seed}", tmp_path, {})
     plan = engine._compiled.plan
@@ -321,18 +327,17 @@ def property_what_is_copied_is_what_joiners_will_have(seed, script, tmp_path):
             k, v = random.integers(0, 12, (2, 60))
             pushed[name] = pa.table({"k": k, "v": v, MULT: random.choice([1, 1, -1], 60)})
         engine.push(pushed)
-        for view in plan.on_grid if course.to else ():
+        for view in plan.on_grid if course.to and course.whose == ALL else ():
             columns = next(pool.keys for pool in plan.pools if pool.name == view.view)
             had = []
-            for _, store in engine._nodes:
-                pool = store[course.pool(view.view)]
-                passed = pool.passed(pool.keys, store[course.reached(view.view)].keys[-1:], course.high)
-                had.append((pool.keys[passed], pool.words[passed]))
-            keys, words = map(np.concatenate, zip(*had, strict=True))
-            _, once = np.unique(keys, axis=0, return_index=True)
-            keys, words = keys[once], words[once]
             for joiner, (_, store) in enumerate(engine._nodes):
-                senders = replace(course, came=course.migrations).senders(joiner)
+                pool, upto = store[course.pool(view.view)], course.after[turn_of(joiner)]
+                passed = pool.passed(pool.keys, store[course.reached(view.view)].keys[-1:], upto)
+                had.append((pool.keys[passed], pool.words[passed]))
+            for joiner, (_, store) in enumerate(engine._nodes):
+                holders = {joiner, *(j for m in course.migrations for j in m.senders(joiner, view.side).tolist())}
+                keys, words = map(np.concatenate, zip(*(had[j] for j in sorted(holders)), strict=True))
+                senders = replace(course, came=course.migrations, sent=course.whose).senders(joiner)
                 letters = engine._post.fetch(batch, joiner, senders)
                 sent = [
                     d for letter in letters for d in unpack_deltas(letter, store.dictionary)[1] if d.name == view.view

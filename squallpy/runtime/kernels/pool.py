@@ -128,6 +128,8 @@ class Pool:
         there is a sorted index, for which an order of their own is quicker, as many of those behind the key that was
         `reached` (1, K), of all if none was (0, K). Who goes through all of a pool that changes meanwhile, and is told
         of what changes where it has `passed`, has seen each record once."""
+        if low == high:
+            return self.keys[:0], self.words[:0]
         if self.sorted:
             return self.sorted[0].behind(reached, high - low, HASHES - low)
         slots = records_between(self._area.current(), low, high)
@@ -135,7 +137,7 @@ class Pool:
 
     def passed(self, keys: Words, reached: Words, low: int) -> Words:
         """Which of some keys were gone through: those up to the one that was reached, or with hashes below `low`."""
-        if self.sorted:
+        if self.sorted and low < HASHES:
             return self.sorted[0].not_behind(keys, reached)
         return np.flatnonzero(hashes_of(keys) < low)
 

@@ -65,7 +65,7 @@ class Apply:
         output = state.apply(batch, messages, stage)
         if stage < len(self._plan.stages) - 1:
             return unpack_parcels(output), _rebuilt(partition, state)
-        if goes and goes.moving:
+        if goes and goes.sends(partition):
             output, letters = parted(output)
             with self._trace("letters"):
                 post.leave(batch, partition, letters)
