@@ -20,7 +20,7 @@ import pyarrow as pa
 from squallpy.base.errors import SquallError
 from squallpy.runtime.sources.replay import leading
 from squallpy.runtime.state.durable import Durable, local_path, open_durable, within
-from squallpy.runtime.state.place import Committed, Place, make_ready, writable
+from squallpy.runtime.state.place import Committed, Place, is_ready_at_most, make_ready, writable
 from squallpy.runtime.state.record import damaged, read_record, write_record
 
 _RECORD = "made-for"
@@ -57,7 +57,7 @@ def open_checkpoint(where: str, made_for: MadeFor, batch_rows: int, local_dir: s
     ours = _Record(made_for.query, made_for.plan, dict(made_for.sizes), batch_rows)
     found = _read(root, where)
     if found is None:
-        if root.list(""):
+        if not _is_new(root):
             raise SquallError("SQ6002", f"{where} is not empty and not a checkpoint", hint="choose a new folder")
         record = _begin(root, ours)
     else:
@@ -77,7 +77,7 @@ def open_checkpoint(where: str, made_for: MadeFor, batch_rows: int, local_dir: s
 def is_used(where: str) -> bool:
     """Whether anything is at a path or URI; False also if it cannot be reached, which `open_checkpoint` tells."""
     try:
-        return bool(open_durable(where).list(""))
+        return not _is_new(open_durable(where))
     except (OSError, ImportError, ValueError, pa.ArrowException):
         return False
 
@@ -112,6 +112,15 @@ def _compare(found: _Record, ours: _Record, where: str) -> None:
         if ours.sizes[name] != rows:
             told = f"{name} has {ours.sizes[name]:,} rows, and had {rows:,} when the checkpoint {where} was made"
             raise SquallError("SQ6001", told, hint="give it another folder, to begin anew")
+
+
+def _is_new(root: Durable) -> bool:
+    """Is nothing there, or only what a beginning leaves that ended before its record?"""
+    names = root.list("")
+    try:
+        return not names or (names == ["0"] and is_ready_at_most(root.list("0")))
+    except OSError:  # a file by that name
+        return False
 
 
 def _begin(root: Durable, record: _Record) -> _Record:
