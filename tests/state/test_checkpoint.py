@@ -13,8 +13,9 @@ from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
 from squallpy.runtime.sources import replay
 from squallpy.runtime.sources.replay import Again, Replay
-from squallpy.runtime.state.checkpoint import is_used
+from squallpy.runtime.state.checkpoint import MadeFor, is_used, open_checkpoint
 from squallpy.runtime.state.durable import LocalDurable, local_path, open_durable, within
+from squallpy.runtime.state.place import Place
 from squallpy.runtime.state.record import read_record, write_record
 from squallpy.session import RunOptions, Session
 from tests.runs import BATCHES, MANY_STAGES, write
@@ -126,12 +127,25 @@ def fault_damaged_records_are_named(script: Path, file: str) -> None:
             run(script, str(folder))
 
 
-def fault_how_far_it_came_is_not_known_any_more(script: Path) -> None:
+@pytest.mark.parametrize("file", ["0/batch", "0/fingerprint"])
+def fault_how_far_it_came_is_not_known_any_more(script: Path, file: str) -> None:
     folder = script.parent / "kept"
     run(script, str(folder), 11)
-    (folder / "0/batch").unlink()
-    with pytest.raises(SquallError, match=rf"SQ6005 the state is lost: {folder}/0/batch damaged, "):
+    (folder / file).unlink()
+    with pytest.raises(SquallError, match=rf"SQ6005 the state is lost: {folder}/{file} damaged, "):
         run(script, str(folder))
+
+
+def test_mapped_state_of_an_earlier_plan_goes(tmp_path: Path) -> None:
+    """A run that was killed has left it, and none will take it up."""
+    local = tmp_path / "local"
+
+    def opened(plan: str) -> Place:
+        return open_checkpoint(str(tmp_path / "kept"), MadeFor("query", plan, {}), 1, str(local), 1 << 20)
+
+    for plan in ("one", "another", "one"):
+        (opened(plan).local / "partition-0").mkdir(parents=True)
+        assert [path / "partition-0" for path in local.iterdir()] == [opened(plan).local / "partition-0"]
 
 
 @pytest.mark.parametrize("place", ["nowhere://a/b", "fsspec+nothing:///a", "fsspec+file:///proc/none/kept"])

@@ -20,7 +20,7 @@ import pyarrow as pa
 from squallpy.base.errors import SquallError
 from squallpy.runtime.sources.replay import leading
 from squallpy.runtime.state.durable import Durable, local_path, open_durable, within
-from squallpy.runtime.state.place import Committed, Place, is_ready_at_most, make_ready, writable
+from squallpy.runtime.state.place import FINGERPRINT, Committed, Place, is_ready_at_most, make_ready, writable
 from squallpy.runtime.state.record import damaged, read_record, write_record
 
 _RECORD = "made-for"
@@ -64,8 +64,17 @@ def open_checkpoint(where: str, made_for: MadeFor, batch_rows: int, local_dir: s
         _compare(found, ours, where)
         same = (found.plan, found.format) == (ours.plan, ours.format)
         record = found if same else _begin(root, _next(found, ours, where))
+        fingerprint = within(str(record.generation), FINGERPRINT)
+        if read_record(root, fingerprint, where) is None:  # NB: a generation has one from the start
+            raise damaged(fingerprint, where)
         for old in range(record.generation):
             root.drop(str(old))
+            _place(where, replace(record, generation=old), local_dir, snapshot_bytes).forget_local()
+    return _place(where, record, local_dir, snapshot_bytes)
+
+
+def _place(where: str, record: _Record, local_dir: str, snapshot_bytes: int) -> Place:
+    """The place of a generation; on each host it has a folder of that name."""
     absolute = where if local_path(where) is None else str(Path(local_path(where) or "").resolve())
     name = hashlib.sha256(f"{absolute} {record.generation}".encode()).hexdigest()[:16]
     return Place(
