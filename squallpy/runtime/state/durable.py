@@ -108,7 +108,7 @@ class LocalDurable(Durable):
                     fill(sink)
                 os.replace(draft, path)
         except BaseException:  # a full disk has no room for what was not written whole
-            with suppress(FileNotFoundError):
+            with suppress(OSError):
                 os.unlink(draft)
             raise
 
