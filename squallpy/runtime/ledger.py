@@ -37,7 +37,8 @@ def entries(hashes: Words, mult: Words) -> tuple[Words, Words]:
 
 
 def unmatched(ledger: Pool, keys: Words, words: Words) -> int:
-    """Book the changes; how many deletes found nothing to delete."""
+    """Book the changes, of a row perhaps by several readers; how many deletes found nothing to delete."""
+    keys, words = entries(keys, words)
     before = _debts(ledger, keys)
     ledger.upsert(keys, words)
     return int(np.maximum(_debts(ledger, keys) - before, 0).sum())

@@ -11,8 +11,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from squallpy.base.errors import SquallError
 from squallpy.base.trace import Seconds, Way
+from squallpy.runtime.sinks.sink import writing
 
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 _SHOWN = 3  # levels of the table
@@ -23,11 +23,9 @@ class Profile:
     """What batches took. The first counts in the file only: it also warms up."""
 
     def __init__(self, path: Path) -> None:
-        try:
+        with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.touch()
-        except OSError as error:
-            raise SquallError("SQ7005", f"cannot write {path}: {error.strerror or error}") from None
+            path.open("a").close()
         self._path, self._batches = path, 0
         self._sum: Seconds = {}
         self._slowest: tuple[float, int, Seconds] = (-1.0, 0, {})
@@ -61,7 +59,8 @@ class Profile:
             "shared": {"frames": [{"name": name} for name in names]},
             "profiles": [_flame(name, seconds, frames) for name, seconds in flames],
         }
-        self._path.write_text(json.dumps(told), encoding="utf-8")
+        with writing(self._path):
+            self._path.write_text(json.dumps(told), encoding="utf-8")
 
     def table(self) -> list[str]:
         """Lines for people: a span, its median and its 95th percentile over the batches, and its share of the time."""

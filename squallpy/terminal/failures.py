@@ -3,6 +3,7 @@
 0 ok    1 the query failed    2 usage, SQL or source    3 the engine cannot start    130 interrupted
 """
 
+import errno
 import os
 import sys
 import traceback
@@ -14,6 +15,7 @@ from squallpy.base.errors import SquallError, nearest
 
 OK, FAILED, USAGE, NO_ENGINE, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 3, 130, 141
 _STATUS = {"SQ5": FAILED, "SQ8": NO_ENGINE}
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}  # whoever wrote
 
 
 class Interrupted(BaseException):
@@ -36,6 +38,8 @@ def guarded(work: Callable[[], object]) -> int:
     except (BrokenPipeError, SystemExit):  # NB: the latter is what click makes of a reader that left
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains once more at its end
         return BROKEN_PIPE
+    except OSError as error:
+        return _tell(_no_room(error)) if error.errno in _NO_ROOM else _internal(error)
     except Exception as error:
         return _internal(error)
     return ended if isinstance(ended, int) else OK  # NB: click gives out the status of an Exit that it has caught
@@ -61,6 +65,12 @@ def _usage(error: click.ClickException) -> SquallError:
     else:
         message = message[:1].lower() + message[1:]
     return SquallError("SQ7004", " ".join(message.split()), hint=hint or _help(context))
+
+
+def _no_room(error: OSError) -> SquallError:
+    """A disk that is full, or not to be written, and nobody has said for what."""
+    where = f" to {error.filename}" if error.filename else ""
+    return SquallError("SQ7005", f"cannot write{where}: {(error.strerror or '').lower()}")
 
 
 def _nearest(name: str, known: list[str]) -> str:

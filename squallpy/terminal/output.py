@@ -10,6 +10,7 @@ from squallpy.logical.nodes import Query
 from squallpy.runtime.sinks.changes import change_schema, change_table
 from squallpy.runtime.sinks.csv import csv_header, csv_rows
 from squallpy.runtime.sinks.lines import json_rows
+from squallpy.runtime.sinks.sink import writing
 from squallpy.terminal.table import table_text
 
 Aside = Callable[[], AbstractContextManager[None]]
@@ -59,7 +60,7 @@ class Output:
             self._write([b"\n"])
 
     def _write(self, parts: Iterable[bytes]) -> None:
-        with self._aside():
+        with self._aside(), writing("to stdout"):
             for part in parts:
                 self._stream.write(part)
             self._stream.flush()

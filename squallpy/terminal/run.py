@@ -85,6 +85,8 @@ def run_script(request: RunRequest) -> None:
     """Run a script to its end; raises Interrupted when the user ended it before."""
     from squallpy.runtime.state.checkpoint import is_used
 
+    if request.checkpoint == "":
+        raise SquallError("SQ7003", "--checkpoint names nothing", hint="name a folder, or a URI that Arrow knows")
     choice = choose(request, sys.stdout.isatty())
     conf = spark_settings(request)
     session = Session(request.script, parse(request.settings))

@@ -3,6 +3,7 @@
 LocalEngine()                 in this process, its state in a checkpoint
 VolatileEngine()              in this process, its state nowhere: a restart begins with the first batch again
 PartitionedEngine(3)          three partitions in this process, every message sent as between processes
+KilledEngine(3)               the same with what Spark's tasks and driver keep, killed now and then in a batch
 SparkEngine(cluster, 3)       on Spark, a few batches a run, which goes on where the one before ended
 
 All take settings: with `optimizer=False` the query is planned as it was bound.
@@ -14,6 +15,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -36,6 +38,7 @@ from squallpy.testing.memory import MemorySource, PushedBatches, memory_input, w
 
 if TYPE_CHECKING:
     from squallpy.runtime.spark.cluster import Cluster
+    from squallpy.runtime.spark.helm import Helm
 
 
 class MemoryEngine:
@@ -214,6 +217,85 @@ class PartitionedEngine(MemoryEngine):
 
     def result(self) -> pa.Table:
         return self._publisher.result.final(self._result)
+
+
+class _Killed(Exception):
+    """As a process is."""
+
+
+class KilledEngine(MemoryEngine):
+    """What Spark's tasks and driver call, in this process: partitions with their state, and letters, in a checkpoint.
+    Before each task and behind it, it is killed once in so many times, and goes on here or on another host."""
+
+    SPLITS = 2
+
+    def __init__(self, partitions: int = 1, seed: int = 0, kills: float = 0.01, **settings: bool | str) -> None:
+        super().__init__(partitions, **settings)
+        self._random, self._kills = Random(seed), kills
+
+    def _open(self, input: Input) -> None:
+        plan, self._at = self._compiled.plan, self._place()
+        self._publisher = Publisher(plan)
+        self._result = self._at.partition("result", result_layout(plan), self._publisher.run)
+        self._committed = Committed(self._at.durable)
+        self._input = self._made(input, self._at)
+        self._helm: Helm | None = None
+
+    def _begin(self) -> "Helm":
+        """The driver at work, as a run makes it: it looks at the first batch."""
+        from squallpy.runtime.spark.helm import Helm
+
+        first = {name: stop - start for name, (start, stop) in self._input.shares(0, 0, 1).items()}
+        helm = Helm(self._compiled.plan, self._input, self._at, self._committed.facts, first)
+        self._feed, self._apply = helm.stages(self.SPLITS)
+        return helm
+
+    def _step(self) -> Changes | None:
+        while True:
+            try:
+                return self._run(self._batches.batches - 1)
+            except _Killed:
+                self.restart()
+
+    def _run(self, batch: int) -> Changes | None:
+        partitions = range(self._compiled.plan.partitions)
+        helm = self._helm = self._helm or self._begin()
+        helm.before(batch)
+        stages, course = helm.course()
+        told = (course,) if course else ()
+        sent: dict[int, list[bytes]] = {partition: [] for partition in partitions}
+        for split in range(self.SPLITS):
+            self._survive()
+            for target, message in self._feed(batch, split, *told):
+                sent[target].append(message)
+        for stage in range(stages):
+            arrived, sent = sent, {partition: [] for partition in partitions}
+            for partition in partitions:
+                self._survive()
+                messages, _ = self._apply(batch, partition, stage, arrived[partition], *told)
+                self._survive()
+                for target, message in messages:
+                    sent[target].append(message)
+        outputs = [output for messages in sent.values() for output in messages]
+        printed = self._result.apply(batch, [b"first" if batch == 0 else b"", *outputs])
+        changes, stats = unpack_changes(printed)
+        helm.after(stats)
+        self._survive()
+        self._committed.commit(batch + 1, helm.facts)
+        helm.drop(batch + 1)
+        return changes
+
+    def _survive(self) -> None:
+        if self._random.random() < self._kills:
+            raise _Killed
+
+    def restart(self) -> None:
+        if self._random.random() < 0.5:
+            self._forget_local()
+        super().restart()
+
+    def result(self) -> pa.Table:
+        return self._publisher.result.final(self._result.store())
 
 
 class InBlocks:

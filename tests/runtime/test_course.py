@@ -26,7 +26,7 @@ from squallpy.runtime.deltas import unpack_deltas
 from squallpy.runtime.kernels.pool import HASHES
 from squallpy.runtime.routing import tickets_of
 from squallpy.testing.compare import difference
-from squallpy.testing.engines import PartitionedEngine
+from squallpy.testing.engines import KilledEngine, PartitionedEngine
 from squallpy.testing.steps import run_steps
 
 STEPS = Path(__file__).parent.parent / "steps"
@@ -514,6 +514,21 @@ def differential_keys_that_are_heavy_in_a_sample(tmp_path):
         busiest.append([max(engine.stats["received_rows"].values()) for engine in engines])
     assert busiest[0][0] < 0.6 * busiest[0][1], "tuples of the heavy key were at one joiner"
     assert not engines[0].pilot.course.heavy
+
+
+@pytest.mark.parametrize("kills", [0.0, 0.05])
+def differential_begins_with_nothing(kills, tmp_path):
+    """A first batch without a row is a sample, too; then a key becomes heavy, and driver and tasks are killed."""
+    random, moved = np.random.default_rng(5), 0
+    script = EQUAL[: EQUAL.index("SELECT")] + "SELECT a, b FROM r JOIN s ON r.k = s.k;"
+    engines = KilledEngine(4, kills=kills), PartitionedEngine(4, join_operator="SHJ")
+    for number, engine in enumerate(engines):
+        (tmp_path / str(number)).mkdir()
+        engine.start(script, tmp_path / str(number), {})
+    for pushed in ({}, *({"r": rows(random, 400, 0.6, "a"), "s": rows(random, 60, 0.3, "b")} for _ in range(4)), {}):
+        assert not difference(*(engine.push(pushed) for engine in engines))
+        moved += len(engines[0]._helm.pilot.course.moves)
+    assert moved
 
 
 def test_readers_name_the_keys_of_many_tuples(tmp_path):

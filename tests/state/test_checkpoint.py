@@ -1,6 +1,8 @@
 """Checkpoints: gone on from with the same plan, made anew for another, refused by name, on any file system."""
 
+import errno
 import json
+import os
 import shutil
 import threading
 from pathlib import Path
@@ -11,7 +13,9 @@ from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
 from squallpy.runtime.sources import replay
 from squallpy.runtime.sources.replay import Again, Replay
+from squallpy.runtime.state.checkpoint import MadeFor, is_used, open_checkpoint
 from squallpy.runtime.state.durable import LocalDurable, local_path, open_durable, within
+from squallpy.runtime.state.place import Place
 from squallpy.runtime.state.record import read_record, write_record
 from squallpy.session import RunOptions, Session
 from tests.runs import BATCHES, MANY_STAGES, write
@@ -123,18 +127,71 @@ def fault_damaged_records_are_named(script: Path, file: str) -> None:
             run(script, str(folder))
 
 
-def fault_how_far_it_came_is_not_known_any_more(script: Path) -> None:
+@pytest.mark.parametrize("file", ["0/batch", "0/fingerprint"])
+def fault_how_far_it_came_is_not_known_any_more(script: Path, file: str) -> None:
     folder = script.parent / "kept"
     run(script, str(folder), 11)
-    (folder / "0/batch").unlink()
-    with pytest.raises(SquallError, match=rf"SQ6005 the state is lost: {folder}/0/batch damaged, "):
+    (folder / file).unlink()
+    with pytest.raises(SquallError, match=rf"SQ6005 the state is lost: {folder}/{file} damaged, "):
         run(script, str(folder))
+
+
+def test_mapped_state_of_an_earlier_plan_goes(tmp_path: Path) -> None:
+    """A run that was killed has left it, and none will take it up."""
+    local = tmp_path / "local"
+
+    def opened(plan: str) -> Place:
+        return open_checkpoint(str(tmp_path / "kept"), MadeFor("query", plan, {}), 1, str(local), 1 << 20)
+
+    for plan in ("one", "another", "one"):
+        (opened(plan).local / "partition-0").mkdir(parents=True)
+        assert [path / "partition-0" for path in local.iterdir()] == [opened(plan).local / "partition-0"]
 
 
 @pytest.mark.parametrize("place", ["nowhere://a/b", "fsspec+nothing:///a", "fsspec+file:///proc/none/kept"])
 def fault_places_that_cannot_be_written_are_named(script: Path, place: str) -> None:
     with pytest.raises(SquallError, match=rf"^SQ6003 cannot keep state in the checkpoint {place.replace('+', '.')}: ."):
         run(script, place)
+
+
+@pytest.mark.parametrize("number", range(9))
+def fault_no_room_for_a_record(script: Path, monkeypatch, number: int) -> None:
+    """Whichever it is, of the beginning or of a batch: it is said, and the same command goes on when there is room."""
+    create, created, folder = LocalDurable.create, [], script.parent / "kept"
+
+    def refuse(sink):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def full(self, name, fill):
+        created.append(name)
+        create(self, name, fill if len(created) <= number else refuse)
+
+    with monkeypatch.context() as disk:
+        disk.setattr(LocalDurable, "create", full)
+        with pytest.raises(SquallError, match=rf"SQ6006 cannot write state to {folder}/.*: no space left on device, "):
+            run(script, str(folder))
+    assert run(script, str(folder)).final_rows == run(script, None).final_rows
+
+
+@pytest.mark.parametrize("left", [[], [".draft"], ["batch"], ["batch", "fingerprint"]])
+def fault_a_beginning_that_was_cut_short(script: Path, left: list[str]) -> None:
+    """Before the record of what the checkpoint was made for: it begins again."""
+    folder = script.parent / "kept"
+    (folder / "0").mkdir(parents=True)
+    for name in left:
+        (folder / "0" / name).touch()
+    assert not is_used(str(folder))
+    assert run(script, str(folder)).final_rows == run(script, None).final_rows
+
+
+@pytest.mark.parametrize("mine", ["0", "0/mine", "1/batch"])
+def fault_a_folder_that_only_looks_like_one(script: Path, mine: str) -> None:
+    path = script.parent / "kept" / mine
+    path.parent.mkdir(parents=True)
+    path.touch()
+    with pytest.raises(SquallError, match=r"SQ6002 .*kept is not empty and not a checkpoint"):
+        run(script, str(script.parent / "kept"))
+    assert path.is_file()
 
 
 def test_names_within_a_place():

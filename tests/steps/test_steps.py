@@ -2,15 +2,25 @@
 one more executor. Some of them on Spark."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
+import pyarrow as pa
 import pytest
 
+from squallpy.base.errors import SquallError
 from squallpy.runtime.kernels import dictionary
-from squallpy.testing.engines import LocalEngine, MemoryEngine, PartitionedEngine, SparkEngine, VolatileEngine
+from squallpy.testing.engines import (
+    KilledEngine,
+    LocalEngine,
+    MemoryEngine,
+    PartitionedEngine,
+    SparkEngine,
+    VolatileEngine,
+)
 from squallpy.testing.steps import run_steps
 
 FILES = sorted(Path(__file__).parent.glob("*.slt"))
@@ -19,12 +29,28 @@ ENGINES: dict[str, Callable[[], MemoryEngine]] = {
     "optimized": LocalEngine,
     "plain": partial(VolatileEngine, optimizer=False),
 }
+
+
+class Joining(PartitionedEngine):
+    """With a join operator, where a query can be spread so, else by cost."""
+
+    def start(self, script: str, checkpoint: Path, tables: dict[str, pa.Table]) -> None:
+        try:
+            super().start(script, checkpoint, tables)
+        except SquallError as error:
+            if error.code != "SQ7003":
+                raise
+            self._settings = replace(self._settings, join_operator="auto")
+            super().start(script, checkpoint, tables)
+
+
 MORE: dict[str, Callable[[], MemoryEngine]] = {
-    "volatile": VolatileEngine,
     "two partitions": partial(PartitionedEngine, 2),
-    "three partitions": partial(PartitionedEngine, 3),
+    "three partitions, killed": partial(KilledEngine, 3),
     "one statement a stage": partial(PartitionedEngine, 3, fusion=False),
     "as well-formed": partial(PartitionedEngine, 3, move_rules=False, move_sharing=False),
+    "on grids": partial(Joining, 7, join_operator="Dynamic", join_groups=True),
+    "heavy keys": partial(Joining, 5, join_operator="Hybrid"),
 }
 ON_SPARK = {  # what travels differs between these, or how often it does
     "join_comma": 3, "static_table": 3, "strings": 3, "delete_first_join": 2, "global_join": 1, "empty_batches": 3,

@@ -1,5 +1,6 @@
 """What the user did wrong: exactly one line on stderr, nothing on stdout, and the exit status."""
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -102,16 +103,23 @@ def test_a_script_with_a_byte_order_mark(room: Path, squall: Squall) -> None:
     assert squall("run", "q.sql", "--backend", "local") == Ended(0, "user\n", "")
 
 
+def test_a_checkpoint_without_a_name(room: Path, squall: Squall) -> None:
+    """As of a variable of the shell that nobody has set: nothing would be kept."""
+    line = "SQ7003 --checkpoint names nothing, name a folder, or a URI that Arrow knows\n"
+    assert squall("run", "q.sql", "--backend", "local", "--checkpoint", "") == Ended(2, "", line)
+
+
 @pytest.mark.parametrize(
     ("options", "line"),
     [
+        ("--profile .", "SQ7005 cannot write .: is a directory"),
         ("--checkpoint q.sql", "SQ6003 cannot keep state in the checkpoint q.sql: it is a file"),
         ("--checkpoint q.sql/state", "SQ6003 cannot keep state in the checkpoint q.sql/state: not a directory"),
         ("--checkpoint state --set local_dir=q.sql", "SQ6003 cannot keep state in the local_dir q.sql: it is a file"),
         ("--checkpoint full", "SQ6002 full is not empty and not a checkpoint, choose a new folder"),
     ],
 )
-def golden_checkpoints_that_cannot_be(options: str, line: str, room: Path, squall: Squall) -> None:
+def golden_places_that_cannot_be(options: str, line: str, room: Path, squall: Squall) -> None:
     (room / "q.sql").write_text(f"{STREAM}SELECT user FROM clicks;")
     (room / "full").mkdir()
     (room / "full" / "mine").touch()
@@ -169,6 +177,8 @@ def test_a_sum_that_overflows_is_named_with_its_view(room: Path, squall: Squall)
         (SquallError("SQ7001", "x"), 2),
         (SquallError("SQ8001", "x"), 3),
         (ValueError("x"), 1),
+        (FileNotFoundError(errno.ENOENT, "x"), 1),
+        (OSError(errno.ENOSPC, "x"), 2),
         (KeyboardInterrupt(), 130),
         (Interrupted(), 130),
     ],

@@ -1,6 +1,7 @@
 """Files and metrics: whole, and once."""
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,9 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from squallpy.base.errors import SquallError
+from squallpy.runtime.profile import Profile
 from squallpy.runtime.sinks.files import ChangeFiles, ResultFile, file_format
 from squallpy.runtime.sinks.late import LateRows
 from squallpy.runtime.sinks.metrics import Metrics
+from squallpy.terminal.output import Output
 
 SCHEMA = pa.schema([("k", pa.int64())])
 STATS = {
@@ -116,6 +119,33 @@ def test_what_cannot_be_written_is_said(tmp_path: Path) -> None:
         Metrics(tmp_path / "file" / "m.jsonl")
 
 
+def test_a_result_needs_a_name() -> None:
+    with pytest.raises(SquallError, match=r"SQ7005 \. is a folder"):
+        ResultFile(Path(""), "csv").begin(query(), SCHEMA, 1)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no disk that is always full")
+def test_a_full_disk_is_said_by_all_that_write(tmp_path: Path) -> None:
+    full = tmp_path / "full"
+    full.symlink_to("/dev/full")
+    late = STATS | {"late_rows": {"s": ["{}"]}}
+
+    def metrics() -> None:
+        Metrics(full).batch(0, None, None, STATS)
+
+    def stdout() -> None:
+        Output(full.open("wb", buffering=0), "csv", False, False, nullcontext).final(rows(1))
+
+    for write in (
+        metrics,
+        stdout,
+        lambda: LateRows(full).batch(0, None, None, late),
+        lambda: Profile(full).write(),
+    ):
+        with pytest.raises(SquallError, match=r"SQ7005 cannot write (.*full|to stdout): no space left on device"):
+            write()
+
+
 def batches(path: Path) -> list[int]:
     return [json.loads(line)["batch"] for line in path.read_text().splitlines()]
 
@@ -156,9 +186,12 @@ def test_late_rows_are_there_once(tmp_path: Path) -> None:
     assert path.read_text() == "batch,stream,row\n" + row.format(n=1) + row.format(n=3)
     run(0, 0, resumed=False)
     assert path.read_text() == "batch,stream,row\n"
-    path.write_text("a,b\n")
-    with pytest.raises(SquallError, match=r"SQ7005 .*no file of late rows"):
-        LateRows(path, resumed=True)
+    for other in (b"a,b\n", b"\x00", b"\xff\xfe", b'"' + b"x" * 200_000):
+        path.write_bytes(other)
+        with pytest.raises(SquallError, match=r"SQ7005 .*no file of late rows"):
+            LateRows(path, resumed=True)
+    with pytest.raises(SquallError, match=r"SQ7005 cannot write .*: is a directory"):
+        LateRows(tmp_path, resumed=True)
 
 
 def golden_metrics_line(tmp_path: Path) -> None:

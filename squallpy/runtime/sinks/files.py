@@ -20,6 +20,7 @@ from squallpy.logical.nodes import Query
 from squallpy.runtime.sinks.changes import change_table
 from squallpy.runtime.sinks.csv import csv_header, csv_rows
 from squallpy.runtime.sinks.lines import json_rows
+from squallpy.runtime.sinks.sink import writing
 
 FORMATS = ("csv", "json", "parquet")
 _SUFFIXES = {f".{name}": name for name in FORMATS} | {".jsonl": "json", ".ndjson": "json", ".pq": "parquet"}
@@ -38,7 +39,7 @@ def file_format(path: Path, asked: str | None) -> str:
 def write_file(path: Path, table: pa.Table, format: str) -> None:
     """Write a table as a file, whole or not at all; SQ7005 if the folder does not let us."""
     draft = path.with_name(f"{path.name}.tmp")
-    try:
+    with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with draft.open("wb") as out:
             if format == "parquet":
@@ -48,8 +49,6 @@ def write_file(path: Path, table: pa.Table, format: str) -> None:
             else:
                 out.writelines(_lines(table, format))
         draft.replace(path)
-    except OSError as error:
-        raise SquallError("SQ7005", f"cannot write {path}: {error.strerror or error}") from None
 
 
 def _lines(table: pa.Table, format: str) -> Iterator[bytes]:
@@ -74,9 +73,10 @@ class ChangeFiles:
                 "SQ7005", f"{self._folder} is a file", hint="changes are written to a folder, a file for each batch"
             )
         if not self._resumed and self._folder.is_dir():
-            for old in self._folder.iterdir():
-                if _BATCH.fullmatch(old.name):
-                    old.unlink()
+            with writing(self._folder):
+                for old in self._folder.iterdir():
+                    if _BATCH.fullmatch(old.name):
+                        old.unlink()
 
     def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None, stats: dict[str, Any]) -> None:
         assert deletes is not None and inserts is not None
@@ -97,7 +97,7 @@ class ResultFile:
 
     def begin(self, query: Query, schema: pa.Schema, batches: int) -> None:
         name = f"{self._root.stem}-{query.number}{self._root.suffix}" if self._several else self._root.name
-        self._path = self._root.with_name(name)
+        self._path = self._root.parent / name  # NB: a root without a name is a folder
         if self._path.is_dir():
             raise SquallError("SQ7005", f"{self._path} is a folder", hint="the final result is one file")
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from squallpy.base.errors import SquallError
 from squallpy.logical.nodes import Query
+from squallpy.runtime.sinks.sink import writing
 
 _HEAD = ["batch", "stream", "row"]
 
@@ -51,20 +52,21 @@ class LateRows:
         return mine and int(line[self._head.index("batch")]) >= number
 
     def _write(self, lines: list[list[str]], mode: str) -> None:
-        try:
+        with writing(self._path):
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with self._path.open(mode, encoding="utf-8", newline="") as file:
                 csv.writer(file, lineterminator="\n").writerows(lines)
-        except OSError as error:
-            raise SquallError("SQ7005", f"cannot write {self._path}: {error.strerror or error}") from None
 
 
 def _lines(path: Path, head: list[str]) -> list[list[str]]:
     """The whole lines of a file of ours, without its head; a last one that a crash cut short is left out."""
     if not path.exists():
         return []
-    with path.open(encoding="utf-8", newline="") as file:
-        found, *lines = list(csv.reader(file)) or [head]
+    try:
+        with writing(path), path.open(encoding="utf-8", newline="") as file:
+            found, *lines = list(csv.reader(file)) or [head]
+    except (csv.Error, UnicodeDecodeError):
+        found, lines = [], []
     if found != head:
         raise SquallError("SQ7005", f"{path} is no file of late rows of ours", hint="choose another")
     return [line for line in lines if len(line) == len(head) and line[-1].endswith("}")]

@@ -29,6 +29,7 @@ import pyarrow as pa
 
 from squallpy.base.errors import SquallError
 from squallpy.logical.nodes import Query
+from squallpy.runtime.sinks.sink import writing
 
 _STAGE = "_seconds"
 _OF_A_GRID = ("ilf_ratio", "busiest", "epoch", "migrated", "copied", "heavy_keys")
@@ -41,12 +42,10 @@ class Metrics:
 
     def __init__(self, path: Path, several: bool = False, resumed: bool = False) -> None:
         self._path, self._several, self._query = path, several, 1
-        try:
+        with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             self._recorded = _recorded(path) if resumed and path.exists() else set()
             self._file = path.open("a" if self._recorded else "w", encoding="utf-8")
-        except OSError as error:
-            raise SquallError("SQ7005", f"cannot write {path}: {error.strerror or error}") from None
 
     def begin(self, query: Query, schema: pa.Schema, batches: int) -> None:
         self._query = query.number
@@ -56,7 +55,9 @@ class Metrics:
             return
         self._recorded.add((self._query, number))
         line = metrics_line(number, stats)
-        print(json.dumps({"query": self._query} | line if self._several else line), file=self._file, flush=True)
+        text = json.dumps({"query": self._query} | line if self._several else line)
+        with writing(self._path):
+            print(text, file=self._file, flush=True)
 
     def final(self, table: pa.Table) -> None: ...
 

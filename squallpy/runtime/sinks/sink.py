@@ -1,9 +1,12 @@
 """What a run tells the world: a protocol that files, metrics and the terminal implement."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 import pyarrow as pa
 
+from squallpy.base.errors import SquallError
 from squallpy.logical.nodes import Query
 
 
@@ -50,3 +53,14 @@ class Sinks:
     def finish(self, summary: dict[str, Any]) -> None:
         for sink in self._sinks:
             sink.finish(summary)
+
+
+@contextmanager
+def writing(what: object) -> Iterator[None]:
+    """SQ7005 for what the operating system has against writing it; a reader that left is no error of ours."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise SquallError("SQ7005", f"cannot write {what}: {(error.strerror or str(error)).lower()}") from None

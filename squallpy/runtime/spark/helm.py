@@ -135,7 +135,8 @@ def _often(plan: Plan, input: Input, first: Mapping[str, int]) -> Mapping[str, M
     """What a sample of the first batch tells of keys that a join compares, if any may be heavy."""
     if input.maker or plan.grid or not plan.on_grid:
         return None
-    return Sender(plan, input).often(0, 0, -(-max(first.values(), default=1) // SAMPLE))
+    rows = max([1, *first.values()])  # NB: it may bring nothing
+    return Sender(plan, input).often(0, 0, -(-rows // SAMPLE))
 
 
 class Helm:

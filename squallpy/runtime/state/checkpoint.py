@@ -20,7 +20,7 @@ import pyarrow as pa
 from squallpy.base.errors import SquallError
 from squallpy.runtime.sources.replay import leading
 from squallpy.runtime.state.durable import Durable, local_path, open_durable, within
-from squallpy.runtime.state.place import Committed, Place, make_ready, writable
+from squallpy.runtime.state.place import FINGERPRINT, Committed, Place, is_ready_at_most, make_ready, writable
 from squallpy.runtime.state.record import damaged, read_record, write_record
 
 _RECORD = "made-for"
@@ -57,15 +57,24 @@ def open_checkpoint(where: str, made_for: MadeFor, batch_rows: int, local_dir: s
     ours = _Record(made_for.query, made_for.plan, dict(made_for.sizes), batch_rows)
     found = _read(root, where)
     if found is None:
-        if root.list(""):
+        if not _is_new(root):
             raise SquallError("SQ6002", f"{where} is not empty and not a checkpoint", hint="choose a new folder")
         record = _begin(root, ours)
     else:
         _compare(found, ours, where)
         same = (found.plan, found.format) == (ours.plan, ours.format)
         record = found if same else _begin(root, _next(found, ours, where))
+        fingerprint = within(str(record.generation), FINGERPRINT)
+        if read_record(root, fingerprint, where) is None:  # NB: a generation has one from the start
+            raise damaged(fingerprint, where)
         for old in range(record.generation):
             root.drop(str(old))
+            _place(where, replace(record, generation=old), local_dir, snapshot_bytes).forget_local()
+    return _place(where, record, local_dir, snapshot_bytes)
+
+
+def _place(where: str, record: _Record, local_dir: str, snapshot_bytes: int) -> Place:
+    """The place of a generation; on each host it has a folder of that name."""
     absolute = where if local_path(where) is None else str(Path(local_path(where) or "").resolve())
     name = hashlib.sha256(f"{absolute} {record.generation}".encode()).hexdigest()[:16]
     return Place(
@@ -77,7 +86,7 @@ def open_checkpoint(where: str, made_for: MadeFor, batch_rows: int, local_dir: s
 def is_used(where: str) -> bool:
     """Whether anything is at a path or URI; False also if it cannot be reached, which `open_checkpoint` tells."""
     try:
-        return bool(open_durable(where).list(""))
+        return not _is_new(open_durable(where))
     except (OSError, ImportError, ValueError, pa.ArrowException):
         return False
 
@@ -112,6 +121,15 @@ def _compare(found: _Record, ours: _Record, where: str) -> None:
         if ours.sizes[name] != rows:
             told = f"{name} has {ours.sizes[name]:,} rows, and had {rows:,} when the checkpoint {where} was made"
             raise SquallError("SQ6001", told, hint="give it another folder, to begin anew")
+
+
+def _is_new(root: Durable) -> bool:
+    """Is nothing there, or only what a beginning leaves that ended before its record?"""
+    names = root.list("")
+    try:
+        return not names or (names == ["0"] and is_ready_at_most(root.list("0")))
+    except OSError:  # a file by that name
+        return False
 
 
 def _begin(root: Durable, record: _Record) -> _Record:

@@ -7,19 +7,24 @@
 What is written survives the death of any process; surviving a power cut is left to the file system.
 """
 
+import errno
 import os
 import shutil
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Protocol, cast
 from urllib.parse import unquote, urlsplit
 
 import pyarrow.fs as pafs
 
+from squallpy.base.errors import SquallError
+
+_HOPELESS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}  # trying again does not help
+
 
 class Durable(Protocol):
-    """A folder; names within it may have one `/`."""
+    """A folder; names within it may have one `/`. What changes it raises SQ6006 if there is no room for that."""
 
     appends: bool  # can files be appended to?
 
@@ -45,6 +50,19 @@ class Durable(Protocol):
 
     def drop(self, folder: str) -> None:
         """Delete a folder and all in it, if it is there."""
+
+
+@contextmanager
+def keeping(place: str) -> Iterator[None]:
+    """SQ6006 for what the operating system refuses for good, where state is written at a place."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _HOPELESS:
+            raise
+        where, why = error.filename or place, (error.strerror or str(error)).lower()
+        hint = "nothing is lost: the same command goes on when there is room"
+        raise SquallError("SQ6006", f"cannot write state to {where}: {why}", hint=hint) from None
 
 
 def within(place: str, name: str) -> str:
@@ -85,16 +103,17 @@ class LocalDurable(Durable):
         path = self._root + name
         draft = f"{os.path.dirname(path)}/{self._draft}"
         try:
-            with _opened(draft, "wb") as sink:
-                fill(sink)
-            os.replace(draft, path)
+            with keeping(path):
+                with _opened(draft, "wb") as sink:
+                    fill(sink)
+                os.replace(draft, path)
         except BaseException:  # a full disk has no room for what was not written whole
-            with suppress(FileNotFoundError):
+            with suppress(OSError):
                 os.unlink(draft)
             raise
 
     def append(self, name: str, parts: Iterable[bytes]) -> None:
-        with _opened(self._root + name, "ab", buffering=0) as file:
+        with keeping(self._root + name), _opened(self._root + name, "ab", buffering=0) as file:
             for part in parts:
                 rest = memoryview(part)
                 while rest:
@@ -107,7 +126,7 @@ class LocalDurable(Durable):
             return []
 
     def delete(self, name: str) -> None:
-        with suppress(FileNotFoundError):
+        with keeping(self._root + name), suppress(FileNotFoundError):
             os.unlink(self._root + name)
 
     def drop(self, folder: str) -> None:
@@ -137,11 +156,12 @@ class ArrowDurable(Durable):
     def create(self, name: str, fill: Callable[[IO[bytes]], object]) -> None:
         path = f"{self._root}/{name}"
         parent = path.rpartition("/")[0]
-        self._files.create_dir(parent, recursive=True)
         draft = f"{parent}/{self._draft}"
-        with self._files.open_output_stream(draft) as sink:
-            fill(sink)
-        self._files.move(draft, path)
+        with keeping(path):
+            self._files.create_dir(parent, recursive=True)
+            with self._files.open_output_stream(draft) as sink:
+                fill(sink)
+            self._files.move(draft, path)
 
     def append(self, name: str, parts: Iterable[bytes]) -> None:
         raise AssertionError("this file system does not append")

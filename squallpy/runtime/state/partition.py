@@ -15,7 +15,6 @@ A batch may have several stages, each with messages and an output of its own; th
 a batch has one for each of its stages, and a stage of the last batch can still be asked for when later ones are done.
 """
 
-import errno
 import fcntl
 import json
 import shutil
@@ -29,7 +28,7 @@ from typing import IO
 
 from squallpy.base.errors import SquallError
 from squallpy.base.trace import SILENT, Trace
-from squallpy.runtime.state.durable import open_durable
+from squallpy.runtime.state.durable import keeping, open_durable
 from squallpy.runtime.state.head import Head, boot, fresh_name
 from squallpy.runtime.state.journal import Journal
 from squallpy.runtime.state.record import ANEW, read_record, write_record
@@ -39,7 +38,6 @@ from squallpy.runtime.state.store import Store, StoreLayout
 
 Run = Callable[[Store, list[bytes]], bytes]
 _KEPT = 2  # snapshots, with the log since the older one
-_HOPELESS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}  # trying again does not help
 
 
 class ForeignState(Exception):
@@ -104,7 +102,7 @@ class StatePartition:
         self._edition = -1  # of `_store`
         self.rebuilt: Rebuilt | None = None
         """How the last `apply` came by its state, if it had to rebuild it from anything."""
-        with self._told():
+        with keeping(durable):
             local.mkdir(parents=True, exist_ok=True)
 
     def apply(self, batch: int, messages: Sequence[bytes], stage: int = 0, steps: Steps | None = None) -> bytes:
@@ -115,7 +113,7 @@ class StatePartition:
         cannot do without, SQ6006 if there is no room to write.
         """
         self.rebuilt = None
-        with self._locked(), self._told():
+        with self._locked(), keeping(self._place):
             return self._apply(batch, messages, stage, steps or Steps(batch * len(self._runs), len(self._runs)))
 
     def _apply(self, batch: int, messages: Sequence[bytes], stage: int, steps: Steps) -> bytes:
@@ -134,7 +132,7 @@ class StatePartition:
 
     def store(self) -> Store:
         """The store as of the last batch applied on this host; not to be changed."""
-        with self._locked(), self._told():
+        with self._locked(), keeping(self._place):
             identity, head = self._identity(), Head.read(self._head)
             if head is None or head.dirty or head.boot != boot() or head.identity != identity:
                 head = self._rebuild(identity)
@@ -245,18 +243,6 @@ class StatePartition:
         if known["fingerprint"] != self._fingerprint:
             raise ForeignState(self._place, self._fingerprint, known["fingerprint"])
         return str(known["identity"])
-
-    @contextmanager
-    def _told(self) -> Iterator[None]:
-        """What the operating system refuses for good, as an error for the user."""
-        try:
-            yield
-        except OSError as error:
-            if error.errno not in _HOPELESS:
-                raise
-            where, why = error.filename or self._place, (error.strerror or str(error)).lower()
-            hint = "nothing is lost: the same command goes on when there is room"
-            raise SquallError("SQ6006", f"cannot write state to {where}: {why}", hint=hint) from None
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

@@ -5,7 +5,7 @@ import os
 import shutil
 import socket
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,6 +91,11 @@ def make_ready(folder: Durable, name: str, fingerprint: str) -> None:
     """A place with no batch done, in a durable folder by that name."""
     write_record(folder, within(name, _BATCH), "0")
     write_record(folder, within(name, FINGERPRINT), fingerprint)
+
+
+def is_ready_at_most(names: Iterable[str]) -> bool:
+    """Is all that there is by these names what `make_ready` makes?"""
+    return {*names} <= {_BATCH, FINGERPRINT}
 
 
 @contextmanager
