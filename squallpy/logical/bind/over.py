@@ -136,7 +136,7 @@ class Overs:
                 frame = replace(frame, rows=BEFORE, high=None)  # all before
             elif frame.rows in NUMBERED and frame.high is None and is_next(frame.low, 1):
                 frame = replace(frame, rows=BEFORE, low=None).backwards()
-            return self.aggregate(rows, name, function, where, frame)
+            return self.aggregate(rows, name, function, where, frame, order)
         assert isinstance(function, exp.Anonymous)
         if where is not None:
             raise SquallError("SQ2009", "FILTER goes with an aggregate", self.ctx.query.keyword(node, "FILTER"))
@@ -212,14 +212,22 @@ class Overs:
             self.frames[frame] = Framed(aggregation, node, self.ctx.column("found", TRUE.type, True))
         return self.frames[frame]
 
-    def aggregate(self, rows: Scalars, name: str, function: Called, where: exp.Expr | None, frame: Frame) -> Expr:
-        """An aggregate of the rows of a frame, which may be none."""
+    def aggregate(
+        self,
+        rows: Scalars,
+        name: str,
+        function: Called,
+        where: exp.Expr | None,
+        frame: Frame,
+        order: tuple[Key, ...],
+    ) -> Expr:
+        """An aggregate of the rows of a frame, which may be none; `order` is as it was written."""
         if frame.rows in NUMBERED:
             self.rank(replace(frame, rows=NUMBERED[frame.rows], low=None, high=None), function)
         framed = self.framed(frame if frame.order or frame.alone else replace(frame, rows=ALL), function)
         fields = {name: getattr(rows, name) for name in Scalars.__dataclass_fields__}
         arguments = Arguments(**{**fields, "aggregation": framed.aggregation, "rows": rows})
-        return self.seen(frame, framed, aggregate(arguments, name, function, where))
+        return self.seen(frame, framed, aggregate(arguments, name, function, where, order))
 
     def seen(self, frame: Frame, framed: Framed, value: Expr) -> Expr:
         """A value made of the aggregates of a frame, as it is where there may be none: a count of nothing is 0."""
