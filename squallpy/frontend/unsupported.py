@@ -183,19 +183,7 @@ QUERIES: dict[str, Unsupported] = {
     "FETCH": Unsupported("FETCH … PERCENT or WITH TIES", "FETCH", "use LIMIT"),
     "frame": Unsupported("a frame with EXCLUDE"),
     "frame of ends": Unsupported("a frame that begins or ends some rows away, for NTH_VALUE,", "", "use LAG and LEAD"),
-    "ignored": Unsupported(
-        "IGNORE NULLS for NTH_VALUE, rows further away, or an order of several keys", "IGNORE", "use MAX_BY with FILTER"
-    ),
-    "ends of several": Unsupported(
-        "FIRST_VALUE or LAST_VALUE by several keys, of a frame that begins or ends some rows away,",
-        "",
-        "use LAG and LEAD, or order by one key",
-    ),
-    "last of alike": Unsupported(
-        "LAST_VALUE by several keys, or NTH_VALUE, of the rows up to here and those alike",
-        "",
-        "write ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING for the last of all",
-    ),
+    "ignored": Unsupported("IGNORE NULLS for NTH_VALUE or rows further away", "IGNORE", "use MAX_BY with FILTER"),
     "no FROM": Unsupported("a script of no relation", "SELECT", "declare a STREAM or TABLE first"),
     "table function": Unsupported(
         "a table function", "", "there are matrix_power, reachability, shortest_paths and ols (docs/matrix.md)"

@@ -13,7 +13,7 @@ import numpy as np
 from squallpy.base.rings import Payload, Ring
 from squallpy.base.types import BIGINT, Kind, Type
 from squallpy.catalog.relation import MULT
-from squallpy.logical.expressions import Column, Expr, columns, substitute
+from squallpy.logical.expressions import Column, Expr, columns, conjunction, substitute
 from squallpy.maintain.program import View
 from squallpy.maintain.relational.calculus import Assign, Cmp, Lane, ring
 from squallpy.runtime.deltas import NULL, encode, least_in_order
@@ -42,9 +42,11 @@ class Grouping:
         steps = [f for f in term.body if isinstance(f, Assign | Cmp)]
         assigned = {f.variable.id for f in steps if isinstance(f, Assign)}
         early = [f for f in steps if isinstance(f, Cmp) and not any(c.id in assigned for c in columns(f.predicate))]
-        ordered = [*early, *_ordered([f for f in steps if f not in early])]
-        self._steps: list[tuple[Column | None, Function]] = [
-            (f.variable, compiled(f.value)) if isinstance(f, Assign) else (None, compiled(f.predicate)) for f in ordered
+        late = _ordered([f for f in steps if f not in early])
+        ordered = [*early, *late]
+        self._early = compiled(conjunction(f.predicate for f in early))  # before anything is copied
+        self._late: list[tuple[Column | None, Function]] = [
+            (f.variable, compiled(f.value)) if isinstance(f, Assign) else (None, compiled(f.predicate)) for f in late
         ]
         self._payload = payload
         lanes = [lane for lane in term.lanes if lane is not None]
@@ -144,18 +146,13 @@ class Grouping:
     ) -> tuple[Words, Words]:
         chosen: Any = None
         frame = self._frame(rows, read, None)
-        mask: Any = None
-        at = 0
-        while at < len(self._steps) and self._steps[at][0] is None:  # predicates over fields, before anything is copied
-            test = is_true(self._steps[at][1](frame))
-            mask = test if mask is None else np.logical_and(mask, test)
-            at += 1
-        if mask is not None and not np.all(mask):
+        mask = is_true(self._early(frame))
+        if not np.all(mask):
             chosen = np.flatnonzero(np.broadcast_to(mask, rows))
             rows = len(chosen)
             frame = self._frame(rows, read, chosen)
             mult = None if mult is None else mult[chosen]
-        for variable, function in self._steps[at:]:
+        for variable, function in self._late:
             if variable is not None:
                 frame._columns[variable.id] = function(frame)
                 continue

@@ -10,6 +10,7 @@ from squallpy.base.types import DOUBLE, INT, INTERVAL, NULL, VARCHAR
 from squallpy.frontend.unsupported import AGGREGATES
 from squallpy.logical.bind.aggregation import LISTS, NAMES, Aggregation, Keys
 from squallpy.logical.bind.derived import CHOSEN, DERIVED, PAIRED, PLACES, between, paired
+from squallpy.logical.bind.grouping import grouping_sets
 from squallpy.logical.bind.scalar import Scalars
 from squallpy.logical.bind.unnest import Outer
 from squallpy.logical.coerce import coerce
@@ -67,8 +68,9 @@ def of_around(s: Scalars, name: str, node: Called, where: exp.Expr | None) -> Ex
     return value
 
 
-def aggregate(s: Scalars, name: str, node: Called, where: exp.Expr | None = None) -> Expr:
-    """An aggregate, of the rows of its FILTER: COUNT(*) FILTER (WHERE p) → COUNT(CASE WHEN p THEN 1 END)"""
+def aggregate(s: Scalars, name: str, node: Called, where: exp.Expr | None = None, order: Keys = ()) -> Expr:
+    """An aggregate, of the rows of its FILTER: COUNT(*) FILTER (WHERE p) → COUNT(CASE WHEN p THEN 1 END). `order`: of
+    its rows, which a list is in that names no other."""
     outside = of_around(s, name, node, where)
     if outside is not None:
         return outside
@@ -78,7 +80,7 @@ def aggregate(s: Scalars, name: str, node: Called, where: exp.Expr | None = None
         raise SquallError("SQ2009", f"{name} is an aggregate and cannot stand in {s.clause}", head(s, node), hint)
     given = arguments(s, name, node)
     values = [s.inner().bind(each) for each in given.values]
-    listing = listing_of(s, name, given, values, node) if name in LISTS else None
+    listing = listing_of(s, name, given, values, node, order) if name in LISTS else None
     own = values[0] if values else None
     if any(value.type == INTERVAL for value in values):
         hint = "take TIMESTAMPDIFF(SECOND, a, b) for b - a"
@@ -96,8 +98,8 @@ def aggregate(s: Scalars, name: str, node: Called, where: exp.Expr | None = None
     if name in PLACES:
         return placed(aggregation, name, values[0], apart, given)
     if listing:
-        (value,), (separator, order) = values, listing
-        keys = tuple((value if key == own else key, down, nulls) for key, down, nulls in order)
+        (value,), (separator, listed) = values, listing
+        keys = tuple((value if key == own else key, down, nulls) for key, down, nulls in listed)
         return aggregation.listed(value, apart, separator, keys)
     if name == "PRODUCT" and (values[0].type.is_numeric or values[0].type == NULL):
         values, apart = [coerce(values[0], DOUBLE)], apart and (coerce(values[0], DOUBLE),)
@@ -165,12 +167,14 @@ def of_list(s: Scalars, name: str, node: Called) -> Given:
     return Given(args[:1], distinct, Fraction(0), False, tuple(order.expressions) if order else (), *args[1:])
 
 
-def listing_of(s: Scalars, name: str, given: Given, values: list[Expr], node: Called) -> tuple[str, Keys]:
+def listing_of(
+    s: Scalars, name: str, given: Given, values: list[Expr], node: Called, of_rows: Keys
+) -> tuple[str, Keys]:
     """What stands between the values of a list, and its order; a value that is the text of a key is listed as that."""
     between = Literal(LISTS[name], VARCHAR) if given.separator is None else s.inner().bind(given.separator)
     if not isinstance(between, Literal) or between.type not in (VARCHAR, NULL):
         raise s.ctx.error("SQ2005", f"{name} needs a constant text between values", given.separator or node)
-    order = list[tuple[Expr, bool, bool]]()
+    order = list[tuple[Expr, bool, bool]](() if given.order or given.distinct else of_rows)
     for key in given.order:
         s.ctx.only(key, "this", "desc", "nulls_first")
         order.append((s.inner().bind(key.this), bool(key.args.get("desc")), bool(key.args.get("nulls_first"))))
@@ -227,16 +231,25 @@ def none_null(values: list[Expr]) -> Expr | None:
 
 
 def grouping(s: Scalars, node: exp.Anonymous) -> Expr:
-    """GROUPING(a, b), 2 · GROUPING(a) + GROUPING(b): 1 for what a row of ROLLUP, CUBE … is not grouped by."""
+    """GROUPING(a, b), 2 · GROUPING(a) + GROUPING(b): 1 for what a row of ROLLUP, CUBE … is not grouped by;
+    GROUPING_ID() is of all that there is."""
     if s.aggregation is None:
         raise SquallError("SQ2009", f"GROUPING cannot stand in {s.clause}", head(s, node))
-    if not node.expressions:
+    of = node.expressions or (every_key(s, node) if node.name.upper() == "GROUPING_ID" else [])
+    if not of:
         raise SquallError("SQ2005", f"{node.name.upper()} takes 1 or more arguments, not 0", head(s, node))
-    bits: list[Expr] = [s.aggregation.grouping(s.inner().bind(arg), arg) for arg in node.expressions]
+    bits: list[Expr] = [s.aggregation.grouping(s.inner().bind(arg), arg) for arg in of]
     total = bits[0]
     for bit in bits[1:]:
         total = call("+", call("*", total, Literal(2, INT)), bit)
     return total
+
+
+def every_key(s: Scalars, node: exp.Anonymous) -> list[exp.Expr]:
+    """What GROUPING_ID() is of: all that the query around it is grouped by."""
+    select = node.find_ancestor(exp.Select)
+    clause = select.args.get("group") if select else None
+    return list(dict.fromkeys(key for keys in grouping_sets(s.ctx, clause) for key in keys)) if clause else []
 
 
 def filtered(s: Scalars, node: exp.Filter) -> Expr:

@@ -14,10 +14,11 @@ from squallpy.logical.bind import moments, temporal
 from squallpy.logical.bind.aggregates import aggregate, grouping, head
 from squallpy.logical.bind.aggregation import NAMES
 from squallpy.logical.bind.collected import collected
+from squallpy.logical.bind.patterns import parsed
 from squallpy.logical.bind.scalar import Scalars, extract
 from squallpy.logical.bind.split import FIRST, SIZES, counted, is_split, item
 from squallpy.logical.coerce import cast, coerce
-from squallpy.logical.expressions import Cast, Expr, Literal, not_null
+from squallpy.logical.expressions import Cast, Expr, Literal, conjunction, not_null
 from squallpy.logical.functions import REALS, call, case, coalesce
 
 Builder = Callable[..., Expr]
@@ -149,6 +150,16 @@ def part(text: Expr, separator: Expr, position: Expr) -> Expr:
     if isinstance(position, Literal) and position.value == 0:
         raise SquallError("SQ2005", "SPLIT_PART counts from 1, or from -1 at the end")
     return call("split_part", text, separator, position)
+
+
+def located(sought: Expr, text: Expr, start: Expr | None = None) -> Expr:
+    """LOCATE('b', 'abcb', 3)  →  4: the first place from there on, 0 if there is none."""
+    if start is None:
+        return call("instr", text, sought)
+    before = call("-", start, Literal(1, INT))
+    found = call("instr", call("substring", text, start), sought)
+    is_there = conjunction((call(">", start, ZERO), call(">", found, ZERO)))
+    return case([(is_there, call("+", found, before)), (not_null(found), ZERO)], Literal(None, INT))
 
 
 def of_spaces(name: str) -> Builder:
@@ -393,7 +404,7 @@ NAMED: dict[str, tuple[int, int | None, Builder]] = {
         lambda text, p: case([(call("rlike", text, p), extracted(text, p, ZERO))], Literal(None, NULL)),
     ),
     "SUBSTRING_INDEX": (3, 3, direct("substring_index")),
-    **dict.fromkeys(("LOCATE", "POSITION", "CHARINDEX"), (2, 2, lambda sought, text: call("instr", text, sought))),
+    **dict.fromkeys(("LOCATE", "POSITION", "CHARINDEX"), (2, 3, located)),
     **dict.fromkeys(("RLIKE", "REGEXP"), (2, 2, direct("rlike"))),
     **dict.fromkeys(("REGEXP_LIKE", "REGEXP_MATCHES"), (2, 3, matching)),
     "REGEXP_REPLACE": (3, 4, all_replaced),
@@ -413,8 +424,11 @@ NAMED: dict[str, tuple[int, int | None, Builder]] = {
     **{name: (1, 1, direct(f"extract_{name.lower()}")) for name in ("DAYOFWEEK", "WEEKDAY", "DAYOFYEAR")},
     **dict.fromkeys(("WEEKOFYEAR", "WEEK"), (1, 1, direct("extract_week"))),
     **dict.fromkeys(("DATE_PART", "DATEPART"), (2, 2, date_part)),
-    "TO_DATE": (1, 1, lambda value: cast(value, DATE)),
-    "TO_TIMESTAMP": (1, 1, lambda value: cast(value, TIMESTAMP)),
+    **{
+        f"{prefix}{name}": (1, 2, partial(parsed, type, f"{prefix}{name}", bool(prefix)))
+        for name, type in (("TO_DATE", DATE), ("TO_TIMESTAMP", TIMESTAMP))
+        for prefix in ("", "TRY_")
+    },
     "LAST_DAY": (1, 1, direct("last_day")),
     "TRUNC": (2, 2, truncated),
     "DATE_TRUNC": (2, 2, date_trunc),
@@ -437,7 +451,11 @@ NAMED: dict[str, tuple[int, int | None, Builder]] = {
     "MONTHNAME": (1, 1, lambda day: moments.formatted(day, Literal("MMM", VARCHAR))),
     "DAYNAME": (1, 1, lambda day: moments.formatted(day, Literal("EEE", VARCHAR))),
     "FROM_UNIXTIME": (1, 2, from_unixtime),
-    **dict.fromkeys(("UNIX_SECONDS", "UNIX_TIMESTAMP", "TO_UNIX_TIMESTAMP"), (1, 1, moments.seconds)),
+    "UNIX_SECONDS": (1, 1, moments.seconds),
+    **dict.fromkeys(
+        ("UNIX_TIMESTAMP", "TO_UNIX_TIMESTAMP"),
+        (1, 2, lambda text, *pattern: moments.seconds(parsed(TIMESTAMP, "UNIX_TIMESTAMP", False, text, *pattern))),
+    ),
     "UNIX_MILLIS": (1, 1, lambda moment: moments.whole_of(moments.micros(moment), 1000)),
     "UNIX_MICROS": (1, 1, moments.micros),
     "TIMESTAMP_SECONDS": (1, 1, moments.since(moments.MICROS)),

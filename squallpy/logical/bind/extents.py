@@ -6,38 +6,43 @@ ROWS 2 PRECEDING                                          →   Frame(NEAR, low 
 
 from sqlglot import exp
 
-from squallpy.base.types import INT, Kind
+from squallpy.base.errors import SquallError
+from squallpy.base.types import Kind
 from squallpy.frontend.unsupported import QUERIES
-from squallpy.logical.bind.frames import ALL, BEFORE, GROUPS, NEAR, UPTO, WITHIN, Bound, Frame
+from squallpy.logical.bind.frames import ALL, BEFORE, GROUPS, HERE, NEAR, UPTO, WITHIN, Bound, Frame, Key
 from squallpy.logical.bind.scalar import Scalars
 from squallpy.logical.expressions import Literal
 
-HERE: Bound = (0, Literal(0, INT))
+KEPT = "NO OTHERS"  # what EXCLUDE leaves out by default
 SIDES = {"PRECEDING": -1, "FOLLOWING": 1}
 
 
-def extent(rows: Scalars, spec: exp.WindowSpec | None, name: str) -> Frame:
-    """The rows of a frame, without partition and order; BEFORE are those from here on. By default it is up to here."""
+def extent(rows: Scalars, spec: exp.WindowSpec | None, name: str, order: tuple[Key, ...]) -> Frame:
+    """The rows of a frame, without partition; BEFORE are those from here on. By default it is up to here."""
     if spec is None:
-        return Frame((), (), UPTO)
+        return Frame((), order, UPTO)
     rows.ctx.only(spec, "kind", "start", "start_side", "end", "end_side", "exclude")
     kind = spec.args["kind"]
-    if spec.args.get("exclude"):
+    if str(spec.args.get("exclude") or KEPT) != KEPT:
         raise rows.ctx.refuse(spec, QUERIES["frame"])
     counted = kind != "RANGE"
     low, high = bound(rows, spec, "start", counted), bound(rows, spec, "end", counted)
     alone = kind == "ROWS"
     if low is None and high is None:
-        return Frame((), (), ALL)
+        return Frame((), order, ALL)
     if (low, high) == (None, HERE):
-        return Frame((), (), UPTO, alone, asker=name)
+        return Frame((), order, UPTO, alone, asker=name)
     if (low, high) == (HERE, None):
-        return Frame((), (), BEFORE, alone, asker=name)
+        return Frame((), order, BEFORE, alone, asker=name)
     if low is not None and high is not None:
         backwards = low[0] > high[0] or (counted and low[0] * low[1].value > high[0] * high[1].value)
         if backwards:
             raise rows.ctx.error("SQ2005", "a frame that ends before it begins", spec)
-    return Frame((), (), {"ROWS": NEAR, "GROUPS": GROUPS}.get(kind, WITHIN), alone, low, high, asker=name)
+    if kind == "GROUPS" and not order:
+        raise SquallError("SQ2009", "a frame of GROUPS needs ORDER BY", rows.ctx.span(spec))
+    if not counted and len(order) != 1:
+        raise SquallError("SQ2009", "a frame of RANGE needs one key in ORDER BY", rows.ctx.span(spec))
+    return Frame((), order, {"ROWS": NEAR, "GROUPS": GROUPS}.get(kind, WITHIN), alone, low, high, asker=name)
 
 
 def bound(rows: Scalars, spec: exp.WindowSpec, which: str, counted: bool) -> Bound | None:

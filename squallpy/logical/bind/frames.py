@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from squallpy.base.errors import SquallError
-from squallpy.base.types import BIGINT
+from squallpy.base.types import BIGINT, INT
 from squallpy.logical.bind.aggregation import Aggregation
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.packed import packed
@@ -28,6 +28,8 @@ ALL, UPTO, BEFORE, VALUES = "all", "up to", "before", "values before"
 NEAR, GROUPS, WITHIN = "near", "groups near", "within"
 MOST_KEYS = 8  # of an order with what tells rows apart, each of which is some products more
 Bound = tuple[int, Literal]  # −1 before, +1 behind or 0, and how far
+HERE: Bound = (0, Literal(0, INT))
+PREVIOUS: Bound = (-1, Literal(1, INT))
 Key = tuple[Expr, bool, bool]  # expression, descending, NULLs first
 Items = tuple[tuple[Column, Expr], ...]
 Rewrite = Callable[[Expr], Expr]
@@ -59,6 +61,12 @@ class Frame:
         """The same by the order from its end."""
         order = tuple((expr, not down, not nulls_first) for expr, down, nulls_first in self.order)
         return replace(self, order=order, reverse=self.alone and not self.reverse)
+
+    def counted(self) -> "Frame":
+        """The same by the numbers of rows, or of groups where some are alike."""
+        if self.rows in (NEAR, GROUPS):
+            return self
+        return replace(self, rows=NEAR if self.alone else GROUPS, high={UPTO: HERE, BEFORE: PREVIOUS}.get(self.rows))
 
     @property
     def expressions(self) -> tuple[Expr, ...]:

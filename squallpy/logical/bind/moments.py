@@ -4,11 +4,11 @@ DATE_FORMAT(d, 'yyyy-MM')    →  LPAD(CAST(YEAR(d) AS VARCHAR), 4, '0') || '-' 
 TIMESTAMPDIFF(HOUR, a, b)    →  (micros of b − those of a) DIV 3600000000
 """
 
-import re
 from collections.abc import Callable
 
 from squallpy.base.errors import SquallError, nearest
 from squallpy.base.types import BIGINT, DATE, DOUBLE, INT, TIMESTAMP, VARCHAR, Kind
+from squallpy.logical.bind.patterns import pieces
 from squallpy.logical.bind.temporal import DAY_MICROS, UNITS, is_zero, micros_of, parts, total
 from squallpy.logical.coerce import cast, coerce
 from squallpy.logical.expressions import Expr, Literal, conjunction, disjunction
@@ -16,7 +16,6 @@ from squallpy.logical.functions import call, case
 
 MONTHS = "January,February,March,April,May,June,July,August,September,October,November,December"
 DAYS = "Sunday,Monday,Tuesday,Wednesday,Thursday,Friday,Saturday"
-PIECES = re.compile(r"'([^']*)'|([A-Za-z])\2*|[^A-Za-z']+")
 MICROS = 1_000_000
 PARTS = {
     "y": "year",
@@ -147,20 +146,12 @@ def crossed(unit: Expr, start: Expr, end: Expr) -> Expr:
 
 def formatted(moment: Expr, pattern: Expr) -> Expr:
     """DATE_FORMAT(t, 'yyyy-MM-dd'), by Spark's patterns."""
-    if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
-        raise SquallError("SQ3001", "DATE_FORMAT with a computed pattern is not supported yet")
+    found = pieces(pattern, "DATE_FORMAT")
     if moment.type.kind is Kind.VARCHAR:
         moment = cast(moment, TIMESTAMP)
     if not moment.type.is_temporal:
         raise SquallError("SQ2005", f"DATE_FORMAT does not take ({moment.type}, VARCHAR)")
-    parts, at, text = list[Expr](), 0, pattern.value.replace("''", "'’'")
-    while at < len(text):
-        found = PIECES.match(text, at)
-        if found is None:
-            raise SquallError("SQ2005", f"'{pattern.value}' is no pattern of DATE_FORMAT: a quote does not end")
-        at = found.end()
-        quoted = found[1] if found[1] is not None else None if found[2] else found[0]
-        parts.append(Literal(quoted.replace("’", "'"), VARCHAR) if quoted is not None else piece(found[0], moment))
+    parts = [piece(text, moment) if is_letters else Literal(text, VARCHAR) for text, is_letters in found]
     if not parts:
         return case([(call("is_null", moment), Literal(None, VARCHAR))], Literal("", VARCHAR))
     value = cast(parts[0], VARCHAR)

@@ -49,19 +49,24 @@ def ordinal(ctx: Context, node: exp.Expr, items: Sequence[Selected], clause: str
 
 
 def bind_order(clause: exp.Order | None, items: Sequence[Selected], scalars: Scalars) -> list[Ordering]:
-    """The keys of ORDER BY; as in Spark, NULLs come first when ascending and last when descending."""
+    """The keys of ORDER BY, ALL being all that is selected; as in Spark, NULLs come first when ascending and last when
+    descending."""
     if clause is None:
         return []
     ctx = scalars.ctx
     ctx.only(clause, "expressions")
-    keys = []
+    keys = list[Ordering]()
     for key in clause.expressions:
         ctx.only(key, "this", "desc", "nulls_first")
-        expr = ordinal(ctx, key.this, items, "ORDER BY")
-        expr = scalars.bind(key.this) if expr is None else expr
+        if isinstance(key.this, exp.Var) and key.this.name.upper() == "ALL":
+            exprs = [item.expr for item in items]
+        else:
+            expr = ordinal(ctx, key.this, items, "ORDER BY")
+            exprs = [scalars.bind(key.this) if expr is None else expr]
         with ctx.at(key.this):
-            (expr,) = lengths([expr])
-        keys.append(Ordering(expr, bool(key.args.get("desc")), bool(key.args.get("nulls_first")), key.this))
+            exprs = [length for expr in exprs for length in lengths([expr])]
+        ways = bool(key.args.get("desc")), bool(key.args.get("nulls_first"))
+        keys += [Ordering(expr, *ways, key.this) for expr in exprs]
     return keys
 
 

@@ -129,18 +129,14 @@ class Overs:
         if ignoring is not None and name not in (*ENDS, *NEIGHBOURS):
             raise self.ctx.refuse(ignoring)
         if name in NAMES:
-            frame = replace(extent(rows, spec, name), partition=partition, order=order)
-            if spec is not None and frame.rows == WITHIN and len(order) != 1:
-                raise SquallError("SQ2009", "a frame of RANGE needs one key in ORDER BY", self.ctx.span(spec))
-            if spec is not None and frame.rows == GROUPS and not order:
-                raise SquallError("SQ2009", "a frame of GROUPS needs ORDER BY", self.ctx.span(spec))
+            frame = replace(extent(rows, spec, name, order), partition=partition)
             if frame.rows == BEFORE:  # from here to the end is up to here from the end
                 frame = replace(frame, rows=UPTO).backwards()
             elif frame.rows in NUMBERED and frame.low is None and is_next(frame.high, -1):
                 frame = replace(frame, rows=BEFORE, high=None)  # all before
             elif frame.rows in NUMBERED and frame.high is None and is_next(frame.low, 1):
                 frame = replace(frame, rows=BEFORE, low=None).backwards()
-            return self.aggregate(rows, name, function, where, frame)
+            return self.aggregate(rows, name, function, where, frame, order)
         assert isinstance(function, exp.Anonymous)
         if where is not None:
             raise SquallError("SQ2009", "FILTER goes with an aggregate", self.ctx.query.keyword(node, "FILTER"))
@@ -216,14 +212,22 @@ class Overs:
             self.frames[frame] = Framed(aggregation, node, self.ctx.column("found", TRUE.type, True))
         return self.frames[frame]
 
-    def aggregate(self, rows: Scalars, name: str, function: Called, where: exp.Expr | None, frame: Frame) -> Expr:
-        """An aggregate of the rows of a frame, which may be none."""
+    def aggregate(
+        self,
+        rows: Scalars,
+        name: str,
+        function: Called,
+        where: exp.Expr | None,
+        frame: Frame,
+        order: tuple[Key, ...],
+    ) -> Expr:
+        """An aggregate of the rows of a frame, which may be none; `order` is as it was written."""
         if frame.rows in NUMBERED:
             self.rank(replace(frame, rows=NUMBERED[frame.rows], low=None, high=None), function)
         framed = self.framed(frame if frame.order or frame.alone else replace(frame, rows=ALL), function)
         fields = {name: getattr(rows, name) for name in Scalars.__dataclass_fields__}
         arguments = Arguments(**{**fields, "aggregation": framed.aggregation, "rows": rows})
-        return self.seen(frame, framed, aggregate(arguments, name, function, where))
+        return self.seen(frame, framed, aggregate(arguments, name, function, where, order))
 
     def seen(self, frame: Frame, framed: Framed, value: Expr) -> Expr:
         """A value made of the aggregates of a frame, as it is where there may be none: a count of nothing is 0."""
@@ -268,25 +272,31 @@ class Overs:
         return Literal(whole_number(node), BIGINT)
 
     def last(self, frame: Frame, of: Expr, node: exp.Expr, ignoring: exp.Expr | None, last: bool = True) -> Expr:
-        """The value of the last row of a frame, or of the first, or of those that have one: MAX_BY or MIN_BY; of rows
-        alike in the order the least."""
-        if len(frame.order) != 1:
-            of_frame = "last of alike" if frame.rows == UPTO else "ends of several"
-            raise self.ctx.refuse(node, QUERIES[of_frame if ignoring is None else "ignored"])
+        """The value of the last row of a frame, or of the first, or of those that have one: MAX_BY or MIN_BY, by the
+        key or, of several, by the number of the row; of rows alike in the order the least."""
+        (key, down, nulls_first), *more = frame.order
+        if more:
+            frame = frame.counted()
         if frame.rows in NUMBERED:
-            self.rank(replace(frame, rows=NUMBERED[frame.rows], low=None, high=None), node)
-        framed, ((key, down, nulls_first),) = self.framed(frame, node), frame.order
+            number = self.rank(replace(frame, rows=NUMBERED[frame.rows], low=None, high=None), node)
+            key, down = (number, False) if more else (key, down)
+        framed = self.framed(frame, node)
         of, nothing = (coerce(of, BIGINT) if of.type == NULL else of), Literal(None, NULL)
         wanted = TRUE if ignoring is None or not of.nullable else not_null(of)
         by = key if wanted == TRUE else case([(wanted, key)], nothing)
         value: Expr = framed.aggregation.choose("max" if last != down else "min", of, by)
-        if key.nullable:  # rows without a key are all at one end
+        if key.nullable and not more:  # rows without a key are all at one end
             mine = conjunction((call("is_null", key), wanted) if wanted != TRUE else (call("is_null", key),))
             least = framed.aggregation.column("min", case([(mine, of)], nothing))
             first = by if nulls_first == last else case([(mine, ONE)], nothing)
             found = call(">", framed.aggregation.column("count", first), Literal(0, BIGINT))
             value = case([(found, value)], least) if nulls_first == last else case([(found, least)], value)
         return self.seen(frame, framed, value)
+
+    def alike(self, frame: Frame, of: Expr, node: exp.Expr) -> Expr:
+        """The least value of the rows that are alike in the order, which are the last ones up to here."""
+        alike = replace(frame, partition=frame.expressions, order=(), rows=ALL, alone=False)
+        return self.framed(alike, node).aggregation.column("min", of)
 
     def neighbour(
         self,
@@ -329,28 +339,26 @@ class Overs:
         nth = name == "NTH_VALUE"
         self.takes(function, 1 + nth, 1 + nth)
         at = self.whole(function.expressions[1], name) if nth else ONE
-        of, which = rows.bind(function.expressions[0]), extent(rows, spec, name)
-        is_last_of_alike = which.rows == (UPTO if ENDS[name] else BEFORE) and not which.alone
-        if not nth and (ignoring is not None or is_last_of_alike or which.rows in (NEAR, GROUPS, WITHIN)):
-            looked = replace(which, partition=frame.partition, order=frame.order)
+        of, which = rows.bind(function.expressions[0]), extent(rows, spec, name, frame.order)
+        is_last = which.rows == (UPTO if ENDS[name] else BEFORE)  # is it the row itself, or one like it?
+        if not nth and (ignoring is not None or which.rows in (NEAR, GROUPS, WITHIN)):
+            looked = replace(which, partition=frame.partition)
             if which.rows == BEFORE:  # from here to the end is up to here from the end
                 looked = replace(looked, rows=UPTO).backwards()
             return self.last(looked, of, node, ignoring, last=ENDS[name] != (which.rows == BEFORE))
         if ignoring is not None:
             raise self.ctx.refuse(ignoring, QUERIES["ignored"])
-        if which.rows in (NEAR, GROUPS, WITHIN):
-            raise self.ctx.refuse(spec or function, QUERIES["frame of ends"])
-        if which.rows == (UPTO if ENDS[name] or nth else BEFORE) and not which.alone:
-            raise self.ctx.refuse(function, QUERIES["last of alike"])
-        if which.rows == (UPTO if ENDS[name] else BEFORE) and not nth:
-            return of
-        if nth and which.rows == BEFORE:
+        if is_last and not nth:
+            return of if which.alone else self.alike(frame, of, node)
+        if which.rows not in (ALL, UPTO):
             raise self.ctx.refuse(spec or function, QUERIES["frame of ends"])
         if ENDS[name]:
             frame = frame.backwards()
         found = self.lookup(frame, at, of, node)
         if nth and which.rows == UPTO:
-            return case([(call(">=", self.rank(frame, node), at), found.value)], Literal(None, found.value.type))
+            upto = replace(frame, rows=UPTO, alone=False)
+            seen = self.rank(frame, node) if which.alone else self.framed(upto, node).aggregation.column("count", None)
+            return case([(call(">=", seen, at), found.value)], Literal(None, found.value.type))
         return found.value
 
     def lookup(self, frame: Frame, distance: int | Literal, of: Expr, node: exp.Expr) -> Lookup:

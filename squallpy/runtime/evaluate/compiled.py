@@ -18,6 +18,7 @@ from squallpy.logical.functions import FUNCTIONS, REALS
 from squallpy.runtime.evaluate import dates, digests, documents, logic, numbers, texts
 from squallpy.runtime.evaluate.casts import cast, tried
 from squallpy.runtime.evaluate.constant import constant
+from squallpy.runtime.evaluate.guarded import arm_by_arm, guarded, one_by_one
 from squallpy.runtime.evaluate.varying import varying
 from squallpy.runtime.evaluate.vector import Frame, Vec, both, full
 
@@ -38,7 +39,10 @@ def compiled(expr: Expr) -> Function:
         case Case(whens, otherwise, type):
             arms = [(compiled(c), compiled(v)) for c, v in whens]
             last = compiled(otherwise)
-            return lambda frame: logic.case([(c(frame), v(frame)) for c, v in arms], last(frame), type, frame.rows)
+            return guarded(
+                lambda frame: logic.case([(c(frame), v(frame)) for c, v in arms], last(frame), type, frame.rows),
+                arm_by_arm(arms, last, type),
+            )
         case Call(name, args) if FUNCTIONS[name].settings and any(a == Literal(None, a.type) for a in args):
             nothing = Vec(_filler(Literal(None, expr.type)), False)
             return lambda frame: nothing
@@ -58,9 +62,9 @@ def _call(call: Call) -> Function:
     kind = call.args[0].type
     match name:
         case "and":
-            return lambda frame: logic.conjunction([a(frame) for a in args])
+            return guarded(lambda frame: logic.conjunction([a(frame) for a in args]), one_by_one(args, True))
         case "or":
-            return lambda frame: logic.disjunction([a(frame) for a in args])
+            return guarded(lambda frame: logic.disjunction([a(frame) for a in args]), one_by_one(args, False))
         case "not":
             return _unary(args[0], np.logical_not)
         case "<=>":
