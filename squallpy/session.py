@@ -48,17 +48,24 @@ if TYPE_CHECKING:  # what rows flow through is loaded when they do: EXPLAIN star
     from squallpy.runtime.state.checkpoint import MadeFor
     from squallpy.runtime.state.place import Place
 
-STAGES = ("logical", "optimized", "calculus", "triggers", "physical", "stages")
+PLACED = ("physical", "stages")  # what shows where views are
+STAGES = ("logical", "optimized", "calculus", "triggers", *PLACED)
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
-    """A query at every stage."""
+class Maintained:
+    """A query at every stage until it is known how it is kept fresh, wherever its views are."""
 
     query: Query
     optimised: Query
     lowered: Lowered
     program: Program
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled(Maintained):
+    """A query at every stage."""
+
     plan: Plan
     matrices: MatrixPlan | None = None
     relations: tuple[Relation, ...] = ()
@@ -105,11 +112,16 @@ class Session:
         """Text → statements → bound queries."""
         return compile_script(self.text, str(self.path), self._infer, self._programs.outputs)
 
-    def compile(self, query: Query, partitions: int, sizes: dict[str, int], told: bool = False) -> Compiled:
-        """Query → optimised query → calculus → trigger program → physical plan; are late rows `told`?"""
+    def maintain(self, query: Query, told: bool = False) -> Maintained:
+        """Query → optimised query → calculus → trigger program; are late rows `told`?"""
         optimised = optimise(query, stages(constant)) if self.settings.optimizer else query
         lowered = lower(optimised, told, constant if self.settings.optimizer else None)
-        program = materialise(lowered)
+        return Maintained(query, optimised, lowered, materialise(lowered))
+
+    def compile(self, query: Query, partitions: int, sizes: dict[str, int], told: bool = False) -> Compiled:
+        """Query → trigger program → physical plan."""
+        made = self.maintain(query, told)
+        program = made.program
         sizes = sizes | {r.name: sizes.get(r.source.name, 0) for r in program.relations if r.parts}
         plan = place(
             program,
@@ -130,7 +142,8 @@ class Session:
             self.settings.matrix_place,
             partitions,
         )
-        return Compiled(query, optimised, lowered, program, plan, matrices, self._read(program, matrices))
+        relations = self._read(program, matrices)
+        return Compiled(query, made.optimised, made.lowered, program, plan, matrices, relations)
 
     def _read(self, program: Program, matrices: MatrixPlan | None) -> tuple[Relation, ...]:
         own = [relation.source for relation in program.relations if not relation.made]
@@ -146,6 +159,8 @@ class Session:
         return "\n".join(self._explain(query, stage) for query in self._queries())
 
     def _explain(self, query: Query, stage: str) -> str:
+        if stage not in PLACED and not (self.script.matrices or self.script.programs):
+            return self._maintained(self.maintain(query), stage)
         return self.text_of(self.compile(query, self.settings.partitions, self.sizes), stage)
 
     def text_of(self, compiled: Compiled, stage: str) -> str:
@@ -160,18 +175,23 @@ class Session:
 
     def _explained(self, compiled: Compiled, stage: str) -> str:
         match stage:
-            case "logical":
-                return show(compiled.query.plan) + "\n"
-            case "optimized":
-                return show(compiled.optimised.plan) + "\n"
-            case "calculus":
-                return fold(f"{head(compiled.lowered.view)} := {definition(compiled.lowered.view)}") + "\n"
-            case "triggers":
-                return triggers_text(compiled.program)
             case "physical":
                 return plan_text(compiled.plan)
             case "stages":
                 return stages_text(compiled.plan, self.yardstick)
+        return self._maintained(compiled, stage)
+
+    def _maintained(self, made: Maintained, stage: str) -> str:
+        """A query at a stage before its views are at places."""
+        match stage:
+            case "logical":
+                return show(made.query.plan) + "\n"
+            case "optimized":
+                return show(made.optimised.plan) + "\n"
+            case "calculus":
+                return fold(f"{head(made.lowered.view)} := {definition(made.lowered.view)}") + "\n"
+            case "triggers":
+                return triggers_text(made.program)
         raise AssertionError(stage)
 
     @property

@@ -158,6 +158,14 @@ class Finish:
         keys = {self.over, *(key for m in self.measures for key, _, _ in m.order)} - {expr for _, expr in self.items}
         return frozenset(key for key in keys if key)
 
+    @property
+    def is_bag(self) -> bool:
+        """Does it print each group as often as its rows are counted, and nothing else of it than keys?"""
+        counts = [m.column for m in self.measures if m.value == ((1, self.count),)]
+        others = {m.column for m in self.measures} - {self.times}
+        printed = {expr for _, expr in self.items}
+        return self.times in counts and self.number is None and self.having is None and not others & printed
+
     def picked(self, lanes: tuple[int, ...]) -> "Finish":
         """The same over a view whose lanes are those, in our order."""
 

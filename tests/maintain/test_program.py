@@ -2,8 +2,11 @@
 
 from pathlib import Path
 
+import pytest
+
 from squallpy.logical.bind import compile_script
 from squallpy.maintain.program import Program
+from squallpy.maintain.relational import lower as lowering
 from squallpy.maintain.relational.lower import lower
 from squallpy.maintain.relational.materialise import materialise
 from squallpy.maintain.relational.show import program_text
@@ -153,10 +156,80 @@ def test_many_relations_are_kept_apart() -> None:
     assert sorted(view.name for view in compiled.views) == [*(f"M_D{i}" for i in range(9)), "M_F", "Q"]
 
 
-def test_left_joins_are_kept_apart() -> None:
-    """Products double with each LEFT JOIN, but it adds one relation only, and a nest: which of its keys are there."""
-    _, relations = star(5)
-    joins = " ".join(f"LEFT JOIN d{i} ON f.k{i} = d{i}.k" for i in range(5))
-    compiled = program(f"SELECT d0.x, COUNT(*) FROM f {joins} GROUP BY d0.x", relations)
-    kept = {f"{kind}{i}" for kind in ("M_D", "M_N", "G_N") for i in range(6)} - {"M_D5", "M_N0", "G_N0"}
-    assert {view.name for view in compiled.views} == {"Q", "M_F", *kept}
+LETTERS = "abcdefghijlm"
+
+
+def outer(kind: str, joins: list[tuple[str, str]], relations: int) -> tuple[str, str]:
+    """Relations t0, t1, … (k, a, b, …, v), the first joined with the others, each by a condition."""
+    names, columns = [f"t{i}" for i in range(relations)], ", ".join(f"{c} INT" for c in ("k", *LETTERS, "v"))
+    declared = "\n".join(f"CREATE STREAM {n} ({columns}) USING csv OPTIONS (path '{n}');" for n in names)
+    tables = " ".join(f"{kind} JOIN {table} ON {on}" for table, on in joins)
+    return f"SELECT {', '.join(f'{n}.v AS {n}' for n in names)} FROM t0 {tables}", declared
+
+
+STARS = {n: outer("LEFT", [(f"t{i}", f"t{i}.k = t0.{LETTERS[i - 1]}") for i in range(1, n)], n) for n in (4, 7, 13)}
+CHAINS = {
+    (kind, n): outer(kind, [(f"t{i}", f"t{i}.k = t{i - 1}.a") for i in range(1, n)], n)
+    for kind in ("LEFT", "RIGHT", "FULL")
+    for n in (4, 7, 13)
+}
+FLAKE = outer("LEFT", [(f"t{i}", f"t{i}.k = t{(i - 1) // 3}.{'abc'[i % 3]}") for i in range(1, 13)], 13)
+
+
+def products(sql: str, relations: str) -> int:
+    """The most that a query or one of its nests sums up."""
+    (query,) = compile_script(f"{relations} {sql};", "q.sql", lambda relation: ()).queries
+    lowered = lower(optimise(query, stages(constant)), evaluate=constant)
+    return max(len(view.terms) for view in (lowered.view, *(nest.view for nest in lowered.nests)))
+
+
+def statements(sql: str, relations: str) -> int:
+    return sum(len(trigger.statements) for trigger in program(sql, relations).triggers)
+
+
+def test_few_outer_joins_are_multiplied_out() -> None:
+    """Three LEFT JOINs of a star are 2³ products; of a chain 4, for what finds nothing finds nothing further."""
+    assert products(*STARS[4]) == 8
+    assert products(*CHAINS["LEFT", 4]) == products(*CHAINS["RIGHT", 4]) == 4
+
+
+@pytest.mark.parametrize("query", [STARS[7], STARS[13], CHAINS["LEFT", 13], CHAINS["RIGHT", 13], FLAKE])
+def test_what_many_outer_joins_find_are_nests(query: tuple[str, str]) -> None:
+    """Twelve LEFT JOINs would be 2¹² products: the rows of each, those of NULLs among them, are a nest."""
+    assert products(*query) <= lowering.MOST
+
+
+def test_full_joins_add_a_product_each() -> None:
+    """It reads both its sides twice, twelve the first one 2¹² times, and yet each is compiled once."""
+    assert products(*CHAINS["FULL", 7]) <= 7 + 1
+    assert products(*CHAINS["FULL", 13]) <= 13 + 1
+
+
+def test_statements_of_outer_joins_grow_as_the_joins_do() -> None:
+    """A star's views are its fact, and of each dimension its padded rows, and how many there are for each key."""
+    assert statements(*STARS[7]) == 6 * 6 + 2
+    assert statements(*STARS[13]) == statements(*FLAKE) - 9 == 6 * 12 + 2
+    kept = {f"M_N{2 * i}" for i in range(1, 7)} | {f"G_N{i}" for i in range(1, 13)}
+    assert {view.name for view in program(*STARS[7]).views} == {"Q", "M_T0", *kept}
+
+
+def test_bags_have_what_is_read() -> None:
+    """The padded rows of a dimension: what they are joined by, and what is selected."""
+    padded = [nest.view for nest in program(*STARS[7]).nests if nest.finish.is_bag]
+    assert [tuple(key.name for key in view.keys) for view in padded] == [("k", "v")] * 6
+
+
+def test_sums_that_are_joined_are_nests() -> None:
+    """Six unions of two, joined with each other, would be 2⁶ products: all but the first are nests."""
+    names = [f"u{i}" for i in range(12)]
+    relations = "".join(f"CREATE STREAM {n} (k INT, v INT) USING csv OPTIONS (path '{n}');\n" for n in names)
+    unions = [f"(SELECT * FROM u{i} UNION ALL SELECT * FROM u{i + 1}) x{i}" for i in range(0, 12, 2)]
+    joined = " ".join(f"JOIN {union} ON x{2 * i}.k = x0.k" for i, union in enumerate(unions) if i)
+    assert products(f"SELECT x0.v, COUNT(*) FROM {unions[0]} {joined} GROUP BY x0.v", relations) == 2
+
+
+def test_disjunctions_of_ranges_are_multiplied_out_up_to_some() -> None:
+    """Each is three products, and all of them as filters beside the first three would be."""
+    relations = "".join(f"CREATE STREAM {n} (a INT, b INT) USING csv OPTIONS (path '{n}');\n" for n in "rs")
+    apart = " AND ".join(f"(r.a > s.b + {i} OR r.a < s.b - {i})" for i in range(1, 9))
+    assert products(f"SELECT COUNT(*) FROM r, s WHERE {apart}", relations) == 3**3

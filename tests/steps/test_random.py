@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import duckdb
 import pyarrow as pa
@@ -17,6 +18,7 @@ from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 from squallpy.base.errors import SquallError
+from squallpy.maintain.relational import lower
 from squallpy.testing.engines import LocalEngine, MemoryEngine, PartitionedEngine, SparkEngine, VolatileEngine
 from squallpy.testing.steps import run_steps
 from squallpy.testing.strategies import Case, cases
@@ -35,8 +37,17 @@ class Weighed(VolatileEngine):
         return changes
 
 
+class Nested(Weighed):
+    """Outer joins and sums that are joined are nests, however few."""
+
+    def start(self, script: str, checkpoint: Path, tables: dict[str, pa.Table]) -> None:
+        with patch.object(lower, "MOST", 1):
+            super().start(script, checkpoint, tables)
+
+
 ENGINES: dict[str, Callable[[], MemoryEngine]] = {
     "optimized": Weighed,
+    "few products": Nested,
     "plain": partial(Weighed, optimizer=False),
     "durable": LocalEngine,
     "three partitions": partial(PartitionedEngine, 3),

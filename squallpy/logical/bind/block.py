@@ -60,18 +60,22 @@ def bind_query(
 
 def check_size(ctx: Context, node: exp.Query, plan: Node) -> Node:
     """The plan; SQ3001 where it is so large that it would be compiled for minutes."""
-    if (operators := _operators(plan, {})) > MOST_OPERATORS:
+    if (operators := _operators(plan)) > MOST_OPERATORS:
         told = f"a query of {operators:,} operators is not supported, {MOST_OPERATORS:,} are the most"
         hint = "a subquery repeats what it is correlated with, and a first row its rows for each key of its order"
         raise ctx.error("SQ3001", told, node, hint)
     return plan
 
 
-def _operators(node: Node, known: dict[int, int]) -> int:
-    """How many there are in a plan, those that are read twice counted twice; `known`: of which by identity."""
-    if id(node) not in known:
-        known[id(node)] = 1 + sum(_operators(child, known) for child in node.inputs)
-    return known[id(node)]
+def _operators(plan: Node) -> int:
+    """How many there are in a plan, those that are read twice counted once, as they are compiled."""
+    seen, waiting = set[int](), [plan]
+    while waiting:
+        node = waiting.pop()
+        if id(node) not in seen:
+            seen.add(id(node))
+            waiting += node.inputs
+    return len(seen)
 
 
 def with_queries(ctx: Context, node: exp.Query, outer: Outer | None) -> Context:

@@ -36,7 +36,7 @@ Nothing = dict[int, dict[int, Expr]]  # by the column that counts rows: what oth
 
 
 @dataclass(frozen=True, slots=True)
-class _Pair:
+class Pair:
     """How a plan's value `here` is compared with a key, `there` in terms of what is grouped, and the key of both."""
 
     strict: bool  # a NULL equals nothing
@@ -52,7 +52,7 @@ def defaulted(join: LeftJoin, fresh: Iterator[int]) -> tuple[Node, Nothing] | No
         return None
     aggregate, shown, kept = below
     keys = {c.id: expr for c, expr in aggregate.keys if columns(expr)}
-    pairs: dict[int, _Pair] = {}
+    pairs: dict[int, Pair] = {}
     rest = [c for c in conjuncts(kept) if c != TRUE]
     for conjunct in conjuncts(substitute(join.on, shown)):
         id, pair = _paired(conjunct, join.left, keys, fresh) or (-1, None)
@@ -81,22 +81,22 @@ def defaulted(join: LeftJoin, fresh: Iterator[int]) -> tuple[Node, Nothing] | No
         return Case(((there, expr),), Literal(None, column.type), column.type)
 
     grouped = replace(aggregate, aggs=measures)
-    nest = _groups(join.left, grouped, tuple(pairs.values()), fresh) if pairs else replace(grouped, keys=())
+    nest = groups(join.left, grouped, tuple(pairs.values()), fresh) if pairs else replace(grouped, keys=())
     on = conjunction(Call("<=>", (p.here, p.column), BOOLEAN, False) for p in pairs.values()) if pairs else None
     items = ((replace(c, nullable=True), value(c)) for c in join.right.output)
     nothing: dict[int, Expr] = {c.id: Literal(None if c.nullable else 0, c.type) for c in aggs.values()}
     return Project(Join(join.left, nest, on), (*((c, c) for c in join.left.output), *items)), {found.id: nothing}
 
 
-def _has_all(left: Node, aggregate: Aggregate, pairs: tuple[_Pair, ...]) -> bool:
+def _has_all(left: Node, aggregate: Aggregate, pairs: tuple[Pair, ...]) -> bool:
     """Is there a group for all that `left` has: l ⟕ Aggregate of l, or of more than l?"""
     here, there = tuple(pair.here for pair in pairs), tuple(pair.there for pair in pairs)
     if not pairs or any(pair.strict and pair.here.nullable for pair in pairs):
         return False
-    return all(values_within(node, exprs, aggregate.child, there) for node, exprs in _values(left, here))
+    return all(values_within(node, exprs, aggregate.child, there) for node, exprs in values(left, here))
 
 
-def _plain(join: LeftJoin, aggregate: Aggregate, pairs: dict[int, _Pair], shown: dict[int, Expr]) -> Node:
+def _plain(join: LeftJoin, aggregate: Aggregate, pairs: dict[int, Pair], shown: dict[int, Expr]) -> Node:
     """The same as an inner join."""
     groups = replace(aggregate, keys=tuple((pair.column, pair.there) for pair in pairs.values()))
     same = conjunction(Call("<=>", (pair.here, pair.column), BOOLEAN, False) for pair in pairs.values())
@@ -131,7 +131,7 @@ def _aggregate(node: Node) -> tuple[Aggregate, dict[int, Expr], Expr] | None:
     return None
 
 
-def _paired(conjunct: Expr, left: Node, keys: dict[int, Expr], fresh: Iterator[int]) -> tuple[int, _Pair] | None:
+def _paired(conjunct: Expr, left: Node, keys: dict[int, Expr], fresh: Iterator[int]) -> tuple[int, Pair] | None:
     """The key that a conjunct equates with something of `left`."""
     match conjunct:
         case Call("=" | "<=>" as name, (a, b)) if a.type == b.type:
@@ -140,11 +140,11 @@ def _paired(conjunct: Expr, left: Node, keys: dict[int, Expr], fresh: Iterator[i
                 key = uncast(there)
                 if isinstance(key, Column) and key.id in keys and {c.id for c in columns(here)} <= ours:
                     column = Column(next(fresh), key.name, here.type, here.nullable or there.nullable)
-                    return key.id, _Pair(name == "=", here, substitute(there, keys), column)
+                    return key.id, Pair(name == "=", here, substitute(there, keys), column)
     return None
 
 
-def _groups(left: Node, aggregate: Aggregate, pairs: tuple[_Pair, ...], fresh: Iterator[int]) -> Aggregate:
+def groups(left: Node, aggregate: Aggregate, pairs: tuple[Pair, ...], fresh: Iterator[int]) -> Aggregate:
     """The groups of an aggregate and of all values that `left` has for their keys, whose rows count for nothing."""
     there = tuple(pair.there for pair in pairs)
     args = (*dict.fromkeys(arg for _, agg in aggregate.aggs for arg in agg.args), TRUE)
@@ -152,7 +152,7 @@ def _groups(left: Node, aggregate: Aggregate, pairs: tuple[_Pair, ...], fresh: I
     rows = aggregate.child if asked == TRUE else Filter(aggregate.child, asked)
     nothing = tuple(Literal(None, arg.type) for arg in args)
     parts: list[Rows] = [(rows, (*there, *args))]
-    parts += [(node, (*here, *nothing)) for node, here in _values(left, tuple(pair.here for pair in pairs))]
+    parts += [(node, (*here, *nothing)) for node, here in values(left, tuple(pair.here for pair in pairs))]
 
     def column(like: Expr) -> Column:
         return Column(next(fresh), "x", like.type, True)
@@ -170,7 +170,7 @@ def _groups(left: Node, aggregate: Aggregate, pairs: tuple[_Pair, ...], fresh: I
     return Aggregate(every, tuple(keys), tuple(aggs))
 
 
-def _values(node: Node, exprs: tuple[Expr, ...]) -> Iterator[Rows]:
+def values(node: Node, exprs: tuple[Expr, ...]) -> Iterator[Rows]:
     """The least inputs of a plan that have all values that some expressions have in it, perhaps more."""
     read = {c.id for expr in exprs for c in columns(expr)}
 
@@ -179,20 +179,20 @@ def _values(node: Node, exprs: tuple[Expr, ...]) -> Iterator[Rows]:
 
     match node:
         case Project(child, items):
-            yield from _values(child, over({c.id: expr for c, expr in items}))
+            yield from values(child, over({c.id: expr for c, expr in items}))
         case Aggregate(child, keys) if keys and read <= {c.id for c, _ in keys}:
-            yield from _values(child, over({c.id: expr for c, expr in keys}))
-        case Filter(child) if list(_values(child, exprs)) != [(child, exprs)]:
-            yield from _values(child, exprs)
+            yield from values(child, over({c.id: expr for c, expr in keys}))
+        case Filter(child) if (found := list(values(child, exprs))) != [(child, exprs)]:
+            yield from found
         case Join(left) | ConditionalJoin(left) if read <= {c.id for c in left.output}:
-            yield from _values(left, exprs)
+            yield from values(left, exprs)
         case Join(_, right) if read <= {c.id for c in right.output}:
-            yield from _values(right, exprs)
+            yield from values(right, exprs)
         case LeftJoin(left, right) if read <= {c.id for c in right.output}:
-            yield from _values(right, over({c.id: c for c in right.output}))  # NOT NULL again, perhaps
-            yield from _values(left, over({c.id: Literal(None, c.type) for c in right.output}))
+            yield from values(right, over({c.id: c for c in right.output}))  # NOT NULL again, perhaps
+            yield from values(left, over({c.id: Literal(None, c.type) for c in right.output}))
         case Union(children, own):
             for child in children:
-                yield from _values(child, over({c.id: of for c, of in zip(own, child.output, strict=True)}))
+                yield from values(child, over({c.id: of for c, of in zip(own, child.output, strict=True)}))
         case _:
             yield node, exprs

@@ -3,7 +3,8 @@
     BIDS(b, p) ⋈ ASKS(b, q) ⋈ (q > p + 10 OR q < p - 10)
  →  BIDS ⋈ ASKS ⋈ (q > p + 10)  +  BIDS ⋈ ASKS ⋈ (q < p - 10)  −  BIDS ⋈ ASKS ⋈ (q > p + 10) ⋈ (q < p - 10)
 
-As ranges of a sorted index each costs a logarithm, where the disjunction would look through all asks of a broker.
+As ranges of a sorted index each costs a logarithm, where the disjunction would look through all asks of a broker. n of
+them are 3ⁿ products: what is behind the first few stays a filter.
 """
 
 from dataclasses import replace
@@ -13,14 +14,16 @@ from squallpy.logical.monotone import FALLING, RISING, direction
 from squallpy.maintain.program import Monomial, View
 from squallpy.maintain.relational.calculus import MINUS, Cmp
 
+APART = 3  # disjunctions of a product
+
 
 def ranges_apart(view: View) -> View:
     """The view with such disjunctions as sums of its terms."""
-    return replace(view, terms=tuple(part for term in view.terms for part in _apart(term)))
+    return replace(view, terms=tuple(part for term in view.terms for part in _apart(term, APART)))
 
 
-def _apart(term: Monomial) -> list[Monomial]:
-    for i, factor in enumerate(term.body):
+def _apart(term: Monomial, most: int) -> list[Monomial]:
+    for i, factor in enumerate(term.body) if most else ():
         match factor:
             case Cmp(Call("or") as predicate) if _is_split(predicate, term):
                 first, *more = disjuncts(predicate)
@@ -28,7 +31,7 @@ def _apart(term: Monomial) -> list[Monomial]:
                 taken = tuple(None if lane is None else (*lane, MINUS) for lane in term.lanes)
                 parts = ((one, term.lanes), (others, term.lanes), ((*one, *others), taken))
                 before, after = term.body[:i], term.body[i + 1 :]
-                return [p for body, lanes in parts for p in _apart(Monomial((*before, *body, *after), lanes))]
+                return [p for body, lanes in parts for p in _apart(Monomial((*before, *body, *after), lanes), most - 1)]
     return [term]
 
 

@@ -64,6 +64,7 @@ from squallpy.maintain.relational.defaults import Nothing, defaulted, without_ca
 from squallpy.maintain.relational.disjunctions import ranges_apart
 from squallpy.maintain.relational.linear import Polynomial, linear, present
 from squallpy.maintain.relational.nests import without_known
+from squallpy.maintain.relational.optional import bag, optional
 from squallpy.maintain.relational.others import counted
 from squallpy.maintain.relational.padded import padded
 from squallpy.maintain.relational.running import intervals
@@ -99,6 +100,11 @@ class Block:
         every = dict.fromkeys((*self.conjuncts, *(_asked(self.inline(c)) for c in conjuncts(predicate))))
         self.conjuncts = [c for c in every if c != TRUE]
 
+    def copy(self) -> "Block":
+        """The same, to be restricted on its own."""
+        parts = list(self.scans), list(self.conjuncts), dict(self.computed)
+        return Block(*parts, self.fold, self.sign, dict(self.nothing))
+
     @property
     def empty(self) -> bool:
         """No row is let through, whatever is there."""
@@ -115,6 +121,7 @@ class Lowered:
     nests: tuple[Nest, ...] = ()
 
 
+MOST = 8  # products that a query or nest is multiplied out to
 Order = tuple[tuple[Expr, bool, bool], ...]
 Items = tuple[tuple[str, Expr], ...]
 Finished = tuple[Expr | None, Items, Order]  # HAVING, SELECT list, ORDER BY
@@ -151,7 +158,7 @@ def lower(query: Query, told: bool = False, evaluate: Evaluate | None = None) ->
 
 def _grouped(name: str, node: Aggregate, blocks: "_Blocks") -> tuple[View, dict[int, Expr], tuple[Measure, ...]]:
     """An Aggregate as a view; where its key columns are found, and its aggregates in terms of the view's lanes."""
-    every = blocks.of(node.child)
+    every = blocks.within(node.child)
     made = [[block.inline(expr) for _, expr in node.keys] for block in every]
     given = [[agg.arg and block.inline(agg.arg) for _, agg in node.aggs] for block in every]
     atoms = [
@@ -202,6 +209,10 @@ def _shared(keys: list[list[Column]]) -> list[Column]:
     return [Column(next(fresh), k[0].name, k[0].type, any(v.nullable for v in k)) for k in zip(*keys, strict=True)]
 
 
+class _Many(Exception):
+    """A plan multiplied out is too many products."""
+
+
 class _Blocks:
     """Plans as sums of select-project-join blocks, with the relations met on the way and the nests made."""
 
@@ -212,8 +223,32 @@ class _Blocks:
         self._spelling = Spelling()
         self._known: dict[int, Nest] = {}  # by how it is spelled
         self._fresh = count(700_000_000)
+        self._few = False  # are outer joins, and sums that are joined, nests?
+        self._made: dict[tuple[bool, int], tuple[Node, list[Block]]] = {}  # by id, which is no other's while it is here
+
+    def within(self, node: Node) -> list[Block]:
+        """The blocks of all that is below an operator; with nests for what would make too many of them."""
+        nests, known, made, few = self.nests[:], self._known.copy(), self._made.copy(), self._few
+        try:
+            self._few = False
+            return self.of(node)
+        except _Many:
+            self.nests, self._known, self._made, self._few = nests, known, made, True
+            return self.of(node)
+        finally:
+            self._few = few
 
     def of(self, node: Node) -> list[Block]:
+        """The blocks of a plan, one's own; raises _Many if they are more than they have to be."""
+        key = self._few, id(node)
+        if key not in self._made:  # an outer join reads its left side twice, n of them the first one's 2ⁿ times
+            every = self._of(node)
+            if len(every) > MOST and not self._few:
+                raise _Many
+            self._made[key] = node, every
+        return [block.copy() for block in self._made[key][1]]
+
+    def _of(self, node: Node) -> list[Block]:
         if isinstance(node, Join | ConditionalJoin) and (by_counts := counted(node, self._fresh)):
             return self.of(by_counts)
         match node:
@@ -234,13 +269,16 @@ class _Blocks:
                     block.compute(items)
                 return every
             case Join(left, right, on):
-                return _filled([_joined(a, b, on) for a in self.of(left) for b in self.of(right)])
+                ours, theirs = self.of(left), self.of(right)
+                if self._few and len(ours) > 1 and len(theirs) > 1:
+                    theirs = self.of(bag(right, self._fresh))
+                return _filled([_joined(a, b, on) for a in ours for b in theirs])
             case LeftJoin(left, right, on):
-                return self._defaulted(node) or self._outer(left, right, on)
+                return self._defaulted(node) or self._outer(node)
             case SemiJoin(left, right, on):
                 return self._matched(left, right, on)
             case AntiJoin(left, right, on):
-                return self._unmatched(left, right, on)
+                return self._lonely(left, right, on) if self._few else self._unmatched(left, right, on)
             case Union(children, columns):
                 every = []
                 for child in children:
@@ -300,21 +338,27 @@ class _Blocks:
             block.nothing |= nothing
         return every
 
-    def _outer(self, left: Node, right: Node, on: Expr) -> list[Block]:
+    def _outer(self, join: LeftJoin) -> list[Block]:
         """left ⋈ right, and what of left is in no match, with NULLs beside it."""
-        found = self.of(Join(left, right, on))
+        left, right, on = join.left, join.right, join.on
+        if self._few:
+            return self.of(optional(join, self._fresh))
+        found, lost = self.of(Join(left, right, on)), self._lonely(left, right, on)
+        for block in found:
+            block.compute((c, c) for c in right.output)  # not NULL here, if they are not in `right`
+        for block in lost:
+            block.compute((c, Literal(None, c.type)) for c in right.output)
+        return _filled(found + lost)
+
+    def _lonely(self, left: Node, right: Node, on: Expr) -> list[Block]:
+        """What of left is in no match: that of whose values there is none."""
         matches, same = self._matches(left, right, on)
         marker = self._column(TRUE)
         marked = Project(matches, (*((c, c) for c in matches.output), (marker, TRUE)))
         lost = self._defaulted(LeftJoin(left, marked, same))
         for block in lost:
             block.restrict(is_null(marker))
-        lost = lost or self._unmatched(left, right, on)
-        for block in found:
-            block.compute((c, c) for c in right.output)  # not NULL here, if they are not in `right`
-        for block in lost:
-            block.compute((c, Literal(None, c.type)) for c in right.output)
-        return _filled(found + lost)
+        return lost or self._unmatched(left, right, on)
 
     def _matched(self, left: Node, right: Node, on: Expr) -> list[Block]:
         """left ⋈ Exists(matches)"""

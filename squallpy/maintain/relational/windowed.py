@@ -2,6 +2,8 @@
 
 Window ROWS 10 (Scan s(a, b))          →   Window ROWS 10 of __arrival (Scan s(a, b, __arrival))
 N1(a, b, c, ts), of which a is read    →   N1(a, ts)
+
+What is kept of bags is found along with it: of N1(a, b, c), of which a is read, N1(a).
 """
 
 from collections.abc import Iterator
@@ -74,26 +76,35 @@ def windows(plan: Node) -> Iterator[Window]:
 
 
 def narrowed(view: View, nests: tuple[Nest, ...]) -> tuple[Nest, ...]:
-    """The nests, of the rows of windows only what is read, and their time; all of it where late rows are told."""
+    """The nests, of the rows of windows only what is read, and their time; all of it where late rows are told. Of bags
+    what is read."""
     out: list[Nest] = []
     for nest in reversed(nests):  # outermost first: what is not kept there is not read further in
+        atoms = (a for v in (view, *(n.view for n in out)) for a in v.atoms if a.relation == nest.relation)
+        read = {title for atom in atoms for title, _ in atom.fields}
         if nest.window and not nest.window.told:
-            atoms = (a for v in (view, *(n.view for n in out)) for a in v.atoms if a.relation == nest.relation)
-            nest = _narrowed(nest, nest.window, {title for atom in atoms for title, _ in atom.fields})
+            nest = _narrowed(nest, nest.window, read)
+        elif nest.by_group and nest.finish.is_bag:
+            nest = _of_items(nest, tuple(item for item in nest.finish.items if item[0] in read))
         out.append(nest)
     return tuple(reversed(out))
 
 
 def _narrowed(nest: Nest, window: WindowSpec, read: set[str]) -> Nest:
     items = tuple((title, expr) for title, expr in nest.finish.items if title in (*read, window.field))
-    (term,) = nest.view.terms
-    body = term.body
     if window.field not in read and (pane := _pane(window, dict(items)[window.field])):
         items = tuple((title, pane.variable if title == window.field else expr) for title, expr in items)
-        body = (*body, pane)
+        return _of_items(nest, items, pane)
+    return _of_items(nest, items)
+
+
+def _of_items(nest: Nest, items: tuple[tuple[str, Expr], ...], *made: Assign) -> Nest:
+    """The nest with these of its items, which are keys of its view, or `made` of some."""
     keys = tuple(dict.fromkeys(expr for _, expr in items if isinstance(expr, Column)))
-    view = replace(nest.view, keys=keys, terms=(replace(term, body=prune(body, keys, term.lanes)),))
-    return replace(nest, view=view, finish=replace(nest.finish, items=items))
+    terms = (replace(term, body=prune((*term.body, *made), keys, term.lanes)) for term in nest.view.terms)
+    return replace(
+        nest, view=replace(nest.view, keys=keys, terms=tuple(terms)), finish=replace(nest.finish, items=items)
+    )
 
 
 def _pane(window: WindowSpec, time: Expr) -> Assign | None:
