@@ -39,6 +39,7 @@ TURNS = 4  # after which each joiner has copied once, where they take turns
 ALL = -1  # whose turn it is where they do not
 TOGETHER = 4  # keys just heavy that move at once, for then joiners look at all they have: a quarter of one's work
 BATCHES = 256  # that a migration takes at most
+FORESIGHT = 4  # batches like the one that comes, after which the mapping is to be best: a migration takes as long
 OTHERS = ""  # what statistics call the keys that they do not name
 
 Seen = Map[str, Map[str, int]]
@@ -186,7 +187,8 @@ class GridPilot:
         }  # fmt: skip
 
     def before(self, rows: Sizes) -> "GridPilot":
-        """On the way to another grid, where one is better when the batch is done: it is counted before it is sent."""
+        """On the way to another grid, where one will be better: a batch is counted before it is sent, and is taken for
+        the first of several."""
         controllers, coming = self.controllers, self._brought(self.controllers[0].sizes, rows)
         course = replace(self.course, fresh=False, came=self.course.migrations, sent=self.course.whose)
         if course.to and self._is_moot(coming):
@@ -194,7 +196,7 @@ class GridPilot:
         elif course.to and course.high == HASHES:
             course, controllers = self._settled(coming)
         if not course.to:
-            controllers = tuple(controller.decide(coming)[0] for controller in controllers)
+            controllers = tuple(controller.decide(coming.times(FORESIGHT))[0] for controller in controllers)
             to = tuple(c.grid for c in controllers) if any(c.migrating for c in controllers) else ()
             course = replace(course, to=to, low=0, high=0, turn=ALL, done=())
         if course.to:

@@ -219,7 +219,7 @@ def property_the_bound_holds_whatever_comes(joiners, epsilon, rows, first, delet
 
 
 def test_a_migration_is_given_up_when_the_stream_turns():
-    """(8, 8) → (4, 16) as S grows, till R has grown so much that (16, 4) would be better than that."""
+    """(8, 8) → (4, 16) as S grows, till R has grown so much that (16, 4) would be better than that: then to there."""
     stream = Steered(64, 0.5)
     stream.push(Sizes(1000, 1000))
     while not stream.pilot.course.to:
@@ -227,7 +227,8 @@ def test_a_migration_is_given_up_when_the_stream_turns():
     assert stream.pilot.course.to[0].mapping == Mapping(4, 16)
     stream.pilot = replace(stream.pilot, course=replace(stream.pilot.course, high=1))
     stream.push(Sizes(stream.held.s))
-    assert stream.pilot.course.to == () and stream.pilot.course.grids[0].mapping == Mapping(8, 8)
+    assert stream.pilot.course.grids[0].mapping == Mapping(8, 8)
+    assert stream.pilot.course.to[0].mapping == Mapping(16, 4) and stream.pilot.course.low == 0
 
 
 def property_groups_store_what_they_promise(tmp_path):

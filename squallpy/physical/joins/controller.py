@@ -28,6 +28,9 @@ class Sizes:
     def __add__(self, other: "Sizes") -> "Sizes":
         return Sizes(self.r + other.r, self.s + other.s)
 
+    def times(self, n: int) -> "Sizes":
+        return Sizes(n * self.r, n * self.s)
+
     def less(self, other: "Sizes") -> "Sizes":
         """What is left; of samples that say less than nothing, nothing."""
         return Sizes(max(0, self.r - other.r), max(0, self.s - other.s))
@@ -40,7 +43,7 @@ class Sizes:
 NOTHING = Sizes()
 EPSILON = 0.25  # of what runs in batches
 BOUND, BOUND_OF_SHRINKING = 1.25, 1.4  # of ILF by ILF* (Theorems 4.1 and 4.4.4)
-COPIES = 3  # of tuples that there are for each that comes, at least, while batches migrate
+COPIES = 2  # of tuples that there are for each that comes, at least, while batches migrate
 MARGIN = 0.95  # of the way to the bound, for sizes may be samples
 
 
@@ -168,8 +171,8 @@ class Controller:
         )
 
     def decide(self, coming: Sizes = NOTHING) -> tuple["Controller", Migration | None]:
-        """A migration, if one is due and better; none while one runs, nor before the warm-up. What is known to come
-        counts as if it were there."""
+        """A migration, if one is due and better; none while one runs, nor before the warm-up. It is for the sizes
+        when that has come which is known, or expected, to come."""
         if self.migrating or self.sizes.r + self.sizes.s < max(1, self.policy.warm_up):
             return self, None
         if self.is_full:

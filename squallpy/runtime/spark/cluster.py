@@ -101,7 +101,7 @@ LOCAL_SETTINGS = {
 # objects; what lives on, and so what a collection costs, hardly depends on how many there were: with 48 MB for young
 # ones every eighth batch waits 5 ms, with 160 every thirtieth 10, most of the slowest twentieth, with 320 each
 # sixtieth 15.
-_FIRST_COMPILER, _COLLECTOR, _YOUNG = "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmn320m"
+_FIRST_COMPILER, _COLLECTOR, _YOUNG = "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmn320m -Xms640m"
 _SMALL_JVM = f"{_FIRST_COMPILER} {_COLLECTOR}"
 
 
