@@ -312,7 +312,7 @@ class Publisher:
 
 
 def _is_moving(messages: list[bytes]) -> bool:
-    """Are joiners on their way from grid to grid? Then records are copied by their hashes, in which numbers are."""
+    """Are joiners on their way from grid to grid? Then records are copied by keys or hashes, in which numbers are."""
     told = next(filter(None, (unpack_head(message)[0].get(COURSE) for message in messages)), "")
     course = course_of(told)
     return course is not None and (course.moving or course.fresh or bool(course.came))

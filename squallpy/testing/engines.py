@@ -223,7 +223,19 @@ class _Killed(Exception):
     """As a process is."""
 
 
-class KilledEngine(MemoryEngine):
+class DriverEngine(MemoryEngine):
+    """What has a driver like Spark's, that keeps the result in a checkpoint."""
+
+    def _open_checkpoint(self, input: Input) -> None:
+        """What Spark's driver has of one: the result, what is committed, and the input."""
+        plan, self._at = self._compiled.plan, self._place()
+        self._publisher = Publisher(plan)
+        self._result = self._at.partition("result", result_layout(plan), self._publisher.run)
+        self._committed = Committed(self._at.durable)
+        self._input = self._made(input, self._at)
+
+
+class KilledEngine(DriverEngine):
     """What Spark's tasks and driver call, in this process: partitions with their state, and letters, in a checkpoint.
     Before each task and behind it, it is killed once in so many times, and goes on here or on another host."""
 
@@ -234,11 +246,7 @@ class KilledEngine(MemoryEngine):
         self._random, self._kills = Random(seed), kills
 
     def _open(self, input: Input) -> None:
-        plan, self._at = self._compiled.plan, self._place()
-        self._publisher = Publisher(plan)
-        self._result = self._at.partition("result", result_layout(plan), self._publisher.run)
-        self._committed = Committed(self._at.durable)
-        self._input = self._made(input, self._at)
+        self._open_checkpoint(input)
         self._helm: Helm | None = None
 
     def _begin(self) -> "Helm":
@@ -323,7 +331,7 @@ class InBlocks:
                     yield target, message
 
 
-class SparkEngine(MemoryEngine):
+class SparkEngine(DriverEngine):
     """Spark, in a session that many tests share. Batches that it may expect run before they are pushed, `AHEAD` in one
     stream: starting that takes longer than they do."""
 
@@ -345,12 +353,8 @@ class SparkEngine(MemoryEngine):
     def _open(self, input: Input) -> None:
         from squallpy.runtime.spark.helm import Helm
 
-        plan, self._at = self._compiled.plan, self._place()
-        self._publisher = Publisher(plan)
-        self._result = self._at.partition("result", result_layout(plan), self._publisher.run)
-        self._committed = Committed(self._at.durable)
-        self._input = self._made(input, self._at)
-        self._helm = Helm(plan, self._input, self._at, self._committed.facts)
+        self._open_checkpoint(input)
+        self._helm = Helm(self._compiled.plan, self._input, self._at, self._committed.facts)
 
     @property
     def pilot(self) -> Pilot | None:
