@@ -127,7 +127,7 @@ class Joiner:
         if course.fresh:
             store[course.pool(delta.name)].fill(delta.keys, delta.words, HASHES)
         elif course.grids:
-            store[course.other(delta.name)].fill(delta.keys, delta.words, max(course.low, *course.done))
+            store[course.other(delta.name)].fill(delta.keys, delta.words, max((course.low, *course.done)))
         else:
             store[delta.name].upsert(delta.keys, delta.words)
 
