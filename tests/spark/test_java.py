@@ -1,10 +1,13 @@
-"""Which Java is chosen, without running any."""
+"""Which Java is chosen, without running any but one that starts with a small heap."""
+
+import subprocess
 
 import pytest
 
 from squallpy.base.errors import SquallError
 from squallpy.runtime.spark import java
 from squallpy.runtime.spark.archive import archive_of, reading_options
+from squallpy.runtime.spark.cluster import java_options
 from squallpy.runtime.spark.java import Java, find_java
 
 
@@ -54,3 +57,10 @@ def test_the_class_archive_is_used_only_where_it_is(tmp_path, monkeypatch):
     archive_of(one).touch()
     assert reading_options(one).startswith(f"-XX:SharedArchiveFile={tmp_path}/share/squallpy/spark-")
     assert reading_options(other) == ""
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("heap", ["256m", "2g"])
+def test_a_driver_starts_with_a_heap_of_any_size(heap):
+    command = [str(find_java().home / "bin" / "java"), f"-Xmx{heap}", *java_options(None).split(), "-version"]
+    assert subprocess.run(command, capture_output=True).returncode == 0

@@ -100,8 +100,9 @@ LOCAL_SETTINGS = {
 # other: its second compiler was seen to take 0.5 s of a core for each of the first batches. A small batch makes 5 MB of
 # objects; what lives on, and so what a collection costs, hardly depends on how many there were: with 48 MB for young
 # ones every eighth batch waits 5 ms, with 160 every thirtieth 10, most of the slowest twentieth, with 320 each
-# sixtieth 15.
-_FIRST_COMPILER, _COLLECTOR, _YOUNG = "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmn320m -Xms640m"
+# sixtieth 15. Old ones have as much from the start, or what is left of a smaller heap: they are collected in 80 ms.
+_FIRST_COMPILER, _COLLECTOR = "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"
+_YOUNG = "-Xmn320m -XX:OldSize=320m -XX:+IgnoreUnrecognizedVMOptions"  # NB: -Xms may not be more than the heap
 _SMALL_JVM = f"{_FIRST_COMPILER} {_COLLECTOR}"
 
 
