@@ -40,13 +40,16 @@ _CHOICE = (*_ONE, "row", "few", *_FOUND, "sum", "slice", "range", "apart", "scan
 
 @dataclass(slots=True)
 class Indexes:
-    """The secondary indexes of each view (or delta) that statements turned out to need."""
+    """The secondary indexes of each view (or delta) that statements turned out to need, and of which views they need
+    the records themselves."""
 
     slices: dict[str, list[tuple[int, ...]]] = field(default_factory=dict)
     orders: dict[str, list[Order]] = field(default_factory=dict)
+    records: set[str] = field(default_factory=set)
 
     def slice(self, view: str, positions: tuple[int, ...]) -> int:
         """The number of the slice by those keys."""
+        self.records.add(view)
         known = self.slices.setdefault(view, [])
         if positions not in known:
             known.append(positions)
@@ -61,9 +64,10 @@ class Indexes:
             return len(known) - 1
         return next(i for i, o in enumerate(known) if replace(o, down=False, extents=False) == plain)
 
-    def of(self, view: str) -> tuple[tuple[tuple[int, ...], ...], tuple[Order, ...]]:
-        """All slices and sorted indexes."""
-        return tuple(self.slices.get(view, ())), tuple(self.orders.get(view, ()))
+    def of(self, view: str) -> tuple[tuple[tuple[int, ...], ...], tuple[Order, ...], bool]:
+        """All slices and sorted indexes, and whether these are enough."""
+        orders = tuple(self.orders.get(view, ()))
+        return tuple(self.slices.get(view, ())), orders, bool(orders) and view not in self.records
 
 
 class Known:
@@ -244,6 +248,8 @@ def _lookup(way: _Way, bound: set[Column], indexes: Indexes) -> Lookup:
         order = Order((*equal, *first, *(i for i, _ in new if i not in first)), len(equal))
         order = replace(order, real=range.variable.type.kind is Kind.DOUBLE)
         index = indexes.order(ref.name, replace(order, heights=way.spans.heights) if way.spans else order)
+    else:
+        indexes.records.add(ref.name)
     return Lookup(ref.name, how, index, given, () if how == "sum" else new, ref.picks, range=range, row=ref.row)
 
 

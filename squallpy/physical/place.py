@@ -212,6 +212,8 @@ class _Making:
         self.indexes, self.known = Indexes(), Known(program)
         self.nested: dict[str, Nested] = {}
         for nest in program.nests:
+            assert nest.source is not None
+            self.indexes.records.add(nest.source.name)
             self.nested[nest.relation.name] = _nested(nest, program, self._real, self.indexes, self.nested)
         self.feeds: list[Feed] = []
         self._made = {view.name: _pool(view, self._real) for view in program.views}

@@ -21,13 +21,15 @@ from squallpy.physical.joins.mapping import Side
 
 @dataclass(frozen=True, slots=True)
 class PoolPlan:
-    """A view as a pool: its key variables, payload, and the slices and sorted indexes that statements use."""
+    """A view as a pool: its key variables, payload, and the slices and sorted indexes that statements use. If those are
+    all that is used it is `ordered`: no more than the sorted indexes."""
 
     name: str
     keys: tuple[Column, ...]
     payload: Payload
     slices: tuple[tuple[int, ...], ...] = ()
     orders: tuple[Order, ...] = ()
+    ordered: bool = False
 
 
 @dataclass(frozen=True, slots=True)

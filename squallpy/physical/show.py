@@ -92,7 +92,8 @@ def pool_text(pool: PoolPlan) -> str:
     names = Names(pool.keys)
     slices = "".join(f" slice({', '.join(names(pool.keys[i]) for i in s)})" for s in pool.slices)
     orders = "".join(f" sorted({', '.join(names(pool.keys[i]) for i in o.columns)})" for o in pool.orders)
-    return f"{pool.name}({names.list(pool.keys)}) {payload_text(pool.payload)}{slices}{orders}"
+    alone = " only" if pool.ordered else ""
+    return f"{pool.name}({names.list(pool.keys)}) {payload_text(pool.payload)}{slices}{alone}{orders}"
 
 
 def update_text(update: Update) -> str:

@@ -34,10 +34,12 @@ Deltas = dict[str, Delta]  # by name
 
 def store_layout(plan: Plan) -> StoreLayout:
     """The pools that a partition of the plan keeps."""
-    views = tuple(PoolLayout(p.name, len(p.keys), p.payload, p.slices, p.orders, numbered(p.keys)) for p in plan.pools)
+    views = tuple(
+        PoolLayout(p.name, len(p.keys), p.payload, p.slices, p.orders, numbered(p.keys), p.ordered) for p in plan.pools
+    )
     twice = {line.view: Course.second(line.view) for line in plan.on_grid if not line.key}
     second = [replace(view, name=twice[view.name]) for view in views if view.name in twice]
-    plain = [replace(view, slices=(), orders=()) for view in views if view.name in twice]
+    plain = [replace(view, slices=(), orders=(), ordered=False) for view in views if view.name in twice]
     changed = [replace(view, name=Course.changed(view.name)) for view in plain]
     reached = [replace(view, name=Course.reached(view.name), payload=COUNTS) for view in plain]
     return StoreLayout(

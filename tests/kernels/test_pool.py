@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from squallpy.base.order import Order
 from squallpy.base.rings import Payload, Ring
 from squallpy.runtime.kernels.lanes import fill_reals, integers, pack, unpack
+from squallpy.runtime.kernels.ordered import Ordered
 from squallpy.runtime.kernels.pool import HASHES, Pool
 from squallpy.runtime.kernels.records import hashes_of
 
@@ -91,6 +92,29 @@ def property_pool_equals_dictionary(history):
         assert len(pool) == len(model)
         assert contents(pool) == model
         check_lookups(pool)
+
+
+@settings(max_examples=100, deadline=None)
+@given(histories(), st.randoms(use_true_random=False))
+def property_ordered_pool_equals_dictionary(history, random):
+    """In one sorted index or in two, of any columns."""
+    width, rings, _, batches = history
+    if not width:
+        return
+    orders = tuple(Order(tuple(random.sample(range(width), width)), random.randrange(width)) for _ in range(2))
+    pool, model = Ordered(width, Payload(rings), orders[: random.randint(1, 2)]), {}
+    for batch in batches:
+        if batch is None:
+            pool.clear()
+            model.clear()
+        else:
+            pool.upsert(matrix([key for key, _ in batch], width), payloads([values for _, values in batch], rings))
+            add(model, batch, rings)
+        assert len(pool) == len(model) == pool.usage["records"]
+        assert contents(pool) == model
+        arranged = pool.keys[:, pool.sorted[0].order.columns].tolist()
+        assert arranged == sorted(arranged) and np.array_equal(pool.words, pool.rows()[1])
+        assert all(len(index) == len(model) for index in pool.sorted)
 
 
 def check_lookups(pool):
@@ -212,11 +236,19 @@ def oracle_views_survive_growth():
 ORDER = Order((1, 0), 1)
 
 
-@pytest.mark.parametrize("orders", [(), (ORDER,)], ids=["hashes", "order"])
+COUNTED = Payload((Ring.COUNT,))
+KINDS = {
+    "hashes": lambda: Pool(2, COUNTED),
+    "order": lambda: Pool(2, COUNTED, orders=(ORDER,)),
+    "order alone": lambda: Ordered(2, COUNTED, (ORDER,)),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @given(st.lists(st.integers(0, 2**32), max_size=20), st.integers(0, 3000), st.randoms())
-def property_all_is_gone_through_share_by_share(orders, cuts, rows, random):
+def property_all_is_gone_through_share_by_share(kind, cuts, rows, random):
     """A copy of each share, and of what changes where it has passed, is a copy of all, whatever comes and goes."""
-    pool, copy = (Pool(2, Payload((Ring.COUNT,)), orders=orders) for _ in range(2))
+    pool, copy = KINDS[kind](), KINDS[kind]()
     keys = np.array([[random.getrandbits(30), i % 7] for i in range(rows)], np.int64).reshape(rows, 2)
     pool.upsert(keys, np.ones((rows, 1), np.int64))
     reached = np.empty((0, 2), np.int64)
@@ -226,7 +258,7 @@ def property_all_is_gone_through_share_by_share(orders, cuts, rows, random):
         pool.upsert(changed, changes)
         again = pool.passed(changed, reached, low)
         share, words = pool.share(reached, low, high)
-        if not orders:
+        if not pool.sorted:
             hashes = hashes_of(share)
             assert np.all((low <= hashes) & (hashes < high))
         copy.fill(share, words, high)

@@ -31,3 +31,21 @@ def test_of_lookups_of_one_record_the_narrowed_view_is_first(where: str, order: 
     updates = [step for stage in plan.stages for step in stage.steps if isinstance(step, Update)]
     found = [[s.source for s in u.steps if isinstance(s, Lookup)] for u in updates if u.delta == "ΔL"]
     assert order in found and order[::-1] not in found
+
+
+@pytest.mark.parametrize(
+    ("select", "ordered"),
+    [
+        ("SELECT l.ok, s.sk FROM l JOIN s ON l.v < s.n", {"M_L", "M_S"}),
+        ("SELECT l.ok, s.sk FROM l JOIN s ON l.ok = s.n AND l.v < s.sk", {"M_L", "M_S"}),
+        ("SELECT COUNT(*) FROM l JOIN s ON l.v BETWEEN s.n - 1 AND s.n + 1", {"M_L", "M_S"}),
+        ("SELECT l.ok, s.n, o.d FROM l JOIN s ON l.v < s.n JOIN o ON o.ok = l.ok", {"M_LO", "M_S"}),
+        ("SELECT l.ok, s.sk FROM l JOIN s ON l.v <> s.n", set()),
+        ("SELECT l.ok, o.d FROM l JOIN o ON l.ok = o.ok", set()),
+        ("SELECT COUNT(*) FROM l WHERE v > (SELECT MAX(n) FROM s)", {"M_L"}),
+    ],
+)
+def test_what_only_ranges_look_up_is_its_sorted_index(select: str, ordered: set[str]) -> None:
+    (query,) = compile_script(STREAMS + select + ";", "q.sql", lambda relation: ()).queries
+    plan = place(materialise(lower(query)), 1, {})
+    assert {pool.name for pool in plan.pools if pool.ordered} == ordered

@@ -9,7 +9,8 @@
     pool.keys[slots], pool.words[slots]                         →   their contents
     pool.sorted[0]                                              →   a sorted index, kept alike: see `sorted.py`
 
-One set of compiled kernels serves every pool: arity, lanes and slices are data to them.
+One set of compiled kernels serves every pool: arity, lanes and slices are data to them. Of what is looked up by ranges
+alone there is no more than the sorted index: see `ordered.py`.
 
 Source: record pools of `dbtoaster-batch-ivm` §5.2.1.
 """
@@ -128,10 +129,10 @@ class Pool:
         there is a sorted index, for which an order of their own is quicker, as many of those behind the key that was
         `reached` (1, K), of all if none was (0, K). Who goes through all of a pool that changes meanwhile, and is told
         of what changes where it has `passed`, has seen each record once."""
+        if self.sorted:
+            return self.sorted[0].behind(reached, high - low, max(1, HASHES - low))
         if low == high:
             return self.keys[:0], self.words[:0]
-        if self.sorted:
-            return self.sorted[0].behind(reached, high - low, HASHES - low)
         slots = records_between(self._area.current(), low, high)
         return self.keys.take(slots, axis=0), self.words.take(slots, axis=0)
 
@@ -145,10 +146,8 @@ class Pool:
         """Add what others have gone through, up to `high`: an index that is filled in the order of hashes has its size
         from the start, for they would else crowd at the beginning of a small one. One that is too small gets room for a
         quarter more, not to grow again soon."""
-        records = 0 if self.sorted else (len(self) + len(keys)) * HASHES // high
-        if records * OF >= self._size(_INDEX) * MOST:
-            while 5 * records * OF >= 4 * self._size(_INDEX) * MOST:
-                self._grow_index(_INDEX)
+        if not self.sorted:
+            self._widen((len(self) + len(keys)) * HASHES // high)
         self.upsert(keys, words)
 
     def scan(self) -> Words:
@@ -214,6 +213,12 @@ class Pool:
         for region, entries in self._entries().items():
             if (entries + layout.CHUNK) * OF >= self._size(region) * MOST:
                 self._grow_index(region)
+
+    def _widen(self, records: int) -> None:
+        """Room for so many records, and if there is not, for a quarter more."""
+        if records * OF >= self._size(_INDEX) * MOST:
+            while 5 * records * OF >= 4 * self._size(_INDEX) * MOST:
+                self._grow_index(_INDEX)
 
     def _look_ahead(self) -> None:
         """Have the memory of the next records got ready, and that into which indexes will soon grow."""

@@ -20,6 +20,7 @@ import pyarrow as pa
 from squallpy.base.order import Order
 from squallpy.base.rings import Payload
 from squallpy.runtime.kernels.dictionary import Dictionary
+from squallpy.runtime.kernels.ordered import Ordered
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.storage import HEAP, Storage, Words
 from squallpy.runtime.state.blocks import Block, BlockLayout
@@ -46,7 +47,8 @@ class Numbered:
 
 @dataclass(frozen=True, slots=True)
 class PoolLayout:
-    """What a pool is made of; see `Pool`. `numbered`: where it has numbers of strings."""
+    """What a pool is made of; see `Pool`, or `Ordered` if it is `ordered`. `numbered`: where it has numbers of strings.
+    """
 
     name: str
     key_width: int
@@ -54,6 +56,14 @@ class PoolLayout:
     slices: tuple[tuple[int, ...], ...] = ()
     orders: tuple[Order, ...] = ()
     numbered: tuple[Numbered, ...] = ()
+    ordered: bool = False
+
+    def made(self, storage: Storage) -> Pool:
+        """The pool."""
+        name = f"pool.{self.name}"
+        if self.ordered:
+            return Ordered(self.key_width, self.payload, self.orders, storage, name)
+        return Pool(self.key_width, self.payload, self.slices, storage, name, self.orders)
 
     def __post_init__(self) -> None:
         assert "/" not in self.name and self.name not in ("", "dictionary"), f"{self.name!r} cannot name a pool's files"
@@ -77,8 +87,7 @@ class Store(Mapping[str, Pool]):
         self.layout = layout
         self.dictionary = Dictionary(storage)
         self._pools = {
-            pool.name: Pool(pool.key_width, pool.payload, pool.slices, storage, f"pool.{pool.name}", pool.orders)
-            for pool in layout.pools
+            pool.name: pool.made(storage) for pool in layout.pools
         }
         self.blocks = {block.name: Block(block, storage) for block in layout.blocks}
 
