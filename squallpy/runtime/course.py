@@ -204,9 +204,12 @@ class GridPilot:
         return replace(self, course=course, controllers=controllers, read=self.read + rows)
 
     def _onwards(self, course: Course, high: int) -> Course:
-        """A batch that copies up to there: all joiners, or those who are next where each has few tuples to copy."""
-        few = (high - course.high) * stored_load([g.mapping for g in course.grids], self.held.r, self.held.s)
-        turn = (course.turn + 1) % TURNS if few < FEW * HASHES else ALL
+        """A batch that copies up to there: all joiners, or those who are next where each has few tuples to copy and
+        there are batches enough for all turns."""
+        share = high - course.high
+        few = share * stored_load([g.mapping for g in course.grids], self.held.r, self.held.s) < FEW * HASHES
+        enough = course.turn != ALL or course.high + TURNS * share <= HASHES
+        turn = (course.turn + 1) % TURNS if few and enough else ALL
         return replace(course, low=course.high, high=high, turn=turn, done=course.after)
 
     def _brought(self, so_far: Sizes, rows: Sizes) -> Sizes:

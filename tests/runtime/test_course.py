@@ -218,6 +218,21 @@ def property_the_bound_holds_whatever_comes(joiners, epsilon, rows, first, delet
             assert stream.push(came, gone) <= (1.4 if deletes else 1.25) + 1e-9
 
 
+@pytest.mark.parametrize(("rows", "in_turns"), [(50, True), (1500, False)])
+def test_turns_are_taken_where_all_get_theirs(rows, in_turns):
+    """Else the last batch would copy what all others had to."""
+    stream, turns = Steered(16, 0.25), dict[int, list[int]]()
+    stream.push(Sizes(2000, 2000))
+    while stream.pilot.course.epoch < 2:
+        stream.push(Sizes(0, rows))
+        course = stream.pilot.course
+        if course.to:
+            turns.setdefault(course.epoch, []).append(course.whose)
+    assert len(turns) == 2 and all(len(taken) > 1 for taken in turns.values())
+    for *taken, last in turns.values():
+        assert last == ALL and set(taken) == (set(range(TURNS)) if in_turns else {ALL})
+
+
 def test_a_migration_is_given_up_when_the_stream_turns():
     """(8, 8) → (4, 16) as S grows, till R has grown so much that (16, 4) would be better than that: then to there."""
     stream = Steered(64, 0.5)

@@ -1,8 +1,8 @@
 """Pools that are looked up by ranges alone: their sorted indexes, which have the records as well.
 
-    pool = Ordered(2, Payload((Ring.COUNT,)), (Order((1, 0), 0),))
-    pool.upsert([[7, 20], [8, 10]], [[1], [1]])
-    pool.rows()                                                 →   [[8, 10], [7, 20]], [[1], [1]]
+pool = Ordered(2, Payload((Ring.COUNT,)), (Order((1, 0), 0),))
+pool.upsert([[7, 20], [8, 10]], [[1], [1]])
+pool.rows()                                                 →   [[8, 10], [7, 20]], [[1], [1]]
 """
 
 import numpy as np

@@ -47,8 +47,7 @@ class Numbered:
 
 @dataclass(frozen=True, slots=True)
 class PoolLayout:
-    """What a pool is made of; see `Pool`, or `Ordered` if it is `ordered`. `numbered`: where it has numbers of strings.
-    """
+    """What a pool is made of; see `Pool`, or `Ordered` if it is `ordered`. `numbered`: where it has numbers of strings."""
 
     name: str
     key_width: int
@@ -86,9 +85,7 @@ class Store(Mapping[str, Pool]):
     def __init__(self, layout: StoreLayout, storage: Storage = HEAP) -> None:
         self.layout = layout
         self.dictionary = Dictionary(storage)
-        self._pools = {
-            pool.name: pool.made(storage) for pool in layout.pools
-        }
+        self._pools = {pool.name: pool.made(storage) for pool in layout.pools}
         self.blocks = {block.name: Block(block, storage) for block in layout.blocks}
 
     def __getitem__(self, name: str) -> Pool:
