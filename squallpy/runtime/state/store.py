@@ -47,7 +47,7 @@ class Numbered:
 
 @dataclass(frozen=True, slots=True)
 class PoolLayout:
-    """What a pool is made of; see `Pool`, or `Ordered` if it is `ordered`. `numbered`: where it has numbers of strings."""
+    """What a pool is made of; see `Pool`, or `Ordered` if it is that. `numbered`: where it has numbers of strings."""
 
     name: str
     key_width: int
