@@ -111,6 +111,7 @@ class Form:
         self._shared, self._written = shared, {} if written is None else written
         self._made: dict[object, str] = {}
         self._behind: dict[str, frozenset[str]] = {}  # what a name was made of, and that of
+        self._made_of: dict[str, list[object]] = {}  # the other way round, as keys of `_made`
         self._numbers: Counter[str] = Counter()
 
     def add(self, statement: Statement, expression: Expression) -> None:
@@ -125,9 +126,8 @@ class Form:
             refs = tuple(self._refs(expression, _Outer(statement, expression.reads, pending)))
         target, keys, lanes = statement.target, statement.keys, statement.lanes
         self.append(Compute(Statement(target, keys, refs, tuple(pending), lanes), _origin(expression), keep))
-        stale = [key for key, name in self._made.items() if statement.target in self._behind[name]]
-        for key in stale:  # it has changed since
-            del self._made[key]
+        for key in self._made_of.pop(target, ()):  # it has changed since
+            self._made.pop(key, None)
 
     def append(self, step: Step) -> None:
         """A step as it is."""
@@ -157,10 +157,10 @@ class Form:
                 ref = self._computed(child, outer, to)
         by, side = _spread_by(to, ref.variables), to.side if isinstance(to, Line) else None
         compared = _compared(to, ref.variables)
-        name = self._named((ref.name, by, side, compared), ref.name, ".")
-        if name is not None:
-            self.append(Transfer(name, ref.name, by, side, compared))
-        return replace(ref, name=self._made[ref.name, by, side, compared])
+        key = (ref.name, by, side, compared)
+        if self._is_new(key):
+            self._make(key, Transfer(self._name(ref.name, "."), ref.name, by, side, compared))
+        return replace(ref, name=self._made[key])
 
     def _computed(self, child: Expression, outer: "_Outer", to: Location) -> Ref:
         """The child as a sum of its own, by what is still asked for, or it is to be spread by."""
@@ -172,18 +172,25 @@ class Form:
         lanes = tuple(None if lane is None else () for lane in outer.statement.lanes)
         statement = Statement("", keys, refs, filters, lanes)
         key = _canonical(statement, self._written)
-        name = self._named(key, "T", "")
-        if name is not None:
-            self.append(Compute(replace(statement, target=name), _origin(child)))
+        if self._is_new(key):
+            self._make(key, Compute(replace(statement, target=self._name("T")), _origin(child)))
         return Ref(self._made[key], keys, tuple(range(len(lanes))))
 
-    def _named(self, key: object, stem: str, separator: str) -> str | None:
-        """A new name, which is then known by the key; None if it was known."""
-        if self._shared and key in self._made:
-            return None
+    def _is_new(self, key: object) -> bool:
+        """Is nothing known by the key, or nothing to be shared?"""
+        return not self._shared or key not in self._made
+
+    def _name(self, stem: str, separator: str = "") -> str:
+        """One that nothing has."""
         self._numbers[stem] += 1
-        self._made[key] = f"{stem}{separator}{self._numbers[stem]}"
-        return self._made[key]
+        return f"{stem}{separator}{self._numbers[stem]}"
+
+    def _make(self, key: object, step: Transfer | Compute) -> None:
+        """Append a step, and know what it makes by the key, until something changes that this is made of."""
+        self.append(step)
+        (self._made[key],) = step.writes
+        for name in self._behind[self._made[key]]:
+            self._made_of.setdefault(name, []).append(key)
 
 
 def _compared(to: Location, variables: tuple[Column, ...]) -> tuple[int, ...]:
