@@ -2,33 +2,14 @@
 
 import ctypes
 import gc
-import os
 import subprocess
 import sys
 import weakref
 from collections.abc import Iterator
-from typing import Any
 
-import pyarrow as pa
 import pytest
-from pyspark import cloudpickle
 
 from squallpy.runtime.spark.daemon import Collector
-
-
-def _daemon(_: object) -> Iterator[pa.RecordBatch]:
-    yield pa.record_batch({"daemon": [os.getppid()]})
-
-
-cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers need not find the tests
-
-
-@pytest.mark.spark
-def test_all_workers_are_forked_by_one_daemon(cluster: Any) -> None:
-    """Those of a plan that only reads, an RDD, and those of one with stages, which is SQL."""
-    frame = cluster.session.range(0, 4, 1, 2).mapInArrow(_daemon, "daemon long")
-    rdd = cluster.session.sparkContext.parallelize(range(4), 2).mapPartitions(lambda _: [os.getppid()])
-    assert len({row.daemon for row in frame.collect()} | set(rdd.collect())) == 1
 
 
 class Ring:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import pickle
 import signal
 import subprocess
 import sys
@@ -115,10 +114,10 @@ def test_a_plan_does_for_some_batches_and_then_there_is_another(cluster, tmp_pat
 
 def test_a_task_of_a_batch_takes_no_messages_of_another(monkeypatch):
     monkeypatch.setattr(tasks, "_batch", lambda: 7)
-    rows = [(0, 7, 1, b"b"), (0, tasks.NO_BATCH, tasks.NO_BATCH, pickle.dumps(tasks.Note())), (0, 7, 0, b"a")]
-    assert tasks._arrived(iter([tasks._rows(rows, tasks.ROW_ARROW)]))[0] == {0: [b"a", b"b"]}
+    rows = [tasks.packed(0, 7, 1, b"b"), planned.NOTHING, tasks.packed(0, 7, 0, b"a")]
+    assert tasks._arrived(rows)[0] == {0: [b"a", b"b"]}
     with pytest.raises(RuntimeError, match="a task of batch 7 was sent messages of batch 8"):
-        tasks._arrived(iter([tasks._rows([*rows, (0, 8, 2, b"c")], tasks.ROW_ARROW)]))
+        tasks._arrived([*rows, tasks.packed(0, 8, 2, b"c")])
 
 
 @pytest.fixture

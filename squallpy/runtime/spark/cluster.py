@@ -42,28 +42,13 @@ SETTINGS = {
     "spark.python.worker.reuse": "true",
     # Over TCP each task waits 40 ms for a delayed acknowledgement (Nagle's algorithm): 0.29 → 0.18 s per batch
     "spark.python.unix.domain.socket.enabled": "true",
-    # Else workers of SQL are told so by their environment, those of RDDs are not, and each environment has its own
-    # daemon with its own workers, which were seen to read the state of the same views a second time
-    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
     # Local checkpoint files: without, each is written a second time as a checksum that can survive a crash alone
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
-    # Partition p is task p; nothing may be merged, split or planned again at run time
-    "spark.sql.adaptive.enabled": "false",
-    # The JVM sees a few opaque rows per batch: compiling loops over them costs more than running them
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    # Rows are large, up to many megabytes: few of them make an Arrow batch on their way into Python
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
     # Payloads are packed by us; compressing them again costs more than a local disk or network saves
     "spark.shuffle.compress": "false",
     "spark.shuffle.spill.compress": "false",
     # The JVM makes room for a whole block to tell tasks a few kilobytes: 4 MB of the 8 that a small batch takes
     "spark.broadcast.blockSize": "512k",
-    # What a task sends are the same rows whenever it runs, but not always the same bytes. By checksums Spark would see
-    # that when a lost executor's task sends again, and end the query, as it cannot go back behind a result
-    "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
-    "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch": "false",
-    "spark.sql.shuffle.orderIndependentChecksum.enableQueryLevelRollbackOnMismatch": "false",
     # Only the last batch is ever looked back at
     "spark.sql.streaming.minBatchesToRetain": "8",
     "spark.sql.streaming.numRecentProgressUpdates": "8",

@@ -10,24 +10,20 @@ An executor that has come has first to load Python and the kernels, for seconds.
 of its own to warm up with, and until it is done nothing else.
 """
 
-import pickle
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from statistics import median
 from time import monotonic, sleep
 from typing import Any
 
-import pyarrow as pa
-from pyspark import SparkContext
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import LongType, StructType
+from pyspark import RDD, SparkContext
+from pyspark.sql import SparkSession
 
 from squallpy.base.errors import SquallError
-from squallpy.runtime.spark.planned import framed
-from squallpy.runtime.spark.tasks import NO_BATCH, ROW, Note
+from squallpy.runtime.spark.planned import Stage, anchors, of_bytes, staged, together
 from squallpy.runtime.state.place import Place
 
 Hosts = Mapping[str, int]
@@ -36,9 +32,6 @@ Hosts = Mapping[str, int]
 _PATIENCE = 60  # seconds for a master to give us an executor
 _LOOK = 0.05
 _LEAST_WAIT, _START = 0.3, 1.0  # NB: each stage waits for itself
-
-TICK = StructType().add("value", LongType())
-"""What the stage that reads is asked with."""
 
 
 def assign(partitions: int, hosts: Hosts, before: Sequence[str]) -> tuple[str, ...]:
@@ -82,7 +75,7 @@ class Placement:
         self._hosts: Hosts = {}
         self._places: tuple[str, ...] = ()
         self._there: set[Executor] = set()
-        self._readers: dict[int, DataFrame] = {}
+        self._readers: dict[int, RDD[bytes]] = {}
         self._anchors: Any = None
         self._took: deque[float] = deque(maxlen=8)
 
@@ -108,7 +101,7 @@ class Placement:
         if hosts and hosts != self._hosts:
             context = self._session.sparkContext
             self._hosts, self._places = hosts, assign(self._partitions, hosts, self._places)
-            self._anchors, self._readers = _anchors(context, self._places), {}
+            self._anchors, self._readers = anchors(context, self._places), {}
 
     def took(self, seconds: float) -> None:
         """A batch took so long. A task of the next waits twice that for its host, for one that is gone is not to be
@@ -119,25 +112,20 @@ class Placement:
             wait = min(max(_LEAST_WAIT, 2 * median(self._took)), _PATIENCE if queued else _START)
             self._session.sparkContext._jsc.sc().conf().set("spark.locality.wait.node", f"{wait * 1000:.0f}ms")
 
-    def reading(self, tasks: int) -> DataFrame:
+    def reading(self, tasks: int) -> "RDD[bytes]":
         """What so many tasks that read start from, on hosts that are ready: a row that says nothing. It is the same
         until the hosts are others."""
         if tasks not in self._readers:
+            context = self._session.sparkContext
             places = assign(tasks, self._hosts, ()) if self._hosts else [""] * tasks
-            rows = _anchors(self._session.sparkContext, places, ticks=True)
-            self._readers[tasks] = framed(self._session, rows, TICK)
+            self._readers[tasks] = of_bytes(context, anchors(context, places))
         return self._readers[tasks]
 
-    def anchored(self, sent: DataFrame) -> DataFrame:
+    def anchored(self, sent: "RDD[bytes]") -> "RDD[bytes]":
         """What an exchange brings, each partition of it on its host."""
         if self._anchors is None:
             return sent
-        jvm, context = self._session.sparkContext._jvm, self._session.sparkContext._jsc.sc()
-        assert jvm is not None
-        rows = jvm.PythonUtils.toSeq([sent._jdf.queryExecution().toRdd(), self._anchors])
-        rdd_class = jvm.org.apache.spark.rdd.SQLPartitioningAwareUnionRDD  # zips partitions, likes hosts that any likes
-        anchored = rdd_class(context, rows, self._partitions, jvm.scala.reflect.ClassTag.AnyRef())
-        return framed(self._session, anchored, ROW)
+        return together(self._session.sparkContext, sent, self._anchors, self._partitions)
 
     def close(self) -> None:
         """Nobody warms up any more."""
@@ -160,15 +148,14 @@ class Placement:
 
     def _heat(self, executor: Executor) -> None:
         with suppress(Exception):  # it is gone again, or we are
-            anchors = _anchors(self._session.sparkContext, [f"executor_{executor.host}_{executor.id}"])
-            framed(self._session, anchors, ROW).mapInArrow(_nothing, ROW).collect()
+            _everywhere(self._session.sparkContext, [f"executor_{executor.host}_{executor.id}"], _nothing)
             self._warm.add(executor)
 
     def _begin(self) -> None:
         """Wait for executors, until all that are there are warm."""
         if not executors_of(self._session.sparkContext):  # some clusters give what is asked for
-            asking = framed(self._session, _anchors(self._session.sparkContext, [""]), ROW).mapInArrow(_nothing, ROW)
-            threading.Thread(target=_quietly, args=(asking.collect,), daemon=True).start()
+            asked = (self._session.sparkContext, [""], _nothing)
+            threading.Thread(target=_quietly, args=(_everywhere, *asked), daemon=True).start()
         end = monotonic() + _PATIENCE
         while not (there := self._welcome()) or any(self._warming[executor].is_alive() for executor in there):
             if not there and monotonic() > end:
@@ -179,9 +166,14 @@ class Placement:
             sleep(_LOOK)
 
 
-def _quietly(ask: Callable[[], object]) -> None:
+def _quietly(ask: Callable[..., object], *arguments: object) -> None:
     with suppress(Exception):
-        ask()
+        ask(*arguments)
+
+
+def _everywhere(context: SparkContext, hosts: Sequence[str], stage: Stage) -> None:
+    """Have something done at each of some hosts."""
+    staged(stage, of_bytes(context, anchors(context, hosts))).collect()
 
 
 def executors_of(context: SparkContext) -> set[Executor]:
@@ -208,33 +200,17 @@ def hosts_of(executors: set[Executor]) -> dict[str, int]:
 def forget(session: SparkSession, place: Place) -> None:
     """Every host drops its mapped files of a place, as far as it is there."""
     if hosts := list(hosts_of(executors_of(session.sparkContext))):
-        framed(session, _anchors(session.sparkContext, hosts), ROW).mapInArrow(_Forget(place), ROW).collect()
+        _everywhere(session.sparkContext, hosts, _Forget(place))
 
 
-def _nothing(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield from (batch.slice(0, 0) for batch in rows)
+def _nothing(rows: Iterable[bytes]) -> Iterable[bytes]:
+    return filter(None, rows)
 
 
 @dataclass(frozen=True, slots=True)
 class _Forget:
     place: Place
 
-    def __call__(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from _nothing(rows)
+    def __call__(self, rows: Iterable[bytes]) -> Iterable[bytes]:
         self.place.forget_local("partition-*")  # NB: the result is the driver's, which may be on the same host
-
-
-def _anchors(context: SparkContext, places: Sequence[str], ticks: bool = False) -> Any:
-    """A row for each partition, an empty note or a tick of the clock, that prefers its host."""
-    jvm, gateway = context._jvm, context._gateway
-    assert jvm is not None and gateway is not None
-    note, located = pickle.dumps(Note()), []
-    for partition, host in enumerate(places):
-        # NB: a number that is less long would become an Integer of Java's
-        row = [NO_BATCH] if ticks else [partition, NO_BATCH, NO_BATCH, note]
-        cells = gateway.new_array(jvm.java.lang.Object, len(row))
-        for at, cell in enumerate(row):
-            cells[at] = cell
-        made = jvm.org.apache.spark.sql.catalyst.expressions.GenericInternalRow(cells)
-        located.append(jvm.scala.Tuple2(made, jvm.PythonUtils.toSeq([host] if host else [])))
-    return context._jsc.sc().makeRDD(jvm.PythonUtils.toSeq(located), jvm.scala.reflect.ClassTag.AnyRef())
+        return _nothing(rows)

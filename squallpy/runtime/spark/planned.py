@@ -1,33 +1,38 @@
-"""What Spark plans once, and runs batch after batch.
+"""Stages of bytes that Spark is told of once, and runs batch after batch.
 
-    planned = Planned(frame.rdd)
+    rows = staged(stage, exchanged(staged(first, anchors), tasks=2))
+    planned = Planned(rows)
     planned.collect()      →  its rows; what it exchanges is exchanged anew each time
     planned.drop()            the files of its exchanges
 
-To analyse, optimise, plan and describe what was planned for the batch before takes Spark longer than a small batch
-does. But an exchange whose files are there is not done again: so they are forgotten before each batch. They stay on
-disk until the plan is dropped, and who asks late, for a batch that is done, is given those of another: so each row says
-of which batch it is (tasks.py).
+To describe what was described for the batch before takes Spark longer than a small batch does, and more if it is SQL,
+of which each task is sent a plan. But an exchange whose files are there is not done again: so they are forgotten before
+each batch. They stay on disk until the plan is dropped, and who asks late, for a batch that is done, is given those of
+another: so each row says of which batch it is (tasks.py).
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from py4j.java_gateway import is_instance_of
-from pyspark import RDD
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark import RDD, SparkContext
+from pyspark.serializers import NoOpSerializer
 from pyspark.util import _load_from_socket
 
 _WORN = 64  # batches of which the files of exchanges are kept at most
 _EXCHANGE = "org.apache.spark.ShuffleDependency"
 
+NOTHING = b""  # a row that says nothing
+
+Stage = Callable[[Iterable[bytes]], Iterable[bytes]]
+"""What a task makes of its rows; if they are to be exchanged, before each the number of the task that it is for."""
+
 
 class Planned:
     """The rows of an RDD, and how often they were asked for."""
 
-    def __init__(self, rows: "RDD[Any]") -> None:
+    def __init__(self, rows: "RDD[bytes]") -> None:
         context = rows.ctx
         assert context._jvm is not None
         self._context = context._jsc.sc()
@@ -43,7 +48,7 @@ class Planned:
         """Has it left the files of many exchanges?"""
         return bool(self._exchanges) and self.used >= _WORN
 
-    def collect(self) -> list[Any]:
+    def collect(self) -> list[bytes]:
         """The rows now."""
         self.used += 1
         for exchange in self._exchanges:
@@ -63,10 +68,42 @@ class Planned:
             cleaner.get().doCleanupShuffle(exchange, False)
 
 
-def framed(session: SparkSession, rows: Any, columns: StructType) -> DataFrame:
-    """Rows of Spark's own as a frame."""
-    schema = session._jsparkSession.parseDataType(columns.json())
-    return DataFrame(session._jsparkSession.internalCreateDataFrame(rows, schema, False), session)
+def staged(stage: Stage, rows: "RDD[bytes]") -> "RDD[bytes]":
+    """The stage on rows, task by task."""
+    made = rows.mapPartitions(stage)
+    made._bypass_serializer = True  # type: ignore[attr-defined]
+    return made
+
+
+def exchanged(sent: "RDD[bytes]", tasks: int) -> "RDD[bytes]":
+    """What a stage has sent, each row at the task that it is for."""
+    jvm = sent.ctx._jvm
+    assert jvm is not None
+    pairs = jvm.PairwiseRDD(sent._jrdd.rdd()).asJavaPairRDD()
+    return of_bytes(sent.ctx, jvm.PythonRDD.valueOfPair(pairs.partitionBy(jvm.PythonPartitioner(tasks, 0))))
+
+
+def of_bytes(context: SparkContext, rows: Any) -> "RDD[bytes]":
+    """Java's rows as ours."""
+    return RDD(rows, context, NoOpSerializer())
+
+
+def anchors(context: SparkContext, hosts: Sequence[str]) -> Any:
+    """A row that says nothing for each task, which would rather be on a host; "": it does not matter. Java's."""
+    jvm = context._jvm
+    assert jvm is not None
+    rows = [jvm.scala.Tuple2(NOTHING, jvm.PythonUtils.toSeq([host] if host else [])) for host in hosts]
+    return context._jsc.sc().makeRDD(jvm.PythonUtils.toSeq(rows), jvm.scala.reflect.ClassTag.AnyRef()).toJavaRDD()
+
+
+def together(context: SparkContext, rows: "RDD[bytes]", others: Any, tasks: int) -> "RDD[bytes]":
+    """The rows of each task with Java's `others` of it, on the hosts where either would be."""
+    jvm = context._jvm
+    assert jvm is not None
+    both = jvm.PythonUtils.toSeq([rows._jrdd.rdd(), others.rdd()])
+    zipped = jvm.org.apache.spark.rdd.SQLPartitioningAwareUnionRDD  # zips partitions, likes hosts that any likes
+    made = zipped(context._jsc.sc(), both, tasks, jvm.scala.reflect.ClassTag.AnyRef())
+    return of_bytes(context, made.toJavaRDD())
 
 
 def _exchanges(gateway: Any, rows: Any) -> Iterator[int]:

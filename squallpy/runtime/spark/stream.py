@@ -13,7 +13,7 @@ import json
 import pickle
 import threading
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -24,20 +24,14 @@ from urllib.parse import urlsplit
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import RDD, cloudpickle
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import col
-from pyspark.sql.pandas.functions import pandas_udf
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.types import StructType
-from pyspark.util import PythonEvalType
 
 from squallpy.base.trace import SILENT, Trace
-from squallpy.runtime.spark.placement import TICK, Placement
-from squallpy.runtime.spark.planned import Planned
+from squallpy.runtime.spark.placement import Placement
+from squallpy.runtime.spark.planned import Planned, Stage, exchanged, staged
 from squallpy.runtime.spark.tasks import (
     BATCH,
     COURSE,
-    OUTPUT,
-    ROW,
     Apply,
     BetweenStage,
     Feed,
@@ -49,7 +43,7 @@ from squallpy.runtime.spark.tasks import (
     Told,
     Work,
     merged,
-    sorted_out,
+    payloads,
 )
 
 _LOOK = 0.5  # seconds between looks at whether Spark's loop still runs
@@ -163,13 +157,15 @@ class _Loop:
         self.tasks = self.placement.tasks
         self.reads = job.is_small and job.stages > 0 and self.placement.is_here
         self.readers = self.tasks if self.reads else job.splits
-        self.stages, self.target = lru_cache(self._stages), col("target") % self.tasks
+        self.stages = lru_cache(self._stages)
         self.ended = threading.Event()
         self.error: BaseException | None = None
         self.last = -1
         self._until: float | None = None  # when the batch before was done
         self._query: StreamingQuery | None = None
-        self._plans: dict[int, tuple[DataFrame, Planned]] = {}  # by how many stages there are; and what they start from
+        self._plans: dict[
+            int, tuple[RDD[bytes], Planned]
+        ] = {}  # by how many stages there are; and what they start from
 
     def start(self) -> StreamingQuery:
         """Starts Spark's loop at the first batch that the checkpoint does not call committed."""
@@ -249,46 +245,39 @@ class _Loop:
             plan.drop()
             plan = None
         if plan is None:
-            plan = Planned(self._whole() if self.reads and count == 1 else self._staged(ticks, count).rdd)
+            plan = Planned(self._staged(ticks, count))
             self._plans[count] = ticks, plan
         return plan
 
-    def _whole(self) -> "RDD[Output]":
-        """The only stage of batches that each task reads itself: it needs nothing of Spark's SQL."""
-        stage = LastStage(self.shipment, 0, self.job.partitions, self.tasks, self.job.splits)
-        return self.session.sparkContext.parallelize(range(self.tasks), self.tasks).mapPartitions(stage.outputs)
-
-    def _staged(self, ticks: DataFrame, count: int) -> DataFrame:
+    def _staged(self, ticks: "RDD[bytes]", count: int) -> "RDD[bytes]":
         """So many stages, and exchanges between them."""
         first, *others = self.stages(count)
-        sent = first.over(ticks)
+        sent = staged(first, ticks)
         for stage in others:
-            sent = stage.over(self.placement.anchored(sent.repartitionById(self.tasks, self.target)))
+            sent = staged(stage, self.placement.anchored(exchanged(sent, self.tasks)))
         return sent
 
-    def _stages(self, count: int) -> list["Described"]:
-        """The Python stages of a batch that has so many behind the one that reads, if one does."""
-        shipment, shape, last = self.shipment, (self.job.partitions, self.tasks), count - 1
-        stages = [] if self.reads else [Described(FeedStage(shipment, self.job.partitions), TICK.names, ROW)]
+    def _stages(self, count: int) -> list[Stage]:
+        """The stages of a batch that has so many behind the one that reads, if one does."""
+        shape, last = (self.job.partitions, self.tasks), count - 1
+        stages: list[Stage] = [] if self.reads else [FeedStage(self.shipment, *shape)]
         for number in range(count):
-            first = self.reads and number == 0
-            made, schema = (LastStage, OUTPUT) if number == last else (BetweenStage, ROW)
-            stage = made(shipment, number, *shape, self.job.splits if first else 0)
-            stages.append(Described(stage, TICK.names if first else ROW.names, schema))
+            made = LastStage if number == last else BetweenStage
+            stages.append(made(self.shipment, number, *shape, self.job.splits if self.reads and number == 0 else 0))
         return stages
 
     def _applied(self, done: Planned) -> tuple[list[bytes], Note]:
         """The outputs of the last stage by partition, and what was noted."""
-        rows = sorted(done.collect(), key=lambda row: row[0])
+        rows: list[Output] = sorted((pickle.loads(row) for row in done.collect()), key=lambda row: row[0])
         for _, failed, _, payload in rows:
             if failed:
                 raise pickle.loads(payload)
         assert [partition for partition, *_ in rows] == list(range(self.job.partitions))
-        return [bytes(row[-1]) for row in rows], merged(pickle.loads(note) for _, _, note, _ in rows if note)
+        return [output for *_, output in rows], merged(pickle.loads(note) for _, _, note, _ in rows if note)
 
     def _read(self, sent: Planned) -> tuple[list[bytes], Note]:
         """The same where nothing is applied: what readers have found."""
-        outputs, note = sorted_out((row.order, bytes(row.payload)) for row in sent.collect())
+        outputs, note = payloads(sent.collect()[1::2])  # NB: before each is for whom it would be
         if note.error:
             raise note.error
         return outputs, note
@@ -297,18 +286,6 @@ class _Loop:
         # NB: Spark's own text; PySpark's object for it takes ten times as long to build
         progress = self._query and self._query._jsq.lastProgress()
         return dict(json.loads(progress.json())) if progress else {}
-
-
-class Described:
-    """A Python stage, described to Spark once for all batches: `mapInArrow` asks it thirty questions each time."""
-
-    def __init__(self, stage: Callable[..., Any], columns: Sequence[str], schema: StructType) -> None:
-        made = pandas_udf(stage, schema, PythonEvalType.SQL_MAP_ARROW_ITER_UDF)  # type: ignore[call-overload]
-        self._column = made(*columns)._jc
-
-    def over(self, frame: DataFrame) -> DataFrame:
-        """The stage on the rows of a frame that has its columns."""
-        return DataFrame(frame._jdf.mapInArrow(self._column, False, None), frame.sparkSession)
 
 
 class _End(Exception):

@@ -3,9 +3,9 @@
     feed(batch, split)  →  (target, batch, order, payload) rows  ─ exchange by target →  apply(batch, partition, 0,
     payloads)  →  rows of that kind again  ─ exchange →  …  →  apply(batch, partition, last, payloads)  →  one row
 
-Between the stages and to the driver travel few, large, opaque rows; the JVM never looks into them (DESIGN §6). The
-order in which a partition sees its payloads is (split, position in the split), whatever the exchange did to it, so
-that a batch that is tried again is the same batch.
+Between the stages and to the driver travel few, large, opaque rows, as bytes; the JVM never looks into them (DESIGN
+§6), and sends each to the task whose number stands before it. The order in which a partition sees its payloads is
+(split, position in the split), whatever the exchange did to it, so that a batch that is tried again is the same batch.
 
 Where batches are small, exchanging what was read costs more than reading it in each task: there is no stage that reads.
 A task applies some partitions, one after the other: of 16 on 2 cores the first has 0, 2, …, 14, for to begin a task
@@ -14,15 +14,14 @@ costs more than a small batch at a partition.
 
 import pickle
 import socket
+import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from time import perf_counter, time
 from typing import Any, NamedTuple
 
-import pyarrow as pa
 from pyspark import Broadcast, TaskContext, cloudpickle
-from pyspark.sql.types import BinaryType, BooleanType, IntegerType, LongType, StructType
 
 from squallpy import __version__
 from squallpy.base.errors import SquallError
@@ -38,43 +37,14 @@ Apply = Callable[..., tuple[Sequence[tuple[int, bytes]], Told]]
 """(batch, partition, stage, its messages[, course]) → messages for the next stage; of the last, one, which is the
 output. And what there is to tell."""
 
-ROW = (
-    StructType()
-    .add("target", IntegerType())
-    .add("batch", LongType())
-    .add("order", LongType())
-    .add("payload", BinaryType())
-)
-ROW_ARROW = pa.schema(
-    [
-        ("target", pa.int32()),
-        ("batch", pa.int64()),
-        ("order", pa.int64()),
-        ("payload", pa.binary()),
-    ]
-)
-OUTPUT = (
-    StructType()
-    .add("partition", IntegerType())
-    .add("failed", BooleanType())
-    .add("note", BinaryType())
-    .add("payload", BinaryType())
-)
 Output = tuple[int, bool, bytes, bytes]
-OUTPUT_ARROW = pa.schema(
-    [
-        ("partition", pa.int32()),
-        ("failed", pa.bool_()),
-        ("note", pa.binary()),
-        ("payload", pa.binary()),
-    ]
-)
+"""What a partition answers to the driver: its number, whether it failed, what is noted, the output or the mistake."""
 
 BATCH = "squallpy.batch"  # the property of a job that says which batch it is of
 COURSE = "squallpy.course"  # and how that goes, if batches differ
-NO_BATCH = -1 << 62  # of a row that is not sent by a task
+_HEAD = struct.Struct("<iqq")  # of a row: target, batch, order; the payload is behind it
+_TASK = struct.Struct(">q")  # for which it is, as Spark reads it
 _SPLIT_BITS = 40  # order = split, then position: a split may send 2⁴⁰ messages
-_FLUSH = 4 << 20  # bytes of messages that leave together
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,19 +104,20 @@ class FeedStage:
 
     shipment: Shipment
     partitions: int
+    tasks: int
 
-    def __call__(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for _ in rows:  # the clock's tick
+    def __call__(self, rows: Iterable[bytes]) -> Iterator[bytes]:
+        for _ in rows:  # which say nothing
             pass
         split, start, began, note = _task(), perf_counter(), time(), Note()
-        mail = _Mail(split, self.partitions)
+        mail = _Mail(split, self.partitions, self.tasks)
         try:
             feed, _, trace = self.shipment.open()
             yield from mail.put(split, feed(_batch(), split, *_course()))
             note = _worked(note, 0, began, trace)
         except SquallError as error:
             mail.error = error
-        yield mail.last(note._replace(feed=perf_counter() - start))
+        yield from mail.last(note._replace(feed=perf_counter() - start))
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,12 +131,12 @@ class BetweenStage:
     splits: int = 0
     """Which it reads itself; none if they were sent to it."""
 
-    def __call__(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def __call__(self, rows: Iterable[bytes]) -> Iterator[bytes]:
         task, began = _task(), time()
         mine = range(task, self.partitions, self.tasks)
         messages, note = _read(rows, self.shipment, self.splits, mine) if self.splits else _arrived(rows)
         arrived, start = time(), perf_counter()
-        mail = _Mail(task, self.partitions)
+        mail = _Mail(task, self.partitions, self.tasks)
         mail.error = note.error
         try:
             if note.error is None:
@@ -178,7 +149,7 @@ class BetweenStage:
                 note = _worked(note, 1 + self.stage, began, trace, arrived)
         except SquallError as error:
             mail.error = error
-        yield mail.last(note._replace(apply=note.apply + perf_counter() - start))
+        yield from mail.last(note._replace(apply=note.apply + perf_counter() - start))
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,11 +164,7 @@ class LastStage:
     splits: int = 0
     """Which it reads itself; none if they were sent to it."""
 
-    def __call__(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield _rows(self.outputs(rows), OUTPUT_ARROW)
-
-    def outputs(self, rows: Iterable[Any]) -> list[Output]:
-        """What it yields, as tuples."""
+    def __call__(self, rows: Iterable[bytes]) -> list[bytes]:
         task, began = _task(), time()
         mine = range(task, self.partitions, self.tasks)
         messages, note = _read(rows, self.shipment, self.splits, mine) if self.splits else _arrived(rows)
@@ -217,50 +184,59 @@ class LastStage:
             outputs = [(task, True, pickle.dumps(error))]
         note = note._replace(apply=note.apply + perf_counter() - start, error=None)
         first = pickle.dumps(note)
-        return [(partition, failed, b"" if at else first, out) for at, (partition, failed, out) in enumerate(outputs)]
+        return [
+            pickle.dumps((partition, failed, b"" if at else first, out))
+            for at, (partition, failed, out) in enumerate(outputs)
+        ]
 
 
 class _Mail:
-    """The rows that a task sends: messages, in their order, and its note."""
+    """What a task sends: messages, in their order, and its note; before each the number of the task that it is for."""
 
-    def __init__(self, task: int, partitions: int) -> None:
-        self._task, self._partitions, self._batch = task, partitions, _batch()
-        self._pending: list[tuple[int, int, int, bytes]] = []
-        self._size = 0
+    def __init__(self, task: int, partitions: int, tasks: int) -> None:
+        self._task, self._partitions, self._tasks, self._batch = task, partitions, tasks, _batch()
         self.error: SquallError | None = None
 
-    def put(self, sender: int, messages: Iterable[tuple[int, bytes]]) -> Iterator[pa.RecordBatch]:
-        """The messages of a split, or of a partition; what is to leave now."""
+    def put(self, sender: int, messages: Iterable[tuple[int, bytes]]) -> Iterator[bytes]:
+        """The messages of a split, or of a partition."""
         for order, (target, payload) in enumerate(messages, sender << _SPLIT_BITS):
             assert 0 <= target < self._partitions, f"no partition {target}"
-            self._pending.append((target, self._batch, order, payload))
-            self._size += len(payload)
-            if self._size >= _FLUSH:
-                yield _rows(self._pending, ROW_ARROW)
-                self._pending, self._size = [], 0
+            yield from self._row(target, order, payload)
 
-    def last(self, note: Note) -> pa.RecordBatch:
-        """The rest and the note: for the first partition, or for all if it tells of a mistake."""
-        told = range(self._partitions) if self.error else range(1)
+    def last(self, note: Note) -> Iterator[bytes]:
+        """The note: for the first partition, or for all if it tells of a mistake."""
         packed = pickle.dumps(note._replace(error=self.error))
-        notes = ((target, self._batch, -1 - self._task, packed) for target in told)
-        return _rows([*self._pending, *notes], ROW_ARROW)
+        for target in range(self._partitions) if self.error else range(1):
+            yield from self._row(target, -1 - self._task, packed)
+
+    def _row(self, target: int, order: int, payload: bytes) -> tuple[bytes, bytes]:
+        return _TASK.pack(target % self._tasks), packed(target, self._batch, order, payload)
 
 
-def _arrived(rows: Iterable[pa.RecordBatch]) -> tuple[dict[int, list[bytes]], Note]:
+def packed(target: int, batch: int, order: int, payload: bytes) -> bytes:
+    """A row as bytes."""
+    return b"".join((_HEAD.pack(target, batch, order), payload))
+
+
+def payloads(rows: Iterable[bytes]) -> tuple[list[bytes], Note]:
+    """What readers have sent to nobody in particular, in its order, and what they noted."""
+    return sorted_out((_HEAD.unpack_from(row)[-1], row[_HEAD.size :]) for row in rows)
+
+
+def _arrived(rows: Iterable[bytes]) -> tuple[dict[int, list[bytes]], Note]:
     """What was sent to a task, by partition."""
     sent: dict[int, list[tuple[int, bytes]]] = {}
-    for some in rows:
-        for target, batch, order, payload in zip(*(column.to_pylist() for column in some.columns), strict=True):
-            # NB: a task that nobody waits for any more may find the files of a later batch (planned.py)
-            if batch not in (_batch(), NO_BATCH):
-                raise RuntimeError(f"a task of batch {_batch()} was sent messages of batch {batch}")
-            sent.setdefault(target, []).append((order, payload))
+    for row in filter(None, rows):
+        target, batch, order = _HEAD.unpack_from(row)
+        # NB: a task that nobody waits for any more may find the files of a later batch (planned.py)
+        if batch != _batch():
+            raise RuntimeError(f"a task of batch {_batch()} was sent messages of batch {batch}")
+        sent.setdefault(target, []).append((order, row[_HEAD.size :]))
     found = {target: sorted_out(some) for target, some in sent.items()}
     return {target: messages for target, (messages, _) in found.items()}, merged(note for _, note in found.values())
 
 
-def _read(clock: Iterable[Any], shipment: Shipment, splits: int, mine: range) -> tuple[dict[int, list[bytes]], Note]:
+def _read(clock: Iterable[bytes], shipment: Shipment, splits: int, mine: range) -> tuple[dict[int, list[bytes]], Note]:
     """What readers would have sent to a task, had there been any: each task reads all, and makes what is for `mine`."""
     for _ in clock:
         pass
@@ -300,12 +276,6 @@ def _worked(note: Note, stage: int, began: float, trace: Trace, arrived: float |
         return note
     arrival = {("arrive",): arrived - began} if arrived else {}
     return note._replace(works=(*note.works, Work(stage, began, time(), arrival | trace.taken())))
-
-
-def _rows(rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> pa.RecordBatch:
-    columns = zip(*rows, strict=True)
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _task() -> int:
