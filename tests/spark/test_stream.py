@@ -1,8 +1,10 @@
 """The micro-batch loop: every batch once and in order, whatever dies in between."""
 
+import io
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 import threading
@@ -14,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from pyspark import cloudpickle
+from pyspark.serializers import SpecialLengths
 
 from squallpy import __version__
 from squallpy.base.errors import SquallError
@@ -118,6 +121,15 @@ def test_a_task_of_a_batch_takes_no_messages_of_another(monkeypatch):
     assert tasks._arrived(rows)[0] == {0: [b"a", b"b"]}
     with pytest.raises(RuntimeError, match="a task of batch 7 was sent messages of batch 8"):
         tasks._arrived([*rows, tasks.packed(0, 8, 2, b"c")])
+
+
+@pytest.mark.parametrize("cut", range(1, 18))
+def test_rows_are_all_there_or_it_is_an_error(cut):
+    """Spark closes the stream where it cannot go on: else a stage would apply a part of a batch."""
+    stream = struct.pack(">i2si3si", 2, b"ab", 3, b"cde", SpecialLengths.END_OF_DATA_SECTION)
+    assert list(planned.Whole().load_stream(io.BytesIO(stream))) == [b"ab", b"cde"]
+    with pytest.raises(EOFError):
+        list(planned.Whole().load_stream(io.BytesIO(stream[:-cut])))
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from typing import Any
 
 from py4j.java_gateway import is_instance_of
 from pyspark import RDD, SparkContext
-from pyspark.serializers import NoOpSerializer
+from pyspark.serializers import NoOpSerializer, SpecialLengths, read_int
 from pyspark.util import _load_from_socket
 
 _WORN = 64  # batches of which the files of exchanges are kept at most
@@ -27,6 +27,19 @@ NOTHING = b""  # a row that says nothing
 
 Stage = Callable[[Iterable[bytes]], Iterable[bytes]]
 """What a task makes of its rows; if they are to be exchanged, before each the number of the task that it is for."""
+
+
+class Whole(NoOpSerializer):
+    """Rows as they come, all of them. Where Spark cannot read what was sent it closes the stream, which PySpark's own
+    serializers take for the end: a stage would apply a part of a batch, and be told only then that it has failed."""
+
+    def load_stream(self, stream: Any) -> Iterator[bytes]:
+        """The rows of a stream; EOFError if it is cut."""
+        while (length := read_int(stream)) != SpecialLengths.END_OF_DATA_SECTION:  # type: ignore[no-untyped-call]
+            row = stream.read(length)
+            if len(row) < length:
+                raise EOFError(f"a row of {length} bytes ends after {len(row)}")
+            yield row
 
 
 class Planned:
@@ -85,7 +98,7 @@ def exchanged(sent: "RDD[bytes]", tasks: int) -> "RDD[bytes]":
 
 def of_bytes(context: SparkContext, rows: Any) -> "RDD[bytes]":
     """Java's rows as ours."""
-    return RDD(rows, context, NoOpSerializer())
+    return RDD(rows, context, Whole())
 
 
 def anchors(context: SparkContext, hosts: Sequence[str]) -> Any:
