@@ -34,7 +34,7 @@ class Whole(NoOpSerializer):
     serializers take for the end: a stage would apply a part of a batch, and be told only then that it has failed."""
 
     def load_stream(self, stream: Any) -> Iterator[bytes]:
-        """The rows of a stream; EOFError if it is cut."""
+        """The rows of a stream; an error if it is cut: EOFError, in a length struct.error."""
         while (length := read_int(stream)) != SpecialLengths.END_OF_DATA_SECTION:  # type: ignore[no-untyped-call]
             row = stream.read(length)
             if len(row) < length:
