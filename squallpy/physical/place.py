@@ -212,8 +212,6 @@ class _Making:
         self.indexes, self.known = Indexes(), Known(program)
         self.nested: dict[str, Nested] = {}
         for nest in program.nests:
-            assert nest.source is not None
-            self.indexes.records.add(nest.source.name)
             self.nested[nest.relation.name] = _nested(nest, program, self._real, self.indexes, self.nested)
         self.feeds: list[Feed] = []
         self._made = {view.name: _pool(view, self._real) for view in program.views}
@@ -272,6 +270,7 @@ def _pool(view: View, real: Ring) -> PoolPlan:
 
 def _nested(nest: Nest, program: Program, real: Ring, indexes: Indexes, known: Map[str, Nested]) -> Nested:
     assert nest.source is not None
+    indexes.records.add(nest.source.name)
     view = next(v for v in program.views if v.name == nest.source.name)
     source = replace(_pool(view, real), keys=nest.source.variables)
     finish = nest.finish.picked(nest.source.picks)

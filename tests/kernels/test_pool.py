@@ -77,18 +77,24 @@ def add(model, batch, rings):
             model.pop(key, None)
 
 
+def go_on(pool, model, batch):
+    """A batch of a history, to a pool and to a dictionary."""
+    if batch is None:
+        pool.clear()
+        model.clear()
+    else:
+        keys, values = ([row[part] for row in batch] for part in (0, 1))
+        pool.upsert(matrix(keys, pool.key_width), payloads(values, pool.payload.rings))
+        add(model, batch, pool.payload.rings)
+
+
 @settings(max_examples=200, deadline=None)
 @given(histories())
 def property_pool_equals_dictionary(history):
     width, rings, slices, batches = history
     pool, model = Pool(width, Payload(rings), slices), {}
     for batch in batches:
-        if batch is None:
-            pool.clear()
-            model.clear()
-        else:
-            pool.upsert(matrix([key for key, _ in batch], width), payloads([values for _, values in batch], rings))
-            add(model, batch, rings)
+        go_on(pool, model, batch)
         assert len(pool) == len(model)
         assert contents(pool) == model
         check_lookups(pool)
@@ -104,12 +110,7 @@ def property_ordered_pool_equals_dictionary(history, random):
     orders = tuple(Order(tuple(random.sample(range(width), width)), random.randrange(width)) for _ in range(2))
     pool, model = Ordered(width, Payload(rings), orders[: random.randint(1, 2)]), {}
     for batch in batches:
-        if batch is None:
-            pool.clear()
-            model.clear()
-        else:
-            pool.upsert(matrix([key for key, _ in batch], width), payloads([values for _, values in batch], rings))
-            add(model, batch, rings)
+        go_on(pool, model, batch)
         assert len(pool) == len(model) == pool.usage["records"]
         assert contents(pool) == model
         arranged = pool.keys[:, pool.sorted[0].order.columns].tolist()

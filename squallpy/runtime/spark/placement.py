@@ -17,13 +17,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from statistics import median
 from time import monotonic, sleep
-from typing import Any
 
 from pyspark import RDD, SparkContext
 from pyspark.sql import SparkSession
 
 from squallpy.base.errors import SquallError
-from squallpy.runtime.spark.planned import Stage, anchors, of_bytes, staged, together
+from squallpy.runtime.spark.planned import Stage, anchors, staged, together
 from squallpy.runtime.state.place import Place
 
 Hosts = Mapping[str, int]
@@ -76,7 +75,7 @@ class Placement:
         self._places: tuple[str, ...] = ()
         self._there: set[Executor] = set()
         self._readers: dict[int, RDD[bytes]] = {}
-        self._anchors: Any = None
+        self._anchors: RDD[bytes] | None = None
         self._took: deque[float] = deque(maxlen=8)
 
     @property
@@ -116,16 +115,15 @@ class Placement:
         """What so many tasks that read start from, on hosts that are ready: a row that says nothing. It is the same
         until the hosts are others."""
         if tasks not in self._readers:
-            context = self._session.sparkContext
             places = assign(tasks, self._hosts, ()) if self._hosts else [""] * tasks
-            self._readers[tasks] = of_bytes(context, anchors(context, places))
+            self._readers[tasks] = anchors(self._session.sparkContext, places)
         return self._readers[tasks]
 
     def anchored(self, sent: "RDD[bytes]") -> "RDD[bytes]":
         """What an exchange brings, each partition of it on its host."""
         if self._anchors is None:
             return sent
-        return together(self._session.sparkContext, sent, self._anchors, self._partitions)
+        return together(sent, self._anchors, self._partitions)
 
     def close(self) -> None:
         """Nobody warms up any more."""
@@ -173,7 +171,7 @@ def _quietly(ask: Callable[..., object], *arguments: object) -> None:
 
 def _everywhere(context: SparkContext, hosts: Sequence[str], stage: Stage) -> None:
     """Have something done at each of some hosts."""
-    staged(stage, of_bytes(context, anchors(context, hosts))).collect()
+    staged(stage, anchors(context, hosts)).collect()
 
 
 def executors_of(context: SparkContext) -> set[Executor]:

@@ -101,19 +101,20 @@ def of_bytes(context: SparkContext, rows: Any) -> "RDD[bytes]":
     return RDD(rows, context, Whole())
 
 
-def anchors(context: SparkContext, hosts: Sequence[str]) -> Any:
-    """A row that says nothing for each task, which would rather be on a host; "": it does not matter. Java's."""
+def anchors(context: SparkContext, hosts: Sequence[str]) -> "RDD[bytes]":
+    """A row that says nothing for each task, which would rather be on a host; "": it does not matter."""
     jvm = context._jvm
     assert jvm is not None
     rows = [jvm.scala.Tuple2(NOTHING, jvm.PythonUtils.toSeq([host] if host else [])) for host in hosts]
-    return context._jsc.sc().makeRDD(jvm.PythonUtils.toSeq(rows), jvm.scala.reflect.ClassTag.AnyRef()).toJavaRDD()
+    made = context._jsc.sc().makeRDD(jvm.PythonUtils.toSeq(rows), jvm.scala.reflect.ClassTag.AnyRef())
+    return of_bytes(context, made.toJavaRDD())
 
 
-def together(context: SparkContext, rows: "RDD[bytes]", others: Any, tasks: int) -> "RDD[bytes]":
-    """The rows of each task with Java's `others` of it, on the hosts where either would be."""
-    jvm = context._jvm
+def together(rows: "RDD[bytes]", others: "RDD[bytes]", tasks: int) -> "RDD[bytes]":
+    """The rows of each task with the others of it, on the hosts where either would be."""
+    context, jvm = rows.ctx, rows.ctx._jvm
     assert jvm is not None
-    both = jvm.PythonUtils.toSeq([rows._jrdd.rdd(), others.rdd()])
+    both = jvm.PythonUtils.toSeq([rows._jrdd.rdd(), others._jrdd.rdd()])
     zipped = jvm.org.apache.spark.rdd.SQLPartitioningAwareUnionRDD  # zips partitions, likes hosts that any likes
     made = zipped(context._jsc.sc(), both, tasks, jvm.scala.reflect.ClassTag.AnyRef())
     return of_bytes(context, made.toJavaRDD())

@@ -205,9 +205,9 @@ class _Mail:
 
     def last(self, note: Note) -> Iterator[bytes]:
         """The note: for the first partition, or for all if it tells of a mistake."""
-        packed = pickle.dumps(note._replace(error=self.error))
+        told = pickle.dumps(note._replace(error=self.error))
         for target in range(self._partitions) if self.error else range(1):
-            yield from self._row(target, -1 - self._task, packed)
+            yield from self._row(target, -1 - self._task, told)
 
     def _row(self, target: int, order: int, payload: bytes) -> tuple[bytes, bytes]:
         return _TASK.pack(target % self._tasks), packed(target, self._batch, order, payload)
