@@ -5,9 +5,9 @@
 A migration takes several batches, and none of them waits for it: their tuples are joined as they come, on the grid that
 there is. Beside it each joiner fills a second pool for each view, with what it will have on the other grid: with every
 batch a share of all, from the joiner that has it, and of the shares before what the batch has changed. What goes
-to others are letters, with which the next batch begins (`state/post.py`): no batch has one more stage. Where shares are
-small, joiners copy in turns, more at a time, for to begin costs one more than to copy a little. When all are copied,
-the next batch is on the new grid, and its joiners read the second pools. So each pair meets once, on one grid, whatever
+to others are letters, with which the next batch begins (`state/post.py`): no batch has one more stage. The joiners of a
+core copy in turns, more at a time, for to begin costs one more than to copy a little. When all are copied, the next
+batch is on the new grid, and its joiners read the second pools. So each pair meets once, on one grid, whatever
 statements do with what they find. The paper's joiners, which no batches keep in step, need sets of old and new tuples
 for that (`adaptive-online-joins` Alg. 3, `physical/joins/protocol.py`).
 """
@@ -15,7 +15,7 @@ for that (`adaptive-online-joins` Alg. 3, `physical/joins/protocol.py`).
 import json
 from collections.abc import Mapping as Map
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import ceil
 from typing import Any, Protocol
 
@@ -29,17 +29,18 @@ from squallpy.physical.joins.groups import grids as groups_of
 from squallpy.physical.joins.groups import stored_load
 from squallpy.physical.joins.heavy import Heavy, heavy
 from squallpy.physical.joins.mapping import Side, optimal
-from squallpy.physical.joins.migration import Migration
+from squallpy.physical.joins.migration import Migration, migration
 from squallpy.physical.plan import Plan
 from squallpy.runtime.kernels.pool import HASHES
 
 LEAST = 1 << 13  # tuples that are copied at a time, at all joiners
 FEW = 1 << 11  # tuples of a joiner: fewer are not worth to begin for
-TURNS = 4  # after which each joiner has copied once, where they take turns
-ALL = -1  # whose turn it is where they do not
+TURNS = 8  # that joiners take at most, after which each has copied once
+UNEVEN = 4  # and where that leaves tasks with more to do than others
 TOGETHER = 4  # keys just heavy that move at once, for then joiners look at all they have: a quarter of one's work
 BATCHES = 256  # that a migration takes at most
-FORESIGHT = 4  # batches like the one that comes, after which the mapping is to be best: a migration takes as long
+FORESIGHT = 5  # batches like the one that comes, after which the mapping is to be best: a migration takes as long
+WORTH = 1.06  # of its load: a mapping that is hardly better then is likely to be worse soon after
 OTHERS = ""  # what statistics call the keys that they do not name
 
 Seen = Map[str, Map[str, int]]
@@ -48,6 +49,20 @@ the tuples that it has now (`R`, `S`)."""
 
 
 @dataclass(frozen=True, slots=True)
+class Turn:
+    """Whose it is to copy: of so many turns the one with that number, from 0 on."""
+
+    number: int = 0
+    of: int = 1
+
+    def __contains__(self, slot: int) -> bool:
+        return slot % self.of == self.number
+
+
+EVERYONE = Turn()
+
+
+@dataclass(frozen=True)
 class Course:
     """How one batch goes: on a grid, or by keys of which the heavy ones have a grid each."""
 
@@ -57,43 +72,48 @@ class Course:
     to: tuple[Grid, ...] = ()  # those that are made ready in their place
     low: int = 0  # which share, of 2³², was copied by batches before
     high: int = 0  # and which is when this batch is done
-    turn: int = ALL  # whose it is to copy; in the last batch it is everyone's
-    done: tuple[int, ...] = ()  # by turn, which share was copied by batches before; none: below `low`
+    turn: Turn = EVERYONE  # whose it is to copy; in the last batch it is everyone's
+    done: tuple[int, ...] = ()  # by slot, which share was copied by batches before; none: below `low`
+    cores: int = 1  # to which joiners are dealt out, so that each has as many whose turn it is
     heavy: tuple[tuple[int, Grid], ...] = ()  # the keys that have a grid
     moves: tuple[tuple[int, Grid, Grid], ...] = ()  # those whose tuples move when it is done: from where, to where
     came: tuple[Migration, ...] = ()  # what the batch before has moved, which arrives with this one
-    sent: int = ALL  # whose turn it was then
+    sent: Turn = EVERYONE  # whose turn it was then
 
     @property
     def moving(self) -> bool:
         """Do joiners send each other anything?"""
         return bool(self.to or self.moves)
 
-    @property
+    @cached_property
     def migrations(self) -> tuple[Migration, ...]:
         """From each of its grids to what takes its place; of keys each once."""
-        of_keys = dict.fromkeys(Migration(old, new) for _, old, new in self.moves)
-        return (*map(Migration, self.grids, self.to), *of_keys)
+        of_keys = dict.fromkeys(migration(old, new) for _, old, new in self.moves)
+        return (*map(migration, self.grids, self.to), *of_keys)
 
     @property
-    def whose(self) -> int:
+    def whose(self) -> Turn:
         """Whose turn it is."""
-        return ALL if self.high == HASHES else self.turn
+        return EVERYONE if self.high == HASHES else self.turn
 
     @property
     def after(self) -> tuple[int, ...]:
-        """By turn, which share is copied when this batch is done."""
-        return tuple(self._share(n)[1 if self.whose in (ALL, n) else 0] for n in range(TURNS))
+        """By slot, which share is copied when this batch is done."""
+        return tuple(self._share(slot)[1 if slot in self.whose else 0] for slot in range(TURNS))
+
+    def slot(self, joiner: int) -> int:
+        """In which turn it is, of TURNS."""
+        return joiner // self.cores % TURNS
 
     def copies(self, joiner: int) -> tuple[int, int] | None:
         """From which share on, and up to which, a joiner copies after this batch; None if it does not."""
-        mine = turn_of(joiner)
-        return self._share(mine) if self.to and self.whose in (ALL, mine) else None
+        slot = self.slot(joiner)
+        return self._share(slot) if self.to and slot in self.whose else None
 
-    def _share(self, turn: int) -> tuple[int, int]:
+    def _share(self, slot: int) -> tuple[int, int]:
         """Of those whose turn it is: as far as all will be when it is theirs again."""
-        low = self.done[turn] if self.done else self.low
-        ahead = 0 if self.whose == ALL else (TURNS - 1) * (self.high - self.low)
+        low = self.done[slot] if self.done else self.low
+        ahead = (self.whose.of - 1) * (self.high - self.low)
         return low, max(low, min(HASHES, self.high + ahead))
 
     def sends(self, joiner: int) -> bool:
@@ -102,8 +122,12 @@ class Course:
 
     def senders(self, joiner: int) -> list[int]:
         """Who has left letters for a joiner, it may be."""
-        found = {int(j) for migration in self.came for side in Side for j in migration.senders(joiner, side)}
-        return sorted(j for j in found if self.sent in (ALL, turn_of(j)))
+        found = {int(j) for arrives in self._arriving for side in Side for j in arrives.senders(joiner, side)}
+        return sorted(j for j in found if self.slot(j) in self.sent)
+
+    @cached_property
+    def _arriving(self) -> tuple[Migration, ...]:
+        return tuple(migration(came.old, came.new) for came in self.came)
 
     def group(self, joiner: int) -> int | None:
         """The number of the grid that a joiner is in."""
@@ -131,11 +155,6 @@ class Course:
     def changed(view: str) -> str:
         """The pool of what batches have changed in a view since a joiner last copied of it."""
         return f"{view}~"
-
-
-def turn_of(joiner: int) -> int:
-    """Its turn: of neighbours the same, for tasks have them dealt out."""
-    return (joiner >> 1) % TURNS
 
 
 class Pilot(Protocol):
@@ -169,6 +188,7 @@ class GridPilot:
     brought: Sizes = NOTHING  # their bytes
     read: Sizes = NOTHING  # rows that ever were
     changed: Sizes = NOTHING  # by how much they made relations larger and smaller, both added up
+    cores: int = 1  # at which tasks run
 
     def figures(self, stats: Map[str, Any]) -> dict[str, Any]:
         """Of the batch that it was for: the mapping (of several groups: of each), the input-load factor (tuples that a
@@ -191,25 +211,29 @@ class GridPilot:
         the first of several."""
         controllers, coming = self.controllers, self._brought(self.controllers[0].sizes, rows)
         course = replace(self.course, fresh=False, came=self.course.migrations, sent=self.course.whose)
-        if course.to and self._is_moot(coming):
+        if course.to and self._is_moot(coming.times(FORESIGHT)):
             course, controllers = self._given_up()
         elif course.to and course.high == HASHES:
             course, controllers = self._settled(coming)
         if not course.to:
             controllers = tuple(controller.decide(coming.times(FORESIGHT))[0] for controller in controllers)
             to = tuple(c.grid for c in controllers) if any(c.migrating for c in controllers) else ()
-            course = replace(course, to=to, low=0, high=0, turn=ALL, done=())
+            # NB: who is when in turn stays as it is as long as a migration runs, also if it goes on with other cores
+            course = replace(course, to=to, low=0, high=0, turn=EVERYONE, done=(), cores=self.cores)
         if course.to:
             course = self._onwards(course, self._next(course, controllers, self._brought(self.changed, rows)))
         return replace(self, course=course, controllers=controllers, read=self.read + rows)
 
     def _onwards(self, course: Course, high: int) -> Course:
-        """A batch that copies up to there: all joiners, or those who are next where each has few tuples to copy and
-        there are batches enough for all turns."""
-        share = high - course.high
+        """A batch that copies up to there: all joiners, or those who are next where that spares time, for each has few
+        tuples to copy, or each core has some who are next, and there are batches enough for all turns."""
+        share, joiners = high - course.high, sum(grid.joiners for grid in course.grids)
         few = share * stored_load([g.mapping for g in course.grids], self.held.r, self.held.s) < FEW * HASHES
-        enough = course.turn != ALL or course.high + TURNS * share <= HASHES
-        turn = (course.turn + 1) % TURNS if few and enough else ALL
+        most = max(UNEVEN if few else 1, min(TURNS, joiners // course.cores))
+        turns = course.turn.of
+        if not 1 < turns <= most:
+            turns = 1 << min(most, (HASHES - course.high) // share).bit_length() - 1
+        turn = Turn((course.turn.number + 1) % turns, turns)
         return replace(course, low=course.high, high=high, turn=turn, done=course.after)
 
     def _brought(self, so_far: Sizes, rows: Sizes) -> Sizes:
@@ -351,7 +375,7 @@ def pilot_of(
         return None
     if plan.grid is None:
         return _key_pilot(plan, facts, often or {})
-    policy = Policy(plan.epsilon, capacity=plan.capacity, most=1 << plan.partitions.bit_length() - 1)
+    policy = Policy(plan.epsilon, capacity=plan.capacity, most=1 << plan.partitions.bit_length() - 1, worth=WORTH)
     if facts:
         pilot = from_json(GridPilot, facts)
         return replace(pilot, controllers=tuple(replace(c, policy=policy) for c in pilot.controllers))

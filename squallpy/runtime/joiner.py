@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from squallpy.base.types import Kind
-from squallpy.physical.joins.migration import Migration
+from squallpy.physical.joins.migration import migration
 from squallpy.physical.plan import OnGrid, Plan
 from squallpy.runtime.course import Course
 from squallpy.runtime.deltas import Delta
@@ -84,11 +84,11 @@ class Joiner:
             rows = np.flatnonzero(hashes == np.uint64(key))
             if not len(rows) or self._number not in old:
                 continue
-            migration, mine, counts = Migration(old, new), keys.take(rows, axis=0), words.take(rows, axis=0)
+            moves, mine, counts = migration(old, new), keys.take(rows, axis=0), words.take(rows, axis=0)
             tickets = tickets_of(mine, columns, range(keys.shape[1]), store.dictionary)
-            gone = ~migration.keeps(self._number, view.side, tickets)
+            gone = ~moves.keeps(self._number, view.side, tickets)
             forgotten.append(Delta(view.view, mine[gone], negated(counts[gone], pool.payload)))
-            for target, chosen in migration.parcels(self._number, view.side, tickets):
+            for target, chosen in moves.parcels(self._number, view.side, tickets):
                 yield target, Delta(view.view, mine.take(chosen, axis=0), counts.take(chosen, axis=0))
         for delta in forgotten:  # NB: at the end, for what a pool holds moves when something goes
             pool.upsert(delta.keys, delta.words)
@@ -98,11 +98,11 @@ class Joiner:
         them."""
         if (group := course.group(self._number)) is None:
             return
-        migration = course.migrations[group]
+        moves = course.migrations[group]
         for view in self._views:
             columns, copied = self._columns[view.view], self._share(store, course, view.view, low, high)
             tickets = partial(tickets_of, copied.keys, columns, range(len(columns)), store.dictionary)
-            for joiners, rows in migration.dealt(self._number, view.side, tickets):
+            for joiners, rows in moves.dealt(self._number, view.side, tickets):
                 theirs = copied if rows is None else copied.take(rows)
                 if self._number in joiners:
                     store[course.other(view.view)].fill(theirs.keys, theirs.words, high)

@@ -39,7 +39,7 @@ def store_layout(plan: Plan) -> StoreLayout:
     )
     twice = {line.view: Course.second(line.view) for line in plan.on_grid if not line.key}
     second = [replace(view, name=twice[view.name]) for view in views if view.name in twice]
-    plain = [replace(view, slices=(), orders=(), ordered=False) for view in views if view.name in twice]
+    plain = [replace(view, slices=(), orders=(), ordered=False, listed=True) for view in views if view.name in twice]
     changed = [replace(view, name=Course.changed(view.name)) for view in plain]
     reached = [replace(view, name=Course.reached(view.name), payload=COUNTS) for view in plain]
     return StoreLayout(

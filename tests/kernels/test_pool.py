@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from squallpy.base.order import Order
 from squallpy.base.rings import Payload, Ring
 from squallpy.runtime.kernels.lanes import fill_reals, integers, pack, unpack
+from squallpy.runtime.kernels.listed import Listed
 from squallpy.runtime.kernels.ordered import Ordered
 from squallpy.runtime.kernels.pool import HASHES, Pool
 from squallpy.runtime.kernels.records import hashes_of
@@ -116,6 +117,28 @@ def property_ordered_pool_equals_dictionary(history, random):
         arranged = pool.keys[:, pool.sorted[0].order.columns].tolist()
         assert arranged == sorted(arranged) and np.array_equal(pool.words, pool.rows()[1])
         assert all(len(index) == len(model) for index in pool.sorted)
+
+
+@settings(max_examples=100, deadline=None)
+@given(histories())
+def property_listed_pool_has_what_came(history):
+    """Added up it is what another has."""
+    width, rings, _, batches = history
+    pool, model, came = Listed(width, Payload(rings)), Pool(width, Payload(rings)), 0
+    for batch in batches:
+        if batch is None:
+            pool.clear()
+            model.clear()
+            came = 0
+            continue
+        keys, words = matrix([key for key, _ in batch], width), payloads([values for _, values in batch], rings)
+        pool.upsert(keys, words)
+        model.upsert(keys, words)
+        assert np.array_equal(pool.keys[came:], keys) and np.array_equal(pool.words[came:], words)
+        came += len(batch)
+        added = Pool(width, Payload(rings))
+        added.upsert(*pool.rows())
+        assert contents(added) == contents(model) and len(pool) == came == pool.usage["records"]
 
 
 def check_lookups(pool):

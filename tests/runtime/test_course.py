@@ -21,7 +21,7 @@ from squallpy.physical.joins.heavy import routed
 from squallpy.physical.joins.mapping import Mapping, square
 from squallpy.physical.place import tuned
 from squallpy.physical.plan import Plan
-from squallpy.runtime.course import ALL, TURNS, Course, GridPilot, pilot_of, turn_of
+from squallpy.runtime.course import EVERYONE, TURNS, UNEVEN, WORTH, Course, GridPilot, Turn, pilot_of
 from squallpy.runtime.deltas import unpack_deltas
 from squallpy.runtime.kernels.pool import HASHES
 from squallpy.runtime.routing import tickets_of
@@ -88,8 +88,9 @@ class Wild:
         bits = self._random.randrange(grid.joiners.bit_length())
         return grid.mapped(Mapping(1 << bits, grid.joiners >> bits))
 
-    def _turn(self) -> int:
-        return self._random.choice((ALL, *range(TURNS)))
+    def _turn(self) -> Turn:
+        of = self._random.choice((1, 2, UNEVEN, TURNS))
+        return Turn(self._random.randrange(of), of)
 
     def _next(self, low: int) -> int:
         return min(HASHES, low + self._random.choice((1, 12_345, 1 << 30, 1 << 31, HASHES)))
@@ -176,7 +177,7 @@ class Steered:
     def __init__(self, joiners: int, epsilon: float) -> None:
         grid = Grid(square(joiners))
         self.joiners, self.held, self.epochs = joiners, Sizes(), 0
-        self.pilot = GridPilot(Course((grid,)), (Controller(grid, Policy(epsilon)),))
+        self.pilot = GridPilot(Course((grid,)), (Controller(grid, Policy(epsilon, worth=WORTH)),))
 
     def push(self, came: Sizes, gone: Sizes = NOTHING) -> float:
         """ILF/ILF* after a batch."""
@@ -218,10 +219,13 @@ def property_the_bound_holds_whatever_comes(joiners, epsilon, rows, first, delet
             assert stream.push(came, gone) <= (1.4 if deletes else 1.25) + 1e-9
 
 
-@pytest.mark.parametrize(("rows", "in_turns"), [(50, True), (1500, False)])
-def test_turns_are_taken_where_all_get_theirs(rows, in_turns):
-    """Else the last batch would copy what all others had to."""
-    stream, turns = Steered(16, 0.25), dict[int, list[int]]()
+@pytest.mark.parametrize(
+    ("rows", "cores", "of"), [(50, 2, {TURNS}), (50, 16, {UNEVEN}), (1500, 16, {1}), (1500, 2, {2, 4})]
+)
+def test_turns_are_taken_where_all_get_theirs(rows, cores, of):
+    """Where all have little to copy, or cores as much; else the last batch would copy what all others had to."""
+    stream, turns = Steered(16, 0.25), dict[int, list[Turn]]()
+    stream.pilot = replace(stream.pilot, cores=cores)
     stream.push(Sizes(2000, 2000))
     while stream.pilot.course.epoch < 2:
         stream.push(Sizes(0, rows))
@@ -230,7 +234,19 @@ def test_turns_are_taken_where_all_get_theirs(rows, in_turns):
             turns.setdefault(course.epoch, []).append(course.whose)
     assert len(turns) == 2 and all(len(taken) > 1 for taken in turns.values())
     for *taken, last in turns.values():
-        assert last == ALL and set(taken) == (set(range(TURNS)) if in_turns else {ALL})
+        assert last == EVERYONE and len({turn.of for turn in taken}) == 1 and taken[0].of in of
+        assert len({*taken}) == min(taken[0].of, len(taken))
+
+
+def test_a_mapping_that_is_hardly_better_is_not_worth_a_migration():
+    """Where |R| and |S| go to and fro between 1 : 2 and 2 : 1, two mappings are as good at the ends."""
+    stream, moved = Steered(16, 0.25), 0
+    stream.push(Sizes(400, 400))
+    for side in "RSSRRSSRRS":
+        while (stream.held.r if side == "R" else stream.held.s) < 1.9 * min(stream.held.r, stream.held.s):
+            assert stream.push(Sizes(20, 1) if side == "R" else Sizes(1, 20)) < 1.25
+            moved += bool(stream.pilot.course.to)
+    assert not moved
 
 
 def test_a_migration_is_given_up_when_the_stream_turns():
@@ -343,11 +359,11 @@ def property_what_is_copied_is_what_joiners_will_have(seed, script, tmp_path):
             k, v = random.integers(0, 12, (2, 60))
             pushed[name] = pa.table({"k": k, "v": v, MULT: random.choice([1, 1, -1], 60)})
         engine.push(pushed)
-        for view in plan.on_grid if course.to and course.whose == ALL else ():
+        for view in plan.on_grid if course.to and course.whose == EVERYONE else ():
             columns = next(pool.keys for pool in plan.pools if pool.name == view.view)
             had = []
             for joiner, (_, store) in enumerate(engine._nodes):
-                pool, upto = store[course.pool(view.view)], course.after[turn_of(joiner)]
+                pool, upto = store[course.pool(view.view)], course.after[course.slot(joiner)]
                 passed = pool.passed(pool.keys, store[course.reached(view.view)].keys[-1:], upto)
                 had.append((pool.keys[passed], pool.words[passed]))
             for joiner, (_, store) in enumerate(engine._nodes):

@@ -23,6 +23,7 @@ LAYOUT = StoreLayout(
         PoolLayout("total", 0, Payload((Ring.EXACT, Ring.REAL))),
         PoolLayout("orders", 2, Payload((Ring.COUNT,)), slices=((0,), (1,))),
         PoolLayout("ranges", 2, Payload((Ring.COUNT,)), orders=(Order((1, 0), 0),), ordered=True),
+        PoolLayout("changes", 2, Payload((Ring.COUNT,)), listed=True),
     )
 )
 
@@ -32,7 +33,7 @@ def fill(store, start, count):
     names = store.dictionary.intern(pa.array([f"name {n % 1000}" for n in range(start, start + count)]))
     keys = np.stack([names, np.arange(start, start + count)], axis=1)
     ones = np.ones((count, 1), np.int64)
-    for pool in (store["orders"], store["ranges"]):
+    for pool in (store["orders"], store["ranges"], store["changes"]):
         pool.upsert(keys, ones)
         pool.upsert(np.ascontiguousarray(keys[::3]), -np.ascontiguousarray(ones[::3]))
     store["total"].upsert(np.empty((1, 0), np.int64), np.array([[start, count, 0, 0, 0]]))

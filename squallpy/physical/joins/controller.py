@@ -55,6 +55,7 @@ class Policy:
     warm_up: int = 0  # no decision before so many units are there
     capacity: int | None = None  # units that a joiner should not hold more of: at half of it, the grid grows
     most: int = 1 << 20  # joiners
+    worth: float = 1.0  # times the load of another mapping, above which it is worth a migration
 
     def __post_init__(self) -> None:
         if not 0 < self.epsilon <= 1:
@@ -178,7 +179,7 @@ class Controller:
         if self.is_full:
             return self._migrate(self.grid.grown(self._best(4 * self.grid.joiners)))
         then = self.observe(coming)
-        if then.is_due and (best := then._best(self.grid.joiners)) != self.mapping:
+        if then.is_due and then._is_worth(best := then._best(self.grid.joiners)):
             return self._migrate(self.grid.mapped(best))
         if self.is_due and self._best(self.grid.joiners) == self.mapping:
             return replace(self, decided=self.sizes, changed=NOTHING), None
@@ -198,6 +199,11 @@ class Controller:
         """The best of so many; of equals, what is there already."""
         now = self.mapping if joiners == self.grid.joiners else None
         return optimal(joiners, self.sizes.r, self.sizes.s, now)
+
+    def _is_worth(self, best: Mapping) -> bool:
+        """Does a migration to it spare enough? If not, that is asked again when more has changed."""
+        least = best.load(self.sizes.r, self.sizes.s)
+        return best != self.mapping and self.load >= self.policy.worth * least
 
     def _migrate(self, grid: Grid) -> tuple["Controller", Migration]:
         after = replace(self, grid=grid, decided=self.sizes, changed=NOTHING, migrating=True)

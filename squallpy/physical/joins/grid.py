@@ -61,6 +61,11 @@ class Grid:
         """The row, or the column, of joiners; of one that is not in the grid, that of the joiner it splits from."""
         return self.mapping.part_of(side, self._words((numbers - self.first) % self.joiners))
 
+    def at(self, side: Side, parts: Numbers, others: Numbers) -> Numbers:
+        """The joiners in rows, or columns, and in columns, or rows, of the other side."""
+        rows, columns = (others, parts) if side else (parts, others)
+        return self.first + self._offsets(self.mapping.words(rows, columns))
+
     def owns(self, joiner: int, side: Side, tickets: Tickets) -> Mask:
         """Which of these tuples does a joiner of the grid hold?"""
         return np.equal(self.part(side, tickets), self.place(side, joiner))

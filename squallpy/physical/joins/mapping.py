@@ -75,6 +75,10 @@ class Mapping:
         bits = self.column_bits
         return _reverse(words, bits) if side else words >> bits
 
+    def words(self, rows: Numbers, columns: Numbers) -> Numbers:
+        """The joiners in these rows and columns."""
+        return (rows << self.column_bits) + _reverse(columns, self.column_bits)
+
     def targets(self, side: Side, tickets: Tickets) -> Numbers:
         """The joiners of each tuple, by word: as many columns as it has copies."""
         parts, bits = self.part(side, tickets), self.column_bits

@@ -10,20 +10,22 @@ key is a (1, 1)-grid, so that its promotion to a grid, and its demotion, are mig
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
 from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.mapping import Mask, Numbers, Side, Tickets
 
-Floats = npt.NDArray[np.float64]
+Homes = tuple[tuple[int, tuple[int, ...]], ...]
+"""Parts of a relation in the new grid, and the joiners that are to have them."""
+
+_NOBODY = np.zeros(0, np.int64)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Migration:
-    """Two grids, and all that follows from them."""
+    """Two grids, and all that follows from them; see `migration`."""
 
     old: Grid
     new: Grid
@@ -59,7 +61,7 @@ class Migration:
     ) -> Iterator[tuple[tuple[int, ...], Numbers | None]]:
         """Both at once: the joiners, itself among them, that have the same of its tuples afterwards, and the positions
         of these; None: all, for which nobody has to know any ticket."""
-        homes = _homes(self, joiner, side)
+        homes = self._homes(joiner, side)
         if self.is_whole(side):
             yield from ((joiners, None) for _, joiners in homes)
         elif homes:
@@ -71,65 +73,76 @@ class Migration:
 
     def receivers(self, joiner: int, side: Side) -> Numbers:
         """The joiners that get tuples of a relation from this one."""
-        return _partners(self, joiner, side)[1]
+        return self._partners[side][1].get(joiner, _NOBODY)
 
     def senders(self, joiner: int, side: Side) -> Numbers:
         """The joiners from which this one gets tuples of a relation."""
-        return _partners(self, joiner, side)[0]
+        return self._partners[side][0].get(joiner, _NOBODY)
 
     def sent(self, r: float, s: float) -> float:
         """What the busiest joiner sends of relations of these sizes."""
-        return float(self._moved(self._some[:, None], self.new.numbers, 1, r, s).max())
+        return self._busiest(r, s, receives=False)
 
     def cost(self, r: float, s: float) -> float:
         """What the busiest joiner sends and receives (Lemma 4.4: 2|R|/n for one step)."""
-        some = self._some
-        sent = self._moved(some[:, None], self.new.numbers, 1, r, s)
-        return float((sent + self._moved(self.old.numbers[:, None], some, 0, r, s)).max())
+        return self._busiest(r, s, receives=True)
 
-    @property
-    def _some(self) -> Numbers:
-        """Joiners among which is the busiest: all where one sends or gets all, else the first and the last, as the old
-        ones have all the same to do, and the new ones."""
-        both = np.union1d(self.old.numbers, self.new.numbers)
-        return both if 1 in (self.old.joiners, self.new.joiners) else both[[0, -1]]
+    def _busiest(self, r: float, s: float, *, receives: bool) -> float:
+        out = np.zeros(1 + max(self.old.numbers[-1], self.new.numbers[-1]))
+        for (senders, receivers), side, size in zip(self._pairs, Side, (r, s), strict=True):
+            each = size / max(self.old.mapping.cuts(side), self.new.mapping.cuts(side))
+            for joiners in (senders, receivers) if receives else (senders,):
+                out += each * np.bincount(joiners, minlength=len(out))
+        return float(out.max())
 
-    def _moved(self, senders: Numbers, receivers: Numbers, axis: int, r: float, s: float) -> Floats:
-        """What the ones send to the others, added up along an axis."""
-        out: Floats = np.zeros(())
-        for side, size in ((Side.R, r), (Side.S, s)):
-            held, finer = size / self.old.mapping.cuts(side), self.new.mapping.cuts(side) / self.old.mapping.cuts(side)
-            out = out + held / max(finer, 1) * np.count_nonzero(self._passes(senders, receivers, side), axis)
-        return out
+    @cached_property
+    def _pairs(self) -> tuple[tuple[Numbers, Numbers], ...]:
+        """By side, pair by pair, the joiners that send tuples of it, and those to whom. A joiner gets what it is to
+        have from those that had it in its place of the other relation, or from itself."""
+        found = []
+        for side in Side:
+            receivers = self.new.numbers[:, None]
+            wanted, beside = self.new.part_of(side, receivers), self.old.part_of(side.other, receivers)
+            old, new = (grid.mapping.cuts(side) for grid in (self.old, self.new))
+            parts = wanted * old // new + np.arange(max(1, old // new))
+            senders = self.old.at(side, parts, beside)
+            sends = senders != receivers
+            found.append((senders[sends], np.broadcast_to(receivers, sends.shape)[sends]))
+        return tuple(found)
 
-    def _passes(self, senders: Numbers, receivers: Numbers, side: Side) -> Mask:
-        """Does one send tuples of a relation to the other?"""
-        old, new = self.old, self.new
-        part, wanted = old.part_of(side, senders), new.part_of(side, receivers)
-        finer = new.mapping.cuts(side).bit_length() - old.mapping.cuts(side).bit_length()
-        fits = part == wanted >> finer if finer >= 0 else part >> -finer == wanted
-        beside = old.part_of(side.other, senders) == old.part_of(side.other, receivers)
-        has = old.has(receivers) & (old.part_of(side, receivers) == part)
-        return np.asarray(fits & beside & ~has & old.has(senders) & new.has(receivers), np.bool_)
+    @cached_property
+    def _partners(self) -> tuple[tuple[dict[int, Numbers], dict[int, Numbers]], ...]:
+        """By side, from whom each joiner gets tuples of it, and to whom each sends."""
+        return tuple((_grouped(receivers, senders), _grouped(senders, receivers)) for senders, receivers in self._pairs)
+
+    @cached_property
+    def _known(self) -> tuple[dict[int, Homes], ...]:
+        return {}, {}
+
+    def _homes(self, joiner: int, side: Side) -> Homes:
+        """The parts of a relation in the new grid of which a joiner may have tuples, and who gets them from it or keeps
+        them."""
+        if joiner not in self._known[side]:
+            found = dict[int, tuple[int, ...]]()
+            itself = [joiner] if joiner in self.old and joiner in self.new else []
+            for target in (*itself, *self.receivers(joiner, side).tolist()):
+                part = self.new.place(side, target)
+                found[part] = (*found.get(part, ()), target)
+            self._known[side][joiner] = tuple(found.items())
+        return self._known[side][joiner]
 
 
-@lru_cache(maxsize=1 << 12)  # asked for by each joiner of a machine, batch after batch
-def _partners(migration: Migration, joiner: int, side: Side) -> tuple[Numbers, Numbers]:
-    """From whom a joiner gets tuples of a relation, and to whom it sends."""
-    here, old, new = np.array([joiner]), migration.old.numbers, migration.new.numbers
-    return old[migration._passes(old, here, side)], new[migration._passes(here, new, side)]
+@lru_cache(maxsize=1 << 8)
+def migration(old: Grid, new: Grid) -> Migration:
+    """The same one for all joiners of a machine, batch after batch: who sends to whom takes a while to find."""
+    return Migration(old, new)
 
 
-@lru_cache(maxsize=1 << 12)
-def _homes(migration: Migration, joiner: int, side: Side) -> tuple[tuple[int, tuple[int, ...]], ...]:
-    """The parts of a relation in the new grid of which a joiner may have tuples, and who gets them from it or keeps
-    them."""
-    found = dict[int, tuple[int, ...]]()
-    itself = [joiner] if joiner in migration.old and joiner in migration.new else []
-    for target in (*itself, *migration.receivers(joiner, side).tolist()):
-        part = migration.new.place(side, target)
-        found[part] = (*found.get(part, ()), target)
-    return tuple(found.items())
+def _grouped(numbers: Numbers, others: Numbers) -> dict[int, Numbers]:
+    """By the ones the others, which ascend."""
+    order = np.lexsort((others, numbers))
+    some, starts = np.unique(numbers[order], return_index=True)
+    return dict(zip(some.tolist(), np.split(others[order], starts[1:]), strict=False))  # NB: of none one is empty
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,6 +71,7 @@ class SparkExecutor:
 
         # NB: what Spark writes down of a clock's ticks is of no use to the next run
         with start(self._master, self._settings) as cluster, TemporaryDirectory(prefix="squallpy-") as ticks:
+            helm.at(cluster.session.sparkContext.defaultParallelism)
             job = StreamJob(
                 self._input.replay.batches, self._splits, self._plan.partitions,
                 *helm.stages(self._splits, self._trace), ticks, len(self._plan.stages), committed.batches,

@@ -12,13 +12,13 @@ what else there is, and sends it to the first stage of the plan.
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from squallpy.base.saved import from_json, to_json
 from squallpy.base.trace import SILENT, Trace
 from squallpy.physical.plan import Plan
-from squallpy.runtime.course import course_of, pilot_of, rows_of, told
+from squallpy.runtime.course import GridPilot, course_of, pilot_of, rows_of, told
 from squallpy.runtime.matrix.reading import reading_part
 from squallpy.runtime.matrix.source import hand_over, handed, handed_over
 from squallpy.runtime.matrix.spread import Known, Spread
@@ -162,6 +162,11 @@ class Helm:
         self._supersteps = 0
         self._steered = self.pilot  # on the course of the batch
         self._began = True  # what the run before has left is still there
+
+    def at(self, cores: int) -> None:
+        """Tasks will run at so many cores."""
+        if isinstance(self.pilot, GridPilot):
+            self.pilot = replace(self.pilot, cores=cores)
 
     @property
     def orders(self) -> bool:

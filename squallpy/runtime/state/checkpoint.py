@@ -24,7 +24,7 @@ from squallpy.runtime.state.place import FINGERPRINT, Committed, Place, is_ready
 from squallpy.runtime.state.record import damaged, read_record, write_record
 
 _RECORD = "made-for"
-_FORMAT = 5  # of all files in a checkpoint; another one is another plan
+_FORMAT = 6  # of all files in a checkpoint; another one is another plan
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ import pyarrow as pa
 from squallpy.base.order import Order
 from squallpy.base.rings import Payload
 from squallpy.runtime.kernels.dictionary import Dictionary
+from squallpy.runtime.kernels.listed import Listed
 from squallpy.runtime.kernels.ordered import Ordered
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.storage import HEAP, Storage, Words
@@ -47,7 +48,8 @@ class Numbered:
 
 @dataclass(frozen=True, slots=True)
 class PoolLayout:
-    """What a pool is made of; see `Pool`, or `Ordered` if it is that. `numbered`: where it has numbers of strings."""
+    """What a pool is made of; see `Pool`, or `Ordered` or `Listed` if it is that. `numbered`: where it has numbers of
+    strings."""
 
     name: str
     key_width: int
@@ -56,12 +58,15 @@ class PoolLayout:
     orders: tuple[Order, ...] = ()
     numbered: tuple[Numbered, ...] = ()
     ordered: bool = False
+    listed: bool = False
 
     def made(self, storage: Storage) -> Pool:
         """The pool."""
         name = f"pool.{self.name}"
         if self.ordered:
             return Ordered(self.key_width, self.payload, self.orders, storage, name)
+        if self.listed:
+            return Listed(self.key_width, self.payload, storage, name)
         return Pool(self.key_width, self.payload, self.slices, storage, name, self.orders)
 
     def __post_init__(self) -> None:

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from squallpy.physical.joins.controller import Controller, Policy, Sizes, starting
+from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.mapping import Mapping, Side, optimal
 from squallpy.physical.joins.migration import Migration
 from squallpy.testing.joins import Stream, Trace, bursts, fluctuating, random_stream, trace
@@ -216,6 +217,14 @@ def test_what_is_known_to_come_counts():
     assert moving.sizes == moving.decided == Sizes(100, 100)
     turned = settled.observe(Sizes(0, 1000))
     assert turned.decide()[1] is not None and turned.decide(Sizes(1000, 0)) == (turned, None)
+
+
+def test_what_a_migration_is_worth() -> None:
+    """(4, 4) for 100 and 200; (2, 8) is 1 % better for 100 and 204, and a tenth for 100 and 280."""
+    controller = Controller(Grid(Mapping(4, 4)), Policy(0.25, worth=1.06)).observe(Sizes(100, 100))
+    assert controller.decide()[0].observe(Sizes(0, 104)).decide()[1] is None
+    _, migration = controller.observe(Sizes(0, 180)).decide()
+    assert migration is not None and migration.new.mapping == Mapping(2, 8)
 
 
 def test_a_migration_that_is_given_up():
