@@ -138,7 +138,9 @@ class Pool:
 
     def passed(self, keys: Words, reached: Words, low: int) -> Words:
         """Which of some keys were gone through: those up to the one that was reached, or with hashes below `low`."""
-        if self.sorted and low < HASHES:
+        if low == HASHES:
+            return np.arange(len(keys))
+        if self.sorted:
             return self.sorted[0].not_behind(keys, reached)
         return np.flatnonzero(hashes_of(keys) < low)
 
