@@ -113,7 +113,7 @@ class Joiner:
         pool, places, since = store[course.pool(view)], store[course.reached(view)], store[course.changed(view)]
         changed, changes = since.rows()
         reached = places.keys[-1:]
-        copied = Delta(view, changed[:0], changes[:0]) if low == high else Delta(view, *pool.share(reached, low, high))
+        copied = Delta(view, *pool.share(reached, low, high))
         again = pool.passed(changed, reached, low)
         if len(copied.keys) and pool.sorted:
             places.upsert(copied.keys[-1:], _HERE)

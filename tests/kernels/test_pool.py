@@ -122,23 +122,17 @@ def property_ordered_pool_equals_dictionary(history, random):
 @settings(max_examples=100, deadline=None)
 @given(histories())
 def property_listed_pool_has_what_came(history):
-    """Added up it is what another has."""
+    """Row by row; added up it is what another has."""
     width, rings, _, batches = history
-    pool, model, came = Listed(width, Payload(rings)), Pool(width, Payload(rings)), 0
+    pool, model, came = Listed(width, Payload(rings)), {}, []
     for batch in batches:
-        if batch is None:
-            pool.clear()
-            model.clear()
-            came = 0
-            continue
-        keys, words = matrix([key for key, _ in batch], width), payloads([values for _, values in batch], rings)
-        pool.upsert(keys, words)
-        model.upsert(keys, words)
-        assert np.array_equal(pool.keys[came:], keys) and np.array_equal(pool.words[came:], words)
-        came += len(batch)
+        go_on(pool, model, batch)
+        came = [] if batch is None else came + batch
+        assert np.array_equal(pool.keys, matrix([key for key, _ in came], width))
+        assert np.array_equal(pool.words, payloads([values for _, values in came], rings))
         added = Pool(width, Payload(rings))
         added.upsert(*pool.rows())
-        assert contents(added) == contents(model) and len(pool) == came == pool.usage["records"]
+        assert contents(added) == model and len(pool) == len(came) == pool.usage["records"]
 
 
 def check_lookups(pool):

@@ -82,7 +82,8 @@ class Wild:
     def _set_out(self) -> None:
         if self._random.random() < 0.8:
             to = tuple(map(self._other, self.course.grids))
-            self.course = replace(self.course, to=to, low=0, high=self._next(0), turn=self._turn())
+            high, cores = self._next(0), self._random.choice((1, 2))
+            self.course = replace(self.course, to=to, low=0, high=high, turn=self._turn(), cores=cores)
 
     def _other(self, grid: Grid) -> Grid:
         bits = self._random.randrange(grid.joiners.bit_length())

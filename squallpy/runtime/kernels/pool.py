@@ -129,10 +129,10 @@ class Pool:
         there is a sorted index, for which an order of their own is quicker, as many of those behind the key that was
         `reached` (1, K), of all if none was (0, K). Who goes through all of a pool that changes meanwhile, and is told
         of what changes where it has `passed`, has seen each record once."""
-        if self.sorted:
-            return self.sorted[0].behind(reached, high - low, max(1, HASHES - low))
         if low == high:
-            return self.keys[:0], self.words[:0]
+            return np.empty((0, self.key_width), np.int64), np.empty((0, self.payload.width), np.int64)
+        if self.sorted:
+            return self.sorted[0].behind(reached, high - low, HASHES - low)
         slots = records_between(self._area.current(), low, high)
         return self.keys.take(slots, axis=0), self.words.take(slots, axis=0)
 
