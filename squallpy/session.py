@@ -337,7 +337,7 @@ class Progress:
     ) -> None:
         self._sink, self._stop, self._number, self._profile = sink, stop, number, profile
         self._start = self._last = perf_counter()
-        self._totals = {"batches": 0, "tuples": 0, "skipped": 0, "unmatched": 0, "late": 0}
+        self._totals = {"batches": 0, "tuples": 0, "skipped": 0, "unmatched": 0, "duplicates": 0, "late": 0}
 
     def batch(self, batch: int, changes: "Changes | None", stats: dict[str, Any]) -> bool:
         """Pass a batch on, unless it has been before; whether to go on after it."""
@@ -347,7 +347,7 @@ class Progress:
         now = perf_counter()
         seconds, self._last = now - self._last, now
         self._totals["batches"] += 1
-        for name in ("tuples", "skipped", "unmatched", "late"):
+        for name in ("tuples", "skipped", "unmatched", "duplicates", "late"):
             self._totals[name] += stats.get(name, 0)
         deletes, inserts = (changes.deletes, changes.inserts) if changes else (None, None)
         rows = len(changes.deletes) + len(changes.inserts) if changes else 0

@@ -60,7 +60,8 @@ def declare(script: ScriptText, tree: Parsed) -> CreateRelation:
     stream = kind.children[0].type == "STREAM"
     if kept.get("op") and not stream:
         raise SquallError("SQ7002", "a TABLE does not change and has no op column", name_span, "declare a STREAM")
-    primary_key = tuple(key for key, _ in read.key)
+    written = {key.lower() for key, _ in read.key}
+    primary_key = tuple(f.name for f in fields if f.name.lower() in written)
     references = tuple(mark_reference(reference, fields) for reference in read.references)
     relation = Relation(name_of(name), fields, stream, format, kept, primary_key, references, column, delay, name_span)
     return CreateRelation(relation, name_span)
@@ -106,7 +107,8 @@ def read_column(script: ScriptText, tree: Parsed, span: Span, read: Columns) -> 
             if read.key:
                 raise SquallError("SQ2007", "PRIMARY KEY is given twice", span)
             read.key = [(name_of(name), span)]
-    read.fields.append(Field(name_of(name), type, nullable=all(c.data == "may_be_null" for c in constraints)))
+    nullable = all(constraint.data in ("may_be_null", "references") for constraint in constraints)
+    read.fields.append(Field(name_of(name), type, nullable))
 
 
 def read_reference(script: ScriptText, fields: tuple[str, ...], tree: Parsed) -> Reference:

@@ -387,7 +387,8 @@ class Overs:
     def is_vague(self, beneath: Beneath, grouped: Grouped) -> bool:
         """Does one of them need an order in which no rows are alike, where none is known?"""
         asking = [(frame, framed.node) for frame, framed in self.frames.items() if frame.alone]
-        asking += [(lookup.frame, lookup.node) for lookup in self.lookups if lookup.frame.alone]
+        lookups = [lookup for lookup in self.lookups if not self.adjacent(lookup, beneath, grouped)]
+        asking += [(lookup.frame, lookup.node) for lookup in lookups if lookup.frame.alone]
         return any(beneath.apart(f.over(lambda expr, node=node: grouped(expr, node))) is None for f, node in asking)  # type: ignore[misc]
 
     def nearest(self, lookup: Lookup, beneath: Beneath, grouped: Grouped) -> tuple[Expr, Expr] | None:
@@ -395,19 +396,28 @@ class Overs:
 
         LAG(x) OVER (… ORDER BY k)   →   the greatest k before, k
         """
-        frame = lookup.frame
-        if lookup.distance == -1:  # the next row is the one before, from behind
-            frame = frame.backwards()
-        with self.ctx.at(lookup.node):
-            order = self.settled(beneath, frame, lookup.node, grouped).order
-        if lookup.distance in (1, -1) and len(order) == 1:
-            ((key, down, _),) = order
-            if not key.nullable and key.type.is_held_in_order:
-                framed = self.framed(frame, lookup.node)
-                best = framed.aggregation.column("min" if down else "max", key)
-                return framed.shown.setdefault(best, self.ctx.column("near", key.type, True)), key
+        if found := self.adjacent(lookup, beneath, grouped):
+            frame, key, down = found
+            framed = self.framed(frame, lookup.node)
+            best = framed.aggregation.column("min" if down else "max", key)
+            return framed.shown.setdefault(best, self.ctx.column("near", key.type, True)), key
         self.rank(lookup.frame, lookup.node)
         return None
+
+    def adjacent(self, lookup: Lookup, beneath: Beneath, grouped: Grouped) -> tuple[Frame, Expr, bool] | None:
+        """The frame before a row, with the one key of its order and whether that descends, if LAG or LEAD can find the
+        adjacent row by that key; None if rows have to be numbered.
+
+        A declared PRIMARY KEY is believed here: numbers would change for all rows behind one that comes.
+        """
+        if lookup.distance not in (1, -1):
+            return None
+        frame = replace(lookup.frame if lookup.distance == 1 else lookup.frame.backwards(), declared=True)
+        found = beneath.apart(frame.over(lambda expr: grouped(expr, lookup.node)))
+        if found is None or len(found.order) != 1:
+            return None
+        ((key, down, _),) = found.order
+        return (frame, key, down) if not key.nullable and key.type.is_held_in_order else None
 
     def beside(self, plan: Node, beneath: Beneath, frame: Frame, grouped: Grouped) -> Node:
         """The rows of `plan` with the aggregates of a frame."""
