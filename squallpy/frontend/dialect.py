@@ -76,6 +76,20 @@ class Squall(Spark):
                         args.append(self._parse_required())
             return self.expression(exp.Anonymous(this="OVERLAY", expressions=args))
 
+        def _parse_star_op(self, *keywords: str) -> list[exp.Expr] | None:
+            """* REPLACE (x AS a), (x AS r.a), too: sqlglot takes no qualified name there."""
+            if "REPLACE" not in keywords or not self._match_texts(keywords):
+                return super()._parse_star_op(*keywords)
+            return self._parse_wrapped_csv(self._parse_replacement, optional=True)
+
+        def _parse_replacement(self) -> exp.Expr:
+            value = self._parse_disjunction()
+            self._match(TokenType.ALIAS)
+            name = self._parse_column()
+            if name is None:
+                self.raise_error("Expected AS and the name of a column")
+            return self.expression(exp.Alias(this=value, alias=name))
+
         def _parse_required(self) -> exp.Expr:
             found = self._parse_bitwise()
             if found is None:

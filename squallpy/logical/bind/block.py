@@ -202,27 +202,56 @@ class Block:
             if isinstance(star, exp.Star):
                 table = node.args.get("table") if star is not node else None
                 source = self.scope.source(self.ctx, table.name, table) if table else None
-                every = source.columns if source else tuple(self.scope.star())
-                found += self.starred(star, every, node, scalars)
+                shown = [(source.alias, c) for c in source.columns] if source else self.scope.shown()
+                found += self.starred(star, shown, node, scalars)
             else:
                 found.append(self.item(node, scalars))
         if not found:
             raise self.ctx.error("SQ1001", "SELECT selects nothing", self.select)
         return found
 
-    def starred(self, star: exp.Star, every: tuple[Column, ...], node: exp.Expr, scalars: Scalars) -> list[Item]:
-        """* EXCEPT (a) REPLACE (b + 1 AS b) RENAME (c AS d)"""
+    def starred(self, star: exp.Star, shown: list[tuple[str, Column]], node: exp.Expr, scalars: Scalars) -> list[Item]:
+        """The items of * EXCEPT (a) REPLACE (b + 1 AS r.b) RENAME (r.c AS d), given its columns and their sources."""
         self.ctx.only(star, "except_", "replace", "rename")
-        except_, replaced, renamed = (star.args.get(part) or [] for part in ("except_", "replace", "rename"))
-        for name in (*except_, *(each.args["alias"] for each in replaced), *(each.this for each in renamed)):
-            if not any(c.name.lower() == name.name.lower() for c in every):
-                hint = nearest(name.name, [c.name for c in every])
-                raise self.ctx.error("SQ2003", f'* has no column "{name.name}"', name, hint)
-        left_out = {name.name.lower() for name in except_}
-        others = {each.alias.lower(): self.item(each, scalars) for each in replaced}
-        names = {each.this.name.lower(): each.alias for each in renamed}
-        shown = ((c, c.name.lower()) for c in every if c.name.lower() not in left_out)
-        return [others.get(name) or Item(names.get(name, c.name), self.scope.value(c), node) for c, name in shown]
+        changed: dict[int, Item | None] = {}
+        for part in ("except_", "replace", "rename"):
+            for each in star.args.get(part) or []:
+                word, is_plain = part.strip("_").upper(), part == "except_"
+                if not is_plain and not isinstance(each, exp.Alias):
+                    raise self.ctx.error("SQ1001", f"{word} without AS", each, f"write {word} (a AS b)")
+                name = each if is_plain else each.args["alias"] if part == "replace" else each.this
+                column = self.named(name, shown, word, node)
+                if column.id in changed:
+                    raise self.ctx.error("SQ2007", f'"{name.name}" is named twice behind *', name)
+                if part == "replace":
+                    changed[column.id] = Item(name.name, scalars.bind(each.this), each.this)
+                else:
+                    changed[column.id] = None if is_plain else Item(each.alias, self.scope.value(column), node)
+        items = (changed.get(c.id, Item(c.name, self.scope.value(c), node)) for _, c in shown)
+        return [item for item in items if item is not None]
+
+    def named(self, name: exp.Expr, shown: list[tuple[str, Column]], word: str, star: exp.Expr) -> Column:
+        """The column of * that EXCEPT, REPLACE or RENAME names; SQ2001, SQ2002 or SQ2003 if that is none, or several."""
+        if not isinstance(name, exp.Column) or isinstance(name.this, exp.Star):
+            raise self.ctx.error("SQ1001", f"{word} takes the name of a column", name)
+        self.ctx.only(name, "this", "table")
+        table = name.args.get("table")
+        if table is not None:
+            alias = self.scope.source(self.ctx, table.name, table).alias
+            shown = [(owner, c) for owner, c in shown if owner == alias]
+        found = [(owner, c) for owner, c in shown if c.name.lower() == name.name.lower()]
+        if len(found) == 1:
+            return found[0][1]
+        if found:
+            owners = dict.fromkeys(owner for owner, _ in found)
+            hint = f"write {' or '.join(f'{owner}.{name.name}' for owner in owners)}" if len(owners) > 1 else ""
+            raise self.ctx.error("SQ2002", f'ambiguous column "{name.name}" in {word}', name, hint)
+        whole = f"{star.args['table'].name}.*" if isinstance(star, exp.Column) else "*"
+        written = f"{table.name}.{name.name}" if table is not None else name.name
+        hint = nearest(name.name, [c.name for _, c in shown])
+        if whole == "*" and name.name.lower() in self.scope.merged:
+            hint = f"USING makes one column of two, write {name.name}"
+        raise self.ctx.error("SQ2003", f'{whole} has no column "{written}"', name, hint)
 
     def item(self, node: exp.Expr, scalars: Scalars) -> Item:
         if isinstance(node, exp.Alias):
