@@ -56,6 +56,11 @@ PLANS = {
           Join on k = k
             Scan u AS one
             Scan u AS two""",
+    "SELECT * EXCEPT (r.k, two.v) REPLACE (two.a + 1 AS TWO.a) RENAME (R.a AS b2, `two`.k AS c) FROM r, u two": """\
+        Project b2 := a, b, s, d, t, x, f, a := a + 1, c := k
+          Cross
+            Scan r
+            Scan u AS two""",
     "SELECT k, SUM(a), COUNT(DISTINCT v), COUNT(*) FROM u GROUP BY k": """\
         Project k, SUM(a), COUNT(DISTINCT v), COUNT(*)
           Aggregate by k: SUM(a), COUNT(v), COUNT(1)

@@ -231,7 +231,7 @@ class Block:
         return [item for item in items if item is not None]
 
     def named(self, name: exp.Expr, shown: list[tuple[str, Column]], word: str, star: exp.Expr) -> Column:
-        """The column of * that EXCEPT, REPLACE or RENAME names; SQ2001, SQ2002 or SQ2003 if that is none, or several."""
+        """Find the column of * that EXCEPT, REPLACE or RENAME names; SQ2001, SQ2002 or SQ2003 if it is none or several."""
         if not isinstance(name, exp.Column) or isinstance(name.this, exp.Star):
             raise self.ctx.error("SQ1001", f"{word} takes the name of a column", name)
         self.ctx.only(name, "this", "table")
