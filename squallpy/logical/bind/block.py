@@ -24,7 +24,7 @@ from squallpy.logical.bind.subqueries import Subqueries
 from squallpy.logical.bind.unnest import Outer
 from squallpy.logical.bind.windows import check_used, with_window
 from squallpy.logical.expressions import Column, Expr, Literal, columns, conjunction, conjuncts
-from squallpy.logical.nodes import Aggregate, Filter, Node
+from squallpy.logical.nodes import Aggregate, Filter, Node, Project
 
 SELECT_PARTS = (
     "with_", "expressions", "distinct", "from_", "joins", "laterals", "where", "group", "having", "order", "limit",
@@ -141,6 +141,9 @@ class Block:
         order_scalars = replace(self.seeing(items, aggregation, "ORDER BY"), overs=self.overs)
         order = bind_order(select.args.get("order"), items, order_scalars)
         on = self.distinct_on(items, replace(order_scalars, clause="DISTINCT ON"))
+        for expr, node in aggregation.asked:
+            if expr not in self.keys:
+                raise self.ctx.error("SQ2009", "GROUPING takes what GROUP BY names", node)
         self.overs.check(
             Scalars(ctx, self.scope, "WINDOW", Aggregation(ctx, Subqueries(ctx)), subqueries=Subqueries(ctx))
         )
@@ -231,7 +234,7 @@ class Block:
         return [item for item in items if item is not None]
 
     def named(self, name: exp.Expr, shown: list[tuple[str, Column]], word: str, star: exp.Expr) -> Column:
-        """Find the column of * that EXCEPT, REPLACE or RENAME names; SQ2001, SQ2002 or SQ2003 if it is none or several."""
+        """Find the column of * that EXCEPT, REPLACE or RENAME names; SQ2001, SQ2002 or SQ2003 where that is not one."""
         if not isinstance(name, exp.Column) or isinstance(name.this, exp.Star):
             raise self.ctx.error("SQ1001", f"{word} takes the name of a column", name)
         self.ctx.only(name, "this", "table")
@@ -293,10 +296,6 @@ class Block:
                 name = expr.name if isinstance(expr, Column) else selected
                 missing = any(expr not in each for each in self.sets)
                 self.keys[expr] = self.ctx.column(name, expr.type, expr.nullable or missing)
-        for expr, node in aggregation.asked:
-            if len(sets) == 1 or expr not in self.keys:
-                raise self.ctx.error("SQ2009", "GROUPING goes with what ROLLUP, CUBE or GROUPING SETS name", node)
-
         read = {c.id for expr in self.keys for c in columns(expr)}
         mine = self.subqueries.making(read).waiting
         if {c.id for c in aggregation.made}.intersection(id for each in mine for id in each.reads):
@@ -364,7 +363,9 @@ class Block:
     def aggregate(self, plan: Node, aggregation: Aggregation) -> Node:
         if len(self.sets) > 1:
             return aggregation.over_sets(plan, self.keys, self.sets)
-        return aggregation.over(plan, tuple((column, expr) for expr, column in self.keys.items()))
+        plan = aggregation.over(plan, tuple((column, expr) for expr, column in self.keys.items()))
+        answers = tuple((column, Literal(0, column.type)) for column in aggregation.groupings.values())
+        return Project(plan, (*((c, c) for c in plan.output), *answers)) if answers else plan
 
     def grouped(self, expr: Expr, node: exp.Expr) -> Expr:
         """The expression over the columns of the Aggregate; SQ2006 if it needs one that is not grouped."""

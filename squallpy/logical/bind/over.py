@@ -35,7 +35,7 @@ from squallpy.logical.bind.frames import (
     Items,
     Key,
 )
-from squallpy.logical.bind.ordering import whole_number
+from squallpy.logical.bind.ordering import constant_number
 from squallpy.logical.bind.scalar import Scalars
 from squallpy.logical.bind.temporal import lengths
 from squallpy.logical.coerce import coerce
@@ -267,9 +267,10 @@ class Overs:
 
     def whole(self, node: exp.Expr, name: str) -> Literal:
         """A constant of 1 or more."""
-        if not whole_number(node):
-            raise self.ctx.error("SQ2005", f"{name} needs a whole number above 0", node)
-        return Literal(whole_number(node), BIGINT)
+        number = constant_number(self.ctx, node)
+        if number is None or number < 1:
+            raise self.ctx.error("SQ2005", f"{name} needs a constant whole number above 0", node)
+        return Literal(number, BIGINT)
 
     def last(self, frame: Frame, of: Expr, node: exp.Expr, ignoring: exp.Expr | None, last: bool = True) -> Expr:
         """The value of the last row of a frame, or of the first, or of those that have one: MAX_BY or MIN_BY, by the
@@ -311,15 +312,15 @@ class Overs:
         first, *more = function.expressions
         of, distance = rows.bind(first), 1
         if more:
-            given = whole_number(more[0])
+            given = constant_number(self.ctx, more[0])
             if given is None:
-                raise self.ctx.error("SQ2005", f"{name} needs a whole number of rows", more[0])
+                raise self.ctx.error("SQ2005", f"{name} needs a constant whole number of rows", more[0])
             distance = given
         otherwise = rows.bind(more[1]) if len(more) > 1 else Literal(None, NULL)
         if ignoring is not None:
-            if distance != 1:
+            if abs(distance) != 1:
                 raise self.ctx.refuse(ignoring, QUERIES["ignored"])
-            near = frame if name == "LAG" else frame.backwards()
+            near = frame if NEIGHBOURS[name] == distance else frame.backwards()
             return coalesce(self.last(near, of, node, ignoring), otherwise)
         lookup = self.lookup(frame, NEIGHBOURS[name] * distance, of, node)
         nothing = isinstance(otherwise, Literal) and otherwise.value is None
