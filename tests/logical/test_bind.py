@@ -278,6 +278,13 @@ def test_types_of_aggregates() -> None:
     ]  # fmt: skip
 
 
+def test_ways_to_write_any_value() -> None:
+    least = "Aggregate: MIN(a)\n"
+    for call in ("ANY_VALUE(a, FALSE)", "FIRST(a, TRUE)", "FIRST_VALUE(a) IGNORE NULLS", "FIRST(a RESPECT NULLS)"):
+        assert least in plan(f"SELECT {call} FROM r")
+    assert "Aggregate: MAX(a)\n" in plan("SELECT LAST(a), LAST_VALUE(a IGNORE NULLS) FROM r")
+
+
 def test_equal_aggregates_share_a_column() -> None:
     assert "Aggregate: COUNT(*)\n" in plan("SELECT COUNT(*), COUNT(a), COUNT(1) + COUNT(*) FROM r")
 

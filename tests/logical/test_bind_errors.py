@@ -161,6 +161,8 @@ ERRORS = {
     f"SELECT a FROM r ROWS {'9' * 5000}": ("SQ1001", 22, "9999"),
     f"SELECT CAST(a AS DECIMAL({'9' * 5000})) FROM r": ("SQ2008", 13, "DECIMAL(9999"),
     "SELECT a FROM r WHERE s LIKE ANY ()": ("SQ2005", 23, "LIKE ANY and ALL need a pattern"),
+    "SELECT FIRST(a, s) FROM r": ("SQ2005", 17, "FIRST takes TRUE or FALSE: are NULLs ignored?"),
+    "SELECT LAST_VALUE() FROM r": ("SQ2005", 8, "LAST_VALUE takes one argument, not 0"),
     "SELECT MEDIAN(s) FROM r": ("SQ2005", 8, "MEDIAN does not take VARCHAR"),
     "SELECT MAX_BY(a) FROM r": ("SQ2005", 8, "MAX_BY takes two arguments, not 1"),
     "SELECT BIT_AND(s) FROM r": ("SQ2005", 8, "BIT_AND does not take VARCHAR"),
@@ -249,7 +251,7 @@ UNSUPPORTED = {
     "SELECT (a, s) FROM r": (9, "a row value (a, b) here"),
     "SELECT NTH_VALUE(a, 2) OVER (ORDER BY a ROWS 3 PRECEDING) FROM r": (
         46,
-        "a frame that begins or ends some rows away",
+        "NTH_VALUE in a frame that begins or ends some rows away",
     ),
     "SELECT SUM(a) OVER (ORDER BY a RANGE UNBOUNDED PRECEDING EXCLUDE TIES) FROM r": (
         8,

@@ -31,8 +31,7 @@ TYPES = {
 UNIT = "unit "  # before the name of one that was no text
 WITH_UNIT = ("DATEADD", "DATE_ADD", "DATEDIFF", "DATE_DIFF", "TIMESTAMPADD", "TIMESTAMPDIFF")  # its first of three
 WITH_OVER = (
-    "RANK", "DENSE_RANK", "ROW_NUMBER", "NTILE", "PERCENT_RANK", "CUME_DIST", "LAG", "LEAD", "FIRST_VALUE",
-    "LAST_VALUE", "NTH_VALUE",
+    "RANK", "DENSE_RANK", "ROW_NUMBER", "NTILE", "PERCENT_RANK", "CUME_DIST", "LAG", "LEAD", "NTH_VALUE",
 )  # fmt: skip
 TIMES = ("HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND")
 TRUNCATIONS = {

@@ -126,9 +126,9 @@ class Overs:
         name = aggregate_name(function)
         rows = replace(s, clause="OVER", overs=None, aliases={})
         partition, order, spec = self.written(node, rows)
-        if ignoring is not None and name not in (*ENDS, *NEIGHBOURS):
+        if ignoring is not None and name not in (*ENDS, *NEIGHBOURS, "ANY_VALUE"):
             raise self.ctx.refuse(ignoring)
-        if name in NAMES:
+        if name in NAMES and (name not in ENDS or not order):
             frame = replace(extent(rows, spec, name, order), partition=partition)
             if frame.rows == BEFORE:  # from here to the end is up to here from the end
                 frame = replace(frame, rows=UPTO).backwards()
@@ -351,7 +351,9 @@ class Overs:
             raise self.ctx.refuse(ignoring, QUERIES["ignored"])
         if is_last and not nth:
             return of if which.alone else self.alike(frame, of, node)
-        if which.rows not in (ALL, UPTO):
+        if nth and which.rows == BEFORE and which.alone:
+            return of if at.value == 1 else self.lookup(frame, 1 - at.value, of, node).value
+        if which.rows not in (ALL, UPTO) and (nth or which.rows != BEFORE):  # from a row to the end is its last there
             raise self.ctx.refuse(spec or function, QUERIES["frame of ends"])
         if ENDS[name]:
             frame = frame.backwards()
@@ -489,6 +491,12 @@ def without_nulls(function: exp.Expr) -> tuple[exp.Expr, exp.Expr | None]:
         found, inner, parent = inner.expressions[0], inner.copy(), inner.parent
         inner.expressions[0].replace(inner.expressions[0].this)
         inner.parent = parent
+    if isinstance(inner, exp.Anonymous) and inner.name.upper() in ENDS and inner.name.upper() != "NTH_VALUE":
+        match inner.expressions:
+            case [_, exp.Boolean() as ignored]:  # as Spark has it: FIRST_VALUE(x, TRUE)
+                found, inner, parent = exp.IgnoreNulls() if ignored.this else None, inner.copy(), inner.parent
+                inner.set("expressions", inner.expressions[:1])
+                inner.parent = parent
     return inner, found if isinstance(found, exp.IgnoreNulls) else None
 
 

@@ -509,6 +509,13 @@ def ordered_aggregate(s: Scalars, node: exp.WithinGroup) -> Expr:
     return ordered(s, node)
 
 
+@handles(exp.IgnoreNulls, exp.RespectNulls, args="this")
+def about_nulls(s: Scalars, node: exp.IgnoreNulls | exp.RespectNulls) -> Expr:
+    from squallpy.logical.bind.aggregates import marked
+
+    return marked(s, node)
+
+
 @handles(exp.Filter, args="this expression")
 def restricted(s: Scalars, node: exp.Filter) -> Expr:
     from squallpy.logical.bind.aggregates import filtered
