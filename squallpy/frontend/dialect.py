@@ -79,7 +79,7 @@ class Squall(Spark):
         def _parse_window_spec(self) -> dict[str, str | exp.Expr | None]:
             """One end of a frame, whole: sqlglot also takes ROWS BETWEEN AND, ROWS 1 and UNBOUNDED alone."""
             opening = self._prev.token_type  # ROWS or GROUPS, BETWEEN, or AND of the other end
-            value: str | exp.Expr | None = self._match_text_seq("CURRENT", "ROW") and "CURRENT ROW"
+            value: str | exp.Expr | None = "CURRENT ROW" if self._match_text_seq("CURRENT", "ROW") else None
             side: str | None = None
             if not value:
                 value = (self._match_text_seq("UNBOUNDED") and "UNBOUNDED") or self._parse_bitwise()
