@@ -1,5 +1,6 @@
 """CREATE STREAM and CREATE TABLE, as parsed by `grammar/script.lark`, → Relation."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -163,14 +164,21 @@ def read_timestamp(script: ScriptText, tree: Parsed, fields: tuple[Field, ...]) 
 
 def micros(script: ScriptText, amount: "Token", unit: "Token") -> int:
     """5 SEC, '5' SECONDS   →   5_000_000"""
-    text = unquote(amount) if amount.type == "STRING" else str(amount)
-    if not text.strip().isdigit():
-        raise SquallError("SQ1001", f"{amount} is not a whole number", token_span(script, amount))
+    number = whole_amount(script, amount)
     factor = MICROS.get(unit.upper()) or MICROS.get(unit.upper().removesuffix("S"))
     if factor is None:
         known = ("MS", "SEC", "MIN", "HOUR", "DAY")
         raise SquallError("SQ1001", f'unknown unit "{unit}"', token_span(script, unit), nearest(unit, known))
-    return int(text) * factor
+    return number * factor
+
+
+def whole_amount(script: ScriptText, amount: "Token") -> int:
+    """The whole number that a token is, or the text in it; SQ1001 for any other."""
+    text = unquote(amount) if amount.type == "STRING" else str(amount)
+    found = re.fullmatch(r"\s*\+?\s*([0-9]{1,40})\s*", text)  # NB: Python reads no more than 4300 digits
+    if found is None:
+        raise SquallError("SQ1001", f"{amount} is not a whole number", token_span(script, amount))
+    return int(found[1])
 
 
 def check_timestamp(name: str, fields: tuple[Field, ...], span: Span | None) -> None:

@@ -29,11 +29,11 @@ def number_literal(text: str) -> Literal:
 
     1  →  INT        3000000000  →  BIGINT        0.06  →  DECIMAL(2,2)        1e3  →  DOUBLE
     """
+    if re.fullmatch(r"([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", text) is None:
+        raise SquallError("SQ1001", f"{text} is not a number")
     if "e" in text.lower():
         return Literal(float(text), DOUBLE)
     whole, _, fraction = text.partition(".")
-    if not (whole + fraction).isdigit():
-        raise SquallError("SQ1001", f"{text} is not a number")
     scale = len(fraction)
     digits = max(len((whole + fraction).lstrip("0")), scale, 1)
     if digits > MOST_DIGITS:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from squallpy.base.errors import Span, SquallError
-from squallpy.base.types import Type
+from squallpy.base.types import Kind, Type
 from squallpy.catalog.catalog import Catalog
 from squallpy.frontend.select import SelectText
 from squallpy.frontend.unsupported import CLAUSES, NODES, Unsupported
-from squallpy.logical.expressions import Column, Expr, Literal
+from squallpy.logical.constants import Evaluate, only_literals
+from squallpy.logical.expressions import Column, Expr, Literal, columns
 
 if TYPE_CHECKING:
     from squallpy.logical.bind.unnest import Outer
@@ -40,6 +41,7 @@ class Context:
     ids: Iterator[int] = field(default_factory=lambda: count(1))
     ctes: Mapping[str, Common] = field(default_factory=dict)
     window: "Around | None" = None
+    evaluate: Evaluate = only_literals
 
     def column(self, name: str, type: Type, nullable: bool) -> Column:
         """A new column."""
@@ -56,11 +58,17 @@ class Context:
 
     def inside(self, query: SelectText) -> "Context":
         """The context of a view's text, which is under the window of who reads it."""
-        return Context(self.catalog, query, self.ids, window=self.window)
+        return Context(self.catalog, query, self.ids, window=self.window, evaluate=self.evaluate)
 
     def rehearsal(self) -> "Context":
         """The same, with ids of its own, to check a query that is bound again where it is used."""
         return replace(self, ids=count(1))
+
+    def constant(self, expr: Expr) -> Literal | None:
+        """The value of an expression that reads no column; None where it does, or has no value."""
+        if isinstance(expr, Literal):
+            return expr
+        return None if columns(expr) or expr.type.kind is Kind.INTERVAL else self.evaluate(expr)
 
     def span(self, node: exp.Expr) -> Span:
         return self.query.span(node)
