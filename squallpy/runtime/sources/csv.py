@@ -9,20 +9,24 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from squallpy.base.errors import SquallError
+from squallpy.base.errors import SquallError, shorten
 from squallpy.base.types import VARCHAR, Kind
 from squallpy.catalog.relation import MULT, Field
-from squallpy.runtime.sources.conform import Problem, check_names, column_type, conform, decode_op, shorten
+from squallpy.runtime.evaluate.parsing import column_type
+from squallpy.runtime.sources.conform import Problem, check_names, conform, decode_op
 from squallpy.runtime.sources.counted import joined
 from squallpy.runtime.sources.dialect import Dialect
 from squallpy.runtime.sources.files import File, reason
 from squallpy.runtime.sources.lines import EVERY, Index, Scan, build_index
 
 PIECE = 1 << 25  # bytes that are parsed at once
+BLOCK = 1 << 17  # bytes that are searched at once: they stay in a core's cache
+DIGITS = b"0123456789."
 COMPRESSED = (".gz", ".zst", ".bz2", ".zip", ".xz", ".lz4")
 TRUE, FALSE = ("true", "True", "TRUE", "1", "t", "T"), ("false", "False", "FALSE", "0", "f", "F")
 
@@ -127,7 +131,7 @@ class CsvPart:
         # NB: a piece needs a column to know how many rows it has
         wanted = {self.positions[f.name.lower()]: f for f in asked} or {0: Field(self.names[0], VARCHAR)}
         try:
-            raw = self._parse(data, {at: parsed_type(f) for at, f in wanted.items()})
+            raw = self._typed(data, wanted)
             if len(raw) != stop - start or self._overflow(raw) is not None or not all(map(fits, raw.columns)):
                 raise pa.ArrowInvalid("more than fits")
         except pa.ArrowException:
@@ -137,6 +141,19 @@ class CsvPart:
         if op:
             columns, names = [*columns, decode_op(raw.column(len(fields)), op, wrong)], [*names, MULT]
         return pa.table(columns, names) if columns else raw.select([])
+
+    def _typed(self, data: bytes, wanted: Mapping[int, Field]) -> pa.Table:
+        """The columns as Arrow parses them; as text where it may have read what is no number in SQL."""
+        types = {at: parsed_type(field) for at, field in wanted.items()}
+        for is_doubtful, digits, letter in ((pa.types.is_integer, b"0", b"x"), (pa.types.is_decimal, DIGITS, b"e")):
+            # NB: 0x1F is an integer for Arrow, and a DECIMAL of 1e-99999 makes it read beyond its tables, or crash
+            if any(map(is_doubtful, types.values())) and has_pair(data, digits, letter):
+                types = {at: pa.binary() if is_doubtful(type) else type for at, type in types.items()}
+        raw = self._parse(data, types)
+        numbers = [at for at, type in types.items() if pa.types.is_floating(type)]
+        if doubtful := [at for at in numbers if pc.any(pc.is_nan(raw.column(str(at)))).as_py()]:  # -nan, nan(1)
+            raw = self._parse(data, types | dict.fromkeys(doubtful, pa.binary()))
+        return raw
 
     def _cut(self, handler: Any) -> csv.ParseOptions:
         d = self.dialect
@@ -226,6 +243,16 @@ def _at_once(data: bytes, names: Sequence[str] = ()) -> csv.ReadOptions:
 def parsed_type(field: Field) -> pa.DataType:
     """INT is parsed in 32 bits, so that larger numbers are found."""
     return pa.int32() if field.type.kind is Kind.INT else column_type(field.type)
+
+
+def has_pair(data: bytes, before: bytes, letter: bytes) -> bool:
+    """True if a letter, small or capital, stands right behind one of some other bytes."""
+    text, code = np.frombuffer(data, np.uint8), letter[0] | 0x20
+    for start in range(0, len(text), BLOCK):
+        found = (text[start + 1 : start + BLOCK + 1] | 0x20) == code
+        if found.any() and np.isin(text[start : start + BLOCK][: len(found)][found], list(before)).any():
+            return True
+    return False
 
 
 def fits(values: pa.ChunkedArray) -> bool:

@@ -143,6 +143,7 @@ def _position(schema: pa.Schema, name: str) -> int:
 @lru_cache(maxsize=64)
 def _opened(file: File) -> pq.ParquetFile:
     try:
-        return pq.ParquetFile(file.open())
+        # NB: of INT96, nanoseconds in 64 bits would hold the years 1677 to 2262 only
+        return pq.ParquetFile(file.open(), coerce_int96_timestamp_unit="us")
     except (OSError, pa.ArrowInvalid) as error:
         raise SquallError("SQ4001", f"{file.shown} is not a parquet file: {reason(error)}") from None
