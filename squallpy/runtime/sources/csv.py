@@ -23,10 +23,9 @@ from squallpy.runtime.sources.counted import joined
 from squallpy.runtime.sources.dialect import Dialect
 from squallpy.runtime.sources.files import File, reason
 from squallpy.runtime.sources.lines import EVERY, Index, Scan, build_index
+from squallpy.runtime.sources.numerals import EXPONENT, HEXADECIMAL, numerals
 
 PIECE = 1 << 25  # bytes that are parsed at once
-BLOCK = 1 << 17  # bytes that are searched at once: they stay in a core's cache
-DIGITS = b"0123456789."
 COMPRESSED = (".gz", ".zst", ".bz2", ".zip", ".xz", ".lz4")
 TRUE, FALSE = ("true", "True", "TRUE", "1", "t", "T"), ("false", "False", "FALSE", "0", "f", "F")
 
@@ -145,10 +144,10 @@ class CsvPart:
     def _typed(self, data: bytes, wanted: Mapping[int, Field]) -> pa.Table:
         """The columns as Arrow parses them; as text where it may have read what is no number in SQL."""
         types = {at: parsed_type(field) for at, field in wanted.items()}
-        for is_doubtful, digits, letter in ((pa.types.is_integer, b"0", b"x"), (pa.types.is_decimal, DIGITS, b"e")):
-            # NB: 0x1F is an integer for Arrow, and a DECIMAL of 1e-99999 makes it read beyond its tables, or crash
-            if any(map(is_doubtful, types.values())) and has_pair(data, digits, letter):
-                types = {at: pa.binary() if is_doubtful(type) else type for at, type in types.items()}
+        found = numerals(np.frombuffer(data, np.uint8))
+        for spelling, is_read_so in ((HEXADECIMAL, pa.types.is_integer), (EXPONENT, pa.types.is_decimal)):
+            if found & spelling:
+                types = {at: pa.binary() if is_read_so(type) else type for at, type in types.items()}
         raw = self._parse(data, types)
         numbers = [at for at, type in types.items() if pa.types.is_floating(type)]
         if doubtful := [at for at in numbers if pc.any(pc.is_nan(raw.column(str(at)))).as_py()]:  # -nan, nan(1)
@@ -243,16 +242,6 @@ def _at_once(data: bytes, names: Sequence[str] = ()) -> csv.ReadOptions:
 def parsed_type(field: Field) -> pa.DataType:
     """INT is parsed in 32 bits, so that larger numbers are found."""
     return pa.int32() if field.type.kind is Kind.INT else column_type(field.type)
-
-
-def has_pair(data: bytes, before: bytes, letter: bytes) -> bool:
-    """True if a letter, small or capital, stands right behind one of some other bytes."""
-    text, code = np.frombuffer(data, np.uint8), letter[0] | 0x20
-    for start in range(0, len(text), BLOCK):
-        found = (text[start + 1 : start + BLOCK + 1] | 0x20) == code
-        if found.any() and np.isin(text[start : start + BLOCK][: len(found)][found], list(before)).any():
-            return True
-    return False
 
 
 def fits(values: pa.ChunkedArray) -> bool:
