@@ -191,14 +191,14 @@ def test_int96_of_any_year(tmp_path: Path) -> None:
     [
         (pa.array([253_402_300_800_000_000], pa.timestamp("us")), TIMESTAMP),
         (pa.array([-62_135_596_800_000_001], pa.timestamp("us", "UTC")), TIMESTAMP),
-        (pa.array([2**60], pa.timestamp("s")), TIMESTAMP),
+        (pa.array([2**50], pa.timestamp("ms")), TIMESTAMP),
         (pa.array([2_932_897], pa.int32()).view(pa.date32()), DATE),
         (pa.array([2_932_897], pa.int32()).view(pa.date32()), TIMESTAMP),
         (pa.array([-719_163], pa.int32()).view(pa.date32()), DATE),
     ],
 )
 def test_years_outside_1_to_9999_are_refused_where_they_are_read(tmp_path: Path, values: pa.Array, type: Type) -> None:
-    with pytest.raises(SquallError, match="SQ4004 .*outside the years 1 to 9999"):
+    with pytest.raises(SquallError, match=r"SQ4004 .*outside the years 1 to 9999"):
         read(tmp_path, values, type)
     pq.write_table(pa.table({"a": values, "n": [5]}), tmp_path / "r.parquet")
     source = open_source(relation({"n": BIGINT}), tmp_path)
