@@ -186,6 +186,25 @@ def test_int96_of_any_year(tmp_path: Path) -> None:
     assert source.read(0, source.rows, ("a",))["a"].to_pylist() == times
 
 
+def test_int96_that_wraps_around_in_microseconds_is_refused(tmp_path: Path) -> None:
+    pq.write_table(
+        pa.table({"a": pa.array([None, 0, -1], pa.timestamp("us"))}), tmp_path / "r.parquet", compression="none",
+        use_deprecated_int96_timestamps=True, use_dictionary=False, write_statistics=False,
+    )  # fmt: skip
+    day = (2_440_588).to_bytes(4, "little")  # Julian
+    plain = (tmp_path / "r.parquet").read_bytes()
+    table = open_source(relation({"a": TIMESTAMP}), tmp_path).read(0, 3, ("a",))
+    assert table["a"].to_pylist() == [
+        None,
+        datetime.datetime(1970, 1, 1),
+        datetime.datetime(1969, 12, 31, 23, 59, 59, 999999),
+    ]
+    assert plain.count(day) == 1
+    (tmp_path / "r.parquet").write_bytes(plain.replace(day, (215_944_570).to_bytes(4, "little")))
+    with pytest.raises(SquallError, match=r"SQ4004 .*outside the years 1 to 9999"):
+        open_source(relation({"a": TIMESTAMP}), tmp_path).read(0, 3, ("a",))
+
+
 @pytest.mark.parametrize(
     "values, type",
     [

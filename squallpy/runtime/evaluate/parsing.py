@@ -95,24 +95,30 @@ def _forms(type: Type) -> Iterator[Form]:
         case _:
             return
     yield plain
-    yield plain._replace(tidied=_unsigned if type.is_numeric else _cut_nanoseconds)
-    if type.kind is Kind.TIMESTAMP:
-        zoned = pa.timestamp("us", "UTC")
-        yield Form(_same, f"{_DAY}[ T]{_TIME}{_ZONE}", lambda texts: texts.cast(zoned).cast(target))
+    if type.kind is not Kind.TIMESTAMP:
+        yield plain._replace(tidied=_unsigned if type.is_numeric else _trimmed)
+        return
+    utc = pa.timestamp("us", "UTC")
+    zoned = Form(_same, f"{_DAY}[ T]{_TIME}{_ZONE}", lambda texts: texts.cast(utc).cast(target))
+    yield from (zoned, plain._replace(tidied=_cut_nanoseconds), zoned)
 
 
 def _same(texts: pa.Array) -> pa.Array:
     return texts
 
 
+def _trimmed(texts: pa.Array) -> pa.Array:
+    return pc.ascii_trim(texts, BLANKS)
+
+
 def _unsigned(texts: pa.Array) -> pa.Array:
     """Numbers without blanks around and without a plus sign."""
-    return pc.replace_substring_regex(pc.ascii_trim(texts, BLANKS), r"^\+([0-9])", r"\1")
+    return pc.replace_substring_regex(_trimmed(texts), r"^\+([0-9])", r"\1")
 
 
 def _cut_nanoseconds(texts: pa.Array) -> pa.Array:
     """Times without blanks around, and with at most six digits after the second."""
-    return pc.replace_substring_regex(pc.ascii_trim(texts, BLANKS), r"(:[0-9]{2}[.][0-9]{6})[0-9]+", r"\1")
+    return pc.replace_substring_regex(_trimmed(texts), r"(:[0-9]{2}[.][0-9]{6})[0-9]+", r"\1")
 
 
 def _within_int(texts: pa.Array) -> pa.Array:
