@@ -112,10 +112,7 @@ def check_view(catalog: Catalog, view: View) -> None:
     from squallpy.logical.bind.context import Context
     from squallpy.logical.bind.sources import bind_view
 
-    try:
-        bind_view(Context(catalog, view.query), view)
-    except RecursionError:
-        raise SquallError("SQ3001", "a view nested this deeply is not supported", view.span) from None
+    bind_view(Context(catalog, view.query), view)
 
 
 def bind_top(catalog: Catalog, query: "SelectText", number: int) -> Query:
@@ -123,8 +120,5 @@ def bind_top(catalog: Catalog, query: "SelectText", number: int) -> Query:
     from squallpy.logical.bind.block import bind_query
     from squallpy.logical.bind.context import Context
 
-    try:
-        plan = bind_query(Context(catalog, query), query.ast)
-    except RecursionError:
-        raise SquallError("SQ3001", "a query nested this deeply is not supported", query.span(query.ast)) from None
+    plan = bind_query(Context(catalog, query), query.ast)
     return Query(plan, tuple(column.name for column in plan.output), query.text, number)

@@ -71,7 +71,7 @@ class Context:
         try:
             yield
         except SquallError as error:
-            raise error.at(self.span(node)) from None
+            raise (error if error.span else error.at(self.span(node))) from None  # NB: to find a span takes a walk
 
     def error(self, code: str, message: str, node: exp.Expr, hint: str = "") -> SquallError:
         return SquallError(code, message, self.span(node), hint)
