@@ -22,6 +22,11 @@ class _Deep(threading.Thread):
     """A thread with a stack for MOST_CALLS."""
 
 
+def allow_depth() -> None:
+    """Allow MOST_CALLS from here on, in a process that evaluates queries and does nothing else."""
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), MOST_CALLS))
+
+
 class _Limit:
     """Python's recursion limit, which is the whole process's, as long as somebody needs a higher one."""
 

@@ -117,8 +117,9 @@ def check_view(catalog: Catalog, view: View) -> None:
 
 def bind_top(catalog: Catalog, query: "SelectText", number: int) -> Query:
     """A query of the script."""
-    from squallpy.logical.bind.block import bind_query
+    from squallpy.logical.bind.block import bind_query, check_copies
     from squallpy.logical.bind.context import Context
 
-    plan = bind_query(Context(catalog, query), query.ast)
+    ctx = Context(catalog, query)
+    plan = check_copies(ctx, query.ast, bind_query(ctx, query.ast))
     return Query(plan, tuple(column.name for column in plan.output), query.text, number)
