@@ -13,7 +13,7 @@ from squallpy.catalog.catalog import Catalog, View
 from squallpy.catalog.matrix import Matrix, MatrixProgram
 from squallpy.catalog.relation import MULT, Field, Reference, Relation
 from squallpy.catalog.window import ARRIVAL
-from squallpy.logical.nodes import Query
+from squallpy.logical.nodes import Node, Query
 
 if TYPE_CHECKING:
     from squallpy.frontend.select import SelectText
@@ -51,8 +51,7 @@ def compile_script(text: str, file: str, infer: Infer, outputs: "Outputs | None"
             case CreateView(name, columns, query, span):
                 expand(catalog, query, outputs)
                 view = View(name, columns, query, span)
-                check_view(catalog, view)
-                catalog.add(view)
+                catalog.add(replace(view, checked=check_view(catalog, view)))
             case CreateMatrix():
                 catalog.add(bind_matrix(catalog, statement))
             case CreateProgram():
@@ -107,12 +106,12 @@ def check_reference(catalog: Catalog, reference: Reference) -> None:
         raise SquallError("SQ2007", told, reference.span, f"write REFERENCES {name} (…) with as many columns")
 
 
-def check_view(catalog: Catalog, view: View) -> None:
+def check_view(catalog: Catalog, view: View) -> Node:
     """Bind a view once, so that its mistakes are reported even if no query uses it."""
     from squallpy.logical.bind.context import Context
     from squallpy.logical.bind.sources import bind_view
 
-    bind_view(Context(catalog, view.query), view)
+    return bind_view(Context(catalog, view.query).rehearsal(), view)
 
 
 def bind_top(catalog: Catalog, query: "SelectText", number: int) -> Query:

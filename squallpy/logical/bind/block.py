@@ -121,8 +121,9 @@ def with_queries(ctx: Context, node: exp.Query, outer: Outer | None) -> Context:
             raise ctx.error("SQ2007", f'"{name}" is named twice in WITH', cte.args["alias"])
         fresh.add(name.lower())
         inside, around = rehearsal(ctx, outer)
-        bind_nested(inside, cte.this, around)
-        ctx = replace(ctx, ctes={**ctx.ctes, name.lower(): Common(cte.this, names, ctx, outer)})
+        plan = bind_nested(inside, cte.this, around)
+        common = Common(cte.this, names, ctx, outer, plan if around is None else None)
+        ctx = replace(ctx, ctes={**ctx.ctes, name.lower(): common})
     return ctx
 
 

@@ -14,6 +14,7 @@ from squallpy.catalog.catalog import Catalog
 from squallpy.frontend.select import SelectText
 from squallpy.frontend.unsupported import CLAUSES, NODES, Unsupported
 from squallpy.logical.expressions import Column, Expr, Literal
+from squallpy.logical.nodes import Node
 
 if TYPE_CHECKING:
     from squallpy.logical.bind.unnest import Outer
@@ -29,6 +30,8 @@ class Common:
     columns: tuple[str, ...]
     context: "Context"
     outer: "Outer | None" = None
+    checked: Node | None = None
+    """Its plan, if it was bound for its mistakes, and reads nothing around it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,8 @@ class Context:
     ids: Iterator[int] = field(default_factory=lambda: count(1))
     ctes: Mapping[str, Common] = field(default_factory=dict)
     window: "Around | None" = None
+    rehearses: bool = False
+    """Is the query bound only for its mistakes and the names of its columns?"""
 
     def column(self, name: str, type: Type, nullable: bool) -> Column:
         """A new column."""
@@ -56,11 +61,11 @@ class Context:
 
     def inside(self, query: SelectText) -> "Context":
         """The context of a view's text, which is under the window of who reads it."""
-        return Context(self.catalog, query, self.ids, window=self.window)
+        return replace(self, query=query, ctes={})
 
     def rehearsal(self) -> "Context":
         """The same, with ids of its own, to check a query that is bound again where it is used."""
-        return replace(self, ids=count(1))
+        return replace(self, ids=self.catalog.spare, rehearses=True)
 
     def span(self, node: exp.Expr) -> Span:
         return self.query.span(node)
