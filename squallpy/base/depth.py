@@ -72,9 +72,11 @@ def deeply(work: Callable[[], T]) -> T:
     def run() -> None:
         try:
             with guarded_depth():
-                done.set_result(work())
+                result = work()
         except BaseException as error:
             done.set_exception(error)
+        else:
+            done.set_result(result)
 
     # NB: a daemon, so that Ctrl-C, which interrupts who waits, does not wait for the end of the work
     thread, before = _Deep(target=run, name="squall-deep", daemon=True), threading.stack_size(STACK_BYTES)
