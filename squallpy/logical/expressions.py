@@ -65,7 +65,8 @@ class Compound:
 
     @property
     def _parts(self) -> tuple[Any, ...]:
-        return tuple(getattr(self, name) for name in self.__match_args__)
+        names: tuple[str, ...] = self.__match_args__
+        return tuple(getattr(self, name) for name in names)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), self._parts  # NB: a text has another hash in another process

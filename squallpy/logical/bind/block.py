@@ -80,7 +80,7 @@ def _operators(plan: Node) -> int:
     return len(seen)
 
 
-def check_copies(ctx: Context, node: exp.Query, plan: Node) -> Node:
+def check_copies(ctx: Context, node: exp.Expr, plan: Node) -> Node:
     """The plan; SQ3001 where a join has so many copies of one relation that changes of it cannot be followed."""
     for name, copies in _most_copies(plan).items():
         if copies > MOST_COPIES:
