@@ -94,8 +94,6 @@ def parse_select(script: ScriptText, start: int, end: int) -> SelectText:
         raise SquallError("SQ1001", "a string, name or number that does not end", script.span(start + at)) from None
     except ParseError as error:
         raise parse_error(script, start, end, error) from None
-    except RecursionError:
-        raise SquallError("SQ1001", "this query is nested too deeply", script.span(start)) from None
     assert len(trees) == 1, "one query has no semicolon"
     query = SelectText(script, start, end, with_predicates(with_upper_words(trees[0])))
     refuse_stray_commas(query)

@@ -31,8 +31,6 @@ def number_literal(text: str) -> Literal:
     if "e" in text.lower():
         return Literal(float(text), DOUBLE)
     whole, _, fraction = text.partition(".")
-    if not ((whole + fraction).isascii() and (whole + fraction).isdigit()):
-        raise SquallError("SQ1001", f"{text} is not a number")
     scale = len(fraction)
     digits = max(len((whole + fraction).lstrip("0")), scale, 1)
     if digits > MOST_DIGITS:

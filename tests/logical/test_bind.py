@@ -230,7 +230,7 @@ EXPRESSIONS = {
     "COALESCE(s, 'n')": "CASE WHEN NOT s IS NULL THEN s ELSE 'n' END : VARCHAR",
     "NULLIF(a, 0)": "CASE WHEN a = 0 THEN NULL ELSE a END : INT",
     "IF(f, a, 0)": "CASE WHEN f THEN a ELSE 0 END : INT NOT NULL",
-    "CONCAT(s, 'x', s)": "(s || 'x') || s : VARCHAR",
+    "CONCAT(s, 'x', s)": "s || 'x' || s : VARCHAR",
     "SUBSTRING(s FROM 2 FOR 3)": "SUBSTRING(s, 2, 3) : VARCHAR",
     "substr(s, 2)": "SUBSTRING(s, 2) : VARCHAR",
     "EXTRACT(MONTH FROM d)": "EXTRACT_MONTH(d) : INT",

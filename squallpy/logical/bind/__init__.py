@@ -14,7 +14,7 @@ from squallpy.catalog.matrix import Matrix, MatrixProgram
 from squallpy.catalog.relation import MULT, Field, Reference, Relation
 from squallpy.catalog.window import ARRIVAL
 from squallpy.logical.constants import Evaluate, only_literals
-from squallpy.logical.nodes import Query
+from squallpy.logical.nodes import Node, Query
 
 if TYPE_CHECKING:
     from squallpy.frontend.select import SelectText
@@ -55,8 +55,7 @@ def compile_script(
             case CreateView(name, columns, query, span):
                 expand(catalog, query, outputs)
                 view = View(name, columns, query, span)
-                check_view(catalog, view, evaluate)
-                catalog.add(view)
+                catalog.add(replace(view, checked=check_view(catalog, view, evaluate)))
             case CreateMatrix():
                 catalog.add(bind_matrix(catalog, statement))
             case CreateProgram():
@@ -111,24 +110,19 @@ def check_reference(catalog: Catalog, reference: Reference) -> None:
         raise SquallError("SQ2007", told, reference.span, f"write REFERENCES {name} (…) with as many columns")
 
 
-def check_view(catalog: Catalog, view: View, evaluate: Evaluate) -> None:
+def check_view(catalog: Catalog, view: View, evaluate: Evaluate) -> Node:
     """Bind a view once, so that its mistakes are reported even if no query uses it."""
     from squallpy.logical.bind.context import Context
     from squallpy.logical.bind.sources import bind_view
 
-    try:
-        bind_view(Context(catalog, view.query, evaluate=evaluate), view)
-    except RecursionError:
-        raise SquallError("SQ3001", "a view nested this deeply is not supported", view.span) from None
+    return bind_view(Context(catalog, view.query, evaluate=evaluate).rehearsal(), view)
 
 
 def bind_top(catalog: Catalog, query: "SelectText", number: int, evaluate: Evaluate) -> Query:
     """A query of the script."""
-    from squallpy.logical.bind.block import bind_query
+    from squallpy.logical.bind.block import bind_query, check_copies
     from squallpy.logical.bind.context import Context
 
-    try:
-        plan = bind_query(Context(catalog, query, evaluate=evaluate), query.ast)
-    except RecursionError:
-        raise SquallError("SQ3001", "a query nested this deeply is not supported", query.span(query.ast)) from None
+    ctx = Context(catalog, query, evaluate=evaluate)
+    plan = check_copies(ctx, query.ast, bind_query(ctx, query.ast))
     return Query(plan, tuple(column.name for column in plan.output), query.text, number)

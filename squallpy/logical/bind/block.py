@@ -1,5 +1,6 @@
 """One query block → Limit(Sort(Project(Filter(Aggregate(Filter(joins))))))."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
@@ -24,7 +25,7 @@ from squallpy.logical.bind.subqueries import Subqueries
 from squallpy.logical.bind.unnest import Outer
 from squallpy.logical.bind.windows import check_used, with_window
 from squallpy.logical.expressions import Column, Expr, Literal, columns, conjunction, conjuncts
-from squallpy.logical.nodes import Aggregate, Filter, Node, Project
+from squallpy.logical.nodes import Aggregate, AntiJoin, Filter, Node, Project, Scan, SemiJoin, Union
 
 SELECT_PARTS = (
     "with_", "expressions", "distinct", "from_", "joins", "laterals", "where", "group", "having", "order", "limit",
@@ -32,6 +33,7 @@ SELECT_PARTS = (
 )  # fmt: skip
 HELD = "add it to a DATE or TIMESTAMP, or take TIMESTAMPDIFF(SECOND, a, b) for b - a"
 MOST_OPERATORS = 10_000  # of a query
+MOST_COPIES = 64  # of one relation in a join
 
 
 def bind_query(
@@ -78,6 +80,33 @@ def _operators(plan: Node) -> int:
     return len(seen)
 
 
+def check_copies(ctx: Context, node: exp.Expr, plan: Node) -> Node:
+    """The plan; SQ3001 where a join has so many copies of one relation that changes of it cannot be followed."""
+    for name, copies in _most_copies(plan).items():
+        if copies > MOST_COPIES:
+            told = f'{copies:,} copies of "{name}" in a join are not supported, {MOST_COPIES} are the most'
+            raise ctx.error("SQ3001", told, node, "aggregate between joins, or use window functions")
+    return plan
+
+
+def _most_copies(plan: Node) -> Counter[str]:
+    """The most copies of each relation that a join has. Groups, and rows that are only looked for, are no copies."""
+    found, most = dict[int, Counter[str]](), Counter[str]()
+
+    def joined(node: Node) -> Counter[str]:
+        if id(node) not in found:
+            each = Counter([node.relation.name]) if isinstance(node, Scan) else Counter[str]()
+            below = [joined(child) for child in node.inputs]
+            for copies in below[:1] if isinstance(node, SemiJoin | AntiJoin) else below:
+                each = each | copies if isinstance(node, Union) else each + copies
+            most.update(each - most)
+            found[id(node)] = Counter() if isinstance(node, Aggregate) else each
+        return found[id(node)]
+
+    joined(plan)
+    return most
+
+
 def with_queries(ctx: Context, node: exp.Query, outer: Outer | None) -> Context:
     """The context in which the queries of WITH can be named; each is checked even where it is not used."""
     clause = node.args.get("with_")
@@ -92,8 +121,9 @@ def with_queries(ctx: Context, node: exp.Query, outer: Outer | None) -> Context:
             raise ctx.error("SQ2007", f'"{name}" is named twice in WITH', cte.args["alias"])
         fresh.add(name.lower())
         inside, around = rehearsal(ctx, outer)
-        bind_nested(inside, cte.this, around)
-        ctx = replace(ctx, ctes={**ctx.ctes, name.lower(): Common(cte.this, names, ctx, outer)})
+        plan = bind_nested(inside, cte.this, around)
+        common = Common(cte.this, names, ctx, outer, plan if around is None else None)
+        ctx = replace(ctx, ctes={**ctx.ctes, name.lower(): common})
     return ctx
 
 

@@ -45,10 +45,8 @@ def direct(name: str) -> Builder:
 
 
 def concat(first: Expr, *rest: Expr) -> Expr:
-    """CONCAT(a, b, c)  →  (a || b) || c"""
-    for part in rest:
-        first = call("||", first, part)
-    return first
+    """CONCAT(a, b, c)  →  a || b || c"""
+    return call("||", first, *rest) if rest else first
 
 
 def null_if(value: Expr, other: Expr) -> Expr:

@@ -177,7 +177,7 @@ def negative(s: Scalars, node: exp.Neg) -> Expr:
 
 @handles(exp.DPipe, args="this expression safe")
 def concatenation(s: Scalars, node: exp.DPipe) -> Expr:
-    return call("||", s.bind(node.this), s.bind(node.expression))
+    return call("||", *(s.bind(part) for part in operands(node)))
 
 
 COMPARISONS = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
@@ -261,12 +261,18 @@ def existence(s: Scalars, node: exp.Exists) -> Expr:
 @handles(exp.And, exp.Or, args="this expression")
 def connective(s: Scalars, node: exp.Connector) -> Expr:
     """AND and OR, flat: a chain of any length is one call."""
+    own = replace(s, clause=type(node).__name__.upper())
+    conditions = [own.condition(part) for part in operands(node)]
+    return (conjunction if isinstance(node, exp.And) else disjunction)(conditions)
+
+
+def operands(node: exp.Binary) -> list[exp.Expr]:
+    """What a chain of one operator joins: (a || b) || c  →  a, b, c"""
     kind, parts, spine = type(node), [], node
     while type(spine) is kind:
         parts.append(spine.expression)
         spine = spine.this
-    conditions = [replace(s, clause=kind.__name__.upper()).condition(part) for part in [spine, *reversed(parts)]]
-    return (conjunction if kind is exp.And else disjunction)(conditions)
+    return [spine, *reversed(parts)]
 
 
 @handles(exp.Not, args="this")
