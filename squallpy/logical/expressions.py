@@ -195,7 +195,7 @@ def not_null(expr: Expr) -> Call:
 def uncast(expr: Expr) -> Expr:
     """CAST(a AS BIGINT) of an INT a  →  a: they are held alike, so that a cast between them makes no new value"""
     match expr:
-        case Cast(Column() as column, type) if column.type.is_integer and type.is_integer:
+        case Cast(Column() as column, type) if column.type.is_integer and type.kind is Kind.BIGINT:
             return column
     return expr
 

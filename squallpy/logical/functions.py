@@ -108,11 +108,12 @@ def remainder(name: str, args: Args) -> tuple[Args, Type]:
     return args, decimal(digits + scale, scale)
 
 
-def same(name: str, args: Args) -> tuple[Args, Type]:
+def signed(name: str, args: Args) -> tuple[Args, Type]:
+    """A number; INT gives BIGINT, as the least INT has no opposite among them."""
     args = plain(args)
     if not args[0].type.is_numeric:
         raise mismatch(name, args)
-    return args, args[0].type
+    return args, BIGINT if args[0].type.is_integer else args[0].type
 
 
 def comparable(name: str, args: Args) -> tuple[Args, Type]:
@@ -270,8 +271,8 @@ FUNCTIONS: dict[str, Function] = {
     "*": Function(2, 2, times, "product; DECIMAL precisions and scales add up, at most 38 digits"),
     "/": Function(2, 2, quotient, "quotient, always DOUBLE; NULL where the divisor is 0", "divisor"),
     "%": Function(2, 2, remainder, "remainder with the sign of the dividend; NULL where the divisor is 0", "divisor"),
-    "negate": Function(1, 1, same, "-x"),
-    "abs": Function(1, 1, same, "absolute value"),
+    "negate": Function(1, 1, signed, "-x; BIGINT of an INT"),
+    "abs": Function(1, 1, signed, "absolute value; BIGINT of an INT"),
     "floor": Function(1, 1, whole, "the next whole number below"),
     "ceil": Function(1, 1, whole, "the next whole number above"),
     "div": Function(2, 2, divided, "quotient cut to a whole number; NULL where the divisor is 0", "divisor"),

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from squallpy.base.errors import SquallError
-from squallpy.base.types import Kind, Type
+from squallpy.base.types import BIGINT, Kind, Type
 from squallpy.logical.expressions import COMPARISONS, Call, Case, Cast, Column, Expr, Literal, columns
 from squallpy.logical.functions import FUNCTIONS, REALS
 from squallpy.runtime.evaluate import dates, digests, documents, logic, numbers, texts
@@ -236,12 +236,11 @@ def _call(call: Call) -> Function:
             unit = _constant(call, 1)
             return _unary(args[0], lambda x: dates.truncate(unit, x, kind))
         case "trunc_time":
-            size = _constant(call, 1)
-            return _unary(args[0], lambda x: x - np.mod(x, size))
+            return _binary(args, dates.moved(call, lambda x, size: x - np.mod(x, size)))
         case "add_months":
-            return _binary(args, lambda a, b: Vec(dates.add_months(a.values, b.values, kind), both(a.valid, b.valid)))
+            return _binary(args, dates.moved(call, lambda x, months: dates.add_months(x, months, kind)))
         case "add_days" | "add_micros":
-            return _binary(args, lambda a, b: Vec(np.add(a.values, b.values), both(a.valid, b.valid)))
+            return _binary(args, dates.moved(call, dates.add))
         case "days_between":
             return _binary(args, lambda a, b: Vec(np.subtract(a.values, b.values), both(a.valid, b.valid)))
     raise AssertionError(f"no evaluation for {name}")
@@ -288,13 +287,12 @@ def _quietly(operate: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 def _signed(arg: Function, operate: Callable[[Any], Any], type: Type) -> Function:
     """Negation and absolute value, which the least integer does not have."""
-    least = -min(numbers.digits_bound(type), numbers.LIMIT) if type.is_exact else None
 
     def run(frame: Frame) -> Vec:
         values, valid = vec = arg(frame)
-        if least is not None and np.any(np.equal(numbers.masked(vec), least)):
+        if type.is_exact and np.any(np.equal(numbers.masked(vec), -numbers.LIMIT)):
             if type.is_integer:
-                raise SquallError("SQ5001", f"a value does not fit {type}", hint="CAST to DECIMAL(38,0) first")
+                raise SquallError("SQ5001", f"a value does not fit {BIGINT}", hint="CAST to DECIMAL(38,0) first")
             values = np.asarray(values, object)
         return Vec(operate(values), valid)
 
