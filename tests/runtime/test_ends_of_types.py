@@ -200,9 +200,9 @@ def scripts(expr: str, given: dict[str, object]) -> Iterator[tuple[str, str]]:
     yield "neighbour", f"{head}SELECT LAG({expr}, 0) OVER (ORDER BY d) AS v FROM r;" if False else f"{head}SELECT {expr} AS v FROM r ORDER BY {expr} LIMIT 1;"
     yield "where", f"{head}SELECT 1 AS found FROM r WHERE ({expr}) IS NOT NULL;"
     yield "compared", f"{head}SELECT 1 AS found FROM r WHERE ({expr}) >= ({expr});"
-    yield "joined", f"{head}SELECT 1 AS found FROM r JOIN r s ON {_of('r', expr)} = {_of('s', expr)};"
-    yield "ranged", f"{head}SELECT 1 AS found FROM r JOIN r s ON {_of('r', expr)} >= {_of('s', expr)};"
-    yield "exists", f"{head}SELECT 1 AS found FROM r WHERE EXISTS (SELECT 1 FROM r s WHERE {_of('s', expr)} = {_of('r', expr)});"
+    yield "joined", f"{head}SELECT 1 AS found FROM r JOIN r s ON ({_of("r", expr)}) = ({_of("s", expr)});"
+    yield "ranged", f"{head}SELECT 1 AS found FROM r JOIN r s ON ({_of("r", expr)}) >= ({_of("s", expr)});"
+    yield "exists", f"{head}SELECT 1 AS found FROM r WHERE EXISTS (SELECT 1 FROM r s WHERE ({_of("s", expr)}) = ({_of("r", expr)}));"
 
 
 def _of(alias: str, expr: str) -> str:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from squallpy.base.errors import SquallError
-from squallpy.base.types import BIGINT, Kind, Type
+from squallpy.base.types import Kind, Type
 from squallpy.logical.expressions import COMPARISONS, Call, Case, Cast, Column, Expr, Literal, columns
 from squallpy.logical.functions import FUNCTIONS, REALS
 from squallpy.runtime.evaluate import dates, digests, documents, logic, numbers, texts
@@ -84,9 +84,9 @@ def _call(call: Call) -> Function:
         case "%":
             return _binary(args, numbers.remainder)
         case "div":
-            return _binary(args, numbers.quotient)
+            return _binary(args, numbers.quotient(call))
         case "negate":
-            return _signed(args[0], np.negative, kind)
+            return _signed(args[0], np.negative, call)
         case "sqrt" | "exp" | "sign":
             return _unary(args[0], _quietly({"sqrt": np.sqrt, "exp": np.exp, "sign": np.sign}[name]))
         case _ if name in REALS:
@@ -116,7 +116,7 @@ def _call(call: Call) -> Function:
         case "round":
             places = _constant(call, 1)
             if kind.is_exact:
-                return lambda frame: numbers.tens(args[0](frame), kind, places, call.type)
+                return lambda frame: numbers.tens(args[0](frame), kind, places, call)
             return _unary(args[0], lambda x: numbers.rounded(x, places))
         case "floor" | "ceil":
             return lambda frame: numbers.whole(name, args[0](frame), kind, frame.rows)
@@ -134,7 +134,7 @@ def _call(call: Call) -> Function:
             product = call.args[3].type.scale
             return lambda frame: numbers.covariance([a(frame) for a in args], product, name == "covar_samp")
         case "abs":
-            return _signed(args[0], np.abs, kind)
+            return _signed(args[0], np.abs, call)
         case _ if name in COMPARISONS:
             return _binary(args, _comparison(name, kind))
         case "like":
@@ -251,7 +251,7 @@ def _arithmetic(call: Call) -> Callable[[Vec, Vec], Vec]:
     if call.type.kind is Kind.DOUBLE:
         return numbers.real(operate)
     bound: Callable[[int, int], int] = (lambda x, y: x * y) if call.name == "*" else (lambda x, y: x + y)
-    return numbers.exact(operate, bound, (call.args[0].type, call.args[1].type), call.type)
+    return numbers.exact(operate, bound, call)
 
 
 def _comparison(name: str, type: Type) -> Callable[[Vec, Vec], Vec]:
@@ -285,14 +285,14 @@ def _quietly(operate: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return run
 
 
-def _signed(arg: Function, operate: Callable[[Any], Any], type: Type) -> Function:
+def _signed(arg: Function, operate: Callable[[Any], Any], call: Call) -> Function:
     """Negation and absolute value, which the least integer does not have."""
 
     def run(frame: Frame) -> Vec:
         values, valid = vec = arg(frame)
-        if type.is_exact and np.any(np.equal(numbers.masked(vec), -numbers.LIMIT)):
-            if type.is_integer:
-                raise SquallError("SQ5001", f"a value does not fit {BIGINT}", hint="CAST to DECIMAL(38,0) first")
+        if call.type.is_exact and np.any(np.equal(numbers.masked(vec), -numbers.LIMIT)):
+            if call.type.is_integer:
+                raise numbers.overflow(call, call.type)
             values = np.asarray(values, object)
         return Vec(operate(values), valid)
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT, DOUBLE, Kind, Type
-from squallpy.logical.expressions import Call
+from squallpy.logical.expressions import Call, Expr
 from squallpy.runtime.evaluate.vector import Vec, both
 
 LIMIT = 2**63
@@ -18,6 +18,18 @@ def largest(values: Any) -> int:
     if np.ndim(values) == 0:
         return abs(int(values))
     return max(int(values.max()), -int(values.min())) if len(values) else 0
+
+
+def is_word(values: Any) -> bool:
+    """True if exact values fit 64 bits."""
+    if np.ndim(values) == 0:
+        return -LIMIT <= int(values) < LIMIT
+    return not len(values) or (int(values.min()) >= -LIMIT and int(values.max()) < LIMIT)
+
+
+def overflow(expr: Expr, type: Type) -> SquallError:
+    """The error for an expression whose value its type does not have."""
+    return SquallError("SQ5001", f"{expr} does not fit {type}", hint="CAST to DECIMAL(38,0) first")
 
 
 def masked(vec: Vec) -> Any:
@@ -35,10 +47,10 @@ def digits_bound(type: Type) -> int:
 
 
 def exact(
-    operate: Callable[[Any, Any], Any], bound: Callable[[int, int], int], types: tuple[Type, Type], result: Type
+    operate: Callable[[Any, Any], Any], bound: Callable[[int, int], int], call: Call
 ) -> Callable[[Vec, Vec], Vec]:
     """`operate` on exact numbers, in int64 where `bound` of the operands' magnitudes allows it."""
-    safe = bound(digits_bound(types[0]), digits_bound(types[1])) < LIMIT
+    safe = bound(digits_bound(call.args[0].type), digits_bound(call.args[1].type)) < LIMIT
 
     def wide(x: Any, y: Any) -> bool:
         m, n = largest(x), largest(y)
@@ -50,12 +62,12 @@ def exact(
             x, y = masked(a), masked(b)
         if not safe and wide(x, y):
             values = operate(_widen(x), _widen(y))
-            if largest(values) < LIMIT:
+            if is_word(values):
                 values = values.astype(np.int64) if np.ndim(values) else values
-            elif result.kind is not Kind.DECIMAL:
-                raise SquallError("SQ5001", f"a value does not fit {result}", hint="CAST to DECIMAL(38,0) first")
+            elif call.type.kind is not Kind.DECIMAL:
+                raise overflow(call, call.type)
             elif largest(values) >= 10**38:
-                raise SquallError("SQ5001", "a value does not fit 38 digits")
+                raise SquallError("SQ5001", f"{call} does not fit 38 digits", hint="CAST a side to DOUBLE")
             return Vec(values, both(a.valid, b.valid))
         return Vec(operate(x, y), both(a.valid, b.valid))
 
@@ -99,19 +111,24 @@ def remainder(a: Vec, b: Vec) -> Vec:
         return Vec(values, both(a.valid, b.valid, ~zero))
 
 
-def quotient(a: Vec, b: Vec) -> Vec:
+def quotient(call: Call) -> Callable[[Vec, Vec], Vec]:
     """Quotient of exact numbers, cut to a whole one; NULL where the divisor is 0."""
-    zero = np.equal(b.values, 0)
-    divisor = np.where(zero, 1, b.values)
-    valid = both(a.valid, b.valid, ~zero)
-    values = np.where(valid, a.values, 0)
-    wide = values.dtype == object or divisor.dtype == object or bool(np.any(np.equal(values, -LIMIT)))
-    if wide:
-        values, divisor = values.astype(object), divisor.astype(object)
-    whole = np.abs(values) // np.abs(divisor) * np.where((values < 0) != (divisor < 0), -1, 1)
-    if wide and np.any((whole < -LIMIT) | (whole >= LIMIT)):
-        raise SquallError("SQ5001", f"a value does not fit {BIGINT}", hint="use /")
-    return Vec(whole.astype(np.int64), valid)
+    cut = np.frompyfunc(lambda x, y: abs(int(x)) // abs(int(y)) * (-1 if (x < 0) != (y < 0) else 1), 2, 1)
+
+    def run(a: Vec, b: Vec) -> Vec:
+        zero = np.equal(b.values, 0)
+        divisor = np.where(zero, 1, b.values)
+        valid = both(a.valid, b.valid, ~zero)
+        values = np.where(valid, a.values, 0)
+        if object in (values.dtype, divisor.dtype) or np.any(np.equal(values, -LIMIT) | np.equal(divisor, -LIMIT)):
+            whole = np.asarray(cut(values, divisor), object)
+            if not is_word(whole):
+                raise SquallError("SQ5001", f"{call} does not fit {BIGINT}", hint="use /")
+        else:
+            whole = np.abs(values) // np.abs(divisor) * np.where((values < 0) != (divisor < 0), -1, 1)
+        return Vec(whole.astype(np.int64), valid)
+
+    return run
 
 
 def compare(name: str, double: bool) -> Callable[[Vec, Vec], Vec]:
@@ -189,14 +206,14 @@ def rounded(values: Any, places: int) -> Any:
         return np.where(np.isfinite(scaled), result, values)
 
 
-def tens(vec: Vec, type: Type, places: int, result: Type) -> Vec:
+def tens(vec: Vec, type: Type, places: int, call: Call) -> Vec:
     """Exact numbers rounded to 10 ** -places, half away from zero."""
     values, places = np.asarray(masked(vec)).astype(object), max(places, -40)  # NB: all are 0 from there on
     step = 10 ** (type.scale - places)
-    tens = np.asarray(np.sign(values) * ((np.abs(values) + step // 2) // step) * 10**-places)
-    if largest(tens) >= min(digits_bound(result), 10**38):
-        raise SquallError("SQ5001", f"a value does not fit {result}", hint="CAST to DECIMAL(38,0) first")
-    return Vec(tens.astype(np.int64) if largest(tens) < LIMIT else tens, vec.valid)
+    tens = np.asarray(np.sign(values) * ((np.abs(values) + step // 2) // step) * 10**-places, object)
+    if not is_word(tens) if call.type.is_integer else largest(tens) >= digits_bound(call.type):
+        raise overflow(call, call.type)
+    return Vec(tens.astype(np.int64) if is_word(tens) else tens, vec.valid)
 
 
 def whole(name: str, vec: Vec, type: Type, rows: int) -> Vec:
