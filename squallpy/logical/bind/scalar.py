@@ -12,6 +12,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.types import BOOLEAN, INTERVAL, NULL, VARCHAR, Kind, Type
 from squallpy.frontend.typenames import named_type
 from squallpy.frontend.unsupported import NODES, QUERIES
+from squallpy.logical import functions
 from squallpy.logical.bind import moments, temporal
 from squallpy.logical.bind.aggregation import Aggregation
 from squallpy.logical.bind.context import Context
@@ -167,7 +168,7 @@ def arithmetic(s: Scalars, node: exp.Binary) -> Expr:
     op, left, right = OPERATORS[type(node)], s.bind(node.this), s.bind(node.expression)
     if temporal.involves_time(left, right):
         return temporal.arithmetic(op, left, right)
-    return call(op, left, right)
+    return functions.arithmetic(op, left, right)
 
 
 @handles(exp.Neg, args="this")

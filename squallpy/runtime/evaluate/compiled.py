@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from squallpy.base.errors import SquallError
 from squallpy.base.types import Kind, Type
-from squallpy.logical.expressions import COMPARISONS, Call, Case, Cast, Column, Expr, Literal, columns
+from squallpy.logical.expressions import COMPARISONS, ROUNDED, Call, Case, Cast, Column, Expr, Literal, columns
 from squallpy.logical.functions import FUNCTIONS, REALS
 from squallpy.runtime.evaluate import dates, digests, documents, logic, numbers, texts
 from squallpy.runtime.evaluate.casts import cast, tried
@@ -79,6 +79,8 @@ def _call(call: Call) -> Function:
             return lambda frame: logic.member(args[0](frame), listed, has_null, kind)
         case "+" | "-" | "*":
             return _binary(args, _arithmetic(call))
+        case _ if name in ROUNDED:
+            return _binary(args, numbers.rounded_decimals(call))
         case "/":
             return _binary(args, numbers.divide)
         case "%":

@@ -7,7 +7,7 @@ import numpy as np
 
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT, DOUBLE, Kind, Type
-from squallpy.logical.expressions import Call, Expr
+from squallpy.logical.expressions import ROUNDED, Call, Expr
 from squallpy.runtime.evaluate.vector import Vec, both
 
 LIMIT = 2**63
@@ -74,6 +74,28 @@ def exact(
     return run
 
 
+def rounded_decimals(call: Call) -> Callable[[Vec, Vec], Vec]:
+    """An operator of DECIMALs whose result is rounded, half away from zero; SQ5001 where it has more than 38 digits."""
+    operator, scales, result = ROUNDED[call.name], [arg.type.scale for arg in call.args], call.type
+    common = max(scales)
+    ups = [1, 1] if operator == "*" else [10 ** (common - scale) for scale in scales]
+    step = 10 ** ((sum(scales) if operator == "*" else common) - result.scale)
+    operate: Any = {"+": np.add, "-": np.subtract, "*": np.multiply, "%": _remainder}[operator]
+
+    def run(a: Vec, b: Vec) -> Vec:
+        valid = both(a.valid, b.valid, np.not_equal(b.values, 0) if operator == "%" else None)
+        x, y = (np.asarray(_widen(masked(vec)) * up, object) for vec, up in zip((a, b), ups, strict=True))
+        if operator == "%":
+            y = np.where(np.equal(y, 0), 1, y)
+        exact = np.asarray(operate(x, y), object)
+        values = np.asarray(np.sign(exact) * ((np.abs(exact) + step // 2) // step), object)
+        if largest(values) >= digits_bound(result):
+            raise SquallError("SQ5001", f"{call} does not fit {result}", hint="CAST a side to DOUBLE")
+        return Vec(values.astype(np.int64) if is_word(values) else values, valid)
+
+    return run
+
+
 def bit_count(values: Any) -> Any:
     """How many bits of 64 are 1."""
     words = np.asarray(values, np.int64).view(np.uint64)
@@ -99,13 +121,17 @@ def divide(a: Vec, b: Vec) -> Vec:
         return Vec(np.true_divide(a.values, b.values), both(a.valid, b.valid, ~zero))
 
 
+_remainder = np.frompyfunc(lambda x, y: abs(x) % abs(y) * (1 if x >= 0 else -1), 2, 1)
+"""The remainder of Python integers, with the sign of the dividend."""
+
+
 def remainder(a: Vec, b: Vec) -> Vec:
     """Remainder with the sign of the dividend; NULL where the divisor is 0."""
     zero = np.equal(b.values, 0)
     with np.errstate(all="ignore"):
         divisor = np.where(zero, 1, b.values)
         if np.asarray(a.values).dtype == object or divisor.dtype == object:
-            values = np.frompyfunc(lambda x, y: int(abs(x) % abs(y)) * (1 if x >= 0 else -1), 2, 1)(a.values, divisor)
+            values = _remainder(np.asarray(a.values, object), divisor.astype(object))
         else:
             values = np.fmod(a.values, divisor)
         return Vec(values, both(a.valid, b.valid, ~zero))
