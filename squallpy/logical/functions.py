@@ -113,9 +113,13 @@ OPERATORS = {operator: name for name, operator in ROUNDED.items()}
 
 
 def arithmetic(operator: str, left: Expr, right: Expr) -> Call:
-    """left operator right as a user writes it: exact, or where that may take more than 38 digits, rounded as in Spark."""
+    """Two numbers and an operator, exact; where that may take more than 38 digits, rounded as in Spark."""
     args = plain((left, right))
-    if operator in OPERATORS and all(arg.type.is_exact for arg in args) and not all(arg.type.is_integer for arg in args):
+    if (
+        operator in OPERATORS
+        and all(arg.type.is_exact for arg in args)
+        and not all(arg.type.is_integer for arg in args)
+    ):
         (p, s), (q, t) = ((type.precision, type.scale) for type in map(smallest, args))
         needed = p + q if operator == "*" else max(p - s, q - t) + max(s, t)
         found = call(OPERATORS[operator], *args)

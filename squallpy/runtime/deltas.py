@@ -74,12 +74,13 @@ def _encode_low(values: Words, low: Any) -> Words:
     if np.any(low & (values == HOLE)):
         text = f"{HOLE} is the one BIGINT that cannot be grouped, ordered or joined on"
         raise SquallError("SQ5003", text, hint="declare the column DECIMAL(19,0)")
-    return values + low
+    return np.asarray(values + low, np.int64)
 
 
 def rank_of(values: Words, step: int) -> Words:
     """Integers as keys to look for: the hole as the next above it, or below it if `step` is negative."""
-    return values + (values < HOLE if step < 0 else values <= HOLE)
+    low = values < HOLE if step < 0 else values <= HOLE
+    return np.asarray(values + low, np.int64)
 
 
 def decode(keys: Words, column: Column, dictionary: Dictionary) -> Vec:

@@ -16,7 +16,7 @@ from squallpy.logical.bind.aggregates import aggregate, grouping, head
 from squallpy.logical.bind.aggregation import NAMES
 from squallpy.logical.bind.collected import collected
 from squallpy.logical.bind.patterns import parsed
-from squallpy.logical.bind.scalar import Scalars, extract
+from squallpy.logical.bind.scalar import Scalars, extract, note_lost_fraction
 from squallpy.logical.bind.split import FIRST, SIZES, counted, is_split, item
 from squallpy.logical.coerce import cast, coerce
 from squallpy.logical.expressions import Cast, Expr, Literal, conjunction, not_null
@@ -507,4 +507,6 @@ def function(s: Scalars, node: exp.Anonymous) -> Expr:
     args = [s.bind(arg) for arg in node.expressions]
     if (place := SETTINGS.get(name, count)) < count:
         args[place] = s.ctx.constant(args[place]) or args[place]
+    if name == "DECIMAL":
+        note_lost_fraction(s, node, args[0], TYPES[name])
     return build(*args)

@@ -34,7 +34,12 @@ def overflow(expr: Expr, type: Type) -> SquallError:
 
 def masked(vec: Vec) -> Any:
     """Values with 0 where they are NULL: what stands there is arbitrary, and must not look like an overflow."""
-    return vec.values if vec.valid is None else np.where(vec.valid, vec.values, 0)
+    return vec.values if vec.valid is None else np.where(vec.valid, boxed(vec.values), 0)
+
+
+def boxed(values: Any) -> Any:
+    """Values as numpy takes them: an exact scalar of more than 64 bits is an object."""
+    return np.asarray(values, object) if isinstance(values, int) and not is_word(values) else values
 
 
 def _widen(values: Any) -> Any:
@@ -129,8 +134,8 @@ def remainder(a: Vec, b: Vec) -> Vec:
     """Remainder with the sign of the dividend; NULL where the divisor is 0."""
     zero = np.equal(b.values, 0)
     with np.errstate(all="ignore"):
-        divisor = np.where(zero, 1, b.values)
-        if np.asarray(a.values).dtype == object or divisor.dtype == object:
+        divisor = np.where(zero, 1, boxed(b.values))
+        if np.asarray(boxed(a.values)).dtype == object or divisor.dtype == object:
             values = _remainder(np.asarray(a.values, object), divisor.astype(object))
         else:
             values = np.fmod(a.values, divisor)
@@ -143,9 +148,9 @@ def quotient(call: Call) -> Callable[[Vec, Vec], Vec]:
 
     def run(a: Vec, b: Vec) -> Vec:
         zero = np.equal(b.values, 0)
-        divisor = np.where(zero, 1, b.values)
+        divisor = np.where(zero, 1, boxed(b.values))
         valid = both(a.valid, b.valid, ~zero)
-        values = np.where(valid, a.values, 0)
+        values = np.where(valid, boxed(a.values), 0)
         if object in (values.dtype, divisor.dtype) or np.any(np.equal(values, -LIMIT) | np.equal(divisor, -LIMIT)):
             whole = np.asarray(cut(values, divisor), object)
             if not is_word(whole):
