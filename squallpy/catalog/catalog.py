@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
-from squallpy.base.errors import Span, SquallError, nearest
+from squallpy.base.errors import Notice, Span, SquallError, nearest
 from squallpy.catalog.matrix import Matrix, MatrixProgram
 from squallpy.catalog.relation import Parts, Relation
 
@@ -33,6 +33,7 @@ class Catalog:
     parts: dict[Parts, Relation] = field(default_factory=dict)  # what queries make of texts
     spare: Iterator[int] = field(default_factory=lambda: count(1 << 32))
     """Ids of columns for what is bound only for its mistakes."""
+    notices: dict[Notice, None] = field(default_factory=dict)  # each once: a view is bound wherever it is used
 
     def add(self, entry: Entry) -> None:
         """Declare something; SQ2007 if the name is taken."""

@@ -8,9 +8,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from squallpy.base.types import TIMESTAMP
+from squallpy.base.errors import SquallError
+from squallpy.base.types import TIMESTAMP, YEARS, Kind
 from squallpy.catalog.relation import Hops, Relation, Split
-from squallpy.logical.expressions import columns
+from squallpy.logical.expressions import Literal, columns
 from squallpy.runtime.evaluate.compiled import compiled
 from squallpy.runtime.evaluate.texts import matching
 from squallpy.runtime.evaluate.vector import Frame, Vec, arrow_type, from_arrow, full
@@ -72,5 +73,10 @@ def _windows(times: Words, there: Mask, hops: Hops) -> tuple[Words, pa.Array, pa
     starts = last[:, None] - hops.slide * np.arange(-(-hops.size // hops.slide))
     inside = starts + hops.size > times[of, None]
     found = starts[inside]
+    least, most = YEARS[Kind.TIMESTAMP]
+    outside = (found < least) | (found > most - hops.size)
+    if outside.any():
+        time = Literal(int(np.repeat(times[of], inside.sum(axis=1))[outside.argmax()]), TIMESTAMP)
+        raise SquallError("SQ5001", f"a WINDOW of {time} begins or ends outside the years 1 to 9999")
     moments = (pa.array(bound).cast(arrow_type(TIMESTAMP)) for bound in (found, found + hops.size))
     return (np.repeat(of, inside.sum(axis=1)), *moments)

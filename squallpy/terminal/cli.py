@@ -148,7 +148,11 @@ def explain(arguments: tuple[str, ...], settings: tuple[str, ...]) -> None:
     stage = stages[0].lower() if stages else "triggers"
     if stage not in STAGES:
         raise SquallError("SQ7004", f'unknown stage "{stages[0]}"', hint=nearest(stage, STAGES))
-    click.echo(Session(Path(script), parse(settings)).explain(stage), nl=False)
+    session = Session(Path(script), parse(settings))
+    text = session.explain(stage)
+    for notice in session.script.notices:
+        click.echo(notice, err=True)
+    click.echo(text, nl=False)
 
 
 @squall.command(short_help="List the engine settings.")

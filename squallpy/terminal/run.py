@@ -93,6 +93,8 @@ def run_script(request: RunRequest) -> None:
     several = len(session.script.queries) > 1
     resumed = request.checkpoint is not None and is_used(request.checkpoint)
     progress = Progress("starting Spark" if request.backend == "spark" else "starting")
+    for notice in session.script.notices:
+        progress.say(str(notice))
     live = Live(progress.quiet) if choice.mode == "live" else None
     sinks: list[Sink] = []
     if request.out:

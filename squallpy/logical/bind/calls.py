@@ -10,12 +10,13 @@ from sqlglot import exp
 from squallpy.base.errors import SquallError, nearest
 from squallpy.base.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, INTERVAL, NULL, TIMESTAMP, VARCHAR, Type, decimal
 from squallpy.frontend.unsupported import AGGREGATES, FUNCTIONS
+from squallpy.logical import functions
 from squallpy.logical.bind import moments, temporal
 from squallpy.logical.bind.aggregates import aggregate, grouping, head
 from squallpy.logical.bind.aggregation import NAMES
 from squallpy.logical.bind.collected import collected
 from squallpy.logical.bind.patterns import parsed
-from squallpy.logical.bind.scalar import Scalars, extract
+from squallpy.logical.bind.scalar import Scalars, extract, note_lost_fraction
 from squallpy.logical.bind.split import FIRST, SIZES, counted, is_split, item
 from squallpy.logical.coerce import cast, coerce
 from squallpy.logical.expressions import Cast, Expr, Literal, conjunction, not_null
@@ -291,7 +292,7 @@ def attempted(name: str) -> Builder:
 
     def build(a: Expr, b: Expr) -> Expr:
         if not (a.type.is_integer and b.type.is_integer):
-            return call(name, a, b)
+            return functions.arithmetic(name, a, b)
         return call("tried", Cast(call(name, *(cast(x, decimal(19, 0)) for x in (a, b))), BIGINT))
 
     return build
@@ -370,7 +371,7 @@ NAMED: dict[str, tuple[int, int | None, Builder]] = {
     "ROUND": (1, 2, rounded),
     "GREATEST": (2, None, direct("greatest")),
     "LEAST": (2, None, direct("least")),
-    "MOD": (2, 2, direct("%")),
+    "MOD": (2, 2, partial(functions.arithmetic, "%")),
     "SUBSTRING": (2, 3, direct("substring")),
     "LEFT": (2, 2, left),
     "RIGHT": (2, 2, right),
@@ -506,4 +507,6 @@ def function(s: Scalars, node: exp.Anonymous) -> Expr:
     args = [s.bind(arg) for arg in node.expressions]
     if (place := SETTINGS.get(name, count)) < count:
         args[place] = s.ctx.constant(args[place]) or args[place]
+    if name == "DECIMAL":
+        note_lost_fraction(s, node, args[0], TYPES[name])
     return build(*args)

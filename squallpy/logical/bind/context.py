@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from squallpy.base.errors import Span, SquallError
+from squallpy.base.errors import Notice, Span, SquallError
 from squallpy.base.types import Kind, Type
 from squallpy.catalog.catalog import Catalog
 from squallpy.frontend.select import SelectText
@@ -88,6 +88,10 @@ class Context:
 
     def error(self, code: str, message: str, node: exp.Expr, hint: str = "") -> SquallError:
         return SquallError(code, message, self.span(node), hint)
+
+    def note(self, message: str, node: exp.Expr, hint: str = "") -> None:
+        """Tell the user something about a query that runs."""
+        self.catalog.notices.setdefault(Notice(message, self.span(node), hint))
 
     def refuse(self, node: exp.Expr, construct: Unsupported | None = None) -> SquallError:
         """SQ3001 for a construct, by default the one of the node's class, at its keyword or the node."""

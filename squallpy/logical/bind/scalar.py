@@ -12,6 +12,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.types import BOOLEAN, INTERVAL, NULL, VARCHAR, Kind, Type
 from squallpy.frontend.typenames import named_type
 from squallpy.frontend.unsupported import NODES, QUERIES
+from squallpy.logical import functions
 from squallpy.logical.bind import moments, temporal
 from squallpy.logical.bind.aggregation import Aggregation
 from squallpy.logical.bind.context import Context
@@ -167,7 +168,7 @@ def arithmetic(s: Scalars, node: exp.Binary) -> Expr:
     op, left, right = OPERATORS[type(node)], s.bind(node.this), s.bind(node.expression)
     if temporal.involves_time(left, right):
         return temporal.arithmetic(op, left, right)
-    return call(op, left, right)
+    return functions.arithmetic(op, left, right)
 
 
 @handles(exp.Neg, args="this")
@@ -371,6 +372,7 @@ def truth(s: Scalars, node: exp.Is) -> Expr:
 def attempt(s: Scalars, node: exp.TryCast) -> Expr:
     """TRY_CAST, which is NULL where CAST would fail."""
     target, value = target_of(s, node), s.bind(node.this)
+    note_lost_fraction(s, node, value, target)
     if isinstance(value, Literal):
         cast(s.ctx.column("x", value.type, True), target)  # is there such a cast?
         try:
@@ -383,8 +385,24 @@ def attempt(s: Scalars, node: exp.TryCast) -> Expr:
 
 @handles(exp.Cast, args="this to")
 def conversion(s: Scalars, node: exp.Cast) -> Expr:
-    target = target_of(s, node)
-    return cast(s.bind(node.this), target)
+    target, value = target_of(s, node), s.bind(node.this)
+    note_lost_fraction(s, node, value, target)
+    return cast(value, target)
+
+
+def note_lost_fraction(s: Scalars, node: exp.Expr, value: Expr, target: Type) -> None:
+    """Tell that DECIMAL without digits has none behind the point, if the value may have some."""
+    written = node.args.get("to")
+    if target.kind is not Kind.DECIMAL or (written is not None and written.expressions):
+        return
+    has_fraction = value.type.kind in (Kind.DOUBLE, Kind.VARCHAR) or value.type.scale > 0
+    if isinstance(value, Literal) and has_fraction:
+        has_fraction = (
+            value.value is not None and "." in str(value) and not str(value).strip("'").rstrip("0").endswith(".")
+        )
+    if has_fraction:
+        hint = "write how many digits there are: DECIMAL(18,2)"
+        s.ctx.note("DECIMAL without digits is DECIMAL(10,0), as in Spark: the fraction is rounded off", node, hint)
 
 
 def target_of(s: Scalars, node: exp.Cast | exp.TryCast) -> Type:
