@@ -110,7 +110,7 @@ class Session:
     @cached_property
     def script(self) -> Script:
         """Text → statements → bound queries."""
-        return compile_script(self.text, str(self.path), self._infer, self._programs.outputs)
+        return compile_script(self.text, str(self.path), self._infer, self._programs.outputs, constant)
 
     def maintain(self, query: Query, told: bool = False) -> Maintained:
         """Query → optimised query → calculus → trigger program; are late rows `told`?"""

@@ -156,10 +156,11 @@ class _Given:
     def __init__(self, steps: Steps) -> None:
         from squallpy.logical.bind import compile_script
         from squallpy.maintain.matrix.scripted import Programs
+        from squallpy.runtime.evaluate.constant import constant
         from squallpy.testing.cells import CellsFromScratch
 
         programs = Programs()
-        compiled = compile_script(steps.script, steps.path.name, lambda relation: (), programs.outputs)
+        compiled = compile_script(steps.script, steps.path.name, lambda relation: (), programs.outputs, constant)
         (query,) = compiled.queries  # a step test has one
         relations = dict(compiled.relations)
         cells = CellsFromScratch(compiled, programs.read) if compiled.matrices else None

@@ -17,6 +17,7 @@ from squallpy.logical.nodes import Query
 
 if TYPE_CHECKING:
     from squallpy.frontend.select import SelectText
+    from squallpy.logical.bind.context import Evaluate
     from squallpy.logical.bind.matrices import Outputs
 
 Infer = Callable[[Relation], tuple[Field, ...]]
@@ -32,11 +33,13 @@ class Script:
     programs: dict[str, MatrixProgram] = field(default_factory=dict)
 
 
-def compile_script(text: str, file: str, infer: Infer, outputs: "Outputs | None" = None) -> Script:
+def compile_script(
+    text: str, file: str, infer: Infer, outputs: "Outputs | None" = None, evaluate: "Evaluate | None" = None
+) -> Script:
     """Parse and bind a script.
 
     `infer` gives the fields of a relation declared without columns, the op column left out; `outputs` reads a matrix
-    program. Raises SquallError at the first mistake, with its place in `file`.
+    program; `evaluate` gives the values of constant expressions. Raises SquallError at the first mistake, with its place in `file`.
     """
     from squallpy.frontend.script import parse_script
     from squallpy.frontend.statements import CreateMatrix, CreateProgram, CreateRelation, CreateView
@@ -51,7 +54,7 @@ def compile_script(text: str, file: str, infer: Infer, outputs: "Outputs | None"
             case CreateView(name, columns, query, span):
                 expand(catalog, query, outputs)
                 view = View(name, columns, query, span)
-                check_view(catalog, view)
+                check_view(catalog, view, evaluate)
                 catalog.add(view)
             case CreateMatrix():
                 catalog.add(bind_matrix(catalog, statement))
@@ -60,7 +63,7 @@ def compile_script(text: str, file: str, infer: Infer, outputs: "Outputs | None"
                 catalog.add(bind_program(catalog, statement, outputs))
             case _:
                 expand(catalog, statement.query, outputs)
-                queries.append(bind_top(catalog, statement.query, len(queries) + 1))
+                queries.append(bind_top(catalog, statement.query, len(queries) + 1, evaluate))
     for relation in catalog.relations.values():
         for reference in relation.references:
             check_reference(catalog, reference)
@@ -107,24 +110,24 @@ def check_reference(catalog: Catalog, reference: Reference) -> None:
         raise SquallError("SQ2007", told, reference.span, f"write REFERENCES {name} (…) with as many columns")
 
 
-def check_view(catalog: Catalog, view: View) -> None:
+def check_view(catalog: Catalog, view: View, evaluate: "Evaluate | None") -> None:
     """Bind a view once, so that its mistakes are reported even if no query uses it."""
-    from squallpy.logical.bind.context import Context
+    from squallpy.logical.bind.context import Context, no_value
     from squallpy.logical.bind.sources import bind_view
 
     try:
-        bind_view(Context(catalog, view.query), view)
+        bind_view(Context(catalog, view.query, evaluate=evaluate or no_value), view)
     except RecursionError:
         raise SquallError("SQ3001", "a view nested this deeply is not supported", view.span) from None
 
 
-def bind_top(catalog: Catalog, query: "SelectText", number: int) -> Query:
+def bind_top(catalog: Catalog, query: "SelectText", number: int, evaluate: "Evaluate | None") -> Query:
     """A query of the script."""
     from squallpy.logical.bind.block import bind_query
-    from squallpy.logical.bind.context import Context
+    from squallpy.logical.bind.context import Context, no_value
 
     try:
-        plan = bind_query(Context(catalog, query), query.ast)
+        plan = bind_query(Context(catalog, query, evaluate=evaluate or no_value), query.ast)
     except RecursionError:
         raise SquallError("SQ3001", "a query nested this deeply is not supported", query.span(query.ast)) from None
     return Query(plan, tuple(column.name for column in plan.output), query.text, number)

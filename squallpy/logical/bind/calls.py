@@ -17,7 +17,7 @@ from squallpy.logical.bind.collected import collected
 from squallpy.logical.bind.patterns import parsed
 from squallpy.logical.bind.scalar import Scalars, extract
 from squallpy.logical.bind.split import FIRST, SIZES, counted, is_split, item
-from squallpy.logical.coerce import cast, coerce
+from squallpy.logical.coerce import cast, coerce, unify
 from squallpy.logical.expressions import Cast, Expr, Literal, conjunction, not_null
 from squallpy.logical.functions import REALS, call, case, coalesce
 
@@ -464,6 +464,23 @@ NAMED: dict[str, tuple[int, int | None, Builder]] = {
 }
 
 
+def of_decode(count: int) -> list[list[int]]:
+    """DECODE(x, key, value, …, default): x and the keys; the values."""
+    default = [count - 1] if count % 2 == 0 else []
+    return [[0, *range(1, count - 1, 2)], [*range(2, count, 2), *default]]
+
+
+# name → the positions of arguments that have one type, of so many
+ALIKE: dict[str, Callable[[int], list[list[int]]]] = {
+    **dict.fromkeys(
+        ("COALESCE", "IFNULL", "NVL", "NULLIF", "NANVL", "EQUAL_NULL", "GREATEST", "LEAST"),
+        lambda count: [list(range(count))],
+    ),
+    **dict.fromkeys(("IF", "IFF", "IIF", "NVL2", "ELT"), lambda count: [list(range(1, count))]),
+    "DECODE": of_decode,
+}
+
+
 def function(s: Scalars, node: exp.Anonymous) -> Expr:
     """A call by name: an aggregate, one of NAMED, or refused."""
     name = node.name.upper()
@@ -496,6 +513,18 @@ def function(s: Scalars, node: exp.Anonymous) -> Expr:
         )
     if name in WITH_UNIT and count == 3 and isinstance(unit := node.expressions[0], exp.Column | exp.Var):
         return build(Literal(UNIT + unit.name, VARCHAR), *(s.bind(arg) for arg in node.expressions[1:]))
-    if name == "NULLIF":
-        return build(*s.comparands(node.expressions))
-    return build(*(s.bind(arg) for arg in node.expressions))
+    return build(*fitting(s, name, node, [s.ctx.constant(s.bind(arg)) for arg in node.expressions]))
+
+
+def fitting(s: Scalars, name: str, node: exp.Anonymous, args: list[Expr]) -> list[Expr]:
+    """Arguments of a call, text constants read as moments where they have one type with a DATE or TIMESTAMP; SQ2005 for
+    those that have no common type."""
+    fitted = list(args)
+    for places in ALIKE[name](len(args)) if name in ALIKE else ():
+        some = s.as_moments([args[i] for i in places], [node.expressions[i] for i in places])
+        if unify([value.type for value in some]) is None:
+            types = " and ".join(dict.fromkeys(str(value.type) for value in some))
+            raise SquallError("SQ2005", f"{name} of {types}, which have no common type", head(s, node), "CAST one side")
+        for i, value in zip(places, some, strict=True):
+            fitted[i] = value
+    return fitted

@@ -1,6 +1,6 @@
 """What every part of the binder shares: the query's text, the catalog, fresh column ids, and how to refuse."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -9,15 +9,22 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from squallpy.base.errors import Span, SquallError
-from squallpy.base.types import Type
+from squallpy.base.types import INTERVAL, Type
 from squallpy.catalog.catalog import Catalog
 from squallpy.frontend.select import SelectText
 from squallpy.frontend.unsupported import CLAUSES, NODES, Unsupported
-from squallpy.logical.expressions import Column, Expr, Literal
+from squallpy.logical.expressions import Column, Expr, Literal, columns
 
 if TYPE_CHECKING:
     from squallpy.logical.bind.unnest import Outer
     from squallpy.logical.bind.windows import Around
+
+
+Evaluate = Callable[[Expr], Literal | None]
+
+
+def no_value(expr: Expr) -> None:
+    """Evaluate nothing: only literals are constants then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +40,23 @@ class Common:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One query text being bound; views and WITH queries are bound with contexts of their own but the same ids."""
+    """One query text being bound; views and WITH queries are bound with contexts of their own but the same ids.
+
+    `evaluate` gives the value of an expression that reads no column, None where it has none.
+    """
 
     catalog: Catalog
     query: SelectText
     ids: Iterator[int] = field(default_factory=lambda: count(1))
     ctes: Mapping[str, Common] = field(default_factory=dict)
     window: "Around | None" = None
+    evaluate: Evaluate = no_value
+
+    def constant(self, expr: Expr) -> Expr:
+        """Replace an expression that reads no column by its value: 1 - 0.25  →  0.75"""
+        if isinstance(expr, Literal) or expr.type == INTERVAL or columns(expr):
+            return expr
+        return self.evaluate(expr) or expr
 
     def column(self, name: str, type: Type, nullable: bool) -> Column:
         """A new column."""
@@ -56,7 +73,7 @@ class Context:
 
     def inside(self, query: SelectText) -> "Context":
         """The context of a view's text, which is under the window of who reads it."""
-        return Context(self.catalog, query, self.ids, window=self.window)
+        return Context(self.catalog, query, self.ids, window=self.window, evaluate=self.evaluate)
 
     def rehearsal(self) -> "Context":
         """The same, with ids of its own, to check a query that is bound again where it is used."""

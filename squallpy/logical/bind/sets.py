@@ -114,22 +114,33 @@ def union(
             message = f"{word} of {len(plans[0].output)} and {len(plan.output)} columns"
             raise SquallError("SQ2005", message, ctx.query.keyword(query, word))
     columns, parts = list[Column](), [list[tuple[Column, Expr]]() for _ in plans]
+    scalars = Scalars(ctx, Scope(), word)
     for same in zip(*(plan.output for plan in plans), strict=True):
-        types = [NULL if is_bare_null(plan, c) else c.type for plan, c in zip(plans, same, strict=True)]
+        exprs = [selected(ctx, plan, c) for plan, c in zip(plans, same, strict=True)]
+        exprs = scalars.as_moments(exprs, queries)
+        types = [expr.type for expr in exprs]
         type = unify(types)
         if type is None:
             odd = next(i for i in range(len(types)) if unify(types[: i + 1]) is None)
             message = f'{word} of {unify(types[:odd])} and {types[odd]} in column "{same[0].name}"'
             raise SquallError("SQ2005", message, ctx.query.keyword(queries[odd], word), "CAST one side")
         columns.append(ctx.column(same[0].name, VARCHAR if type == NULL else type, any(c.nullable for c in same)))
-        for c, given, part in zip(same, types, parts, strict=True):
-            expr = exactly(Literal(None, given) if given == NULL else c, columns[-1].type)
+        for c, given, part in zip(same, exprs, parts, strict=True):
+            expr = exactly(c if given.type == c.type else given, columns[-1].type)
             part.append((ctx.column(c.name, expr.type, c.nullable), expr))
     for i in range(len(plans) if marked else 0):
         columns.append(ctx.column(f"of_{i + 1}", INT, True))
         for j, part in enumerate(parts):
             part.append((ctx.column(f"of_{i + 1}", INT, True), Literal(1 if i == j else None, INT)))
     return Union(tuple(Project(plan, tuple(p)) for plan, p in zip(plans, parts, strict=True)), tuple(columns))
+
+
+def selected(ctx: Context, plan: Node, column: Column) -> Expr:
+    """A column of a query, or the bare NULL or text that it selects for it."""
+    if is_bare_null(plan, column):
+        return Literal(None, NULL)
+    expr = ctx.constant(dict(plan.items)[column]) if isinstance(plan, Project) else column
+    return expr if isinstance(expr, Literal) and expr.type == VARCHAR else column
 
 
 def by_name(ctx: Context, queries: list[exp.Expr], plans: list[Node]) -> list[Node]:
