@@ -101,7 +101,7 @@ def quotient(name: str, args: Args) -> tuple[Args, Type]:
 def remainder(name: str, args: Args) -> tuple[Args, Type]:
     args = numbers(name, args)
     if args[0].type == DOUBLE:
-        raise mismatch(name, args, "it is for exact numbers")
+        return args, DOUBLE
     if all(arg.type.is_integer for arg in args):
         return args, BIGINT
     args, digits, scale = aligned(args)
@@ -197,7 +197,9 @@ def rounded(name: str, args: Args) -> tuple[Args, Type]:
 
 
 def divided(name: str, args: Args) -> tuple[Args, Type]:
-    args, _ = remainder(name, args)
+    args, type = remainder(name, args)
+    if type == DOUBLE:
+        raise mismatch(name, args, "it is for exact numbers")
     return args, BIGINT
 
 

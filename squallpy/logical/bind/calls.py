@@ -133,8 +133,10 @@ def logarithm(base: Expr, x: Expr | None = None) -> Expr:
 
 
 def positive(a: Expr, b: Expr) -> Expr:
-    """PMOD(a, b), the remainder with the sign of the divisor"""
-    return call("%", call("+", call("%", a, b), b), b)
+    """PMOD(a, b), the remainder that is not negative where the divisor is not: PMOD(-10, 3) → 2, PMOD(-10, -3) → -1"""
+    rest = call("%", a, b)
+    lacks = call("and", call("<", rest, ZERO), call(">", b, ZERO))
+    return case([(lacks, call("%", call("+", rest, b), b))], rest)
 
 
 def joined(separator: Expr, *parts: Expr) -> Expr:
