@@ -165,6 +165,7 @@ def spelled(name: str, args: Args) -> tuple[Args, Type]:
 
 
 TEXT, WHOLE = (Kind.VARCHAR,), (Kind.INT, Kind.BIGINT)
+NUMERIC = (Kind.DOUBLE, Kind.INT, Kind.BIGINT, Kind.DECIMAL)
 DAYS, TIMES, MOMENTS = (Kind.DATE,), (Kind.TIMESTAMP,), (Kind.DATE, Kind.TIMESTAMP)
 
 
@@ -194,6 +195,16 @@ def rounded(name: str, args: Args) -> tuple[Args, Type]:
         return args, decimal(args[0].type.precision - args[0].type.scale + 1, 0)
     (x, places), _ = takes(DOUBLE, (Kind.DOUBLE,), WHOLE)(name, args)
     return (x, places), DOUBLE
+
+
+def truncated(name: str, args: Args) -> tuple[Args, Type]:
+    """A DOUBLE, an integer to tens, hundreds …, or a DECIMAL to fewer digits after the point than it has."""
+    (number, places), _ = takes(DOUBLE, NUMERIC, WHOLE)(name, args)
+    if number.type.kind is not Kind.DECIMAL:
+        return (number, places), number.type
+    assert isinstance(places, Literal) and places.value < number.type.scale
+    scale = max(places.value, 0)
+    return (number, places), decimal(number.type.precision - number.type.scale + scale, scale)
 
 
 def divided(name: str, args: Args) -> tuple[Args, Type]:
@@ -277,6 +288,7 @@ FUNCTIONS: dict[str, Function] = {
     "floor": Function(1, 1, whole, "the next whole number below"),
     "ceil": Function(1, 1, whole, "the next whole number above"),
     "div": Function(2, 2, divided, "quotient cut to a whole number; NULL where the divisor is 0", "divisor"),
+    "truncate": Function(2, 2, truncated, "cut to that many digits after the point, or to tens", settings=1),
     "round": Function(2, 2, rounded, "rounded to that many digits after the point, half away from zero", settings=1),
     "sign": Function(1, 1, real, "-1.0, 0.0 or 1.0"),
     "exp": Function(1, 1, real, "e to that power"),

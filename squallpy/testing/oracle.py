@@ -192,4 +192,11 @@ def to_duckdb(sql: str | exp.Expr) -> str:
 
 class _Dialect(Spark):
     class Parser(WindowParser):
-        pass
+        FUNCTIONS = {  # noqa: RUF012 - sqlglot's own way
+            **WindowParser.FUNCTIONS,
+            "TRUNC": lambda args: (
+                WindowParser.FUNCTIONS["TRUNC"](args)
+                if len(args) == 2 and args[1].is_string
+                else exp.Anonymous(this="TRUNC", expressions=args)
+            ),
+        }

@@ -94,13 +94,23 @@ def replaced(text: Expr, old: Expr, new: Expr = EMPTY) -> Expr:
     return call("replace", text, old, new)
 
 
-def truncated(day: Expr, unit: Expr) -> Expr:
-    """TRUNC(d, 'MONTH'), a DATE; the names of units are Spark's."""
+def truncated(value: Expr, to: Expr = ZERO) -> Expr:
+    """TRUNC(d, 'MONTH') of a DATE or TIMESTAMP as in Spark, TRUNC(x) and TRUNC(x, n) of numbers as in PostgreSQL."""
+    if not value.type.is_numeric and (value.type != NULL or to.type == VARCHAR):
+        return to_unit(value, to)
+    value = coerce(value, DOUBLE) if value.type == NULL else value
+    if not isinstance(to, Literal) or not to.type.is_integer or to.value is None:
+        raise SquallError("SQ3001", "TRUNC to anything but a constant number of digits is not supported yet")
+    return value if value.type.is_exact and to.value >= value.type.scale else call("truncate", value, to)
+
+
+def to_unit(day: Expr, unit: Expr) -> Expr:
+    """The first day of a DATE's or TIMESTAMP's YEAR, QUARTER, MONTH or WEEK; the names of units are Spark's."""
     name = str(unit.value).upper() if isinstance(unit, Literal) else ""
     known = {n: unit for unit, names in TRUNCATIONS.items() for n in names}
     if name not in known:
         raise SquallError("SQ2005", "TRUNC takes the constant 'YEAR', 'QUARTER', 'MONTH' or 'WEEK'")
-    return call("trunc", day, Literal(known[name], VARCHAR))
+    return call("trunc", cast(day, DATE) if isinstance(day, Literal) else day, Literal(known[name], VARCHAR))
 
 
 def date_trunc(unit: Expr, moment: Expr) -> Expr:
@@ -110,7 +120,7 @@ def date_trunc(unit: Expr, moment: Expr) -> Expr:
         return cast(cast(moment, DATE), TIMESTAMP)
     if name in TIMES:
         return call("trunc_time", cast(moment, TIMESTAMP), Literal(temporal.UNITS[name][2], BIGINT))
-    return cast(truncated(moment, unit), TIMESTAMP)
+    return cast(to_unit(moment, unit), TIMESTAMP)
 
 
 def date_part(part: Expr, moment: Expr) -> Expr:
@@ -432,7 +442,7 @@ NAMED: dict[str, tuple[int, int | None, Builder]] = {
         for prefix in ("", "TRY_")
     },
     "LAST_DAY": (1, 1, direct("last_day")),
-    "TRUNC": (2, 2, truncated),
+    "TRUNC": (1, 2, truncated),
     "DATE_TRUNC": (2, 2, date_trunc),
     "NVL2": (3, 3, nvl2),
     "ADD_MONTHS": (2, 2, direct("add_months")),

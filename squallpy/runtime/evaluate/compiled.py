@@ -118,6 +118,11 @@ def _call(call: Call) -> Function:
             if kind.is_exact:
                 return lambda frame: numbers.tens(args[0](frame), kind, places, call.type)
             return _unary(args[0], lambda x: numbers.rounded(x, places))
+        case "truncate":
+            places = _constant(call, 1)
+            if kind.is_exact:
+                return lambda frame: numbers.cut(args[0](frame), kind, places)
+            return _unary(args[0], lambda x: numbers.truncated(x, places))
         case "floor" | "ceil":
             return lambda frame: numbers.whole(name, args[0](frame), kind, frame.rows)
         case "greatest" | "least":
@@ -146,9 +151,9 @@ def _call(call: Call) -> Function:
             start, length = _constant(call, 1), _constant(call, 2) if len(args) > 2 else None
             return _text(args[0], lambda x: texts.substring(x, start, length))
         case "upper":
-            return _text(args[0], pc.utf8_upper)
+            return _text(args[0], texts.upper)
         case "lower":
-            return _text(args[0], pc.utf8_lower)
+            return _text(args[0], texts.lower)
         case "trim" | "ltrim" | "rtrim":
             trim, characters = (
                 {"trim": pc.utf8_trim, "ltrim": pc.utf8_ltrim, "rtrim": pc.utf8_rtrim}[name],
