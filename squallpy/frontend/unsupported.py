@@ -180,7 +180,9 @@ QUERIES: dict[str, Unsupported] = {
         "DISTINCT",
         "declare a PRIMARY KEY and have it in FROM",
     ),
-    "FETCH": Unsupported("FETCH … PERCENT or WITH TIES", "FETCH", "use LIMIT"),
+    "FETCH": Unsupported(
+        "FETCH … PERCENT", "PERCENT", "write QUALIFY PERCENT_RANK() OVER (ORDER BY …) < 0.1 for ten percent"
+    ),
     "frame": Unsupported("a frame with EXCLUDE"),
     "frame of ends": Unsupported("a frame that begins or ends some rows away, for NTH_VALUE,", "", "use LAG and LEAD"),
     "ignored": Unsupported("IGNORE NULLS for NTH_VALUE or rows further away", "IGNORE", "use MAX_BY with FILTER"),

@@ -11,7 +11,7 @@ from squallpy.frontend.windows import CLAUSE
 from squallpy.logical.bind.aggregation import Aggregation, is_aggregate, replace_known
 from squallpy.logical.bind.buckets import bucketed
 from squallpy.logical.bind.context import Common, Context
-from squallpy.logical.bind.cut import cut, firsts
+from squallpy.logical.bind.cut import cut, firsts, with_ties
 from squallpy.logical.bind.grouping import grouping_sets
 from squallpy.logical.bind.ordering import Ordering, bind_limit, bind_order, ordinal, place_sort
 from squallpy.logical.bind.over import Overs, ungrouped
@@ -176,6 +176,7 @@ class Block:
             plan, items, order = self.grouped_by(plan, items, order, given)
         elif select.args.get("distinct") is not None:
             plan, items, order = self.distinct(plan, items, order)
+        plan = with_ties(ctx, select, plan, order, self.outer is not None)
         outputs = tuple(self.output(item) for item in items)
         if self.inside:
             return cut(ctx, select, plan, outputs, order, self.outer is not None)

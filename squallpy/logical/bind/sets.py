@@ -12,7 +12,7 @@ from sqlglot import exp
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT, INT, NULL, VARCHAR
 from squallpy.logical.bind.context import Context
-from squallpy.logical.bind.cut import cut
+from squallpy.logical.bind.cut import cut, with_ties
 from squallpy.logical.bind.ordering import bind_limit, bind_order, place_sort
 from squallpy.logical.bind.rows import is_bare_null
 from squallpy.logical.bind.scalar import Scalars
@@ -42,6 +42,7 @@ def bind_set(
     outputs = tuple((ctx.column(c.name, c.type, c.nullable), c) for c in plan.output)
     scalars = Scalars(ctx, Scope([Source("", plan.output)]), "ORDER BY")
     order = bind_order(node.args.get("order"), [Output(c) for c in plan.output], scalars)
+    plan = with_ties(ctx, node, plan, order, outer is not None)
     if inside:
         return cut(ctx, node, plan, outputs, order, outer is not None)
     return bind_limit(ctx, node, place_sort(plan, outputs, order if ordered else []))
