@@ -38,7 +38,7 @@ CLAUSES: dict[str, Unsupported] = {
     "format": Unsupported("FORMAT", "FORMAT"),
     "options": Unsupported("query OPTIONS", "OPTION"),
     "for_": Unsupported("FOR", "FOR"),
-    "by_name": Unsupported("INTERSECT or EXCEPT BY NAME", "BY"),
+    "by_name": Unsupported("INTERSECT or EXCEPT BY NAME", "BY", "write CORRESPONDING"),
     "Group.totals": Unsupported("WITH TOTALS", "TOTALS"),
     "Order.siblings": Unsupported("ORDER SIBLINGS BY", "SIBLINGS"),
     "Ordered.with_fill": Unsupported("WITH FILL", "FILL"),
@@ -78,7 +78,6 @@ NODES: dict[str, Unsupported] = {
     "Unnest": Unsupported("UNNEST here", "UNNEST"),
     "Values": Unsupported("VALUES here", "VALUES", "it goes in FROM"),
     "Tuple": Unsupported("a row value (a, b) here", "", "it goes with comparisons, BETWEEN and IN"),
-    "SimilarTo": Unsupported("SIMILAR TO", "SIMILAR"),
     "Collate": Unsupported("COLLATE", "COLLATE"),
     "AtTimeZone": Unsupported("AT TIME ZONE", "AT"),
     "CurrentDate": Unsupported("CURRENT_DATE", "CURRENT_DATE", "write DATE '…'"),
@@ -164,6 +163,7 @@ QUERIES: dict[str, Unsupported] = {
         "a row compared with a query", "", "write IN, = ANY, or EXISTS with the comparison in its WHERE"
     ),
     "USING twice": Unsupported("USING beside a join in parentheses that has USING", "", "write ON"),
+    "STRICT": Unsupported("STRICT CORRESPONDING", "STRICT", "write CORRESPONDING BY (…)"),
     "window after set": Unsupported(
         "a window at the end of UNION, INTERSECT or EXCEPT", "", "put the SELECT that it is for in parentheses"
     ),

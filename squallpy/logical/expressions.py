@@ -241,7 +241,7 @@ def show_literal(literal: Literal) -> str:
     return str(value)
 
 
-INFIX = {"+", "-", "*", "/", "%", "||", "=", "<=>", "<>", "<", "<=", ">", ">=", "and", "or", "like"}
+INFIX = {"+", "-", "*", "/", "%", "||", "=", "<=>", "<>", "<", "<=", ">", ">=", "and", "or", "like", "similar"}
 
 
 def show_call(call: Call) -> str:
@@ -255,6 +255,8 @@ def show_call(call: Call) -> str:
             return f"{args[0]} IS NULL"
         case "like" if len(args) == 3:
             return f"{args[0]} LIKE {args[1]} ESCAPE {args[2]}"
+        case "similar":
+            return f"{args[0]} SIMILAR TO {' ESCAPE '.join(args[1:])}"
         case "in":
             return f"{args[0]} IN ({', '.join(args[1:])})"
         case "and" | "or":

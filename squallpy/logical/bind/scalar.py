@@ -18,6 +18,7 @@ from squallpy.logical.bind.scope import Scope
 from squallpy.logical.coerce import cast, number_literal
 from squallpy.logical.expressions import OPPOSITE, Call, Expr, Literal, conjunction, disjunction, not_null
 from squallpy.logical.functions import call, case
+from squallpy.logical.similar import expression_of
 
 if TYPE_CHECKING:
     from squallpy.logical.bind.over import Overs
@@ -304,15 +305,32 @@ def like(s: Scalars, node: exp.Like | exp.ILike) -> Expr:
     return matches(s, node, None)
 
 
+@handles(exp.SimilarTo, args="this expression")
+def similar(s: Scalars, node: exp.SimilarTo) -> Expr:
+    return is_similar(s, node, Literal("\\", VARCHAR))
+
+
 @handles(exp.Escape, args="this expression")
 def escape(s: Scalars, node: exp.Escape) -> Expr:
-    if not isinstance(node.this, exp.Like | exp.ILike):
+    if not isinstance(node.this, exp.Like | exp.ILike | exp.SimilarTo):
         raise s.ctx.refuse(node)
     s.ctx.only(node.this, "this", "expression", "negate")
-    character = s.bind(node.expression)
+    character = s.ctx.constant(s.bind(node.expression))
     if not isinstance(character, Literal) or len(str(character.value)) != 1:
         raise s.ctx.error("SQ2005", "ESCAPE needs one character", node.expression)
-    return matches(s, node.this, character)
+    return is_similar(s, node.this, character) if isinstance(node.this, exp.SimilarTo) else matches(s, node.this, character)
+
+
+def is_similar(s: Scalars, node: exp.SimilarTo, character: Literal) -> Expr:
+    """SIMILAR TO; as in PostgreSQL a backslash escapes unless ESCAPE says otherwise."""
+    pattern = s.ctx.constant(s.bind(node.expression))
+    test = call("similar", s.bind(node.this), pattern, character)
+    if isinstance(pattern, Literal) and pattern.value is not None:
+        try:
+            expression_of(pattern.value, character.value)
+        except SquallError as error:
+            raise s.ctx.error("SQ2005", error.message, node.expression) from None
+    return test
 
 
 def matches(s: Scalars, node: exp.Like | exp.ILike, character: Literal | None) -> Expr:

@@ -145,6 +145,9 @@ def _call(call: Call) -> Function:
         case "like":
             pattern, escape = _constant(call, 1), _constant(call, 2) if len(args) > 2 else None
             return _text(args[0], lambda x: _mask(texts.like(x, pattern, escape)))
+        case "similar":
+            pattern, escape = _constant(call, 1), _constant(call, 2) if len(args) > 2 else None
+            return _text(args[0], lambda x: _mask(texts.similar(x, pattern, escape)))
         case "||":
             return lambda frame: _concat([a(frame) for a in args])
         case "substring":

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from squallpy.base.errors import SquallError
+from squallpy.logical.similar import expression_of
 from squallpy.runtime.evaluate.digests import of_each
 from squallpy.runtime.evaluate.vector import Vec
 
@@ -36,6 +37,11 @@ def like(values: Any, pattern: str, escape: str | None) -> Any:
     wilds = {"%": ".*", "_": "."}
     expression = "".join(wilds[c] if wild else re.escape(c) for c, wild in parts)
     return pc.match_substring_regex(values, rf"(?s)\A{expression}\z")
+
+
+def similar(values: Any, pattern: str, escape: str | None) -> Any:
+    """SIMILAR TO."""
+    return matching(pc.match_substring_regex, values, expression_of(pattern, escape))
 
 
 def substring(values: Any, start: int, length: int | None) -> Any:
