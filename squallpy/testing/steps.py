@@ -43,11 +43,11 @@ if TYPE_CHECKING:
 
 Values = list[str | None]
 HEADS = re.compile(
-    r"(table \w+|no oracle|batch|result|result ordered|changes|restart|fails SQ\d{4}|error SQ\d{4}(?: \d+:\d+)?)\s*$"
+    r"(table [\w.]+|no oracle|batch|result|result ordered|changes|restart|fails SQ\d{4}|error SQ\d{4}(?: \d+:\d+)?)\s*$"
 )
 VALUE = re.compile(r"\s*(?:'((?:[^']|'')*)'|([^,']*?))\s*(?:,|$)")
 UNSOURCED = re.compile(
-    r"(CREATE\s+(STREAM|TABLE)\s+(\w+|`(?:[^`]|``)+`)\s*\((?:[^()']|\([^()]*\))*\))(?=\s*(?:;|TIMESTAMP\s+BY))",
+    r"(CREATE\s+(STREAM|TABLE)\s+([\w.]+|`(?:[^`]|``)+`)\s*\((?:[^()']|\([^()]*\))*\))(?=\s*(?:;|TIMESTAMP\s+BY))",
     re.IGNORECASE,
 )
 

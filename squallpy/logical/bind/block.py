@@ -201,8 +201,7 @@ class Block:
         for node in self.select.expressions:
             star = node if isinstance(node, exp.Star) else node.this if isinstance(node, exp.Column) else None
             if isinstance(star, exp.Star):
-                table = node.args.get("table") if star is not node else None
-                source = self.scope.source(self.ctx, table.name, table) if table else None
+                source = self.scope.source(self.ctx, node) if isinstance(node, exp.Column) else None
                 every = source.columns if source else tuple(self.scope.star())
                 found += self.starred(star, every, node, scalars)
             else:

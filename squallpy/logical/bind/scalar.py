@@ -114,7 +114,7 @@ def parenthesis(s: Scalars, node: exp.Paren) -> Expr:
     return s.bind(node.this)
 
 
-@handles(exp.Column, args="this table")
+@handles(exp.Column, args="this table db catalog")
 def column(s: Scalars, node: exp.Column) -> Expr:
     """A column, or the name of an item of the select list where the clause sees those."""
     if isinstance(node.this, exp.Star):

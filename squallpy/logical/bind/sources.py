@@ -6,10 +6,10 @@ from sqlglot import exp
 
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT
-from squallpy.catalog.catalog import View
+from squallpy.catalog.catalog import View, qualified, schema_named
 from squallpy.catalog.matrix import Matrix, MatrixProgram
 from squallpy.catalog.relation import Relation
-from squallpy.frontend.unsupported import JOINS, NODES, QUERIES, Unsupported
+from squallpy.frontend.unsupported import CLAUSES, JOINS, NODES, QUERIES, Unsupported
 from squallpy.logical.bind.context import Common, Context
 from squallpy.logical.bind.matrices import matrix_relation, output
 from squallpy.logical.bind.parts import exploded, is_generator
@@ -264,9 +264,10 @@ def bind_source(ctx: Context, node: exp.Expr, scope: Scope, before: Scope) -> In
     """A table, view, WITH query or subquery in FROM; LATERAL ones may read the sources before them."""
     if node.args.get("pivots"):
         node = turned(ctx, node, lambda bare: names_of(ctx, bare, before))
-    alias = ""
+    alias = schema = ""
     if isinstance(node, exp.Table):
         inner, alias = bind_table(ctx, node, before.outer)
+        schema = schema_named(node.db) if node.db else ""
     elif isinstance(node, exp.Subquery) and (tree := parenthesised(ctx, node)) is not None:
         return bind_parentheses(ctx, tree, scope, before)
     elif isinstance(node, exp.Values):
@@ -285,10 +286,10 @@ def bind_source(ctx: Context, node: exp.Expr, scope: Scope, before: Scope) -> In
     given = node.args.get("alias")
     if given is not None:
         ctx.only(given, "this", "columns")
-        alias = given.name or alias
+        alias, schema = (given.name, "") if given.name else (alias, schema)
         with ctx.at(given):
             inner = replace(inner, plan=rename(inner.plan, tuple(c.name for c in given.args.get("columns") or ())))
-    scope.add(ctx, Source(alias, inner.plan.output), node)
+    scope.add(ctx, Source(alias, inner.plan.output, schema), node)
     scope.nulls |= {c.id for c in inner.plan.output if is_bare_null(inner.plan, c)}
     return inner
 
@@ -348,18 +349,21 @@ def bind_derived(ctx: Context, node: exp.Expr, around: Scope | None) -> Inner:
 
 def bind_table(ctx: Context, node: exp.Table, outer: Outer | None) -> tuple[Inner, str]:
     """The plan of a name and the alias it has by default."""
+    if isinstance(node.this, exp.Dot):
+        raise ctx.refuse(node, CLAUSES["Table.catalog"])
     if not isinstance(node.this, exp.Identifier):
         raise ctx.refuse(node, NODES.get(type(node.this).__name__) or QUERIES["table function"])
-    name, program = node.name, node.args.get("db") if ctx.catalog.programs else None
-    ctx.only(node, "this", "alias", *(("db",) if program else ()))
-    common = None if program else ctx.ctes.get(name.lower())
+    ctx.only(node, "this", "alias", "db")
+    schema, name = node.args.get("db"), qualified(node.db, node.name)
+    common = None if schema else ctx.ctes.get(name.lower())
     if common is not None:
         return bind_common(common, ctx, outer), name
+    of_program = schema is not None and ctx.catalog.programs and name.lower() not in ctx.catalog.entries
     with ctx.at(node.this):
-        entry = output(ctx, program, node.this) if program else relation_or_view(ctx, name)
+        entry = output(ctx, schema, node.this) if of_program else relation_or_view(ctx, name)
+    alias = node.name if schema else entry.name
     if isinstance(entry, View):
-        return Inner(ctx, bind_view(ctx, entry), Domain()), entry.name
-    alias = name if program else entry.name
+        return Inner(ctx, bind_view(ctx, entry), Domain()), alias
     return Inner(ctx, windowed(ctx, scan(ctx, entry, node.alias or alias)), Domain()), alias
 
 
