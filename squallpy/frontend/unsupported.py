@@ -49,6 +49,8 @@ CLAUSES: dict[str, Unsupported] = {
     "Column.join_mark": Unsupported("(+) outer joins"),
     "Subquery.alias": Unsupported("a name for a join in parentheses", "", "name its sources"),
     "Table.version": Unsupported("time travel"),
+    "ordinality": Unsupported("WITH ORDINALITY", "WITH", "use POSEXPLODE, which counts from 0"),
+    "Unnest.offset": Unsupported("WITH ORDINALITY", "WITH", "use POSEXPLODE, which counts from 0"),
     "With.recursive": Unsupported("WITH RECURSIVE", "RECURSIVE"),
     "stream_window": Unsupported("a window behind parentheses", "", "write it inside the SELECT that it is for"),
     "In.unnest": Unsupported("IN UNNEST", "IN"),
@@ -125,13 +127,17 @@ FUNCTIONS: dict[str, str] = {
         "an answer does not depend on when it is computed",
     ),
     **dict.fromkeys(
-        ("ARRAY", "ARRAY_CONTAINS", "ELEMENT_AT", "FLATTEN", "FROM_JSON", "INLINE", "MAP", "NAMED_STRUCT", "SEQUENCE",
+        ("ARRAY", "ARRAY_CONTAINS", "ELEMENT_AT", "FLATTEN", "FROM_JSON", "INLINE", "MAP", "NAMED_STRUCT",
          "SIZE", "STACK", "STRUCT", "TO_JSON"),
         "there are no arrays, maps and structs",
     ),
     **dict.fromkeys(
         ("EXPLODE", "EXPLODE_OUTER", "POSEXPLODE", "POSEXPLODE_OUTER", "SPLIT", "UNNEST"),
         "but EXPLODE(SPLIT(x, 'p')) is, as a column, LATERAL VIEW or UNNEST in FROM, and SPLIT(x, 'p')[i]",
+    ),
+    **dict.fromkeys(
+        ("GENERATE_SERIES", "RANGE", "SEQUENCE"),
+        "but EXPLODE(SEQUENCE(a, b)) is, as a column, LATERAL VIEW or in FROM, and so are RANGE(n) and GENERATE_SERIES(a, b)",
     ),
     **dict.fromkeys(
         ("BIN", "BROUND", "CONV", "FACTORIAL", "FORMAT_NUMBER", "FORMAT_STRING", "HASH", "MAKE_TIMESTAMP", "PRINTF",
@@ -148,7 +154,13 @@ QUERIES: dict[str, Unsupported] = {
     "outer join after comma": Unsupported(
         "a RIGHT or FULL JOIN after a comma", "JOIN", "write CROSS JOIN, or parentheses: a, (b RIGHT JOIN c ON …)"
     ),
-    "EXPLODE": Unsupported("EXPLODE of anything but SPLIT(x, 'p')", "", "there are no other arrays"),
+    "EXPLODE": Unsupported("EXPLODE of anything but SPLIT(x, 'p') or SEQUENCE(a, b)", "", "there are no other arrays"),
+    "generator joined": Unsupported(
+        "a join with rows made of columns beside it, by a condition", "JOIN", "write a comma, or LEFT JOIN … ON TRUE, and WHERE"
+    ),
+    "generator first": Unsupported(
+        "rows made of columns from around the query", "", "make them in the FROM that has the columns"
+    ),
     "two windows": Unsupported("a second time window in a query", "WINDOW", "nest the queries"),
     "window as a value": Unsupported("WINDOW as a value", "WINDOW", "take its start and end"),
     "WINDOW of what is not read": Unsupported(
@@ -156,9 +168,9 @@ QUERIES: dict[str, Unsupported] = {
     ),
     "SPLIT item": Unsupported("SPLIT(x, 'p')[i] by what is no plain text", "", "take REGEXP_EXTRACT"),
     "EXPLODE of what is not read": Unsupported(
-        "SPLIT of what is not read from one stream or table",
+        "EXPLODE of what is not read from one stream or table",
         "",
-        "explode in a query inside, before rows are aggregated",
+        "explode in a query inside, before rows are joined or aggregated",
     ),
     "parentheses inside": Unsupported("a join in parentheses that reads columns from around the query"),
     "rows of a query": Unsupported(

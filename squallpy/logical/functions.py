@@ -270,6 +270,12 @@ def alike(name: str, args: Args) -> tuple[Args, Type]:
     return takes(BOOLEAN, TEXT)(name, args)
 
 
+def spaced(name: str, args: Args) -> tuple[Args, Type]:
+    """A start, a stop, and a step: a number, or months, days and microseconds."""
+    assert args[0].type == args[1].type and len(args) in (3, 5)
+    return args, args[0].type
+
+
 def listed(name: str, args: Args) -> tuple[Args, Type]:
     assert all(isinstance(arg, Literal) for arg in args[1:])
     return comparable(name, args)
@@ -382,6 +388,7 @@ FUNCTIONS: dict[str, Function] = {
     "trunc_time": Function(2, 2, takes(TIMESTAMP, TIMES, WHOLE), "the last multiple of so many microseconds"),
     "add_days": Function(2, 2, takes(DATE, DAYS, WHOLE), "days later"),
     "add_micros": Function(2, 2, takes(TIMESTAMP, TIMES, WHOLE), "microseconds later"),
+    "sequence": Function(3, 5, spaced, "start, stop and step, of which rows are made"),
     "days_between": Function(2, 2, takes(INT, DAYS), "first date minus second, in days"),
 }  # fmt: skip
 

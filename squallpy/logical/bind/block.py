@@ -15,7 +15,7 @@ from squallpy.logical.bind.cut import cut, firsts, with_ties
 from squallpy.logical.bind.grouping import grouping_sets
 from squallpy.logical.bind.ordering import Ordering, bind_limit, bind_order, ordinal, place_sort
 from squallpy.logical.bind.over import Overs, ungrouped
-from squallpy.logical.bind.parts import in_from
+from squallpy.logical.bind.parts import guarded, in_from
 from squallpy.logical.bind.scalar import Scalars
 from squallpy.logical.bind.scope import Scope
 from squallpy.logical.bind.sets import SET_PARTS, bind_set
@@ -192,7 +192,7 @@ class Block:
         condition = Scalars(self.ctx, self.scope, "WHERE", subqueries=queries).condition(clause.this)
         plain, others = queries.apart(conjuncts(condition))
         if plain:
-            plan = Filter(plan, conjunction(plain))
+            plan = Filter(guarded(self.ctx, plan, plain), conjunction(plain))
         return Filter(queries.attach(plan), conjunction(others)) if others else queries.attach(plan)
 
     def items(self, scalars: Scalars) -> list[Item]:

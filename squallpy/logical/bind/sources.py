@@ -12,7 +12,7 @@ from squallpy.catalog.relation import Relation
 from squallpy.frontend.unsupported import CLAUSES, JOINS, NODES, QUERIES, Unsupported
 from squallpy.logical.bind.context import Common, Context
 from squallpy.logical.bind.matrices import matrix_relation, output
-from squallpy.logical.bind.parts import exploded, is_generator
+from squallpy.logical.bind.parts import constant_table, exploded, is_constant_table, is_generator
 from squallpy.logical.bind.pivots import turned
 from squallpy.logical.bind.rows import is_bare_null
 from squallpy.logical.bind.scalar import Scalars
@@ -100,8 +100,11 @@ class From:
         """One more source joined to what is there."""
         ctx, scope, kind = self.ctx, self.scope, join_kind(self.ctx, join)
         ctx.only(join, "this", "method", "side", "kind", "on", "using")
-        if is_generator(join.this) and kind == "INNER" and not join.args.get("on") and not join.args.get("using"):
-            self.plan = exploded(ctx, scope, self.plan, join.this)
+        if is_generator(join.this):
+            on = join.args.get("on")
+            if kind not in ("INNER", "LEFT") or join.args.get("using") or not (on is None or is_true(on)):
+                raise ctx.refuse(join, QUERIES["generator joined"])
+            self.plan = exploded(ctx, scope, self.plan, join.this, lost=kind == "LEFT")
             return
         if kind in ("RIGHT", "FULL") and self.late:
             self.stand()
@@ -193,6 +196,10 @@ class Meeting:
         return Project(self.asked(AntiJoin, side), self.ctx.copies(values))
 
 
+def is_true(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Boolean) and bool(node.this)
+
+
 def join_kind(ctx: Context, join: exp.Join) -> str:
     """INNER, LEFT, RIGHT, FULL, SEMI or ANTI; anything else is refused."""
     # NB: LEFT SEMI is called a SEMI join, LEFT OUTER a LEFT join
@@ -265,7 +272,12 @@ def bind_source(ctx: Context, node: exp.Expr, scope: Scope, before: Scope) -> In
     if node.args.get("pivots"):
         node = turned(ctx, node, lambda bare: names_of(ctx, bare, before))
     alias = schema = ""
-    if isinstance(node, exp.Table):
+    if is_generator(node):
+        raise ctx.refuse(node, QUERIES["generator first"])
+    if is_constant_table(node):
+        inner = Inner(ctx, constant_table(ctx, node), Domain())
+        alias = node.this.name if isinstance(node.this, exp.Anonymous) else ""
+    elif isinstance(node, exp.Table):
         inner, alias = bind_table(ctx, node, before.outer)
         schema = schema_named(node.db) if node.db else ""
     elif isinstance(node, exp.Subquery) and (tree := parenthesised(ctx, node)) is not None:
