@@ -8,7 +8,6 @@ from squallpy.base.errors import Span, SquallError, nearest
 from squallpy.catalog.matrix import Matrix, MatrixProgram
 from squallpy.catalog.relation import Parts, Relation
 
-
 DEFAULT_SCHEMAS = ("default", "main", "public", "dbo")  # of Spark, DuckDB, PostgreSQL and SQL Server
 
 

@@ -64,7 +64,7 @@ class Hops:
 class Series:
     """Bounds and a step into numbers or moments: the start, then one step further each.
 
-    `closed`: up to the stop, else up to before it. `strict`: a step away from the stop is an error, else there are none.
+    `closed`: up to the stop, else to before it. `strict`: a step away from the stop is an error, else there are none.
     `kept`: where there are none, or something is NULL, there is one, NULL.
     """
 
@@ -95,8 +95,8 @@ class Parts:
 class Relation:
     """A named source of rows. `stream` relations change; others are loaded once, before the first batch.
 
-    `format` is parquet or csv, MADE for the cells of a matrix, or CONSTANT; `options` as written (keys in lower case), `path`
-    among them; `op` names the operation column of a change stream and is not one of `fields`.
+    `format` is parquet or csv, MADE for the cells of a matrix, or CONSTANT; `options` as written (keys in lower case),
+    `path` among them; `op` names the operation column of a change stream and is not one of `fields`.
     """
 
     name: str

@@ -46,7 +46,7 @@ def relation_name(script: ScriptText, tree: Parsed) -> str:
         construct = CLAUSES["Table.catalog"]
         span = token_span(script, tree.children[0])
         raise SquallError("SQ3001", f"{construct.name} is not supported yet", span, construct.hint)
-    return qualified(*schema, name) if schema else name
+    return qualified(schema[0], name) if schema else name
 
 
 @dataclass(slots=True)

@@ -71,7 +71,9 @@ def create_matrix(script: ScriptText, tree: Parsed) -> CreateMatrix:
     facts = tuple(word for word in words if word != "SHARES")
     named = tuple(name_of(column) for column in columns.children)
     spans = tuple(token_span(script, token.children[-1]) for token in (source, *columns.children))
-    matrix = Matrix(name_of(name), rows, cols, relation_name(script, source), stream, named, facts, span, shares="SHARES" in words)
+    matrix = Matrix(
+        name_of(name), rows, cols, relation_name(script, source), stream, named, facts, span, shares="SHARES" in words
+    )
     return CreateMatrix(matrix, spans)
 
 

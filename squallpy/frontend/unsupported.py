@@ -33,7 +33,9 @@ CLAUSES: dict[str, Unsupported] = {
     "sort": Unsupported("SORT BY", "SORT", "use ORDER BY"),
     "cluster": Unsupported("CLUSTER BY", "CLUSTER"),
     "locks": Unsupported("FOR UPDATE", "FOR"),
-    "sample": Unsupported("TABLESAMPLE", "TABLESAMPLE"),
+    "sample": Unsupported(
+        "TABLESAMPLE", "TABLESAMPLE", "filter by a hash of the key: WHERE CRC32(CAST(id AS STRING)) % 100 < 10"
+    ),
     "settings": Unsupported("SETTINGS", "SETTINGS"),
     "format": Unsupported("FORMAT", "FORMAT"),
     "options": Unsupported("query OPTIONS", "OPTION"),
@@ -53,7 +55,7 @@ CLAUSES: dict[str, Unsupported] = {
     "Unnest.offset": Unsupported("WITH ORDINALITY", "WITH", "use POSEXPLODE, which counts from 0"),
     "With.recursive": Unsupported("WITH RECURSIVE", "RECURSIVE"),
     "stream_window": Unsupported("a window behind parentheses", "", "write it inside the SELECT that it is for"),
-    "In.unnest": Unsupported("IN UNNEST", "IN"),
+    "In.unnest": Unsupported("IN UNNEST", "IN", "put the values in IN (…)"),
     "Cast.format": Unsupported("CAST … FORMAT", "FORMAT"),
     "Cast.default": Unsupported("CAST … DEFAULT", "DEFAULT"),
     "In.field": Unsupported("IN without parentheses", "IN"),
@@ -63,7 +65,9 @@ CLAUSES: dict[str, Unsupported] = {
 JOINS: dict[str, Unsupported] = {
     "RIGHT": Unsupported("RIGHT SEMI or ANTI JOIN", "RIGHT", "use LEFT SEMI or LEFT ANTI with the sides swapped"),
     "OUTER": Unsupported("OUTER JOIN", "OUTER"),
-    "ASOF": Unsupported("ASOF JOIN", "ASOF"),
+    "ASOF": Unsupported(
+        "ASOF JOIN", "ASOF", "write LATERAL (SELECT … FROM b WHERE b.at <= a.at ORDER BY b.at DESC LIMIT 1)"
+    ),
 }
 
 # nodes of sqlglot, by class, that have a name in SQL worth saying
@@ -80,6 +84,7 @@ NODES: dict[str, Unsupported] = {
     "Tuple": Unsupported("a row value (a, b) here", "", "it goes with comparisons, BETWEEN and IN"),
     "Collate": Unsupported("COLLATE", "COLLATE"),
     "AtTimeZone": Unsupported("AT TIME ZONE", "AT"),
+    "CurrentUser": Unsupported("CURRENT_USER", "CURRENT_USER"),
     "CurrentDate": Unsupported("CURRENT_DATE", "CURRENT_DATE", "write DATE '…'"),
     "CurrentTimestamp": Unsupported("CURRENT_TIMESTAMP", "CURRENT_TIMESTAMP", "write TIMESTAMP '…'"),
     "Var": Unsupported("ALL here", "ALL"),
@@ -87,14 +92,14 @@ NODES: dict[str, Unsupported] = {
     "Star": Unsupported("* inside an expression"),
     "Concat": Unsupported("a string after a string", "", "use ||"),
     "Lambda": Unsupported("a lambda"),
-    "Bracket": Unsupported("x[i]"),
+    "Bracket": Unsupported("x[i]", "", "there are no arrays but SPLIT(x, 'p')[i]"),
     "Dot": Unsupported(
         "a field of a struct",
         "",
         "make it a column of its own, or keep JSON in a VARCHAR and take GET_JSON_OBJECT(x, '$.field')",
     ),
-    "Struct": Unsupported("STRUCT"),
-    "Array": Unsupported("ARRAY"),
+    "Struct": Unsupported("STRUCT", "", "select its fields as columns"),
+    "Array": Unsupported("ARRAY", "", "there are no arrays: put values in IN (…), or in rows with VALUES"),
     "Parameter": Unsupported("a parameter"),
     "Placeholder": Unsupported("a parameter"),
     "Distinct": Unsupported("DISTINCT here", "DISTINCT"),
@@ -116,10 +121,16 @@ AGGREGATES: dict[str, str] = {
     ),
 }  # fmt: skip
 
+# what is the time, in calls and, some of them, without parentheses
+NOW = (
+    "CURDATE", "CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "CURRENT_TIMEZONE", "GETDATE", "LOCALTIME",
+    "LOCALTIMESTAMP", "NOW", "SYSDATE",
+)  # fmt: skip
+
 # scalar functions of Spark that we know of, and what to do instead
 FUNCTIONS: dict[str, str] = {
     **dict.fromkeys(
-        ("CURDATE", "CURRENT_DATE", "CURRENT_TIMESTAMP", "LOCALTIMESTAMP", "NOW"),
+        NOW,
         "write DATE '…' or TIMESTAMP '…': an answer does not depend on when it is computed",
     ),
     **dict.fromkeys(
@@ -129,7 +140,7 @@ FUNCTIONS: dict[str, str] = {
     **dict.fromkeys(
         ("ARRAY", "ARRAY_CONTAINS", "ELEMENT_AT", "FLATTEN", "FROM_JSON", "INLINE", "MAP", "NAMED_STRUCT",
          "SIZE", "STACK", "STRUCT", "TO_JSON"),
-        "there are no arrays, maps and structs",
+        "there are no arrays, maps and structs: select columns, and put values in IN (…) or in rows with VALUES",
     ),
     **dict.fromkeys(
         ("EXPLODE", "EXPLODE_OUTER", "POSEXPLODE", "POSEXPLODE_OUTER", "SPLIT", "UNNEST"),
@@ -137,7 +148,7 @@ FUNCTIONS: dict[str, str] = {
     ),
     **dict.fromkeys(
         ("GENERATE_SERIES", "RANGE", "SEQUENCE"),
-        "but EXPLODE(SEQUENCE(a, b)) is, as a column, LATERAL VIEW or in FROM, and so are RANGE(n) and GENERATE_SERIES(a, b)",
+        "but EXPLODE(SEQUENCE(a, b)) is, as a column, LATERAL VIEW or in FROM, and RANGE(n) and GENERATE_SERIES(a, b)",
     ),
     **dict.fromkeys(
         ("BIN", "BROUND", "CONV", "FACTORIAL", "FORMAT_NUMBER", "FORMAT_STRING", "HASH", "MAKE_TIMESTAMP", "PRINTF",
@@ -156,7 +167,9 @@ QUERIES: dict[str, Unsupported] = {
     ),
     "EXPLODE": Unsupported("EXPLODE of anything but SPLIT(x, 'p') or SEQUENCE(a, b)", "", "there are no other arrays"),
     "generator joined": Unsupported(
-        "a join with rows made of columns beside it, by a condition", "JOIN", "write a comma, or LEFT JOIN … ON TRUE, and WHERE"
+        "a join with rows made of columns beside it, by a condition",
+        "JOIN",
+        "write a comma, or LEFT JOIN … ON TRUE, and WHERE",
     ),
     "generator first": Unsupported(
         "rows made of columns from around the query", "", "make them in the FROM that has the columns"

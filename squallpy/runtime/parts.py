@@ -81,9 +81,7 @@ def _cut(texts: pa.Array, there: Mask, separator: str, kept: bool) -> tuple[Word
     return at, parts, positions
 
 
-def _spaced(
-    arguments: list[Words], there: Mask, series: Series, type: Type
-) -> tuple[Words, pa.Array, pa.Array]:
+def _spaced(arguments: list[Words], there: Mask, series: Series, type: Type) -> tuple[Words, pa.Array, pa.Array]:
     """Of each value of a series its row, itself, and its position; the arguments are of the rows that are `there`."""
     start, stop, *step = arguments
     counts = _counts(start, stop, step, series, type)
@@ -91,7 +89,9 @@ def _spaced(
         told = f"{series.function} of {int(counts.max()):,} values"
         raise SquallError("SQ5001", told, hint=f"{MOST_VALUES:,} are the most for a row")
     if (total := int(counts.sum())) > MOST_ROWS:
-        raise SquallError("SQ5001", f"{series.function} makes {total:,} rows of a batch", hint="make the batches smaller")
+        raise SquallError(
+            "SQ5001", f"{series.function} makes {total:,} rows of a batch", hint="make the batches smaller"
+        )
     of = np.flatnonzero(there)
     which = np.repeat(np.arange(len(of)), counts)
     positions = np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -149,7 +149,9 @@ def _value(start: Words, positions: Words, step: list[Words], type: Type) -> Wor
     """The values of a series at positions."""
     months, even = _step(step, type)
     values = start + positions * even
-    return np.where(months != 0, dates.add_months(start, positions * months, type), values) if np.any(months) else values
+    return (
+        np.where(months != 0, dates.add_months(start, positions * months, type), values) if np.any(months) else values
+    )
 
 
 def _windows(times: Words, there: Mask, hops: Hops) -> tuple[Words, pa.Array, pa.Array]:

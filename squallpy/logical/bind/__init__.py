@@ -39,7 +39,8 @@ def compile_script(
     """Parse and bind a script.
 
     `infer` gives the fields of a relation declared without columns, the op column left out; `outputs` reads a matrix
-    program; `evaluate` gives the values of constant expressions. Raises SquallError at the first mistake, with its place in `file`.
+    program; `evaluate` gives the values of constant expressions. Raises SquallError at the first mistake, with its
+    place in `file`.
     """
     from squallpy.frontend.script import parse_script
     from squallpy.frontend.statements import CreateMatrix, CreateProgram, CreateRelation, CreateView

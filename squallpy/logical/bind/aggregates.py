@@ -45,7 +45,8 @@ def share_of(s: Scalars, name: str, node: exp.Expr) -> Fraction:
     value = bound.value if isinstance(bound, Literal) and bound.type.is_numeric else None
     if value is None or not 0 <= value <= 10**bound.type.scale:
         raise s.ctx.error("SQ2005", f"{name} needs a constant share from 0 to 1", node)
-    return (Fraction(str(value)) / 10**bound.type.scale).limit_denominator(MOST_PARTS)
+    share = Fraction(str(value)) / 10**bound.type.scale
+    return share.limit_denominator(MOST_PARTS)
 
 
 def of_around(s: Scalars, name: str, node: Called, where: exp.Expr | None) -> Expr | None:
@@ -170,7 +171,9 @@ def listing_of(
     s: Scalars, name: str, given: Given, values: list[Expr], node: Called, of_rows: Keys
 ) -> tuple[str, Keys]:
     """What stands between the values of a list, and its order; a value that is the text of a key is listed as that."""
-    between = Literal(LISTS[name], VARCHAR) if given.separator is None else s.ctx.constant(s.inner().bind(given.separator))
+    between = (
+        Literal(LISTS[name], VARCHAR) if given.separator is None else s.ctx.constant(s.inner().bind(given.separator))
+    )
     if not isinstance(between, Literal) or between.type not in (VARCHAR, NULL):
         raise s.ctx.error("SQ2005", f"{name} needs a constant text between values", given.separator or node)
     order = list[tuple[Expr, bool, bool]](() if given.order or given.distinct else of_rows)

@@ -227,6 +227,8 @@ class Block:
     def item(self, node: exp.Expr, scalars: Scalars) -> Item:
         if isinstance(node, exp.Alias):
             self.ctx.only(node, "this", "alias")
+            if not isinstance(node.args["alias"], exp.Identifier):  # s:a, of JSON elsewhere
+                raise self.ctx.refuse(node.args["alias"])
             return Item(node.alias, scalars.bind(node.this), node.this)
         expr = scalars.bind(node)
         return Item(node.name if isinstance(node, exp.Column) else self.ctx.query.words(node), expr, node)

@@ -162,7 +162,7 @@ def _is_one_row(plan: Node) -> bool:
 
 def _parts_of(s: Scalars, array: exp.Expr, kept: bool) -> tuple[Expr, Split | Series]:
     """What rows are made of, and how: the text that SPLIT cuts, or the bounds of a series."""
-    if is_series(array):
+    if isinstance(array, exp.Anonymous) and is_series(array):
         return series(s, array, kept)
     written, separator = splitting(s.ctx, array)
     text = s.bind(written)
@@ -182,7 +182,9 @@ def _windows(s: Scalars, plan: Node, node: exp.Expr, call: exp.Expr) -> Node:
     return made
 
 
-def _spread(ctx: Context, plan: Node, value: Expr, new: tuple[Column, Column], made: Split | Hops | Series) -> Node | None:
+def _spread(
+    ctx: Context, plan: Node, value: Expr, new: tuple[Column, Column], made: Split | Hops | Series
+) -> Node | None:
     """The plan whose scan of what a value is read from has its parts as well; None if it is not one scan's, or its rows
     are counted before."""
     read = {c.id for c in columns(value)}

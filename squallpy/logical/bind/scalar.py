@@ -318,7 +318,11 @@ def escape(s: Scalars, node: exp.Escape) -> Expr:
     character = s.ctx.constant(s.bind(node.expression))
     if not isinstance(character, Literal) or len(str(character.value)) != 1:
         raise s.ctx.error("SQ2005", "ESCAPE needs one character", node.expression)
-    return is_similar(s, node.this, character) if isinstance(node.this, exp.SimilarTo) else matches(s, node.this, character)
+    return (
+        is_similar(s, node.this, character)
+        if isinstance(node.this, exp.SimilarTo)
+        else matches(s, node.this, character)
+    )
 
 
 def is_similar(s: Scalars, node: exp.SimilarTo, character: Literal) -> Expr:

@@ -8,7 +8,7 @@ from sqlglot import exp
 from squallpy.base.errors import SquallError, nearest
 from squallpy.base.types import NULL
 from squallpy.catalog.catalog import qualified, schema_named
-from squallpy.frontend.unsupported import NODES, QUERIES
+from squallpy.frontend.unsupported import FUNCTIONS, NODES, NOW, QUERIES, Unsupported
 from squallpy.logical.bind.context import Context
 from squallpy.logical.expressions import Column, Expr, Literal
 
@@ -64,7 +64,7 @@ class Scope:
         self.nulls |= other.nulls
 
     def source(self, ctx: Context, node: exp.Column) -> Source | None:
-        """The source that qualifies a column, None if nothing does; SQ2001 if there is none, SQ2002 if there are two."""
+        """The source that qualifies a column, None if nothing does; SQ2001 for none of its name, SQ2002 for two."""
         table, schema = node.args.get("table"), node.args.get("db")
         if table is None:
             return None
@@ -74,7 +74,9 @@ class Scope:
         if len(found) == 1:
             return found[0]
         if found:
-            raise ctx.error("SQ2002", f'ambiguous table "{table.name}"', table, f"write {found[0].name} or {found[1].name}")
+            raise ctx.error(
+                "SQ2002", f'ambiguous table "{table.name}"', table, f"write {found[0].name} or {found[1].name}"
+            )
         name = f"{schema.name}.{table.name}" if schema is not None else table.name
         hint = nearest(name, [s.name for s in self.sources if s.alias])
         raise ctx.error("SQ2001", f'unknown table "{name}" in FROM', schema or table, hint)
@@ -108,6 +110,8 @@ class Scope:
             parts = [part.name for part in (node.args.get("db"), node.args.get("table")) if part is not None]
             if error.code == "SQ2001" and any(self.find(part) for part in parts):
                 raise ctx.refuse(node, NODES["Dot"]) from None
+            if error.code == "SQ2003" and not parts and node.name.upper() in NOW:
+                raise ctx.refuse(node, Unsupported(node.name.upper(), "", FUNCTIONS[node.name.upper()])) from None
             raise error from None
 
     def has(self, ctx: Context, node: exp.Column) -> bool:

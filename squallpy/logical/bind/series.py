@@ -1,7 +1,7 @@
 """SEQUENCE, RANGE and GENERATE_SERIES, of which rows are made (`parts.py`): they are no values themselves.
 
-    SEQUENCE(a, b)                           →  SEQUENCE(a, b, CASE WHEN a <= b THEN 1 ELSE -1 END)
-    GENERATE_SERIES(d, e, INTERVAL 1 MONTH)  →  SEQUENCE(d, e, 1, 0, 0): months, days and microseconds
+SEQUENCE(a, b)                           →  SEQUENCE(a, b, CASE WHEN a <= b THEN 1 ELSE -1 END)
+GENERATE_SERIES(d, e, INTERVAL 1 MONTH)  →  SEQUENCE(d, e, 1, 0, 0): months, days and microseconds
 """
 
 from sqlglot import exp

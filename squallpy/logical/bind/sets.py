@@ -197,7 +197,9 @@ def corresponding(ctx: Context, node: exp.Expr, queries: list[exp.Expr], plans: 
     narrowed = list[Node]()
     for plan in plans:
         mine = {c.name.lower(): c for c in plan.output}
-        items = tuple((ctx.column(c.name, c.type, c.nullable), selected(ctx, plan, c)) for c in map(mine.__getitem__, names))
+        items = tuple(
+            (ctx.column(c.name, c.type, c.nullable), selected(ctx, plan, c)) for c in map(mine.__getitem__, names)
+        )
         narrowed.append(Project(plan, tuple((c, Literal(None, VARCHAR) if e.type == NULL else e) for c, e in items)))
     return narrowed
 

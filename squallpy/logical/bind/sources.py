@@ -370,9 +370,9 @@ def bind_table(ctx: Context, node: exp.Table, outer: Outer | None) -> tuple[Inne
     common = None if schema else ctx.ctes.get(name.lower())
     if common is not None:
         return bind_common(common, ctx, outer), name
-    of_program = schema is not None and ctx.catalog.programs and name.lower() not in ctx.catalog.entries
+    of_program = bool(ctx.catalog.programs) and name.lower() not in ctx.catalog.entries
     with ctx.at(node.this):
-        entry = output(ctx, schema, node.this) if of_program else relation_or_view(ctx, name)
+        entry = output(ctx, schema, node.this) if schema and of_program else relation_or_view(ctx, name)
     alias = node.name if schema else entry.name
     if isinstance(entry, View):
         return Inner(ctx, bind_view(ctx, entry), Domain()), alias

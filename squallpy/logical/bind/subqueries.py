@@ -241,7 +241,9 @@ class Subqueries:
         if len(options) != len(values):
             columns = f"{len(values)} column{'s' * (len(values) > 1)}"
             raise self.ctx.error("SQ2005", f"IN and ANY take a query of {columns} here, not {len(options)}", node)
-        values = [s.as_moment(v, c.type, node) if c.type.is_temporal else v for v, c in zip(values, options, strict=True)]
+        values = [
+            s.as_moment(v, c.type, node) if c.type.is_temporal else v for v, c in zip(values, options, strict=True)
+        ]
         given = frozenset(c.id for c in inner.domain.output)
         if len(values) == 1 and has_row(inner.plan) and has_one_row(inner.plan, given):  # a comparison with its value
             return call(operator, *values, self.scalar(s, node))
