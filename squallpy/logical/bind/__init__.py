@@ -13,11 +13,11 @@ from squallpy.catalog.catalog import Catalog, View
 from squallpy.catalog.matrix import Matrix, MatrixProgram
 from squallpy.catalog.relation import MULT, Field, Reference, Relation
 from squallpy.catalog.window import ARRIVAL
-from squallpy.logical.nodes import Query
+from squallpy.logical.constants import Evaluate, only_literals
+from squallpy.logical.nodes import Node, Query
 
 if TYPE_CHECKING:
     from squallpy.frontend.select import SelectText
-    from squallpy.logical.bind.context import Evaluate
     from squallpy.logical.bind.matrices import Outputs
 
 Infer = Callable[[Relation], tuple[Field, ...]]
@@ -34,13 +34,13 @@ class Script:
 
 
 def compile_script(
-    text: str, file: str, infer: Infer, outputs: "Outputs | None" = None, evaluate: "Evaluate | None" = None
+    text: str, file: str, infer: Infer, outputs: "Outputs | None" = None, evaluate: Evaluate = only_literals
 ) -> Script:
     """Parse and bind a script.
 
     `infer` gives the fields of a relation declared without columns, the op column left out; `outputs` reads a matrix
-    program; `evaluate` gives the values of constant expressions. Raises SquallError at the first mistake, with its
-    place in `file`.
+    program; `evaluate` computes expressions where a constant is needed. Raises SquallError at the first mistake, with
+    its place in `file`.
     """
     from squallpy.frontend.script import parse_script
     from squallpy.frontend.statements import CreateMatrix, CreateProgram, CreateRelation, CreateView
@@ -55,8 +55,7 @@ def compile_script(
             case CreateView(name, columns, query, span):
                 expand(catalog, query, outputs)
                 view = View(name, columns, query, span)
-                check_view(catalog, view, evaluate)
-                catalog.add(view)
+                catalog.add(replace(view, checked=check_view(catalog, view, evaluate)))
             case CreateMatrix():
                 catalog.add(bind_matrix(catalog, statement))
             case CreateProgram():
@@ -111,24 +110,19 @@ def check_reference(catalog: Catalog, reference: Reference) -> None:
         raise SquallError("SQ2007", told, reference.span, f"write REFERENCES {name} (…) with as many columns")
 
 
-def check_view(catalog: Catalog, view: View, evaluate: "Evaluate | None") -> None:
+def check_view(catalog: Catalog, view: View, evaluate: Evaluate) -> Node:
     """Bind a view once, so that its mistakes are reported even if no query uses it."""
-    from squallpy.logical.bind.context import Context, no_value
+    from squallpy.logical.bind.context import Context
     from squallpy.logical.bind.sources import bind_view
 
-    try:
-        bind_view(Context(catalog, view.query, evaluate=evaluate or no_value), view)
-    except RecursionError:
-        raise SquallError("SQ3001", "a view nested this deeply is not supported", view.span) from None
+    return bind_view(Context(catalog, view.query, evaluate=evaluate).rehearsal(), view)
 
 
-def bind_top(catalog: Catalog, query: "SelectText", number: int, evaluate: "Evaluate | None") -> Query:
+def bind_top(catalog: Catalog, query: "SelectText", number: int, evaluate: Evaluate) -> Query:
     """A query of the script."""
-    from squallpy.logical.bind.block import bind_query
-    from squallpy.logical.bind.context import Context, no_value
+    from squallpy.logical.bind.block import bind_query, check_copies
+    from squallpy.logical.bind.context import Context
 
-    try:
-        plan = bind_query(Context(catalog, query, evaluate=evaluate or no_value), query.ast)
-    except RecursionError:
-        raise SquallError("SQ3001", "a query nested this deeply is not supported", query.span(query.ast)) from None
+    ctx = Context(catalog, query, evaluate=evaluate)
+    plan = check_copies(ctx, query.ast, bind_query(ctx, query.ast))
     return Query(plan, tuple(column.name for column in plan.output), query.text, number)

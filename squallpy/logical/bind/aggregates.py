@@ -9,7 +9,7 @@ from squallpy.base.errors import Span, SquallError
 from squallpy.base.types import DOUBLE, INT, INTERVAL, NULL, VARCHAR
 from squallpy.frontend.unsupported import AGGREGATES
 from squallpy.logical.bind.aggregation import LISTS, NAMES, Aggregation, Keys
-from squallpy.logical.bind.derived import CHOSEN, DERIVED, PAIRED, PLACES, between, paired
+from squallpy.logical.bind.derived import CHOSEN, DERIVED, ENDS, PAIRED, PLACES, between, paired
 from squallpy.logical.bind.grouping import grouping_sets
 from squallpy.logical.bind.scalar import Scalars
 from squallpy.logical.bind.unnest import Outer
@@ -41,7 +41,7 @@ def within_group(s: Scalars, node: exp.WithinGroup, name: str) -> tuple[list[exp
 
 def share_of(s: Scalars, name: str, node: exp.Expr) -> Fraction:
     """Bind a constant from 0 to 1, as the nearest fraction of at most MOST_PARTS parts: 1 - 0.25 → 3/4, 1 / 3 → 1/3."""
-    bound = s.ctx.constant(s.inner().bind(node))
+    bound = s.ctx.folded(s.inner().bind(node))
     value = bound.value if isinstance(bound, Literal) and bound.type.is_numeric else None
     if value is None or not 0 <= value <= 10**bound.type.scale:
         raise s.ctx.error("SQ2005", f"{name} needs a constant share from 0 to 1", node)
@@ -130,6 +130,8 @@ def arguments(s: Scalars, name: str, node: Called) -> Given:
         expressions, down = within_group(s, node, name)
     elif name in ("PERCENTILE_CONT", "PERCENTILE_DISC"):
         raise SquallError("SQ2009", f"{name} needs WITHIN GROUP", head(s, node), "write WITHIN GROUP (ORDER BY …)")
+    if name in ENDS and expressions:
+        expressions = without_mark(s, name, expressions)
     (first, *more) = expressions or [None]
     distinct = first if isinstance(first, exp.Distinct) else None
     if distinct:
@@ -138,7 +140,7 @@ def arguments(s: Scalars, name: str, node: Called) -> Given:
     takes = 2 if name in (*PAIRED, *CHOSEN, *PLACES) and name != "MEDIAN" else 1
     if name in APPROXIMATE and len(args) == takes + 1:
         accuracy = args.pop()  # which an exact answer has
-        if not isinstance(s.ctx.constant(s.inner().bind(accuracy)), Literal):
+        if not isinstance(s.ctx.folded(s.inner().bind(accuracy)), Literal):
             raise s.ctx.error("SQ2005", f"{name} needs a constant accuracy", accuracy)
     if len(args) != takes and not (name == "COUNT" and args):
         raise SquallError("SQ2005", f"{name} takes {NUMBERS[takes]}, not {len(args)}", head(s, node))
@@ -146,6 +148,26 @@ def arguments(s: Scalars, name: str, node: Called) -> Given:
     if name == "COUNT" and len(args) == 1 and isinstance(args[0], exp.Star) and not distinct:
         s.ctx.only(args.pop())
     return Given(args, distinct, share, down)
+
+
+def without_mark(s: Scalars, name: str, args: list[exp.Expr]) -> list[exp.Expr]:
+    """FIRST(x IGNORE NULLS), FIRST(x, TRUE)  →  x: there is a NULL only where there is nothing else."""
+    value, *more = args
+    if isinstance(value, exp.IgnoreNulls | exp.RespectNulls):
+        value = value.this
+    if len(more) == 1:
+        if not isinstance(more[0], exp.Boolean):
+            raise s.ctx.error("SQ2005", f"{name} takes TRUE or FALSE: are NULLs ignored?", more[0])
+        more = []
+    return [value, *more]
+
+
+def marked(s: Scalars, node: exp.IgnoreNulls | exp.RespectNulls) -> Expr:
+    """FIRST(x) IGNORE NULLS"""
+    call = node.this.this if isinstance(node.this, exp.Filter) else node.this
+    if not isinstance(call, exp.Anonymous) or aggregate_name(call) not in ENDS:
+        raise s.ctx.refuse(node)
+    return s.bind(node.this)
 
 
 def of_list(s: Scalars, name: str, node: Called) -> Given:
@@ -172,7 +194,7 @@ def listing_of(
 ) -> tuple[str, Keys]:
     """What stands between the values of a list, and its order; a value that is the text of a key is listed as that."""
     between = (
-        Literal(LISTS[name], VARCHAR) if given.separator is None else s.ctx.constant(s.inner().bind(given.separator))
+        Literal(LISTS[name], VARCHAR) if given.separator is None else s.ctx.folded(s.inner().bind(given.separator))
     )
     if not isinstance(between, Literal) or between.type not in (VARCHAR, NULL):
         raise s.ctx.error("SQ2005", f"{name} needs a constant text between values", given.separator or node)

@@ -1,6 +1,6 @@
 """What every part of the binder shares: the query's text, the catalog, fresh column ids, and how to refuse."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -9,22 +9,17 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from squallpy.base.errors import Span, SquallError
-from squallpy.base.types import INTERVAL, Type
+from squallpy.base.types import Kind, Type
 from squallpy.catalog.catalog import Catalog
 from squallpy.frontend.select import SelectText
 from squallpy.frontend.unsupported import CLAUSES, NODES, Unsupported
+from squallpy.logical.constants import Evaluate, only_literals
 from squallpy.logical.expressions import Column, Expr, Literal, columns
+from squallpy.logical.nodes import Node
 
 if TYPE_CHECKING:
     from squallpy.logical.bind.unnest import Outer
     from squallpy.logical.bind.windows import Around
-
-
-Evaluate = Callable[[Expr], Literal | None]
-
-
-def no_value(expr: Expr) -> None:
-    """Evaluate nothing: only literals are constants then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +31,8 @@ class Common:
     columns: tuple[str, ...]
     context: "Context"
     outer: "Outer | None" = None
+    checked: Node | None = None
+    """Its plan, if it was bound for its mistakes, and reads nothing around it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +47,9 @@ class Context:
     ids: Iterator[int] = field(default_factory=lambda: count(1))
     ctes: Mapping[str, Common] = field(default_factory=dict)
     window: "Around | None" = None
-    evaluate: Evaluate = no_value
-
-    def constant(self, expr: Expr) -> Expr:
-        """Replace an expression that reads no column by its value: 1 - 0.25  →  0.75"""
-        if isinstance(expr, Literal) or expr.type == INTERVAL or columns(expr):
-            return expr
-        return self.evaluate(expr) or expr
+    evaluate: Evaluate = only_literals
+    rehearses: bool = False
+    """Is the query bound only for its mistakes and the names of its columns?"""
 
     def column(self, name: str, type: Type, nullable: bool) -> Column:
         """A new column."""
@@ -73,11 +66,21 @@ class Context:
 
     def inside(self, query: SelectText) -> "Context":
         """The context of a view's text, which is under the window of who reads it."""
-        return Context(self.catalog, query, self.ids, window=self.window, evaluate=self.evaluate)
+        return replace(self, query=query, ctes={})
 
     def rehearsal(self) -> "Context":
         """The same, with ids of its own, to check a query that is bound again where it is used."""
-        return replace(self, ids=count(1))
+        return replace(self, ids=self.catalog.spare, rehearses=True)
+
+    def constant(self, expr: Expr) -> Literal | None:
+        """The value of an expression that reads no column; None where it does, or has no value."""
+        if isinstance(expr, Literal):
+            return expr
+        return None if columns(expr) or expr.type.kind is Kind.INTERVAL else self.evaluate(expr)
+
+    def folded(self, expr: Expr) -> Expr:
+        """Replace an expression that is constant by its value: 1 - 0.25  →  0.75"""
+        return self.constant(expr) or expr
 
     def span(self, node: exp.Expr) -> Span:
         return self.query.span(node)
@@ -88,7 +91,7 @@ class Context:
         try:
             yield
         except SquallError as error:
-            raise error.at(self.span(node)) from None
+            raise (error if error.span else error.at(self.span(node))) from None  # NB: to find a span takes a walk
 
     def error(self, code: str, message: str, node: exp.Expr, hint: str = "") -> SquallError:
         return SquallError(code, message, self.span(node), hint)

@@ -146,7 +146,7 @@ def selected(ctx: Context, plan: Node, column: Column) -> Expr:
     """A column of a query, or the bare NULL or text that it selects for it."""
     if is_bare_null(plan, column):
         return Literal(None, NULL)
-    expr = ctx.constant(dict(plan.items)[column]) if isinstance(plan, Project) else column
+    expr = ctx.folded(dict(plan.items)[column]) if isinstance(plan, Project) else column
     return expr if isinstance(expr, Literal) and expr.type == VARCHAR else column
 
 

@@ -197,6 +197,8 @@ def _to_places(values: Any, places: int, rounding: str) -> Any:
     The magnitude is counted in units of 10 ** -places; a double is next to k units, or k and a half, exactly if the
     quotient of whole numbers is. What is too long for that goes through its text.
     """
+    if places > 308:  # a double has no digits there, and no larger power of ten
+        return values
     if places < -308:
         return np.where(np.isfinite(values), np.copysign(0.0, values), values)
     with np.errstate(all="ignore"):
@@ -232,9 +234,9 @@ def cut(vec: Vec, type: Type, places: int) -> Vec:
 
 def tens(vec: Vec, type: Type, places: int, result: Type) -> Vec:
     """Exact numbers rounded to 10 ** -places, half away from zero."""
-    values = np.asarray(masked(vec)).astype(object)
+    values, places = np.asarray(masked(vec)).astype(object), max(places, -40)  # NB: all are 0 from there on
     step = 10 ** (type.scale - places)
-    tens = np.sign(values) * ((np.abs(values) + step // 2) // step) * 10**-places
+    tens = np.asarray(np.sign(values) * ((np.abs(values) + step // 2) // step) * 10**-places)
     if largest(tens) >= min(digits_bound(result), 10**38):
         raise SquallError("SQ5001", f"a value does not fit {result}", hint="CAST to DECIMAL(38,0) first")
     return Vec(tens.astype(np.int64) if largest(tens) < LIMIT else tens, vec.valid)
