@@ -235,7 +235,7 @@ class Block:
             star = node if isinstance(node, exp.Star) else node.this if isinstance(node, exp.Column) else None
             if isinstance(star, exp.Star):
                 source = self.scope.source(self.ctx, node) if isinstance(node, exp.Column) else None
-                shown = [(source.alias, c) for c in source.columns] if source else self.scope.shown()
+                shown = [(source.name, c) for c in source.columns] if source else self.scope.shown()
                 found += self.starred(star, shown, node, scalars)
             else:
                 found.append(self.item(node, scalars))
@@ -267,11 +267,10 @@ class Block:
         """Find the column of * that EXCEPT, REPLACE or RENAME names; SQ2001, SQ2002 or SQ2003 where that is not one."""
         if not isinstance(name, exp.Column) or isinstance(name.this, exp.Star):
             raise self.ctx.error("SQ1001", f"{word} takes the name of a column", name)
-        self.ctx.only(name, "this", "table")
-        table = name.args.get("table")
-        if table is not None:
-            alias = self.scope.source(self.ctx, table.name, table).alias
-            shown = [(owner, c) for owner, c in shown if owner == alias]
+        self.ctx.only(name, "this", "table", "db")
+        table, source = name.args.get("table"), self.scope.source(self.ctx, name)
+        if source is not None:
+            shown = [(owner, c) for owner, c in shown if owner == source.name]
         found = [(owner, c) for owner, c in shown if c.name.lower() == name.name.lower()]
         if len(found) == 1:
             return found[0][1]

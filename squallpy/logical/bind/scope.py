@@ -146,7 +146,7 @@ class Scope:
 
     def shown(self) -> list[tuple[str, Column]]:
         """The columns of * with the aliases of their sources, '' for one that FULL JOIN … USING makes of two."""
-        owners = {c.id: source.alias for source in self.sources for c in source.columns}
+        owners = {c.id: source.name for source in self.sources for c in source.columns}
         return [(owners.get(c.id, ""), c) for c in self.star()]
 
     def update(self, output: tuple[Column, ...]) -> None:
