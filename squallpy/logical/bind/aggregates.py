@@ -45,7 +45,7 @@ def share_of(s: Scalars, name: str, node: exp.Expr) -> Fraction:
     value = bound.value if isinstance(bound, Literal) and bound.type.is_numeric else None
     if value is None or not 0 <= value <= 10**bound.type.scale:
         raise s.ctx.error("SQ2005", f"{name} needs a constant share from 0 to 1", node)
-    share = Fraction(str(value)) / 10**bound.type.scale
+    share = Fraction(str(value)) / int(10**bound.type.scale)
     return share.limit_denominator(MOST_PARTS)
 
 
