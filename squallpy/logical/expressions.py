@@ -283,7 +283,9 @@ def show_literal(literal: Literal) -> str:
 
 ROUNDED = {"total": "+", "difference": "-", "product": "*", "remainder": "%"}
 """The operators of DECIMALs that round, by how they are written."""
-INFIX = {"+", "-", "*", "/", "%", "||", "=", "<=>", "<>", "<", "<=", ">", ">=", "and", "or", "like", *ROUNDED}
+INFIX = {
+    "+", "-", "*", "/", "%", "||", "=", "<=>", "<>", "<", "<=", ">", ">=", "and", "or", "like", "similar", *ROUNDED,
+}  # fmt: skip
 
 
 def show_call(call: Call) -> str:
@@ -299,6 +301,8 @@ def show_call(call: Call) -> str:
             return f"{args[0]} IS NULL"
         case "like" if len(args) == 3:
             return f"{args[0]} LIKE {args[1]} ESCAPE {args[2]}"
+        case "similar":
+            return f"{args[0]} SIMILAR TO {' ESCAPE '.join(args[1:])}"
         case "in":
             return f"{args[0]} IN ({', '.join(args[1:])})"
         case name if name in ROUNDED:

@@ -135,7 +135,7 @@ def quotient(name: str, args: Args) -> tuple[Args, Type]:
 def remainder(name: str, args: Args) -> tuple[Args, Type]:
     args = numbers(name, args)
     if args[0].type == DOUBLE:
-        raise mismatch(name, args, "it is for exact numbers")
+        return args, DOUBLE
     if all(arg.type.is_integer for arg in args):
         return args, BIGINT
     args, digits, scale = aligned(args)
@@ -200,6 +200,7 @@ def spelled(name: str, args: Args) -> tuple[Args, Type]:
 
 
 TEXT, WHOLE = (Kind.VARCHAR,), (Kind.INT, Kind.BIGINT)
+NUMERIC = (Kind.DOUBLE, Kind.INT, Kind.BIGINT, Kind.DECIMAL)
 DAYS, TIMES, MOMENTS = (Kind.DATE,), (Kind.TIMESTAMP,), (Kind.DATE, Kind.TIMESTAMP)
 
 
@@ -231,8 +232,20 @@ def rounded(name: str, args: Args) -> tuple[Args, Type]:
     return (x, places), DOUBLE
 
 
+def truncated(name: str, args: Args) -> tuple[Args, Type]:
+    """A DOUBLE, an integer to tens, hundreds …, or a DECIMAL to fewer digits after the point than it has."""
+    (number, places), _ = takes(DOUBLE, NUMERIC, WHOLE)(name, args)
+    if number.type.kind is not Kind.DECIMAL:
+        return (number, places), number.type
+    assert isinstance(places, Literal) and places.value < number.type.scale
+    scale = max(places.value, 0)
+    return (number, places), decimal(number.type.precision - number.type.scale + scale, scale)
+
+
 def divided(name: str, args: Args) -> tuple[Args, Type]:
-    args, _ = remainder(name, args)
+    args, type = remainder(name, args)
+    if type == DOUBLE:
+        raise mismatch(name, args, "it is for exact numbers")
     return args, BIGINT
 
 
@@ -292,6 +305,12 @@ def alike(name: str, args: Args) -> tuple[Args, Type]:
     return takes(BOOLEAN, TEXT)(name, args)
 
 
+def spaced(name: str, args: Args) -> tuple[Args, Type]:
+    """A start, a stop, and a step: a number, or months, days and microseconds."""
+    assert args[0].type == args[1].type and len(args) in (3, 5)
+    return args, args[0].type
+
+
 def listed(name: str, args: Args) -> tuple[Args, Type]:
     assert all(isinstance(arg, Literal) for arg in args[1:])
     return comparable(name, args)
@@ -316,6 +335,7 @@ FUNCTIONS: dict[str, Function] = {
     "floor": Function(1, 1, whole, "the next whole number below"),
     "ceil": Function(1, 1, whole, "the next whole number above"),
     "div": Function(2, 2, divided, "quotient cut to a whole number; NULL where the divisor is 0", "divisor"),
+    "truncate": Function(2, 2, truncated, "cut to that many digits after the point, or to tens", settings=1),
     "round": Function(2, 2, rounded, "rounded to that many digits after the point, half away from zero", settings=1),
     "sign": Function(1, 1, real, "-1.0, 0.0 or 1.0"),
     "exp": Function(1, 1, real, "e to that power"),
@@ -356,6 +376,7 @@ FUNCTIONS: dict[str, Function] = {
     "is_null": Function(1, 1, anything, "TRUE or FALSE, never NULL", "never"),
     "in": Function(2, None, listed, "x IN (constants); NULL where nothing matches and one is NULL"),
     "like": Function(2, 3, alike, "x LIKE pattern [ESCAPE e]; e is given wherever a pattern has one", settings=1),
+    "similar": Function(2, 3, alike, "x SIMILAR TO pattern [ESCAPE e], as of LIKE", settings=1),
     "||": Function(2, None, spelled, "concatenation; NULL where a part is"),
     "substring": Function(2, 3, takes(VARCHAR, TEXT, WHOLE), "a part; a negative position is from the end", settings=1),
     "upper": Function(1, 1, takes(VARCHAR, TEXT), "upper case"),
@@ -408,6 +429,7 @@ FUNCTIONS: dict[str, Function] = {
     "trunc_time": Function(2, 2, takes(TIMESTAMP, TIMES, WHOLE), "the last multiple of so many microseconds"),
     "add_days": Function(2, 2, takes(DATE, DAYS, WHOLE), "days later"),
     "add_micros": Function(2, 2, takes(TIMESTAMP, TIMES, WHOLE), "microseconds later"),
+    "sequence": Function(3, 5, spaced, "start, stop and step, of which rows are made"),
     "days_between": Function(2, 2, takes(INT, DAYS), "first date minus second, in days"),
 }  # fmt: skip
 

@@ -37,7 +37,10 @@ class Common:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One query text being bound; views and WITH queries are bound with contexts of their own but the same ids."""
+    """One query text being bound; views and WITH queries are bound with contexts of their own but the same ids.
+
+    `evaluate` gives the value of an expression that reads no column, None where it has none.
+    """
 
     catalog: Catalog
     query: SelectText
@@ -74,6 +77,10 @@ class Context:
         if isinstance(expr, Literal):
             return expr
         return None if columns(expr) or expr.type.kind is Kind.INTERVAL else self.evaluate(expr)
+
+    def folded(self, expr: Expr) -> Expr:
+        """Replace an expression that is constant by its value: 1 - 0.25  →  0.75"""
+        return self.constant(expr) or expr
 
     def span(self, node: exp.Expr) -> Span:
         return self.query.span(node)

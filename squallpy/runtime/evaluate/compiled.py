@@ -120,6 +120,11 @@ def _call(call: Call) -> Function:
             if kind.is_exact:
                 return lambda frame: numbers.tens(args[0](frame), kind, places, call)
             return _unary(args[0], lambda x: numbers.rounded(x, places))
+        case "truncate":
+            places = _constant(call, 1)
+            if kind.is_exact:
+                return lambda frame: numbers.cut(args[0](frame), kind, places)
+            return _unary(args[0], lambda x: numbers.truncated(x, places))
         case "floor" | "ceil":
             return lambda frame: numbers.whole(name, args[0](frame), kind, frame.rows)
         case "greatest" | "least":
@@ -142,15 +147,18 @@ def _call(call: Call) -> Function:
         case "like":
             pattern, escape = _constant(call, 1), _constant(call, 2) if len(args) > 2 else None
             return _text(args[0], lambda x: _mask(texts.like(x, pattern, escape)))
+        case "similar":
+            pattern, escape = _constant(call, 1), _constant(call, 2) if len(args) > 2 else None
+            return _text(args[0], lambda x: _mask(texts.similar(x, pattern, escape)))
         case "||":
             return lambda frame: _concat([a(frame) for a in args])
         case "substring":
             start, length = _constant(call, 1), _constant(call, 2) if len(args) > 2 else None
             return _text(args[0], lambda x: texts.substring(x, start, length))
         case "upper":
-            return _text(args[0], pc.utf8_upper)
+            return _text(args[0], texts.upper)
         case "lower":
-            return _text(args[0], pc.utf8_lower)
+            return _text(args[0], texts.lower)
         case "trim" | "ltrim" | "rtrim":
             trim, characters = (
                 {"trim": pc.utf8_trim, "ltrim": pc.utf8_ltrim, "rtrim": pc.utf8_rtrim}[name],

@@ -1,6 +1,7 @@
 """Arithmetic. Integers and scaled decimals are int64 where that is safe, else Python integers: always exact."""
 
 from collections.abc import Callable
+from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal, localcontext
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,9 @@ from squallpy.logical.expressions import ROUNDED, Call, Expr
 from squallpy.runtime.evaluate.vector import Vec, both
 
 LIMIT = 2**63
+EXACT = 2.0**49  # below it, ten times a whole number and five are exact as doubles
+EXACT_POWER = 22  # the last power of ten, and those below, that are
+MOST_SHOWN = 17  # digits of a double
 
 
 def largest(values: Any) -> int:
@@ -226,15 +230,54 @@ def logarithm(name: str, vec: Vec) -> Vec:
 
 
 def rounded(values: Any, places: int) -> Any:
-    """Doubles, half away from zero."""
+    """Round doubles as they are written, half away from zero: 1.005, which is less in binary, is 1.01."""
+    return _to_places(values, places, ROUND_HALF_UP)
+
+
+def truncated(values: Any, places: int) -> Any:
+    """Cut doubles as they are written: 0.29, which is less in binary, stays 0.29."""
+    return _to_places(values, places, ROUND_DOWN)
+
+
+def _to_places(values: Any, places: int, rounding: str) -> Any:
+    """Doubles to a number of decimal places, as their shortest decimal text says.
+
+    The magnitude is counted in units of 10 ** -places; a double is next to k units, or k and a half, exactly if the
+    quotient of whole numbers is. What is too long for that goes through its text.
+    """
     if places > 308:  # a double has no digits there, and no larger power of ten
         return values
     if places < -308:
         return np.where(np.isfinite(values), np.copysign(0.0, values), values)
     with np.errstate(all="ignore"):
-        scaled = np.abs(values) * 10.0**places
-        result = np.copysign(np.floor(scaled + 0.5) / 10.0**places, values)
-        return np.where(np.isfinite(scaled), result, values)
+        size, scale = np.abs(values), np.float_power(10.0, abs(places))
+        units = np.floor(size * scale if places >= 0 else size / scale)
+        units = np.where(_doubles(units + 1, places) <= size, units + 1, units)
+        units = np.where(_doubles(units, places) > size, units - 1, units)
+        up = size >= _doubles(units * 10 + 5, places + 1) if rounding == ROUND_HALF_UP else 0
+        known = (units < EXACT) & (abs(places) < EXACT_POWER)
+        out = np.where(known, np.copysign(_doubles(units + up, places), values), values)
+        if np.any(long := ~known & (units < 10.0**MOST_SHOWN)):
+            step = Decimal(1).scaleb(-places)
+            with localcontext(prec=400):
+                by_text = np.frompyfunc(lambda x: float(Decimal(repr(float(x))).quantize(step, rounding)), 1, 1)
+                out[long] = by_text(np.asarray(values)[long])
+    return out
+
+
+def _doubles(units: Any, places: int) -> Any:
+    """The doubles next to so many units of 10 ** -places."""
+    scale = np.float_power(10.0, abs(places))
+    return units / scale if places >= 0 else units * scale
+
+
+def cut(vec: Vec, type: Type, places: int) -> Vec:
+    """Exact numbers cut to 10 ** -places: a DECIMAL without what is behind that, tens as they are."""
+    values, step = masked(vec), 10 ** (type.scale - places)
+    if step >= LIMIT or largest(values) >= LIMIT:
+        values = _widen(values)
+    units = np.sign(values) * (np.abs(values) // step) * 10 ** max(-places, 0)
+    return Vec(units.astype(np.int64) if np.ndim(units) and largest(units) < LIMIT else units, vec.valid)
 
 
 def tens(vec: Vec, type: Type, places: int, call: Call) -> Vec:

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from squallpy.base.errors import SquallError, nearest
-from squallpy.catalog.relation import MULT, Field, Relation
+from squallpy.catalog.relation import CONSTANT, MULT, Field, Relation
 from squallpy.catalog.window import ARRIVAL
 from squallpy.runtime.evaluate.parsing import column_type
 from squallpy.runtime.sources.conform import Problem
@@ -42,6 +42,27 @@ class Part(Protocol):
     def read(
         self, start: int, stop: int, fields: tuple[Field, ...], op: str | None
     ) -> tuple[pa.Table, dict[int, Problem]]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class OneRow:
+    """The row of a CONSTANT relation."""
+
+    rows: int = 1
+    seams: tuple[int, ...] = ()
+
+    def check(self, fields: tuple[Field, ...], op: str | None) -> None:
+        """There is nothing that could be wrong."""
+
+    def place(self, row: int) -> str:
+        return "one row"
+
+    def read(
+        self, start: int, stop: int, fields: tuple[Field, ...], op: str | None
+    ) -> tuple[pa.Table, dict[int, Problem]]:
+        """Zeros."""
+        zeros = pa.array(np.zeros(stop - start, np.int64))
+        return pa.table({field.name: zeros.cast(column_type(field.type)) for field in fields}), {}
 
 
 class Rows(Protocol):
@@ -145,6 +166,8 @@ def open_source(relation: Relation, base: Path) -> Source:
     Raises SQ4001 for files that are not there or cannot be read, SQ4002 for columns that are not there or cannot have
     the declared type.
     """
+    if relation.format == CONSTANT:
+        return Source(relation, (OneRow(),))
     try:
         files = find_files(relation.options["path"], base)
         parts = tuple(_open_part(relation, file) for file in files)
