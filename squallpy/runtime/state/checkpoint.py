@@ -18,8 +18,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from squallpy.base.errors import SquallError
+from squallpy.base.location import local_path
 from squallpy.runtime.sources.replay import leading
-from squallpy.runtime.state.durable import Durable, local_path, open_durable, within
+from squallpy.runtime.state.durable import Durable, open_durable, within
 from squallpy.runtime.state.place import FINGERPRINT, Committed, Place, is_ready_at_most, make_ready, writable
 from squallpy.runtime.state.record import damaged, read_record, write_record
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from squallpy.base.errors import SquallError
+from squallpy.base.location import local_path
 from squallpy.base.trace import SILENT, Trace
 from squallpy.runtime.state.durable import Durable, open_durable, within
 from squallpy.runtime.state.partition import Run, StatePartition
@@ -113,9 +114,19 @@ def temporary_place(local_dir: str, fingerprint: str, snapshot_bytes: int) -> It
 def _fast(local_dir: str) -> Path:
     """The folder for mapped files: the given one, the host's own, shared memory, else the system's temporary folder."""
     if local_dir or os.environ.get(HOST_DIR):
-        return writable(Path(local_dir or os.environ[HOST_DIR]), "local_dir")
+        return _local(local_dir or os.environ[HOST_DIR])
     shared = Path("/dev/shm")
     return shared if shared.is_dir() and os.access(shared, os.W_OK) else Path(tempfile.gettempdir())
+
+
+def _local(given: str) -> Path:
+    try:
+        path, why = local_path(given), "only a folder of the host itself can be mapped"
+    except ValueError as error:
+        path, why = None, str(error)
+    if path is None:
+        raise SquallError("SQ6003", f"cannot keep state in the local_dir {given}: {why}")
+    return writable(path, "local_dir")
 
 
 def writable(folder: Path, called: str) -> Path:
