@@ -1,6 +1,6 @@
 """Paths and URIs: which file of this host a text names, if it names one.
 
-local_path("~/x")  →  /home/ann/x        local_path("file:///a%20b")  →  /a b        local_path("s3://bucket/x")  →  None
+local_path("~/x")  →  /home/ann/x      local_path("file:///a%20b")  →  /a b      local_path("s3://bucket/x")  →  None
 """
 
 import os

@@ -14,7 +14,7 @@ import click
 from squallpy.base.errors import SquallError, nearest
 
 OK, FAILED, USAGE, NO_ENGINE, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 3, 130, 141
-_STATUS = {"SQ5": FAILED, "SQ8": NO_ENGINE}
+_STATUS = {"SQ5": FAILED, "SQ8": NO_ENGINE, "SQ8007": FAILED}
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}  # whoever wrote
 
 
@@ -33,7 +33,10 @@ def guarded(work: Callable[[], object]) -> int:
         return end.exit_code
     except click.ClickException as error:
         return _tell(_usage(error))
-    except (KeyboardInterrupt, click.Abort, Interrupted):
+    except (KeyboardInterrupt, click.Abort):
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except Interrupted:
         return INTERRUPTED
     except (BrokenPipeError, SystemExit):  # NB: the latter is what click makes of a reader that left
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains once more at its end
@@ -49,7 +52,7 @@ def _tell(error: SquallError) -> int:
     print(error, file=sys.stderr)
     if sys.stderr.isatty() and (caret := error.caret()):
         print(caret, file=sys.stderr)
-    return _STATUS.get(error.code[:3], USAGE)
+    return _STATUS.get(error.code, _STATUS.get(error.code[:3], USAGE))
 
 
 def _usage(error: click.ClickException) -> SquallError:

@@ -112,7 +112,7 @@ def test_formats(tmp_path: Path) -> None:
 
 def test_what_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(SquallError, match=r"SQ7005 .*is no folder"):
+    with pytest.raises(SquallError, match=r"SQ7005 .*is a file"):
         ChangeFiles(tmp_path / "file", "csv").begin(query(), SCHEMA, 1)
     with pytest.raises(SquallError, match=r"SQ7005 .*is a folder"):
         ResultFile(tmp_path, "csv").begin(query(), SCHEMA, 1)
@@ -191,7 +191,7 @@ def test_late_rows_are_there_once(tmp_path: Path) -> None:
         path.write_bytes(other)
         with pytest.raises(SquallError, match=r"SQ7005 .*no file of late rows"):
             LateRows(path, resumed=True)
-    with pytest.raises(SquallError, match=r"SQ7005 .* is a folder"):
+    with pytest.raises(SquallError, match=r"SQ7005 cannot write .*: is a directory"):
         LateRows(tmp_path, resumed=True)
 
 

@@ -72,7 +72,7 @@ class ChangeFiles:
         with writing(self._folder):
             if self._folder.exists() and not self._folder.is_dir():
                 hint = "changes are written to a folder, a file for each batch"
-                raise SquallError("SQ7005", f"{self._folder} is no folder", hint=hint)
+                raise SquallError("SQ7005", f"{self._folder} is a file", hint=hint)
             self._folder.mkdir(parents=True, exist_ok=True)
             self._held = os.open(self._folder, os.O_RDONLY)
             lock(self._held, self._folder)
@@ -113,6 +113,8 @@ class ResultFile:
         several = self._several and not is_stream(self._root)
         name = f"{self._root.stem}-{query.number}{self._root.suffix}" if several else self._root.name
         self._path = self._root.parent / name  # NB: a root without a name is a folder
+        if self._path.is_dir():
+            raise SquallError("SQ7005", f"{self._path} is a folder", hint="the final result is one file")
         check_writable(self._path, makes_folder=True)
 
     def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None, stats: dict[str, Any]) -> None: ...

@@ -1,4 +1,4 @@
-"""Files that a run writes, all in one way: what is there and is no regular file is opened and written, links are followed.
+"""Files that a run writes, in one way: what exists and is no regular file is opened and written, links are followed.
 
 write_whole(Path("r.csv"), lambda sink: …)      a draft, then a rename: whole or not at all
 AppendedFile(Path("m.jsonl"))                   grows line by line; one run at a time
@@ -87,7 +87,7 @@ def check_writable(path: Path, makes_folder: bool = False) -> None:
         elif not path.parent.is_dir():
             raise SquallError("SQ7005", f"cannot write {path}: no folder {path.parent}", hint="make it first")
         if path.is_dir():
-            raise SquallError("SQ7005", f"{path} is a folder", hint="name a file")
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         target = path if is_stream(path) else _target(path)
         if not os.access(target if target.exists() else target.parent, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))

@@ -32,7 +32,8 @@ from squallpy.runtime.spark.java import Java, find_java
 from squallpy.runtime.spark.masters import ATTEMPTS, look_for, with_attempts
 from squallpy.runtime.spark.package import UNPACKED, packed
 
-_PATIENCE = 10  # seconds for a JVM to end by itself
+_PATIENCE, _HURRY = 10, 3  # seconds for a JVM to end by itself, and when the user does not want to wait
+_DYING = 1  # seconds from when a JVM does not answer any more until the system calls it dead
 
 # Measured on 2 cores, two Python stages per batch: 0.29 s with Spark's defaults (and our daemon), 0.06 s with these.
 SETTINGS = {
@@ -114,11 +115,27 @@ class Cluster:
         if self._room:
             self._room.cleanup()
 
+    def kill(self) -> None:
+        """Ends the JVM without a word to Spark: a call to it may have been cut short, and no other is answered."""
+        if self._process:
+            _forget_gateway()
+            _end(self._process, _HURRY)
+        if self._room:
+            self._room.cleanup()
+
     def __enter__(self) -> "Cluster":
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.stop()
+        if isinstance(error, Exception) and not isinstance(error, SquallError) and self._process:
+            how = _ended_by_itself(self._process)
+            self.stop()
+            if how is not None:
+                raise _gone(how, self.log) from error
+        elif error is None or isinstance(error, (Exception, KeyboardInterrupt)):
+            self.stop()
+        else:
+            self.kill()
 
 
 def start(master: str = "local[2]", settings: Mapping[str, str] | None = None, verbose: bool = False) -> Cluster:
@@ -156,12 +173,14 @@ def start(master: str = "local[2]", settings: Mapping[str, str] | None = None, v
     try:
         with _sigint_untouched():
             session = SparkSession(SparkContext(gateway=gateway, conf=conf))
-    except Exception as error:
-        problem = _no_start(error, log)
+    except BaseException as error:
         _forget_gateway()
+        how = _ended_by_itself(process) if process and isinstance(error, Exception) else None
         if process:
-            _end(process, _PATIENCE)
-        raise problem from error
+            _end(process, _PATIENCE if isinstance(error, Exception) else _HURRY)
+        if isinstance(error, Exception):
+            raise (_no_start(error, log) if how is None else _gone(how, log)) from error
+        raise
     if not process:
         _hush(gateway.jvm)
     if not master.startswith("local"):
@@ -257,6 +276,31 @@ def _forget_gateway() -> None:
     # PySpark keeps the gateway in the class, so that the next context would talk to a JVM that is gone
     SparkContext._gateway = None
     SparkContext._jvm = None
+
+
+def _ended_by_itself(process: subprocess.Popen[bytes]) -> int | None:
+    """The status of a JVM that has ended before anyone told it to; None of one that runs."""
+    with suppress(subprocess.TimeoutExpired):
+        return process.wait(_DYING)
+    return None
+
+
+def _gone(status: int, log: Path | None) -> SquallError:
+    """The one line for a JVM that ended in the middle of a run."""
+    if status == -signal.SIGKILL:
+        how, hint = "was killed", "as the system does when memory is short: free some, or --conf spark.driver.memory=1g"
+    else:
+        how, hint = _last_words(status, log), "give it more memory: --conf spark.driver.memory=4g"
+    again = "the same command goes on from a --checkpoint, and begins anew without"
+    return SquallError("SQ8007", f"Spark's JVM {how}", hint=f"{hint}; {again}")
+
+
+def _last_words(status: int, log: Path | None) -> str:
+    """How a JVM ended that nobody killed."""
+    said = log.read_text(errors="replace") if log and log.exists() else ""
+    if "OutOfMemoryError" in said:
+        return "ran out of memory"
+    return f"ended by signal {-status}" if status < 0 else f"ended with status {status}"
 
 
 def _end(process: subprocess.Popen[bytes], patience: float) -> None:

@@ -129,6 +129,8 @@ def run(session: SparkSession, job: StreamJob, on_batch: OnBatch, stop: threadin
     """
     loop = _Loop(session, job, on_batch, stop or threading.Event())
     query = loop.start()
+    # NB: what is neither an Exception nor KeyboardInterrupt ends the run at once: the JVM is asked nothing then,
+    # for a call to it may have been cut short
     try:
         try:
             loop.wait(query)
@@ -136,11 +138,13 @@ def run(session: SparkSession, job: StreamJob, on_batch: OnBatch, stop: threadin
             loop.stop.set()
             loop.wait(query)
             raise
-    finally:
-        query.stop()
-        loop.placement.close()
-        loop.drop()
-        loop.shipment.packed.destroy()
+    except (Exception, KeyboardInterrupt):
+        with suppress(Py4JError, OSError):  # the JVM may be gone
+            loop.end(query)
+        raise
+    if isinstance(loop.error, (Py4JError, OSError)):
+        raise loop.error
+    loop.end(query)
     if loop.error:
         raise loop.error
     return loop.last
@@ -182,11 +186,13 @@ class _Loop:
                 self.error = query.exception() or RuntimeError("Spark ended the stream by itself")
                 return
 
-    def drop(self) -> None:
-        """No batch comes any more."""
+    def end(self, query: StreamingQuery) -> None:
+        """Stop Spark's loop and drop what it had: no batch comes any more."""
+        query.stop()
+        self.placement.close()
         for _, plan in self._plans.values():
-            with suppress(Py4JError):  # the JVM may be gone
-                plan.drop()
+            plan.drop()
+        self.shipment.packed.destroy()
 
     def _tick(self, _: DataFrame, tick: int) -> None:
         first = self.job.first + tick * self.job.together
