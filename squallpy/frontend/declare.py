@@ -51,7 +51,7 @@ def declare(script: ScriptText, tree: Parsed) -> CreateRelation:
     with at(token_span(script, source.children[0])):
         format = check_format(name_of(source))
     kept = read_options(script, format, options) if options else {}
-    if not kept.get("path", "").strip():
+    if "path" not in kept:
         raise SquallError("SQ7002", f'"{name_of(name)}" has no path', name_span, "write OPTIONS (path '...')")
     fields = mark_keys(read)
     if fields and any(f.name.lower() == kept.get("op", "").lower() for f in fields):

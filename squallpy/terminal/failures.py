@@ -5,9 +5,12 @@
 
 import errno
 import os
+import signal
 import sys
+import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import click
 
@@ -19,13 +22,17 @@ _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}  # whoever wrote
 
 
 class Interrupted(BaseException):
-    """The user wants to stop now. NB: no KeyboardInterrupt, by which the engine understands "after the batch"."""
+    """The user wants to stop now; its text, if any, is still to be said.
+
+    NB: no KeyboardInterrupt, by which the engine understands "after the batch", and click a blank line.
+    """
 
 
 def guarded(work: Callable[[], object]) -> int:
     """Do the work; the exit status, with what went wrong said on stderr."""
     try:
-        ended = work()
+        with _interruptible():
+            ended = work()
         sys.stdout.flush()
     except SquallError as error:
         return _tell(error)
@@ -33,10 +40,9 @@ def guarded(work: Callable[[], object]) -> int:
         return end.exit_code
     except click.ClickException as error:
         return _tell(_usage(error))
-    except (KeyboardInterrupt, click.Abort):
-        print("interrupted", file=sys.stderr)
-        return INTERRUPTED
-    except Interrupted:
+    except (KeyboardInterrupt, click.Abort, Interrupted) as end:
+        if not isinstance(end, Interrupted) or end.args:
+            print("interrupted", file=sys.stderr)
         return INTERRUPTED
     except (BrokenPipeError, SystemExit):  # NB: the latter is what click makes of a reader that left
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains once more at its end
@@ -46,6 +52,23 @@ def guarded(work: Callable[[], object]) -> int:
     except Exception as error:
         return _internal(error)
     return ended if isinstance(ended, int) else OK  # NB: click gives out the status of an Exit that it has caught
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let Ctrl-C end what has no way of its own to end."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def press(_number: int, _frame: object) -> None:
+        raise Interrupted("interrupted")
+
+    before = signal.signal(signal.SIGINT, press)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _tell(error: SquallError) -> int:

@@ -117,7 +117,7 @@ def run_script(request: RunRequest) -> None:
             session.run(options, Sinks(*sinks, progress, end), interruption.stop, interruption.working)
     except Interrupted:
         progress.say(f"stopped at once; {how_to_resume(request.checkpoint)}")
-        raise
+        raise Interrupted from None
     finally:
         if profile:
             profile.write()

@@ -113,8 +113,9 @@ class ResultFile:
         several = self._several and not is_stream(self._root)
         name = f"{self._root.stem}-{query.number}{self._root.suffix}" if several else self._root.name
         self._path = self._root.parent / name  # NB: a root without a name is a folder
-        if self._path.is_dir():
-            raise SquallError("SQ7005", f"{self._path} is a folder", hint="the final result is one file")
+        with writing(self._path):
+            if self._path.is_dir():
+                raise SquallError("SQ7005", f"{self._path} is a folder", hint="the final result is one file")
         check_writable(self._path, makes_folder=True)
 
     def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None, stats: dict[str, Any]) -> None: ...

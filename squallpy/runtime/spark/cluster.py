@@ -6,6 +6,7 @@
 Spark's own talk goes to a file (`cluster.log`) unless it is asked for: stdout carries data only, and stderr is ours.
 """
 
+import logging
 import os
 import re
 import signal
@@ -20,8 +21,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from pyspark import SparkConf, SparkContext
-from pyspark.java_gateway import launch_gateway
+import py4j
+from pyspark import SparkConf, SparkContext, java_gateway
 from pyspark.sql import SparkSession
 
 import squallpy
@@ -33,6 +34,7 @@ from squallpy.runtime.spark.masters import ATTEMPTS, look_for, with_attempts
 from squallpy.runtime.spark.package import UNPACKED, packed
 
 _PATIENCE, _HURRY = 10, 3  # seconds for a JVM to end by itself, and when the user does not want to wait
+_PY4J = str(Path(py4j.__file__).parent)
 _DYING = 1  # seconds from when a JVM does not answer any more until the system calls it dead
 
 # Measured on 2 cores, two Python stages per batch: 0.29 s with Spark's defaults (and our daemon), 0.06 s with these.
@@ -167,6 +169,8 @@ def start(master: str = "local[2]", settings: Mapping[str, str] | None = None, v
         with _opened(log) as out:
             try:
                 gateway = _launch(conf, out)
+            except SquallError:
+                raise
             except Exception as error:
                 raise _no_start(error, log) from error
         process = gateway.proc
@@ -181,6 +185,7 @@ def start(master: str = "local[2]", settings: Mapping[str, str] | None = None, v
         if isinstance(error, Exception):
             raise (_no_start(error, log) if how is None else _gone(how, log)) from error
         raise
+    _hush_python(session)
     if not process:
         _hush(gateway.jvm)
     if not master.startswith("local"):
@@ -216,7 +221,25 @@ def java_options(java: Java | None, more: str = "") -> str:
 
 
 def _launch(conf: SparkConf | None, out: Any) -> Any:
-    return launch_gateway(conf, {"stdout": out, "stderr": out})  # type: ignore[no-untyped-call]
+    """Start a JVM; it is killed if that is interrupted. NB: PySpark tells its process only when it has answered."""
+    launched: list[subprocess.Popen[bytes]] = []
+
+    def popen(*arguments: Any, **options: Any) -> subprocess.Popen[bytes]:
+        launched.append(subprocess.Popen(*arguments, **options))
+        return launched[-1]
+
+    java_gateway.Popen = popen  # type: ignore[attr-defined]
+    try:
+        return java_gateway.launch_gateway(conf, {"stdout": out, "stderr": out})  # type: ignore[no-untyped-call]
+    except BaseException as error:
+        for process in launched:
+            if isinstance(error, Exception) and process.poll() == -signal.SIGKILL:
+                raise _gone(-signal.SIGKILL, None) from error
+            process.kill()
+            process.wait()
+        raise
+    finally:
+        java_gateway.Popen = subprocess.Popen  # type: ignore[attr-defined]
 
 
 def _hush(jvm: Any) -> None:
@@ -225,6 +248,23 @@ def _hush(jvm: Any) -> None:
     loggers = "sql.execution.streaming.runtime.MicroBatchExecution", "scheduler.DAGScheduler"
     for logger, level in zip(loggers, (log4j.Level.OFF, log4j.Level.ERROR), strict=True):
         log4j.core.config.Configurator.setLevel(f"org.apache.spark.{logger}", level)
+
+
+def _hush_python(session: SparkSession) -> None:
+    """Have py4j and PySpark print no tracebacks of their own about a JVM that is gone, which `_gone` tells.
+
+    NB: py4j logs that under the name of no one, so it has to be told from what others log.
+    """
+    logging.getLogger().addFilter(_is_not_py4j)
+    server = session.sparkContext._accumulatorServer
+    server.handle_error = _ignore  # type: ignore[method-assign, assignment]
+
+
+def _is_not_py4j(record: logging.LogRecord) -> bool:
+    return not record.pathname.startswith(_PY4J)
+
+
+def _ignore(*_: object) -> None: ...
 
 
 def _agree(session: SparkSession) -> None:
