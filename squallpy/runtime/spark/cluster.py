@@ -253,8 +253,9 @@ def _hush(jvm: Any) -> None:
 def _hush_python(session: SparkSession) -> None:
     """Have py4j and PySpark print no tracebacks of their own about a JVM that is gone, which `_gone` tells.
 
-    NB: py4j logs that under the name of no one, so it has to be told from what others log.
+    NB: py4j logs a part of that under the name of no one, so it has to be told from what others log.
     """
+    logging.getLogger("py4j").propagate = False
     logging.getLogger().addFilter(_is_not_py4j)
     server = session.sparkContext._accumulatorServer
     server.handle_error = _ignore  # type: ignore[method-assign, assignment]

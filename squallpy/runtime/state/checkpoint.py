@@ -84,7 +84,7 @@ def _place(where: str, record: _Record, local_dir: str, snapshot_bytes: int) -> 
     name = hashlib.sha256(f"{absolute} {record.generation}".encode()).hexdigest()[:16]
     return Place(
         within(absolute, str(record.generation)), f"squallpy-{name}", _fingerprint(record), snapshot_bytes, local_dir,
-        record.before,
+        record.before, fresh_name(),
     )  # fmt: skip
 
 
