@@ -20,14 +20,26 @@ STOPPED = "stopped at once; without --checkpoint nothing is kept, the next run s
 
 
 def children(pid: int) -> list[int]:
-    """The processes below one, however deep."""
+    """The processes that one has started."""
     found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True).stdout.split()
-    return [below for child in map(int, found) for below in (child, *children(child))]
+    return [*map(int, found)]
+
+
+def below(pid: int) -> list[int]:
+    """These, those that they have started, and so on."""
+    return [deep for child in children(pid) for deep in (child, *below(child))]
 
 
 def java(pid: int) -> list[int]:
-    """The JVM of a run."""
-    return [child for child in children(pid) if Path(f"/proc/{child}/comm").read_text() == "java\n"]
+    """The JVM of a run, which is a child of it; the shell that becomes it has another for a moment."""
+    return [child for child in children(pid) if os.path.basename(_program(child)) == "java"]
+
+
+def _program(pid: int) -> str:
+    try:
+        return os.readlink(f"/proc/{pid}/exe")
+    except OSError:  # it has just ended
+        return ""
 
 
 @contextmanager
@@ -74,7 +86,7 @@ def fault_the_jvm_is_killed(tmp_path: Path, batches: int) -> None:
     with running(script, out, *kept) as run:
         [jvm] = wait(lambda: java(run.pid), 120)
         wait(lambda: len(list(out.glob("batch-*"))) >= batches, 120)
-        assert all(NAME not in held for child in children(run.pid) for held in descriptors(child)), "the lease lives on"
+        assert all(NAME not in held for child in below(run.pid) for held in descriptors(child)), "the lease lives on"
         os.kill(jvm, signal.SIGKILL)
         _, said = run.communicate(timeout=60)
     assert run.returncode == 1 and said.count("\n") == 1 and said.startswith("SQ8007 Spark's JVM was killed"), said

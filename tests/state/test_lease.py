@@ -50,9 +50,9 @@ def test_a_second_run_is_kept_out_by_name_and_a_killed_one_at_once_has_nothing(p
     running = holder(place)
     try:
         before = (tmp_path / "kept" / NAME).read_bytes()
-        with pytest.raises(SquallError, match=rf"SQ6007 the checkpoint .*kept is in use by process {running.pid} on"):
-            with hold(place):
-                pass
+        told = rf"SQ6007 the checkpoint .*kept is in use by process {running.pid} on"
+        with pytest.raises(SquallError, match=told), hold(place):
+            pass
         assert (tmp_path / "kept" / NAME).read_bytes().startswith(before[:40])
     finally:
         running.send_signal(signal.SIGKILL)
@@ -154,16 +154,18 @@ def test_a_run_elsewhere_that_writes_its_record_again_is_not(tmp_path: Path) -> 
         folder.create(NAME, lambda sink: sink.write(replace(ELSEWHERE, beat=int(now) // 15).packed()))
 
     beat(0)
-    with pytest.raises(SquallError, match="SQ6007 .*process 7 on elsewhere"):
-        with hold_shared(folder, "kept", Clock(beat)):
-            pass
+    with (
+        pytest.raises(SquallError, match=r"SQ6007 .*process 7 on elsewhere"),
+        hold_shared(folder, "kept", Clock(beat)),
+    ):
+        pass
 
 
 def test_of_two_that_write_at_once_one_has_it(tmp_path: Path) -> None:
     """The one that wrote last; the other finds that when it reads again."""
     folder = open_durable(str(tmp_path))
     late = Clock(lambda now: folder.create(NAME, lambda sink: sink.write(ELSEWHERE.packed())))
-    with pytest.raises(SquallError, match="SQ6007 .*process 7 on elsewhere"), hold_shared(folder, "kept", late):
+    with pytest.raises(SquallError, match=r"SQ6007 .*process 7 on elsewhere"), hold_shared(folder, "kept", late):
         pass
     assert Owner.read(folder.read(NAME)) == ELSEWHERE
 

@@ -212,7 +212,7 @@ def test_what_fails_leaves_what_was_there(tmp_path: Path) -> None:
     def fill(out: object) -> None:
         raise OSError(28, "No space left on device")
 
-    with pytest.raises(SquallError, match="SQ7005 cannot write .*no space left"):
+    with pytest.raises(SquallError, match=r"SQ7005 cannot write .*no space left"):
         write_whole(tmp_path / "r", fill)
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("r", "old")]
 
