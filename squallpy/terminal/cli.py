@@ -64,7 +64,7 @@ _RUNNING = (
         "--out",
         callback=_output("--out"),
         metavar="PATH",
-        help="Write a file (final) or a folder of files (changes), exactly once; stdout stays empty.",
+        help="Write a local file (final) or a folder of files (changes), exactly once; stdout stays empty.",
     ),
     click.option(
         "--checkpoint",
@@ -110,7 +110,7 @@ def _running(command: Callable[..., object]) -> Callable[..., object]:
 def run(**options: object) -> None:
     """Run the queries of a script over its streams, each until its input ends.
 
-    Ctrl-C ends the run after the batch in work; a second one ends it at once.
+    Ctrl-C ends the run after the batch in work, before the first one at once; a second one does not wait.
     """
     from squallpy.terminal.run import RunRequest, run_script
 
