@@ -14,6 +14,7 @@ from squallpy.runtime.profile import Profile
 from squallpy.runtime.sinks.files import ChangeFiles, ResultFile, file_format
 from squallpy.runtime.sinks.late import LateRows
 from squallpy.runtime.sinks.metrics import Metrics
+from squallpy.runtime.sinks.output import is_stream
 from squallpy.runtime.sinks.sink import Sink, Sinks
 from squallpy.session import RunOptions, Session
 from squallpy.terminal.failures import Interrupted
@@ -90,6 +91,7 @@ def run_script(request: RunRequest) -> None:
     if request.checkpoint is not None and not request.checkpoint.strip():
         raise SquallError("SQ7003", "--checkpoint names nothing", hint="name a folder, or a URI that Arrow knows")
     choice = choose(request, sys.stdout.isatty())
+    _check_distinct(request)
     conf = spark_settings(request)
     session = Session(request.script, parse(request.settings))
     several = len(session.script.queries) > 1
@@ -126,6 +128,17 @@ def run_script(request: RunRequest) -> None:
     if interruption.stop.is_set():
         progress.say(f"stopped {end.where}; {how_to_resume(request.checkpoint)}")
         raise Interrupted
+
+
+def _check_distinct(request: RunRequest) -> None:
+    """SQ7003 for two outputs that would overwrite each other."""
+    given = {"--out": request.out, "--metrics": request.metrics, "--late": request.late, "--profile": request.profile}
+    seen: dict[str, str] = {}
+    for option, path in given.items():
+        if path is not None and not is_stream(path):
+            other = seen.setdefault(os.path.realpath(path), option)
+            if other != option:
+                raise SquallError("SQ7003", f"{other} and {option} are the same file", hint="give each its own")
 
 
 def _sinks(request: RunRequest, choice: Choice, several: bool, progress: Progress, opened: ExitStack) -> Iterator[Sink]:

@@ -233,3 +233,9 @@ def test_two_runs_do_not_write_one_file(option: str, room: Path, squall: Squall)
     assert (ended.status, ended.err) == (2, "SQ7005 another run writes f, name another, or wait for it\n")
     other.close()
     assert (room / "f").read_text() == "mine\n"
+
+
+def test_two_outputs_are_two_files(room: Path, squall: Squall) -> None:
+    (room / "link").symlink_to("f")
+    ended = squall("run", "q.sql", *LOCAL, "--out", "f", "--metrics", "./link")
+    assert (ended.status, ended.err) == (2, "SQ7003 --out and --metrics are the same file, give each its own\n")

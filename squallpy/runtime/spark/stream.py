@@ -26,6 +26,7 @@ from pyspark import RDD, cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from squallpy.base.errors import SquallError
 from squallpy.base.trace import SILENT, Trace
 from squallpy.runtime.spark.placement import Placement
 from squallpy.runtime.spark.planned import Planned, Stage, exchanged, staged
@@ -205,7 +206,7 @@ class _Loop:
             else:
                 return
         except Py4JJavaError as error:
-            self.error = RuntimeError(str(error))  # NB: it asks the JVM for its words, which is gone when they are read
+            self.error = _failure(str(error))  # NB: it asks the JVM for its words, which is gone when they are read
         except BaseException as error:
             self.error = error
         self.ended.set()
@@ -292,6 +293,18 @@ class _Loop:
         # NB: Spark's own text; PySpark's object for it takes ten times as long to build
         progress = self._query and self._query._jsq.lastProgress()
         return dict(json.loads(progress.json())) if progress else {}
+
+
+def _failure(said: str) -> Exception:
+    """What Spark says of a job that failed for good; in our words where they are those of too little memory."""
+    again = "the same command goes on from a --checkpoint, and begins anew without"
+    if "OutOfMemoryError" in said:
+        hint = f"give it more: --conf spark.driver.memory=4g, on a cluster spark.executor.memory; {again}"
+        return SquallError("SQ8007", "Spark ran out of memory", hint=hint)
+    if "Python worker exited unexpectedly" in said:
+        what = "Python workers of Spark were killed again and again, as the system does when memory is short"
+        return SquallError("SQ8007", what, hint=f"free some, or take smaller batches with --batch-rows; {again}")
+    return RuntimeError(said)
 
 
 class _End(Exception):

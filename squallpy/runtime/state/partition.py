@@ -40,14 +40,6 @@ Run = Callable[[Store, list[bytes]], bytes]
 _KEPT = 2  # snapshots, with the log since the older one
 
 
-class ForeignState(Exception):
-    """The durable folder holds the state of something else: another plan, schema, partition count or version."""
-
-    def __init__(self, place: str, expected: str, found: str) -> None:
-        super().__init__(f"the state in {place} belongs to {found}, not to {expected}")
-        self.place, self.expected, self.found = place, expected, found
-
-
 @dataclass(frozen=True, slots=True)
 class Steps:
     """Those of a batch: the number of the first, and how many."""
@@ -111,7 +103,7 @@ class StatePartition:
         """Apply a stage of a batch, once; the output that its one application had. `steps` are the batch's, if not all
         batches have all stages.
 
-        Raises `ForeignState` if the durable folder is of another fingerprint; SQ6005 if files there are damaged and it
+        Raises SQ6001 if the durable folder is of another fingerprint; SQ6005 if files there are damaged and it
         cannot do without, SQ6006 if there is no room to write.
         """
         self.rebuilt = None
@@ -252,7 +244,8 @@ class StatePartition:
             text = read_record(self._durable, "identity", self._place) or made
         known = json.loads(text)
         if known["fingerprint"] != self._fingerprint:
-            raise ForeignState(self._place, self._fingerprint, known["fingerprint"])
+            what = f"the state in {self._place} belongs to {known['fingerprint']}, not to {self._fingerprint}"
+            raise SquallError("SQ6001", what, hint="give each query its own folder")
         return str(known["identity"])
 
     @contextmanager
