@@ -71,7 +71,7 @@ def alive(group: int) -> bool:
 def fault_ctrl_c_while_spark_starts(tmp_path: Path, delay: float) -> None:
     script, out = write(tmp_path), tmp_path / "out"
     with running(script, out) as run:
-        wait(lambda: java(run.pid), 120)
+        wait(lambda: java(run.pid), 240)
         time.sleep(delay)
         os.killpg(run.pid, signal.SIGINT)
         _, said = run.communicate(timeout=60)
@@ -84,8 +84,8 @@ def fault_the_jvm_is_killed(tmp_path: Path, batches: int) -> None:
     """While Spark starts, and between or in batches: one line, and the same command goes on."""
     script, out, kept = write(tmp_path), tmp_path / "out", ("--checkpoint", str(tmp_path / "kept"))
     with running(script, out, *kept) as run:
-        [jvm] = wait(lambda: java(run.pid), 120)
-        wait(lambda: len(list(out.glob("batch-*"))) >= batches, 120)
+        [jvm] = wait(lambda: java(run.pid), 240)
+        wait(lambda: len(list(out.glob("batch-*"))) >= batches, 240)
         assert all(NAME not in held for child in below(run.pid) for held in descriptors(child)), "the lease lives on"
         os.kill(jvm, signal.SIGKILL)
         _, said = run.communicate(timeout=60)

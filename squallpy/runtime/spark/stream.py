@@ -140,11 +140,8 @@ def run(session: SparkSession, job: StreamJob, on_batch: OnBatch, stop: threadin
             loop.wait(query)
             raise
     except (Exception, KeyboardInterrupt):
-        with suppress(Py4JError, OSError):  # the JVM may be gone
-            loop.end(query)
+        loop.end(query)
         raise
-    if isinstance(loop.error, (Py4JError, OSError)):
-        raise loop.error
     loop.end(query)
     if loop.error:
         raise loop.error
@@ -189,11 +186,12 @@ class _Loop:
 
     def end(self, query: StreamingQuery) -> None:
         """Stop Spark's loop and drop what it had: no batch comes any more."""
-        query.stop()
-        self.placement.close()
-        for _, plan in self._plans.values():
-            plan.drop()
-        self.shipment.packed.destroy()
+        with suppress(Py4JError, OSError):  # the JVM may be gone
+            query.stop()
+            self.placement.close()
+            for _, plan in self._plans.values():
+                plan.drop()
+            self.shipment.packed.destroy()
 
     def _tick(self, _: DataFrame, tick: int) -> None:
         first = self.job.first + tick * self.job.together

@@ -73,7 +73,10 @@ class _FileRegion:
     def _allocate(self, file: int, present: int, size: int) -> None:
         """Make the file longer."""
         try:
-            os.posix_fallocate(file, present, size - present)
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file, present, size - present)
+            else:  # macOS: a promise
+                os.ftruncate(file, size)
         except OSError as error:
             os.ftruncate(file, present)
             raise OSError(error.errno, f"no room to grow state by {size - present:,} bytes", str(self._path)) from None
