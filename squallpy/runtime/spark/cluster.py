@@ -228,7 +228,7 @@ def _launch(conf: SparkConf | None, out: Any) -> Any:
         launched.append(subprocess.Popen(*arguments, **options))
         return launched[-1]
 
-    java_gateway.Popen = popen  # type: ignore[attr-defined]
+    java_gateway.Popen = popen  # type: ignore[attr-defined, assignment]
     try:
         return java_gateway.launch_gateway(conf, {"stdout": out, "stderr": out})  # type: ignore[no-untyped-call]
     except BaseException as error:
