@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from squallpy.base.errors import SquallError, nearest
 from squallpy.logical.nodes import Query
-from squallpy.runtime.sinks.changes import change_table
+from squallpy.runtime.sinks.changes import ADDED, change_table
 from squallpy.runtime.sinks.csv import csv_header, csv_rows
 from squallpy.runtime.sinks.lines import json_rows
 from squallpy.runtime.sinks.output import check_writable, is_stream, lock, open_stream, write_stream, write_whole
@@ -38,8 +38,12 @@ def file_format(path: Path, asked: str | None) -> str:
     return asked
 
 
-def filler(table: pa.Table, format: str) -> Callable[[IO[bytes]], None]:
-    """Write a table in a format to a file that is given."""
+def filler(table: pa.Table, format: str, added: int = 0) -> Callable[[IO[bytes]], None]:
+    """Write a table in a format to a file that is given.
+
+    Args:
+        added: how many columns, from the first, are not the result's own.
+    """
 
     def fill(out: IO[bytes]) -> None:
         if format == "parquet":
@@ -47,15 +51,15 @@ def filler(table: pa.Table, format: str) -> Callable[[IO[bytes]], None]:
 
             pq.write_table(table, out)
         else:
-            out.writelines(_lines(table, format))
+            out.writelines(_lines(table, format, added))
 
     return fill
 
 
-def _lines(table: pa.Table, format: str) -> Iterator[bytes]:
+def _lines(table: pa.Table, format: str, added: int) -> Iterator[bytes]:
     if format == "csv":
         yield csv_header(table.schema)
-        yield from csv_rows(table)
+        yield from csv_rows(table, added)
     else:
         yield from json_rows(table)
 
@@ -84,7 +88,8 @@ class ChangeFiles:
     def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None, stats: dict[str, Any]) -> None:
         assert deletes is not None and inserts is not None
         table = change_table(number, deletes, inserts)
-        write_whole(self._folder / f"batch-{number:06}.{self._format}", filler(table, self._format))
+        fill = filler(table, self._format, ADDED)
+        write_whole(self._folder / f"batch-{number:06}.{self._format}", fill)
 
     def final(self, table: pa.Table) -> None: ...
 

@@ -11,6 +11,7 @@ from itertools import accumulate
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from squallpy.base.errors import SquallError
@@ -126,6 +127,7 @@ def _decode(file: File, group: int, fields: tuple[Field, ...], op: str | None) -
     try:
         # NB: a row group needs a column to know how many rows it has
         raw = opened.read_row_group(group, columns=names or schema.names[:1], use_threads=False)
+        raw = _unwrapped(file, group, raw)
     except (OSError, pa.ArrowInvalid) as error:
         raise SquallError("SQ4001", f"cannot read {file.shown}: {reason(error)}") from None
     wrong: dict[int, Problem] = {}
@@ -136,13 +138,28 @@ def _decode(file: File, group: int, fields: tuple[Field, ...], op: str | None) -
     return RowGroup(pa.table(columns, out) if columns else raw.select([]), wrong)
 
 
+def _unwrapped(file: File, group: int, raw: pa.Table) -> pa.Table:
+    """The same; INT96 times that wrapped around in 64 bits of microseconds are the last one there, beyond all years."""
+    columns = map(_opened(file).schema.column, range(len(_opened(file).schema)))
+    wide = [c.path for c in columns if c.physical_type == "INT96" and c.path in raw.column_names]
+    if wide:
+        seconds = _opened(file, "s").read_row_group(group, columns=wide, use_threads=False)
+        for name in wide:
+            times = raw.column(name)
+            is_whole = pc.equal(pc.floor_temporal(times, unit="second").cast(pa.timestamp("s")), seconds.column(name))
+            last = pa.scalar(2**63 - 1, times.type)
+            raw = raw.set_column(raw.schema.get_field_index(name), name, pc.if_else(is_whole, times, last))
+    return raw
+
+
 def _position(schema: pa.Schema, name: str) -> int:
     return [n.lower() for n in schema.names].index(name.lower())
 
 
 @lru_cache(maxsize=64)
-def _opened(file: File) -> pq.ParquetFile:
+def _opened(file: File, int96: str = "us") -> pq.ParquetFile:
     try:
-        return pq.ParquetFile(file.open())
+        # NB: of INT96, nanoseconds in 64 bits would hold the years 1677 to 2262 only
+        return pq.ParquetFile(file.open(), coerce_int96_timestamp_unit=int96)
     except (OSError, pa.ArrowInvalid) as error:
         raise SquallError("SQ4001", f"{file.shown} is not a parquet file: {reason(error)}") from None

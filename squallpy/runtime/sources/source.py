@@ -18,7 +18,8 @@ import pyarrow as pa
 from squallpy.base.errors import SquallError, nearest
 from squallpy.catalog.relation import MULT, Field, Relation
 from squallpy.catalog.window import ARRIVAL
-from squallpy.runtime.sources.conform import Problem, column_type
+from squallpy.runtime.evaluate.parsing import column_type
+from squallpy.runtime.sources.conform import Problem
 from squallpy.runtime.sources.counted import joined, taken
 from squallpy.runtime.sources.files import File, find_files
 from squallpy.runtime.sources.skipped import EXAMPLES, Skipped, mark_skipped, skipped
@@ -77,7 +78,7 @@ class Source:
         return cut(*rows, number, shares, self._seams), cut(*rows, number + 1, shares, self._seams)
 
     def read(self, start: int, stop: int, columns: tuple[str, ...]) -> pa.Table:
-        """Some columns of the rows start..stop, as `conform.column_type` says, and `__mult` (±1) of a change stream;
+        """Some columns of the rows start..stop, as `parsing.column_type` says, and `__mult` (±1) of a change stream;
         ARRIVAL is the number of each, which one that is left out has, too.
 
         A row at fault raises SquallError: SQ4003 wrong number of fields, SQ4004 a value that is not of its type, SQ4005
