@@ -1,5 +1,6 @@
 """Casts that the binder adds, and values of literals in their physical form (`base/types.py`)."""
 
+import re
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from math import copysign
 from typing import Any
