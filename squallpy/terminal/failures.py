@@ -11,6 +11,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 import click
 
@@ -18,6 +19,7 @@ from squallpy.base.errors import SquallError, nearest
 
 OK, FAILED, USAGE, NO_ENGINE, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 3, 130, 141
 _STATUS = {"SQ5": FAILED, "SQ8": NO_ENGINE, "SQ8007": FAILED}
+_MOMENT = 0.02  # seconds until a signal that came at a bad moment comes again
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}  # whoever wrote
 
 
@@ -54,6 +56,17 @@ def guarded(work: Callable[[], object]) -> int:
     return ended if isinstance(ended, int) else OK  # NB: click gives out the status of an Exit that it has caught
 
 
+def deferred(frame: FrameType | None) -> bool:
+    """True if the compiler of kernels has called back into Python, which an exception would crash; then the signal
+    comes again a moment later."""
+    while frame is not None:
+        if "llvmlite" in frame.f_code.co_filename:
+            threading.Timer(_MOMENT, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)).start()
+            return True
+        frame = frame.f_back
+    return False
+
+
 @contextmanager
 def _interruptible() -> Iterator[None]:
     """Let Ctrl-C end what has no way of its own to end."""
@@ -61,8 +74,9 @@ def _interruptible() -> Iterator[None]:
         yield
         return
 
-    def press(_number: int, _frame: object) -> None:
-        raise Interrupted("interrupted")
+    def press(_number: int, frame: FrameType | None) -> None:
+        if not deferred(frame):
+            raise Interrupted("interrupted")
 
     before = signal.signal(signal.SIGINT, press)
     try:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
-from squallpy.terminal.failures import INTERRUPTED, Interrupted
+from squallpy.terminal.failures import INTERRUPTED, Interrupted, deferred
 
 
 class Interruption:
@@ -21,10 +21,12 @@ class Interruption:
         """Say whether there is a batch in work, which the first Ctrl-C waits for."""
         self._working = on
 
-    def press(self, _number: int, _frame: FrameType | None) -> None:
+    def press(self, _number: int, frame: FrameType | None) -> None:
         """Take a Ctrl-C: end after the batch, then by Interrupted, then without a word."""
         if self._raised:
             os._exit(INTERRUPTED)
+        if (self.stop.is_set() or not self._working) and deferred(frame):
+            return
         if self.stop.is_set() or not self._working:
             self._raised = True
             self.stop.set()
