@@ -42,7 +42,7 @@ def known_keys(program: Program) -> Keys:
     return {r.name: r.primary_key for r in program.relations if r.primary_key} | certain_keys(program)
 
 
-def certain_keys(program: Program) -> Keys:
+def certain_keys(program: Program) -> dict[str, tuple[str, ...]]:
     """The fields that tell the rows of a nest apart, whatever the data: those of its groups."""
     return {nest.relation.name: _group(nest) for nest in program.nests if not (nest.running or nest.window)}
 

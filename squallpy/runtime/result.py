@@ -65,9 +65,9 @@ class Result:
             keys, words = np.empty((1, 0), np.int64), np.zeros((1, self._pool.payload.width), np.int64)
         if self._check and self._kept:
             self._check.note(pool, keys, words)
-        changes = self._applied(store, keys, words, first, wanted)
+        printed = self._applied(store, keys, words, first, wanted)
         self.duplicates = self._check.duplicates(pool, store.dictionary) if self._check and self._kept else 0
-        return changes
+        return printed
 
     def _applied(self, store: Store, keys: Words, words: Words, first: bool, wanted: bool) -> Changes | None:
         pool = store[RESULT]

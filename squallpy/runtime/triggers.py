@@ -153,9 +153,9 @@ class Machine:
                 with self._trace(f"{step.delta} → {step.target}"):
                     step.run(delta, pools, store.dictionary, changes.get(step.target), keep)
         for view, check in self._unique.items():
-            found = check.duplicates(pools[view], store.dictionary)
+            more = check.duplicates(pools[view], store.dictionary)
             if not (self._partition and view in self._copied):
-                self._notes.duplicates += found
+                self._notes.duplicates += more
         before, self._counted = self._counted, self._counts()
         self._notes.compared, self._notes.pairs = (now - then for now, then in zip(self._counted, before, strict=True))
         for touched in self._touched.values():
