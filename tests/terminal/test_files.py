@@ -201,7 +201,8 @@ def golden_metrics_line(tmp_path: Path) -> None:
     sink.batch(0, None, None, STATS)
     assert (tmp_path / "m.jsonl").read_text() == (
         '{"batch": 0, "tuples": 5, "rows": 1, "seconds": 0.5, "state_bytes": 80, "skipped": 0, "unmatched": 0, '
-        '"duplicates": null, "late": 0, "received_bytes": null, "compared": null, "pairs": null, "stages": {"feed": 0.1}, '
+        '"duplicates": null, "late": 0, "received_bytes": null, "compared": null, "pairs": null, '
+        '"stages": {"feed": 0.1}, '
         '"views": {"M_R": {"records": 1, "bytes": 64}, "strings": {"records": 0, "bytes": 16}}, '
         '"mapping": null, "ilf": null}\n'
     )
