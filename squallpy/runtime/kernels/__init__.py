@@ -13,6 +13,6 @@
     dense (integers) · symmetric · tropical    matrices on these; bits: packed; semirings: any two ufuncs; sparse: cells
     factors                                    updates U·Vᵀ, compressed
 
-Kernels are compiled when their module is first imported and then come from numba's cache (`__pycache__` beside the
+Kernels are compiled when they are first called and then come from numba's cache (`__pycache__` beside the
 source, else the user's cache folder; `NUMBA_CACHE_DIR` overrides), so import them only where rows are about to flow.
 """

@@ -1,6 +1,8 @@
-"""Compiles all kernels into numba's cache, so that no query waits for it: `python -m squallpy.runtime.kernels`."""
+"""Compiles kernels into numba's cache: `python -m squallpy.runtime.kernels [common]`, by default all that it lacks."""
 
-from squallpy.runtime.kernels.ready import compile_together
+import sys
+
+from squallpy.runtime.kernels.ready import COMMON, compile_together
 
 if __name__ == "__main__":
-    compile_together()
+    compile_together(COMMON if sys.argv[1:] == ["common"] else ())

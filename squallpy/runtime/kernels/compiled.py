@@ -1,4 +1,4 @@
-"""How kernels are compiled: entry points once, ahead of the first row; what they call is inlined into them.
+"""How kernels are compiled: entry points for one signature, at their first call; what they call is inlined into them.
 
 numba's cache notices a change of a kernel's own file. Kernels inline from each other's, so here it notices a change
 of any of them; by what is in the files and not by when they were written, so that a copy of the package on another
@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from threading import RLock
 from typing import Any, Protocol, TypeVar, cast
 
 from numba import njit, types
@@ -45,17 +46,61 @@ def _stamp(file: Path) -> bytes:
     return digest.digest()
 
 
+_LOADING = RLock()
+
+
+class Kernel:
+    """An entry point that is not compiled yet.
+
+    Args:
+        dispatcher: numba's, which is called; its first call comes here.
+        signature: The only one that it is compiled for.
+    """
+
+    def __init__(self, dispatcher: Any, signature: str) -> None:
+        self.name = f"{dispatcher.py_func.__module__}.{dispatcher.py_func.__name__}"
+        self._dispatcher, self._signature = dispatcher, signature
+        dispatcher._compile_for_args = self._first_call
+
+    def load(self) -> None:
+        """Take it from the disk cache, or compile it and put it there; nothing if that is done."""
+        with _LOADING:
+            if "_compile_for_args" in vars(self._dispatcher):
+                self._index()
+                self._dispatcher.compile(self._signature)
+                self._dispatcher.disable_compile()
+                del self._dispatcher._compile_for_args
+
+    @property
+    def is_cached(self) -> bool:
+        """True if the disk cache has it."""
+        return bool(self._index()._load_index())
+
+    def _index(self) -> Any:
+        """The disk cache's index of its versions, which a change of any kernel's source makes stale."""
+        self._dispatcher.enable_caching()
+        index = self._dispatcher._cache._cache_file
+        index._source_stamp = _stamp(Path(self._dispatcher.py_func.__code__.co_filename))
+        return index
+
+    def _first_call(self, *_: Any) -> Any:
+        """Answer the dispatcher, which has no code for the types of its arguments: with what it is to call."""
+        self.load()
+        (compiled,) = self._dispatcher.overloads.values()
+        return compiled.entry_point
+
+
+KERNELS: list[Kernel] = []
+"""Those of all modules that are imported."""
+
+
 def kernel(signature: str) -> Callable[[_Function], _Function]:
-    """An entry point, compiled for this signature at import or taken from the disk cache; runs without the GIL."""
+    """Make a function an entry point, compiled for this signature when it is first called; runs without the GIL."""
 
     def made(function: _Function) -> _Function:
-        compiled = _compiler(function, nogil=True, no_cfunc_wrapper=True)
-        compiled.enable_caching()
-        index = compiled._cache._cache_file
-        index._source_stamp = _stamp(Path(function.__code__.co_filename))
-        compiled.compile(signature)
-        compiled.disable_compile()
-        return cast(_Function, compiled)
+        dispatcher = _compiler(function, nogil=True, no_cfunc_wrapper=True)
+        KERNELS.append(Kernel(dispatcher, signature))
+        return cast(_Function, dispatcher)
 
     return made
 

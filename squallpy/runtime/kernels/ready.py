@@ -1,50 +1,63 @@
-"""All kernels at once: compiled into numba's cache, so that no query waits for it, or loaded from there."""
+"""Kernels compiled ahead into numba's cache, so that no query waits for it, or loaded from there."""
 
 import importlib
 import pkgutil
+import sys
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
 from squallpy.runtime import kernels
 from squallpy.runtime.kernels import sweeps, tiles
+from squallpy.runtime.kernels.compiled import KERNELS, Kernel
 
-_LONG = ("steps", "tree")  # these take most of the time, with what they import
-_LINES = "squallpy.runtime.sources.lines"  # the scan of text files is a kernel, too
-
-
-def load_all() -> None:
-    """Import every module of kernels: from the cache, or compiled now."""
-    for name in _modules():
-        importlib.import_module(name)
+_OF_SOURCES = ("squallpy.runtime.sources.lines", "squallpy.runtime.sources.numerals")  # the scans of text files
+_LONG = ("upsert_entries", "upsert_records", "run_program", "joined", "arranged", "_intern", "run")
+"""Those that take longest, which begin first."""
+COMMON = ("upsert_records", "probe_records", "get_records", "steps.run", "steps.loaded")
+"""Those that most queries call."""
 
 
-def compile_all() -> None:
-    """All kernels, also the sweeps over matrices, which only queries that have some load."""
-    load_all()
-    for field in tiles.FIELDS:
-        _compile_sweep(field)
+def load_cached() -> None:
+    """Load all kernels that the disk cache has; others are compiled when they are called."""
+    for kernel in _every():
+        if kernel.is_cached:
+            kernel.load()
 
 
-def compile_together() -> None:
-    """All kernels, by a process for each core; the long ones first."""
-    modules = [*_modules(), _LINES]
-    long = [name for name in modules if name.endswith(_LONG)]
+def compile_missing() -> None:
+    """Compile all kernels that the cache lacks, in this process."""
+    missing = [kernel for kernel in _every() if not kernel.is_cached]
+    for number, kernel in enumerate(missing, 1):
+        kernel.load()
+        _tell(number, len(missing))
+
+
+def compile_together(only: Sequence[str] = ()) -> None:
+    """Compile what the cache lacks of all kernels, or of `only` some, by a process for each core; long ones first."""
+    missing = [k.name for k in _every() if not k.is_cached and (not only or k.name.endswith(tuple(only)))]
+    missing.sort(key=lambda name: not name.endswith(_LONG))
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-        tasks = [pool.submit(_load, name) for name in long]
-        tasks += [pool.submit(_compile_sweep, field) for field in tiles.FIELDS]
-        tasks += [pool.submit(_load, name) for name in modules if name not in long]
-        for task in tasks:
-            task.result()
+        for number, _ in enumerate(pool.map(_compile, missing), 1):
+            _tell(number, len(missing))
 
 
-def _modules() -> list[str]:
-    found = pkgutil.iter_modules(kernels.__path__, kernels.__name__ + ".")
-    return [module.name for module in found if not module.name.endswith("__main__")]
+def _tell(number: int, of: int) -> None:
+    if number % 5 == 0 or number == of:
+        sys.stderr.write(f"squallpy: {number} of {of} kernels are compiled\n")
 
 
-def _load(name: str) -> None:
-    importlib.import_module(name)
+def _compile(name: str) -> None:
+    next(kernel for kernel in _every() if kernel.name == name).load()
 
 
-def _compile_sweep(field: str) -> None:
-    sweeps.sweep_of(tiles.FIELDS[field])
+def _every() -> list[Kernel]:
+    """The kernels of all modules, the sweeps over matrices among them."""
+    for module in pkgutil.iter_modules(kernels.__path__, kernels.__name__ + "."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    for name in _OF_SOURCES:
+        importlib.import_module(name)
+    for field in tiles.FIELDS.values():
+        sweeps.sweep_of(field)
+    return KERNELS

@@ -29,7 +29,7 @@ import pyspark.sql.pandas.types
 import pyspark.worker
 
 import squallpy.runtime.spark.tasks  # noqa: F401
-from squallpy.runtime.kernels.ready import load_all
+from squallpy.runtime.kernels.ready import load_cached
 
 _WHOLE = 1024  # tasks after which a worker may look at all that it has, which takes a tenth of a second
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
@@ -68,8 +68,9 @@ def keep_freed() -> None:
 
 
 def warm() -> None:
-    """Loads the kernels (compiled here if no cache has them) and takes one Arrow batch through a stream."""
-    load_all()
+    """Loads the kernels that the cache has (a worker compiles others when it calls them) and takes one Arrow batch
+    through a stream."""
+    load_cached()
     batch = pa.record_batch({"target": pa.array([1, 2]), "payload": pa.array([b"", None])})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:

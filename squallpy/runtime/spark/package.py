@@ -16,7 +16,7 @@ from pathlib import Path
 import squallpy
 from squallpy import __version__
 from squallpy.frontend.grammars import grammar_path
-from squallpy.runtime.kernels.ready import compile_all
+from squallpy.runtime.kernels.ready import compile_missing
 
 UNPACKED = f"squallpy-{__version__}"  # in the folder in which an executor runs
 _KEPT = 8  # archives of as many states of the package: those used last, of which a run may still hand out one
@@ -33,7 +33,7 @@ def kept_folder() -> Path:
 def packed(folder: Path | None = None) -> Path:
     """The archive, made unless it is there: its name tells its contents. Kernels are compiled first, if they are not:
     else each executor would do that, and again when one is started in the place of another."""
-    compile_all()
+    compile_missing()
     folder, contents, digest = folder or kept_folder(), list(_contents()), sha256()
     for name, data in contents:
         digest.update(f"{name} {len(data)} ".encode() + data)
