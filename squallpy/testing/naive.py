@@ -28,9 +28,10 @@ def evaluate(
     """The tuples of a term that agree with `given`, over relations and (for Δ atoms) their changes."""
     out: Counter[Binding] = Counter()
     match term:
-        case Rel(relation, fields, delta):
+        case Rel(relation, fields, delta, after):
             names = [f.name for f in relation.fields]
-            for row, mult in (changes if delta else contents).get(relation.name, {}).items():
+            was, change = contents.get(relation.name, {}), changes.get(relation.name, {})
+            for row, mult in (change if delta else bag_union(was, change) if after else was).items():
                 found = joined(given, ((v.id, row[names.index(name)]) for name, v in fields))
                 if found is not None:
                     out[found] += mult

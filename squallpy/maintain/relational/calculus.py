@@ -22,12 +22,13 @@ Lane = tuple[Expr, ...]  # a product of factors
 class Rel:
     """R(x, y): a relation with a variable for each field that the query reads; other fields are projected away.
 
-    `delta` marks ΔR, the batch of changes instead of the contents.
+    `delta` marks ΔR, the batch of changes instead of the contents; `after` the contents with those changes.
     """
 
     relation: Relation
     fields: tuple[tuple[str, Column], ...]
     delta: bool = False
+    after: bool = False
 
 
 @dataclass(frozen=True, slots=True)
