@@ -29,6 +29,10 @@ class Rel:
     fields: tuple[tuple[str, Column], ...]
     delta: bool = False
     after: bool = False
+    reads: frozenset[Column] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reads", frozenset(v for _, v in self.fields))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +97,7 @@ MINUS = Literal(-1, INT)  # the factor of what is taken away
 def variables(term: Term) -> frozenset[Column]:
     """Every variable that a term mentions."""
     match term:
-        case Rel(_, fields):
-            return frozenset(v for _, v in fields)
-        case Cmp():
+        case Rel() | Cmp():
             return term.reads
         case Assign(variable):
             return term.reads | {variable}

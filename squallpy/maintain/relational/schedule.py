@@ -37,13 +37,27 @@ def _scheduled(trigger: Trigger, numbers: Iterator[int]) -> Trigger:
     return replace(trigger, statements=tuple(_Schedule(trigger, numbers).run()))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Task:
     """A statement, and the views that it has to read before they change, and after."""
 
     statement: Statement
     before: frozenset[str]
     after: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Halves:
+    """A statement cut in two: a partial product without a name, and the refs and filters that are left.
+
+    `key` is equal for partial products that are equal but for the names of their variables; these, by id, are `order`.
+    """
+
+    partial: Statement
+    refs: tuple[Ref, ...]
+    filters: tuple[Factor, ...]
+    key: Hashable
+    order: tuple[int, ...]
 
 
 class _Schedule:
@@ -54,6 +68,7 @@ class _Schedule:
         self._deltas = {delta.name for delta in trigger.deltas}
         self._changed = {s.target for s in trigger.statements}
         self._left = [self._task(s) for s in trigger.statements]
+        self._halves = {id(task): self._cut(task) for task in self._left if task.before and task.after}
         self._updates = Counter(task.statement.target for task in self._left)  # statements left, by target
         self._readers = Counter(view for task in self._left for view in task.before)  # and by what they read before
 
@@ -69,12 +84,9 @@ class _Schedule:
                 else:
                     waiting.append(task)
             if len(waiting) == len(self._left):
-                at = self._left.index(self._on_cycle())
-                self._readers.subtract(waiting[at].before)
-                partial, rest = self._cut(waiting[at].statement)
-                waiting[at] = self._task(rest)
-                if partial:
-                    yield partial
+                halves = self._on_cycle()
+                yield self._aside(halves)
+                waiting = [self._rest(task) if self._cuts_alike(task, halves) else task for task in waiting]
             self._left = waiting
 
     def _task(self, statement: Statement) -> _Task:
@@ -85,37 +97,47 @@ class _Schedule:
     def _is_ready(self, task: _Task) -> bool:
         return not self._readers[task.statement.target] and not any(self._updates[view] for view in task.after)
 
-    def _on_cycle(self) -> _Task:
-        """A statement that waits for others and has others wait for it, and so on in a cycle."""
+    def _on_cycle(self) -> _Halves:
+        """The halves of a statement that waits for others and has others wait for it, and so on in a cycle."""
         path = [self._left[0]]
         while (found := self._awaited(path[-1])) not in path:
             path.append(found)
         cycle = path[path.index(found) :]
-        both = [task for task in cycle if task.before and any(self._updates[view] for view in task.after)]
-        return next((t for t in both if self._key(self._first_part(t.statement)[0])[0] in self._partials), both[0])
+        return next(halves for task in cycle if (halves := self._halves.get(id(task))) and self._is_late(task))
 
     def _awaited(self, task: _Task) -> _Task:
         """A statement that has to come before one that is not ready."""
         late = {view for view in task.after if self._updates[view]}
         return next(t for t in self._left if t.statement.target in late or task.statement.target in t.before)
 
-    def _cut(self, statement: Statement) -> tuple[Statement | None, Statement]:
-        """The partial product, None if there is an equal one, and what is left of the statement."""
-        first, others, filters = self._first_part(statement)
-        key, order = self._key(first)
-        made = None
-        if key not in self._partials:
-            made = replace(first, target=f"P{next(self._numbers)}")
-            self._partials[key] = made.target, tuple(order.index(v.id) for v in first.keys)
-        name, positions = self._partials[key]
-        named = {v.id: v for v in first.keys}
-        ref = Ref(name, tuple(named[order[i]] for i in positions), tuple(range(len(statement.lanes))))
-        return made, replace(statement, refs=(ref, *others), filters=filters)
+    def _is_late(self, task: _Task) -> bool:
+        """True if it reads what has yet to change."""
+        return any(self._updates[view] for view in task.after)
 
-    def _first_part(self, statement: Statement) -> tuple[Statement, tuple[Ref, ...], tuple[Factor, ...]]:
-        """What a statement joins of before the batch, as a partial product without a name, and what is left of it."""
+    def _aside(self, halves: _Halves) -> Statement:
+        """The partial product, now with a name."""
+        made = replace(halves.partial, target=f"P{next(self._numbers)}")
+        self._partials[halves.key] = made.target, tuple(halves.order.index(v.id) for v in made.keys)
+        return made
+
+    def _cuts_alike(self, task: _Task, halves: _Halves) -> bool:
+        """True if the partial product is that of a statement, too."""
+        return id(task) in self._halves and self._halves[id(task)].key == halves.key
+
+    def _rest(self, task: _Task) -> _Task:
+        """What is left of a statement whose partial product has a name."""
+        halves = self._halves[id(task)]
+        name, positions = self._partials[halves.key]
+        named = {v.id: v for v in halves.partial.keys}
+        ref = Ref(name, tuple(named[halves.order[i]] for i in positions), tuple(range(len(task.statement.lanes))))
+        self._readers.subtract(task.before)
+        return self._task(replace(task.statement, refs=(ref, *halves.refs), filters=halves.filters))
+
+    def _cut(self, task: _Task) -> _Halves:
+        """What a statement joins of before the batch, as a partial product, and what is left of it."""
+        statement = task.statement
         given = {v for ref in statement.refs if ref.name in self._deltas for v in ref.variables}
-        olds = [ref for ref in statement.refs if ref.name in self._changed and not (ref.after or ref.row)]
+        olds = [ref for ref in statement.refs if ref.name in task.before and not (ref.after or ref.row)]
         needed = {v for ref in olds for v in ref.variables} - given
         mine, others = list[Ref](), list[Ref]()
         for ref in statement.refs:
@@ -129,18 +151,13 @@ class _Schedule:
         wanted |= {v for lane in statement.lanes for factor in lane or () for v in columns(factor)}
         keys, lanes = tuple(v for v in bound if v in wanted), tuple(None if x is None else () for x in statement.lanes)
         inside = tuple(f for f in statement.filters if f not in filters)
-        return Statement("", keys, tuple(mine), inside, lanes, partial=True), tuple(others), tuple(filters)
-
-    @staticmethod
-    def _key(partial: Statement) -> tuple[Hashable, list[int]]:
-        """What is equal for partial products that are equal but for the names of their variables; these, by id, in the
-        order in which it has them."""
+        partial = Statement("", keys, tuple(mine), inside, lanes, partial=True)
         names: dict[int, Expr] = {}
-        for v in (*(v for ref in partial.refs for v in ref.bound), *(v for f in partial.filters for v in variables(f))):
+        for v in (*(v for ref in mine for v in ref.bound), *(v for f in inside for v in variables(f))):
             names.setdefault(v.id, Column(len(names), "", v.type, v.nullable))
-        refs = tuple((r.name, tuple(names[v.id] for v in r.bound), r.picks, r.row and r.row.nest) for r in partial.refs)
-        filters = tuple(renamed(f, names) for f in partial.filters)
-        return (refs, filters, frozenset(names[v.id] for v in partial.keys), partial.lanes), list(names)
+        refs = tuple((ref.name, tuple(names[v.id] for v in ref.bound), ref.picks, ref.row is None) for ref in mine)
+        key = refs, tuple(renamed(f, names) for f in inside), frozenset(names[v.id] for v in keys), lanes
+        return _Halves(partial, tuple(others), tuple(filters), key, tuple(names))
 
 
 def _reads(factor: Factor) -> frozenset[Column]:

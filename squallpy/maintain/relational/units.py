@@ -7,7 +7,8 @@ variables that the deltas do not bind (`dbtoaster-batch-ivm` §2.2 and its footn
 before the batch or as it is after it, so the atoms of the relation that changes are all the one or all the other.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from squallpy.catalog.relation import Relation
@@ -60,14 +61,15 @@ def split(
     rest = [f for f in factors if not isinstance(f, Rel)]
     groups = [_attach(atom, rest) for atom in atoms]
     groups = sorted(groups, key=lambda group: not _is_delta(group)) if apart else _components(groups, rest, torn)
-    covered = [(group, bound_by(group)) for group in groups]
-    bodies = [(*group, *(f for f in rest if f not in group and _covers(scope, f))) for group, scope in covered]
-    filters = tuple(f for f in rest if not any(f in body for body in bodies))
+    bodies = [(*group, *_covered(group, rest)) for group in groups]
+    inside = {id(f) for body in bodies for f in body}
+    filters = tuple(f for f in rest if id(f) not in inside)
     bodies = [tuple(f for f in body if not _is_implied(f, body)) for body in bodies]
     scopes = [bound_by(body) for body in bodies]
 
     picked: list[list[Lane | None]] = [[] for _ in bodies]
     residual: list[Lane | None] = []
+    read = {id(f): columns(f) for lane in values.lanes for f in lane or ()}
     for lane in values.lanes:
         if lane is None:
             for chosen in (*picked, residual):
@@ -75,20 +77,26 @@ def split(
             continue
         left = list(lane)
         for scope, chosen in zip(scopes, picked, strict=True):
-            mine = [f for f in left if f != MINUS and columns(f) <= scope]
-            left = [f for f in left if f not in mine]
+            mine = [f for f in left if f != MINUS and read[id(f)] <= scope]
+            left = [f for f in left if f == MINUS or not read[id(f)] <= scope]
             chosen.append(tuple(mine))
         residual.append(tuple(left))
 
     outside = frozenset(keys) | variables(Values(tuple(residual))) | frozenset().union(*map(variables, filters))
+    shared = Counter(v for scope in scopes for v in scope)
     units = []
     for i, body in enumerate(bodies):
-        wanted = outside.union(*(scope for j, scope in enumerate(scopes) if j != i))
-        unit_keys = tuple(v for v in _in_order(body) if v in wanted)
+        unit_keys = tuple(v for v in _in_order(body) if v in outside or shared[v] > 1)
         after = any(isinstance(f, Rel) and f.after for f in body)
         body = tuple(replace(f, after=False) if isinstance(f, Rel) else f for f in body) if after else body
         units.append(Unit(prune(body, unit_keys, picked[i]), unit_keys, tuple(picked[i]), after))
     return Split(tuple(units), filters, tuple(residual))
+
+
+def _covered(group: tuple[Factor, ...], rest: Sequence[Factor]) -> Iterator[Factor]:
+    """The other factors that read no more than a group binds."""
+    scope, own = bound_by(group), {id(f) for f in group}
+    return (f for f in rest if id(f) not in own and _covers(scope, f))
 
 
 def _is_implied(factor: Factor, body: Iterable[Factor]) -> bool:
@@ -107,24 +115,20 @@ def _is_implied(factor: Factor, body: Iterable[Factor]) -> bool:
 def prune(body: tuple[Factor, ...], keys: Iterable[Column], lanes: Iterable[Lane | None]) -> tuple[Factor, ...]:
     """Drop assignments and fields that nothing reads: Sum_[b](R(a, b)) → Sum_[b](R(b))."""
     wanted = frozenset(keys) | variables(Values(tuple(lanes)))
-    while True:
-        kept = tuple(
-            f
-            for f in body
-            if not isinstance(f, Assign)
-            or f.variable in wanted
-            or any(f.variable in variables(g) for g in body if g is not f)
-        )
-        if kept == body:
-            break
-        body = kept
-    pruned: list[Factor] = []
-    for f in body:
-        if isinstance(f, Rel):
-            used = wanted.union(*(variables(g) for g in body if g is not f))
-            f = replace(f, fields=tuple((name, v) for name, v in f.fields if v in used))
-        pruned.append(f)
-    return tuple(pruned)
+    times = Counter(v for f in body for v in variables(f))  # in how many factors a variable is
+
+    def is_read(v: Column) -> bool:
+        return v in wanted or times[v] > 1
+
+    while idle := [f for f in body if isinstance(f, Assign) and not is_read(f.variable)]:
+        body = tuple(f for f in body if f not in idle)
+        times.subtract(v for f in idle for v in variables(f))
+    return tuple(_narrowed(f, [p for p in f.fields if is_read(p[1])]) if isinstance(f, Rel) else f for f in body)
+
+
+def _narrowed(atom: Rel, fields: list[tuple[str, Column]]) -> Rel:
+    """The atom with those of its fields; the same object if they are all."""
+    return atom if len(fields) == len(atom.fields) else replace(atom, fields=tuple(fields))
 
 
 def _attach(atom: Rel, rest: Sequence[Factor]) -> tuple[Factor, ...]:
