@@ -34,6 +34,9 @@ class Rel:
     def __post_init__(self) -> None:
         object.__setattr__(self, "reads", frozenset(v for _, v in self.fields))
 
+    def __hash__(self) -> int:
+        return hash((self.relation.name, *(v.id for _, v in self.fields)))
+
 
 @dataclass(frozen=True, slots=True)
 class Cmp:

@@ -64,7 +64,7 @@ def split(
     bodies = [(*group, *_covered(group, rest)) for group in groups]
     inside = {id(f) for body in bodies for f in body}
     filters = tuple(f for f in rest if id(f) not in inside)
-    bodies = [tuple(f for f in body if not _is_implied(f, body)) for body in bodies]
+    bodies = [_without_implied(body) for body in bodies]
     scopes = [bound_by(body) for body in bodies]
 
     picked: list[list[Lane | None]] = [[] for _ in bodies]
@@ -99,17 +99,25 @@ def _covered(group: tuple[Factor, ...], rest: Sequence[Factor]) -> Iterator[Fact
     return (f for f in rest if id(f) not in own and _covers(scope, f))
 
 
-def _is_implied(factor: Factor, body: Iterable[Factor]) -> bool:
-    """Does the factor only ask that a variable be not NULL, and all fields that are bound to it are NOT NULL?
+def _without_implied(body: tuple[Factor, ...]) -> tuple[Factor, ...]:
+    """The body without what only asks that a variable be not NULL to which it binds fields that are all NOT NULL.
 
     NB: one such field would do, but the others' own views keep the factor, and are to be the same wherever they are.
     """
+    asked = {id(f): v for f in body if (v := _asked_not_null(f))}
+    if not asked:
+        return body
+    bound = Counter(v for f in body if isinstance(f, Rel) for _, v in f.fields)
+    wanted, atoms = {*asked.values()}, [f for f in body if isinstance(f, Rel)]
+    nullable = {v for f in atoms for name, v in f.fields if v in wanted and f.relation.nullable(name)}
+    return tuple(f for f in body if (v := asked.get(id(f))) is None or not bound[v] or v in nullable)
+
+
+def _asked_not_null(factor: Factor) -> Column | None:
     match factor:
-        case Cmp(Call("not", (Call("is_null", (Column() as asked,)),))):
-            atoms = (f for f in body if isinstance(f, Rel))
-            nullable = [f.relation.nullable(name) for f in atoms for name, v in f.fields if v == asked]
-            return bool(nullable) and not any(nullable)
-    return False
+        case Cmp(Call("not", (Call("is_null", (Column() as column,)),))):
+            return column
+    return None
 
 
 def prune(body: tuple[Factor, ...], keys: Iterable[Column], lanes: Iterable[Lane | None]) -> tuple[Factor, ...]:
