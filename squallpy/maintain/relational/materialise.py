@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
 
+from squallpy.base.errors import SquallError
+from squallpy.base.settings import MOST_STATEMENTS
 from squallpy.catalog.relation import Relation
 from squallpy.logical.expressions import Column
 from squallpy.maintain.program import Monomial, Nest, Program, Ref, Statement, Trigger, View
@@ -31,12 +33,15 @@ MOST = 8  # views for each relation of a query or nest, before they are too many
 MOST_TERMS = 3  # of a delta, for each time that the relation is joined
 
 
-def materialise(lowered: Lowered) -> Program:
-    """The trigger program that keeps a query fresh; static relations only have triggers that load them."""
+def materialise(lowered: Lowered, most: int = MOST_STATEMENTS) -> Program:
+    """The trigger program that keeps a query fresh; static relations only have triggers that load them.
+
+    Raises SQ3001 for one of more than `most` statements.
+    """
     apart: frozenset[Joined] = frozenset()
     while True:
         try:
-            return _materialise(lowered, apart)
+            return _materialise(lowered, apart, most)
         except _Many as many:
             apart |= {many.joined}
 
@@ -49,7 +54,7 @@ class _Many(Exception):
         self.joined = joined
 
 
-def _materialise(lowered: Lowered, apart: frozenset[Joined]) -> Program:
+def _materialise(lowered: Lowered, apart: frozenset[Joined], most: int) -> Program:
     """The program with the relations of some joins `apart`; raises _Many for one whose relations have to be."""
     registry = Registry("M_")
     roots = (lowered.view, *(n.view for n in lowered.nests))
@@ -74,6 +79,8 @@ def _materialise(lowered: Lowered, apart: frozenset[Joined]) -> Program:
             origin = dict.fromkeys(registry.names, root) | origin
             if joined[root] not in apart and list(origin.values()).count(root) > MOST * len(joined[root]):
                 raise _Many(joined[root])
+            if (statements := sum(map(len, changes.values()))) > most:
+                raise _too_many(statements, most)
         views = found
 
     triggers = []
@@ -87,6 +94,12 @@ def _materialise(lowered: Lowered, apart: frozenset[Joined]) -> Program:
         if statements:
             triggers.append(Trigger(relation, deltas.views, tuple(statements)))
     return schedule(look_through(Program(tuple(views.values()), tuple(triggers), lowered.finish, nests)))
+
+
+def _too_many(statements: int, most: int) -> SquallError:
+    """The refusal of a query when so many statements are found, and there may be more."""
+    told = f"the query needs at least {statements:,} statements to be kept fresh, more than {most:,}"
+    return SquallError("SQ3001", told, hint=f"join fewer copies of a stream, or --set statements={10 * most}")
 
 
 def _joined(view: View) -> Joined:
