@@ -79,8 +79,8 @@ def _materialise(lowered: Lowered, apart: frozenset[Joined], most: int) -> Progr
             origin = dict.fromkeys(registry.names, root) | origin
             if joined[root] not in apart and list(origin.values()).count(root) > MOST * len(joined[root]):
                 raise _Many(joined[root])
-            if (statements := sum(map(len, changes.values()))) > most:
-                raise _too_many(statements, most)
+            if (found_so_far := sum(map(len, changes.values()))) > most:
+                raise _too_many(found_so_far, most)
         views = found
 
     triggers = []
