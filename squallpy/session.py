@@ -125,7 +125,7 @@ class Session:
     def _maintain(self, query: Query, told: bool) -> Maintained:
         optimised = optimise(query, stages(constant)) if self.settings.optimizer else query
         lowered = lower(optimised, told, constant if self.settings.optimizer else None)
-        return Maintained(query, optimised, lowered, materialise(lowered))
+        return Maintained(query, optimised, lowered, materialise(lowered, self.settings.statements))
 
     def compile(self, query: Query, partitions: int, sizes: dict[str, int], told: bool = False) -> Compiled:
         """Query → trigger program → physical plan."""
