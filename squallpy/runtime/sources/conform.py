@@ -32,14 +32,19 @@ class Problem:
 
 
 def check_names(file: str, has: Sequence[str], wanted: Iterable[str]) -> None:
-    """Every wanted column must be in the file, once; SQ4002."""
-    known = [name.lower() for name in has]
+    """Every wanted column must be in the file; SQ4002."""
+    known = {name.lower() for name in has}
     for name in wanted:
-        if known.count(name.lower()) != 1:
-            several = "several columns" if name.lower() in known else "no column"
-            raise SquallError(
-                "SQ4002", f'{file} has {several} "{name}"', hint="" if name in has else nearest(name, has)
-            )
+        if name.lower() not in known:
+            raise SquallError("SQ4002", f'{file} has no column "{name}"', hint=nearest(name, has))
+
+
+def check_once(file: str, has: Sequence[str], read: Iterable[str]) -> None:
+    """No column that is read may be in the file twice, its name in another case; SQ4002."""
+    known = [name.lower() for name in has]
+    for name in read:
+        if known.count(name.lower()) > 1:
+            raise SquallError("SQ4002", f'{file} has several columns "{name}"')
 
 
 def column_type(type: Type) -> pa.DataType:

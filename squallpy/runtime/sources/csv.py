@@ -16,11 +16,13 @@ from pyarrow import csv
 from squallpy.base.errors import SquallError
 from squallpy.base.types import VARCHAR, Kind
 from squallpy.catalog.relation import MULT, Field
-from squallpy.runtime.sources.conform import Problem, check_names, column_type, conform, decode_op, shorten
+from squallpy.runtime.sources.checksum import added, checksum
+from squallpy.runtime.sources.conform import Problem, check_names, check_once, column_type, conform, decode_op, shorten
 from squallpy.runtime.sources.counted import joined
 from squallpy.runtime.sources.dialect import Dialect
 from squallpy.runtime.sources.files import File, reason
 from squallpy.runtime.sources.lines import EVERY, Index, Scan, build_index
+from squallpy.runtime.sources.piece import Piece
 
 PIECE = 1 << 25  # bytes that are parsed at once
 COMPRESSED = (".gz", ".zst", ".bz2", ".zip", ".xz", ".lz4")
@@ -57,6 +59,10 @@ class CsvPart:
         return max(0, self.index.rows - self.dialect.header)
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        return self.names if self.index.rows else ()
+
+    @property
     def seams(self) -> tuple[int, ...]:
         return ()
 
@@ -66,16 +72,19 @@ class CsvPart:
         return {name.lower(): i for i, name in enumerate(self.names)}
 
     def check(self, fields: tuple[Field, ...], op: str | None) -> None:
-        """Every column must be there, once; SQ4002. A file without even a header is an empty stream."""
+        """Every column must be there; SQ4002. A file without even a header is an empty stream."""
         if self.index.rows:
             check_names(self.file.shown, self.names, (*(f.name for f in fields), *([op] if op else [])))
+
+    def check_read(self, fields: Sequence[Field]) -> None:
+        check_once(self.file.shown, self.names, (f.name for f in fields))
 
     def place(self, row: int) -> str:
         """The file and line of a row."""
         row += self.dialect.header
         block = row // EVERY
-        scan = Scan(self.dialect, int(self.index.lines[block]))
-        scan.run(self._bytes(block * EVERY, row + 1), row % EVERY)
+        scan = Scan(self.dialect, int(self.index.lines[block]), self.index.encoding)
+        scan.run(self._text(block * EVERY, row + 1)[0], row % EVERY)
         return f"{self.file.shown}:{scan.line}"
 
     def cells(self, row: int) -> list[str]:
@@ -83,7 +92,7 @@ class CsvPart:
         if row >= self.index.rows:
             return []
         # NB: it is the number of fields that counts; values that are not UTF-8 are found where they are read
-        text = self._bytes(row, row + 1).decode(errors="replace").encode()
+        text = self._utf8(row, row + 1).decode(errors="replace").encode()
         try:
             header = csv.read_csv(pa.BufferReader(text), _at_once(text), self._cut(None))
         except pa.ArrowInvalid as error:
@@ -95,34 +104,43 @@ class CsvPart:
 
     def sample(self, rows: int, type: pa.DataType | None = None) -> pa.Table:
         """The first rows, in types that Arrow infers or in one type; those with a wrong number of fields left out."""
-        data = self._bytes(int(self.dialect.header), min(self.index.rows, rows + self.dialect.header))
+        data = self._utf8(int(self.dialect.header), min(self.index.rows, rows + self.dialect.header))
         return self._parse(data, dict.fromkeys(range(len(self.names)), type), lambda _: "skip")
 
-    def read(
-        self, start: int, stop: int, fields: tuple[Field, ...], op: str | None
-    ) -> tuple[pa.Table, dict[int, Problem]]:
-        """Rows start..stop, and the problems of those at fault by their number from `start`."""
+    def read(self, start: int, stop: int, fields: tuple[Field, ...], op: str | None, summed: bool = False) -> Piece:
+        """Rows start..stop; the checksum is that of their text, and of the header with the first of them."""
         if start >= stop:
             types = {f.name: column_type(f.type) for f in fields} | ({MULT: pa.int64()} if op else {})
-            return pa.schema(list(types.items())).empty_table(), {}
+            return Piece(pa.schema(list(types.items())).empty_table())
         wrong: dict[int, Problem] = {}
-        tables = []
+        tables, sum = [], 0
         for first, last in self._pieces(start, stop):
             found: dict[int, Problem] = {}
-            tables.append(self._piece(first, last, fields, op, found))
+            text, at = self._text(first + self.dialect.header, last + self.dialect.header)
+            tables.append(self._piece(self.index.encoding.utf8(text), first, last, fields, op, found))
             wrong.update({first - start + row: problem for row, problem in found.items()})
-        return joined(tables), wrong
+            sum = added(sum, checksum(text, at)) if summed else 0
+        if summed and start == 0 and self.dialect.header:
+            sum = added(sum, checksum(*self._text(0, 1)))
+        return Piece(joined(tables), wrong, {"": sum} if summed else {})
+
+    def checksum(self, rows: int, names: Sequence[str]) -> int:
+        """The checksum of the text of the first rows, and of the header with them."""
+        sum, header = 0, int(self.dialect.header)
+        for first, last in self._pieces(0, min(rows, self.rows)):
+            sum = added(sum, checksum(*self._text(first + header if first else 0, last + header)))
+        return sum
 
     def _pieces(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
         """At most about PIECE bytes each."""
-        step = max(1, PIECE * self.index.rows // self.index.size)
+        step = max(1, PIECE * self.index.rows // max(1, self.index.size))
         for first in range(start, stop, step):
             yield first, min(stop, first + step)
 
     def _piece(
-        self, start: int, stop: int, fields: tuple[Field, ...], op: str | None, wrong: dict[int, Problem]
+        self, data: bytes, start: int, stop: int, fields: tuple[Field, ...], op: str | None, wrong: dict[int, Problem]
     ) -> pa.Table:
-        data = self._bytes(start + self.dialect.header, stop + self.dialect.header)
+        """The rows start..stop from their text."""
         asked = (*fields, *([Field(op, VARCHAR)] if op else []))
         # NB: a piece needs a column to know how many rows it has
         wanted = {self.positions[f.name.lower()]: f for f in asked} or {0: Field(self.names[0], VARCHAR)}
@@ -202,8 +220,12 @@ class CsvPart:
         full = pc.greater(pc.fill_null(pc.binary_length(raw.column(str(len(self.names)))), 0), 0)
         return full if pc.any(full).as_py() else None
 
-    def _bytes(self, start: int, stop: int) -> bytes:
+    def _utf8(self, start: int, stop: int) -> bytes:
         """The text of rows start..stop, the header being a row too."""
+        return self.index.encoding.utf8(self._text(start, stop)[0])
+
+    def _text(self, start: int, stop: int) -> tuple[bytes, int]:
+        """The text of rows start..stop as the file has it, and where in the file it begins."""
         low, high = start // EVERY, -(-stop // EVERY)
         offset = self.index.offset(low)
         with self.file.open() as file:
@@ -211,11 +233,12 @@ class CsvPart:
         last = self.index.offset(stop // EVERY) - offset
         begin = self._find(data, 0, start % EVERY)
         end = self._find(data, last, stop % EVERY) if stop % EVERY else len(data)
-        return data[begin:end] if begin or end < len(data) else data
+        return data[begin:end] if begin or end < len(data) else data, offset + begin
 
     def _find(self, data: bytes, offset: int, rows: int) -> int:
         """The offset of the start of a row, `rows` rows after one that starts at `offset`."""
-        return offset + Scan(self.dialect).run(memoryview(data)[offset:], rows)[0] if rows else offset
+        scan = Scan(self.dialect, encoding=self.index.encoding)
+        return offset + scan.run(memoryview(data)[offset:], rows)[0] if rows else offset
 
 
 def _at_once(data: bytes, names: Sequence[str] = ()) -> csv.ReadOptions:

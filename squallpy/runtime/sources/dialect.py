@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from squallpy.base.errors import SquallError
+from squallpy.runtime.sources.encoding import codec_of
 
 NAMED = {r"\t": "\t", "tab": "\t", r"\\": "\\", r"\0": "\0"}
 
@@ -11,6 +12,8 @@ NAMED = {r"\t": "\t", "tab": "\t", r"\\": "\\", r"\0": "\0"}
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """A character each, empty for none. `null` is the text that means NULL, where it is not in quotes.
+
+    `encoding` is a codec of Python's, empty where files tell.
 
     A quote within quotes is doubled (RFC 4180), and nothing escapes unless `escape` says so.
     """
@@ -20,6 +23,7 @@ class Dialect:
     quote: str = '"'
     escape: str = ""
     null: str = ""
+    encoding: str = ""
 
     @staticmethod
     def of(options: Mapping[str, str]) -> "Dialect":
@@ -29,7 +33,9 @@ class Dialect:
             raise SquallError("SQ7002", 'option "delimiter" cannot be empty')
         if marks.get("escape") and marks["escape"] == marks.get("quote", '"'):
             marks["escape"] = ""  # a doubled quote, as always
-        return Dialect(**marks, header=options.get("header", "false") == "true", null=options.get("null", ""))
+        codec = codec_of(options["encoding"]) if "encoding" in options else ""
+        header = options.get("header", "false") == "true"
+        return Dialect(**marks, header=header, null=options.get("null", ""), encoding=codec)
 
 
 def _mark(name: str, text: str) -> str:

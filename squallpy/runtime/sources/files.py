@@ -33,7 +33,19 @@ class File:
             file.close()
             raise SquallError("SQ4001", f"{self.shown} has become shorter while it was read")
         assert isinstance(system, fs.FileSystem)
+        self.check()
         return file
+
+    def check(self) -> None:
+        """SQ4001 if it is another now, as far as a local file tells; one that has grown still has what it had."""
+        if "://" in self.path:
+            return
+        try:
+            about = os.stat(self.path)
+        except OSError as error:
+            raise SquallError("SQ4001", f"cannot read {self.shown}: {reason(error)}") from None
+        if about.st_size == self.size and about.st_mtime_ns != self.changed:
+            raise SquallError("SQ4001", f"{self.shown} has been written while it was read", hint="run it again")
 
 
 def locate(path: str) -> tuple[Any, str]:
