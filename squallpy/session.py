@@ -390,10 +390,12 @@ class Progress:
     ) -> None:
         self._sink, self._stop, self._number, self._profile = sink, stop, number, profile
         self._start = self._last = perf_counter()
+        self._images: dict[str, int] | None = None
         self._totals = {"batches": 0, "tuples": 0, "skipped": 0, "unmatched": 0, "late": 0}
 
     def batch(self, batch: int, changes: "Changes | None", stats: dict[str, Any]) -> bool:
         """Pass a batch on, unless it has been before; whether to go on after it."""
+        self._check_images(batch, stats.pop("images", {}))
         number = self._number(batch)
         if number is None:
             return not self._stop.is_set()
@@ -410,6 +412,16 @@ class Progress:
         if self._profile:
             self._profile.add(number, spans | {("print",): perf_counter() - now})
         return not self._stop.is_set()
+
+    def _check_images(self, batch: int, images: Mapping[str, int]) -> None:
+        """SQ4005 where new rows of updates have come without the old ones; a run that goes on does not know."""
+        if batch == 0:
+            self._images = {}
+        for name, more in images.items() if self._images is not None else ():
+            self._images[name] = self._images.get(name, 0) + more
+            if self._images[name] < 0:
+                told = f"{name} has new rows of updates (+U) before, or without, the old ones (-U)"
+                raise SquallError("SQ4005", told, hint="write both, the old one first, or + and - in any order")
 
     def summary(self) -> dict[str, Any]:
         return self._totals | {"seconds": perf_counter() - self._start, "stopped": self._stop.is_set()}

@@ -48,7 +48,8 @@ def run(room: Path, batches: int | None = None, fails: bool = False, checkpoint:
     """Run the script of a folder; the rows of its answer."""
     sink = Rows(batches, fails)
     options = RunOptions("local", batch_rows=rows, checkpoint=str(room / "kept") if checkpoint else None)
-    Session(room / "q.sql", Settings(local_dir=str(room / "local"))).run(options, sink, sink.stop)
+    session = Session(room / "q.sql", Settings(local_dir=str(room / "local")))
+    session._run(session.script.queries[0], options, sink, sink.stop)
     return sink.rows
 
 

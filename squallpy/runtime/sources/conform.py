@@ -19,16 +19,14 @@ from squallpy.runtime.evaluate.vector import arrow_type
 
 Cast = Callable[[pa.Array], pa.Array]
 
-INSERTS = ("+", "i", "c", "1", "+1", "insert")
-DELETES = ("-", "d", "-1", "delete")
-
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why a row cannot be used."""
+    """Why a row cannot be used. With a `hint` there is no leaving it out."""
 
     code: str
     text: str
+    hint: str = ""
 
 
 def check_names(file: str, has: Sequence[str], wanted: Iterable[str]) -> None:
@@ -194,15 +192,3 @@ def parse_text(values: pa.Array, type: Type, target: pa.DataType) -> pa.Array:
     if type.kind is Kind.INT:
         return values.cast(pa.int32()).cast(target)
     return values.cast(target)
-
-
-def decode_op(values: pa.ChunkedArray, name: str, wrong: dict[int, Problem]) -> pa.ChunkedArray:
-    """The operation column as multiplicities: +1 for an insert, −1 for a delete; others are noted in `wrong`."""
-    words = pc.utf8_lower(pc.utf8_trim_whitespace(values.cast(pa.string())))
-    known = pc.index_in(words, value_set=pa.array(INSERTS + DELETES))
-    if known.null_count:
-        for row in pc.indices_nonzero(known.is_null()).to_pylist():
-            text = f'column "{name}": {_shown(values[row])} is neither an insert nor a delete, expected + or -'
-            wrong.setdefault(row, Problem("SQ4005", text))
-    one = pa.scalar(1, pa.int64())
-    return pc.if_else(pc.greater_equal(known, len(INSERTS)), pc.negate(one), one)

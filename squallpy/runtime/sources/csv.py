@@ -3,6 +3,7 @@
 1|36901|O|173665.47|1996-01-02|   →   five fields: the empty one after the last delimiter is none
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -17,11 +18,12 @@ from squallpy.base.errors import SquallError
 from squallpy.base.types import VARCHAR, Kind
 from squallpy.catalog.relation import MULT, Field
 from squallpy.runtime.sources.checksum import added, checksum
-from squallpy.runtime.sources.conform import Problem, check_names, check_once, column_type, conform, decode_op, shorten
+from squallpy.runtime.sources.conform import Problem, check_names, check_once, column_type, conform, shorten
 from squallpy.runtime.sources.counted import joined
 from squallpy.runtime.sources.dialect import Dialect
 from squallpy.runtime.sources.files import File, reason
 from squallpy.runtime.sources.lines import EVERY, Index, Scan, build_index
+from squallpy.runtime.sources.operations import decode_op
 from squallpy.runtime.sources.piece import Piece
 
 PIECE = 1 << 25  # bytes that are parsed at once
@@ -113,16 +115,18 @@ class CsvPart:
             types = {f.name: column_type(f.type) for f in fields} | ({MULT: pa.int64()} if op else {})
             return Piece(pa.schema(list(types.items())).empty_table())
         wrong: dict[int, Problem] = {}
-        tables, sum = [], 0
+        tables, sum, images = [], 0, 0
         for first, last in self._pieces(start, stop):
             found: dict[int, Problem] = {}
             text, at = self._text(first + self.dialect.header, last + self.dialect.header)
-            tables.append(self._piece(self.index.encoding.utf8(text), first, last, fields, op, found))
+            table, more = self._piece(self.index.encoding.utf8(text), first, last, fields, op, found)
+            tables.append(table)
+            images += more
             wrong.update({first - start + row: problem for row, problem in found.items()})
             sum = added(sum, checksum(text, at)) if summed else 0
         if summed and start == 0 and self.dialect.header:
             sum = added(sum, checksum(*self._text(0, 1)))
-        return Piece(joined(tables), wrong, {"": sum} if summed else {})
+        return Piece(joined(tables), wrong, {"": sum} if summed else {}, images)
 
     def checksum(self, rows: int, names: Sequence[str]) -> int:
         """The checksum of the text of the first rows, and of the header with them."""
@@ -139,8 +143,8 @@ class CsvPart:
 
     def _piece(
         self, data: bytes, start: int, stop: int, fields: tuple[Field, ...], op: str | None, wrong: dict[int, Problem]
-    ) -> pa.Table:
-        """The rows start..stop from their text."""
+    ) -> tuple[pa.Table, int]:
+        """The rows start..stop from their text, and how many more are old rows of updates than new ones."""
         asked = (*fields, *([Field(op, VARCHAR)] if op else []))
         # NB: a piece needs a column to know how many rows it has
         wanted = {self.positions[f.name.lower()]: f for f in asked} or {0: Field(self.names[0], VARCHAR)}
@@ -151,10 +155,12 @@ class CsvPart:
         except pa.ArrowException:
             raw = self._parse_loosely(data, wanted, start, stop, wrong)
         raw = raw.select([str(at) for at in wanted])
-        columns, names = conform(raw, fields, wrong), [f.name for f in fields]
+        columns, names, images = conform(raw, fields, wrong), [f.name for f in fields], 0
         if op:
-            columns, names = [*columns, decode_op(raw.column(len(fields)), op, wrong)], [*names, MULT]
-        return pa.table(columns, names) if columns else raw.select([])
+            operations = decode_op(raw.column(len(fields)), op, wrong)
+            columns, names = [*columns, operations.multiplicities], [*names, MULT]
+            images = 0 if operations.images is None else int(operations.images.sum())
+        return pa.table(columns, names) if columns else raw.select([]), images
 
     def _cut(self, handler: Any) -> csv.ParseOptions:
         d = self.dialect
@@ -180,18 +186,21 @@ class CsvPart:
     ) -> pa.Table:
         """The columns as text; rows with a wrong number of fields are noted, and NULL in all columns."""
         invalid: dict[int, Problem] = {}
+        marked, mark = marked_bytes(data)
 
         def note(row: Any) -> str:
             invalid[row.number - 1] = self._misfit(row.text, row.actual_columns)
             return "skip"
 
         try:
-            raw = self._parse(data, dict.fromkeys(wanted, pa.binary()), note)
+            raw = self._parse(marked, dict.fromkeys(wanted, pa.binary()), note)
             parsed = len(raw) + len(invalid) == stop - start
         except pa.ArrowException:
             parsed = False
         if not parsed:
             raise SquallError("SQ4003", f"{self.place(start)}: quotes that do not match, here or in the rows below")
+        if mark:
+            raw = pa.table([unmarked(raw.column(i), mark) for i in range(raw.num_columns)], raw.column_names)
         if invalid:
             number = iter(range(len(raw)))
             raw = raw.take(pa.array([None if i in invalid else next(number) for i in range(stop - start)], pa.int64()))
@@ -249,6 +258,30 @@ def _at_once(data: bytes, names: Sequence[str] = ()) -> csv.ReadOptions:
 def parsed_type(field: Field) -> pa.DataType:
     """INT is parsed in 32 bits, so that larger numbers are found."""
     return pa.int32() if field.type.kind is Kind.INT else column_type(field.type)
+
+
+def marked_bytes(data: bytes) -> tuple[bytes, str]:
+    """The text with each byte that is not UTF-8 written as a mark and two digits, and the mark; '' if there are none.
+
+    NB: Arrow gives rows with a wrong number of fields to Python as text, and stumbles over those that are none.
+    """
+    try:
+        data.decode()
+        return data, ""
+    except UnicodeDecodeError:
+        text = data.decode(errors="surrogateescape")
+    mark = next(chr(c) for c in range(0xFDD0, 0xFDF0) if chr(c) not in text)  # characters that no text has
+    return re.sub("[\udc80-\udcff]", lambda m: f"{mark}{ord(m[0]) - 0xDC00:02x}", text).encode(), mark
+
+
+def unmarked(values: pa.ChunkedArray, mark: str) -> pa.ChunkedArray:
+    """Values with their bytes again."""
+    some = pc.match_substring(values, mark.encode())
+    if not pc.any(some).as_py():
+        return values
+    pattern = re.compile(mark.encode() + b"(..)")
+    back = [pattern.sub(lambda m: bytes([int(m[1], 16)]), v.as_py()) for v in values.filter(some)]
+    return pc.replace_with_mask(values.combine_chunks(), some.combine_chunks(), pa.array(back, pa.binary()))
 
 
 def fits(values: pa.ChunkedArray) -> bool:

@@ -13,6 +13,8 @@ from itertools import accumulate
 from operator import itemgetter
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -27,11 +29,11 @@ from squallpy.runtime.sources.conform import (
     column_type,
     conform,
     convertible,
-    decode_op,
     sql_type,
 )
 from squallpy.runtime.sources.counted import joined, of_length
 from squallpy.runtime.sources.files import File, reason
+from squallpy.runtime.sources.operations import decode_op
 from squallpy.runtime.sources.piece import Piece
 
 KEEP = 256 << 20  # bytes of decoded row groups per process, of files that are read in turns
@@ -100,7 +102,7 @@ class ParquetPart:
         footer with the first of all."""
         tables: list[pa.Table] = []
         wrong: dict[int, Problem] = {}
-        sums: dict[str, int] = {}
+        sums, images = dict[str, int](), 0
         at = start
         while at < stop or not tables:
             group = max(0, min(bisect_right(self.ends, at) - 1, len(self.ends) - 2))
@@ -109,10 +111,11 @@ class ParquetPart:
             end = min(stop, last)
             tables.append(rows.table.slice(at - first, max(0, end - at)))
             wrong.update({first + r - start: p for r, p in rows.wrong.items() if at <= first + r < end})
+            images += 0 if rows.images is None else int(rows.images[at - first : end - first].sum())
             if at == first < end:
                 sums |= {name: added(sums.get(name, 0), sum) for name, sum in rows.checksums.items()}
             at = max(end, at + (last == 0))
-        return Piece(joined(tables), wrong, sums)
+        return Piece(joined(tables), wrong, sums, images)
 
     def checksum(self, rows: int, names: Sequence[str]) -> int:
         """The checksum of the footer and of some columns, of the row groups of the first rows."""
@@ -125,11 +128,12 @@ class ParquetPart:
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """Decoded rows, and the problems of some of them; checksums by column, if they were wanted."""
+    """Decoded rows, and the problems of some of them; checksums by column, if they were wanted; `Operations.images`."""
 
     table: pa.Table
     wrong: dict[int, Problem]
     checksums: dict[str, int]
+    images: npt.NDArray[np.int64] | None
 
 
 @dataclass(slots=True)
@@ -173,10 +177,12 @@ def _decode(file: File, group: int, fields: tuple[Field, ...], op: str | None, s
     by_name = {name.lower(): raw.column(i) for i, name in enumerate(raw.column_names)}
     values = [by_name.get(f.name.lower(), pa.chunked_array([pa.nulls(rows, column_type(f.type))])) for f in fields]
     columns = conform(pa.table(values, [f.name for f in fields]), fields, wrong)
-    out = [f.name for f in fields]
+    out, images = [f.name for f in fields], None
     if op:
-        columns, out = [*columns, decode_op(by_name[op.lower()], op, wrong)], [*out, MULT]
-    return RowGroup(pa.table(columns, out) if columns else of_length(rows), wrong, chunks.checksums() if chunks else {})
+        operations = decode_op(by_name[op.lower()], op, wrong)
+        columns, out, images = [*columns, operations.multiplicities], [*out, MULT], operations.images
+    table = pa.table(columns, out) if columns else of_length(rows)
+    return RowGroup(table, wrong, chunks.checksums() if chunks else {}, images)
 
 
 class Chunks:

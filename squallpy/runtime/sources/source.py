@@ -22,7 +22,7 @@ from squallpy.catalog.window import ARRIVAL
 from squallpy.runtime.sources.conform import check_names, column_type
 from squallpy.runtime.sources.counted import joined, taken
 from squallpy.runtime.sources.files import File, find_files
-from squallpy.runtime.sources.piece import Piece, mark_checksums
+from squallpy.runtime.sources.piece import Piece, mark_read
 from squallpy.runtime.sources.skipped import EXAMPLES, Skipped, mark_skipped, skipped
 
 SKIP = "OPTIONS (on_error 'skip') leaves such rows out"
@@ -120,7 +120,7 @@ class Source:
         fields, counted = tuple(self._field(name) for name in columns if name != ARRIVAL), ARRIVAL in columns
         if start == stop:
             return numbered(self._schema(fields).empty_table(), start, counted)
-        tables, left_out, sums = [], Skipped(), dict[str, Mapping[str, int]]()
+        tables, left_out, sums, images = [], Skipped(), dict[str, Mapping[str, int]](), 0
         for i in range(bisect_right(self.starts, start) - 1, bisect_left(self.starts, stop)):
             begin = self.starts[i]
             first, last = max(start, begin) - begin, min(stop, self.starts[i + 1]) - begin
@@ -129,7 +129,8 @@ class Source:
                 tables.append(self._settle(self.parts[i], piece, first, begin if counted else None))
                 left_out += skipped(tables[-1])
                 sums |= {str(i): piece.checksums} if piece.checksums else {}
-        return mark_checksums(mark_skipped(joined(tables), left_out), sums)
+                images += piece.images
+        return mark_read(mark_skipped(joined(tables), left_out), sums, images)
 
     def _field(self, name: str) -> Field:
         field = self.relation.field(name)
@@ -150,8 +151,10 @@ class Source:
         if not wrong:
             return table
         rows = sorted(wrong)
-        if self.relation.options.get("on_error") != "skip":
-            raise SquallError(wrong[rows[0]].code, f"{part.place(start + rows[0])}: {wrong[rows[0]].text}", hint=SKIP)
+        fatal = (rows if self.relation.options.get("on_error") != "skip" else [r for r in rows if wrong[r].hint])[:1]
+        for row in fatal:
+            text = f"{part.place(start + row)}: {wrong[row].text}"
+            raise SquallError(wrong[row].code, text, hint=wrong[row].hint or SKIP)
         examples = tuple(f"{part.place(start + row)}: {wrong[row].text}" for row in rows[:EXAMPLES])
         good = [row for row in range(rows_read) if row not in wrong]
         return mark_skipped(taken(table, good), Skipped(len(rows), examples))
