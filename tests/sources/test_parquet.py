@@ -15,7 +15,7 @@ import squallpy.runtime.sources.parquet as parquet
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP, VARCHAR, Type, decimal
 from squallpy.catalog.relation import Field, Relation
-from squallpy.runtime.sources import infer_fields, open_source, skipped
+from squallpy.runtime.sources import infer_fields, open_source
 from squallpy.runtime.sources.files import File
 from squallpy.runtime.sources.parquet import ParquetPart
 from squallpy.runtime.sources.source import Source

@@ -89,12 +89,20 @@ class CsvPart:
         scan.run(self._text(block * EVERY, row + 1)[0], row % EVERY)
         return f"{self.file.shown}:{scan.line}"
 
+    def hint(self, row: int) -> str:
+        """The first row may name the columns."""
+        if row or self.dialect.header:
+            return ""
+        cells = [cell.strip().lower() for cell in self.cells(0)]
+        named = sum(cell in self.positions for cell in cells)
+        return "it names columns: write OPTIONS (header 'true')" if 2 * named >= len(cells) else ""
+
     def cells(self, row: int) -> list[str]:
         """The fields of one row, the header being a row too; none after the last row."""
         if row >= self.index.rows:
             return []
         # NB: it is the number of fields that counts; values that are not UTF-8 are found where they are read
-        text = self._utf8(row, row + 1).decode(errors="replace").encode()
+        text = self._utf8(row, row + 1).decode(errors="replace").encode() + b"\n"  # NB: Arrow wants an end of it
         try:
             header = csv.read_csv(pa.BufferReader(text), _at_once(text), self._cut(None))
         except pa.ArrowInvalid as error:
@@ -106,8 +114,13 @@ class CsvPart:
 
     def sample(self, rows: int, type: pa.DataType | None = None) -> pa.Table:
         """The first rows, in types that Arrow infers or in one type; those with a wrong number of fields left out."""
-        data = self._utf8(int(self.dialect.header), min(self.index.rows, rows + self.dialect.header))
-        return self._parse(data, dict.fromkeys(range(len(self.names)), type), lambda _: "skip")
+        text = self._utf8(int(self.dialect.header), min(self.index.rows, rows + self.dialect.header))
+        data = text.decode(errors="replace").encode()
+        try:
+            return self._parse(data, dict.fromkeys(range(len(self.names)), type), lambda _: "skip")
+        except pa.ArrowInvalid as error:
+            told = f"{self.file.shown} cannot be read as csv: {reason(error)}"
+            raise SquallError("SQ4003", told, hint="list the columns after the name") from None
 
     def read(self, start: int, stop: int, fields: tuple[Field, ...], op: str | None, summed: bool = False) -> Piece:
         """Rows start..stop; the checksum is that of their text, and of the header with the first of them."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from squallpy.base.errors import SquallError
 from squallpy.runtime.sources.encoding import codec_of
 
-NAMED = {r"\t": "\t", "tab": "\t", r"\\": "\\", r"\0": "\0"}
+NAMED = {r"\t": "\t", "tab": "\t", r"\\": "\\", r"\0": "\0", r"\u0000": "\0"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +29,9 @@ class Dialect:
     def of(options: Mapping[str, str]) -> "Dialect":
         """From OPTIONS (...); SQ7002 for what is not one ASCII character."""
         marks = {name: _mark(name, options[name]) for name in ("delimiter", "quote", "escape") if name in options}
-        if marks.get("delimiter") == "":
-            raise SquallError("SQ7002", 'option "delimiter" cannot be empty')
+        if marks.get("delimiter") in ("", "\0"):
+            raise SquallError("SQ7002", 'option "delimiter" cannot be empty', hint="one ASCII character, or \\t")
+        marks = {name: "" if mark == "\0" else mark for name, mark in marks.items()}  # as Spark turns quotes off
         if marks.get("escape") and marks["escape"] == marks.get("quote", '"'):
             marks["escape"] = ""  # a doubled quote, as always
         codec = codec_of(options["encoding"]) if "encoding" in options else ""

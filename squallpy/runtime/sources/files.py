@@ -3,6 +3,7 @@
 import difflib
 import glob
 import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,8 @@ class File:
 
         try:
             system, path = locate(self.path)
-            file = system.open_input_file(path)
+            # NB: Arrow takes text for UTF-8, which a local name need not be
+            file = system.open_input_file(path if "://" in self.path else os.fsencode(path))
             size = file.size()
         except OSError as error:
             raise SquallError("SQ4001", f"cannot read {self.shown}: {reason(error)}") from None
@@ -113,13 +115,16 @@ def hidden(path: Path) -> bool:
 
 def local_file(path: Path) -> File:
     about = path.stat()
+    if not stat.S_ISREG(about.st_mode):  # its size tells nothing, and it cannot be read twice
+        raise SquallError("SQ4001", f"{show(path)} is not a regular file", hint="write what it gives to a file first")
     return File(str(path.absolute()), about.st_size, about.st_mtime_ns, show(path))
 
 
 def show(path: Path) -> str:
     """Relative to the working directory where it lies below it."""
     path = Path(os.path.normpath(path.absolute()))
-    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
+    near = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+    return os.fsencode(near).decode(errors="backslashreplace")
 
 
 def remote_files(uri: str) -> list[File]:

@@ -97,6 +97,9 @@ class ParquetPart:
     def place(self, row: int) -> str:
         return f"{self.file.shown}, row {row + 1}"
 
+    def hint(self, row: int) -> str:
+        return ""
+
     def read(self, start: int, stop: int, fields: tuple[Field, ...], op: str | None, summed: bool = False) -> Piece:
         """Rows start..stop; checksums are of the columns of the row groups whose first row is among them, and of the
         footer with the first of all."""

@@ -54,6 +54,10 @@ class Part(Protocol):
         ...
 
     def place(self, row: int) -> str: ...
+    def hint(self, row: int) -> str:
+        """What to do about a row that cannot be read, if it tells."""
+        ...
+
     def read(self, start: int, stop: int, fields: tuple[Field, ...], op: str | None, summed: bool = False) -> Piece:
         """Some rows; with their checksums, if they are to be `summed`."""
         ...
@@ -154,7 +158,7 @@ class Source:
         fatal = (rows if self.relation.options.get("on_error") != "skip" else [r for r in rows if wrong[r].hint])[:1]
         for row in fatal:
             text = f"{part.place(start + row)}: {wrong[row].text}"
-            raise SquallError(wrong[row].code, text, hint=wrong[row].hint or SKIP)
+            raise SquallError(wrong[row].code, text, hint=wrong[row].hint or part.hint(start + row) or SKIP)
         examples = tuple(f"{part.place(start + row)}: {wrong[row].text}" for row in rows[:EXAMPLES])
         good = [row for row in range(rows_read) if row not in wrong]
         return mark_skipped(taken(table, good), Skipped(len(rows), examples))

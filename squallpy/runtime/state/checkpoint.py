@@ -11,6 +11,7 @@ the batches that were done by then.
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -83,7 +84,7 @@ def open_checkpoint(
 def _place(where: str, record: _Record, local_dir: str, snapshot_bytes: int) -> Place:
     """The place of a generation; on each host it has a folder of that name."""
     absolute = where if local_path(where) is None else str(Path(local_path(where) or "").resolve())
-    name = hashlib.sha256(f"{absolute} {record.generation}".encode()).hexdigest()[:16]
+    name = hashlib.sha256(os.fsencode(f"{absolute} {record.generation}")).hexdigest()[:16]
     return Place(
         within(absolute, str(record.generation)), f"squallpy-{name}", _fingerprint(record), snapshot_bytes, local_dir,
         record.before,
