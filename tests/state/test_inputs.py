@@ -44,10 +44,13 @@ class Rows:
     def finish(self, *_: Any) -> None: ...
 
 
-def run(room: Path, batches: int | None = None, fails: bool = False, checkpoint: bool = True, rows: int = 100) -> Any:
+def run(
+    room: Path, batches: int | None = None, fails: bool = False, checkpoint: bool = True, rows: int = 100,
+    backend: str = "local",
+) -> Any:  # fmt: skip
     """Run the script of a folder; the rows of its answer."""
     sink = Rows(batches, fails)
-    options = RunOptions("local", batch_rows=rows, checkpoint=str(room / "kept") if checkpoint else None)
+    options = RunOptions(backend, batch_rows=rows, checkpoint=str(room / "kept") if checkpoint else None)
     session = Session(room / "q.sql", Settings(local_dir=str(room / "local")))
     session._run(session.script.queries[0], options, sink, sink.stop)
     return sink.rows
@@ -122,6 +125,17 @@ def fault_one_value_of_a_file_long_read(room: Path, batches: int | None) -> None
         run(room)
     rewrite(room, 0, range(400))
     assert run(room) == run(room, checkpoint=False)
+
+
+@pytest.mark.spark
+def fault_a_file_that_tasks_have_read_changed(room: Path) -> None:
+    calm = run(room, checkpoint=False)
+    run(room, 5, backend="spark")
+    touch(room)
+    assert run(room, backend="spark") == calm
+    name = rewrite(room, 1, reversed(range(400, 800)))
+    with pytest.raises(SquallError, match=rf"SQ6001 .*{name} is not what it was"):
+        run(room, backend="spark")
 
 
 def test_rows_that_nobody_has_read_may_change(room: Path) -> None:
