@@ -254,7 +254,7 @@ class CsvPart:
             data: bytes = file.read_at(self.index.offset(high) - offset, offset)
         last = self.index.offset(stop // EVERY) - offset
         begin = self._find(data, 0, start % EVERY)
-        end = self._find(data, last, stop % EVERY) if stop % EVERY else len(data)
+        end = self._find(data, last, stop % EVERY) if stop % EVERY and stop < self.index.rows else len(data)
         return data[begin:end] if begin or end < len(data) else data, offset + begin
 
     def _find(self, data: bytes, offset: int, rows: int) -> int:
