@@ -390,7 +390,7 @@ class Progress:
     ) -> None:
         self._sink, self._stop, self._number, self._profile = sink, stop, number, profile
         self._start = self._last = perf_counter()
-        self._images: dict[str, int] | None = None
+        self._images, self._whole = dict[str, int](), False
         self._totals = {"batches": 0, "tuples": 0, "skipped": 0, "unmatched": 0, "late": 0}
 
     def batch(self, batch: int, changes: "Changes | None", stats: dict[str, Any]) -> bool:
@@ -415,9 +415,8 @@ class Progress:
 
     def _check_images(self, batch: int, images: Mapping[str, int]) -> None:
         """SQ4005 where new rows of updates have come without the old ones; a run that goes on does not know."""
-        if batch == 0:
-            self._images = {}
-        for name, more in images.items() if self._images is not None else ():
+        self._whole = self._whole or batch == 0
+        for name, more in images.items() if self._whole else ():
             self._images[name] = self._images.get(name, 0) + more
             if self._images[name] < 0:
                 told = f"{name} has new rows of updates (+U) before, or without, the old ones (-U)"

@@ -212,7 +212,7 @@ def test_rows_of_megabytes(tmp_path: Path) -> None:
 
 def test_a_parquet_file_is_told(tmp_path: Path) -> None:
     (tmp_path / "r.csv").write_bytes(b"PAR1\x15\x04\x15")
-    with pytest.raises(SquallError, match=r"SQ4003 .*r.csv cannot be read as csv: .*, write USING parquet"):
+    with pytest.raises(SquallError, match=r"SQ4003 .*r.csv is a parquet file, write USING parquet"):
         open_source(relation({"n": INT, "m": INT}, quote="\x15"), tmp_path)
 
 

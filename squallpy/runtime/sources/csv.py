@@ -28,6 +28,7 @@ from squallpy.runtime.sources.piece import Piece
 
 PIECE = 1 << 25  # bytes that are parsed at once
 COMPRESSED = (".gz", ".zst", ".bz2", ".zip", ".xz", ".lz4")
+MAGIC = (b"\x1f\x8b\x08", b"PK\x03\x04", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ")  # of gzip, zip, zstd and xz
 TRUE, FALSE = ("true", "True", "TRUE", "1", "t", "T"), ("false", "False", "FALSE", "0", "f", "F")
 
 
@@ -44,8 +45,12 @@ class CsvPart:
     @staticmethod
     def open(file: File, dialect: Dialect, names: Sequence[str] | None = None) -> "CsvPart":
         """Names come from the header, else as given, else they are c0, c1, …"""
-        if file.shown.endswith(COMPRESSED):
+        with file.open() as source:
+            head = source.read_at(min(5, file.size), 0)
+        if file.shown.endswith(COMPRESSED) or head.startswith(MAGIC):
             raise SquallError("SQ4001", f"{file.shown} is compressed", hint="decompress it, or write it as parquet")
+        if head == b"PAR1\x15":
+            raise SquallError("SQ4003", f"{file.shown} is a parquet file", hint="write USING parquet")
         part = CsvPart(file, dialect, build_index(file, dialect))
         if part.index.open_quote:
             raise SquallError("SQ4003", f"{part.place(part.rows - 1)}: a quote that is never closed")
@@ -106,10 +111,7 @@ class CsvPart:
         try:
             header = csv.read_csv(pa.BufferReader(text), _at_once(text), self._cut(None))
         except pa.ArrowInvalid as error:
-            hint = "write USING parquet" if text.startswith(b"PAR1") else ""
-            raise SquallError(
-                "SQ4003", f"{self.file.shown} cannot be read as csv: {reason(error)}", hint=hint
-            ) from None
+            raise SquallError("SQ4003", f"{self.file.shown} cannot be read as csv: {reason(error)}") from None
         return list(header.column_names)
 
     def sample(self, rows: int, type: pa.DataType | None = None) -> pa.Table:

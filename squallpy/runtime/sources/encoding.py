@@ -40,7 +40,8 @@ class Encoding:
         if self.width == 1:
             return np.frombuffer(data, np.uint8)
         wide = np.frombuffer(data, "<u2" if self.codec == "utf-16-le" else ">u2", len(data) // 2)
-        return np.minimum(wide, 128).astype(np.uint8)
+        narrow: npt.NDArray[np.uint8] = np.minimum(wide, 128).astype(np.uint8)
+        return narrow
 
     def utf8(self, data: bytes) -> bytes:
         """The text in UTF-8; what is no text becomes bytes that are not UTF-8, so that it is found where it is read."""

@@ -12,6 +12,7 @@ import json
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from squallpy.base.errors import SquallError
 from squallpy.runtime.sources.replay import Again, Replay
@@ -94,7 +95,7 @@ class Inputs:
         had begun and not committed may be of what the file had before.
         """
         text = read_record(root, RECORD, where)
-        known = json.loads(text) if text else {"ended": True, "sources": {}}
+        known: dict[str, Any] = json.loads(text) if text else {"ended": True, "sources": {}}
         rows, written = self._rows(before, batches), False
         for name, (source, _) in self.sources.items():
             was = known["sources"].get(name)
