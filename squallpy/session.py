@@ -13,6 +13,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
 
+from squallpy.base.depth import deeply, guarded_depth
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import JoinOperator, Settings
 from squallpy.base.trace import Trace
@@ -113,17 +114,23 @@ class Session:
     @cached_property
     def script(self) -> Script:
         """Text → statements → bound queries."""
-        return compile_script(self.text, str(self.path), self._infer, self._programs.outputs)
+        return deeply(lambda: compile_script(self.text, str(self.path), self._infer, self._programs.outputs, constant))
 
     def maintain(self, query: Query, told: bool = False) -> Maintained:
         """Query → optimised query → calculus → trigger program; are late rows `told`?"""
+        return deeply(lambda: self._maintain(query, told))
+
+    def _maintain(self, query: Query, told: bool) -> Maintained:
         optimised = optimise(query, stages(constant)) if self.settings.optimizer else query
         lowered = lower(optimised, told, constant if self.settings.optimizer else None)
         return Maintained(query, optimised, lowered, materialise(lowered))
 
     def compile(self, query: Query, partitions: int, sizes: dict[str, int], told: bool = False) -> Compiled:
         """Query → trigger program → physical plan."""
-        made = self.maintain(query, told)
+        return deeply(lambda: self._compile(query, partitions, sizes, told))
+
+    def _compile(self, query: Query, partitions: int, sizes: dict[str, int], told: bool) -> Compiled:
+        made = self._maintain(query, told)
         program = made.program
         sizes = sizes | {r.name: sizes.get(r.source.name, 0) for r in program.relations if r.parts}
         plan = place(
@@ -159,7 +166,7 @@ class Session:
 
     def explain(self, stage: str) -> str:
         """The queries at one of STAGES; reads no rows and starts no JVM."""
-        return "\n".join(self._explain(query, stage) for query in self._queries())
+        return deeply(lambda: "\n".join(self._explain(query, stage) for query in self._queries()))
 
     def _explain(self, query: Query, stage: str) -> str:
         if stage not in PLACED and not (self.script.matrices or self.script.programs):
@@ -210,7 +217,8 @@ class Session:
         stop = stop or threading.Event()
         for query in self._queries():
             if not stop.is_set():
-                self._run(query, options, sink, stop)
+                with guarded_depth():
+                    self._run(query, options, sink, stop)
 
     def _run(self, query: Query, options: RunOptions, sink: "Sink", stop: threading.Event) -> None:
         from squallpy.runtime.pipeline import Input
@@ -227,7 +235,8 @@ class Session:
         relations, batch_rows = compiled.relations, options.batch_rows or self.settings.batch_rows
         streams = {r.name: sizes[r.name] for r in relations if r.stream}
         replay = Replay(streams, batch_rows, self.settings.interleave)
-        made_for = fingerprint(compiled, replay.batch_rows, replay.order, {r.name: sizes[r.name] for r in relations})
+        rows = {r.name: sizes[r.name] for r in relations}
+        made_for = deeply(lambda: fingerprint(compiled, replay.batch_rows, replay.order, rows))
         for name, columns in columns_read(compiled).items():
             if name in sources:
                 sources[name].check(columns)
@@ -391,7 +400,7 @@ class Progress:
         self._sink, self._stop, self._number, self._profile = sink, stop, number, profile
         self._start = self._last = perf_counter()
         self._images, self._whole = dict[str, int](), False
-        self._totals = {"batches": 0, "tuples": 0, "skipped": 0, "unmatched": 0, "late": 0}
+        self._totals = {"batches": 0, "tuples": 0, "skipped": 0, "unmatched": 0, "duplicates": 0, "late": 0}
 
     def batch(self, batch: int, changes: "Changes | None", stats: dict[str, Any]) -> bool:
         """Pass a batch on, unless it has been before; whether to go on after it."""
@@ -402,7 +411,7 @@ class Progress:
         now = perf_counter()
         seconds, self._last = now - self._last, now
         self._totals["batches"] += 1
-        for name in ("tuples", "skipped", "unmatched", "late"):
+        for name in ("tuples", "skipped", "unmatched", "duplicates", "late"):
             self._totals[name] += stats.get(name, 0)
         deletes, inserts = (changes.deletes, changes.inserts) if changes else (None, None)
         rows = len(changes.deletes) + len(changes.inserts) if changes else 0

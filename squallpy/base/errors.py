@@ -22,6 +22,11 @@ class Span:
         return f"{self.file}:{self.line}:{self.column}"
 
 
+def shorten(text: str) -> str:
+    """A text in quotes, cut for a message."""
+    return text if len(text) <= 60 else text[:56] + "...'"
+
+
 class SquallError(Exception):
     """A mistake of the user's, or data that cannot be read: one line, and a caret where there is a span.
 

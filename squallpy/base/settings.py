@@ -155,11 +155,11 @@ def parse(assignments: Iterable[str], settings: Settings | None = None) -> Setti
     known = {_called(f): f for f in fields(Settings) if f.name != _PARTITION}
     for assignment in assignments:
         name, equals, text = assignment.partition("=")
-        name = name.strip()
-        head, _, view = name.partition(".")
-        if head == _PARTITION and view:
+        head, _, view = name.strip().partition(".")
+        if head.lower() == _PARTITION and view:
             settings = replace(settings, partition=_placed(settings.partition, view, text.strip()))
             continue
+        name = name.strip().lower()
         if name not in known:
             raise SquallError("SQ7001", f'unknown setting "{name}"', hint=nearest(name, known))
         if not equals:
@@ -206,10 +206,13 @@ def _value(
         if most is not None and value > most:
             raise SquallError("SQ7003", f"{name} is at most {most:,}, not {value:,}")
         return value
-    if choices and text not in choices:
+    if not choices:
+        return text
+    chosen = next((choice for choice in choices if choice.lower() == text.lower()), None)
+    if chosen is None:
         either = f"{', '.join(choices[:-1])} or {choices[-1]}"
         raise SquallError("SQ7003", f'{name} is {either}, not "{text}"', hint=nearest(text, choices))
-    return text
+    return chosen
 
 
 def _show(value: Any) -> str:

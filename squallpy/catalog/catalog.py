@@ -1,7 +1,8 @@
 """Names → relations, views, matrices and matrix programs of a script; names are case-insensitive."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Any
 
 from squallpy.base.errors import Span, SquallError, nearest
@@ -17,6 +18,8 @@ class View:
     columns: tuple[str, ...]
     query: Any
     span: Span | None = None
+    checked: Any = None
+    """Its plan as it was bound for its mistakes."""
 
 
 Entry = Relation | View | Matrix | MatrixProgram
@@ -28,6 +31,8 @@ class Catalog:
 
     entries: dict[str, Entry] = field(default_factory=dict)
     parts: dict[Parts, Relation] = field(default_factory=dict)  # what queries make of texts
+    spare: Iterator[int] = field(default_factory=lambda: count(1 << 32))
+    """Ids of columns for what is bound only for its mistakes."""
 
     def add(self, entry: Entry) -> None:
         """Declare something; SQ2007 if the name is taken."""

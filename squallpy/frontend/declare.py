@@ -1,5 +1,6 @@
 """CREATE STREAM and CREATE TABLE, as parsed by `grammar/script.lark`, → Relation."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -60,7 +61,8 @@ def declare(script: ScriptText, tree: Parsed) -> CreateRelation:
     stream = kind.children[0].type == "STREAM"
     if kept.get("op") and not stream:
         raise SquallError("SQ7002", "a TABLE does not change and has no op column", name_span, "declare a STREAM")
-    primary_key = tuple(key for key, _ in read.key)
+    written = {key.lower() for key, _ in read.key}
+    primary_key = tuple(f.name for f in fields if f.name.lower() in written)
     references = tuple(mark_reference(reference, fields) for reference in read.references)
     relation = Relation(name_of(name), fields, stream, format, kept, primary_key, references, column, delay, name_span)
     return CreateRelation(relation, name_span)
@@ -106,7 +108,8 @@ def read_column(script: ScriptText, tree: Parsed, span: Span, read: Columns) -> 
             if read.key:
                 raise SquallError("SQ2007", "PRIMARY KEY is given twice", span)
             read.key = [(name_of(name), span)]
-    read.fields.append(Field(name_of(name), type, nullable=all(c.data == "may_be_null" for c in constraints)))
+    nullable = all(constraint.data in ("may_be_null", "references") for constraint in constraints)
+    read.fields.append(Field(name_of(name), type, nullable))
 
 
 def read_reference(script: ScriptText, fields: tuple[str, ...], tree: Parsed) -> Reference:
@@ -161,14 +164,21 @@ def read_timestamp(script: ScriptText, tree: Parsed, fields: tuple[Field, ...]) 
 
 def micros(script: ScriptText, amount: "Token", unit: "Token") -> int:
     """5 SEC, '5' SECONDS   →   5_000_000"""
-    text = unquote(amount) if amount.type == "STRING" else str(amount)
-    if not text.strip().isdigit():
-        raise SquallError("SQ1001", f"{amount} is not a whole number", token_span(script, amount))
+    number = whole_amount(script, amount)
     factor = MICROS.get(unit.upper()) or MICROS.get(unit.upper().removesuffix("S"))
     if factor is None:
         known = ("MS", "SEC", "MIN", "HOUR", "DAY")
         raise SquallError("SQ1001", f'unknown unit "{unit}"', token_span(script, unit), nearest(unit, known))
-    return int(text) * factor
+    return number * factor
+
+
+def whole_amount(script: ScriptText, amount: "Token") -> int:
+    """The whole number that a token is, or the text in it; SQ1001 for any other."""
+    text = unquote(amount) if amount.type == "STRING" else str(amount)
+    found = re.fullmatch(r"\s*\+?\s*([0-9]{1,40})\s*", text)  # NB: Python reads no more than 4300 digits
+    if found is None:
+        raise SquallError("SQ1001", f"{amount} is not a whole number", token_span(script, amount))
+    return int(found[1])
 
 
 def check_timestamp(name: str, fields: tuple[Field, ...], span: Span | None) -> None:

@@ -76,6 +76,38 @@ class Squall(Spark):
                         args.append(self._parse_required())
             return self.expression(exp.Anonymous(this="OVERLAY", expressions=args))
 
+        def _parse_window_spec(self) -> dict[str, str | exp.Expr | None]:
+            """One end of a frame, whole: sqlglot also takes ROWS BETWEEN AND, ROWS 1 and UNBOUNDED alone."""
+            opening = self._prev.token_type  # ROWS or GROUPS, BETWEEN, or AND of the other end
+            value: str | exp.Expr | None = "CURRENT ROW" if self._match_text_seq("CURRENT", "ROW") else None
+            side: str | None = None
+            if not value:
+                value = (self._match_text_seq("UNBOUNDED") and "UNBOUNDED") or self._parse_bitwise()
+                if not value:
+                    self.raise_error("Expected UNBOUNDED, CURRENT ROW or how far the frame reaches")
+                if not self._match_texts(self.WINDOW_SIDES):
+                    self.raise_error("Expected PRECEDING or FOLLOWING")
+                side = self._prev.text
+            if opening == TokenType.BETWEEN and self._curr.token_type != TokenType.AND:
+                self.raise_error("Expected AND and the other end of the frame")
+            if opening not in (TokenType.BETWEEN, TokenType.AND) and self._curr.token_type == TokenType.AND:
+                self.raise_error("Expected BETWEEN before the first end of the frame")
+            return {"value": value, "side": side}
+
+        def _parse_star_op(self, *keywords: str) -> list[exp.Expr] | None:
+            """* REPLACE (x AS a), (x AS r.a), too: sqlglot takes no qualified name there."""
+            if "REPLACE" not in keywords or not self._match_texts(keywords):
+                return super()._parse_star_op(*keywords)
+            return self._parse_wrapped_csv(self._parse_replacement, optional=True)
+
+        def _parse_replacement(self) -> exp.Expr:
+            value = self._parse_disjunction()
+            self._match(TokenType.ALIAS)
+            name = self._parse_column()
+            if name is None:
+                self.raise_error("Expected AS and the name of a column")
+            return self.expression(exp.Alias(this=value, alias=name))
+
         def _parse_required(self) -> exp.Expr:
             found = self._parse_bitwise()
             if found is None:

@@ -94,12 +94,25 @@ def parse_select(script: ScriptText, start: int, end: int) -> SelectText:
         raise SquallError("SQ1001", "a string, name or number that does not end", script.span(start + at)) from None
     except ParseError as error:
         raise parse_error(script, start, end, error) from None
-    except RecursionError:
-        raise SquallError("SQ1001", "this query is nested too deeply", script.span(start)) from None
     assert len(trees) == 1, "one query has no semicolon"
-    query = SelectText(script, start, end, with_predicates(trees[0]))
+    query = SelectText(script, start, end, with_predicates(with_upper_words(trees[0])))
     refuse_stray_commas(query)
     return query
+
+
+def with_upper_words(tree: "exp.Expr") -> "exp.Expr":
+    """Write the keywords that sqlglot keeps as they were written in upper case: what compares them need not ask.
+
+    ROWS BETWEEN 1 preceding AND …   →   WindowSpec(kind="ROWS", start_side="PRECEDING", …)
+    """
+    from sqlglot import exp
+
+    for node in tree.walk():
+        if not isinstance(node, exp.Identifier | exp.Literal | exp.Anonymous):  # which are names and texts
+            for key, value in node.args.items():
+                if isinstance(value, str):
+                    node.set(key, value.upper())
+    return tree
 
 
 def with_predicates(tree: "exp.Expr") -> "exp.Expr":

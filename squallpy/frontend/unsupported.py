@@ -104,10 +104,6 @@ AGGREGATES: dict[str, str] = {
         "but as texts or counted: CONCAT_WS(', ', COLLECT_SET(x)), ARRAY_JOIN, SIZE",
     ),
     **dict.fromkeys(
-        ("FIRST", "LAST"),
-        "a stream has no order that stays: write OVER (… ORDER BY …), or use MIN, MAX or ANY_VALUE",
-    ),
-    **dict.fromkeys(
         ("KURTOSIS", "SKEWNESS"),
         "",
     ),
@@ -182,7 +178,7 @@ QUERIES: dict[str, Unsupported] = {
     ),
     "FETCH": Unsupported("FETCH … PERCENT or WITH TIES", "FETCH", "use LIMIT"),
     "frame": Unsupported("a frame with EXCLUDE"),
-    "frame of ends": Unsupported("a frame that begins or ends some rows away, for NTH_VALUE,", "", "use LAG and LEAD"),
+    "frame of ends": Unsupported("NTH_VALUE in a frame that begins or ends some rows away", "", "use LAG and LEAD"),
     "ignored": Unsupported("IGNORE NULLS for NTH_VALUE or rows further away", "IGNORE", "use MAX_BY with FILTER"),
     "no FROM": Unsupported("a script of no relation", "SELECT", "declare a STREAM or TABLE first"),
     "table function": Unsupported(

@@ -7,6 +7,7 @@ or an expression has ended and a number follows, which no other SQL has; LANDMAR
 block ends behind it. The tokens of a window become one, which sqlglot takes for a clause like LIMIT.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from squallpy.base.errors import Span, SquallError
 from squallpy.catalog.window import Frame
-from squallpy.frontend.declare import micros, token_span
+from squallpy.frontend.declare import micros, token_span, whole_amount
 from squallpy.frontend.grammars import Parsed, load_grammar
 from squallpy.frontend.strings import unquote
 from squallpy.frontend.text import ScriptText
@@ -71,25 +72,30 @@ def with_windows(tokens: Sequence[Token], text: str) -> list[Token]:
     return out
 
 
+def _words(token: Token) -> list[str]:
+    """The words of a token in upper case, of which GROUP BY has two; none of a text or a quoted name."""
+    return [] if token.token_type in (TokenType.IDENTIFIER, TokenType.STRING) else token.text.upper().split()
+
+
 def _begins(tokens: Sequence[Token], at: int) -> bool:
     """Does a window begin with this token?"""
-    word, before = tokens[at], tokens[at - 1]
-    if word.text.upper() not in WORDS or word.token_type in (TokenType.IDENTIFIER, TokenType.STRING):
+    (word, *_), before = _words(tokens[at]) or [""], tokens[at - 1]
+    if word not in WORDS:
         return False
-    named = before.text[-1:].isidentifier() and before.text.upper().split()[-1] not in _OPEN
+    named = before.text[-1:].isidentifier() and not _OPEN.issuperset(_words(before)[-1:])
     if before.token_type not in _ENDS and not named:
         return False
     following = tokens[at + 1] if at + 1 < len(tokens) else None
-    if word.text.upper() == "LANDMARK":
-        return _is_last(following) or (following is not None and following.text.upper() == "SINCE")
-    unit = word.text.upper() != "ROWS" and following is not None and following.token_type is TokenType.STRING
+    if word == "LANDMARK":
+        return _is_last(following) or (following is not None and _words(following) == ["SINCE"])
+    unit = word != "ROWS" and following is not None and following.token_type is TokenType.STRING
     return unit or (following is not None and following.token_type in _NUMBERS)
 
 
 def _is_last(following: Token | None) -> bool:
     if following is None or following.token_type is TokenType.R_PAREN:
         return True
-    return following.text.upper().split()[0] in _NEXT
+    return any(word in _NEXT for word in _words(following)[:1])
 
 
 def _end(tokens: Sequence[Token], at: int) -> int:
@@ -159,7 +165,7 @@ def _duration(script: ScriptText, tree: Parsed) -> int:
 def _count(script: ScriptText, tree: Parsed) -> int:
     (amount,) = tree.children
     _positive(script, amount)
-    return _bounded(script, int(str(amount).replace(" ", "")), amount)
+    return _bounded(script, whole_amount(script, amount), amount)
 
 
 def _bounded(script: ScriptText, size: int, amount: Parsed) -> int:
@@ -169,8 +175,8 @@ def _bounded(script: ScriptText, size: int, amount: Parsed) -> int:
 
 
 def _positive(script: ScriptText, amount: Parsed) -> None:
-    text = (unquote(amount) if amount.type == "STRING" else str(amount)).replace(" ", "")
-    if text.startswith("-") or (text.isdigit() and int(text) == 0):
+    text = "".join((unquote(amount) if amount.type == "STRING" else str(amount)).split())
+    if re.fullmatch(r"-[0-9]+|\+?0+", text):
         raise SquallError(
             "SQ2010", f"a window of {text} shows nothing", token_span(script, amount), "write more than 0"
         )

@@ -1,19 +1,17 @@
 """Casts that the binder adds, and values of literals in their physical form (`base/types.py`)."""
 
 import re
-from datetime import date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from math import copysign
 from typing import Any
 
-from squallpy.base.errors import SquallError
+from squallpy.base.errors import SquallError, shorten
+from squallpy.base.parsing import parse
 from squallpy.base.types import BIGINT, DOUBLE, INT, VARCHAR, Kind, Type, common, decimal
-from squallpy.logical.expressions import EPOCH, Cast, Expr, Literal
+from squallpy.logical.expressions import Cast, Expr, Literal
 
-EPOCH_TIME = datetime(1970, 1, 1)
 MOST_DIGITS = 38
 WIDE = Context(prec=2 * MOST_DIGITS, rounding=ROUND_HALF_UP)  # NB: Python's default context rounds to 28 digits
-BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 ALWAYS = frozenset({Kind.BOOLEAN, Kind.INT, Kind.BIGINT, Kind.DECIMAL, Kind.DOUBLE, Kind.DATE, Kind.TIMESTAMP})
 NUMBERS = frozenset({Kind.INT, Kind.BIGINT, Kind.DECIMAL, Kind.DOUBLE})
 CASTS: dict[Kind, frozenset[Kind]] = {
@@ -29,11 +27,11 @@ def number_literal(text: str) -> Literal:
 
     1  →  INT        3000000000  →  BIGINT        0.06  →  DECIMAL(2,2)        1e3  →  DOUBLE
     """
+    if re.fullmatch(r"([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", text) is None:
+        raise SquallError("SQ1001", f"{text} is not a number")
     if "e" in text.lower():
         return Literal(float(text), DOUBLE)
     whole, _, fraction = text.partition(".")
-    if not (whole + fraction).isdigit():
-        raise SquallError("SQ1001", f"{text} is not a number")
     scale = len(fraction)
     digits = max(len((whole + fraction).lstrip("0")), scale, 1)
     if digits > MOST_DIGITS:
@@ -96,9 +94,9 @@ def convert(value: Any, source: Type, target: Type) -> Any:
     if value is None or source == target:
         return value
     try:
-        return _convert(value, source, target)
-    except (ValueError, KeyError, InvalidOperation, OverflowError):
-        raise SquallError("SQ2005", f"{Literal(value, source)} is not a valid {target}") from None
+        return parse(value, target) if source == VARCHAR else _convert(value, source, target)
+    except (ValueError, InvalidOperation, OverflowError):
+        raise SquallError("SQ2005", f"{shorten(str(Literal(value, source)))} is not a valid {target}") from None
 
 
 def _convert(value: Any, source: Type, target: Type) -> Any:
@@ -106,17 +104,15 @@ def _convert(value: Any, source: Type, target: Type) -> Any:
         case Kind.VARCHAR:
             return _text(Literal(value, source))
         case Kind.DATE:
-            return parse_date(value) if source == VARCHAR else value // 86_400_000_000
+            return value // 86_400_000_000
         case Kind.TIMESTAMP:
-            return parse_timestamp(value) if source == VARCHAR else value * 86_400_000_000
+            return value * 86_400_000_000
         case Kind.BOOLEAN:
-            return BOOLEANS[value.strip().lower()] if source == VARCHAR else value != 0
+            return value != 0
         case Kind.DOUBLE:
             return float(_number(value, source))
         case Kind.DECIMAL:
             return _within(_scaled(value, source, target.scale), 1 - 10**target.precision, 10**target.precision)
-    if source == VARCHAR and not re.fullmatch(r"\s*-?\d+\s*", value):
-        raise ValueError(value)
     limit = 2**31 if target.kind is Kind.INT else 2**63
     return _within(int(_number(value, source)), -limit, limit)
 
@@ -138,7 +134,7 @@ def _scaled(value: Any, source: Type, scale: int) -> int:
 def _number(value: Any, source: Type) -> Decimal:
     if source.kind is Kind.DECIMAL:
         return Decimal(value).scaleb(-source.scale, WIDE)
-    return Decimal(value.strip() if source == VARCHAR else value)
+    return Decimal(value)
 
 
 def _text(literal: Literal) -> str:
@@ -151,18 +147,3 @@ def _text(literal: Literal) -> str:
         case Kind.DOUBLE:
             return text.replace("e-0", "e-")
     return text.lower()
-
-
-def parse_date(text: str) -> int:
-    """Days since 1970 of 'YYYY-MM-DD', or with single digits."""
-    if not re.fullmatch(r"\s*\d{4}-\d\d?-\d\d?\s*", text):
-        raise ValueError(text)
-    return (date(*map(int, text.split("-"))) - EPOCH).days
-
-
-def parse_timestamp(text: str) -> int:
-    """µs since 1970 of 'YYYY-MM-DD[ HH:MM[:SS[.ffffff]]]'; no time zones."""
-    if not re.fullmatch(r"\s*\d{4}-\d\d?-\d\d?([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?\s*", text):
-        raise ValueError(text)
-    moment = datetime.fromisoformat(re.sub(r"-(\d)(?!\d)", r"-0\1", text.strip()))
-    return (moment - EPOCH_TIME) // timedelta(microseconds=1)

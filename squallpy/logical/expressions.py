@@ -5,11 +5,14 @@ Columns are ids; names are for people.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
-from typing import Any
+from typing import Any, ClassVar
 
+from squallpy.base.errors import SquallError
 from squallpy.base.types import BOOLEAN, Kind, Type
+
+MOST_DEPTH = 3_000  # levels of an expression; the stack of a thread, 8 MB, has room for them wherever one is evaluated
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +23,7 @@ class Column:
     name: str
     type: Type
     nullable: bool = True
+    depth: ClassVar[int] = 0
 
     def __hash__(self) -> int:
         return self.id  # columns are looked up more often than anything else while a query is compiled
@@ -34,6 +38,7 @@ class Literal:
 
     value: Any
     type: Type
+    depth: ClassVar[int] = 0
 
     @property
     def nullable(self) -> bool:
@@ -44,7 +49,31 @@ class Literal:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class Compound:
+    """An expression made of others; its depth and its hash are found once, from theirs."""
+
+    depth: int = field(init=False, repr=False, compare=False)
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        depth = 1 + max((child.depth for child in children(self)), default=0)  # type: ignore[arg-type]
+        if depth > MOST_DEPTH:
+            told = f"an expression nested more than {MOST_DEPTH:,} levels deep is not supported"
+            raise SquallError("SQ3001", told, hint="compute parts of it in queries inside, or nest less")
+        object.__setattr__(self, "depth", depth)
+        object.__setattr__(self, "_hash", hash(self._parts))
+
+    @property
+    def _parts(self) -> tuple[Any, ...]:
+        names: tuple[str, ...] = self.__match_args__
+        return tuple(getattr(self, name) for name in names)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self._parts  # NB: a text has another hash in another process
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Compound):
     """An operator or function applied to arguments; the names are the keys of `functions.FUNCTIONS`."""
 
     name: str
@@ -52,16 +81,22 @@ class Call:
     type: Type
     nullable: bool
 
+    def __hash__(self) -> int:
+        return self._hash
+
     def __str__(self) -> str:
         return show_call(self)
 
 
 @dataclass(frozen=True, slots=True)
-class Cast:
+class Cast(Compound):
     """CAST(arg AS type); a text that does not parse, or a number too large, is an error at run time."""
 
     arg: "Expr"
     type: Type
+
+    def __hash__(self) -> int:
+        return self._hash
 
     @property
     def nullable(self) -> bool:
@@ -72,7 +107,7 @@ class Cast:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class Case(Compound):
     """CASE WHEN condition THEN value … ELSE otherwise END; all values and `otherwise` have type `type`."""
 
     whens: tuple[tuple["Expr", "Expr"], ...]
@@ -80,8 +115,12 @@ class Case:
     type: Type
 
     def __post_init__(self) -> None:
+        Compound.__post_init__(self)
         assert all(c.type is BOOLEAN or c.type == BOOLEAN for c, _ in self.whens)
         assert all(held_alike(v.type, self.type) for v in (*(v for _, v in self.whens), self.otherwise))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     @property
     def nullable(self) -> bool:
@@ -201,9 +240,10 @@ def transform(expr: Expr, rule: Callable[[Expr], Expr | None]) -> Expr:
 
 def walk(expr: Expr) -> Iterator[Expr]:
     """The expression and everything below it, top down."""
-    yield expr
-    for child in children(expr):
-        yield from walk(child)
+    waiting = [expr]
+    while waiting:
+        yield (node := waiting.pop())
+        waiting.extend(reversed(children(node)))
 
 
 def columns(expr: Expr) -> frozenset[Column]:
@@ -245,7 +285,9 @@ INFIX = {"+", "-", "*", "/", "%", "||", "=", "<=>", "<>", "<", "<=", ">", ">=", 
 
 
 def show_call(call: Call) -> str:
-    args = [f"({a})" if isinstance(a, Call) and a.name in INFIX else str(a) for a in call.args]
+    infix = call.name in INFIX or call.name in ("not", "negate", "is_null", "like", "in")
+    loose = ("and", "or") if call.name in ("and", "or") else INFIX if infix else ()
+    args = [f"({a})" if isinstance(a, Call) and a.name in loose else str(a) for a in call.args]
     match call.name:
         case "not":
             return f"NOT {args[0]}"
@@ -257,9 +299,6 @@ def show_call(call: Call) -> str:
             return f"{args[0]} LIKE {args[1]} ESCAPE {args[2]}"
         case "in":
             return f"{args[0]} IN ({', '.join(args[1:])})"
-        case "and" | "or":
-            plain = [f"({a})" if isinstance(a, Call) and a.name in ("and", "or") else str(a) for a in call.args]
-            return f" {call.name.upper()} ".join(plain)
         case name if name in INFIX:
             return f" {name.upper()} ".join(args)
-    return f"{call.name.upper()}({', '.join(str(a) for a in call.args)})"
+    return f"{call.name.upper()}({', '.join(args)})"

@@ -315,7 +315,7 @@ FUNCTIONS: dict[str, Function] = {
     "is_null": Function(1, 1, anything, "TRUE or FALSE, never NULL", "never"),
     "in": Function(2, None, listed, "x IN (constants); NULL where nothing matches and one is NULL"),
     "like": Function(2, 3, alike, "x LIKE pattern [ESCAPE e]; e is given wherever a pattern has one", settings=1),
-    "||": Function(2, 2, spelled, "concatenation; NULL where one side is"),
+    "||": Function(2, None, spelled, "concatenation; NULL where a part is"),
     "substring": Function(2, 3, takes(VARCHAR, TEXT, WHOLE), "a part; a negative position is from the end", settings=1),
     "upper": Function(1, 1, takes(VARCHAR, TEXT), "upper case"),
     "lower": Function(1, 1, takes(VARCHAR, TEXT), "lower case"),

@@ -20,6 +20,7 @@ from squallpy.maintain.relational.calculus import Assign, Cmp, Factor, variables
 from squallpy.physical.keys import (
     Beside,
     Spanned,
+    certain_keys,
     finds_one,
     foreign_keys,
     known_keys,
@@ -77,7 +78,8 @@ class Known:
         self.views = {view.name: view for view in program.views}
         self.keys, self.foreign, self.few = known_keys(program), foreign_keys(program), views_of_intervals(program)
         self.narrow = narrow_views(program)
-        beside, spans = views_of_neighbours(program, self.keys), views_of_spans(program, self.keys)
+        certain = certain_keys(program)
+        beside, spans = views_of_neighbours(program, certain), views_of_spans(program, certain)
         self.chosen: Mapping[str, Beside | Spanned] = {**beside, **spans}
 
 

@@ -12,6 +12,7 @@ from squallpy.catalog.relation import Relation
 from squallpy.logical.expressions import Call, Column, Expr, columns
 from squallpy.maintain.program import Monomial, Nest, Program, View
 from squallpy.maintain.relational.calculus import Assign, Cmp, Factor, Rel
+from squallpy.physical.plan import UniqueView
 
 Keys = Mapping[str, tuple[str, ...]]  # fields, by relation
 
@@ -34,9 +35,36 @@ class Spanned(NamedTuple):
 
 
 def known_keys(program: Program) -> Keys:
-    """The fields that tell the rows of a relation apart, where they are known: of a nest, those of its groups."""
-    declared = {r.name: r.primary_key for r in program.relations if r.primary_key}
-    return declared | {nest.relation.name: _group(nest) for nest in program.nests if not (nest.running or nest.window)}
+    """The fields that tell the rows of a relation apart, where they are known: of a nest, those of its groups.
+
+    NB: data may break a declared PRIMARY KEY, so this is for costs; for answers there is `certain_keys`.
+    """
+    return {r.name: r.primary_key for r in program.relations if r.primary_key} | certain_keys(program)
+
+
+def certain_keys(program: Program) -> dict[str, tuple[str, ...]]:
+    """The fields that tell the rows of a nest apart, whatever the data: those of its groups."""
+    return {nest.relation.name: _group(nest) for nest in program.nests if not (nest.running or nest.window)}
+
+
+def unique_views(program: Program) -> Iterator[UniqueView]:
+    """Find the views in which a count above 1 tells that data break a PRIMARY KEY: the views of one relation by its
+    key, and those whose rows LAG and LEAD find by it."""
+    nests = {nest.relation.name for nest in program.nests}
+    declared = {r.name: r.primary_key for r in program.relations if r.primary_key and r.name not in nests}
+    adjacent = {nest.source.name for nest in program.nests if nest.neighbours and nest.source}
+    for view in (v for v in program.views if len(v.terms) == 1 and v.terms[0].lanes[0] == ()):
+        (term,) = view.terms
+        if not term.atoms or any(atom.relation.name not in declared for atom in term.atoms):
+            continue
+        atom, *others = term.atoms
+        fields, key = dict(atom.fields), declared[atom.relation.name]
+        whole = not others and {fields.get(name) for name in key} == set(view.keys)
+        read = {v for each in term.atoms for _, v in each.fields}
+        if whole or (view.name in adjacent and read <= _determined(term, view.keys, declared)):
+            at = tuple((name, view.keys.index(v)) for name, v in fields.items() if name in key and v in view.keys)
+            options = atom.relation.source.options
+            yield UniqueView(view.name, options.get("path", ""), at, skips=options.get("on_error") == "skip")
 
 
 def views_of_intervals(program: Program) -> frozenset[str]:

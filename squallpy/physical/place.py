@@ -17,13 +17,26 @@ from squallpy.physical.distribute.choose import choose_places
 from squallpy.physical.distribute.fixed import fixed_places
 from squallpy.physical.distribute.grid import SIDES, all_on_grid, grid_of
 from squallpy.physical.distribute.heavy import why_light, with_heavy
-from squallpy.physical.distribute.locations import EVERYWHERE, Mark, Misplaced
+from squallpy.physical.distribute.locations import EVERYWHERE, RANDOM, Mark, Misplaced
 from squallpy.physical.distribute.program import ALL, Keyed, Place, Places, Switches, distributed
 from squallpy.physical.distribute.single import Compute, Derivation, Step, Transfer
 from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.groups import powers
 from squallpy.physical.joins.mapping import Mapping, Side
-from squallpy.physical.plan import Derive, Feed, Lookup, Nested, OnGrid, Plan, PoolPlan, Send, Stage, Update
+from squallpy.physical.keys import unique_views
+from squallpy.physical.plan import (
+    Derive,
+    Feed,
+    Lookup,
+    Nested,
+    OnGrid,
+    Plan,
+    PoolPlan,
+    Send,
+    Stage,
+    UniqueView,
+    Update,
+)
 
 
 def place(
@@ -204,6 +217,12 @@ def _keeping(reading: Stage, stages: list[Stage], making: "_Making") -> tuple[St
     return tuple(out)
 
 
+def _can_check(unique: UniqueView, places: Places) -> bool:
+    """True if some partition knows how many rows a key of the view has, and if they are counted, just one says so."""
+    place = places.get(unique.view, ())
+    return place is not RANDOM and (isinstance(place, tuple) or place is EVERYWHERE or not unique.skips)
+
+
 class _Making:
     """A plan under way: what its statements turn out to need."""
 
@@ -253,7 +272,10 @@ class _Making:
         deltas = tuple(pool for name, pool in made.items() if name in passing)
         where = tuple((name, _shown(place)) for name, place in places.items())
         result, *pools = (made[name] for name in views)
-        return Plan(self._program, tuple(self.feeds), reading, stages, tuple(pools), deltas, result, partitions, where)
+        unique = tuple(u for u in unique_views(self._program) if not made[u.view].ordered and _can_check(u, places))
+        return Plan(
+            self._program, tuple(self.feeds), reading, stages, tuple(pools), deltas, result, partitions, where, unique
+        )
 
 
 def _real(program: Program) -> Ring:

@@ -182,6 +182,22 @@ class OnGrid:
 
 
 @dataclass(frozen=True, slots=True)
+class UniqueView:
+    """A view in which a count above 1 tells that data break a PRIMARY KEY.
+
+    Args:
+        path: Of the relation that declares it.
+        key: The fields of the PRIMARY KEY, each with its position in the keys of the view.
+        skips: Such rows are counted, where they else end the query.
+    """
+
+    view: str
+    path: str
+    key: tuple[tuple[str, int], ...]
+    skips: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """Everything an executor needs.
 
@@ -198,6 +214,7 @@ class Plan:
     result: PoolPlan
     partitions: int
     places: tuple[tuple[str, tuple[int, ...] | str], ...] = ()  # of each pool: by which keys, or how else
+    unique: tuple[UniqueView, ...] = ()  # what is checked after each batch
     fixed: tuple[str, ...] = ()  # the pools whose places were set, not chosen
     grid: Grid | None = None  # of the joiners at first, if there are any
     on_grid: tuple[OnGrid, ...] = ()  # the views there, or on grids of their keys, if those can become others

@@ -1,6 +1,6 @@
 """Physical plans as people read them: `squall explain triggers`, `physical` and `stages`."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from squallpy.base.rings import Payload
 from squallpy.maintain.program import Program
@@ -30,8 +30,11 @@ def plan_text(plan: Plan) -> str:
         lines += ["", f"STAGE {number} on {_many(plan.partitions, 'partition')}", *_stage_lines(plan, stage, nested)]
     places = dict(plan.places)
     lines += ["", "POOLS"]
-    lines += [f"  {pool_text(pool)}{_where(pool, places.get(pool.name))}" for pool in plan.pools]
-    lines += [f"RESULT {'on' if plan.keeps_result else 'through'} the driver", f"  {pool_text(plan.result)}"]
+    unique = {view.view for view in plan.unique}
+    pools = [(pool, _where(pool, places.get(pool.name))) for pool in plan.pools]
+    lines += [f"  {pool_text(pool)}{where}{_checked(pool, unique)}" for pool, where in pools]
+    lines += [f"RESULT {'on' if plan.keeps_result else 'through'} the driver"]
+    lines += [f"  {pool_text(plan.result)}{_checked(plan.result, unique)}"]
     lines += join_lines(plan)
     return "\n".join(lines) + "\n"
 
@@ -63,6 +66,10 @@ def _where(pool: PoolPlan, place: tuple[int, ...] | str | None) -> str:
         case ():
             return " in one partition"
     return f" by {', '.join(pool.keys[i].name for i in place)}"
+
+
+def _checked(pool: PoolPlan, unique: Collection[str]) -> str:
+    return ", PRIMARY KEY checked" if pool.name in unique else ""
 
 
 def send_text(plan: Plan, send: Send) -> str:

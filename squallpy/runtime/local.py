@@ -45,6 +45,7 @@ class LocalExecutor:
         with self._trace("result"):
             changes = self._result.apply(self._store, [change], self.next == 0, self._wanted)
         stats = share.stats | {"trigger_seconds": perf_counter() - read} | self._machine.notes
+        stats["duplicates"] += self._result.duplicates
         if self._measured:
             stats["views"] = self._store.usage()
         stats["profile"] = self._trace.taken()

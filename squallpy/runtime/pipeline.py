@@ -311,6 +311,7 @@ class Publisher:
             deltas, total, _ = _unpacked(outputs, store)
         with self._trace("result"):
             changes = self.result.apply(store, deltas, first == b"first", self._wanted)
+            total = add_stats(total, {"duplicates": self.result.duplicates})
         return pack_changes(changes, add_stats(total, {"views": store.usage()}))
 
 

@@ -13,6 +13,7 @@ from squallpy.base.rings import Payload, Ring
 from squallpy.maintain.program import RESULT
 from squallpy.physical.plan import Plan
 from squallpy.runtime.deltas import Delta, numbered
+from squallpy.runtime.duplicates import KeyCheck
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.storage import Words
@@ -42,6 +43,10 @@ class Result:
         self._printer = Printer(plan.finish, plan.result)
         self._scratch = Pool(len(plan.result.keys), plan.result.payload)
         self._groups = Pool(len(plan.result.keys), Payload((Ring.COUNT,)))
+        unique = next((view for view in plan.unique if view.view == RESULT), None)
+        self._check = KeyCheck(unique, plan.result.keys) if unique else None
+        self.duplicates = 0
+        """Rows of the last batch that broke a PRIMARY KEY."""
         self.schema = self._printer.schema
         self._nothing = Changes(self.schema.empty_table(), self.schema.empty_table())
         cut = (plan.finish.limit is not None or plan.finish.offset) and not plan.finish.single
@@ -58,6 +63,14 @@ class Result:
         keys, words = self._merged(changes)
         if self._finish.single and not len(keys):
             keys, words = np.empty((1, 0), np.int64), np.zeros((1, self._pool.payload.width), np.int64)
+        if self._check and self._kept:
+            self._check.note(pool, keys, words)
+        printed = self._applied(store, keys, words, first, wanted)
+        self.duplicates = self._check.duplicates(pool, store.dictionary) if self._check and self._kept else 0
+        return printed
+
+    def _applied(self, store: Store, keys: Words, words: Words, first: bool, wanted: bool) -> Changes | None:
+        pool = store[RESULT]
         if not wanted:
             pool.upsert(keys, words)
             return None

@@ -17,6 +17,7 @@ from squallpy.logical.expressions import Column
 from squallpy.physical.plan import Let, Lookup, Update, Where
 from squallpy.runtime.assembly import Part, assembled, computed_ring
 from squallpy.runtime.deltas import Delta, decode, encode
+from squallpy.runtime.duplicates import KeyCheck
 from squallpy.runtime.evaluate.compiled import Function, compiled
 from squallpy.runtime.evaluate.logic import is_true
 from squallpy.runtime.evaluate.vector import Frame, Vec, full
@@ -33,6 +34,7 @@ from squallpy.runtime.nested import RowsOf, Touched
 from squallpy.runtime.ranges import Bounds, Ranges, overlaid
 
 CHUNK = 1 << 14  # rows of a delta joined at a time: what a step makes of them is to stay in the cache
+Noted = Touched | Changes | KeyCheck  # who is told what is added to a pool, before it is
 Keeper = Callable[[Words], Words]  # from the keys of an outcome to the rows that are kept
 PAIRS = 1 << 22  # pairs that a scan or a range makes at a time
 
@@ -123,7 +125,7 @@ class Statement:
         delta: Delta,
         pools: Mapping[str, Pool],
         dictionary: Dictionary,
-        touched: Touched | Changes | None = None,
+        touched: Noted | None = None,
         keep: Keeper | None = None,
     ) -> None:
         """Evaluate the statement for a delta and add the outcome, or what of it is to be kept, to its target, whose
@@ -281,7 +283,7 @@ def _all_differ(rows: Words) -> bool:
     return bool((hashes[1:] != hashes[:-1]).all())
 
 
-def _add(target: Pool, keys: Words, words: Words, touched: Touched | Changes | None, keep: Keeper | None) -> None:
+def _add(target: Pool, keys: Words, words: Words, touched: Noted | None, keep: Keeper | None) -> None:
     if keep is not None:
         mine = keep(keys)
         keys, words = keys.take(mine, axis=0), words.take(mine, axis=0)

@@ -13,6 +13,7 @@ from squallpy.physical.joins.groups import Homes
 from squallpy.physical.plan import Derive, Feed, Lookup, Nested, Plan, Stage, Update
 from squallpy.runtime.course import Course
 from squallpy.runtime.deltas import Delta, numbered
+from squallpy.runtime.duplicates import KeyCheck
 from squallpy.runtime.extremes import Extremes, extremes_layouts
 from squallpy.runtime.intervals import Intervals, intervals_layouts
 from squallpy.runtime.joiner import Changes
@@ -26,7 +27,7 @@ from squallpy.runtime.routing import partitions_of, tickets_of
 from squallpy.runtime.skylines import Skylines, skylines_layouts
 from squallpy.runtime.spans import SpansOf, spans_layouts
 from squallpy.runtime.state.store import PoolLayout, Store, StoreLayout
-from squallpy.runtime.statement import Keeper, Statement
+from squallpy.runtime.statement import Keeper, Noted, Statement
 from squallpy.runtime.windows import Windows, tick, windows_layouts
 
 Deltas = dict[str, Delta]  # by name
@@ -64,6 +65,7 @@ class Notes:
     """What came up in a batch."""
 
     unmatched: int = 0
+    duplicates: int = 0
     late: int = 0
     compared: int = 0
     pairs: int = 0
@@ -101,22 +103,26 @@ class Machine:
         self._sources = {name: nest.source.name for name, (_, nest) in nested.items()}
         looked = {step.row.nest for u in updates for step in u.steps if isinstance(step, Lookup) and step.row}
         seen = {f.relation.name: f.nested for f in plan.feeds if f.nested and f.relation.name in looked | derived}
-        copied = {name for name, place in plan.places if place == EVERYWHERE.value}
-        self._everywhere = {name for name, source in self._sources.items() if source in copied}
+        self._copied = {name for name, place in plan.places if place == EVERYWHERE.value}
+        self._everywhere = {name for name, source in self._sources.items() if source in self._copied}
         self._touched = {n.source.name: Touched(n.source) for n in seen.values() if n.group or not n.running}
         rows = {name: RowsOf(seen[name], self._touched[seen[name].source.name]) for name in looked}
         self._steps = [Statement(s, payloads, rows) if isinstance(s, Update) else s for s in stage.steps]
         self._statements = [step for step in self._steps if isinstance(step, Statement)]
         self._counted = self._counts()
         self._clocks, self._ledgers = tuple(plan.clocks), plan.ledgers
+        noted, columns = self._touched, {pool.name: pool.keys for pool in plan.pools}
+        unique = [view for view in plan.unique if view.view in targets & columns.keys()]
+        self._unique = {u.view: KeyCheck(u, columns[u.view], noted.get(u.view)) for u in unique}
         self._notes = Notes()
 
     @property
     def notes(self) -> dict[str, Any]:
-        """What is to be said of the last batch: `unmatched`, how many deletes found nothing to delete; `late`, how many
-        rows came when a window had passed them; `late_rows`, which, by stream, where that is asked for; `compared` and
-        `pairs`: the comparisons of its lookups, and the rows that they made."""
-        counts: dict[str, Any] = {"unmatched": self._notes.unmatched, "late": self._notes.late}
+        """What is to be said of the last batch: `unmatched`, how many deletes found nothing to delete; `duplicates`,
+        how many rows broke a PRIMARY KEY; `late`, how many rows came when a window had passed them; `late_rows`, which,
+        by stream, where that is asked for; `compared` and `pairs`: the comparisons of its lookups, and the rows that
+        they made."""
+        counts: dict[str, Any] = {name: getattr(self._notes, name) for name in ("unmatched", "duplicates", "late")}
         counts |= {"compared": self._notes.compared, "pairs": self._notes.pairs}
         return counts | ({"late_rows": self._notes.late_rows} if self._notes.late_rows else {})
 
@@ -132,7 +138,7 @@ class Machine:
         tick(store, self._clocks, given)
         pools = dict(store) | self._scratch
         on_grid = {line.view for line in self._plan.on_grid} if course else set()
-        changes: dict[str, Touched | Changes] = {**self._touched}
+        changes: dict[str, Noted] = {**self._touched, **self._unique}
         if course:
             pools |= {view: store[course.pool(view)] for view in on_grid}
             changes |= {view: Changes(store[course.changed(view)]) for view in on_grid if course.to}
@@ -146,6 +152,10 @@ class Machine:
                     keep = self._home(step.update, course, store.dictionary)
                 with self._trace(f"{step.delta} → {step.target}"):
                     step.run(delta, pools, store.dictionary, changes.get(step.target), keep)
+        for view, check in self._unique.items():
+            more = check.duplicates(pools[view], store.dictionary)
+            if not (self._partition and view in self._copied):
+                self._notes.duplicates += more
         before, self._counted = self._counted, self._counts()
         self._notes.compared, self._notes.pairs = (now - then for now, then in zip(self._counted, before, strict=True))
         for touched in self._touched.values():

@@ -41,12 +41,12 @@ _RUNNING = (
     ),
     click.option(
         "--mode",
-        type=click.Choice(["final", "changes", "live"]),
+        type=click.Choice(["final", "changes", "live"], case_sensitive=False),
         help="The final result, every change, or a live table.  [default: live on a terminal, else final]",
     ),
     click.option(
         "--format",
-        type=click.Choice(["table", "csv", "json", "parquet"]),
+        type=click.Choice(["table", "csv", "json", "parquet"], case_sensitive=False),
         help="Of stdout or --out.  [default: table on a terminal, else csv; --out: by suffix]",
     ),
     click.option(
@@ -89,7 +89,7 @@ def _running(command: Callable[..., object]) -> Callable[..., object]:
 @squall.command(short_help="Run the queries of a script over its streams.")
 @click.option(
     "--backend",
-    type=click.Choice(["spark", "local"]),
+    type=click.Choice(["spark", "local"], case_sensitive=False),
     default="spark",
     show_default=True,
     help="Spark, or this process: same plan, same answer.",
@@ -111,7 +111,7 @@ def run(**options: object) -> None:
 @click.argument("given", metavar="[-- OPTIONS OF SPARK-SUBMIT]", nargs=-1)
 @click.option(
     "--deploy-mode",
-    type=click.Choice(["client", "cluster"]),
+    type=click.Choice(["client", "cluster"], case_sensitive=False),
     default="client",
     show_default=True,
     help="Where the driver is: here, or in the cluster (YARN, Kubernetes).",
@@ -142,12 +142,13 @@ def explain(arguments: tuple[str, ...], settings: tuple[str, ...]) -> None:
     from squallpy.base.settings import parse
     from squallpy.session import STAGES, Session
 
-    *stage, script = arguments
-    if len(stage) > 1 or script in STAGES:
+    *stages, script = arguments
+    if len(stages) > 1 or script.lower() in STAGES:
         raise SquallError("SQ7004", "explain takes a stage and one script", hint="squall explain triggers query.sql")
-    if stage and stage[0] not in STAGES:
-        raise SquallError("SQ7004", f'unknown stage "{stage[0]}"', hint=nearest(stage[0], STAGES))
-    click.echo(Session(Path(script), parse(settings)).explain(stage[0] if stage else "triggers"), nl=False)
+    stage = stages[0].lower() if stages else "triggers"
+    if stage not in STAGES:
+        raise SquallError("SQ7004", f'unknown stage "{stages[0]}"', hint=nearest(stage, STAGES))
+    click.echo(Session(Path(script), parse(settings)).explain(stage), nl=False)
 
 
 @squall.command(short_help="List the engine settings.")

@@ -7,7 +7,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from squallpy.logical.nodes import Query
-from squallpy.runtime.sinks.changes import change_schema, change_table
+from squallpy.runtime.sinks.changes import ADDED, change_schema, change_table
 from squallpy.runtime.sinks.csv import csv_header, csv_rows
 from squallpy.runtime.sinks.lines import json_rows
 from squallpy.runtime.sinks.sink import writing
@@ -36,7 +36,7 @@ class Output:
     def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None, stats: dict[str, Any]) -> None:
         if self._changes and deletes is not None and inserts is not None and len(deletes) + len(inserts):
             table = change_table(number, deletes, inserts)
-            self._write(csv_rows(table) if self._format == "csv" else self._whole(table))
+            self._write(csv_rows(table, ADDED) if self._format == "csv" else self._whole(table))
 
     def final(self, table: pa.Table) -> None:
         if not self._changes:

@@ -110,8 +110,10 @@ def summary_line(summary: dict[str, Any]) -> str:
 
 
 def left_out(summary: dict[str, Any]) -> str:
-    """`3 rows skipped, 1 row late, 1 delete of a row that was not there`; empty if all is well."""
-    skipped, late, unmatched = (summary.get(name, 0) for name in ("skipped", "late", "unmatched"))
+    """`3 rows skipped, 1 row late, 1 delete of a row that was not there, 2 rows that break a PRIMARY KEY`; empty if all
+    is well."""
+    names = ("skipped", "late", "unmatched", "duplicates")
+    skipped, late, unmatched, duplicates = (summary.get(name, 0) for name in names)
     parts = []
     if skipped:
         parts.append(f"{skipped:,} {'row' if skipped == 1 else 'rows'} skipped")
@@ -120,6 +122,8 @@ def left_out(summary: dict[str, Any]) -> str:
     if unmatched:
         deletes = "delete of a row that was" if unmatched == 1 else "deletes of rows that were"
         parts.append(f"{unmatched:,} {deletes} not there")
+    if duplicates:
+        parts.append(f"{duplicates:,} {'row that breaks' if duplicates == 1 else 'rows that break'} a PRIMARY KEY")
     return ", ".join(parts)
 
 

@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from squallpy.catalog.relation import MULT, Relation
 from squallpy.catalog.window import ARRIVAL
+from squallpy.runtime.evaluate.parsing import column_type
 from squallpy.runtime.pipeline import Input
-from squallpy.runtime.sources.conform import column_type
 from squallpy.runtime.sources.source import cut, numbered
 
 

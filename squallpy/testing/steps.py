@@ -31,9 +31,10 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 
 from squallpy.base.errors import SquallError
-from squallpy.base.types import Type
+from squallpy.base.types import VARCHAR, Type
 from squallpy.catalog.relation import Relation
-from squallpy.runtime.sources.conform import column_type, parse_text
+from squallpy.runtime.evaluate.parsing import parse_texts
+from squallpy.runtime.sources.conform import sql_type
 from squallpy.testing.compare import difference, rows_of, same_row, whole_days
 from squallpy.testing.oracle import MULT, Answers, Oracle
 
@@ -156,10 +157,11 @@ class _Given:
     def __init__(self, steps: Steps) -> None:
         from squallpy.logical.bind import compile_script
         from squallpy.maintain.matrix.scripted import Programs
+        from squallpy.runtime.evaluate.constant import constant
         from squallpy.testing.cells import CellsFromScratch
 
         programs = Programs()
-        compiled = compile_script(steps.script, steps.path.name, lambda relation: (), programs.outputs)
+        compiled = compile_script(steps.script, steps.path.name, lambda relation: (), programs.outputs, constant)
         (query,) = compiled.queries  # a step test has one
         relations = dict(compiled.relations)
         cells = CellsFromScratch(compiled, programs.read) if compiled.matrices else None
@@ -313,11 +315,14 @@ def table(relation: Relation, rows: Iterable[Values]) -> pa.Table:
 
 
 def _column(values: Iterable[str | None], type: Type) -> pa.Array:
-    return parse_text(pa.array(values, pa.string()), type, column_type(type))
+    texts = pa.array(values, pa.string())
+    parsed = parse_texts(texts, type)
+    assert parsed.null_count == texts.null_count, f"not all of {values} are {type}"
+    return parsed
 
 
 def typed(schema: pa.Schema, values: Values) -> tuple[object, ...]:
     """Expected values in the types of the printed columns."""
     types = [f.type for f in schema if f.name != MULT]
     assert len(types) == len(values), f"{len(values)} values for {len(types)} columns"
-    return tuple(pa.array([v], pa.string()).cast(t)[0].as_py() for v, t in zip(values, types, strict=True))
+    return tuple(_column([v], sql_type(t) or VARCHAR)[0].as_py() for v, t in zip(values, types, strict=True))

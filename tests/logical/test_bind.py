@@ -56,6 +56,11 @@ PLANS = {
           Join on k = k
             Scan u AS one
             Scan u AS two""",
+    "SELECT * EXCEPT (r.k, two.v) REPLACE (two.a + 1 AS TWO.a) RENAME (R.a AS b2, `two`.k AS c) FROM r, u two": """\
+        Project b2 := a, b, s, d, t, x, f, a := a + 1, c := k
+          Cross
+            Scan r
+            Scan u AS two""",
     "SELECT k, SUM(a), COUNT(DISTINCT v), COUNT(*) FROM u GROUP BY k": """\
         Project k, SUM(a), COUNT(DISTINCT v), COUNT(*)
           Aggregate by k: SUM(a), COUNT(v), COUNT(1)
@@ -225,7 +230,7 @@ EXPRESSIONS = {
     "COALESCE(s, 'n')": "CASE WHEN NOT s IS NULL THEN s ELSE 'n' END : VARCHAR",
     "NULLIF(a, 0)": "CASE WHEN a = 0 THEN NULL ELSE a END : INT",
     "IF(f, a, 0)": "CASE WHEN f THEN a ELSE 0 END : INT NOT NULL",
-    "CONCAT(s, 'x', s)": "(s || 'x') || s : VARCHAR",
+    "CONCAT(s, 'x', s)": "s || 'x' || s : VARCHAR",
     "SUBSTRING(s FROM 2 FOR 3)": "SUBSTRING(s, 2, 3) : VARCHAR",
     "substr(s, 2)": "SUBSTRING(s, 2) : VARCHAR",
     "EXTRACT(MONTH FROM d)": "EXTRACT_MONTH(d) : INT",
@@ -271,6 +276,13 @@ def test_types_of_aggregates() -> None:
         (BIGINT, False), (BIGINT, False), (BIGINT, True), (decimal(38, 2), True), (DOUBLE, True), (DOUBLE, True),
         (VARCHAR, True),
     ]  # fmt: skip
+
+
+def test_ways_to_write_any_value() -> None:
+    least = "Aggregate: MIN(a)\n"
+    for call in ("ANY_VALUE(a, FALSE)", "FIRST(a, TRUE)", "FIRST_VALUE(a) IGNORE NULLS", "FIRST(a RESPECT NULLS)"):
+        assert least in plan(f"SELECT {call} FROM r")
+    assert "Aggregate: MAX(a)\n" in plan("SELECT LAST(a), LAST_VALUE(a IGNORE NULLS) FROM r")
 
 
 def test_equal_aggregates_share_a_column() -> None:

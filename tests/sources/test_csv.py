@@ -104,15 +104,36 @@ def test_a_row_at_fault_is_named(tmp_path: Path, text: str, message: str) -> Non
         read(tmp_path, text, {"n": INT, "s": VARCHAR})
 
 
-def test_nothing_is_rounded(tmp_path: Path) -> None:
+def test_what_cannot_be_cast_is_refused(tmp_path: Path) -> None:
     for type, text in (
-        (decimal(6, 2), "1.005"),
+        (INT, "0x1F"),
+        (DOUBLE, "-nan"),
+        (DOUBLE, "1_0"),
         (decimal(4, 2), "100"),
+        (decimal(4, 2), "1e-99999999999"),
         (DATE, "2024-02-30"),
+        (DATE, "0000-01-01"),
         (TIMESTAMP, "2024-01-01T00:00Z"),
+        (TIMESTAMP, "0000-01-01 00:00:00"),
     ):
-        with pytest.raises(SquallError, match=r"SQ4004"):
+        with pytest.raises(SquallError, match=r"SQ4004 .* is not a valid"):
             read(tmp_path, f"{text}\n", {"a": type})
+
+
+def test_fields_are_cast_as_texts_are(tmp_path: Path) -> None:
+    text = "1.005,2024-1-2T25:00,2024-01-02T03:04:05+02:00,Y\n1e-99999,2024,2024-01-02 03:04:05.123456789,no\n"
+    table = read(tmp_path, text, {"d": decimal(6, 2), "t": DATE, "u": TIMESTAMP, "b": BOOLEAN})
+    first, second = table.to_pylist()
+    day = datetime.date(2024, 1, 2)
+    assert first == {"d": Decimal("1.01"), "t": day, "u": datetime.datetime(2024, 1, 2, 1, 4, 5), "b": True}
+    moment = datetime.datetime(2024, 1, 2, 3, 4, 5, 123456)
+    assert second == {"d": Decimal("0.00"), "t": datetime.date(2024, 1, 1), "u": moment, "b": False}
+
+
+def test_a_column_with_what_is_no_number_is_inferred_as_text(tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text("a,b,c\n1,0x1F,2024-01-02T03:04:05Z\n2,7,2024-01-02T03:04:05+02:00\n")
+    found = infer_fields(relation({}, header="true"), tmp_path)
+    assert [field.type for field in found] == [BIGINT, VARCHAR, TIMESTAMP]
 
 
 def test_the_widest_decimals_fit(tmp_path: Path) -> None:

@@ -166,3 +166,59 @@ def property_shares_are_all_rows_each_once(ends: list[int], rows: list[int], cou
     source = Source(relation({"a": INT}), (ParquetPart(File("r.parquet", 0, 0, "r.parquet"), (0, *ends)),))
     found = shares(source, *rows, count)
     assert [row for begin, end in found for row in range(begin, end)] == list(range(*rows))
+
+
+def test_nanoseconds_are_cut_off(tmp_path: Path) -> None:
+    times = pa.array([1_700_000_000_123_456_789, None, -1, -1000], pa.timestamp("ns"))
+    first, last = (
+        datetime.datetime(2023, 11, 14, 22, 13, 20, 123456),
+        datetime.datetime(1969, 12, 31, 23, 59, 59, 999999),
+    )
+    assert read(tmp_path, times, TIMESTAMP) == [first, None, last, last]
+    assert read(tmp_path, times.cast(pa.timestamp("ns", "Europe/Paris")), TIMESTAMP) == [first, None, last, last]
+
+
+def test_int96_of_any_year(tmp_path: Path) -> None:
+    times = [datetime.datetime(1, 1, 1), datetime.datetime(1500, 2, 3, 4, 5, 6, 7), datetime.datetime(9999, 12, 31, 23)]
+    table = pa.table({"a": pa.array(times, pa.timestamp("us")), "n": [1, 2, 3]})
+    pq.write_table(table, tmp_path / "r.parquet", use_deprecated_int96_timestamps=True)
+    source = open_source(relation({"a": TIMESTAMP}), tmp_path)
+    assert source.read(0, source.rows, ("a",))["a"].to_pylist() == times
+
+
+def test_int96_that_wraps_around_in_microseconds_is_refused(tmp_path: Path) -> None:
+    pq.write_table(
+        pa.table({"a": pa.array([None, 0, -1], pa.timestamp("us"))}), tmp_path / "r.parquet", compression="none",
+        use_deprecated_int96_timestamps=True, use_dictionary=False, write_statistics=False,
+    )  # fmt: skip
+    day = (2_440_588).to_bytes(4, "little")  # Julian
+    plain = (tmp_path / "r.parquet").read_bytes()
+    table = open_source(relation({"a": TIMESTAMP}), tmp_path).read(0, 3, ("a",))
+    assert table["a"].to_pylist() == [
+        None,
+        datetime.datetime(1970, 1, 1),
+        datetime.datetime(1969, 12, 31, 23, 59, 59, 999999),
+    ]
+    assert plain.count(day) == 1
+    (tmp_path / "r.parquet").write_bytes(plain.replace(day, (215_944_570).to_bytes(4, "little")))
+    with pytest.raises(SquallError, match=r"SQ4004 .*outside the years 1 to 9999"):
+        open_source(relation({"a": TIMESTAMP}), tmp_path).read(0, 3, ("a",))
+
+
+@pytest.mark.parametrize(
+    "values, type",
+    [
+        (pa.array([253_402_300_800_000_000], pa.timestamp("us")), TIMESTAMP),
+        (pa.array([-62_135_596_800_000_001], pa.timestamp("us", "UTC")), TIMESTAMP),
+        (pa.array([2**50], pa.timestamp("ms")), TIMESTAMP),
+        (pa.array([2_932_897], pa.int32()).view(pa.date32()), DATE),
+        (pa.array([2_932_897], pa.int32()).view(pa.date32()), TIMESTAMP),
+        (pa.array([-719_163], pa.int32()).view(pa.date32()), DATE),
+    ],
+)
+def test_years_outside_1_to_9999_are_refused_where_they_are_read(tmp_path: Path, values: pa.Array, type: Type) -> None:
+    with pytest.raises(SquallError, match=r"SQ4004 .*outside the years 1 to 9999"):
+        read(tmp_path, values, type)
+    pq.write_table(pa.table({"a": values, "n": [5]}), tmp_path / "r.parquet")
+    source = open_source(relation({"n": BIGINT}), tmp_path)
+    assert source.read(0, 1, ("n",))["n"].to_pylist() == [5]

@@ -5,13 +5,16 @@ import json
 from collections.abc import Callable
 from datetime import date, datetime
 from decimal import Decimal
+from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import csv
 
+from squallpy.runtime.sinks.changes import ADDED, change_table
 from squallpy.runtime.sinks.csv import csv_header, csv_rows
 from squallpy.runtime.sinks.lines import json_rows
 from squallpy.terminal.table import table_text
@@ -128,6 +131,24 @@ def test_large_tables_come_in_pieces() -> None:
     assert len(parts) > 1 and b"".join(parts).count(b"\n") == 200_000
 
 
-@pytest.mark.parametrize(("type", "line"), [(pa.int64(), b'""\n'), (pa.float64(), b'""\n'), (pa.string(), b"\n")])
-def test_a_null_alone_is_no_blank_line_where_it_need_not_be(type: pa.DataType, line: bytes) -> None:
-    assert b"".join(csv_rows(pa.table({"x": pa.nulls(1, type)}))) == line
+@pytest.mark.parametrize(("type", "null"), [(pa.int64(), '""'), (pa.date32(), '""'), (pa.string(), "")])
+def test_a_null_alone_is_no_blank_line_where_it_need_not_be(type: pa.DataType, null: str) -> None:
+    result = pa.table({"x": pa.nulls(1, type)})
+    assert b"".join(csv_rows(result)).decode() == f"{null}\n"
+    changes = change_table(7, result, result)
+    assert b"".join(csv_rows(changes, ADDED)).decode() == f"7,-,{null}\n7,+,{null}\n"
+    two = pa.table({"x": pa.nulls(1, type), "n": [1]})
+    assert b"".join(csv_rows(change_table(7, two, two), ADDED)).decode() == "7,-,,1\n7,+,,1\n"
+
+
+@pytest.mark.parametrize(
+    "column", [pa.array([1, None, 2]), pa.array([None], pa.date32()), pa.array(["x", None, "", '"'])]
+)
+def oracle_a_single_column_reads_back_in_duckdb(tmp_path: Path, column: pa.Array) -> None:
+    data = pa.table({"x": column})
+    (tmp_path / "x.csv").write_bytes(csv_header(data.schema) + b"".join(csv_rows(data)))
+    quoted = ", allow_quoted_nulls = false" if pa.types.is_string(column.type) else ""
+    names = {pa.int64(): "BIGINT", pa.date32(): "DATE", pa.string(): "VARCHAR"}
+    columns = f"columns = {{'x': '{names[column.type]}'}}"
+    found = duckdb.sql(f"FROM read_csv('{tmp_path}/x.csv', header = true, {columns}{quoted})").fetchall()
+    assert [x for (x,) in found] == column.to_pylist()

@@ -292,6 +292,16 @@ def test_explain_at_every_stage(squall: Squall) -> None:
     assert squall("explain", "q.sql").out == texts[STAGES.index("triggers")]
 
 
+def test_options_are_in_any_case(squall: Squall) -> None:
+    plain = squall("run", "q.sql", *LOCAL, "--mode", "changes", "--format", "json", "--set", "optimizer=off").out
+    assert plain
+    given = ("--backend", "LOCAL", "--mode", "Changes", "--format", "JSON", "--set", "Optimizer=OFF")
+    assert squall("run", "q.sql", *given).out == plain
+    assert squall("explain", "Physical", "q.sql", "--set", "join.operator=DYNAMIC").out == (
+        squall("explain", "physical", "q.sql", "--set", "join.operator=Dynamic").out
+    )
+
+
 def test_explain_needs_no_data(room: Path, squall: Squall) -> None:
     (room / "clicks.csv").unlink()
     ended = squall("explain", "q.sql")

@@ -13,7 +13,8 @@ from squallpy.catalog.catalog import Catalog, View
 from squallpy.catalog.matrix import Matrix, MatrixProgram
 from squallpy.catalog.relation import MULT, Field, Reference, Relation
 from squallpy.catalog.window import ARRIVAL
-from squallpy.logical.nodes import Query
+from squallpy.logical.constants import Evaluate, only_literals
+from squallpy.logical.nodes import Node, Query
 
 if TYPE_CHECKING:
     from squallpy.frontend.select import SelectText
@@ -32,11 +33,14 @@ class Script:
     programs: dict[str, MatrixProgram] = field(default_factory=dict)
 
 
-def compile_script(text: str, file: str, infer: Infer, outputs: "Outputs | None" = None) -> Script:
+def compile_script(
+    text: str, file: str, infer: Infer, outputs: "Outputs | None" = None, evaluate: Evaluate = only_literals
+) -> Script:
     """Parse and bind a script.
 
     `infer` gives the fields of a relation declared without columns, the op column left out; `outputs` reads a matrix
-    program. Raises SquallError at the first mistake, with its place in `file`.
+    program; `evaluate` computes expressions where a constant is needed. Raises SquallError at the first mistake, with
+    its place in `file`.
     """
     from squallpy.frontend.script import parse_script
     from squallpy.frontend.statements import CreateMatrix, CreateProgram, CreateRelation, CreateView
@@ -51,8 +55,7 @@ def compile_script(text: str, file: str, infer: Infer, outputs: "Outputs | None"
             case CreateView(name, columns, query, span):
                 expand(catalog, query, outputs)
                 view = View(name, columns, query, span)
-                check_view(catalog, view)
-                catalog.add(view)
+                catalog.add(replace(view, checked=check_view(catalog, view, evaluate)))
             case CreateMatrix():
                 catalog.add(bind_matrix(catalog, statement))
             case CreateProgram():
@@ -60,7 +63,7 @@ def compile_script(text: str, file: str, infer: Infer, outputs: "Outputs | None"
                 catalog.add(bind_program(catalog, statement, outputs))
             case _:
                 expand(catalog, statement.query, outputs)
-                queries.append(bind_top(catalog, statement.query, len(queries) + 1))
+                queries.append(bind_top(catalog, statement.query, len(queries) + 1, evaluate))
     for relation in catalog.relations.values():
         for reference in relation.references:
             check_reference(catalog, reference)
@@ -107,24 +110,19 @@ def check_reference(catalog: Catalog, reference: Reference) -> None:
         raise SquallError("SQ2007", told, reference.span, f"write REFERENCES {name} (…) with as many columns")
 
 
-def check_view(catalog: Catalog, view: View) -> None:
+def check_view(catalog: Catalog, view: View, evaluate: Evaluate) -> Node:
     """Bind a view once, so that its mistakes are reported even if no query uses it."""
     from squallpy.logical.bind.context import Context
     from squallpy.logical.bind.sources import bind_view
 
-    try:
-        bind_view(Context(catalog, view.query), view)
-    except RecursionError:
-        raise SquallError("SQ3001", "a view nested this deeply is not supported", view.span) from None
+    return bind_view(Context(catalog, view.query, evaluate=evaluate).rehearsal(), view)
 
 
-def bind_top(catalog: Catalog, query: "SelectText", number: int) -> Query:
+def bind_top(catalog: Catalog, query: "SelectText", number: int, evaluate: Evaluate) -> Query:
     """A query of the script."""
-    from squallpy.logical.bind.block import bind_query
+    from squallpy.logical.bind.block import bind_query, check_copies
     from squallpy.logical.bind.context import Context
 
-    try:
-        plan = bind_query(Context(catalog, query), query.ast)
-    except RecursionError:
-        raise SquallError("SQ3001", "a query nested this deeply is not supported", query.span(query.ast)) from None
+    ctx = Context(catalog, query, evaluate=evaluate)
+    plan = check_copies(ctx, query.ast, bind_query(ctx, query.ast))
     return Query(plan, tuple(column.name for column in plan.output), query.text, number)

@@ -9,7 +9,7 @@ from squallpy.base.errors import Span, SquallError
 from squallpy.base.types import DOUBLE, INT, INTERVAL, NULL, VARCHAR
 from squallpy.frontend.unsupported import AGGREGATES
 from squallpy.logical.bind.aggregation import LISTS, NAMES, Aggregation, Keys
-from squallpy.logical.bind.derived import CHOSEN, DERIVED, PAIRED, PLACES, between, paired
+from squallpy.logical.bind.derived import CHOSEN, DERIVED, ENDS, PAIRED, PLACES, between, paired
 from squallpy.logical.bind.grouping import grouping_sets
 from squallpy.logical.bind.scalar import Scalars
 from squallpy.logical.bind.unnest import Outer
@@ -130,6 +130,8 @@ def arguments(s: Scalars, name: str, node: Called) -> Given:
         expressions, down = within_group(s, node, name)
     elif name in ("PERCENTILE_CONT", "PERCENTILE_DISC"):
         raise SquallError("SQ2009", f"{name} needs WITHIN GROUP", head(s, node), "write WITHIN GROUP (ORDER BY …)")
+    if name in ENDS and expressions:
+        expressions = without_mark(s, name, expressions)
     (first, *more) = expressions or [None]
     distinct = first if isinstance(first, exp.Distinct) else None
     if distinct:
@@ -146,6 +148,26 @@ def arguments(s: Scalars, name: str, node: Called) -> Given:
     if name == "COUNT" and len(args) == 1 and isinstance(args[0], exp.Star) and not distinct:
         s.ctx.only(args.pop())
     return Given(args, distinct, share, down)
+
+
+def without_mark(s: Scalars, name: str, args: list[exp.Expr]) -> list[exp.Expr]:
+    """FIRST(x IGNORE NULLS), FIRST(x, TRUE)  →  x: there is a NULL only where there is nothing else."""
+    value, *more = args
+    if isinstance(value, exp.IgnoreNulls | exp.RespectNulls):
+        value = value.this
+    if len(more) == 1:
+        if not isinstance(more[0], exp.Boolean):
+            raise s.ctx.error("SQ2005", f"{name} takes TRUE or FALSE: are NULLs ignored?", more[0])
+        more = []
+    return [value, *more]
+
+
+def marked(s: Scalars, node: exp.IgnoreNulls | exp.RespectNulls) -> Expr:
+    """FIRST(x) IGNORE NULLS"""
+    call = node.this.this if isinstance(node.this, exp.Filter) else node.this
+    if not isinstance(call, exp.Anonymous) or aggregate_name(call) not in ENDS:
+        raise s.ctx.refuse(node)
+    return s.bind(node.this)
 
 
 def of_list(s: Scalars, name: str, node: Called) -> Given:

@@ -1,5 +1,6 @@
 """One query block → Limit(Sort(Project(Filter(Aggregate(Filter(joins))))))."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
@@ -24,7 +25,7 @@ from squallpy.logical.bind.subqueries import Subqueries
 from squallpy.logical.bind.unnest import Outer
 from squallpy.logical.bind.windows import check_used, with_window
 from squallpy.logical.expressions import Column, Expr, Literal, columns, conjunction, conjuncts
-from squallpy.logical.nodes import Aggregate, Filter, Node
+from squallpy.logical.nodes import Aggregate, AntiJoin, Filter, Node, Project, Scan, SemiJoin, Union
 
 SELECT_PARTS = (
     "with_", "expressions", "distinct", "from_", "joins", "laterals", "where", "group", "having", "order", "limit",
@@ -32,6 +33,7 @@ SELECT_PARTS = (
 )  # fmt: skip
 HELD = "add it to a DATE or TIMESTAMP, or take TIMESTAMPDIFF(SECOND, a, b) for b - a"
 MOST_OPERATORS = 10_000  # of a query
+MOST_COPIES = 64  # of one relation in a join
 
 
 def bind_query(
@@ -78,6 +80,33 @@ def _operators(plan: Node) -> int:
     return len(seen)
 
 
+def check_copies(ctx: Context, node: exp.Expr, plan: Node) -> Node:
+    """The plan; SQ3001 where a join has so many copies of one relation that changes of it cannot be followed."""
+    for name, copies in _most_copies(plan).items():
+        if copies > MOST_COPIES:
+            told = f'{copies:,} copies of "{name}" in a join are not supported, {MOST_COPIES} are the most'
+            raise ctx.error("SQ3001", told, node, "aggregate between joins, or use window functions")
+    return plan
+
+
+def _most_copies(plan: Node) -> Counter[str]:
+    """The most copies of each relation that a join has. Groups, and rows that are only looked for, are no copies."""
+    found, most = dict[int, Counter[str]](), Counter[str]()
+
+    def joined(node: Node) -> Counter[str]:
+        if id(node) not in found:
+            each = Counter([node.relation.name]) if isinstance(node, Scan) else Counter[str]()
+            below = [joined(child) for child in node.inputs]
+            for copies in below[:1] if isinstance(node, SemiJoin | AntiJoin) else below:
+                each = each | copies if isinstance(node, Union) else each + copies
+            most.update(each - most)
+            found[id(node)] = Counter() if isinstance(node, Aggregate) else each
+        return found[id(node)]
+
+    joined(plan)
+    return most
+
+
 def with_queries(ctx: Context, node: exp.Query, outer: Outer | None) -> Context:
     """The context in which the queries of WITH can be named; each is checked even where it is not used."""
     clause = node.args.get("with_")
@@ -92,8 +121,9 @@ def with_queries(ctx: Context, node: exp.Query, outer: Outer | None) -> Context:
             raise ctx.error("SQ2007", f'"{name}" is named twice in WITH', cte.args["alias"])
         fresh.add(name.lower())
         inside, around = rehearsal(ctx, outer)
-        bind_nested(inside, cte.this, around)
-        ctx = replace(ctx, ctes={**ctx.ctes, name.lower(): Common(cte.this, names, ctx, outer)})
+        plan = bind_nested(inside, cte.this, around)
+        common = Common(cte.this, names, ctx, outer, plan if around is None else None)
+        ctx = replace(ctx, ctes={**ctx.ctes, name.lower(): common})
     return ctx
 
 
@@ -141,6 +171,9 @@ class Block:
         order_scalars = replace(self.seeing(items, aggregation, "ORDER BY"), overs=self.overs)
         order = bind_order(select.args.get("order"), items, order_scalars)
         on = self.distinct_on(items, replace(order_scalars, clause="DISTINCT ON"))
+        for expr, node in aggregation.asked:
+            if expr not in self.keys:
+                raise self.ctx.error("SQ2009", "GROUPING takes what GROUP BY names", node)
         self.overs.check(
             Scalars(ctx, self.scope, "WINDOW", Aggregation(ctx, Subqueries(ctx)), subqueries=Subqueries(ctx))
         )
@@ -202,27 +235,56 @@ class Block:
             if isinstance(star, exp.Star):
                 table = node.args.get("table") if star is not node else None
                 source = self.scope.source(self.ctx, table.name, table) if table else None
-                every = source.columns if source else tuple(self.scope.star())
-                found += self.starred(star, every, node, scalars)
+                shown = [(source.alias, c) for c in source.columns] if source else self.scope.shown()
+                found += self.starred(star, shown, node, scalars)
             else:
                 found.append(self.item(node, scalars))
         if not found:
             raise self.ctx.error("SQ1001", "SELECT selects nothing", self.select)
         return found
 
-    def starred(self, star: exp.Star, every: tuple[Column, ...], node: exp.Expr, scalars: Scalars) -> list[Item]:
-        """* EXCEPT (a) REPLACE (b + 1 AS b) RENAME (c AS d)"""
+    def starred(self, star: exp.Star, shown: list[tuple[str, Column]], node: exp.Expr, scalars: Scalars) -> list[Item]:
+        """The items of * EXCEPT (a) REPLACE (b + 1 AS r.b) RENAME (r.c AS d), given its columns and their sources."""
         self.ctx.only(star, "except_", "replace", "rename")
-        except_, replaced, renamed = (star.args.get(part) or [] for part in ("except_", "replace", "rename"))
-        for name in (*except_, *(each.args["alias"] for each in replaced), *(each.this for each in renamed)):
-            if not any(c.name.lower() == name.name.lower() for c in every):
-                hint = nearest(name.name, [c.name for c in every])
-                raise self.ctx.error("SQ2003", f'* has no column "{name.name}"', name, hint)
-        left_out = {name.name.lower() for name in except_}
-        others = {each.alias.lower(): self.item(each, scalars) for each in replaced}
-        names = {each.this.name.lower(): each.alias for each in renamed}
-        shown = ((c, c.name.lower()) for c in every if c.name.lower() not in left_out)
-        return [others.get(name) or Item(names.get(name, c.name), self.scope.value(c), node) for c, name in shown]
+        changed: dict[int, Item | None] = {}
+        for part in ("except_", "replace", "rename"):
+            for each in star.args.get(part) or []:
+                word, is_plain = part.strip("_").upper(), part == "except_"
+                if not is_plain and not isinstance(each, exp.Alias):
+                    raise self.ctx.error("SQ1001", f"{word} without AS", each, f"write {word} (a AS b)")
+                name = each if is_plain else each.args["alias"] if part == "replace" else each.this
+                column = self.named(name, shown, word, node)
+                if column.id in changed:
+                    raise self.ctx.error("SQ2007", f'"{name.name}" is named twice behind *', name)
+                if part == "replace":
+                    changed[column.id] = Item(name.name, scalars.bind(each.this), each.this)
+                else:
+                    changed[column.id] = None if is_plain else Item(each.alias, self.scope.value(column), node)
+        items = (changed.get(c.id, Item(c.name, self.scope.value(c), node)) for _, c in shown)
+        return [item for item in items if item is not None]
+
+    def named(self, name: exp.Expr, shown: list[tuple[str, Column]], word: str, star: exp.Expr) -> Column:
+        """Find the column of * that EXCEPT, REPLACE or RENAME names; SQ2001, SQ2002 or SQ2003 where that is not one."""
+        if not isinstance(name, exp.Column) or isinstance(name.this, exp.Star):
+            raise self.ctx.error("SQ1001", f"{word} takes the name of a column", name)
+        self.ctx.only(name, "this", "table")
+        table = name.args.get("table")
+        if table is not None:
+            alias = self.scope.source(self.ctx, table.name, table).alias
+            shown = [(owner, c) for owner, c in shown if owner == alias]
+        found = [(owner, c) for owner, c in shown if c.name.lower() == name.name.lower()]
+        if len(found) == 1:
+            return found[0][1]
+        if found:
+            owners = dict.fromkeys(owner for owner, _ in found)
+            hint = f"write {' or '.join(f'{owner}.{name.name}' for owner in owners)}" if len(owners) > 1 else ""
+            raise self.ctx.error("SQ2002", f'ambiguous column "{name.name}" in {word}', name, hint)
+        whole = f"{star.args['table'].name}.*" if isinstance(star, exp.Column) else "*"
+        written = f"{table.name}.{name.name}" if table is not None else name.name
+        hint = nearest(name.name, [c.name for _, c in shown])
+        if whole == "*" and name.name.lower() in self.scope.merged:
+            hint = f"USING makes one column of two, write {name.name}"
+        raise self.ctx.error("SQ2003", f'{whole} has no column "{written}"', name, hint)
 
     def item(self, node: exp.Expr, scalars: Scalars) -> Item:
         if isinstance(node, exp.Alias):
@@ -264,10 +326,6 @@ class Block:
                 name = expr.name if isinstance(expr, Column) else selected
                 missing = any(expr not in each for each in self.sets)
                 self.keys[expr] = self.ctx.column(name, expr.type, expr.nullable or missing)
-        for expr, node in aggregation.asked:
-            if len(sets) == 1 or expr not in self.keys:
-                raise self.ctx.error("SQ2009", "GROUPING goes with what ROLLUP, CUBE or GROUPING SETS name", node)
-
         read = {c.id for expr in self.keys for c in columns(expr)}
         mine = self.subqueries.making(read).waiting
         if {c.id for c in aggregation.made}.intersection(id for each in mine for id in each.reads):
@@ -335,7 +393,9 @@ class Block:
     def aggregate(self, plan: Node, aggregation: Aggregation) -> Node:
         if len(self.sets) > 1:
             return aggregation.over_sets(plan, self.keys, self.sets)
-        return aggregation.over(plan, tuple((column, expr) for expr, column in self.keys.items()))
+        plan = aggregation.over(plan, tuple((column, expr) for expr, column in self.keys.items()))
+        answers = tuple((column, Literal(0, column.type)) for column in aggregation.groupings.values())
+        return Project(plan, (*((c, c) for c in plan.output), *answers)) if answers else plan
 
     def grouped(self, expr: Expr, node: exp.Expr) -> Expr:
         """The expression over the columns of the Aggregate; SQ2006 if it needs one that is not grouped."""

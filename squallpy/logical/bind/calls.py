@@ -31,8 +31,7 @@ TYPES = {
 UNIT = "unit "  # before the name of one that was no text
 WITH_UNIT = ("DATEADD", "DATE_ADD", "DATEDIFF", "DATE_DIFF", "TIMESTAMPADD", "TIMESTAMPDIFF")  # its first of three
 WITH_OVER = (
-    "RANK", "DENSE_RANK", "ROW_NUMBER", "NTILE", "PERCENT_RANK", "CUME_DIST", "LAG", "LEAD", "FIRST_VALUE",
-    "LAST_VALUE", "NTH_VALUE",
+    "RANK", "DENSE_RANK", "ROW_NUMBER", "NTILE", "PERCENT_RANK", "CUME_DIST", "LAG", "LEAD", "NTH_VALUE",
 )  # fmt: skip
 TIMES = ("HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND")
 TRUNCATIONS = {
@@ -46,10 +45,8 @@ def direct(name: str) -> Builder:
 
 
 def concat(first: Expr, *rest: Expr) -> Expr:
-    """CONCAT(a, b, c)  →  (a || b) || c"""
-    for part in rest:
-        first = call("||", first, part)
-    return first
+    """CONCAT(a, b, c)  →  a || b || c"""
+    return call("||", first, *rest) if rest else first
 
 
 def null_if(value: Expr, other: Expr) -> Expr:
@@ -463,6 +460,14 @@ NAMED: dict[str, tuple[int, int | None, Builder]] = {
     "TIMESTAMP_MICROS": (1, 1, moments.since(1)),
 }
 
+# the argument that has to be constant, by its place: any expression that reads no column is
+SETTINGS = {
+    "CONCAT_WS": 0, "DATE_TRUNC": 0, "DATE_PART": 0, "DATEPART": 0, "ROUND": 1, "FLOOR": 1, "CEIL": 1, "CEILING": 1,
+    "TRUNC": 1, "SHA2": 1, "GET_JSON_OBJECT": 1, "NEXT_DAY": 1, "DATE_FORMAT": 1, "TO_CHAR": 1, "FROM_UNIXTIME": 1,
+    "TO_DATE": 1, "TRY_TO_DATE": 1, "TO_TIMESTAMP": 1, "TRY_TO_TIMESTAMP": 1, "UNIX_TIMESTAMP": 1,
+    "TO_UNIX_TIMESTAMP": 1, "SPLIT_PART": 2,
+}  # fmt: skip
+
 
 def function(s: Scalars, node: exp.Anonymous) -> Expr:
     """A call by name: an aggregate, one of NAMED, or refused."""
@@ -498,4 +503,7 @@ def function(s: Scalars, node: exp.Anonymous) -> Expr:
         return build(Literal(UNIT + unit.name, VARCHAR), *(s.bind(arg) for arg in node.expressions[1:]))
     if name == "NULLIF":
         return build(*s.comparands(node.expressions))
-    return build(*(s.bind(arg) for arg in node.expressions))
+    args = [s.bind(arg) for arg in node.expressions]
+    if (place := SETTINGS.get(name, count)) < count:
+        args[place] = s.ctx.constant(args[place]) or args[place]
+    return build(*args)

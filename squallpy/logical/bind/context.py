@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from squallpy.base.errors import Span, SquallError
-from squallpy.base.types import Type
+from squallpy.base.types import Kind, Type
 from squallpy.catalog.catalog import Catalog
 from squallpy.frontend.select import SelectText
 from squallpy.frontend.unsupported import CLAUSES, NODES, Unsupported
-from squallpy.logical.expressions import Column, Expr, Literal
+from squallpy.logical.constants import Evaluate, only_literals
+from squallpy.logical.expressions import Column, Expr, Literal, columns
+from squallpy.logical.nodes import Node
 
 if TYPE_CHECKING:
     from squallpy.logical.bind.unnest import Outer
@@ -29,6 +31,8 @@ class Common:
     columns: tuple[str, ...]
     context: "Context"
     outer: "Outer | None" = None
+    checked: Node | None = None
+    """Its plan, if it was bound for its mistakes, and reads nothing around it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,9 @@ class Context:
     ids: Iterator[int] = field(default_factory=lambda: count(1))
     ctes: Mapping[str, Common] = field(default_factory=dict)
     window: "Around | None" = None
+    evaluate: Evaluate = only_literals
+    rehearses: bool = False
+    """Is the query bound only for its mistakes and the names of its columns?"""
 
     def column(self, name: str, type: Type, nullable: bool) -> Column:
         """A new column."""
@@ -56,11 +63,17 @@ class Context:
 
     def inside(self, query: SelectText) -> "Context":
         """The context of a view's text, which is under the window of who reads it."""
-        return Context(self.catalog, query, self.ids, window=self.window)
+        return replace(self, query=query, ctes={})
 
     def rehearsal(self) -> "Context":
         """The same, with ids of its own, to check a query that is bound again where it is used."""
-        return replace(self, ids=count(1))
+        return replace(self, ids=self.catalog.spare, rehearses=True)
+
+    def constant(self, expr: Expr) -> Literal | None:
+        """The value of an expression that reads no column; None where it does, or has no value."""
+        if isinstance(expr, Literal):
+            return expr
+        return None if columns(expr) or expr.type.kind is Kind.INTERVAL else self.evaluate(expr)
 
     def span(self, node: exp.Expr) -> Span:
         return self.query.span(node)
@@ -71,7 +84,7 @@ class Context:
         try:
             yield
         except SquallError as error:
-            raise error.at(self.span(node)) from None
+            raise (error if error.span else error.at(self.span(node))) from None  # NB: to find a span takes a walk
 
     def error(self, code: str, message: str, node: exp.Expr, hint: str = "") -> SquallError:
         return SquallError(code, message, self.span(node), hint)

@@ -2,8 +2,8 @@
 
     SELECT x FROM r ORDER BY k DESC LIMIT 3     →   Filter rank <= 3 (r with RANK() OVER (ORDER BY k DESC, key))
 
-`key`: the PRIMARY KEYs of FROM, or what GROUP BY names. Without any, rows that are alike in the order go by their
-columns, and of those that are alike in all there are as many as still fit:
+`key`: what GROUP BY names. Without it, rows that are alike in the order go by the PRIMARY KEYs of FROM, which data may
+break, then by their columns, and of those that are alike in all there are as many as still fit:
 
     →   Repeat least(rank - 1 + n, 3) - (rank - 1) times (Aggregate by x, k, rank: COUNT(*) n of (Filter rank <= 3 …))
 """
@@ -19,6 +19,7 @@ from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.frames import BEFORE, Beneath, Frame, Key, shortened
 from squallpy.logical.bind.ordering import Ordering, numbers
 from squallpy.logical.bind.over import Overs, ungrouped
+from squallpy.logical.bind.rows import unique_columns
 from squallpy.logical.expressions import FALSE, Column, Expr, Literal, conjunction
 from squallpy.logical.functions import call
 from squallpy.logical.nodes import Agg, Aggregate, Filter, Node, Project, Repeat
@@ -39,7 +40,8 @@ def cut(ctx: Context, query: exp.Query, plan: Node, outputs: Items, order: list[
     if found := Beneath(ctx, plan, around).apart(frame):
         rows, _ = ranked(ctx, query, plan, found, count, offset, around)
         return Project(rows, outputs)
-    frame = _by_all(frame, [expr for _, expr in outputs])
+    key = unique_columns(plan, declared=True) or ()
+    frame = _by_all(frame, [*key, *(expr for _, expr in outputs)])
     if len(frame.order) > MOST_KEYS:
         raise ctx.refuse(query.args.get("limit") or query.args["offset"], QUERIES["LIMIT"])
     rows, rank = ranked(ctx, query, plan, frame, count, offset, around)
@@ -69,7 +71,7 @@ def firsts(
     frame = Frame(tuple(on), keys, BEFORE, alone=True, asker="DISTINCT ON").over(lambda expr: expr)
     found = Beneath(ctx, plan, around).apart(frame)
     if found is None:
-        found = _by_all(frame, shown)
+        found = _by_all(frame, [*(unique_columns(plan, declared=True) or ()), *shown])
     if len(found.order) > MOST_KEYS:
         raise ctx.refuse(query.args["distinct"], QUERIES["DISTINCT ON"])
     return ranked(ctx, query, plan, found, 1, 0, around)[0]

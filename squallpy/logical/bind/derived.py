@@ -61,9 +61,10 @@ DERIVED: dict[str, Callable[[Of, Expr], Expr]] = {
     "VAR_POP": variance("var_pop"),
     "STDDEV_POP": deviation("var_pop"),
     "MEAN": lambda of, x: of("avg", x),
-    "ANY_VALUE": lambda of, x: of("min", x),
+    **dict.fromkeys(("ANY_VALUE", "FIRST", "FIRST_VALUE"), lambda of, x: of("min", x)),
+    **dict.fromkeys(("LAST", "LAST_VALUE"), lambda of, x: of("max", x)),
 }
-
+ENDS = ("ANY_VALUE", "FIRST", "FIRST_VALUE", "LAST", "LAST_VALUE")  # rows have no order; they may be told to skip NULLs
 
 CHOSEN: dict[str, tuple[str, bool]] = {  # which value decides, and is a row left out that lacks the other?
     "MAX_BY": ("max", False), "ARG_MAX": ("max", True), "ARG_MAX_NULL": ("max", False),

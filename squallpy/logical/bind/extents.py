@@ -10,6 +10,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.types import Kind
 from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical.bind.frames import ALL, BEFORE, GROUPS, HERE, NEAR, UPTO, WITHIN, Bound, Frame, Key
+from squallpy.logical.bind.ordering import MOST
 from squallpy.logical.bind.scalar import Scalars
 from squallpy.logical.expressions import Literal
 
@@ -54,9 +55,15 @@ def bound(rows: Scalars, spec: exp.WindowSpec, which: str, counted: bool) -> Bou
         return None
     if given is None or given == "CURRENT ROW":
         return HERE
-    far = rows.bind(given)
-    fits = far.type.is_integer if counted else far.type.is_numeric or far.type.kind is Kind.INTERVAL
-    if not isinstance(far, Literal) or not fits or far.value is None:
+    bound = rows.bind(given)
+    far = rows.ctx.constant(bound)
+    fits = bound.type.is_integer if counted else bound.type.is_numeric or bound.type.kind is Kind.INTERVAL
+    if far is None or not fits or far.value is None:
         what = "a whole number of rows" if counted else "a number or an INTERVAL"
         raise rows.ctx.error("SQ2005", f"a frame reaches {what}, PRECEDING or FOLLOWING", given)
+    if any(part < 0 for part in (far.value if far.type.kind is Kind.INTERVAL else (far.value,))):
+        other = next(word for word in SIDES if word != side)
+        raise rows.ctx.error("SQ2005", "a frame does not reach less than 0", given, f"write {other}")
+    if counted:
+        far = Literal(min(far.value, MOST), far.type)
     return HERE if far.value == 0 else (SIDES[side], far)

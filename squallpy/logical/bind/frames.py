@@ -40,7 +40,8 @@ class Frame:
     """The rows that OVER looks at: of one partition, and of those ALL, those UPTO a row and its like, those BEFORE it,
     or the VALUES before it, each once; so many rows NEAR it, or GROUPS of those alike, or those WITHIN a distance, from
     `low` to `high`, None for all on that side. `alone`: by an order in which no rows are alike, which is what `asker`
-    asks for: LAG and LEAD are of one frame. `reverse`: what is added to make it one goes the other way."""
+    asks for: LAG and LEAD are of one frame. `reverse`: what is added to make it one goes the other way. `declared`: a
+    PRIMARY KEY is believed to tell rows apart; the view of its rows has to be checked (`physical/keys.py`)."""
 
     partition: tuple[Expr, ...]
     order: tuple[Key, ...]
@@ -49,6 +50,7 @@ class Frame:
     low: Bound | None = None
     high: Bound | None = None
     reverse: bool = False
+    declared: bool = False
     asker: str = field(default="", compare=False)
 
     @property
@@ -117,18 +119,23 @@ class Beneath:
         known = frozenset(expr.id for expr in frame.partition if isinstance(expr, Column))
         for number in range(len(frame.order) + 1):
             known |= {expr.id for expr, _, _ in frame.order[:number] if isinstance(expr, Column)}
-            if has_one_row(self.plan, known, declared=True):
+            if has_one_row(self.plan, known, frame.declared):
                 return replace(frame, order=frame.order[:number])
-        more = unique_columns(self.plan) if frame.alone else None
+        more = unique_columns(self.plan, frame.declared) if frame.alone else None
         if more is None:
             return None
         added = ((c, frame.reverse, not frame.reverse) for c in more if c.id not in known)
         return replace(frame, order=shortened((*frame.order, *added), len(frame.order), MOST_KEYS))
 
     def numbered(self, read: frozenset[int]) -> "Beneath":
-        """The same rows, those that are alike in all that is `read` of them told apart by numbers."""
+        """The same rows, those that are alike in all that is `read` of them told apart by numbers.
+
+        The columns of a declared PRIMARY KEY come first, for they mostly tell rows apart.
+        """
         given = {c.id for domain in domains(self.plan) for c in domain.output}
-        kept: Items = tuple((c, c) for c in self.plan.output if c.id in read and c.id not in given)
+        key = unique_columns(self.plan, declared=True) or ()
+        every = dict.fromkeys((*key, *(c for c in self.plan.output if c.id in read)))
+        kept: Items = tuple((c, c) for c in every if c.id not in given)
         copies, number = (self.ctx.column(name, BIGINT, False) for name in ("copies", "number"))
         once = Aggregate(self.plan, kept or ((self.ctx.like(TRUE), TRUE),), ((copies, Agg("count", None)),))
         return replace(self, plan=Repeat(once, copies, number))

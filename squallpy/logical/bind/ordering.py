@@ -11,9 +11,12 @@ from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical.bind.aggregation import replace_known
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.scalar import Scalars
+from squallpy.logical.bind.scope import Scope
 from squallpy.logical.bind.temporal import lengths
 from squallpy.logical.expressions import Column, Expr, columns
 from squallpy.logical.nodes import Limit, Node, Project, Sort
+
+MOST = 2**62  # rows that a number of theirs counts; more are all
 
 
 class Selected(Protocol):
@@ -33,16 +36,22 @@ class Ordering:
     node: exp.Expr
 
 
-def whole_number(node: exp.Expr) -> int | None:
-    """What digits stand for; None for anything else."""
-    return int(node.name) if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit() else None
+def constant_number(ctx: Context, node: exp.Expr) -> int | None:
+    """Compute the whole number that a constant expression is, cut to ±MOST; None where it is none."""
+    if node.find(exp.Column, exp.Query):
+        return None
+    value = ctx.constant(Scalars(ctx, Scope(), "a constant").bind(node))
+    if value is None or value.value is None or not value.type.is_exact or value.type.scale:
+        return None
+    return max(-MOST, min(int(value.value), MOST))
 
 
 def ordinal(ctx: Context, node: exp.Expr, items: Sequence[Selected], clause: str) -> Expr | None:
     """The item that a bare whole number names; None for anything else."""
-    position = whole_number(node)
-    if position is None:
+    if not isinstance(node, exp.Literal) or node.is_string or not node.name.isdecimal():
         return None
+    position = constant_number(ctx, node)
+    assert position is not None
     if not 1 <= position <= len(items):
         raise ctx.error("SQ2006", f"{clause} {position}: the select list has {len(items)} columns", node)
     return items[position - 1].expr
@@ -97,6 +106,7 @@ def numbers(ctx: Context, query: exp.Query) -> tuple[int | None, int]:
     limit, offset, count = query.args.get("limit"), query.args.get("offset"), None
     if limit is not None:
         count = fetched(ctx, limit) if isinstance(limit, exp.Fetch) else limited(ctx, limit)
+        count = None if count == MOST else count
     if offset is not None:
         ctx.only(offset, "expression")
     return count, whole(ctx, offset.expression, "OFFSET") if offset is not None else 0
@@ -120,7 +130,7 @@ def fetched(ctx: Context, fetch: exp.Fetch) -> int:
 
 
 def whole(ctx: Context, node: exp.Expr, clause: str) -> int:
-    number = whole_number(node)
-    if number is None:
-        raise SquallError("SQ2005", f"{clause} needs a whole number", ctx.query.keyword(node, clause))
+    number = constant_number(ctx, node)
+    if number is None or number < 0:
+        raise SquallError("SQ2005", f"{clause} needs a constant whole number", ctx.query.keyword(node, clause))
     return number

@@ -35,7 +35,7 @@ from squallpy.logical.bind.frames import (
     Items,
     Key,
 )
-from squallpy.logical.bind.ordering import whole_number
+from squallpy.logical.bind.ordering import constant_number
 from squallpy.logical.bind.scalar import Scalars
 from squallpy.logical.bind.temporal import lengths
 from squallpy.logical.coerce import coerce
@@ -126,9 +126,9 @@ class Overs:
         name = aggregate_name(function)
         rows = replace(s, clause="OVER", overs=None, aliases={})
         partition, order, spec = self.written(node, rows)
-        if ignoring is not None and name not in (*ENDS, *NEIGHBOURS):
+        if ignoring is not None and name not in (*ENDS, *NEIGHBOURS, "ANY_VALUE"):
             raise self.ctx.refuse(ignoring)
-        if name in NAMES:
+        if name in NAMES and (name not in ENDS or not order):
             frame = replace(extent(rows, spec, name, order), partition=partition)
             if frame.rows == BEFORE:  # from here to the end is up to here from the end
                 frame = replace(frame, rows=UPTO).backwards()
@@ -267,9 +267,10 @@ class Overs:
 
     def whole(self, node: exp.Expr, name: str) -> Literal:
         """A constant of 1 or more."""
-        if not whole_number(node):
-            raise self.ctx.error("SQ2005", f"{name} needs a whole number above 0", node)
-        return Literal(whole_number(node), BIGINT)
+        number = constant_number(self.ctx, node)
+        if number is None or number < 1:
+            raise self.ctx.error("SQ2005", f"{name} needs a constant whole number above 0", node)
+        return Literal(number, BIGINT)
 
     def last(self, frame: Frame, of: Expr, node: exp.Expr, ignoring: exp.Expr | None, last: bool = True) -> Expr:
         """The value of the last row of a frame, or of the first, or of those that have one: MAX_BY or MIN_BY, by the
@@ -311,15 +312,15 @@ class Overs:
         first, *more = function.expressions
         of, distance = rows.bind(first), 1
         if more:
-            given = whole_number(more[0])
+            given = constant_number(self.ctx, more[0])
             if given is None:
-                raise self.ctx.error("SQ2005", f"{name} needs a whole number of rows", more[0])
+                raise self.ctx.error("SQ2005", f"{name} needs a constant whole number of rows", more[0])
             distance = given
         otherwise = rows.bind(more[1]) if len(more) > 1 else Literal(None, NULL)
         if ignoring is not None:
-            if distance != 1:
+            if abs(distance) != 1:
                 raise self.ctx.refuse(ignoring, QUERIES["ignored"])
-            near = frame if name == "LAG" else frame.backwards()
+            near = frame if NEIGHBOURS[name] == distance else frame.backwards()
             return coalesce(self.last(near, of, node, ignoring), otherwise)
         lookup = self.lookup(frame, NEIGHBOURS[name] * distance, of, node)
         nothing = isinstance(otherwise, Literal) and otherwise.value is None
@@ -350,7 +351,9 @@ class Overs:
             raise self.ctx.refuse(ignoring, QUERIES["ignored"])
         if is_last and not nth:
             return of if which.alone else self.alike(frame, of, node)
-        if which.rows not in (ALL, UPTO):
+        if nth and which.rows == BEFORE and which.alone:
+            return of if at.value == 1 else self.lookup(frame, 1 - at.value, of, node).value
+        if which.rows not in (ALL, UPTO) and (nth or which.rows != BEFORE):  # from a row to the end is its last there
             raise self.ctx.refuse(spec or function, QUERIES["frame of ends"])
         if ENDS[name]:
             frame = frame.backwards()
@@ -387,7 +390,8 @@ class Overs:
     def is_vague(self, beneath: Beneath, grouped: Grouped) -> bool:
         """Does one of them need an order in which no rows are alike, where none is known?"""
         asking = [(frame, framed.node) for frame, framed in self.frames.items() if frame.alone]
-        asking += [(lookup.frame, lookup.node) for lookup in self.lookups if lookup.frame.alone]
+        lookups = [lookup for lookup in self.lookups if not self.adjacent(lookup, beneath, grouped)]
+        asking += [(lookup.frame, lookup.node) for lookup in lookups if lookup.frame.alone]
         return any(beneath.apart(f.over(lambda expr, node=node: grouped(expr, node))) is None for f, node in asking)  # type: ignore[misc]
 
     def nearest(self, lookup: Lookup, beneath: Beneath, grouped: Grouped) -> tuple[Expr, Expr] | None:
@@ -395,19 +399,28 @@ class Overs:
 
         LAG(x) OVER (… ORDER BY k)   →   the greatest k before, k
         """
-        frame = lookup.frame
-        if lookup.distance == -1:  # the next row is the one before, from behind
-            frame = frame.backwards()
-        with self.ctx.at(lookup.node):
-            order = self.settled(beneath, frame, lookup.node, grouped).order
-        if lookup.distance in (1, -1) and len(order) == 1:
-            ((key, down, _),) = order
-            if not key.nullable and key.type.is_held_in_order:
-                framed = self.framed(frame, lookup.node)
-                best = framed.aggregation.column("min" if down else "max", key)
-                return framed.shown.setdefault(best, self.ctx.column("near", key.type, True)), key
+        if found := self.adjacent(lookup, beneath, grouped):
+            frame, key, down = found
+            framed = self.framed(frame, lookup.node)
+            best = framed.aggregation.column("min" if down else "max", key)
+            return framed.shown.setdefault(best, self.ctx.column("near", key.type, True)), key
         self.rank(lookup.frame, lookup.node)
         return None
+
+    def adjacent(self, lookup: Lookup, beneath: Beneath, grouped: Grouped) -> tuple[Frame, Expr, bool] | None:
+        """The frame before a row, with the one key of its order and whether that descends, if LAG or LEAD can find the
+        adjacent row by that key; None if rows have to be numbered.
+
+        A declared PRIMARY KEY is believed here: numbers would change for all rows behind one that comes.
+        """
+        if lookup.distance not in (1, -1):
+            return None
+        frame = replace(lookup.frame if lookup.distance == 1 else lookup.frame.backwards(), declared=True)
+        found = beneath.apart(frame.over(lambda expr: grouped(expr, lookup.node)))
+        if found is None or len(found.order) != 1:
+            return None
+        ((key, down, _),) = found.order
+        return (frame, key, down) if not key.nullable and key.type.is_held_in_order else None
 
     def beside(self, plan: Node, beneath: Beneath, frame: Frame, grouped: Grouped) -> Node:
         """The rows of `plan` with the aggregates of a frame."""
@@ -488,6 +501,12 @@ def without_nulls(function: exp.Expr) -> tuple[exp.Expr, exp.Expr | None]:
         found, inner, parent = inner.expressions[0], inner.copy(), inner.parent
         inner.expressions[0].replace(inner.expressions[0].this)
         inner.parent = parent
+    if isinstance(inner, exp.Anonymous) and inner.name.upper() in ENDS and inner.name.upper() != "NTH_VALUE":
+        match inner.expressions:
+            case [_, exp.Boolean() as ignored]:  # as Spark has it: FIRST_VALUE(x, TRUE)
+                found, inner, parent = exp.IgnoreNulls() if ignored.this else None, inner.copy(), inner.parent
+                inner.set("expressions", inner.expressions[:1])
+                inner.parent = parent
     return inner, found if isinstance(found, exp.IgnoreNulls) else None
 
 

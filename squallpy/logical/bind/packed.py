@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Sequence
-from functools import reduce
 
 from squallpy.base.types import VARCHAR, Kind
 from squallpy.logical.expressions import Call, Cast, Expr, Literal, is_null
@@ -19,7 +18,8 @@ def packed(values: Sequence[Expr]) -> Expr | None:
     """The text of values, of which there is one at least; None if any has no text of its own."""
     if not all(value.type.kind in SPELLED for value in values):
         return None
-    return reduce(lambda a, b: call("||", a, b), map(_spelled, values))
+    texts = [_spelled(value) for value in values]
+    return call("||", *texts) if len(texts) > 1 else texts[0]
 
 
 def _spelled(value: Expr) -> Expr:

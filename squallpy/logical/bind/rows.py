@@ -88,45 +88,48 @@ def _primary_key(scan: Scan) -> tuple[Column, ...]:
     return tuple(c for f, c in zip(scan.relation.fields, scan.columns, strict=True) if f.name.lower() in names)
 
 
-def unique_columns(node: Node, held: tuple[Expr, ...] = ()) -> tuple[Column, ...] | None:
-    """Columns in which no two rows of a query are alike, by the PRIMARY KEYs declared and by GROUP BY; None if its
-    output has not got them. `held`: what is TRUE of those rows.
+def unique_columns(node: Node, declared: bool = False, held: tuple[Expr, ...] = ()) -> tuple[Column, ...] | None:
+    """Columns in which no two rows of a query are alike, by GROUP BY; None if its output has not got them.
 
     orders JOIN customers ON orders.customer = customers.id   →   orders.id: of customers there is one at most
+
+    Args:
+        declared: A PRIMARY KEY is believed.
+        held: Predicates that are TRUE of the rows.
     """
     found: tuple[Column, ...] | None = None
     match node:
         case Domain():
             return ()
         case Scan():
-            found = _primary_key(node) or None
+            found = (_primary_key(node) or None) if declared else None
         case Aggregate(_, keys):
             found = tuple(column for column, _ in keys)
         case Repeat(Aggregate(_, keys), _, number) if number is not None:
             found = (*(column for column, _ in keys), number)
         case Filter(child, predicate):
-            found = unique_columns(child, (*held, *conjuncts(predicate)))
+            found = unique_columns(child, declared, (*held, *conjuncts(predicate)))
         case Sort(child) | Window(child) | SemiJoin(child) | AntiJoin(child) | Beside(child):
-            found = unique_columns(child, held)
+            found = unique_columns(child, declared, held)
         case Join() | LeftJoin():
-            found = _unique_of_pairs(node, held)
+            found = _unique_of_pairs(node, declared, held)
         case Project(child, items):
             names = {expr.id: column for column, expr in reversed(items) if isinstance(expr, Column)}
-            inner = unique_columns(child)
+            inner = unique_columns(child, declared)
             known = [names.get(c.id) for c in inner] if inner is not None else [None]
             return tuple(c for c in known if c) if all(known) else None
     own = {c.id: c for c in node.output}
     return None if found is None or any(c.id not in own for c in found) else tuple(own[c.id] for c in found)
 
 
-def _unique_of_pairs(node: Join | LeftJoin, held: tuple[Expr, ...]) -> tuple[Column, ...] | None:
+def _unique_of_pairs(node: Join | LeftJoin, declared: bool, held: tuple[Expr, ...]) -> tuple[Column, ...] | None:
     """The same of rows side by side: those of one side where each of its rows has one at most of the other."""
     left, right, lost = node.left, node.right, isinstance(node, LeftJoin)
     met = (*held, *(conjuncts(node.on) if node.on is not None else ()))
-    ours, theirs = unique_columns(left, held if lost else met), unique_columns(right, met)
-    if ours is not None and has_one_row(right, settled({c.id for c in left.output}, met), declared=True):
+    ours, theirs = unique_columns(left, declared, held if lost else met), unique_columns(right, declared, met)
+    if ours is not None and has_one_row(right, settled({c.id for c in left.output}, met), declared):
         return ours
-    if theirs is not None and not lost and has_one_row(left, settled({c.id for c in right.output}, met), declared=True):
+    if theirs is not None and not lost and has_one_row(left, settled({c.id for c in right.output}, met), declared):
         return theirs
     return None if ours is None or theirs is None else (*ours, *theirs)
 

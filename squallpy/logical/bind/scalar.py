@@ -1,5 +1,6 @@
 """Scalar expressions of the AST → typed expressions. One handler per class of node; any other is refused by name."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -16,6 +17,7 @@ from squallpy.logical.bind.aggregation import Aggregation
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.scope import Scope
 from squallpy.logical.coerce import cast, convert, number_literal
+from squallpy.logical.constants import GROWING, LONGEST, length_of
 from squallpy.logical.expressions import OPPOSITE, Call, Expr, Literal, conjunction, disjunction, not_null
 from squallpy.logical.functions import call, case
 
@@ -50,7 +52,17 @@ class Scalars:
         handler, arguments = HANDLERS[type(node)]
         self.ctx.only(node, *arguments)
         with self.ctx.at(node):
-            return handler(self, node)
+            bound = handler(self, node)
+            if isinstance(bound, Call) and bound.name in GROWING:
+                self.check_length(bound, node.name or bound.name)
+            return bound
+
+    def check_length(self, call: Call, name: str) -> None:
+        """SQ2005 for a call whose constants make a text of more than LONGEST characters."""
+        length = length_of(call.name, tuple(self.ctx.constant(arg) or arg for arg in call.args))
+        if length > LONGEST:
+            told = f"{name.upper()} to {length:,} characters is not supported"
+            raise SquallError("SQ2005", told, hint=f"{LONGEST:,} are the most")
 
     def condition(self, node: exp.Expr) -> Expr:
         """A predicate: anything that is BOOLEAN, or NULL."""
@@ -165,7 +177,7 @@ def negative(s: Scalars, node: exp.Neg) -> Expr:
 
 @handles(exp.DPipe, args="this expression safe")
 def concatenation(s: Scalars, node: exp.DPipe) -> Expr:
-    return call("||", s.bind(node.this), s.bind(node.expression))
+    return call("||", *(s.bind(part) for part in operands(node)))
 
 
 COMPARISONS = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
@@ -249,12 +261,18 @@ def existence(s: Scalars, node: exp.Exists) -> Expr:
 @handles(exp.And, exp.Or, args="this expression")
 def connective(s: Scalars, node: exp.Connector) -> Expr:
     """AND and OR, flat: a chain of any length is one call."""
+    own = replace(s, clause=type(node).__name__.upper())
+    conditions = [own.condition(part) for part in operands(node)]
+    return (conjunction if isinstance(node, exp.And) else disjunction)(conditions)
+
+
+def operands(node: exp.Binary) -> list[exp.Expr]:
+    """What a chain of one operator joins: (a || b) || c  →  a, b, c"""
     kind, parts, spine = type(node), [], node
     while type(spine) is kind:
         parts.append(spine.expression)
         spine = spine.this
-    conditions = [replace(s, clause=kind.__name__.upper()).condition(part) for part in [spine, *reversed(parts)]]
-    return (conjunction if kind is exp.And else disjunction)(conditions)
+    return [spine, *reversed(parts)]
 
 
 @handles(exp.Not, args="this")
@@ -374,8 +392,8 @@ def target_of(s: Scalars, node: exp.Cast | exp.TryCast) -> Type:
     target = node.args["to"]
     s.ctx.only(target, "this", "expressions", "nested")
     plain = isinstance(target.this, exp.DType)
-    if not plain or not all(isinstance(p, exp.DataTypeParam) and p.name.isdigit() for p in target.expressions):
-        raise SquallError("SQ2008", f"{target.sql()} is not a type we have")
+    if not plain or not all(re.fullmatch("[0-9]{1,9}", p.name) for p in target.expressions):
+        raise SquallError("SQ2008", f"{target.sql()[:80]} is not a type we have")
     parameters = [int(p.name) for p in target.expressions]
     name = "TIMESTAMP" if target.this.value.startswith("TIMESTAMP") else target.this.value
     return named_type(name, parameters)
@@ -495,6 +513,13 @@ def ordered_aggregate(s: Scalars, node: exp.WithinGroup) -> Expr:
     from squallpy.logical.bind.aggregates import ordered
 
     return ordered(s, node)
+
+
+@handles(exp.IgnoreNulls, exp.RespectNulls, args="this")
+def about_nulls(s: Scalars, node: exp.IgnoreNulls | exp.RespectNulls) -> Expr:
+    from squallpy.logical.bind.aggregates import marked
+
+    return marked(s, node)
 
 
 @handles(exp.Filter, args="this expression")

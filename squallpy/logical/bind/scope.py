@@ -119,6 +119,11 @@ class Scope:
         shown = [c for source in self.sources for c in source.columns if c.id not in self.hidden]
         return [self.merged[self.places[c.id]] if c.id in self.places else c for c in shown]
 
+    def shown(self) -> list[tuple[str, Column]]:
+        """The columns of * with the aliases of their sources, '' for one that FULL JOIN … USING makes of two."""
+        owners = {c.id: source.alias for source in self.sources for c in source.columns}
+        return [(owners.get(c.id, ""), c) for c in self.star()]
+
     def update(self, output: tuple[Column, ...]) -> None:
         """The columns as a plan has them: below an outer join they may be NOT NULL, above it not."""
         now = {c.id: c for c in output}

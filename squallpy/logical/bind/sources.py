@@ -381,6 +381,8 @@ def scan(ctx: Context, relation: Relation, alias: str) -> Scan:
 
 def bind_view(ctx: Context, view: View) -> Node:
     """A view's query, bound anew with new columns; wrong numbers of column names are reported at the view's name."""
+    if ctx.rehearses and view.checked and ctx.window is None:
+        return anew(ctx, view.checked)
     inside = ctx.inside(view.query)
     try:
         return rename(bind_nested(inside, view.query.ast), view.columns)
@@ -390,9 +392,17 @@ def bind_view(ctx: Context, view: View) -> Node:
 
 def bind_common(common: Common, ctx: Context, outer: Outer | None) -> Inner:
     """A WITH query, bound anew with new columns, where `outer` is around the query that names it."""
+    if ctx.rehearses and common.checked and ctx.window is None:
+        return Inner(ctx, rename(anew(ctx, common.checked), common.columns), Domain())
     around = seen_from(outer, common.outer)
-    inner = bind_derived(replace(common.context, ids=ctx.ids), common.query, Scope(outer=around) if around else None)
+    context = replace(common.context, ids=ctx.ids, rehearses=ctx.rehearses)
+    inner = bind_derived(context, common.query, Scope(outer=around) if around else None)
     return replace(inner, plan=rename(inner.plan, common.columns))
+
+
+def anew(ctx: Context, plan: Node) -> Node:
+    """A plan under new columns."""
+    return Project(plan, tuple((ctx.column(c.name, c.type, c.nullable), c) for c in plan.output))
 
 
 def bind_nested(ctx: Context, node: exp.Expr, outer: Outer | None = None) -> Node:

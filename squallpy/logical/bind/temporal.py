@@ -32,7 +32,7 @@ UNITS: dict[str, tuple[int, int, int]] = {  # months, days, microseconds
     "HOUR": (0, 0, 3_600_000_000), "MINUTE": (0, 0, 60_000_000), "SECOND": (0, 0, 1_000_000),
     "MILLISECOND": (0, 0, 1_000), "MICROSECOND": (0, 0, 1),
 }  # fmt: skip
-PART = re.compile(r"\s*([+-]?\s*\d+(?:\.\d+)?)\s*([a-zA-Z]+)")
+PART = re.compile(r"\s*([+-]?\s*[0-9]{1,40}(?:\.[0-9]{1,40})?)\s*([a-zA-Z]+)")
 
 
 def is_written(node: exp.Interval) -> bool:

@@ -124,14 +124,15 @@ class _Compiler:
         return program, tuple(found)
 
     def _forced(self, ways: dict[str, Matrix]) -> dict[str, Matrix]:
-        if self.options.model == AUTO or len(ways) == 1:
+        model = self.options.model.lower()
+        if model == AUTO or len(ways) == 1:
             return ways
-        if self.options.model == WRITTEN:
+        if model == WRITTEN:
             return dict([next(iter(ways.items()))])
-        if self.options.model not in ways:
-            hint = nearest(self.options.model, ways)
+        if model not in ways:
+            hint = nearest(model, ways)
             raise SquallError("SQ7003", f'"{self.options.model}" is no iterative model of this program', hint=hint)
-        return {self.options.model: ways[self.options.model]}
+        return {model: ways[model]}
 
     def searched(self, program: Program) -> tuple[Program, tuple[tuple[str, Found], ...]]:
         """The program with each statement in the cheapest form.

@@ -7,7 +7,9 @@ for kernels read matrices either way.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from squallpy.maintain.matrix.meta import NOTHING, Facts, infer, is_palindrome
+import numpy as np
+
+from squallpy.maintain.matrix.meta import NOTHING, Facts, infer, mirrored
 from squallpy.maintain.matrix.nodes import Inverse, Iterate, Let, Matrix, Product, Scale, Stack, Sum, children
 from squallpy.maintain.matrix.sizes import Size, Sizes
 
@@ -34,23 +36,29 @@ def chained(factors: Sequence[Matrix], guess: Guess, facts: Facts) -> tuple[floa
 
     v', A, B of (1, n), (n, n), (n, n)   →   4n², ((v', A), B)
     """
-    rows = [guess(factor.rows) for factor in factors]
-    cols = [guess(factor.cols) for factor in factors]
-    best: dict[tuple[int, int], tuple[float, Tree]] = {(i, i): (0.0, f) for i, f in enumerate(factors)}
-    for length in range(1, len(factors)):
-        for first in range(len(factors) - length):
+    count, mirrors = len(factors), [mirrored(factor, facts) for factor in factors]
+    rows, cols = [guess(f.rows) for f in factors], np.array([guess(f.cols) for f in factors], float)
+    best, cuts = np.zeros((count, count)), dict[tuple[int, int], int]()
+    mirror_images = {(i, i) for i in range(count) if factors[i] == mirrors[i]} | {(i, i - 1) for i in range(count + 1)}
+    for length in range(1, count):
+        for first in range(count - length):
             last = first + length
-            whole = rows[first] * cols[last]
-            each = 1.0 if is_palindrome(factors[first : last + 1], facts) else 2.0
-            best[first, last] = min(
-                (
-                    (best[first, s][0] + best[s + 1, last][0] + each * whole * cols[s],
-                     (best[first, s][1], best[s + 1, last][1]))
-                    for s in range(first, last)
-                ),
-                key=lambda option: option[0],
-            )  # fmt: skip
-    return best[0, len(factors) - 1]
+            ends = factors[first] == mirrors[last] and factors[last] == mirrors[first]
+            if ends and (first + 1, last - 1) in mirror_images:
+                mirror_images.add((first, last))
+            is_symmetric = (first, last) in mirror_images and factors[first].rows == factors[last].cols
+            each = (1.0 if is_symmetric else 2.0) * rows[first] * cols[last]
+            costs = best[first, first:last] + best[first + 1 : last + 1, last] + each * cols[first:last]
+            cut = int(costs.argmin())
+            best[first, last], cuts[first, last] = costs[cut], first + cut
+
+    def tree(first: int, last: int) -> Tree:
+        if first == last:
+            return factors[first]
+        cut = cuts[first, last]
+        return tree(first, cut), tree(cut + 1, last)
+
+    return float(best[0, -1]), tree(0, count - 1)
 
 
 def cost(matrix: Matrix, guess: Guess, facts: Facts) -> float:

@@ -204,9 +204,9 @@ class _Reader:
     def _call(self, tree: Parsed, scope: Scope) -> Value:
         token, *arguments = tree.children
         arguments = [argument for argument in arguments if argument is not None]
-        name = str(token)
+        name = token.lower()
         if name not in FUNCTIONS:
-            raise self._error("SQ2012", f'unknown function "{name}"', token, nearest(name, FUNCTIONS))
+            raise self._error("SQ2012", f'unknown function "{token}"', token, nearest(name, FUNCTIONS))
         least, most, kinds = FUNCTIONS[name]
         if not least <= len(arguments) <= (most or len(arguments)):
             wanted = f"{least} or more" if most is None else str(least) if least == most else f"{least} to {most}"

@@ -44,5 +44,5 @@ class Spelling:
             case tuple():
                 return tuple(self._part(each, places) for each in part)
             case Agg() | Call() | Cast() | Case():
-                return type(part).__name__, *(self._part(getattr(part, f.name), places) for f in fields(part))
+                return type(part).__name__, *(self._part(getattr(part, f.name), places) for f in fields(part) if f.init)
         return repr(part)  # NB: not the part itself, as 0.0 = -0.0

@@ -104,7 +104,7 @@ def is_never(node: Node) -> bool:
 def push_filter_below_aggregate(node: Node) -> Node | None:
     """σ_{p(k) ∧ q}(γ_k(r)) → σ_q(γ_k(σ_p(r))): what reads keys alone keeps or drops whole groups"""
     match node:
-        case Filter(Aggregate(child, keys) | Repeat(Aggregate(child, keys)) as grouped, predicate):
+        case Filter(Aggregate(child, keys) | Repeat(Aggregate(child, keys), number=None) as grouped, predicate):
             names = {column.id: expr for column, expr in keys}
             mine = tuple(c for c in conjuncts(predicate) if columns(c) and all(v.id in names for v in columns(c)))
             rest = tuple(c for c in conjuncts(predicate) if c not in mine)

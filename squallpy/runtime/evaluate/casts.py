@@ -6,11 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from squallpy.base.errors import SquallError
-from squallpy.base.types import DOUBLE, INT, Kind, Type
+from squallpy.base.errors import SquallError, shorten
+from squallpy.base.types import INT, VARCHAR, Kind, Type
 from squallpy.runtime.evaluate.dates import DAY
 from squallpy.runtime.evaluate.numbers import LIMIT, digits_bound, largest, masked
-from squallpy.runtime.evaluate.vector import Vec, arrow_type, both, from_arrow, full, take, to_arrow
+from squallpy.runtime.evaluate.parsing import parse_texts
+from squallpy.runtime.evaluate.vector import Vec, from_arrow, full, take, to_arrow
 
 
 def cast(vec: Vec, source: Type, target: Type, rows: int) -> Vec:
@@ -44,18 +45,13 @@ def cast(vec: Vec, source: Type, target: Type, rows: int) -> Vec:
 
 def tried(vec: Vec, source: Type, target: Type, rows: int) -> Vec:
     """The same, NULL where it would be an error."""
+    if source.kind is Kind.VARCHAR:
+        return from_arrow(parse_texts(_texts(vec, rows), target), target)
     vec = full(vec, source, rows)
     try:
         return cast(vec, source, target, rows)
     except SquallError:
-        pass
-    if source.kind is not Kind.VARCHAR:
         return _halves(vec, source, target, rows)
-    array = vec.values.combine_chunks() if isinstance(vec.values, pa.ChunkedArray) else vec.values
-    encoded = pc.dictionary_encode(array)
-    once = _halves(Vec(encoded.dictionary), source, target, len(encoded.dictionary))
-    at = np.asarray(pc.fill_null(encoded.indices, 0)).astype(np.int64)
-    return take(once, at)._replace(valid=both(vec.valid, once.valid[at] if once.valid is not None else None))
 
 
 def _halves(vec: Vec, source: Type, target: Type, rows: int) -> Vec:
@@ -131,21 +127,18 @@ def _to_text(vec: Vec, source: Type, rows: int) -> Vec:
 
 
 def _from_text(vec: Vec, target: Type, rows: int) -> Vec:
-    values, valid = full(vec, Type(Kind.VARCHAR), rows)
-    array = values if valid is None else pc.if_else(pa.array(valid), values, pa.scalar(None, pa.string()))
-    array = pc.utf8_trim_whitespace(array)
-    kind = arrow_type(DOUBLE) if target.kind is Kind.DOUBLE else pa.int64() if target.is_integer else arrow_type(target)
-    try:
-        if target.is_temporal:  # 2024-3-1 is 2024-03-01
-            for _ in ("month", "day"):
-                array = pc.replace_substring_regex(array, r"^(\d{4}(?:-\d\d)?)-(\d)(\D|$)", r"\1-0\2\3")
-        if target.kind is Kind.DECIMAL:  # more digits than fit after the point are rounded, as in Spark
-            array = pc.round(pc.cast(array, pa.decimal256(76, 38)), target.scale, "half_towards_infinity")
-        if target.kind is Kind.INT:  # within 32 bits, held in 64
-            array = pc.cast(array, pa.int32())
-        parsed = pc.cast(array, kind)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise SquallError("SQ5002", f"a text does not parse as {target}: {error}") from None
-    if isinstance(parsed, pa.ChunkedArray):
-        parsed = parsed.combine_chunks()
+    texts = _texts(vec, rows)
+    parsed = parse_texts(texts, target)
+    if parsed.null_count > texts.null_count:
+        failed = pc.and_(parsed.is_null(), texts.is_valid())
+        text = shorten(repr(texts.filter(failed)[0].as_py()))
+        raise SquallError("SQ5002", f"a text does not parse as {target}: {text}")
     return from_arrow(parsed, target)
+
+
+def _texts(vec: Vec, rows: int) -> pa.Array:
+    """Strings with their NULLs, in one piece."""
+    values, valid = full(vec, VARCHAR, rows)
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    return values if valid is None else pc.if_else(pa.array(valid), values, pa.scalar(None, pa.string()))

@@ -163,7 +163,7 @@ def _call(call: Call) -> Function:
             return _text(args[0], lambda x: pc.replace_substring(x, old, new) if old else x)
         case "repeat":
             times = _constant(call, 1)
-            return _text(args[0], lambda x: pc.binary_repeat(x, max(0, times)))
+            return _text(args[0], lambda x: texts.repeat(x, times))
         case "initcap":
             return _text(args[0], texts.initcap)
         case "translate":

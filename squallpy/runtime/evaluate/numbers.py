@@ -179,6 +179,10 @@ def logarithm(name: str, vec: Vec) -> Vec:
 
 def rounded(values: Any, places: int) -> Any:
     """Doubles, half away from zero."""
+    if places > 308:  # a double has no digits there, and no larger power of ten
+        return values
+    if places < -308:
+        return np.where(np.isfinite(values), np.copysign(0.0, values), values)
     with np.errstate(all="ignore"):
         scaled = np.abs(values) * 10.0**places
         result = np.copysign(np.floor(scaled + 0.5) / 10.0**places, values)
@@ -187,9 +191,9 @@ def rounded(values: Any, places: int) -> Any:
 
 def tens(vec: Vec, type: Type, places: int, result: Type) -> Vec:
     """Exact numbers rounded to 10 ** -places, half away from zero."""
-    values = np.asarray(masked(vec)).astype(object)
+    values, places = np.asarray(masked(vec)).astype(object), max(places, -40)  # NB: all are 0 from there on
     step = 10 ** (type.scale - places)
-    tens = np.sign(values) * ((np.abs(values) + step // 2) // step) * 10**-places
+    tens = np.asarray(np.sign(values) * ((np.abs(values) + step // 2) // step) * 10**-places)
     if largest(tens) >= min(digits_bound(result), 10**38):
         raise SquallError("SQ5001", f"a value does not fit {result}", hint="CAST to DECIMAL(38,0) first")
     return Vec(tens.astype(np.int64) if largest(tens) < LIMIT else tens, vec.valid)

@@ -12,6 +12,7 @@ from squallpy.base.errors import SquallError
 from squallpy.runtime.evaluate.vector import Vec
 
 LONGEST = 2**31  # characters of a text, and more
+MOST_BYTES = 2**30  # of the texts that a function makes of a batch at once
 
 
 def like_parts(pattern: str, escape: str | None) -> list[tuple[str, bool]]:
@@ -74,9 +75,24 @@ def concat(values: list[Any]) -> Any:
     return pc.binary_join_element_wise(*(_scalar(v) for v in values), "")
 
 
+def check_room(name: str, size: int) -> None:
+    """SQ5001 for texts that memory, or an array of Arrow's, may have no room for."""
+    if size > MOST_BYTES:
+        told = f"{name.upper()} makes {size:,} bytes of text in one batch, {MOST_BYTES:,} are the most"
+        raise SquallError("SQ5001", told, hint="repeat or fill up less, or take smaller batches")
+
+
+def repeat(values: Any, times: int) -> Any:
+    """Each text after itself, so many times."""
+    times = max(0, times)
+    check_room("repeat", times * (pc.sum(pc.binary_length(values)).as_py() or 0))
+    return pc.binary_repeat(values, times)
+
+
 def pad(values: Any, width: int, fill: str, left: bool) -> Any:
     """Filled up with a text, as often as it takes, or cut, to `width` characters."""
     width = max(0, min(width, LONGEST))
+    check_room("lpad" if left else "rpad", width * len(values) if fill else 0)
     cut = pc.utf8_slice_codeunits(values, 0, width)
     if len(fill) < 2:
         return (pc.utf8_lpad if left else pc.utf8_rpad)(cut, width, fill) if fill else cut

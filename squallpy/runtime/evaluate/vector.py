@@ -134,7 +134,7 @@ def full(vec: Vec, type: Type, rows: int) -> Vec:
     if np.ndim(values) == 0:
         dtype = {Kind.BOOLEAN: bool, Kind.DOUBLE: np.float64}.get(type.kind, np.int64)
         big = type.kind is Kind.DECIMAL and abs(int(values or 0)) >= 2**63
-        values = np.full(rows, values or 0, object if big else dtype)
+        values = np.full(rows, 0 if values is None else values, object if big else dtype)
     return Vec(values, valid)
 
 

@@ -8,6 +8,7 @@ batch  op  user  clicks
 import pyarrow as pa
 
 DELETE, INSERT = "-", "+"
+ADDED = 2  # columns in front
 
 
 def change_schema(schema: pa.Schema) -> pa.Schema:

@@ -1,6 +1,7 @@
 """Rows as CSV (RFC 4180, lines ended by a newline): NULL is nothing, the empty string is "".
 
-Many readers skip a blank line; so a NULL that has a line to itself is "" there, unless the column is of strings.
+Many readers skip a blank line; so where a result has a single column, its NULLs are "", in its changes too. Not those
+of strings, where "" is the empty string: they are nothing there, too, as DuckDB writes and reads them.
 
 csv_header(schema)  →  b"id,name\\n"          csv_rows(table)  →  b'1,"a, b"\\n2,\\n'
 """
@@ -20,10 +21,10 @@ def csv_header(schema: pa.Schema) -> bytes:
     return to_bytes(join(*(_quoted(pa.array([name])) for name in schema.names), by=","))
 
 
-def csv_rows(table: pa.Table) -> Iterator[bytes]:
-    """The lines of a table, some at a time."""
-    alone = table.num_columns == 1 and not pa.types.is_string(table.schema.field(0).type)
-    null = '""' if alone else ""
+def csv_rows(table: pa.Table, added: int = 0) -> Iterator[bytes]:
+    """The lines of a table, some at a time; the first `added` columns are not the result's own."""
+    own = table.schema.types[added:]
+    null = '""' if len(own) == 1 and not pa.types.is_string(own[0]) else ""
     for piece in pieces(table):
         yield to_bytes(join(*(pc.fill_null(_field(column), null) for column in piece.columns), by=","))
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from squallpy.base.errors import SquallError, nearest
 from squallpy.logical.nodes import Query
-from squallpy.runtime.sinks.changes import change_table
+from squallpy.runtime.sinks.changes import ADDED, change_table
 from squallpy.runtime.sinks.csv import csv_header, csv_rows
 from squallpy.runtime.sinks.lines import json_rows
 from squallpy.runtime.sinks.sink import writing
@@ -36,8 +36,12 @@ def file_format(path: Path, asked: str | None) -> str:
     return asked
 
 
-def write_file(path: Path, table: pa.Table, format: str) -> None:
-    """Write a table as a file, whole or not at all; SQ7005 if the folder does not let us."""
+def write_file(path: Path, table: pa.Table, format: str, added: int = 0) -> None:
+    """Write a table as a file, whole or not at all; SQ7005 if the folder does not let us.
+
+    Args:
+        added: how many columns, from the first, are not the result's own.
+    """
     draft = path.with_name(f"{path.name}.tmp")
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -47,14 +51,14 @@ def write_file(path: Path, table: pa.Table, format: str) -> None:
 
                 pq.write_table(table, out)
             else:
-                out.writelines(_lines(table, format))
+                out.writelines(_lines(table, format, added))
         draft.replace(path)
 
 
-def _lines(table: pa.Table, format: str) -> Iterator[bytes]:
+def _lines(table: pa.Table, format: str, added: int) -> Iterator[bytes]:
     if format == "csv":
         yield csv_header(table.schema)
-        yield from csv_rows(table)
+        yield from csv_rows(table, added)
     else:
         yield from json_rows(table)
 
@@ -81,7 +85,7 @@ class ChangeFiles:
     def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None, stats: dict[str, Any]) -> None:
         assert deletes is not None and inserts is not None
         table = change_table(number, deletes, inserts)
-        write_file(self._folder / f"batch-{number:06}.{self._format}", table, self._format)
+        write_file(self._folder / f"batch-{number:06}.{self._format}", table, self._format, ADDED)
 
     def final(self, table: pa.Table) -> None: ...
 

@@ -1,7 +1,7 @@
 """One JSON line per batch, once.
 
 {"batch": 0, "tuples": 10000, "rows": 25, "seconds": 0.31, "state_bytes": 65536, "skipped": 0, "unmatched": 0,
- "late": 0, "received_bytes": 5210, "compared": 31000, "pairs": 9000, "stages": {"feed": 0.04, "apply": 0.02},
+ "duplicates": 0, "late": 0, "received_bytes": 5210, "compared": 31000, "pairs": 9000, "stages": {"feed": 0.04, …},
  "views": {"M_S": {"records": 900, "bytes": 65536, "keys": 7200, …}, …}, "mapping": null, "ilf": null}
 
 Bytes of state are those in use, in memory or mapped files, added up over partitions; room to grow is not counted. What
@@ -34,7 +34,8 @@ from squallpy.runtime.sinks.sink import writing
 _STAGE = "_seconds"
 _OF_A_GRID = ("ilf_ratio", "busiest", "epoch", "migrated", "copied", "heavy_keys")
 _OF_LOOKUPS = ("compared", "pairs")
-_NAMED = ("tuples", "rows", "seconds", "state_bytes", "skipped", "unmatched", "late", "received_bytes", *_OF_LOOKUPS)
+_LEFT_OUT = ("skipped", "unmatched", "duplicates", "late")
+_NAMED = ("tuples", "rows", "seconds", "state_bytes", *_LEFT_OUT, "received_bytes", *_OF_LOOKUPS)
 
 
 class Metrics:

@@ -19,17 +19,17 @@ class Sink(Protocol):
     def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None, stats: dict[str, Any]) -> None:
         """A batch is done: the printed rows that went and came (None in a run that only wants the final result).
 
-        `stats`: tuples (read), skipped (rows left out), unmatched (deletes of rows that were not there), late (rows
-        that a window had passed; `late_rows`: which, as JSON, by stream), rows (printed changes), seconds (of the whole
-        batch), total_tuples, seconds by stage, and where it was measured, `views` (see `Store.usage`). NB: after a
-        crash the same batch may come again, with the same rows.
+        `stats`: tuples (read), skipped (rows left out), unmatched (deletes of rows that were not there), duplicates
+        (rows that break a PRIMARY KEY), late (rows that a window had passed; `late_rows`: which, as JSON, by stream),
+        rows (printed changes), seconds (of the whole batch), total_tuples, seconds by stage, and where it was measured,
+        `views` (see `Store.usage`). NB: after a crash the same batch may come again, with the same rows.
         """
 
     def final(self, table: pa.Table) -> None:
         """The printed result as of the last batch, in order."""
 
     def finish(self, summary: dict[str, Any]) -> None:
-        """A query has ended: batches, tuples, skipped, unmatched, late, seconds, stopped (before the last batch)."""
+        """A query has ended: batches, tuples, skipped, unmatched, duplicates, late, seconds, stopped (early)."""
 
 
 class Sinks:

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from squallpy.base.errors import SquallError, nearest
+from squallpy.base.errors import SquallError, nearest, shorten
+from squallpy.base.parsing import parse
 from squallpy.base.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP, VARCHAR, Kind, Type, decimal
 from squallpy.catalog.relation import Field
-from squallpy.runtime.evaluate.vector import arrow_type
+from squallpy.runtime.evaluate.parsing import column_type, parse_texts
 
 Cast = Callable[[pa.Array], pa.Array]
 
@@ -43,11 +44,6 @@ def check_once(file: str, has: Sequence[str], read: Iterable[str]) -> None:
     for name in read:
         if known.count(name.lower()) > 1:
             raise SquallError("SQ4002", f'{file} has several columns "{name}"')
-
-
-def column_type(type: Type) -> pa.DataType:
-    """The Arrow type in which a source gives columns of a SQL type: integers of either size in 64 bits."""
-    return pa.int64() if type.is_integer else arrow_type(type)
 
 
 def sql_type(type: pa.DataType) -> Type | None:
@@ -97,7 +93,7 @@ def conform(table: pa.Table, fields: tuple[Field, ...], wrong: dict[int, Problem
 
 
 def _field(values: pa.ChunkedArray, field: Field, wrong: dict[int, Problem]) -> pa.ChunkedArray:
-    if values.type != column_type(field.type) or field.type.kind is Kind.INT:
+    if values.type != column_type(field.type) or field.type.kind is Kind.INT or field.type.is_temporal:
         values = _convert(values, field, wrong)
     if not field.nullable and values.null_count:
         text = f'column "{field.name}" is NULL, declared NOT NULL'
@@ -109,17 +105,25 @@ def _field(values: pa.ChunkedArray, field: Field, wrong: dict[int, Problem]) -> 
 def _convert(values: pa.ChunkedArray, field: Field, wrong: dict[int, Problem]) -> pa.ChunkedArray:
     cast, chunks, start = _cast(values.type, field.type), [], 0
     for chunk in values.chunks:
-        try:
-            chunks.append(cast(chunk))
-        except pa.ArrowInvalid:
-            bad = list(_failures(chunk, cast, 0))
-            for row in bad:
+        converted = _converted(chunk, cast)
+        if converted.null_count > chunk.null_count:
+            bad = pc.and_(converted.is_null(), chunk.is_valid())
+            for row in pc.indices_nonzero(bad).to_pylist():
                 text = f'column "{field.name}": {_shown(chunk[row])} is not a valid {field.type}'
                 wrong.setdefault(start + row, Problem("SQ4004", text))
-            mask = pc.is_in(pa.array(range(len(chunk)), pa.int64()), pa.array(bad, pa.int64()))
-            chunks.append(cast(pc.if_else(mask, pa.scalar(None, chunk.type), chunk)))
+        chunks.append(converted)
         start += len(chunk)
     return pa.chunked_array(chunks, column_type(field.type))
+
+
+def _converted(values: pa.Array, cast: Cast) -> pa.Array:
+    """Cast values, with NULL for those that cannot be."""
+    try:
+        return cast(values)
+    except pa.ArrowInvalid:
+        bad = pa.array(list(_failures(values, cast, 0)), pa.int64())
+    mask = pc.is_in(pa.array(range(len(values)), pa.int64()), bad)
+    return cast(pc.if_else(mask, pa.scalar(None, values.type), values))
 
 
 def _failures(values: pa.Array, cast: Cast, start: int) -> Iterator[int]:
@@ -136,7 +140,10 @@ def _failures(values: pa.Array, cast: Cast, start: int) -> Iterator[int]:
 
 
 def _shown(value: pa.Scalar) -> str:
-    plain = value.as_py()
+    try:
+        plain = value.as_py()
+    except (ValueError, OverflowError):  # of Python's dates
+        return "a time outside the years 1 to 9999"
     if plain is None:
         return "NULL"
     if isinstance(plain, bytes):
@@ -144,19 +151,15 @@ def _shown(value: pa.Scalar) -> str:
     return shorten(repr(plain) if isinstance(plain, str) else str(plain))
 
 
-def shorten(text: str) -> str:
-    """A text in quotes, cut for a message."""
-    return text if len(text) <= 60 else text[:56] + "...'"
-
-
 def _cast(given: pa.DataType, type: Type) -> Cast:
-    """The cast from a file's type; it raises ArrowInvalid rather than lose anything."""
+    """Choose the cast from a file's type; it cuts off nanoseconds, and gives NULL or raises ArrowInvalid where a value
+    would lose anything else."""
     target = column_type(type)
     if pa.types.is_dictionary(given):
         inner = _cast(given.value_type, type)
         return lambda values: inner(values.dictionary_decode())
     if is_text(given):
-        return lambda values: parse_text(values, type, target)
+        return lambda values: parse_texts(values.cast(pa.string()), type)
     if type.kind is Kind.INT:  # within 32 bits, held in 64
         return lambda values: values.cast(pa.int32()).cast(target)
     if pa.types.is_integer(given) and type.kind is Kind.DECIMAL:
@@ -165,10 +168,37 @@ def _cast(given: pa.DataType, type: Type) -> Cast:
     if pa.types.is_floating(given) and type.kind is Kind.DECIMAL:
         return lambda values: _same(values, values.cast(target))
     if pa.types.is_timestamp(given) and type.kind is Kind.DATE:
-        return lambda values: _same(values, values.cast(target))
+        return lambda values: _in_range(_same(values, values.cast(target)), type)
+    if pa.types.is_timestamp(given) and type.kind is Kind.TIMESTAMP:
+        return lambda values: _in_range(_microseconds(values), type)
+    if type.is_temporal:
+        return lambda values: _in_range(values.cast(target), type)
     if type.kind is Kind.BOOLEAN and not pa.types.is_boolean(given) and not pa.types.is_null(given):
         raise SquallError("SQ4002", f"{given} cannot become BOOLEAN")
     return lambda values: values.cast(target)
+
+
+def _microseconds(values: pa.Array) -> pa.Array:
+    """Times in microseconds; nanoseconds are cut off."""
+    micros = column_type(TIMESTAMP)
+    try:
+        return values.cast(micros)
+    except pa.ArrowInvalid:
+        if values.type.unit != "ns":
+            raise
+    return pc.floor_temporal(values.cast(pa.timestamp("ns")), unit="microsecond").cast(micros)
+
+
+def _in_range(values: pa.Array, type: Type) -> pa.Array:
+    """Dates and times, NULL for those outside the years 1 to 9999."""
+    held = pa.int32() if type.kind is Kind.DATE else pa.int64()
+    first, last = (pa.scalar(parse(text, type), held) for text in ("0001-01-01", "9999-12-31 23:59:59.999999"))
+    numbers = values.view(held)
+    ends = pc.min_max(numbers)
+    if pc.and_(pc.greater_equal(ends["min"], first), pc.less_equal(ends["max"], last)).as_py() is not False:
+        return values
+    fits = pc.and_(pc.greater_equal(numbers, first), pc.less_equal(numbers, last))
+    return pc.if_else(fits, values, pa.scalar(None, values.type))
 
 
 def _same(values: pa.Array, result: pa.Array) -> pa.Array:
@@ -176,19 +206,3 @@ def _same(values: pa.Array, result: pa.Array) -> pa.Array:
     if pc.all(pc.equal(result.cast(values.type), values)).as_py() is False:
         raise pa.ArrowInvalid("rounded")
     return result
-
-
-def parse_text(values: pa.Array, type: Type, target: pa.DataType) -> pa.Array:
-    """Text as written by people: blanks around and a plus sign before numbers are no harm."""
-    values = values.cast(pa.string())
-    if type.kind is Kind.VARCHAR:
-        return values
-    values = pc.utf8_trim_whitespace(values)
-    if type.is_numeric:
-        values = pc.replace_substring_regex(values, pattern=r"^\+", replacement="", max_replacements=1)
-    if type.kind is Kind.BOOLEAN:
-        values = pc.replace_substring_regex(pc.utf8_lower(values), pattern="^t$", replacement="true")
-        values = pc.replace_substring_regex(values, pattern="^f$", replacement="false")
-    if type.kind is Kind.INT:
-        return values.cast(pa.int32()).cast(target)
-    return values.cast(target)

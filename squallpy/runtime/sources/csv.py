@@ -10,19 +10,22 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from squallpy.base.errors import SquallError
+from squallpy.base.errors import SquallError, shorten
 from squallpy.base.types import VARCHAR, Kind
 from squallpy.catalog.relation import MULT, Field
+from squallpy.runtime.evaluate.parsing import column_type
 from squallpy.runtime.sources.checksum import added, checksum
-from squallpy.runtime.sources.conform import Problem, check_names, check_once, column_type, conform, shorten
+from squallpy.runtime.sources.conform import Problem, check_names, check_once, conform
 from squallpy.runtime.sources.counted import joined
 from squallpy.runtime.sources.dialect import Dialect
 from squallpy.runtime.sources.files import File, reason
 from squallpy.runtime.sources.lines import EVERY, Index, Scan, build_index
+from squallpy.runtime.sources.numerals import EXPONENT, HEXADECIMAL, numerals
 from squallpy.runtime.sources.operations import decode_op
 from squallpy.runtime.sources.piece import Piece
 
@@ -164,7 +167,7 @@ class CsvPart:
         # NB: a piece needs a column to know how many rows it has
         wanted = {self.positions[f.name.lower()]: f for f in asked} or {0: Field(self.names[0], VARCHAR)}
         try:
-            raw = self._parse(data, {at: parsed_type(f) for at, f in wanted.items()})
+            raw = self._typed(data, wanted)
             if len(raw) != stop - start or self._overflow(raw) is not None or not all(map(fits, raw.columns)):
                 raise pa.ArrowInvalid("more than fits")
         except pa.ArrowException:
@@ -176,6 +179,19 @@ class CsvPart:
             columns, names = [*columns, operations.multiplicities], [*names, MULT]
             images = 0 if operations.images is None else int(operations.images.sum())
         return pa.table(columns, names) if columns else raw.select([]), images
+
+    def _typed(self, data: bytes, wanted: Mapping[int, Field]) -> pa.Table:
+        """The columns as Arrow parses them; as text where it may have read what is no number in SQL."""
+        types = {at: parsed_type(field) for at, field in wanted.items()}
+        found = numerals(np.frombuffer(data, np.uint8))
+        for spelling, is_read_so in ((HEXADECIMAL, pa.types.is_integer), (EXPONENT, pa.types.is_decimal)):
+            if found & spelling:
+                types = {at: pa.binary() if is_read_so(type) else type for at, type in types.items()}
+        raw = self._parse(data, types)
+        numbers = [at for at, type in types.items() if pa.types.is_floating(type)]
+        if doubtful := [at for at in numbers if pc.any(pc.is_nan(raw.column(str(at)))).as_py()]:  # -nan, nan(1)
+            raw = self._parse(data, types | dict.fromkeys(doubtful, pa.binary()))
+        return raw
 
     def _cut(self, handler: Any) -> csv.ParseOptions:
         d = self.dialect

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from squallpy.base.types import BIGINT, VARCHAR, Kind, Type, decimal
 from squallpy.catalog.relation import Field
+from squallpy.runtime.evaluate.parsing import parse_texts
 from squallpy.runtime.sources.conform import sql_type
 from squallpy.runtime.sources.csv import CsvPart
 
@@ -27,9 +28,9 @@ def infer_csv(part: CsvPart) -> tuple[Field, ...]:
 def _type(inferred: pa.ChunkedArray, texts: pa.ChunkedArray) -> Type:
     type = sql_type(inferred.type) or VARCHAR
     if type.is_integer:
-        return BIGINT
-    if type.kind is Kind.DOUBLE and pc.all(pc.match_substring_regex(texts, r"^\s*-?\d{1,38}\s*$")).as_py():
-        return decimal(38, 0)
-    if pa.types.is_timestamp(inferred.type) and inferred.type.tz is not None:
-        return VARCHAR
-    return type
+        type = BIGINT
+    elif type.kind is Kind.DOUBLE and pc.all(pc.match_substring_regex(texts, r"^\s*-?\d{1,38}\s*$")).as_py():
+        type = decimal(38, 0)
+    # NB: Arrow takes 0x1F for a number
+    values = [parse_texts(chunk, type) for chunk in texts.chunks]
+    return type if sum(v.null_count for v in values) == texts.null_count else VARCHAR

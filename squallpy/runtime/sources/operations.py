@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from squallpy.runtime.sources.conform import Problem, shorten
+from squallpy.base.errors import shorten
+from squallpy.runtime.sources.conform import Problem
 
 INSERTS = ("+", "i", "c", "r", "1", "+1", "insert", "create", "read", "+i")
 DELETES = ("-", "d", "-1", "delete", "-d")

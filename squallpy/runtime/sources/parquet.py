@@ -16,17 +16,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from squallpy.base.errors import SquallError
 from squallpy.base.types import VARCHAR
 from squallpy.catalog.relation import MULT, Field
+from squallpy.runtime.evaluate.parsing import column_type
 from squallpy.runtime.sources.checksum import added, checksum
 from squallpy.runtime.sources.conform import (
     Problem,
     check_names,
     check_once,
-    column_type,
     conform,
     convertible,
     sql_type,
@@ -173,6 +174,7 @@ def _decode(file: File, group: int, fields: tuple[Field, ...], op: str | None, s
         chunks = Chunks.of(file, group, names) if summed and rows else None
         source = _reader(chunks.file(), opened.metadata) if chunks else opened
         raw = source.read_row_group(group, columns=names, use_threads=False) if names and rows else of_length(rows)
+        raw = _unwrapped(file, group, raw) if raw.num_columns else raw
     except PROBLEMS as error:
         raise SquallError("SQ4001", f"cannot read {file.shown}: {reason(error)}") from None
     if len(raw) != rows:
@@ -186,6 +188,20 @@ def _decode(file: File, group: int, fields: tuple[Field, ...], op: str | None, s
         columns, out, images = [*columns, operations.multiplicities], [*out, MULT], operations.images
     table = pa.table(columns, out) if columns else of_length(rows)
     return RowGroup(table, wrong, chunks.checksums() if chunks else {}, images)
+
+
+def _unwrapped(file: File, group: int, raw: pa.Table) -> pa.Table:
+    """The same; INT96 times that wrapped around in 64 bits of microseconds are the last one there, beyond all years."""
+    columns = map(_opened(file).schema.column, range(len(_opened(file).schema)))
+    wide = [c.path for c in columns if c.physical_type == "INT96" and c.path in raw.column_names]
+    if wide:
+        seconds = _opened(file, "s").read_row_group(group, columns=wide, use_threads=False)
+        for name in wide:
+            times = raw.column(name)
+            is_whole = pc.equal(pc.floor_temporal(times, unit="second").cast(pa.timestamp("s")), seconds.column(name))
+            last = pa.scalar(2**63 - 1, times.type)
+            raw = raw.set_column(raw.schema.get_field_index(name), name, pc.if_else(is_whole, times, last))
+    return raw
 
 
 class Chunks:
@@ -259,8 +275,9 @@ PROBLEMS = (OSError, pa.ArrowException, OverflowError, ValueError, UnicodeDecode
 """What Arrow raises where a file is damaged."""
 
 
-def _reader(source: Any, about: Any = None) -> pq.ParquetFile:
-    return pq.ParquetFile(source, metadata=about)
+def _reader(source: Any, about: Any = None, int96: str = "us") -> pq.ParquetFile:
+    # NB: of INT96, nanoseconds in 64 bits would hold the years 1677 to 2262 only
+    return pq.ParquetFile(source, metadata=about, coerce_int96_timestamp_unit=int96)
 
 
 @lru_cache(maxsize=1 << 14)
@@ -274,8 +291,8 @@ def _about(file: File) -> tuple[pa.Schema, tuple[int, ...]]:
 
 
 @lru_cache(maxsize=64)
-def _opened(file: File) -> pq.ParquetFile:
+def _opened(file: File, int96: str = "us") -> pq.ParquetFile:
     try:
-        return _reader(file.open())
+        return _reader(file.open(), int96=int96)
     except PROBLEMS as error:
         raise SquallError("SQ4001", f"{file.shown} is not a parquet file: {reason(error)}") from None

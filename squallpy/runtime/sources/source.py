@@ -19,7 +19,8 @@ from squallpy.base.errors import SquallError, nearest
 from squallpy.base.types import BIGINT, DOUBLE, TIMESTAMP, VARCHAR, Kind, Type, decimal
 from squallpy.catalog.relation import MULT, Field, Relation
 from squallpy.catalog.window import ARRIVAL
-from squallpy.runtime.sources.conform import check_names, column_type
+from squallpy.runtime.evaluate.parsing import column_type
+from squallpy.runtime.sources.conform import check_names
 from squallpy.runtime.sources.counted import joined, taken
 from squallpy.runtime.sources.files import File, find_files
 from squallpy.runtime.sources.piece import Piece, mark_read
@@ -113,7 +114,7 @@ class Source:
         return cut(*rows, number, shares, self._seams), cut(*rows, number + 1, shares, self._seams)
 
     def read(self, start: int, stop: int, columns: tuple[str, ...]) -> pa.Table:
-        """Some columns of the rows start..stop, as `conform.column_type` says, and `__mult` (±1) of a change stream;
+        """Some columns of the rows start..stop, as `parsing.column_type` says, and `__mult` (±1) of a change stream;
         ARRIVAL is the number of each, which one that is left out has, too.
 
         A row at fault raises SquallError: SQ4003 wrong number of fields, SQ4004 a value that is not of its type, SQ4005

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 from pyspark import Broadcast, TaskContext, cloudpickle
 
 from squallpy import __version__
+from squallpy.base.depth import allow_depth
 from squallpy.base.errors import SquallError
 from squallpy.base.trace import Seconds, Trace
 
@@ -72,6 +73,7 @@ class Shipment:
 
 @lru_cache(maxsize=4)  # a worker outlives a query, and a query's callables hold memory
 def _unpacked(shipment: Shipment) -> tuple[Feed, Apply, Trace]:
+    allow_depth()
     feed, apply, trace = cloudpickle.loads(shipment.packed.value)
     return feed, apply, trace
 

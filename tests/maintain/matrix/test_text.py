@@ -35,6 +35,8 @@ INPUTS = [Input(Name(name, Size.of(rows), Size.of(cols))) for name, (rows, cols)
             "B := iterate[2](A)(x => iterate[3](x)(x_1 => x_1 * A))",
         ),
         ("B := eye(n) + diag(n, 2) /* both */ ;", "B := eye(n) + diag(n, 2)"),
+        ("B := LET x := Inv(A) In x * x", "B := let x := inv(A) in x * x"),
+        ("B := Iterate[2](A)(x => x * A)", "B := iterate[2](A)(x => x * A)"),
     ],
 )
 def test_programs(text: str, wanted: str) -> None:

@@ -1,0 +1,87 @@
+"""Room for what is deeply nested: more recursion than Python allows by default, and a stack that holds it.
+
+deeply(lambda: compile_script(text))   →   what that returns; SQ3001 where it is nested deeper still
+"""
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from typing import TypeVar
+
+from squallpy.base.errors import SquallError
+
+MOST_CALLS = 100_000  # on a stack; of Python's default, 1,000, a sum of 200 terms takes more
+STACK_BYTES = 512 << 20  # for as many; what is not used takes no memory
+
+T = TypeVar("T")
+
+
+class _Deep(threading.Thread):
+    """A thread with a stack for MOST_CALLS."""
+
+
+def allow_depth() -> None:
+    """Allow MOST_CALLS from here on, in a process that evaluates queries and does nothing else."""
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), MOST_CALLS))
+
+
+class _Limit:
+    """Python's recursion limit, which is the whole process's, as long as somebody needs a higher one."""
+
+    def __init__(self) -> None:
+        self._lock, self._users, self._before = threading.Lock(), 0, 0
+
+    def raise_(self) -> None:
+        with self._lock:
+            if not self._users:
+                self._before = sys.getrecursionlimit()
+                sys.setrecursionlimit(max(self._before, MOST_CALLS))
+            self._users += 1
+
+    def restore(self) -> None:
+        with self._lock:
+            self._users -= 1
+            if not self._users:
+                sys.setrecursionlimit(self._before)
+
+
+_LIMIT = _Limit()
+
+
+@contextmanager
+def guarded_depth() -> Iterator[None]:
+    """Allow MOST_CALLS while the block runs; SQ3001 for what needs more."""
+    _LIMIT.raise_()
+    try:
+        yield
+    except RecursionError:
+        told = "a query nested this deeply is not supported"
+        raise SquallError("SQ3001", told, hint="nest fewer queries, views or parentheses") from None
+    finally:
+        _LIMIT.restore()
+
+
+def deeply(work: Callable[[], T]) -> T:
+    """Do the work on a stack that has room for MOST_CALLS of any kind; SQ3001 where it needs more."""
+    if isinstance(threading.current_thread(), _Deep):
+        return work()
+    done = Future[T]()
+
+    def run() -> None:
+        try:
+            with guarded_depth():
+                result = work()
+        except BaseException as error:
+            done.set_exception(error)
+        else:
+            done.set_result(result)
+
+    # NB: a daemon, so that Ctrl-C, which interrupts who waits, does not wait for the end of the work
+    thread, before = _Deep(target=run, name="squall-deep", daemon=True), threading.stack_size(STACK_BYTES)
+    try:
+        thread.start()
+    finally:
+        threading.stack_size(before)
+    return done.result()
