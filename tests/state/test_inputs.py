@@ -202,6 +202,18 @@ def test_a_line_that_had_no_end_and_has_grown(tmp_path: Path) -> None:
         run(tmp_path)
 
 
+def fault_a_file_is_written_anew_while_it_is_read(room: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = Rows.batch
+
+    def written(sink: Rows, *about: Any) -> None:
+        batch(sink, *about)
+        rewrite(room, 2, reversed(range(800, 1200)))
+
+    monkeypatch.setattr(Rows, "batch", written)
+    with pytest.raises(SquallError, match=r"SQ4001 .*2\..* has been written while it was read"):
+        run(room, checkpoint=False)
+
+
 def test_the_same_size_and_time_are_not_read(room: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(room, 5)
 

@@ -3,6 +3,7 @@
 import difflib
 import glob
 import os
+import socket
 import stat
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ class File:
     size: int
     changed: int  # ns since 1970
     shown: str  # as messages call it
+    host: str = ""  # where it was found; another host may have a copy of its own by that name
 
     def open(self) -> Any:
         """A pyarrow file for random access; SQ4001 if it cannot be read or is shorter than it was."""
@@ -40,7 +42,7 @@ class File:
 
     def check(self) -> None:
         """SQ4001 if it is another now, as far as a local file tells; one that has grown still has what it had."""
-        if "://" in self.path:
+        if self.host != socket.gethostname():
             return
         try:
             about = os.stat(self.path)
@@ -117,7 +119,7 @@ def local_file(path: Path) -> File:
     about = path.stat()
     if not stat.S_ISREG(about.st_mode):  # its size tells nothing, and it cannot be read twice
         raise SquallError("SQ4001", f"{show(path)} is not a regular file", hint="write what it gives to a file first")
-    return File(str(path.absolute()), about.st_size, about.st_mtime_ns, show(path))
+    return File(str(path.absolute()), about.st_size, about.st_mtime_ns, show(path), socket.gethostname())
 
 
 def show(path: Path) -> str:
