@@ -50,6 +50,7 @@ if TYPE_CHECKING:  # what rows flow through is loaded when they do: EXPLAIN star
     from squallpy.runtime.sources.replay import Replay
     from squallpy.runtime.state.checkpoint import MadeFor
     from squallpy.runtime.state.inputs import Inputs
+    from squallpy.runtime.state.lease import Lease
     from squallpy.runtime.state.place import Place
 
 PLACED = ("physical", "stages")  # what shows where views are
@@ -77,11 +78,14 @@ class Compiled(Maintained):
 
 
 class Executor(Protocol):
-    """Runs a plan: every batch to `on_batch` until that says stop; then the result as of the last."""
+    """Runs a plan: `begin` before the first batch, every batch to `on_batch` until that says stop; then the result as
+    of the last."""
 
     schema: "pa.Schema"
 
-    def run(self, on_batch: "Callable[[int, Changes | None, dict[str, Any]], bool]") -> None: ...
+    def run(
+        self, on_batch: "Callable[[int, Changes | None, dict[str, Any]], bool]", begin: Callable[[], None]
+    ) -> None: ...
 
     def final(self) -> "pa.Table": ...
 
@@ -100,6 +104,7 @@ class RunOptions:
     measured: bool = False
     late: bool = False
     checkpoint: str | None = None
+    lease: "Lease | None" = None  # of the checkpoint, if the caller has it already
     profile: "Profile | None" = None
     conf: Mapping[str, str] = field(default_factory=dict)
 
@@ -209,18 +214,46 @@ class Session:
         """What the script says that its stages are to be measured by: `-- yardstick: 1 job, 3 stages (by whom)`."""
         return remark(self.text, "yardstick")
 
-    def run(self, options: RunOptions, sink: "Sink", stop: threading.Event | None = None) -> None:
+    def run(
+        self,
+        options: RunOptions,
+        sink: "Sink",
+        stop: threading.Event | None = None,
+        working: Callable[[bool], None] = lambda _: None,
+    ) -> None:
         """Run each query of the script over its input and tell `sink`.
 
-        With `stop` set, the run ends after the batch in work; with a checkpoint, the next run goes on there.
+        With `stop` set, the run ends after the batch in work; with a checkpoint, the next run goes on there. Before
+        its first batch a query is not `working`: nothing has to be waited for.
         """
         stop = stop or threading.Event()
-        for query in self._queries():
-            if not stop.is_set():
-                with guarded_depth():
-                    self._run(query, options, sink, stop)
+        with self._lease(options) as lease:
+            for query in self._queries():
+                if not stop.is_set():
+                    working(False)
+                    with guarded_depth():
+                        self._run(query, options, sink, stop, lease, working)
 
-    def _run(self, query: Query, options: RunOptions, sink: "Sink", stop: threading.Event) -> None:
+    @contextmanager
+    def _lease(self, options: RunOptions) -> "Iterator[Lease | None]":
+        """The lease of the checkpoint, if there is one."""
+        from squallpy.runtime.state.checkpoint import hold
+
+        if options.checkpoint is None or options.lease:
+            yield options.lease
+            return
+        with hold(options.checkpoint) as lease:
+            yield lease
+
+    def _run(
+        self,
+        query: Query,
+        options: RunOptions,
+        sink: "Sink",
+        stop: threading.Event,
+        lease: "Lease | None" = None,
+        working: Callable[[bool], None] = lambda _: None,
+    ) -> None:
         from squallpy.runtime.pipeline import Input
         from squallpy.runtime.sources import open_source
         from squallpy.runtime.sources.replay import Again, Replay
@@ -248,9 +281,12 @@ class Session:
                 input = replace(input, maker=self.matrices(compiled.matrices, input, place))
             executor = self._executor(compiled.plan, input, place, options)
             sink.begin(query, executor.schema, replay.batches)
-            progress = Progress(sink, stop, steps.number, options.profile)
-            executor.run(progress.batch)
-            sink.final(executor.final())
+            progress = Progress(sink, stop, steps.number, options.profile, lease)
+            executor.run(progress.batch, lambda: working(True))
+            final = executor.final()
+            if lease:
+                lease.check()
+            sink.final(final)
             sink.finish(progress.summary())
 
     @contextmanager
@@ -388,7 +424,10 @@ def _hash(text: str) -> str:
 
 
 class Progress:
-    """Counts batches on their way to the sink, which hears of each by its `number` in the replay."""
+    """Counts batches on their way to the sink, which hears of each by its `number` in the replay.
+
+    The `lease` is looked at before the sink has a batch, and again before that counts as done.
+    """
 
     def __init__(
         self,
@@ -396,14 +435,25 @@ class Progress:
         stop: threading.Event,
         number: Callable[[int], int | None],
         profile: "Profile | None" = None,
+        lease: "Lease | None" = None,
     ) -> None:
-        self._sink, self._stop, self._number, self._profile = sink, stop, number, profile
+        self._sink, self._stop, self._number, self._profile, self._lease = sink, stop, number, profile, lease
         self._start = self._last = perf_counter()
         self._images, self._whole = dict[str, int](), False
         self._totals = {"batches": 0, "tuples": 0, "skipped": 0, "unmatched": 0, "duplicates": 0, "late": 0}
 
     def batch(self, batch: int, changes: "Changes | None", stats: dict[str, Any]) -> bool:
         """Pass a batch on, unless it has been before; whether to go on after it."""
+        self._check()
+        go_on = self._pass(batch, changes, stats)
+        self._check()
+        return go_on
+
+    def _check(self) -> None:
+        if self._lease:
+            self._lease.check()
+
+    def _pass(self, batch: int, changes: "Changes | None", stats: dict[str, Any]) -> bool:
         self._check_images(batch, stats.pop("images", {}))
         number = self._number(batch)
         if number is None:

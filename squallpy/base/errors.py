@@ -27,6 +27,18 @@ def shorten(text: str) -> str:
     return text if len(text) <= 60 else text[:56] + "...'"
 
 
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What a user should know of a script that runs: one line, as an error's."""
+
+    message: str
+    span: Span
+    hint: str = ""
+
+    def __str__(self) -> str:
+        return f"note {self.span}: {self.message}" + (f", {self.hint}" if self.hint else "")
+
+
 class SquallError(Exception):
     """A mistake of the user's, or data that cannot be read: one line, and a caret where there is a span.
 

@@ -81,6 +81,9 @@ BOOLEAN, INT, BIGINT = Type(Kind.BOOLEAN), Type(Kind.INT), Type(Kind.BIGINT)
 DOUBLE, VARCHAR, DATE, TIMESTAMP = Type(Kind.DOUBLE), Type(Kind.VARCHAR), Type(Kind.DATE), Type(Kind.TIMESTAMP)
 INTERVAL, NULL = Type(Kind.INTERVAL), Type(Kind.NULL)
 
+YEARS = {Kind.DATE: (-719_162, 2_932_896), Kind.TIMESTAMP: (-62_135_596_800_000_000, 253_402_300_799_999_999)}
+"""The first and the last value of the years 1 to 9999, outside of which there are no DATEs and TIMESTAMPs."""
+
 
 def decimal(precision: int, scale: int) -> Type:
     """DECIMAL with the precision capped at 38 digits."""

@@ -5,9 +5,21 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
-from squallpy.base.errors import Span, SquallError, nearest
+from squallpy.base.errors import Notice, Span, SquallError, nearest
 from squallpy.catalog.matrix import Matrix, MatrixProgram
 from squallpy.catalog.relation import Parts, Relation
+
+DEFAULT_SCHEMAS = ("default", "main", "public", "dbo")  # of Spark, DuckDB, PostgreSQL and SQL Server
+
+
+def schema_named(name: str) -> str:
+    """The name of a schema, '' of one that is there by default."""
+    return "" if name.lower() in DEFAULT_SCHEMAS else name
+
+
+def qualified(schema: str, name: str) -> str:
+    """The name of a relation in a schema: sales, orders  →  sales.orders; public, orders  →  orders"""
+    return f"{schema_named(schema)}.{name}" if schema_named(schema) else name
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +45,7 @@ class Catalog:
     parts: dict[Parts, Relation] = field(default_factory=dict)  # what queries make of texts
     spare: Iterator[int] = field(default_factory=lambda: count(1 << 32))
     """Ids of columns for what is bound only for its mistakes."""
+    notices: dict[Notice, None] = field(default_factory=dict)  # each once: a view is bound wherever it is used
 
     def add(self, entry: Entry) -> None:
         """Declare something; SQ2007 if the name is taken."""
@@ -52,7 +65,9 @@ class Catalog:
         """The entry of a name; SQ2001 if there is none. `others` are names to suggest besides."""
         if name.lower() not in self.entries:
             known = [*(entry.name for entry in self.entries.values()), *others]
-            raise SquallError("SQ2001", f'unknown table "{name}"', hint=nearest(name, known))
+            elsewhere = [each for each in known if each.lower().endswith(f".{name.lower()}")]
+            hint = f"write {' or '.join(sorted(elsewhere))}" if elsewhere else nearest(name, known)
+            raise SquallError("SQ2001", f'unknown table "{name}"', hint=hint)
         return self.entries[name.lower()]
 
     @property

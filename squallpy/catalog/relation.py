@@ -8,6 +8,7 @@ from squallpy.base.errors import Span
 from squallpy.base.types import Type
 
 MADE = "matrix"  # the format of a relation whose rows are made, not read
+CONSTANT = "constant"  # the format of a relation of one row, in whose one column is 0
 MULT = "__mult"  # the multiplicity of a row of a change stream, +1 or −1: a column that readers add
 
 
@@ -60,6 +61,23 @@ class Hops:
 
 
 @dataclass(frozen=True, slots=True)
+class Series:
+    """Bounds and a step into numbers or moments: the start, then one step further each.
+
+    `closed`: up to the stop, else to before it. `strict`: a step away from the stop is an error, else there are none.
+    `kept`: where there are none, or something is NULL, there is one, NULL.
+    """
+
+    function: str
+    closed: bool
+    strict: bool
+    kept: bool = False
+
+    def spelled(self, value: Any) -> str:
+        return f"{self.function} {value}{' OR NULL' if self.kept else ''}"
+
+
+@dataclass(frozen=True, slots=True)
 class Parts:
     """How the rows of a relation are made of another's: one for each part of a `value`, an expression over that one's
     fields, which columns give by their numbers (opaque here). It has the fields of the other one, then two of a part.
@@ -67,7 +85,7 @@ class Parts:
 
     of: "Relation"
     value: Any
-    made: Split | Hops
+    made: Split | Hops | Series
 
     def __str__(self) -> str:
         return f"{self.made.spelled(self.value)} OF {self.of.name}"
@@ -77,8 +95,8 @@ class Parts:
 class Relation:
     """A named source of rows. `stream` relations change; others are loaded once, before the first batch.
 
-    `format` is parquet or csv, or MADE for the cells of a matrix; `options` as written (keys in lower case), `path`
-    among them; `op` names the operation column of a change stream and is not one of `fields`.
+    `format` is parquet or csv, MADE for the cells of a matrix, or CONSTANT; `options` as written (keys in lower case),
+    `path` among them; `op` names the operation column of a change stream and is not one of `fields`.
     """
 
     name: str

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from squallpy.base.errors import Span, SquallError, nearest
 from squallpy.base.types import Kind
+from squallpy.catalog.catalog import qualified
 from squallpy.catalog.options import check_format, check_option
 from squallpy.catalog.relation import Field, Reference, Relation
 from squallpy.frontend.grammars import Parsed
@@ -15,6 +16,7 @@ from squallpy.frontend.statements import CreateRelation
 from squallpy.frontend.strings import unquote
 from squallpy.frontend.text import ScriptText
 from squallpy.frontend.typenames import named_type
+from squallpy.frontend.unsupported import CLAUSES
 
 if TYPE_CHECKING:
     from lark import Token
@@ -31,8 +33,21 @@ def token_span(script: ScriptText, token: "Token") -> Span:
 
 def name_of(tree: Parsed) -> str:
     """The name in a `name` node:  a  or  `a`; a backquote in it is written twice"""
-    text = str(tree.children[0])
-    return text[1:-1].replace("``", "`") if text.startswith("`") else text
+    return unquoted(tree.children[0])
+
+
+def unquoted(token: "Token") -> str:
+    return token[1:-1].replace("``", "`") if token.startswith("`") else str(token)
+
+
+def relation_name(script: ScriptText, tree: Parsed) -> str:
+    """The name in a `qualified` node, in its schema:  a,  s.a  or  s.`a`; SQ3001 for one in a catalog."""
+    *schema, name = (unquoted(token) for token in tree.children)
+    if len(schema) > 1:
+        construct = CLAUSES["Table.catalog"]
+        span = token_span(script, tree.children[0])
+        raise SquallError("SQ3001", f"{construct.name} is not supported yet", span, construct.hint)
+    return qualified(schema[0], name) if schema else name
 
 
 @dataclass(slots=True)
@@ -47,13 +62,13 @@ class Columns:
 def declare(script: ScriptText, tree: Parsed) -> CreateRelation:
     """The statement of a `create_relation` tree; raises SQ2007, SQ2003, SQ7002 and others at their tokens."""
     kind, name, columns, source, options, timestamp = tree.children
-    name_span = token_span(script, name.children[0])
+    called, name_span = relation_name(script, name), token_span(script, name.children[-1])
     read = read_columns(script, columns) if columns else Columns()
     with at(token_span(script, source.children[0])):
         format = check_format(name_of(source))
     kept = read_options(script, format, options) if options else {}
     if "path" not in kept:
-        raise SquallError("SQ7002", f'"{name_of(name)}" has no path', name_span, "write OPTIONS (path '...')")
+        raise SquallError("SQ7002", f'"{called}" has no path', name_span, "write OPTIONS (path '...')")
     fields = mark_keys(read)
     if fields and any(f.name.lower() == kept.get("op", "").lower() for f in fields):
         raise SquallError("SQ2007", f'"{kept["op"]}" is the operation column and cannot be declared as well', name_span)
@@ -64,7 +79,7 @@ def declare(script: ScriptText, tree: Parsed) -> CreateRelation:
     written = {key.lower() for key, _ in read.key}
     primary_key = tuple(f.name for f in fields if f.name.lower() in written)
     references = tuple(mark_reference(reference, fields) for reference in read.references)
-    relation = Relation(name_of(name), fields, stream, format, kept, primary_key, references, column, delay, name_span)
+    relation = Relation(called, fields, stream, format, kept, primary_key, references, column, delay, name_span)
     return CreateRelation(relation, name_span)
 
 
@@ -114,7 +129,7 @@ def read_column(script: ScriptText, tree: Parsed, span: Span, read: Columns) -> 
 
 def read_reference(script: ScriptText, fields: tuple[str, ...], tree: Parsed) -> Reference:
     word, name, *keys = tree.children
-    return Reference(fields, name_of(name), names_of(keys[0]) if keys else (), token_span(script, word))
+    return Reference(fields, relation_name(script, name), names_of(keys[0]) if keys else (), token_span(script, word))
 
 
 def names_of(tree: Parsed) -> tuple[str, ...]:

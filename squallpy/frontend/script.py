@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from squallpy.base.errors import SquallError
 from squallpy.catalog.matrix import Matrix, MatrixProgram
-from squallpy.frontend.declare import declare, name_of, token_span
+from squallpy.frontend.declare import declare, name_of, relation_name, token_span
 from squallpy.frontend.grammars import Parsed, load_grammar
 from squallpy.frontend.select import SelectText, parse_select
 from squallpy.frontend.statements import Body, CreateMatrix, CreateProgram, CreateView, Select, Statement
@@ -56,7 +56,8 @@ def create_view(script: ScriptText, tree: Parsed) -> CreateView:
     names = tuple(name_of(n) for n in columns.children) if columns else ()
     if len({n.lower() for n in names}) < len(names):
         raise SquallError("SQ2007", "a column is named twice", token_span(script, columns.children[0].children[0]))
-    return CreateView(name_of(name), names, query(script, body), token_span(script, name.children[0]))
+    span = token_span(script, name.children[-1])
+    return CreateView(relation_name(script, name), names, query(script, body), span)
 
 
 def create_matrix(script: ScriptText, tree: Parsed) -> CreateMatrix:
@@ -69,8 +70,10 @@ def create_matrix(script: ScriptText, tree: Parsed) -> CreateMatrix:
     words = dict.fromkeys(str(word).upper() for word in known.children)
     facts = tuple(word for word in words if word != "SHARES")
     named = tuple(name_of(column) for column in columns.children)
-    spans = tuple(token_span(script, token.children[0]) for token in (source, *columns.children))
-    matrix = Matrix(name_of(name), rows, cols, name_of(source), stream, named, facts, span, shares="SHARES" in words)
+    spans = tuple(token_span(script, token.children[-1]) for token in (source, *columns.children))
+    matrix = Matrix(
+        name_of(name), rows, cols, relation_name(script, source), stream, named, facts, span, shares="SHARES" in words
+    )
     return CreateMatrix(matrix, spans)
 
 

@@ -33,27 +33,29 @@ CLAUSES: dict[str, Unsupported] = {
     "sort": Unsupported("SORT BY", "SORT", "use ORDER BY"),
     "cluster": Unsupported("CLUSTER BY", "CLUSTER"),
     "locks": Unsupported("FOR UPDATE", "FOR"),
-    "sample": Unsupported("TABLESAMPLE", "TABLESAMPLE"),
+    "sample": Unsupported(
+        "TABLESAMPLE", "TABLESAMPLE", "filter by a hash of the key: WHERE CRC32(CAST(id AS STRING)) % 100 < 10"
+    ),
     "settings": Unsupported("SETTINGS", "SETTINGS"),
     "format": Unsupported("FORMAT", "FORMAT"),
     "options": Unsupported("query OPTIONS", "OPTION"),
     "for_": Unsupported("FOR", "FOR"),
-    "by_name": Unsupported("INTERSECT or EXCEPT BY NAME", "BY"),
+    "by_name": Unsupported("INTERSECT or EXCEPT BY NAME", "BY", "write CORRESPONDING"),
     "Group.totals": Unsupported("WITH TOTALS", "TOTALS"),
     "Order.siblings": Unsupported("ORDER SIBLINGS BY", "SIBLINGS"),
     "Ordered.with_fill": Unsupported("WITH FILL", "FILL"),
     "Limit.expressions": Unsupported("LIMIT … BY", "BY"),
     "Limit.limit_options": Unsupported("this form of LIMIT", "LIMIT"),
-    "Table.db": Unsupported("a schema before a table's name", "", "write the table's name alone"),
-    "Table.catalog": Unsupported("a catalog before a table's name", "", "write the table's name alone"),
-    "Column.db": Unsupported("a schema before a column's name", "", "write table.column"),
-    "Column.catalog": Unsupported("a catalog before a column's name", "", "write table.column"),
+    "Table.catalog": Unsupported("a catalog before a table's name", "", "write schema.table"),
+    "Column.catalog": Unsupported("a catalog before a column's name", "", "write schema.table.column"),
     "Column.join_mark": Unsupported("(+) outer joins"),
     "Subquery.alias": Unsupported("a name for a join in parentheses", "", "name its sources"),
     "Table.version": Unsupported("time travel"),
+    "ordinality": Unsupported("WITH ORDINALITY", "WITH", "use POSEXPLODE, which counts from 0"),
+    "Unnest.offset": Unsupported("WITH ORDINALITY", "WITH", "use POSEXPLODE, which counts from 0"),
     "With.recursive": Unsupported("WITH RECURSIVE", "RECURSIVE"),
     "stream_window": Unsupported("a window behind parentheses", "", "write it inside the SELECT that it is for"),
-    "In.unnest": Unsupported("IN UNNEST", "IN"),
+    "In.unnest": Unsupported("IN UNNEST", "IN", "put the values in IN (…)"),
     "Cast.format": Unsupported("CAST … FORMAT", "FORMAT"),
     "Cast.default": Unsupported("CAST … DEFAULT", "DEFAULT"),
     "In.field": Unsupported("IN without parentheses", "IN"),
@@ -63,7 +65,9 @@ CLAUSES: dict[str, Unsupported] = {
 JOINS: dict[str, Unsupported] = {
     "RIGHT": Unsupported("RIGHT SEMI or ANTI JOIN", "RIGHT", "use LEFT SEMI or LEFT ANTI with the sides swapped"),
     "OUTER": Unsupported("OUTER JOIN", "OUTER"),
-    "ASOF": Unsupported("ASOF JOIN", "ASOF"),
+    "ASOF": Unsupported(
+        "ASOF JOIN", "ASOF", "write LATERAL (SELECT … FROM b WHERE b.at <= a.at ORDER BY b.at DESC LIMIT 1)"
+    ),
 }
 
 # nodes of sqlglot, by class, that have a name in SQL worth saying
@@ -78,9 +82,9 @@ NODES: dict[str, Unsupported] = {
     "Unnest": Unsupported("UNNEST here", "UNNEST"),
     "Values": Unsupported("VALUES here", "VALUES", "it goes in FROM"),
     "Tuple": Unsupported("a row value (a, b) here", "", "it goes with comparisons, BETWEEN and IN"),
-    "SimilarTo": Unsupported("SIMILAR TO", "SIMILAR"),
     "Collate": Unsupported("COLLATE", "COLLATE"),
     "AtTimeZone": Unsupported("AT TIME ZONE", "AT"),
+    "CurrentUser": Unsupported("CURRENT_USER", "CURRENT_USER"),
     "CurrentDate": Unsupported("CURRENT_DATE", "CURRENT_DATE", "write DATE '…'"),
     "CurrentTimestamp": Unsupported("CURRENT_TIMESTAMP", "CURRENT_TIMESTAMP", "write TIMESTAMP '…'"),
     "Var": Unsupported("ALL here", "ALL"),
@@ -88,10 +92,14 @@ NODES: dict[str, Unsupported] = {
     "Star": Unsupported("* inside an expression"),
     "Concat": Unsupported("a string after a string", "", "use ||"),
     "Lambda": Unsupported("a lambda"),
-    "Bracket": Unsupported("x[i]"),
-    "Dot": Unsupported("a field of a struct"),
-    "Struct": Unsupported("STRUCT"),
-    "Array": Unsupported("ARRAY"),
+    "Bracket": Unsupported("x[i]", "", "there are no arrays but SPLIT(x, 'p')[i]"),
+    "Dot": Unsupported(
+        "a field of a struct",
+        "",
+        "make it a column of its own, or keep JSON in a VARCHAR and take GET_JSON_OBJECT(x, '$.field')",
+    ),
+    "Struct": Unsupported("STRUCT", "", "select its fields as columns"),
+    "Array": Unsupported("ARRAY", "", "there are no arrays: put values in IN (…), or in rows with VALUES"),
     "Parameter": Unsupported("a parameter"),
     "Placeholder": Unsupported("a parameter"),
     "Distinct": Unsupported("DISTINCT here", "DISTINCT"),
@@ -109,10 +117,16 @@ AGGREGATES: dict[str, str] = {
     ),
 }  # fmt: skip
 
+# what is the time, in calls and, some of them, without parentheses
+NOW = (
+    "CURDATE", "CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "CURRENT_TIMEZONE", "GETDATE", "LOCALTIME",
+    "LOCALTIMESTAMP", "NOW", "SYSDATE",
+)  # fmt: skip
+
 # scalar functions of Spark that we know of, and what to do instead
 FUNCTIONS: dict[str, str] = {
     **dict.fromkeys(
-        ("CURDATE", "CURRENT_DATE", "CURRENT_TIMESTAMP", "LOCALTIMESTAMP", "NOW"),
+        NOW,
         "write DATE '…' or TIMESTAMP '…': an answer does not depend on when it is computed",
     ),
     **dict.fromkeys(
@@ -120,13 +134,17 @@ FUNCTIONS: dict[str, str] = {
         "an answer does not depend on when it is computed",
     ),
     **dict.fromkeys(
-        ("ARRAY", "ARRAY_CONTAINS", "ELEMENT_AT", "FLATTEN", "FROM_JSON", "INLINE", "MAP", "NAMED_STRUCT", "SEQUENCE",
+        ("ARRAY", "ARRAY_CONTAINS", "ELEMENT_AT", "FLATTEN", "FROM_JSON", "INLINE", "MAP", "NAMED_STRUCT",
          "SIZE", "STACK", "STRUCT", "TO_JSON"),
-        "there are no arrays, maps and structs",
+        "there are no arrays, maps and structs: select columns, and put values in IN (…) or in rows with VALUES",
     ),
     **dict.fromkeys(
         ("EXPLODE", "EXPLODE_OUTER", "POSEXPLODE", "POSEXPLODE_OUTER", "SPLIT", "UNNEST"),
         "but EXPLODE(SPLIT(x, 'p')) is, as a column, LATERAL VIEW or UNNEST in FROM, and SPLIT(x, 'p')[i]",
+    ),
+    **dict.fromkeys(
+        ("GENERATE_SERIES", "RANGE", "SEQUENCE"),
+        "but EXPLODE(SEQUENCE(a, b)) is, as a column, LATERAL VIEW or in FROM, and RANGE(n) and GENERATE_SERIES(a, b)",
     ),
     **dict.fromkeys(
         ("BIN", "BROUND", "CONV", "FACTORIAL", "FORMAT_NUMBER", "FORMAT_STRING", "HASH", "MAKE_TIMESTAMP", "PRINTF",
@@ -143,7 +161,15 @@ QUERIES: dict[str, Unsupported] = {
     "outer join after comma": Unsupported(
         "a RIGHT or FULL JOIN after a comma", "JOIN", "write CROSS JOIN, or parentheses: a, (b RIGHT JOIN c ON …)"
     ),
-    "EXPLODE": Unsupported("EXPLODE of anything but SPLIT(x, 'p')", "", "there are no other arrays"),
+    "EXPLODE": Unsupported("EXPLODE of anything but SPLIT(x, 'p') or SEQUENCE(a, b)", "", "there are no other arrays"),
+    "generator joined": Unsupported(
+        "a join with rows made of columns beside it, by a condition",
+        "JOIN",
+        "write a comma, or LEFT JOIN … ON TRUE, and WHERE",
+    ),
+    "generator first": Unsupported(
+        "rows made of columns from around the query", "", "make them in the FROM that has the columns"
+    ),
     "two windows": Unsupported("a second time window in a query", "WINDOW", "nest the queries"),
     "window as a value": Unsupported("WINDOW as a value", "WINDOW", "take its start and end"),
     "WINDOW of what is not read": Unsupported(
@@ -151,15 +177,16 @@ QUERIES: dict[str, Unsupported] = {
     ),
     "SPLIT item": Unsupported("SPLIT(x, 'p')[i] by what is no plain text", "", "take REGEXP_EXTRACT"),
     "EXPLODE of what is not read": Unsupported(
-        "SPLIT of what is not read from one stream or table",
+        "EXPLODE of what is not read from one stream or table",
         "",
-        "explode in a query inside, before rows are aggregated",
+        "explode in a query inside, before rows are joined or aggregated",
     ),
     "parentheses inside": Unsupported("a join in parentheses that reads columns from around the query"),
     "rows of a query": Unsupported(
         "a row compared with a query", "", "write IN, = ANY, or EXISTS with the comparison in its WHERE"
     ),
     "USING twice": Unsupported("USING beside a join in parentheses that has USING", "", "write ON"),
+    "STRICT": Unsupported("STRICT CORRESPONDING", "STRICT", "write CORRESPONDING BY (…)"),
     "window after set": Unsupported(
         "a window at the end of UNION, INTERSECT or EXCEPT", "", "put the SELECT that it is for in parentheses"
     ),
@@ -176,7 +203,9 @@ QUERIES: dict[str, Unsupported] = {
         "DISTINCT",
         "declare a PRIMARY KEY and have it in FROM",
     ),
-    "FETCH": Unsupported("FETCH … PERCENT or WITH TIES", "FETCH", "use LIMIT"),
+    "FETCH": Unsupported(
+        "FETCH … PERCENT", "PERCENT", "write QUALIFY PERCENT_RANK() OVER (ORDER BY …) < 0.1 for ten percent"
+    ),
     "frame": Unsupported("a frame with EXCLUDE"),
     "frame of ends": Unsupported("NTH_VALUE in a frame that begins or ends some rows away", "", "use LAG and LEAD"),
     "ignored": Unsupported("IGNORE NULLS for NTH_VALUE or rows further away", "IGNORE", "use MAX_BY with FILTER"),

@@ -195,7 +195,7 @@ def not_null(expr: Expr) -> Call:
 def uncast(expr: Expr) -> Expr:
     """CAST(a AS BIGINT) of an INT a  →  a: they are held alike, so that a cast between them makes no new value"""
     match expr:
-        case Cast(Column() as column, type) if column.type.is_integer and type.is_integer:
+        case Cast(Column() as column, type) if column.type.is_integer and type.kind is Kind.BIGINT:
             return column
     return expr
 
@@ -281,7 +281,11 @@ def show_literal(literal: Literal) -> str:
     return str(value)
 
 
-INFIX = {"+", "-", "*", "/", "%", "||", "=", "<=>", "<>", "<", "<=", ">", ">=", "and", "or", "like"}
+ROUNDED = {"total": "+", "difference": "-", "product": "*", "remainder": "%"}
+"""The operators of DECIMALs that round, by how they are written."""
+INFIX = {
+    "+", "-", "*", "/", "%", "||", "=", "<=>", "<>", "<", "<=", ">", ">=", "and", "or", "like", "similar", *ROUNDED,
+}  # fmt: skip
 
 
 def show_call(call: Call) -> str:
@@ -297,8 +301,12 @@ def show_call(call: Call) -> str:
             return f"{args[0]} IS NULL"
         case "like" if len(args) == 3:
             return f"{args[0]} LIKE {args[1]} ESCAPE {args[2]}"
+        case "similar":
+            return f"{args[0]} SIMILAR TO {' ESCAPE '.join(args[1:])}"
         case "in":
             return f"{args[0]} IN ({', '.join(args[1:])})"
+        case name if name in ROUNDED:
+            return f" {ROUNDED[name]} ".join(args)
         case name if name in INFIX:
             return f" {name.upper()} ".join(args)
     return f"{call.name.upper()}({', '.join(args)})"

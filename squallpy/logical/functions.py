@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from squallpy.base.errors import SquallError, nearest
 from squallpy.base.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP, VARCHAR, Kind, Type, as_decimal, decimal
-from squallpy.logical.coerce import cast, coerce, exactly, unify
-from squallpy.logical.expressions import Call, Case, Expr, Literal, not_null
+from squallpy.logical.coerce import MOST_DIGITS, cast, coerce, exactly, unify
+from squallpy.logical.expressions import ROUNDED, Call, Case, Expr, Literal, not_null
 
 Args = tuple[Expr, ...]
 Rule = Callable[[str, Args], tuple[Args, Type]]  # name, arguments → arguments as needed, type of the result
@@ -94,6 +94,40 @@ def times(name: str, args: Args) -> tuple[Args, Type]:
     return args, decimal(sum(arg.type.precision for arg in args), scale)
 
 
+def rounded_result(name: str, args: Args) -> tuple[Args, Type]:
+    """DECIMALs whose exact result takes more than 38 digits: it keeps the digits before the point, and six behind it.
+
+    DECIMAL(38,18) * DECIMAL(38,18)  →  DECIMAL(38,6)        DECIMAL(38,0) + DECIMAL(30,20)  →  DECIMAL(38,6)
+
+    Source: Spark, `DecimalType.adjustPrecisionScale`.
+    """
+    args = tuple(coerce(arg, smallest(arg)) for arg in args)
+    (p, s), (q, t) = ((arg.type.precision, arg.type.scale) for arg in args)
+    if name == "remainder":
+        return args, decimal(min(p - s, q - t) + max(s, t), max(s, t))
+    digits, scale = (p + q + 1 - s - t, s + t) if name == "product" else (max(p - s, q - t) + 1, max(s, t))
+    return args, decimal(MOST_DIGITS, max(MOST_DIGITS - digits, min(scale, 6)))
+
+
+OPERATORS = {operator: name for name, operator in ROUNDED.items()}
+
+
+def arithmetic(operator: str, left: Expr, right: Expr) -> Call:
+    """Two numbers and an operator, exact; where that may take more than 38 digits, rounded as in Spark."""
+    args = plain((left, right))
+    if (
+        operator in OPERATORS
+        and all(arg.type.is_exact for arg in args)
+        and not all(arg.type.is_integer for arg in args)
+    ):
+        (p, s), (q, t) = ((type.precision, type.scale) for type in map(smallest, args))
+        needed = p + q if operator == "*" else max(p - s, q - t) + max(s, t)
+        found = call(OPERATORS[operator], *args)
+        if needed > MOST_DIGITS and (operator == "%" or found.type.scale < (s + t if operator == "*" else max(s, t))):
+            return found
+    return call(operator, left, right)
+
+
 def quotient(name: str, args: Args) -> tuple[Args, Type]:
     return tuple(coerce(arg, DOUBLE) for arg in numbers(name, args)), DOUBLE
 
@@ -101,18 +135,19 @@ def quotient(name: str, args: Args) -> tuple[Args, Type]:
 def remainder(name: str, args: Args) -> tuple[Args, Type]:
     args = numbers(name, args)
     if args[0].type == DOUBLE:
-        raise mismatch(name, args, "it is for exact numbers")
+        return args, DOUBLE
     if all(arg.type.is_integer for arg in args):
         return args, BIGINT
     args, digits, scale = aligned(args)
     return args, decimal(digits + scale, scale)
 
 
-def same(name: str, args: Args) -> tuple[Args, Type]:
+def signed(name: str, args: Args) -> tuple[Args, Type]:
+    """A number; INT gives BIGINT, as the least INT has no opposite among them."""
     args = plain(args)
     if not args[0].type.is_numeric:
         raise mismatch(name, args)
-    return args, args[0].type
+    return args, BIGINT if args[0].type.is_integer else args[0].type
 
 
 def comparable(name: str, args: Args) -> tuple[Args, Type]:
@@ -165,6 +200,7 @@ def spelled(name: str, args: Args) -> tuple[Args, Type]:
 
 
 TEXT, WHOLE = (Kind.VARCHAR,), (Kind.INT, Kind.BIGINT)
+NUMERIC = (Kind.DOUBLE, Kind.INT, Kind.BIGINT, Kind.DECIMAL)
 DAYS, TIMES, MOMENTS = (Kind.DATE,), (Kind.TIMESTAMP,), (Kind.DATE, Kind.TIMESTAMP)
 
 
@@ -196,8 +232,20 @@ def rounded(name: str, args: Args) -> tuple[Args, Type]:
     return (x, places), DOUBLE
 
 
+def truncated(name: str, args: Args) -> tuple[Args, Type]:
+    """A DOUBLE, an integer to tens, hundreds …, or a DECIMAL to fewer digits after the point than it has."""
+    (number, places), _ = takes(DOUBLE, NUMERIC, WHOLE)(name, args)
+    if number.type.kind is not Kind.DECIMAL:
+        return (number, places), number.type
+    assert isinstance(places, Literal) and places.value < number.type.scale
+    scale = max(places.value, 0)
+    return (number, places), decimal(number.type.precision - number.type.scale + scale, scale)
+
+
 def divided(name: str, args: Args) -> tuple[Args, Type]:
-    args, _ = remainder(name, args)
+    args, type = remainder(name, args)
+    if type == DOUBLE:
+        raise mismatch(name, args, "it is for exact numbers")
     return args, BIGINT
 
 
@@ -257,6 +305,12 @@ def alike(name: str, args: Args) -> tuple[Args, Type]:
     return takes(BOOLEAN, TEXT)(name, args)
 
 
+def spaced(name: str, args: Args) -> tuple[Args, Type]:
+    """A start, a stop, and a step: a number, or months, days and microseconds."""
+    assert args[0].type == args[1].type and len(args) in (3, 5)
+    return args, args[0].type
+
+
 def listed(name: str, args: Args) -> tuple[Args, Type]:
     assert all(isinstance(arg, Literal) for arg in args[1:])
     return comparable(name, args)
@@ -268,13 +322,20 @@ FUNCTIONS: dict[str, Function] = {
     "+": Function(2, 2, additive, "sum; INT and BIGINT give BIGINT, DECIMAL one digit more"),
     "-": Function(2, 2, additive, "difference"),
     "*": Function(2, 2, times, "product; DECIMAL precisions and scales add up, at most 38 digits"),
+    **{
+        name: Function(2, 2, rounded_result, f"{operator}, rounded to what 38 digits have room for")
+        for name, operator in ROUNDED.items()
+        if operator != "%"
+    },
+    "remainder": Function(2, 2, rounded_result, "%, of DECIMALs that have no scale in common", "divisor"),
     "/": Function(2, 2, quotient, "quotient, always DOUBLE; NULL where the divisor is 0", "divisor"),
     "%": Function(2, 2, remainder, "remainder with the sign of the dividend; NULL where the divisor is 0", "divisor"),
-    "negate": Function(1, 1, same, "-x"),
-    "abs": Function(1, 1, same, "absolute value"),
+    "negate": Function(1, 1, signed, "-x; BIGINT of an INT"),
+    "abs": Function(1, 1, signed, "absolute value; BIGINT of an INT"),
     "floor": Function(1, 1, whole, "the next whole number below"),
     "ceil": Function(1, 1, whole, "the next whole number above"),
     "div": Function(2, 2, divided, "quotient cut to a whole number; NULL where the divisor is 0", "divisor"),
+    "truncate": Function(2, 2, truncated, "cut to that many digits after the point, or to tens", settings=1),
     "round": Function(2, 2, rounded, "rounded to that many digits after the point, half away from zero", settings=1),
     "sign": Function(1, 1, real, "-1.0, 0.0 or 1.0"),
     "exp": Function(1, 1, real, "e to that power"),
@@ -315,6 +376,7 @@ FUNCTIONS: dict[str, Function] = {
     "is_null": Function(1, 1, anything, "TRUE or FALSE, never NULL", "never"),
     "in": Function(2, None, listed, "x IN (constants); NULL where nothing matches and one is NULL"),
     "like": Function(2, 3, alike, "x LIKE pattern [ESCAPE e]; e is given wherever a pattern has one", settings=1),
+    "similar": Function(2, 3, alike, "x SIMILAR TO pattern [ESCAPE e], as of LIKE", settings=1),
     "||": Function(2, None, spelled, "concatenation; NULL where a part is"),
     "substring": Function(2, 3, takes(VARCHAR, TEXT, WHOLE), "a part; a negative position is from the end", settings=1),
     "upper": Function(1, 1, takes(VARCHAR, TEXT), "upper case"),
@@ -367,6 +429,7 @@ FUNCTIONS: dict[str, Function] = {
     "trunc_time": Function(2, 2, takes(TIMESTAMP, TIMES, WHOLE), "the last multiple of so many microseconds"),
     "add_days": Function(2, 2, takes(DATE, DAYS, WHOLE), "days later"),
     "add_micros": Function(2, 2, takes(TIMESTAMP, TIMES, WHOLE), "microseconds later"),
+    "sequence": Function(3, 5, spaced, "start, stop and step, of which rows are made"),
     "days_between": Function(2, 2, takes(INT, DAYS), "first date minus second, in days"),
 }  # fmt: skip
 

@@ -9,7 +9,7 @@ to fit a type on the way.
 
 from typing import NamedTuple
 
-from squallpy.base.types import Type
+from squallpy.base.types import Kind, Type
 from squallpy.logical.expressions import Call, Cast, Column, Expr, columns
 
 _SUMS, _DIFFERENCES = ("+", "add_days", "add_micros"), ("-", "days_between")
@@ -47,7 +47,7 @@ def _terms(expr: Expr, sign: int) -> list[tuple[int, Expr]]:
             return _terms(a, -sign)
         case Call("micros", (a,)):  # which is how moments are held
             return _terms(a, sign)
-        case Cast(arg, type) if type.is_integer and arg.type.is_integer:
+        case Cast(arg, type) if type.kind is Kind.BIGINT and arg.type.is_integer:
             return _terms(arg, sign)
     return [(sign, expr)]
 

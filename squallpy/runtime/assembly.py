@@ -14,7 +14,7 @@ from squallpy.base.types import Kind, Type
 from squallpy.logical.expressions import COMPARISONS, MIRRORED, Call, Column, Expr, Literal, conjuncts, held_alike
 from squallpy.maintain.program import Row
 from squallpy.physical.plan import Let, Lookup, Nested, Step, Update, Where
-from squallpy.runtime.deltas import NULL
+from squallpy.runtime.deltas import NULL, least_as_held
 from squallpy.runtime.kernels import steps
 from squallpy.runtime.kernels.products import kind_of
 from squallpy.runtime.kernels.storage import Words
@@ -120,7 +120,7 @@ def _code(
             compared = [_compared(part, registers) for part in conjuncts(predicate)]
             if all(compared):
                 return [w for c in compared if c for w in _operation(steps.COMPARE, [*c, *known])]
-        case Let(variable, Literal(value)) if value is None or _plain(variable.type):
+        case Let(variable, Literal(value)) if value is None or _is_own_key(value, variable.type):
             constant = int(value) if value is not None else _null(variable.type)
             return _operation(steps.SET, [registers[variable.id], constant])
     return None
@@ -175,7 +175,7 @@ def _compared(predicate: Expr, registers: Mapping[int, int]) -> list[int] | None
         case Call(name, (Literal(), Column())) if name in MIRRORED:
             return _compared(replace(predicate, name=MIRRORED[name], args=predicate.args[::-1]), registers)
         case Call(name, (Column() as left, Literal(value, type))) if name in MIRRORED and value is not None:
-            if not (_plain(left.type) and held_alike(left.type, type)):
+            if not (_is_own_key(value, left.type) and held_alike(left.type, type)):
                 return None
             operands = [registers[left.id], -1, int(value), NULL, 0]
         case _:
@@ -186,6 +186,10 @@ def _compared(predicate: Expr, registers: Mapping[int, int]) -> list[int] | None
 def _plain(type: Type) -> bool:
     """Are the keys of the type its values as integers?"""
     return type.kind is Kind.BOOLEAN or (type.is_held_in_order and type.kind is not Kind.DOUBLE)
+
+
+def _is_own_key(value: int, type: Type) -> bool:
+    return _plain(type) and value >= least_as_held(type)
 
 
 def _null(type: Type) -> int:

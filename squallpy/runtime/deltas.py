@@ -4,6 +4,9 @@ Keys are one int64 matrix (n, K). A NULL key is `NULL`; doubles are bit patterns
 number of some dictionary, −1 for NULL, and travels as text, since each partition numbers its own strings. So does a
 DECIMAL of more than 18 digits whose value is below `LEAST` or has no room in 64 bits: its key is `NULL` + 1 + the
 number of its digits in the dictionary. Other values are their own keys, so that types of one scale join.
+
+Integers are ordered and there are 2⁶⁴ of them, so one has no key: `HOLE`, which is far from where numbers are. Those
+below it have the key behind them, which keeps the order, and −2⁶³ apart from NULL.
 """
 
 import json
@@ -27,6 +30,7 @@ from squallpy.runtime.state.store import Numbered
 
 NULL = -(2**63)
 LEAST = NULL + 2**32  # dictionaries number fewer than 2³¹ texts
+HOLE = NULL + 0x9E3779B9
 TEXT, DIGITS = "text", "digits"  # what a message calls the columns that spell out keys
 
 
@@ -60,10 +64,23 @@ def encode(vec: Vec, type: Type, rows: int, dictionary: Dictionary) -> Words:
         keys = _encode_wide(values, valid, dictionary)
     else:
         keys = values.astype(np.int64, copy=False)
-        least = keys == NULL
-        if np.any(least if valid is None else least & valid):
-            raise SquallError("SQ5003", f"{NULL} cannot be grouped or joined on: it stands for NULL")
+        if type.is_integer and (low := keys <= HOLE).any():
+            keys = _encode_low(keys, low if valid is None else low & valid)
     return keys if valid is None else np.where(valid, keys, NULL)
+
+
+def _encode_low(values: Words, low: Any) -> Words:
+    """Integers as keys, of which those that are `low` are not above the hole."""
+    if np.any(low & (values == HOLE)):
+        text = f"{HOLE} is the one BIGINT that cannot be grouped, ordered or joined on"
+        raise SquallError("SQ5003", text, hint="declare the column DECIMAL(19,0)")
+    return np.asarray(values + low, np.int64)
+
+
+def rank_of(values: Words, step: int) -> Words:
+    """Integers as keys to look for: the hole as the next above it, or below it if `step` is negative."""
+    low = values < HOLE if step < 0 else values <= HOLE
+    return np.asarray(values + low, np.int64)
 
 
 def decode(keys: Words, column: Column, dictionary: Dictionary) -> Vec:
@@ -81,6 +98,8 @@ def decode(keys: Words, column: Column, dictionary: Dictionary) -> Vec:
         values = keys.astype(object)
         values[some] = from_arrow(digits, decimal(38, 0)).values
         return Vec(values, valid)
+    if column.type.is_integer and (low := keys <= HOLE).any():
+        return Vec(keys - (low & (keys != NULL)), valid)
     return Vec(keys != 0 if kind is Kind.BOOLEAN else keys, valid)
 
 
@@ -92,6 +111,11 @@ def null_of(type: Type) -> int:
 def least_in_order(type: Type) -> int:
     """The least key whose value is in its order: below are NULL and the spelled ones."""
     return LEAST if type.is_wide else NULL + 1
+
+
+def least_as_held(type: Type) -> int:
+    """The least value that is its own key."""
+    return HOLE + 1 if type.is_integer else LEAST if type.is_wide else NULL + 1
 
 
 def spelled(keys: Words) -> Any:

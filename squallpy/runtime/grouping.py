@@ -16,7 +16,7 @@ from squallpy.catalog.relation import MULT
 from squallpy.logical.expressions import Column, Expr, columns, conjunction, substitute
 from squallpy.maintain.program import View
 from squallpy.maintain.relational.calculus import Assign, Cmp, Lane, ring
-from squallpy.runtime.deltas import NULL, encode, least_in_order
+from squallpy.runtime.deltas import NULL, encode, least_as_held
 from squallpy.runtime.evaluate.batch import Batch, Runner
 from squallpy.runtime.evaluate.coded import Coder, Unknown
 from squallpy.runtime.evaluate.compiled import Function, compiled
@@ -96,7 +96,7 @@ class Grouping:
                         coder.assign(step.variable, step.value)
             for i, key in enumerate(self._keys):
                 if key.type.kind is not Kind.VARCHAR:
-                    coder.key(i, key, NULL if key.type.kind is Kind.DOUBLE else least_in_order(key.type))
+                    coder.key(i, key, NULL if key.type.kind is Kind.DOUBLE else least_as_held(key.type))
             for lane, at, kind in zip(lanes, self._payload.offsets, self._payload.rings, strict=True):
                 coder.lane(at, kind.words, lane, _TIMES if counted else None)
         except Unknown:

@@ -52,8 +52,9 @@ class LocalExecutor:
         self.next += 1
         return changes, stats
 
-    def run(self, on_batch: OnBatch) -> None:
-        """Apply all batches, or until `on_batch` says stop."""
+    def run(self, on_batch: OnBatch, begin: Callable[[], None] = lambda: None) -> None:
+        """Apply all batches, or until `on_batch` says stop; `begin` before the first."""
+        begin()
         while self.next < self._input.replay.batches:
             if not on_batch(self.next, *self.step()):
                 return
@@ -95,7 +96,9 @@ class DurableLocalExecutor:
         self.next += 1
         self._committed.commit(self.next)
 
-    def run(self, on_batch: OnBatch) -> None:
+    def run(self, on_batch: OnBatch, begin: Callable[[], None] = lambda: None) -> None:
+        """Apply all batches that are not done, or until `on_batch` says stop; `begin` before the first."""
+        begin()
         while self.next < self._input.replay.batches:
             batch = self.next
             go_on = on_batch(batch, *self.step())

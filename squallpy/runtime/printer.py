@@ -16,7 +16,7 @@ from squallpy.physical.plan import PoolPlan
 from squallpy.runtime.deltas import decode
 from squallpy.runtime.evaluate.compiled import compiled
 from squallpy.runtime.evaluate.logic import is_true
-from squallpy.runtime.evaluate.numbers import LIMIT, largest
+from squallpy.runtime.evaluate.numbers import LIMIT, is_word, largest
 from squallpy.runtime.evaluate.order import ordinals
 from squallpy.runtime.evaluate.vector import Frame, Vec, arrow_type, full, take, to_arrow
 from squallpy.runtime.kernels.dictionary import Dictionary
@@ -239,7 +239,7 @@ def _fitted(total: Any, column: Column, view: str) -> Any:
     type = column.type
     if total.dtype != object:
         return total
-    if type.kind is not Kind.DECIMAL and largest(total) >= LIMIT:
+    if type.kind is not Kind.DECIMAL and not is_word(total):
         raise SquallError("SQ5001", f"{column} of {view} does not fit {type}", hint="CAST to DECIMAL(38,0) first")
     if largest(total) >= 10**38:
         raise SquallError("SQ5001", f"{column} of {view} does not fit 38 digits")

@@ -12,7 +12,7 @@ from statistics import median
 from typing import Any
 
 from squallpy.base.trace import Seconds, Way
-from squallpy.runtime.sinks.sink import writing
+from squallpy.runtime.sinks.output import check_writable, write_whole
 
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 _SHOWN = 3  # levels of the table
@@ -23,9 +23,7 @@ class Profile:
     """What batches took. The first counts in the file only: it also warms up."""
 
     def __init__(self, path: Path) -> None:
-        with writing(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.open("a").close()
+        check_writable(path)
         self._path, self._batches = path, 0
         self._sum: Seconds = {}
         self._slowest: tuple[float, int, Seconds] = (-1.0, 0, {})
@@ -59,8 +57,7 @@ class Profile:
             "shared": {"frames": [{"name": name} for name in names]},
             "profiles": [_flame(name, seconds, frames) for name, seconds in flames],
         }
-        with writing(self._path):
-            self._path.write_text(json.dumps(told), encoding="utf-8")
+        write_whole(self._path, lambda sink: sink.write(json.dumps(told).encode()))
 
     def table(self) -> list[str]:
         """Lines for people: a span, its median and its 95th percentile over the batches, and its share of the time."""

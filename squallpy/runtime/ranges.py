@@ -30,7 +30,7 @@ from squallpy.logical.expressions import (
 )
 from squallpy.logical.solve import solved
 from squallpy.physical.plan import Lookup
-from squallpy.runtime.deltas import NULL, encode, least_in_order
+from squallpy.runtime.deltas import NULL, encode, least_in_order, rank_of
 from squallpy.runtime.evaluate.compiled import compiled
 from squallpy.runtime.evaluate.logic import is_true
 from squallpy.runtime.evaluate.numbers import LIMIT, largest, masked
@@ -205,10 +205,12 @@ class _Bound:
             there = (rank != (most if rising else least)) | (step == 0)
             return rank + np.where(there & (rank != NULL), step, 0), there
         total, valid = self._sum(frame, step)
-        rank, there = total, np.ones(n, bool)
+        rank, there, least = total, np.ones(n, bool), -LIMIT if type.is_integer else LEAST
         if total.dtype == object:
             there = ((total <= most) if rising else (total >= least)).astype(bool)
             rank = np.clip(total, least, most).astype(np.int64)
+        if type.is_integer:
+            rank = rank_of(rank, 1 if rising else -1)
         return rank if valid is None else np.where(valid, rank, NULL), there
 
     def _sum(self, frame: Frame, step: int) -> tuple[Any, Any]:

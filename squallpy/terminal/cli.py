@@ -29,6 +29,17 @@ def squall(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
+def _output(option: str) -> Callable[..., object]:
+    """The value of an option that names a file to be written."""
+
+    def convert(_context: click.Context, _parameter: click.Parameter, given: str | None) -> Path | None:
+        from squallpy.base.location import output_path
+
+        return None if given is None else output_path(given, option)
+
+    return convert
+
+
 _RUNNING = (
     click.argument("script", metavar="QUERY.sql", type=click.Path(path_type=Path)),
     click.option("--master", default="local[2]", show_default=True, help="Spark's master."),
@@ -51,25 +62,25 @@ _RUNNING = (
     ),
     click.option(
         "--out",
-        type=click.Path(path_type=Path),
+        callback=_output("--out"),
         metavar="PATH",
-        help="Write a file (final) or a folder of files (changes), exactly once; stdout stays empty.",
+        help="Write a local file (final) or a folder of files (changes), exactly once; stdout stays empty.",
     ),
     click.option(
         "--checkpoint",
         metavar="DIR",
         help="Keep state here, a folder or a URI that Arrow knows; go on from it if it holds this query.",
     ),
-    click.option("--metrics", type=click.Path(path_type=Path), metavar="FILE", help="One JSON line per batch."),
+    click.option("--metrics", callback=_output("--metrics"), metavar="FILE", help="One JSON line per batch."),
     click.option(
         "--late",
-        type=click.Path(path_type=Path),
+        callback=_output("--late"),
         metavar="FILE",
         help="Rows that came when their window had passed them.",
     ),
     click.option(
         "--profile",
-        type=click.Path(path_type=Path),
+        callback=_output("--profile"),
         metavar="FILE",
         help="Where batches spend their time: a flame for speedscope.app, and a table on stderr.",
     ),
@@ -99,7 +110,7 @@ def _running(command: Callable[..., object]) -> Callable[..., object]:
 def run(**options: object) -> None:
     """Run the queries of a script over its streams, each until its input ends.
 
-    Ctrl-C ends the run after the batch in work; a second one ends it at once.
+    Ctrl-C ends the run after the batch in work, before the first one at once; a second one does not wait.
     """
     from squallpy.terminal.run import RunRequest, run_script
 
@@ -148,7 +159,11 @@ def explain(arguments: tuple[str, ...], settings: tuple[str, ...]) -> None:
     stage = stages[0].lower() if stages else "triggers"
     if stage not in STAGES:
         raise SquallError("SQ7004", f'unknown stage "{stages[0]}"', hint=nearest(stage, STAGES))
-    click.echo(Session(Path(script), parse(settings)).explain(stage), nl=False)
+    session = Session(Path(script), parse(settings))
+    text = session.explain(stage)
+    for notice in session.script.notices:
+        click.echo(notice, err=True)
+    click.echo(text, nl=False)
 
 
 @squall.command(short_help="List the engine settings.")

@@ -5,27 +5,36 @@
 
 import errno
 import os
+import signal
 import sys
+import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
 
 import click
 
 from squallpy.base.errors import SquallError, nearest
 
 OK, FAILED, USAGE, NO_ENGINE, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 3, 130, 141
-_STATUS = {"SQ5": FAILED, "SQ8": NO_ENGINE}
+_STATUS = {"SQ5": FAILED, "SQ8": NO_ENGINE, "SQ8007": FAILED}
+_MOMENT = 0.02  # seconds until a signal that came at a bad moment comes again
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}  # whoever wrote
 
 
 class Interrupted(BaseException):
-    """The user wants to stop now. NB: no KeyboardInterrupt, by which the engine understands "after the batch"."""
+    """The user wants to stop now; its text, if any, is still to be said.
+
+    NB: no KeyboardInterrupt, by which the engine understands "after the batch", and click a blank line.
+    """
 
 
 def guarded(work: Callable[[], object]) -> int:
     """Do the work; the exit status, with what went wrong said on stderr."""
     try:
-        ended = work()
+        with _interruptible():
+            ended = work()
         sys.stdout.flush()
     except SquallError as error:
         return _tell(error)
@@ -33,7 +42,9 @@ def guarded(work: Callable[[], object]) -> int:
         return end.exit_code
     except click.ClickException as error:
         return _tell(_usage(error))
-    except (KeyboardInterrupt, click.Abort, Interrupted):
+    except (KeyboardInterrupt, click.Abort, Interrupted) as end:
+        if not isinstance(end, Interrupted) or end.args:
+            print("interrupted", file=sys.stderr)
         return INTERRUPTED
     except (BrokenPipeError, SystemExit):  # NB: the latter is what click makes of a reader that left
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains once more at its end
@@ -45,11 +56,40 @@ def guarded(work: Callable[[], object]) -> int:
     return ended if isinstance(ended, int) else OK  # NB: click gives out the status of an Exit that it has caught
 
 
+def deferred(frame: FrameType | None) -> bool:
+    """True if the compiler of kernels has called back into Python, which an exception would crash; then the signal
+    comes again a moment later."""
+    while frame is not None:
+        if "llvmlite" in frame.f_code.co_filename:
+            threading.Timer(_MOMENT, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)).start()
+            return True
+        frame = frame.f_back
+    return False
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let Ctrl-C end what has no way of its own to end."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def press(_number: int, frame: FrameType | None) -> None:
+        if not deferred(frame):
+            raise Interrupted("interrupted")
+
+    before = signal.signal(signal.SIGINT, press)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def _tell(error: SquallError) -> int:
     print(error, file=sys.stderr)
     if sys.stderr.isatty() and (caret := error.caret()):
         print(caret, file=sys.stderr)
-    return _STATUS.get(error.code[:3], USAGE)
+    return _STATUS.get(error.code, _STATUS.get(error.code[:3], USAGE))
 
 
 def _usage(error: click.ClickException) -> SquallError:

@@ -1,4 +1,4 @@
-"""Ctrl-C: the first ends the run after the batch in work, the second at once."""
+"""Ctrl-C: the first ends the run after the batch in work, or at once if none is; the second at once."""
 
 import os
 import signal
@@ -7,31 +7,44 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
-from squallpy.terminal.failures import INTERRUPTED, Interrupted
+from squallpy.terminal.failures import INTERRUPTED, Interrupted, deferred
+
+
+class Interruption:
+    """Ctrl-C as a run sees it: `stop` is set when it is to end after the batch in work."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self.stop, self._say = threading.Event(), say
+        self._working = self._raised = False
+
+    def working(self, on: bool) -> None:
+        """Say whether there is a batch in work, which the first Ctrl-C waits for."""
+        self._working = on
+
+    def press(self, _number: int, frame: FrameType | None) -> None:
+        """Take a Ctrl-C: end after the batch, then by Interrupted, then without a word."""
+        if self._raised:
+            os._exit(INTERRUPTED)
+        if (self.stop.is_set() or not self._working) and deferred(frame):
+            return
+        if self.stop.is_set() or not self._working:
+            self._raised = True
+            self.stop.set()
+            raise Interrupted
+        self.stop.set()
+        with suppress(RuntimeError):  # NB: it may have come in the middle of a print
+            self._say("finishing the batch in work; Ctrl-C again to stop at once")
 
 
 @contextmanager
-def interruptible(say: Callable[[str], None]) -> Iterator[threading.Event]:
-    """While the block runs: the first Ctrl-C sets the event, the second raises Interrupted, the third ends all."""
-    stop, presses = threading.Event(), 0
-
-    def press(_number: int, _frame: FrameType | None) -> None:
-        nonlocal presses
-        presses += 1
-        if presses == 1:
-            stop.set()
-            with suppress(RuntimeError):  # NB: it may have come in the middle of a print
-                say("finishing the batch in work; Ctrl-C again to stop at once")
-        elif presses == 2:
-            raise Interrupted
-        else:
-            os._exit(INTERRUPTED)
-
+def interruptible(say: Callable[[str], None]) -> Iterator[Interruption]:
+    """Take Ctrl-C while the block runs."""
+    interruption = Interruption(say)
     if threading.current_thread() is not threading.main_thread():  # no signals there
-        yield stop
+        yield interruption
         return
-    before = signal.signal(signal.SIGINT, press)
+    before = signal.signal(signal.SIGINT, interruption.press)
     try:
-        yield stop
+        yield interruption
     finally:
         signal.signal(signal.SIGINT, before)

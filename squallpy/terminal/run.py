@@ -2,6 +2,8 @@
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from squallpy.runtime.profile import Profile
 from squallpy.runtime.sinks.files import ChangeFiles, ResultFile, file_format
 from squallpy.runtime.sinks.late import LateRows
 from squallpy.runtime.sinks.metrics import Metrics
+from squallpy.runtime.sinks.output import is_stream
 from squallpy.runtime.sinks.sink import Sink, Sinks
 from squallpy.session import RunOptions, Session
 from squallpy.terminal.failures import Interrupted
@@ -83,59 +86,80 @@ def spark_settings(request: RunRequest) -> dict[str, str]:
 
 def run_script(request: RunRequest) -> None:
     """Run a script to its end; raises Interrupted when the user ended it before."""
-    from squallpy.runtime.state.checkpoint import is_used
+    from squallpy.runtime.state.checkpoint import hold
 
-    if request.checkpoint == "":
+    if request.checkpoint is not None and not request.checkpoint.strip():
         raise SquallError("SQ7003", "--checkpoint names nothing", hint="name a folder, or a URI that Arrow knows")
     choice = choose(request, sys.stdout.isatty())
+    _check_distinct(request)
     conf = spark_settings(request)
     session = Session(request.script, parse(request.settings))
     several = len(session.script.queries) > 1
-    resumed = request.checkpoint is not None and is_used(request.checkpoint)
     progress = Progress("starting Spark" if request.backend == "spark" else "starting")
-    live = Live(progress.quiet) if choice.mode == "live" else None
-    sinks: list[Sink] = []
-    if request.out:
-        files = ChangeFiles if choice.mode == "changes" else ResultFile
-        sinks.append(files(request.out, choice.format, several, resumed))
-    else:
-        color = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-        if live:
-            sinks.append(live)
-        sinks.append(Output(sys.stdout.buffer, choice.format, choice.mode == "changes", color, progress.aside))
-    if request.metrics:
-        sinks.append(Metrics(request.metrics, several, resumed))
-    if request.late:
-        sinks.append(LateRows(request.late, several, resumed))
+    for notice in session.script.notices:
+        progress.say(str(notice))
+    profile = Profile(request.profile) if request.profile else None
     end = _End()
-    options = RunOptions(
-        backend=request.backend,
-        master=request.master,
-        batch_rows=request.batch_rows,
-        changes=choice.mode != "final",
-        final=choice.mode != "changes",
-        measured=request.metrics is not None,
-        late=request.late is not None,
-        checkpoint=request.checkpoint,
-        profile=Profile(request.profile) if request.profile else None,
-        conf=conf,
-    )
     try:
-        with interruptible(progress.say) as stop, progress.running():
-            session.run(options, Sinks(*sinks, progress, end), stop)
+        with interruptible(progress.say) as interruption, progress.running(), ExitStack() as opened:
+            # NB: before any file is touched that another run may write
+            lease = opened.enter_context(hold(request.checkpoint)) if request.checkpoint else None
+            options = RunOptions(
+                backend=request.backend,
+                master=request.master,
+                batch_rows=request.batch_rows,
+                changes=choice.mode != "final",
+                final=choice.mode != "changes",
+                measured=request.metrics is not None,
+                late=request.late is not None,
+                checkpoint=request.checkpoint,
+                lease=lease,
+                profile=profile,
+                conf=conf,
+            )
+            sinks = _sinks(request, choice, several, progress, opened)
+            session.run(options, Sinks(*sinks, progress, end), interruption.stop, interruption.working)
     except Interrupted:
         progress.say(f"stopped at once; {how_to_resume(request.checkpoint)}")
-        raise
+        raise Interrupted from None
     finally:
-        if live:
-            live.close()
-        if options.profile:
-            options.profile.write()
-    for line in options.profile.table() if options.profile else ():
+        if profile:
+            profile.write()
+    for line in profile.table() if profile else ():
         progress.say(line)
-    if stop.is_set():
+    if interruption.stop.is_set():
         progress.say(f"stopped {end.where}; {how_to_resume(request.checkpoint)}")
         raise Interrupted
+
+
+def _check_distinct(request: RunRequest) -> None:
+    """SQ7003 for two outputs that would overwrite each other."""
+    given = {"--out": request.out, "--metrics": request.metrics, "--late": request.late, "--profile": request.profile}
+    seen: dict[str, str] = {}
+    for option, path in given.items():
+        if path is not None and not is_stream(path):
+            other = seen.setdefault(os.path.realpath(path), option)
+            if other != option:
+                raise SquallError("SQ7003", f"{other} and {option} are the same file", hint="give each its own")
+
+
+def _sinks(request: RunRequest, choice: Choice, several: bool, progress: Progress, opened: ExitStack) -> Iterator[Sink]:
+    """What is told of a run, besides its progress; closed with what is `opened`."""
+    from squallpy.runtime.state.checkpoint import is_used
+
+    resumed = request.checkpoint is not None and is_used(request.checkpoint)
+    if request.out:
+        files = ChangeFiles if choice.mode == "changes" else ResultFile
+        yield opened.enter_context(closing(files(request.out, choice.format, several, resumed)))
+    else:
+        color = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        if choice.mode == "live":
+            yield opened.enter_context(closing(Live(progress.quiet)))
+        yield Output(sys.stdout.buffer, choice.format, choice.mode == "changes", color, progress.aside)
+    if request.metrics:
+        yield opened.enter_context(closing(Metrics(request.metrics, several, resumed)))
+    if request.late:
+        yield opened.enter_context(closing(LateRows(request.late, several, resumed)))
 
 
 def how_to_resume(checkpoint: str | None) -> str:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from squallpy.base.settings import Settings
+from squallpy.catalog.relation import CONSTANT
 from squallpy.physical.plan import Plan
 from squallpy.runtime.course import Pilot, pilot_of, rows_of, told
 from squallpy.runtime.local import DurableLocalExecutor, LocalExecutor
@@ -28,6 +29,7 @@ from squallpy.runtime.matrix.reading import reading_part
 from squallpy.runtime.matrix.spread import Spread
 from squallpy.runtime.pipeline import Input, Node, Publisher, Sender, parted, unpack_changes, unpack_parcels
 from squallpy.runtime.result import Changes, result_layout
+from squallpy.runtime.sources import open_source
 from squallpy.runtime.state.checkpoint import open_checkpoint
 from squallpy.runtime.state.place import Committed, Place
 from squallpy.runtime.state.post import Post
@@ -56,6 +58,9 @@ class MemoryEngine:
         self._sources = {r.name: MemorySource(r) for r in session.script.relations.values()}
         for name, rows in tables.items():
             self._sources[name].add(rows)
+        for source in self._sources.values():
+            if source.relation.format == CONSTANT:
+                source.add(open_source(source.relation, checkpoint).read(0, 1, ("zero",)))
         self._batches = PushedBatches()
         sizes = {name: source.rows for name, source in self._sources.items()}
         self._compiled: Compiled = session.compile(query, self._partitions, sizes)

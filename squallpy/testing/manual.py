@@ -13,6 +13,25 @@ What a script may say is in the [README](../README.md#sql). These tables are wri
 """
 
 
+ROWS = """Where a function takes a constant, an expression that reads no column is one, too: `PERCENTILE(x, 1 - 0.25)`.
+
+"""
+MAKERS = (
+    ("`EXPLODE(a)`, `UNNEST(a)`", "a row for each part of `SPLIT(x, 'p')`, or value of the series below"),
+    ("`POSEXPLODE(a)`", "the same with its position, from 0 on"),
+    ("`EXPLODE_OUTER(a)`, `POSEXPLODE_OUTER(a)`", "the same, and a row of NULL where there is none"),
+    ("`SEQUENCE(a, b [, step])`", "from a to b as in Spark, down if b is less; a step that leads away is an error"),
+    ("`GENERATE_SERIES(a, b [, step])`", "from a to b as in PostgreSQL and DuckDB; none if the step leads away"),
+    ("`RANGE([a,] b [, step])`", "from a, or 0, to before b, as in Spark and DuckDB"),
+)
+QUERIES_RUN = """They stand in SELECT, in LATERAL VIEW, behind a comma or in LEFT JOIN LATERAL … ON TRUE with columns of
+what is before them, and as tables where they are constant: `FROM range(10)`, `FROM generate_series(1, 5) AS g(x)`.
+GENERATE_SERIES and RANGE need no EXPLODE in FROM. Bounds are integers, or DATEs or TIMESTAMPs with an INTERVAL for a
+step, of months or of days and less; a NULL makes no row. A series has a million values at most.
+
+"""
+
+
 def manual() -> str:
     """The text of `docs/sql.md`."""
     refused = {u.name: u.hint for u in _constructs(CLAUSES, JOINS, NODES, QUERIES)}
@@ -24,7 +43,10 @@ def manual() -> str:
         + "All of them go with OVER as well.\n\n"
         + _table("Window functions", ("function",), ((f"`{name}`",) for name in sorted(WITH_OVER)))
         + _table("Functions", ("function", "arguments"), ((f"`{name}`", _count(name)) for name in sorted(NAMED)))
-        + "Besides: CAST, EXTRACT, TRIM, CASE, BETWEEN, IN, LIKE, IS NULL, ||, &, |, ^, ~.\n\n"
+        + "Besides: CAST, EXTRACT, TRIM, CASE, BETWEEN, IN, LIKE, SIMILAR TO, IS NULL, ||, &, |, ^, ~.\n\n"
+        + ROWS
+        + _table("Rows made of a value", ("function", "what it makes"), MAKERS)
+        + QUERIES_RUN
         + _table(
             "Refused by name",
             ("construct", "instead"),

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 
+from squallpy.catalog.catalog import qualified
 from squallpy.catalog.relation import Relation
 from squallpy.frontend.dialect import WindowParser
 from squallpy.frontend.windows import with_windows
@@ -169,10 +170,12 @@ def to_duckdb(sql: str | exp.Expr) -> str:
     """One query as DuckDB writes it; a TIMESTAMP has no time zone here."""
     query = parsed(sql) if isinstance(sql, str) else sql
     for table in query.find_all(exp.Table):
-        if table.db:  # an output of a matrix program
+        if table.db:  # an output of a matrix program, or a relation in a schema
             alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(table.name))
-            named = exp.to_identifier(f"{table.db}.{table.name}", quoted=True)
+            named = exp.to_identifier(qualified(table.db, table.name), quoted=True)
             table.replace(exp.Table(this=named, alias=alias))
+    for column in query.find_all(exp.Column):
+        column.set("db", None)
     for view in list(query.find_all(exp.Lateral)):
         if view.args.get("outer") and isinstance(view.parent, exp.Select):  # sqlglot forgets about it
             alias = view.args["alias"]
@@ -192,4 +195,11 @@ def to_duckdb(sql: str | exp.Expr) -> str:
 
 class _Dialect(Spark):
     class Parser(WindowParser):
-        pass
+        FUNCTIONS = {  # noqa: RUF012 - sqlglot's own way
+            **WindowParser.FUNCTIONS,
+            "TRUNC": lambda args: (
+                WindowParser.FUNCTIONS["TRUNC"](args)
+                if len(args) == 2 and args[1].is_string
+                else exp.Anonymous(this="TRUNC", expressions=args)
+            ),
+        }

@@ -44,11 +44,11 @@ if TYPE_CHECKING:
 
 Values = list[str | None]
 HEADS = re.compile(
-    r"(table \w+|no oracle|batch|result|result ordered|changes|restart|fails SQ\d{4}|error SQ\d{4}(?: \d+:\d+)?)\s*$"
+    r"(table [\w.]+|no oracle|batch|result|result ordered|changes|restart|fails SQ\d{4}|error SQ\d{4}(?: \d+:\d+)?)\s*$"
 )
 VALUE = re.compile(r"\s*(?:'((?:[^']|'')*)'|([^,']*?))\s*(?:,|$)")
 UNSOURCED = re.compile(
-    r"(CREATE\s+(STREAM|TABLE)\s+(\w+|`(?:[^`]|``)+`)\s*\((?:[^()']|\([^()]*\))*\))(?=\s*(?:;|TIMESTAMP\s+BY))",
+    r"(CREATE\s+(STREAM|TABLE)\s+([\w.]+|`(?:[^`]|``)+`)\s*\((?:[^()']|\([^()]*\))*\))(?=\s*(?:;|TIMESTAMP\s+BY))",
     re.IGNORECASE,
 )
 
@@ -164,19 +164,22 @@ class _Given:
         compiled = compile_script(steps.script, steps.path.name, lambda relation: (), programs.outputs, constant)
         (query,) = compiled.queries  # a step test has one
         relations = dict(compiled.relations)
-        cells = CellsFromScratch(compiled, programs.read) if compiled.matrices else None
-        text = _plain(steps.script, compiled, programs.outputs) if cells else query.text
-        oracle = Oracle(relations, text, dict(views(steps.script)), cells)
+        oracle = None
+        if all(section.head != "no oracle" for section in steps.sections):
+            cells = CellsFromScratch(compiled, programs.read) if compiled.matrices else None
+            text = _plain(steps.script, compiled, programs.outputs) if cells else query.text
+            oracle = Oracle(relations, text, dict(views(steps.script)), cells)
         self.tables, self.batches, answered = dict[str, pa.Table](), dict[int, dict[str, pa.Table]](), []
         for number, section in enumerate(steps.sections):
             match section.head.split():
                 case ["table", name]:
                     self.tables[name] = table(relations[name], (split(line) for line in section.lines))
-                    oracle.push(name, self.tables[name])
+                    if oracle:
+                        oracle.push(name, self.tables[name])
                 case ["batch" | "fails", *failing]:
                     self.batches[number] = _pushed(section, relations)
                     answered += [] if failing else [self.batches[number]]
-        self.answers = Answers(oracle, answered)
+        self.answers = Answers(oracle, answered) if oracle else None
         self._stops = [n for n, s in enumerate(steps.sections) if s.head.split()[0] in ("fails", "restart")]
 
     def until_the_next_stop(self, first: int) -> list[dict[str, pa.Table]]:
@@ -207,7 +210,6 @@ class _Run:
 
     def __init__(self, steps: Steps, engine: Engine, checkpoint: Path) -> None:
         self._steps, self._engine, self._given, self._answered = steps, engine, _given(steps), 0
-        self._unlike = any(section.head == "no oracle" for section in steps.sections)
         self._printed: list[tuple[object, ...]] = []
         self._changes: pa.Table | None = None
         engine.start(steps.script, checkpoint, self._given.tables)
@@ -244,7 +246,7 @@ class _Run:
         self._apply(section, self._changes)
         if wrong := difference(self._printed, result):
             raise _failure(self._steps, section, f"all changes together are not the result\n{wrong}")
-        if not self._unlike:
+        if self._given.answers:
             answer = self._given.answers.after(self._answered)
             self._answered += 1
             if answer is not None and (wrong := difference(whole_days(result), whole_days(answer))):

@@ -296,8 +296,8 @@ UNSUPPORTED = {
     "SELECT a FROM r PIVOT (SUM(a) FOR s IN (SELECT s FROM r))": (48, "PIVOT of the values of a query"),
     "SELECT a FROM r FOR UPDATE": (17, "FOR UPDATE"),
     "SELECT a FROM r SORT BY a": (17, "SORT BY"),
-    "SELECT a FROM db.r": (15, "a schema before a table's name"),
-    "SELECT a FROM range(3)": (15, "a table function"),
+    "SELECT a FROM c.db.r": (15, "a catalog before a table's name"),
+    "SELECT a FROM read_csv('r')": (15, "a table function"),
     "SELECT CURRENT_DATE FROM r": (8, "CURRENT_DATE"),
     "SELECT 1 FROM (SELECT a + 1 FROM r ORDER BY a, b, s, d, t, f LIMIT 3) t": (
         62,

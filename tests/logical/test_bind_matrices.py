@@ -115,5 +115,5 @@ def test_program_without_matrices() -> None:
 
 
 def test_schema_without_programs() -> None:
-    with pytest.raises(SquallError, match=r"SQ3001 q.sql:2:15: a schema before a table's name"):
+    with pytest.raises(SquallError, match=r'SQ2001 q.sql:2:17: unknown table "x.edges", did you mean "edges"'):
         compiled(STREAMS + "SELECT * FROM x.edges;")

@@ -69,6 +69,11 @@ def test_a_files_types_become_the_declared_ones(tmp_path: Path, values: pa.Array
         (pa.array(["1.55", "1.555"]).cast(pa.decimal128(10, 3)), decimal(10, 2)),
         (pa.array([datetime.datetime(2024, 1, 1), datetime.datetime(2024, 1, 1, 2)]), DATE),
         (pa.array(["1", "x"]), INT),
+        (pa.array([0, 2_932_897], pa.int32()).cast(pa.date32()), DATE),
+        (pa.array([0, -719_163], pa.int32()).cast(pa.date32()), DATE),
+        (pa.array([0, 253_402_300_800_000_000]).cast(pa.timestamp("us")), TIMESTAMP),
+        (pa.array([0, 2**60]).cast(pa.timestamp("ms")), TIMESTAMP),
+        (pa.array([0, 253_402_300_800_000]).cast(pa.timestamp("ms")), DATE),
     ],
 )
 def test_what_would_be_lost_is_an_error_or_left_out(tmp_path: Path, values: pa.Array, type: Type) -> None:

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from squallpy.base.errors import SquallError
+from squallpy.base.location import local_path
 from squallpy.base.settings import Settings
 from squallpy.runtime.sources import replay
 from squallpy.runtime.sources.replay import Again, Replay
 from squallpy.runtime.state.checkpoint import MadeFor, is_used, open_checkpoint
-from squallpy.runtime.state.durable import LocalDurable, local_path, open_durable, within
+from squallpy.runtime.state.durable import LocalDurable, open_durable, within
 from squallpy.runtime.state.place import Place
 from squallpy.runtime.state.record import read_record, write_record
 from squallpy.session import RunOptions, Session

@@ -21,7 +21,7 @@ from squallpy.runtime.kernels.lanes import pack
 from squallpy.runtime.state import partition as partitions
 from squallpy.runtime.state import storage
 from squallpy.runtime.state.durable import ArrowDurable, LocalDurable
-from squallpy.runtime.state.partition import ForeignState, StatePartition
+from squallpy.runtime.state.partition import StatePartition
 from squallpy.runtime.state.store import PoolLayout, Store, StoreLayout
 
 LAYOUT = StoreLayout(
@@ -250,7 +250,7 @@ def oracle_batches_cannot_be_skipped(tmp_path):
 
 def oracle_foreign_state_is_refused(tmp_path):
     make(tmp_path).apply(0, batch_messages(0))
-    with pytest.raises(ForeignState, match="belongs to plan 1, not to plan 2"):
+    with pytest.raises(SquallError, match=r"SQ6001 .*belongs to plan 1, not to plan 2"):
         make(tmp_path, fingerprint="plan 2").apply(1, batch_messages(1))
 
 

@@ -57,7 +57,7 @@ ON_SPARK = {  # what travels differs between these, or how often it does
     "keys_wide_types": 3, "doubles_infinite_join": 2, "extremes_types": 2, "subquery_row_not_in": 2,
     "range_sum_by_group": 2, "running_two": 2, "windows_join": 3, "windows_nested": 2, "windows_slide": 3,
     "windows_two_clocks": 3, "over_top_numbers": 2, "over_frame_rows": 2, "matrix_power": 3,
-    "matrix_least_squares": 2, "matrix_shortest": 2, "views_of_views": 3,
+    "matrix_least_squares": 2, "matrix_shortest": 2, "views_of_views": 3, "bigint_least_join": 2,
 }  # fmt: skip
 
 RENEWED: dict[str, Callable[[], MemoryEngine]] = {

@@ -15,9 +15,9 @@ SCRIPTS = {
     "SELECT user FROM click;": 'SQ2001 q.sql:3:18: unknown table "click", did you mean "clicks"?',
     "SELECT SUMM(amount) FROM clicks;": 'SQ2004 q.sql:3:8: unknown function "SUMM", did you mean "SUM"?',
     "SELECT user FROM clicks WHERE day > 5;": "SQ2005 q.sql:3:31: cannot compare DATE with INT, CAST one side",
-    "SELECT FIRST(user) FROM clicks;": (
-        "SQ3001 q.sql:3:8: FIRST is not supported yet, a stream has no order that stays: "
-        "write OVER (… ORDER BY …), or use MIN, MAX or ANY_VALUE"
+    "SELECT ARRAY_AGG(user) FROM clicks;": (
+        "SQ3001 q.sql:3:8: ARRAY_AGG is not supported yet, "
+        "but as texts or counted: CONCAT_WS(', ', COLLECT_SET(x)), ARRAY_JOIN, SIZE"
     ),
     "CREATE TABLE u (a INT) USING csv OPTIONS (pth 'u.csv'); SELECT a FROM u;": (
         'SQ7002 q.sql:3:43: unknown option "pth", did you mean "path"?'

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from squallpy.base.errors import SquallError, nearest
+from squallpy.base.errors import Notice, SquallError, nearest
 from squallpy.catalog.catalog import Catalog, View
 from squallpy.catalog.matrix import Matrix, MatrixProgram
 from squallpy.catalog.relation import MULT, Field, Reference, Relation
@@ -25,12 +25,13 @@ Infer = Callable[[Relation], tuple[Field, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A compiled script: its relations, matrices and matrix programs by name, and its queries in order."""
+    """A compiled script: its relations, matrices and matrix programs by name, its queries in order, and notices."""
 
     relations: dict[str, Relation]
     queries: tuple[Query, ...]
     matrices: dict[str, Matrix] = field(default_factory=dict)
     programs: dict[str, MatrixProgram] = field(default_factory=dict)
+    notices: tuple[Notice, ...] = ()
 
 
 def compile_script(
@@ -67,7 +68,7 @@ def compile_script(
     for relation in catalog.relations.values():
         for reference in relation.references:
             check_reference(catalog, reference)
-    return Script(catalog.relations, tuple(queries), catalog.matrices, catalog.programs)
+    return Script(catalog.relations, tuple(queries), catalog.matrices, catalog.programs, tuple(catalog.notices))
 
 
 def complete(relation: Relation, infer: Infer) -> Relation:

@@ -40,13 +40,13 @@ def within_group(s: Scalars, node: exp.WithinGroup, name: str) -> tuple[list[exp
 
 
 def share_of(s: Scalars, name: str, node: exp.Expr) -> Fraction:
-    """A constant from 0 to 1."""
-    bound = s.inner().bind(node)
-    value = None if not isinstance(bound, Literal) or not bound.type.is_numeric else bound.value
-    share: Fraction | None = None if value is None else Fraction(str(value)) / 10**bound.type.scale
-    if share is None or not 0 <= share <= 1 or share.denominator > MOST_PARTS:
-        raise s.ctx.error("SQ2005", f"{name} needs a constant share from 0 to 1, of at most 9 digits", node)
-    return share
+    """Bind a constant from 0 to 1, as the nearest fraction of at most MOST_PARTS parts: 1 - 0.25 → 3/4, 1 / 3 → 1/3."""
+    bound = s.ctx.folded(s.inner().bind(node))
+    value = bound.value if isinstance(bound, Literal) and bound.type.is_numeric else None
+    if value is None or not 0 <= value <= 10**bound.type.scale:
+        raise s.ctx.error("SQ2005", f"{name} needs a constant share from 0 to 1", node)
+    share = Fraction(str(value)) / int(10**bound.type.scale)
+    return share.limit_denominator(MOST_PARTS)
 
 
 def of_around(s: Scalars, name: str, node: Called, where: exp.Expr | None) -> Expr | None:
@@ -140,7 +140,7 @@ def arguments(s: Scalars, name: str, node: Called) -> Given:
     takes = 2 if name in (*PAIRED, *CHOSEN, *PLACES) and name != "MEDIAN" else 1
     if name in APPROXIMATE and len(args) == takes + 1:
         accuracy = args.pop()  # which an exact answer has
-        if not isinstance(s.inner().bind(accuracy), Literal):
+        if not isinstance(s.ctx.folded(s.inner().bind(accuracy)), Literal):
             raise s.ctx.error("SQ2005", f"{name} needs a constant accuracy", accuracy)
     if len(args) != takes and not (name == "COUNT" and args):
         raise SquallError("SQ2005", f"{name} takes {NUMBERS[takes]}, not {len(args)}", head(s, node))
@@ -193,7 +193,9 @@ def listing_of(
     s: Scalars, name: str, given: Given, values: list[Expr], node: Called, of_rows: Keys
 ) -> tuple[str, Keys]:
     """What stands between the values of a list, and its order; a value that is the text of a key is listed as that."""
-    between = Literal(LISTS[name], VARCHAR) if given.separator is None else s.inner().bind(given.separator)
+    between = (
+        Literal(LISTS[name], VARCHAR) if given.separator is None else s.ctx.folded(s.inner().bind(given.separator))
+    )
     if not isinstance(between, Literal) or between.type not in (VARCHAR, NULL):
         raise s.ctx.error("SQ2005", f"{name} needs a constant text between values", given.separator or node)
     order = list[tuple[Expr, bool, bool]](() if given.order or given.distinct else of_rows)

@@ -12,11 +12,11 @@ from squallpy.frontend.windows import CLAUSE
 from squallpy.logical.bind.aggregation import Aggregation, is_aggregate, replace_known
 from squallpy.logical.bind.buckets import bucketed
 from squallpy.logical.bind.context import Common, Context
-from squallpy.logical.bind.cut import cut, firsts
+from squallpy.logical.bind.cut import cut, firsts, with_ties
 from squallpy.logical.bind.grouping import grouping_sets
 from squallpy.logical.bind.ordering import Ordering, bind_limit, bind_order, ordinal, place_sort
 from squallpy.logical.bind.over import Overs, ungrouped
-from squallpy.logical.bind.parts import in_from
+from squallpy.logical.bind.parts import guarded, in_from
 from squallpy.logical.bind.scalar import Scalars
 from squallpy.logical.bind.scope import Scope
 from squallpy.logical.bind.sets import SET_PARTS, bind_set
@@ -209,6 +209,7 @@ class Block:
             plan, items, order = self.grouped_by(plan, items, order, given)
         elif select.args.get("distinct") is not None:
             plan, items, order = self.distinct(plan, items, order)
+        plan = with_ties(ctx, select, plan, order, self.outer is not None)
         outputs = tuple(self.output(item) for item in items)
         if self.inside:
             return cut(ctx, select, plan, outputs, order, self.outer is not None)
@@ -224,7 +225,7 @@ class Block:
         condition = Scalars(self.ctx, self.scope, "WHERE", subqueries=queries).condition(clause.this)
         plain, others = queries.apart(conjuncts(condition))
         if plain:
-            plan = Filter(plan, conjunction(plain))
+            plan = Filter(guarded(self.ctx, plan, plain), conjunction(plain))
         return Filter(queries.attach(plan), conjunction(others)) if others else queries.attach(plan)
 
     def items(self, scalars: Scalars) -> list[Item]:
@@ -233,9 +234,8 @@ class Block:
         for node in self.select.expressions:
             star = node if isinstance(node, exp.Star) else node.this if isinstance(node, exp.Column) else None
             if isinstance(star, exp.Star):
-                table = node.args.get("table") if star is not node else None
-                source = self.scope.source(self.ctx, table.name, table) if table else None
-                shown = [(source.alias, c) for c in source.columns] if source else self.scope.shown()
+                source = self.scope.source(self.ctx, node) if isinstance(node, exp.Column) else None
+                shown = [(source.name, c) for c in source.columns] if source else self.scope.shown()
                 found += self.starred(star, shown, node, scalars)
             else:
                 found.append(self.item(node, scalars))
@@ -267,11 +267,10 @@ class Block:
         """Find the column of * that EXCEPT, REPLACE or RENAME names; SQ2001, SQ2002 or SQ2003 where that is not one."""
         if not isinstance(name, exp.Column) or isinstance(name.this, exp.Star):
             raise self.ctx.error("SQ1001", f"{word} takes the name of a column", name)
-        self.ctx.only(name, "this", "table")
-        table = name.args.get("table")
-        if table is not None:
-            alias = self.scope.source(self.ctx, table.name, table).alias
-            shown = [(owner, c) for owner, c in shown if owner == alias]
+        self.ctx.only(name, "this", "table", "db")
+        table, source = name.args.get("table"), self.scope.source(self.ctx, name)
+        if source is not None:
+            shown = [(owner, c) for owner, c in shown if owner == source.name]
         found = [(owner, c) for owner, c in shown if c.name.lower() == name.name.lower()]
         if len(found) == 1:
             return found[0][1]
@@ -289,6 +288,8 @@ class Block:
     def item(self, node: exp.Expr, scalars: Scalars) -> Item:
         if isinstance(node, exp.Alias):
             self.ctx.only(node, "this", "alias")
+            if not isinstance(node.args["alias"], exp.Identifier):  # s:a, of JSON elsewhere
+                raise self.ctx.refuse(node.args["alias"])
             return Item(node.alias, scalars.bind(node.this), node.this)
         expr = scalars.bind(node)
         return Item(node.name if isinstance(node, exp.Column) else self.ctx.query.words(node), expr, node)

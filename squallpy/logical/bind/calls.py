@@ -10,14 +10,15 @@ from sqlglot import exp
 from squallpy.base.errors import SquallError, nearest
 from squallpy.base.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, INTERVAL, NULL, TIMESTAMP, VARCHAR, Type, decimal
 from squallpy.frontend.unsupported import AGGREGATES, FUNCTIONS
+from squallpy.logical import functions
 from squallpy.logical.bind import moments, temporal
 from squallpy.logical.bind.aggregates import aggregate, grouping, head
 from squallpy.logical.bind.aggregation import NAMES
 from squallpy.logical.bind.collected import collected
 from squallpy.logical.bind.patterns import parsed
-from squallpy.logical.bind.scalar import Scalars, extract
+from squallpy.logical.bind.scalar import Scalars, extract, note_lost_fraction
 from squallpy.logical.bind.split import FIRST, SIZES, counted, is_split, item
-from squallpy.logical.coerce import cast, coerce
+from squallpy.logical.coerce import cast, coerce, unify
 from squallpy.logical.expressions import Cast, Expr, Literal, conjunction, not_null
 from squallpy.logical.functions import REALS, call, case, coalesce
 
@@ -91,13 +92,23 @@ def replaced(text: Expr, old: Expr, new: Expr = EMPTY) -> Expr:
     return call("replace", text, old, new)
 
 
-def truncated(day: Expr, unit: Expr) -> Expr:
-    """TRUNC(d, 'MONTH'), a DATE; the names of units are Spark's."""
+def truncated(value: Expr, to: Expr = ZERO) -> Expr:
+    """TRUNC(d, 'MONTH') of a DATE or TIMESTAMP as in Spark, TRUNC(x) and TRUNC(x, n) of numbers as in PostgreSQL."""
+    if not value.type.is_numeric and (value.type != NULL or to.type == VARCHAR):
+        return to_unit(value, to)
+    value = coerce(value, DOUBLE) if value.type == NULL else value
+    if not isinstance(to, Literal) or not to.type.is_integer or to.value is None:
+        raise SquallError("SQ3001", "TRUNC to anything but a constant number of digits is not supported yet")
+    return value if value.type.is_exact and to.value >= value.type.scale else call("truncate", value, to)
+
+
+def to_unit(day: Expr, unit: Expr) -> Expr:
+    """The first day of a DATE's or TIMESTAMP's YEAR, QUARTER, MONTH or WEEK; the names of units are Spark's."""
     name = str(unit.value).upper() if isinstance(unit, Literal) else ""
     known = {n: unit for unit, names in TRUNCATIONS.items() for n in names}
     if name not in known:
         raise SquallError("SQ2005", "TRUNC takes the constant 'YEAR', 'QUARTER', 'MONTH' or 'WEEK'")
-    return call("trunc", day, Literal(known[name], VARCHAR))
+    return call("trunc", cast(day, DATE) if isinstance(day, Literal) else day, Literal(known[name], VARCHAR))
 
 
 def date_trunc(unit: Expr, moment: Expr) -> Expr:
@@ -107,7 +118,7 @@ def date_trunc(unit: Expr, moment: Expr) -> Expr:
         return cast(cast(moment, DATE), TIMESTAMP)
     if name in TIMES:
         return call("trunc_time", cast(moment, TIMESTAMP), Literal(temporal.UNITS[name][2], BIGINT))
-    return cast(truncated(moment, unit), TIMESTAMP)
+    return cast(to_unit(moment, unit), TIMESTAMP)
 
 
 def date_part(part: Expr, moment: Expr) -> Expr:
@@ -130,8 +141,10 @@ def logarithm(base: Expr, x: Expr | None = None) -> Expr:
 
 
 def positive(a: Expr, b: Expr) -> Expr:
-    """PMOD(a, b), the remainder with the sign of the divisor"""
-    return call("%", call("+", call("%", a, b), b), b)
+    """PMOD(a, b), the remainder that is not negative where the divisor is not: PMOD(-10, 3) → 2, PMOD(-10, -3) → -1"""
+    rest = call("%", a, b)
+    lacks = call("and", call("<", rest, ZERO), call(">", b, ZERO))
+    return case([(lacks, call("%", call("+", rest, b), b))], rest)
 
 
 def joined(separator: Expr, *parts: Expr) -> Expr:
@@ -291,7 +304,7 @@ def attempted(name: str) -> Builder:
 
     def build(a: Expr, b: Expr) -> Expr:
         if not (a.type.is_integer and b.type.is_integer):
-            return call(name, a, b)
+            return functions.arithmetic(name, a, b)
         return call("tried", Cast(call(name, *(cast(x, decimal(19, 0)) for x in (a, b))), BIGINT))
 
     return build
@@ -370,7 +383,7 @@ NAMED: dict[str, tuple[int, int | None, Builder]] = {
     "ROUND": (1, 2, rounded),
     "GREATEST": (2, None, direct("greatest")),
     "LEAST": (2, None, direct("least")),
-    "MOD": (2, 2, direct("%")),
+    "MOD": (2, 2, partial(functions.arithmetic, "%")),
     "SUBSTRING": (2, 3, direct("substring")),
     "LEFT": (2, 2, left),
     "RIGHT": (2, 2, right),
@@ -427,7 +440,7 @@ NAMED: dict[str, tuple[int, int | None, Builder]] = {
         for prefix in ("", "TRY_")
     },
     "LAST_DAY": (1, 1, direct("last_day")),
-    "TRUNC": (2, 2, truncated),
+    "TRUNC": (1, 2, truncated),
     "DATE_TRUNC": (2, 2, date_trunc),
     "NVL2": (3, 3, nvl2),
     "ADD_MONTHS": (2, 2, direct("add_months")),
@@ -469,6 +482,23 @@ SETTINGS = {
 }  # fmt: skip
 
 
+def of_decode(count: int) -> list[list[int]]:
+    """DECODE(x, key, value, …, default): x and the keys; the values."""
+    default = [count - 1] if count % 2 == 0 else []
+    return [[0, *range(1, count - 1, 2)], [*range(2, count, 2), *default]]
+
+
+# name → the positions of arguments that have one type, of so many
+ALIKE: dict[str, Callable[[int], list[list[int]]]] = {
+    **dict.fromkeys(
+        ("COALESCE", "IFNULL", "NVL", "NULLIF", "NANVL", "EQUAL_NULL", "GREATEST", "LEAST"),
+        lambda count: [list(range(count))],
+    ),
+    **dict.fromkeys(("IF", "IFF", "IIF", "NVL2", "ELT"), lambda count: [list(range(1, count))]),
+    "DECODE": of_decode,
+}
+
+
 def function(s: Scalars, node: exp.Anonymous) -> Expr:
     """A call by name: an aggregate, one of NAMED, or refused."""
     name = node.name.upper()
@@ -501,9 +531,23 @@ def function(s: Scalars, node: exp.Anonymous) -> Expr:
         )
     if name in WITH_UNIT and count == 3 and isinstance(unit := node.expressions[0], exp.Column | exp.Var):
         return build(Literal(UNIT + unit.name, VARCHAR), *(s.bind(arg) for arg in node.expressions[1:]))
-    if name == "NULLIF":
-        return build(*s.comparands(node.expressions))
     args = [s.bind(arg) for arg in node.expressions]
     if (place := SETTINGS.get(name, count)) < count:
-        args[place] = s.ctx.constant(args[place]) or args[place]
-    return build(*args)
+        args[place] = s.ctx.folded(args[place])
+    if name == "DECIMAL":
+        note_lost_fraction(s, node, args[0], TYPES[name])
+    return build(*fitting(s, name, node, args))
+
+
+def fitting(s: Scalars, name: str, node: exp.Anonymous, args: list[Expr]) -> list[Expr]:
+    """Arguments of a call, text constants read as moments where they have one type with a DATE or TIMESTAMP; SQ2005 for
+    those that have no common type."""
+    fitted = list(args)
+    for places in ALIKE[name](len(args)) if name in ALIKE else ():
+        some = s.as_moments([args[i] for i in places], [node.expressions[i] for i in places])
+        if unify([value.type for value in some]) is None:
+            types = " and ".join(dict.fromkeys(str(value.type) for value in some))
+            raise SquallError("SQ2005", f"{name} of {types}, which have no common type", head(s, node), "CAST one side")
+        for i, value in zip(places, some, strict=True):
+            fitted[i] = value
+    return fitted

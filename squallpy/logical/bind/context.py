@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from squallpy.base.errors import Span, SquallError
+from squallpy.base.errors import Notice, Span, SquallError
 from squallpy.base.types import Kind, Type
 from squallpy.catalog.catalog import Catalog
 from squallpy.frontend.select import SelectText
@@ -37,7 +37,10 @@ class Common:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One query text being bound; views and WITH queries are bound with contexts of their own but the same ids."""
+    """One query text being bound; views and WITH queries are bound with contexts of their own but the same ids.
+
+    `evaluate` gives the value of an expression that reads no column, None where it has none.
+    """
 
     catalog: Catalog
     query: SelectText
@@ -75,6 +78,10 @@ class Context:
             return expr
         return None if columns(expr) or expr.type.kind is Kind.INTERVAL else self.evaluate(expr)
 
+    def folded(self, expr: Expr) -> Expr:
+        """Replace an expression that is constant by its value: 1 - 0.25  →  0.75"""
+        return self.constant(expr) or expr
+
     def span(self, node: exp.Expr) -> Span:
         return self.query.span(node)
 
@@ -88,6 +95,10 @@ class Context:
 
     def error(self, code: str, message: str, node: exp.Expr, hint: str = "") -> SquallError:
         return SquallError(code, message, self.span(node), hint)
+
+    def note(self, message: str, node: exp.Expr, hint: str = "") -> None:
+        """Tell the user something about a query that runs."""
+        self.catalog.notices.setdefault(Notice(message, self.span(node), hint))
 
     def refuse(self, node: exp.Expr, construct: Unsupported | None = None) -> SquallError:
         """SQ3001 for a construct, by default the one of the node's class, at its keyword or the node."""

@@ -13,11 +13,12 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT
 from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.frames import BEFORE, Beneath, Frame, Key, shortened
-from squallpy.logical.bind.ordering import Ordering, numbers
+from squallpy.logical.bind.ordering import Ordering, has_ties, numbers
 from squallpy.logical.bind.over import Overs, ungrouped
 from squallpy.logical.bind.rows import unique_columns
 from squallpy.logical.expressions import FALSE, Column, Expr, Literal, conjunction
@@ -31,6 +32,8 @@ Items = tuple[tuple[Column, Expr], ...]
 def cut(ctx: Context, query: exp.Query, plan: Node, outputs: Items, order: list[Ordering], around: bool) -> Node:
     """The `outputs` of those rows of a plan that LIMIT and OFFSET leave; `around`: may it stand over a domain?"""
     count, offset = numbers(ctx, query)
+    if has_ties(query):  # whose rows are already counted
+        count = None
     if count is None and not offset:
         return Project(plan, outputs)
     if count == 0:
@@ -55,6 +58,23 @@ def cut(ctx: Context, query: exp.Query, plan: Node, outputs: Items, order: list[
         last = call("least", last, Literal(offset + count, BIGINT))
     times = call("-", last, call("greatest", before, Literal(offset, BIGINT)))
     return Project(Repeat(grouped, times), tuple((c, mine) for (c, _), (mine, _) in zip(outputs, shown, strict=True)))
+
+
+def with_ties(ctx: Context, query: exp.Query, plan: Node, order: list[Ordering], around: bool) -> Node:
+    """The rows of a plan up to the last that FETCH … WITH TIES takes, and those alike in the order with that.
+
+    ORDER BY k FETCH FIRST 3 ROWS WITH TIES   →   Filter rank <= 3 (… RANK() OVER (ORDER BY k))
+    """
+    if not has_ties(query):
+        return plan
+    count, offset = numbers(ctx, query)
+    if not order:
+        raise SquallError("SQ2009", "WITH TIES needs ORDER BY", ctx.query.keyword(query.args["limit"], "TIES"))
+    if count == 0:
+        return Filter(plan, FALSE)
+    keys: tuple[Key, ...] = tuple((key.expr, key.descending, key.nulls_first) for key in order)
+    frame = Frame((), keys, BEFORE, asker="FETCH").over(lambda expr: expr)
+    return ranked(ctx, query, plan, frame, count, offset, around)[0]
 
 
 def firsts(

@@ -60,6 +60,9 @@ def first_value(query: exp.Expr) -> exp.Select | None:
 def _takes_one(query: exp.Select) -> bool:
     limit = query.args.get("limit")
     count = limit.args.get("count" if isinstance(limit, exp.Fetch) else "expression") if limit else None
+    options = limit.args.get("limit_options") if limit else None
+    if options is not None and (options.args.get("with_ties") or options.args.get("percent")):
+        return False
     return bool(limit and query.args.get("order")) and (count is None or count.name == "1")
 
 

@@ -18,7 +18,7 @@ from squallpy.logical.bind.aggregation import Aggregation
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.packed import packed
 from squallpy.logical.bind.rows import has_one_row, unique_columns
-from squallpy.logical.bind.temporal import arithmetic, involves_time
+from squallpy.logical.bind.temporal import arithmetic, involves_time, unbounded
 from squallpy.logical.bind.unnest import Beside, domains, narrowed
 from squallpy.logical.expressions import FALSE, TRUE, Column, Expr, Literal, columns, conjunction, not_null
 from squallpy.logical.functions import call, not_distinct
@@ -195,7 +195,8 @@ def within(frame: Frame, a: Expr, b: Expr) -> Iterator[Expr]:
     for bound, op in ((frame.low, "<=" if down else ">="), (frame.high, ">=" if down else "<=")):
         if bound is not None:
             way, moved = "+" if (bound[0] > 0) != down else "-", arithmetic if involves_time(b, bound[1]) else call
-            near.append(call(op, a, moved(way, b, bound[1]) if bound[0] else b))
+            test = call(op, a, moved(way, b, bound[1]) if bound[0] else b)
+            near.append(replace(test, args=(test.args[0], unbounded(test.args[1]))) if bound[0] else test)
     yield conjunction(near)
     if a.nullable or b.nullable:
         yield conjunction((call("is_null", a), call("is_null", b)))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from squallpy.base.errors import Span, SquallError, nearest
-from squallpy.catalog.catalog import Catalog
+from squallpy.catalog.catalog import Catalog, qualified
 from squallpy.catalog.functions import DAMPING, GRAPHS, MOST_STEPS, STEPS, GraphFunction, pagerank
 from squallpy.catalog.matrix import Matrix, MatrixProgram
 from squallpy.catalog.relation import Relation
@@ -61,10 +61,11 @@ class Call:
         inner = table.expressions[0] if _is_table(table) else None
         match inner:
             case exp.Column():
-                found = self._relation(inner.name)
+                found = self._relation(qualified(inner.table, inner.name))
                 return found, tuple(field.name for field in found.fields)
             case exp.Select() if _is_plain(inner):
-                found = self._relation(next(inner.find_all(exp.Table)).name)
+                table = next(inner.find_all(exp.Table))
+                found = self._relation(qualified(table.db, table.name))
                 for column in inner.expressions:
                     if found.field(column.name) is None:
                         hint = nearest(column.name, [field.name for field in found.fields])
@@ -123,7 +124,7 @@ def edges(call: Call, cells: str, shares: bool = False) -> tuple[str, Matrix]:
         )
         raise call.error("SQ2005", told)
     columns = columns[:3]
-    label = "_".join([relation.name, *(columns if columns != _first(relation) else ())])
+    label = "_".join([_word(relation), *(columns if columns != _first(relation) else ())])
     matrix = Matrix(
         f"{label}_{cells}", f"{label}_n", f"{label}_n", relation.name, relation.stream, columns, (), call.span,
         shares=shares,
@@ -166,7 +167,7 @@ def least_squares(call: Call) -> exp.Expr:
         raise call.error("SQ2005", f'"{relation.name}" has no numbers but "{answer}"')
     count, known = len(features), [name for name in features if name]
     name = "_".join(
-        ["ols", relation.name, answer, *(["1"] if with_one else []), *(known if len(known) < count else ())]
+        ["ols", _word(relation), answer, *(["1"] if with_one else []), *(known if len(known) < count else ())]
     )
     for kind, right in (("squares", features), ("products", [answer])):
         matrix = Matrix(
@@ -196,6 +197,11 @@ def _is_plain(query: exp.Select) -> bool:
     parts = {name for name, part in query.args.items() if part and name not in ("expressions", "from_", "kind")}
     tables = list(query.find_all(exp.Table))
     return not parts and len(tables) == 1 and all(isinstance(column, exp.Column) for column in query.expressions)
+
+
+def _word(relation: Relation) -> str:
+    """The name of a relation as part of another name."""
+    return relation.name.replace(".", "_")
 
 
 def _first(relation: Relation) -> tuple[str, ...]:

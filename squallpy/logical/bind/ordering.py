@@ -98,7 +98,16 @@ def place_sort(plan: Node, outputs: tuple[tuple[Column, Expr], ...], order: list
 def bind_limit(ctx: Context, query: exp.Query, plan: Node) -> Node:
     """LIMIT and OFFSET, whole numbers both."""
     count, offset = numbers(ctx, query)
-    return plan if query.args.get("limit") is None and query.args.get("offset") is None else Limit(plan, count, offset)
+    if has_ties(query):  # whose rows are already counted
+        count = None
+    return plan if count is None and not offset else Limit(plan, count, offset)
+
+
+def has_ties(query: exp.Query) -> bool:
+    """True if LIMIT or FETCH takes the rows WITH TIES: all that are alike in the order with the last one."""
+    limit = query.args.get("limit")
+    options = limit.args.get("limit_options") if limit is not None else None
+    return options is not None and bool(options.args.get("with_ties"))
 
 
 def numbers(ctx: Context, query: exp.Query) -> tuple[int | None, int]:
@@ -114,7 +123,8 @@ def numbers(ctx: Context, query: exp.Query) -> tuple[int | None, int]:
 
 def limited(ctx: Context, limit: exp.Expr) -> int | None:
     """LIMIT n; None for LIMIT ALL"""
-    ctx.only(limit, "expression")
+    ctx.only(limit, "expression", "limit_options")
+    refuse_percent(ctx, limit)
     if isinstance(limit.expression, exp.Var) and limit.expression.name.upper() == "ALL":
         return None
     return whole(ctx, limit.expression, "LIMIT")
@@ -122,11 +132,16 @@ def limited(ctx: Context, limit: exp.Expr) -> int | None:
 
 def fetched(ctx: Context, fetch: exp.Fetch) -> int:
     """FETCH FIRST n ROWS ONLY, or FETCH FIRST ROW ONLY"""
-    options = fetch.args.get("limit_options")
-    if options is not None and (options.args.get("percent") or options.args.get("with_ties")):
-        raise ctx.refuse(fetch, QUERIES["FETCH"])
+    refuse_percent(ctx, fetch)
     count = fetch.args.get("count")
     return 1 if count is None else whole(ctx, count, "FETCH")
+
+
+def refuse_percent(ctx: Context, limit: exp.Expr) -> None:
+    """Refuse a LIMIT or FETCH of a share of the rows."""
+    options = limit.args.get("limit_options")
+    if options is not None and options.args.get("percent"):
+        raise ctx.refuse(limit, QUERIES["FETCH"])
 
 
 def whole(ctx: Context, node: exp.Expr, clause: str) -> int:

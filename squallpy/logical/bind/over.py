@@ -38,7 +38,7 @@ from squallpy.logical.bind.frames import (
 from squallpy.logical.bind.ordering import constant_number
 from squallpy.logical.bind.scalar import Scalars
 from squallpy.logical.bind.temporal import lengths
-from squallpy.logical.coerce import coerce
+from squallpy.logical.coerce import coerce, unify
 from squallpy.logical.expressions import TRUE, Column, Expr, Literal, columns, conjunction, not_null, substitute
 from squallpy.logical.functions import call, case, coalesce, not_distinct
 from squallpy.logical.nodes import Aggregate, Filter, Node, Project
@@ -316,7 +316,12 @@ class Overs:
             if given is None:
                 raise self.ctx.error("SQ2005", f"{name} needs a constant whole number of rows", more[0])
             distance = given
-        otherwise = rows.bind(more[1]) if len(more) > 1 else Literal(None, NULL)
+        otherwise: Expr = Literal(None, NULL)
+        if len(more) > 1:
+            _, otherwise = rows.as_moments([of, rows.bind(more[1])], [first, more[1]])
+            if unify([of.type, otherwise.type]) is None:
+                told = f"{name} of {of.type} and {otherwise.type}, which have no common type"
+                raise self.ctx.error("SQ2005", told, more[1], "CAST one side")
         if ignoring is not None:
             if abs(distance) != 1:
                 raise self.ctx.refuse(ignoring, QUERIES["ignored"])

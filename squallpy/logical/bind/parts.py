@@ -7,29 +7,40 @@ A text is cut where its row is read, before anything is joined: whatever is join
 parts, so what changes is linear, and costs nothing beyond the rows that it makes.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
 
 from squallpy.base.types import INT, TIMESTAMP, VARCHAR
-from squallpy.catalog.relation import Field, Hops, Parts, Relation, Split
+from squallpy.catalog.relation import CONSTANT, Field, Hops, Parts, Relation, Series, Split
 from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical.bind.buckets import BOUNDS, NAME, hops, is_window
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.scalar import Scalars
 from squallpy.logical.bind.scope import Scope, Source
+from squallpy.logical.bind.series import COLUMNS, from_zero, is_series, one_row, series
 from squallpy.logical.bind.split import splitting
-from squallpy.logical.expressions import Column, Expr, columns, substitute
+from squallpy.logical.expressions import Column, Expr, Literal, columns, conjunction, substitute
+from squallpy.logical.functions import call, case
 from squallpy.logical.nodes import ConditionalJoin, Filter, Join, Node, Project, Scan, Window
 
-GENERATORS = ("EXPLODE", "POSEXPLODE", "EXPLODE_OUTER", "POSEXPLODE_OUTER")
+GENERATORS = ("EXPLODE", "POSEXPLODE", "EXPLODE_OUTER", "POSEXPLODE_OUTER", "UNNEST", "GENERATE_SERIES")
+TABLE_FUNCTIONS = (*GENERATORS, "RANGE")
 
 
 def _generator(node: exp.Expr) -> str:
-    """The name of a call that makes rows, '' of anything else."""
+    """The name of a call that makes rows where it is selected, '' of anything else."""
     name = node.name.upper() if isinstance(node, exp.Anonymous) else ""
     return name if name in GENERATORS else ""
+
+
+def _table_function(node: exp.Expr) -> exp.Expr | None:
+    """The call that makes rows in FROM: EXPLODE(x), LATERAL EXPLODE(x), UNNEST(x), RANGE(n); None of anything else."""
+    if isinstance(node, exp.Unnest):
+        return node
+    called = node.this if isinstance(node, exp.Lateral | exp.Table) else None
+    return called if isinstance(called, exp.Anonymous) and called.name.upper() in TABLE_FUNCTIONS else None
 
 
 def in_from(select: exp.Select) -> exp.Select:
@@ -43,9 +54,9 @@ def in_from(select: exp.Select) -> exp.Select:
     for item in out.expressions:
         generator = item.this if isinstance(item, exp.Alias | exp.Aliases) else item
         if _generator(generator):
-            names = list(_names(item, generator))
-            items += [exp.column(name.copy()) for name in names]
-            views.append(exp.Lateral(this=generator, view=True, alias=exp.TableAlias(columns=names)))
+            names, table = list(_names(item, generator)), exp.to_identifier(f"rows {len(views) + 1}", quoted=True)
+            items += [exp.column(name.copy(), table.copy()) for name in names]
+            views.append(exp.Lateral(this=generator, view=True, alias=exp.TableAlias(this=table, columns=names)))
         else:
             items.append(item)
     out.set("expressions", items)
@@ -60,16 +71,32 @@ def _names(item: exp.Expr, generator: exp.Expr) -> Iterator[exp.Identifier]:
         return
     if _generator(generator).startswith("POS"):
         yield exp.to_identifier("pos")
-    yield exp.to_identifier(item.alias if isinstance(item, exp.Alias) else "col")
+    default = COLUMNS.get(_generator(generator), "col")
+    yield exp.to_identifier(item.alias if isinstance(item, exp.Alias) else default)
 
 
 def is_generator(node: exp.Expr) -> bool:
-    """LATERAL EXPLODE(x) or UNNEST(x) in FROM?"""
-    return (isinstance(node, exp.Lateral) and bool(_generator(node.this))) or isinstance(node, exp.Unnest)
+    """True of LATERAL EXPLODE(x), UNNEST(x) or RANGE(n) in FROM that reads columns, of those beside it."""
+    called = _table_function(node)
+    return called is not None and any(arg.find(exp.Column) for arg in called.expressions)
 
 
-def exploded(ctx: Context, scope: Scope, plan: Node, node: exp.Expr) -> Node:
-    """The plan with the columns of a LATERAL VIEW, or of UNNEST, which are a new source of the scope."""
+def is_constant_table(node: exp.Expr) -> bool:
+    """True of the same that reads none, which is a table."""
+    return _table_function(node) is not None and not is_generator(node)
+
+
+def constant_table(ctx: Context, node: exp.Expr) -> Node:
+    """The rows of RANGE(10) or UNNEST(SEQUENCE(1, 3)) in FROM."""
+    scope = Scope()
+    plan = exploded(ctx, scope, one_row(ctx), node)
+    (source,) = scope.sources
+    return Project(plan, ctx.copies(source.columns))
+
+
+def exploded(ctx: Context, scope: Scope, plan: Node, node: exp.Expr, lost: bool = False) -> Node:
+    """The plan with the columns of a LATERAL VIEW, or of a generator in FROM, which are a new source of the scope;
+    `lost`: rows stay of which it makes none."""
     alias, call = node.args.get("alias"), node
     if isinstance(node, exp.Unnest):
         ctx.only(node, "expressions", "alias")
@@ -79,24 +106,69 @@ def exploded(ctx: Context, scope: Scope, plan: Node, node: exp.Expr) -> Node:
     scalars = Scalars(ctx, scope, "LATERAL VIEW")
     if is_window(call):
         return _windows(scalars, plan, node, call)
-    if len(call.expressions) != 1 or not (_generator(call) or call is node):
+    name = "UNNEST" if call is node else call.name.upper() if isinstance(call, exp.Anonymous) else ""
+    kept = lost or bool(node.args.get("outer")) or name.endswith("OUTER")
+    array = call if is_series(call) else call.expressions[0] if len(call.expressions) == 1 else None
+    if name not in TABLE_FUNCTIONS or array is None:
         raise ctx.refuse(call, QUERIES["EXPLODE"])
-    name, kept = _generator(call), bool(node.args.get("outer")) or _generator(call).endswith("OUTER")
-    written, separator = splitting(ctx, call.expressions[0])
-    text = scalars.bind(written)
-    if text.type != VARCHAR:
-        raise ctx.error("SQ2004", f"SPLIT of {text.type}", written, "it cuts VARCHAR")
-    default = ("pos", "col") if name.startswith("POS") else ("col",)
+    default = ("pos", "col") if name.startswith("POS") else (COLUMNS.get(name, "col"),)
+    if name == "GENERATE_SERIES" and alias and alias.name:
+        default = (alias.name,)  # as in PostgreSQL
     names = [c.name for c in (alias.args.get("columns") or [])] if alias else []
     if alias and names and len(names) != len(default):
         raise ctx.error("SQ2005", f"{len(names)} column names for {len(default)} columns", alias)
+    value, made = _parts_of(scalars, array, kept)
     *before, last = names or default
-    part, position = ctx.column(last, VARCHAR, kept), ctx.column(next(iter(before), "pos"), INT, kept)
-    made = _spread(ctx, plan, text, (part, position), Split(separator, kept))
-    if made is None:
-        raise ctx.refuse(written, QUERIES["EXPLODE of what is not read"])
+    part, position = ctx.column(last, value.type, kept), ctx.column(next(iter(before), "pos"), INT, kept)
+    if isinstance(made, Series) and not columns(value):
+        row = one_row(ctx)
+        table = _spread(ctx, row, from_zero(value, row.columns[0]), (part, position), made)
+        assert table is not None
+        found: Node | None = table if _is_one_row(plan) else Join(plan, table, None)
+    else:
+        found = _spread(ctx, plan, value, (part, position), made)
+    if found is None:
+        raise ctx.refuse(array, QUERIES["EXPLODE of what is not read"])
     scope.add(ctx, Source(alias.name if alias else "", (position, part) if before else (part,)), node)
-    return made
+    return found
+
+
+def guarded(ctx: Context, plan: Node, conditions: Sequence[Expr]) -> Node:
+    """The plan, in which no series is made of rows that WHERE leaves out anyway: some might be of no sense, or huge.
+
+    Filter k = 1 (Scan r·a: SEQUENCE(a, b))   →   Filter k = 1 (Scan r·a: SEQUENCE(CASE WHEN k = 1 THEN a END, b))
+    """
+    match plan:
+        case Scan(relation, alias, fields) if relation.parts is not None and isinstance(relation.parts.made, Series):
+            parts, numbered = relation.parts, {c.id: replace(c, id=i) for i, c in enumerate(fields[:-2])}
+            known = [c for c in conditions if columns(c) and {each.id for each in columns(c)} <= numbered.keys()]
+            if not known:
+                return plan
+            start, *others = parts.value.args
+            condition = substitute(conjunction(known), dict(numbered))
+            value = call("sequence", case([(condition, start)], Literal(None, start.type)), *others)
+            return Scan(_relation(ctx, replace(parts, value=value)), alias, fields)
+        case Filter() | Join():
+            below = tuple(guarded(ctx, each, conditions) for each in plan.inputs)
+            if all(a is b for a, b in zip(below, plan.inputs, strict=True)):
+                return plan
+            return Filter(below[0], plan.predicate) if isinstance(plan, Filter) else Join(below[0], below[1], plan.on)
+    return plan
+
+
+def _is_one_row(plan: Node) -> bool:
+    return isinstance(plan, Scan) and plan.relation.format == CONSTANT
+
+
+def _parts_of(s: Scalars, array: exp.Expr, kept: bool) -> tuple[Expr, Split | Series]:
+    """What rows are made of, and how: the text that SPLIT cuts, or the bounds of a series."""
+    if isinstance(array, exp.Anonymous) and is_series(array):
+        return series(s, array, kept)
+    written, separator = splitting(s.ctx, array)
+    text = s.bind(written)
+    if text.type != VARCHAR:
+        raise s.ctx.error("SQ2004", f"SPLIT of {text.type}", written, "it cuts VARCHAR")
+    return text, Split(separator, kept)
 
 
 def _windows(s: Scalars, plan: Node, node: exp.Expr, call: exp.Expr) -> Node:
@@ -110,7 +182,9 @@ def _windows(s: Scalars, plan: Node, node: exp.Expr, call: exp.Expr) -> Node:
     return made
 
 
-def _spread(ctx: Context, plan: Node, value: Expr, new: tuple[Column, Column], made: Split | Hops) -> Node | None:
+def _spread(
+    ctx: Context, plan: Node, value: Expr, new: tuple[Column, Column], made: Split | Hops | Series
+) -> Node | None:
     """The plan whose scan of what a value is read from has its parts as well; None if it is not one scan's, or its rows
     are counted before."""
     read = {c.id for c in columns(value)}
@@ -152,6 +226,8 @@ def _relation(ctx: Context, parts: Parts) -> Relation:
         match parts.made:
             case Split(kept=kept):
                 new = [("part", VARCHAR, kept), ("position", INT, kept)]
+            case Series(kept=kept):
+                new = [("part", parts.value.type, kept), ("position", INT, kept)]
             case Hops():
                 new = [(name, TIMESTAMP, False) for name in BOUNDS]
         fields = [Field(next(n for n in _numbered(f) if n not in taken), type, null) for f, type, null in new]

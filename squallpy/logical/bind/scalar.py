@@ -9,17 +9,19 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from squallpy.base.errors import SquallError
-from squallpy.base.types import BOOLEAN, INTERVAL, NULL, VARCHAR, Kind, Type
+from squallpy.base.types import BOOLEAN, DATE, INTERVAL, NULL, TIMESTAMP, VARCHAR, Kind, Type
 from squallpy.frontend.typenames import named_type
 from squallpy.frontend.unsupported import NODES, QUERIES
+from squallpy.logical import functions
 from squallpy.logical.bind import moments, temporal
 from squallpy.logical.bind.aggregation import Aggregation
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.scope import Scope
-from squallpy.logical.coerce import cast, convert, number_literal
+from squallpy.logical.coerce import cast, number_literal
 from squallpy.logical.constants import GROWING, LONGEST, length_of
 from squallpy.logical.expressions import OPPOSITE, Call, Expr, Literal, conjunction, disjunction, not_null
 from squallpy.logical.functions import call, case
+from squallpy.logical.similar import expression_of
 
 if TYPE_CHECKING:
     from squallpy.logical.bind.over import Overs
@@ -79,22 +81,30 @@ class Scalars:
         return replace(self, clause="an aggregate", aggregation=None, aliases={}, subqueries=below, overs=None)
 
     def comparands(self, nodes: list[exp.Expr]) -> list[Expr]:
-        """Expressions to be compared; text constants beside a DATE or TIMESTAMP are read as such."""
-        bound = [self.bind(node) for node in nodes]
-        moment = next((e.type for e in bound if e.type.is_temporal), None)
-        if moment is None:
-            return bound
-        return [self.as_moment(e, moment, node) for e, node in zip(bound, nodes, strict=True)]
+        """Bind expressions to be compared; text constants beside a DATE or TIMESTAMP are read as such."""
+        return self.as_moments([self.bind(node) for node in nodes], nodes)
+
+    def as_moments(self, values: list[Expr], nodes: list[exp.Expr]) -> list[Expr]:
+        """Read text constants beside a DATE or TIMESTAMP as such, as TIMESTAMP where there are both."""
+        types = {value.type for value in values if value.type.is_temporal}
+        if not types:
+            return values
+        moment = TIMESTAMP if TIMESTAMP in types else DATE
+        return [self.as_moment(value, moment, node) for value, node in zip(values, nodes, strict=True)]
 
     def compared(self, nodes: list[exp.Expr]) -> list[Expr]:
         """The same for what compares them at once: INTERVALs by how long they are."""
         return temporal.lengths(self.comparands(nodes))
 
     def as_moment(self, expr: Expr, moment: Type, node: exp.Expr) -> Expr:
-        if not (isinstance(expr, Literal) and expr.type == VARCHAR):
+        """Read a text constant as a DATE or TIMESTAMP; anything else stays."""
+        if expr.type != VARCHAR:
+            return expr
+        text = self.ctx.folded(expr)
+        if not isinstance(text, Literal):
             return expr
         with self.ctx.at(node):
-            return Literal(convert(expr.value, VARCHAR, moment), moment)
+            return cast(text, moment)
 
 
 Handler = Callable[[Scalars, Any], Expr]
@@ -117,7 +127,7 @@ def parenthesis(s: Scalars, node: exp.Paren) -> Expr:
     return s.bind(node.this)
 
 
-@handles(exp.Column, args="this table")
+@handles(exp.Column, args="this table db catalog")
 def column(s: Scalars, node: exp.Column) -> Expr:
     """A column, or the name of an item of the select list where the clause sees those."""
     if isinstance(node.this, exp.Star):
@@ -167,7 +177,7 @@ def arithmetic(s: Scalars, node: exp.Binary) -> Expr:
     op, left, right = OPERATORS[type(node)], s.bind(node.this), s.bind(node.expression)
     if temporal.involves_time(left, right):
         return temporal.arithmetic(op, left, right)
-    return call(op, left, right)
+    return functions.arithmetic(op, left, right)
 
 
 @handles(exp.Neg, args="this")
@@ -314,15 +324,36 @@ def like(s: Scalars, node: exp.Like | exp.ILike) -> Expr:
     return matches(s, node, None)
 
 
+@handles(exp.SimilarTo, args="this expression")
+def similar(s: Scalars, node: exp.SimilarTo) -> Expr:
+    return is_similar(s, node, Literal("\\", VARCHAR))
+
+
 @handles(exp.Escape, args="this expression")
 def escape(s: Scalars, node: exp.Escape) -> Expr:
-    if not isinstance(node.this, exp.Like | exp.ILike):
+    if not isinstance(node.this, exp.Like | exp.ILike | exp.SimilarTo):
         raise s.ctx.refuse(node)
     s.ctx.only(node.this, "this", "expression", "negate")
-    character = s.bind(node.expression)
+    character = s.ctx.folded(s.bind(node.expression))
     if not isinstance(character, Literal) or len(str(character.value)) != 1:
         raise s.ctx.error("SQ2005", "ESCAPE needs one character", node.expression)
-    return matches(s, node.this, character)
+    return (
+        is_similar(s, node.this, character)
+        if isinstance(node.this, exp.SimilarTo)
+        else matches(s, node.this, character)
+    )
+
+
+def is_similar(s: Scalars, node: exp.SimilarTo, character: Literal) -> Expr:
+    """SIMILAR TO; as in PostgreSQL a backslash escapes unless ESCAPE says otherwise."""
+    pattern = s.ctx.folded(s.bind(node.expression))
+    test = call("similar", s.bind(node.this), pattern, character)
+    if isinstance(pattern, Literal) and pattern.value is not None:
+        try:
+            expression_of(pattern.value, character.value)
+        except SquallError as error:
+            raise s.ctx.error("SQ2005", error.message, node.expression) from None
+    return test
 
 
 def matches(s: Scalars, node: exp.Like | exp.ILike, character: Literal | None) -> Expr:
@@ -371,6 +402,7 @@ def truth(s: Scalars, node: exp.Is) -> Expr:
 def attempt(s: Scalars, node: exp.TryCast) -> Expr:
     """TRY_CAST, which is NULL where CAST would fail."""
     target, value = target_of(s, node), s.bind(node.this)
+    note_lost_fraction(s, node, value, target)
     if isinstance(value, Literal):
         cast(s.ctx.column("x", value.type, True), target)  # is there such a cast?
         try:
@@ -383,8 +415,24 @@ def attempt(s: Scalars, node: exp.TryCast) -> Expr:
 
 @handles(exp.Cast, args="this to")
 def conversion(s: Scalars, node: exp.Cast) -> Expr:
-    target = target_of(s, node)
-    return cast(s.bind(node.this), target)
+    target, value = target_of(s, node), s.bind(node.this)
+    note_lost_fraction(s, node, value, target)
+    return cast(value, target)
+
+
+def note_lost_fraction(s: Scalars, node: exp.Expr, value: Expr, target: Type) -> None:
+    """Tell that DECIMAL without digits has none behind the point, if the value may have some."""
+    written = node.args.get("to")
+    if target.kind is not Kind.DECIMAL or (written is not None and written.expressions):
+        return
+    has_fraction = value.type.kind in (Kind.DOUBLE, Kind.VARCHAR) or value.type.scale > 0
+    if isinstance(value, Literal) and has_fraction:
+        has_fraction = (
+            value.value is not None and "." in str(value) and not str(value).strip("'").rstrip("0").endswith(".")
+        )
+    if has_fraction:
+        hint = "write how many digits there are: DECIMAL(18,2)"
+        s.ctx.note("DECIMAL without digits is DECIMAL(10,0), as in Spark: the fraction is rounded off", node, hint)
 
 
 def target_of(s: Scalars, node: exp.Cast | exp.TryCast) -> Type:
@@ -402,16 +450,19 @@ def target_of(s: Scalars, node: exp.Cast | exp.TryCast) -> Type:
 @handles(exp.Case, args="this ifs default")
 def cases(s: Scalars, node: exp.Case) -> Expr:
     """CASE WHEN condition …, and CASE x WHEN value … as comparisons with x."""
-    whens = []
+    whens: list[Expr] = []
     for branch in node.args["ifs"]:
         s.ctx.only(branch, "this", "true")
         if node.this is not None:
             condition: Expr = call("=", *s.compared([node.this, branch.this]))
         else:
             condition = replace(s, clause="WHEN").condition(branch.this)
-        whens.append((condition, s.bind(branch.args["true"])))
-    default = node.args.get("default")
-    return case(whens, s.bind(default) if default is not None else Literal(None, NULL))
+        whens.append(condition)
+    values = [branch.args["true"] for branch in node.args["ifs"]]
+    values += [default] if (default := node.args.get("default")) is not None else []
+    bound = s.as_moments([s.bind(value) for value in values], values)
+    otherwise = bound.pop() if default is not None else Literal(None, NULL)
+    return case(list(zip(whens, bound, strict=True)), otherwise)
 
 
 @handles(exp.Extract, args="this expression")

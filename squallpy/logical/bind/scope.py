@@ -7,7 +7,8 @@ from sqlglot import exp
 
 from squallpy.base.errors import SquallError, nearest
 from squallpy.base.types import NULL
-from squallpy.frontend.unsupported import QUERIES
+from squallpy.catalog.catalog import qualified, schema_named
+from squallpy.frontend.unsupported import FUNCTIONS, NODES, NOW, QUERIES, Unsupported
 from squallpy.logical.bind.context import Context
 from squallpy.logical.expressions import Column, Expr, Literal
 
@@ -17,10 +18,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A table, view or subquery in FROM: its alias and its columns."""
+    """A table, view or subquery in FROM: its alias, its columns, and the schema in which a table without alias is."""
 
     alias: str
     columns: tuple[Column, ...]
+    schema: str = ""
+
+    @property
+    def name(self) -> str:
+        return qualified(self.schema, self.alias)
 
     def named(self, name: str) -> list[Column]:
         return [c for c in self.columns if c.name.lower() == name.lower()]
@@ -42,7 +48,7 @@ class Scope:
 
     def add(self, ctx: Context, source: Source, node: exp.Expr) -> None:
         """One more source; SQ2007 if its alias is taken."""
-        if source.alias and any(s.alias.lower() == source.alias.lower() for s in self.sources):
+        if source.alias and any(s.name.lower() == source.name.lower() for s in self.sources):
             raise ctx.error("SQ2007", f'"{source.alias}" is named twice in FROM', node, "give one of them an alias")
         self.sources.append(source)
 
@@ -57,13 +63,23 @@ class Scope:
         self.hidden |= other.hidden
         self.nulls |= other.nulls
 
-    def source(self, ctx: Context, name: str, node: exp.Expr) -> Source:
-        """The source of an alias; SQ2001 if there is none."""
-        for source in self.sources:
-            if source.alias.lower() == name.lower():
-                return source
-        hint = nearest(name, [s.alias for s in self.sources if s.alias])
-        raise ctx.error("SQ2001", f'unknown table "{name}" in FROM', node, hint)
+    def source(self, ctx: Context, node: exp.Column) -> Source | None:
+        """The source that qualifies a column, None if nothing does; SQ2001 for none of its name, SQ2002 for two."""
+        table, schema = node.args.get("table"), node.args.get("db")
+        if table is None:
+            return None
+        found = [s for s in self.sources if s.alias.lower() == table.name.lower()]
+        if schema is not None:
+            found = [s for s in found if s.schema.lower() == schema_named(schema.name).lower()]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise ctx.error(
+                "SQ2002", f'ambiguous table "{table.name}"', table, f"write {found[0].name} or {found[1].name}"
+            )
+        name = f"{schema.name}.{table.name}" if schema is not None else table.name
+        hint = nearest(name, [s.name for s in self.sources if s.alias])
+        raise ctx.error("SQ2001", f'unknown table "{name}" in FROM', schema or table, hint)
 
     def find(self, name: str) -> list[Column]:
         """The columns of an unqualified name."""
@@ -83,12 +99,20 @@ class Scope:
         try:
             return self.value(self.own(ctx, node))
         except SquallError as error:
-            if self.outer is None or error.code not in ("SQ2001", "SQ2003"):
+            if error.code not in ("SQ2001", "SQ2003"):
                 raise
-            try:
-                return self.outer.resolve(ctx, node)
-            except SquallError as further:
-                raise (further if further.code == "SQ2002" else error) from None
+            if self.outer is not None:
+                try:
+                    return self.outer.resolve(ctx, node)
+                except SquallError as further:
+                    if further.code in ("SQ2002", "SQ3001"):
+                        raise
+            parts = [part.name for part in (node.args.get("db"), node.args.get("table")) if part is not None]
+            if error.code == "SQ2001" and any(self.find(part) for part in parts):
+                raise ctx.refuse(node, NODES["Dot"]) from None
+            if error.code == "SQ2003" and not parts and node.name.upper() in NOW:
+                raise ctx.refuse(node, Unsupported(node.name.upper(), "", FUNCTIONS[node.name.upper()])) from None
+            raise error from None
 
     def has(self, ctx: Context, node: exp.Column) -> bool:
         """Does a reference mean something of this very block, be it several columns?"""
@@ -100,15 +124,16 @@ class Scope:
 
     def own(self, ctx: Context, node: exp.Column) -> Column:
         """The column of this very block."""
+        ctx.only(node, "this", "table", "db")
         name, table = node.name, node.args.get("table")
         if table and len(bound := self.find(f"{table.name}.{name}")) == 1:  # of a window: see `buckets.py`
             return bound[0]
-        source = self.source(ctx, table.name, table) if table else None
+        source = self.source(ctx, node)
         found = source.named(name) if source else self.find(name)
         if len(found) == 1:
             return found[0]
         if found:
-            owners = [s.alias for s in self.sources if s.named(name)]
+            owners = [s.name for s in self.sources if s.named(name)]
             hint = f"write {' or '.join(f'{o}.{name}' for o in owners)}" if len(owners) > 1 and not source else ""
             raise ctx.error("SQ2002", f'ambiguous column "{name}"', node.this, hint)
         known = [c.name for s in ([source] if source else self.sources) for c in s.columns]
@@ -121,7 +146,7 @@ class Scope:
 
     def shown(self) -> list[tuple[str, Column]]:
         """The columns of * with the aliases of their sources, '' for one that FULL JOIN … USING makes of two."""
-        owners = {c.id: source.alias for source in self.sources for c in source.columns}
+        owners = {c.id: source.name for source in self.sources for c in source.columns}
         return [(owners.get(c.id, ""), c) for c in self.star()]
 
     def update(self, output: tuple[Column, ...]) -> None:

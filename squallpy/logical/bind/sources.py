@@ -6,13 +6,13 @@ from sqlglot import exp
 
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT
-from squallpy.catalog.catalog import View
+from squallpy.catalog.catalog import View, qualified, schema_named
 from squallpy.catalog.matrix import Matrix, MatrixProgram
 from squallpy.catalog.relation import Relation
-from squallpy.frontend.unsupported import JOINS, NODES, QUERIES, Unsupported
+from squallpy.frontend.unsupported import CLAUSES, JOINS, NODES, QUERIES, Unsupported
 from squallpy.logical.bind.context import Common, Context
 from squallpy.logical.bind.matrices import matrix_relation, output
-from squallpy.logical.bind.parts import exploded, is_generator
+from squallpy.logical.bind.parts import constant_table, exploded, is_constant_table, is_generator
 from squallpy.logical.bind.pivots import turned
 from squallpy.logical.bind.rows import is_bare_null
 from squallpy.logical.bind.scalar import Scalars
@@ -100,8 +100,11 @@ class From:
         """One more source joined to what is there."""
         ctx, scope, kind = self.ctx, self.scope, join_kind(self.ctx, join)
         ctx.only(join, "this", "method", "side", "kind", "on", "using")
-        if is_generator(join.this) and kind == "INNER" and not join.args.get("on") and not join.args.get("using"):
-            self.plan = exploded(ctx, scope, self.plan, join.this)
+        if is_generator(join.this):
+            on = join.args.get("on")
+            if kind not in ("INNER", "LEFT") or join.args.get("using") or not (on is None or is_true(on)):
+                raise ctx.refuse(join, QUERIES["generator joined"])
+            self.plan = exploded(ctx, scope, self.plan, join.this, lost=kind == "LEFT")
             return
         if kind in ("RIGHT", "FULL") and self.late:
             self.stand()
@@ -193,6 +196,10 @@ class Meeting:
         return Project(self.asked(AntiJoin, side), self.ctx.copies(values))
 
 
+def is_true(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Boolean) and bool(node.this)
+
+
 def join_kind(ctx: Context, join: exp.Join) -> str:
     """INNER, LEFT, RIGHT, FULL, SEMI or ANTI; anything else is refused."""
     # NB: LEFT SEMI is called a SEMI join, LEFT OUTER a LEFT join
@@ -264,9 +271,15 @@ def bind_source(ctx: Context, node: exp.Expr, scope: Scope, before: Scope) -> In
     """A table, view, WITH query or subquery in FROM; LATERAL ones may read the sources before them."""
     if node.args.get("pivots"):
         node = turned(ctx, node, lambda bare: names_of(ctx, bare, before))
-    alias = ""
-    if isinstance(node, exp.Table):
+    alias = schema = ""
+    if is_generator(node):
+        raise ctx.refuse(node, QUERIES["generator first"])
+    if is_constant_table(node):
+        inner = Inner(ctx, constant_table(ctx, node), Domain())
+        alias = node.this.name if isinstance(node.this, exp.Anonymous) else ""
+    elif isinstance(node, exp.Table):
         inner, alias = bind_table(ctx, node, before.outer)
+        schema = schema_named(node.db) if node.db else ""
     elif isinstance(node, exp.Subquery) and (tree := parenthesised(ctx, node)) is not None:
         return bind_parentheses(ctx, tree, scope, before)
     elif isinstance(node, exp.Values):
@@ -285,10 +298,10 @@ def bind_source(ctx: Context, node: exp.Expr, scope: Scope, before: Scope) -> In
     given = node.args.get("alias")
     if given is not None:
         ctx.only(given, "this", "columns")
-        alias = given.name or alias
+        alias, schema = (given.name, "") if given.name else (alias, schema)
         with ctx.at(given):
             inner = replace(inner, plan=rename(inner.plan, tuple(c.name for c in given.args.get("columns") or ())))
-    scope.add(ctx, Source(alias, inner.plan.output), node)
+    scope.add(ctx, Source(alias, inner.plan.output, schema), node)
     scope.nulls |= {c.id for c in inner.plan.output if is_bare_null(inner.plan, c)}
     return inner
 
@@ -348,18 +361,21 @@ def bind_derived(ctx: Context, node: exp.Expr, around: Scope | None) -> Inner:
 
 def bind_table(ctx: Context, node: exp.Table, outer: Outer | None) -> tuple[Inner, str]:
     """The plan of a name and the alias it has by default."""
+    if isinstance(node.this, exp.Dot):
+        raise ctx.refuse(node, CLAUSES["Table.catalog"])
     if not isinstance(node.this, exp.Identifier):
         raise ctx.refuse(node, NODES.get(type(node.this).__name__) or QUERIES["table function"])
-    name, program = node.name, node.args.get("db") if ctx.catalog.programs else None
-    ctx.only(node, "this", "alias", *(("db",) if program else ()))
-    common = None if program else ctx.ctes.get(name.lower())
+    ctx.only(node, "this", "alias", "db")
+    schema, name = node.args.get("db"), qualified(node.db, node.name)
+    common = None if schema else ctx.ctes.get(name.lower())
     if common is not None:
         return bind_common(common, ctx, outer), name
+    of_program = bool(ctx.catalog.programs) and name.lower() not in ctx.catalog.entries
     with ctx.at(node.this):
-        entry = output(ctx, program, node.this) if program else relation_or_view(ctx, name)
+        entry = output(ctx, schema, node.this) if schema and of_program else relation_or_view(ctx, name)
+    alias = node.name if schema else entry.name
     if isinstance(entry, View):
-        return Inner(ctx, bind_view(ctx, entry), Domain()), entry.name
-    alias = name if program else entry.name
+        return Inner(ctx, bind_view(ctx, entry), Domain()), alias
     return Inner(ctx, windowed(ctx, scan(ctx, entry, node.alias or alias)), Domain()), alias
 
 

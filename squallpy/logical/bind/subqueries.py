@@ -241,6 +241,9 @@ class Subqueries:
         if len(options) != len(values):
             columns = f"{len(values)} column{'s' * (len(values) > 1)}"
             raise self.ctx.error("SQ2005", f"IN and ANY take a query of {columns} here, not {len(options)}", node)
+        values = [
+            s.as_moment(v, c.type, node) if c.type.is_temporal else v for v, c in zip(values, options, strict=True)
+        ]
         given = frozenset(c.id for c in inner.domain.output)
         if len(values) == 1 and has_row(inner.plan) and has_one_row(inner.plan, given):  # a comparison with its value
             return call(operator, *values, self.scalar(s, node))
@@ -269,13 +272,21 @@ class Subqueries:
             yield self.found(again, within=call("is_null", again.plan.output[0]))
 
     def options(self, s: "Scalars", values: list[Expr], node: exp.Expr) -> Inner:
-        """The query that values are compared with; a bare NULL that it selects is of the type of the value."""
+        """The query that values are compared with; a bare NULL that it selects is of the type of the value, and so is a
+        text constant beside a DATE or TIMESTAMP."""
         inner = self.bind(s, node)
         plan = inner.plan
-        types = {c: v.type for c, v in zip(plan.output, values, strict=False) if is_bare_null(plan, c)}
-        if not isinstance(plan, Project) or not types or NULL in types.values():
+        if not isinstance(plan, Project) or any(v.type == NULL for v in values):
             return inner
-        typed = {c: (self.ctx.column(c.name, type, True), Literal(None, type)) for c, type in types.items()}
+        typed = dict[Column, tuple[Column, Expr]]()
+        for (column, expr), value in zip(plan.items, values, strict=False):
+            given = Literal(None, value.type) if is_bare_null(plan, column) else expr
+            if value.type.is_temporal:
+                given = s.as_moment(given, value.type, node)
+            if given is not expr:
+                typed[column] = self.ctx.column(column.name, given.type, given.nullable), given
+        if not typed:
+            return inner
         return replace(inner, plan=Project(plan.child, tuple(typed.get(c, (c, e)) for c, e in plan.items)))
 
     def pairs(self, values: list[Expr], options: tuple[Column, ...]) -> Pairs:

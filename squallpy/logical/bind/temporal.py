@@ -13,13 +13,14 @@ INTERVAL reads its parts.
 
 import re
 from calendar import monthrange
+from dataclasses import replace
 from datetime import date, timedelta
 from fractions import Fraction
 
 from sqlglot import exp
 
 from squallpy.base.errors import SquallError, nearest
-from squallpy.base.types import BIGINT, DATE, INT, INTERVAL, NULL, TIMESTAMP, Kind
+from squallpy.base.types import BIGINT, DATE, INT, INTERVAL, NULL, TIMESTAMP, Kind, decimal
 from squallpy.logical.bind.context import Context
 from squallpy.logical.coerce import coerce
 from squallpy.logical.expressions import EPOCH, Call, Expr, Literal
@@ -32,6 +33,7 @@ UNITS: dict[str, tuple[int, int, int]] = {  # months, days, microseconds
     "HOUR": (0, 0, 3_600_000_000), "MINUTE": (0, 0, 60_000_000), "SECOND": (0, 0, 1_000_000),
     "MILLISECOND": (0, 0, 1_000), "MICROSECOND": (0, 0, 1),
 }  # fmt: skip
+LONGEST = (10_000 * 12, 10_000 * 366, 10_000 * 366 * DAY_MICROS)
 PART = re.compile(r"\s*([+-]?\s*[0-9]{1,40}(?:\.[0-9]{1,40})?)\s*([a-zA-Z]+)")
 
 
@@ -61,6 +63,8 @@ def interval(ctx: Context, node: exp.Interval) -> Literal:
             raise ctx.error("SQ2005", f"'{text}' is not a whole number of {part[2].upper()}", node)
         total = (total[0] + int(months), total[1] + int(days), total[2] + int(micros))
         position = part.end() + len(text[part.end() :]) - len(text[part.end() :].lstrip())
+    if any(abs(each) > most for each, most in zip(total, LONGEST, strict=True)):
+        raise ctx.error("SQ2005", f"INTERVAL '{text}' is longer than all time", node, "the years are 1 to 9999")
     return Literal(total, INTERVAL)
 
 
@@ -145,9 +149,11 @@ def is_zero(expr: Expr) -> bool:
 
 
 def product(value: Expr, factor: Expr) -> Expr:
-    """Of parts of an INTERVAL; at once if they are constant."""
+    """Of parts of an INTERVAL; at once if they are constant, and their product is a BIGINT."""
     if isinstance(value, Literal) and isinstance(factor, Literal) and None not in (value.value, factor.value):
-        return Literal(value.value * factor.value, BIGINT)
+        made = value.value * factor.value
+        if -(2**63) <= made < 2**63:
+            return Literal(made, BIGINT)
     if is_zero(value) or is_zero(factor):
         return ZERO
     return factor if isinstance(value, Literal) and value.value == 1 else call("*", value, factor)
@@ -155,7 +161,9 @@ def product(value: Expr, factor: Expr) -> Expr:
 
 def total(a: Expr, b: Expr) -> Expr:
     if isinstance(a, Literal) and isinstance(b, Literal) and None not in (a.value, b.value):
-        return Literal(a.value + b.value, BIGINT)
+        made = a.value + b.value
+        if -(2**63) <= made < 2**63:
+            return Literal(made, BIGINT)
     if is_zero(a):
         return b
     return a if is_zero(b) else call("+", a, b)
@@ -183,6 +191,17 @@ def add_days(day: Expr, days: Expr) -> Expr:
     if isinstance(day, Literal) and isinstance(days, Literal) and None not in (day.value, days.value):
         return within_years(Literal(day.value + days.value, DATE))
     return call("add_days", day, days)
+
+
+def unbounded(expr: Expr) -> Expr:
+    """A moved DATE or TIMESTAMP as a number of days or microseconds, which may be outside the years 1 to 9999.
+
+    It is only good as a bound, which values are compared with.
+    """
+    match expr:
+        case Call("add_days" | "add_micros" | "add_months", (moment, amount)):
+            return replace(expr, args=(unbounded(moment), amount), type=BIGINT)
+    return expr
 
 
 def within_years(moment: Literal) -> Literal:
@@ -214,6 +233,8 @@ def negate(expr: Expr) -> Expr:
     if isinstance(expr, Literal) and expr.value is not None:
         if expr.type == INTERVAL:
             return Literal(tuple(-part for part in expr.value), INTERVAL)
-        if expr.type.is_numeric:
+        if expr.type == decimal(19, 0) and expr.value == 2**63:
+            return Literal(-expr.value, BIGINT)
+        if expr.type.is_numeric and not (expr.type.is_integer and expr.value in (-(2**31), -(2**63))):
             return Literal(-expr.value, expr.type)
     return call("negate", expr)

@@ -116,9 +116,10 @@ def _pane(window: WindowSpec, time: Expr) -> Assign | None:
     size = gcd(frame.size, frame.slide)
     if size == 1 or not isinstance(time, Column) or time.type != TIMESTAMP:
         return None
-    end = Call("trunc_time", (time, Literal(size, BIGINT)), TIMESTAMP, time.nullable)
+    # NB: a number of microseconds, as a TIMESTAMP that a pane at the ends of the years 1 to 9999 may not have
+    end = Call("trunc_time", (time, Literal(size, BIGINT)), BIGINT, time.nullable)
     if not frame.tumbling:
-        before = Call("add_micros", (time, Literal(-1, BIGINT)), TIMESTAMP, time.nullable)
-        end = Call("trunc_time", (before, Literal(size, BIGINT)), TIMESTAMP, time.nullable)
-        end = Call("add_micros", (end, Literal(size, BIGINT)), TIMESTAMP, time.nullable)
+        before = Call("add_micros", (time, Literal(-1, BIGINT)), BIGINT, time.nullable)
+        end = Call("trunc_time", (before, Literal(size, BIGINT)), BIGINT, time.nullable)
+        end = Call("add_micros", (end, Literal(size, BIGINT)), BIGINT, time.nullable)
     return Assign(Column(_PANES + time.id, time.name, TIMESTAMP, time.nullable), end)

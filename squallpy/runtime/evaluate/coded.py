@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from squallpy.base.types import BIGINT, VARCHAR, Kind, Type
+from squallpy.base.types import BIGINT, VARCHAR, YEARS, Kind, Type
 from squallpy.logical.expressions import (
     COMPARISONS,
     MIRRORED,
@@ -164,7 +164,10 @@ class Coder:
             return self._fill(op.SUBTRACT, self._constant(0, BIGINT), self.value(args[0]))
         operations = _REAL if call.type.kind is Kind.DOUBLE else _ARITHMETIC
         if name in operations:
-            return self._fill(operations[name], *(self.value(arg) for arg in args))
+            register = self._fill(operations[name], *(self.value(arg) for arg in args))
+            if call.type.kind in YEARS:
+                self._emit(op.WITHIN, register, *YEARS[call.type.kind])
+            return register
         raise Unknown(call)
 
     def _of_texts(self, call: Call) -> int:

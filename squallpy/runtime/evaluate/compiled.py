@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from squallpy.base.errors import SquallError
 from squallpy.base.types import Kind, Type
-from squallpy.logical.expressions import COMPARISONS, Call, Case, Cast, Column, Expr, Literal, columns
+from squallpy.logical.expressions import COMPARISONS, ROUNDED, Call, Case, Cast, Column, Expr, Literal, columns
 from squallpy.logical.functions import FUNCTIONS, REALS
 from squallpy.runtime.evaluate import dates, digests, documents, logic, numbers, texts
 from squallpy.runtime.evaluate.casts import cast, tried
@@ -79,14 +79,16 @@ def _call(call: Call) -> Function:
             return lambda frame: logic.member(args[0](frame), listed, has_null, kind)
         case "+" | "-" | "*":
             return _binary(args, _arithmetic(call))
+        case _ if name in ROUNDED:
+            return _binary(args, numbers.rounded_decimals(call))
         case "/":
             return _binary(args, numbers.divide)
         case "%":
             return _binary(args, numbers.remainder)
         case "div":
-            return _binary(args, numbers.quotient)
+            return _binary(args, numbers.quotient(call))
         case "negate":
-            return _signed(args[0], np.negative, kind)
+            return _signed(args[0], np.negative, call)
         case "sqrt" | "exp" | "sign":
             return _unary(args[0], _quietly({"sqrt": np.sqrt, "exp": np.exp, "sign": np.sign}[name]))
         case _ if name in REALS:
@@ -116,8 +118,13 @@ def _call(call: Call) -> Function:
         case "round":
             places = _constant(call, 1)
             if kind.is_exact:
-                return lambda frame: numbers.tens(args[0](frame), kind, places, call.type)
+                return lambda frame: numbers.tens(args[0](frame), kind, places, call)
             return _unary(args[0], lambda x: numbers.rounded(x, places))
+        case "truncate":
+            places = _constant(call, 1)
+            if kind.is_exact:
+                return lambda frame: numbers.cut(args[0](frame), kind, places)
+            return _unary(args[0], lambda x: numbers.truncated(x, places))
         case "floor" | "ceil":
             return lambda frame: numbers.whole(name, args[0](frame), kind, frame.rows)
         case "greatest" | "least":
@@ -134,21 +141,24 @@ def _call(call: Call) -> Function:
             product = call.args[3].type.scale
             return lambda frame: numbers.covariance([a(frame) for a in args], product, name == "covar_samp")
         case "abs":
-            return _signed(args[0], np.abs, kind)
+            return _signed(args[0], np.abs, call)
         case _ if name in COMPARISONS:
             return _binary(args, _comparison(name, kind))
         case "like":
             pattern, escape = _constant(call, 1), _constant(call, 2) if len(args) > 2 else None
             return _text(args[0], lambda x: _mask(texts.like(x, pattern, escape)))
+        case "similar":
+            pattern, escape = _constant(call, 1), _constant(call, 2) if len(args) > 2 else None
+            return _text(args[0], lambda x: _mask(texts.similar(x, pattern, escape)))
         case "||":
             return lambda frame: _concat([a(frame) for a in args])
         case "substring":
             start, length = _constant(call, 1), _constant(call, 2) if len(args) > 2 else None
             return _text(args[0], lambda x: texts.substring(x, start, length))
         case "upper":
-            return _text(args[0], pc.utf8_upper)
+            return _text(args[0], texts.upper)
         case "lower":
-            return _text(args[0], pc.utf8_lower)
+            return _text(args[0], texts.lower)
         case "trim" | "ltrim" | "rtrim":
             trim, characters = (
                 {"trim": pc.utf8_trim, "ltrim": pc.utf8_ltrim, "rtrim": pc.utf8_rtrim}[name],
@@ -236,12 +246,11 @@ def _call(call: Call) -> Function:
             unit = _constant(call, 1)
             return _unary(args[0], lambda x: dates.truncate(unit, x, kind))
         case "trunc_time":
-            size = _constant(call, 1)
-            return _unary(args[0], lambda x: x - np.mod(x, size))
+            return _binary(args, dates.moved(call, lambda x, size: x - np.mod(x, size)))
         case "add_months":
-            return _binary(args, lambda a, b: Vec(dates.add_months(a.values, b.values, kind), both(a.valid, b.valid)))
+            return _binary(args, dates.moved(call, lambda x, months: dates.add_months(x, months, kind)))
         case "add_days" | "add_micros":
-            return _binary(args, lambda a, b: Vec(np.add(a.values, b.values), both(a.valid, b.valid)))
+            return _binary(args, dates.moved(call, dates.add))
         case "days_between":
             return _binary(args, lambda a, b: Vec(np.subtract(a.values, b.values), both(a.valid, b.valid)))
     raise AssertionError(f"no evaluation for {name}")
@@ -252,7 +261,7 @@ def _arithmetic(call: Call) -> Callable[[Vec, Vec], Vec]:
     if call.type.kind is Kind.DOUBLE:
         return numbers.real(operate)
     bound: Callable[[int, int], int] = (lambda x, y: x * y) if call.name == "*" else (lambda x, y: x + y)
-    return numbers.exact(operate, bound, (call.args[0].type, call.args[1].type), call.type)
+    return numbers.exact(operate, bound, call)
 
 
 def _comparison(name: str, type: Type) -> Callable[[Vec, Vec], Vec]:
@@ -286,15 +295,14 @@ def _quietly(operate: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return run
 
 
-def _signed(arg: Function, operate: Callable[[Any], Any], type: Type) -> Function:
+def _signed(arg: Function, operate: Callable[[Any], Any], call: Call) -> Function:
     """Negation and absolute value, which the least integer does not have."""
-    least = -min(numbers.digits_bound(type), numbers.LIMIT) if type.is_exact else None
 
     def run(frame: Frame) -> Vec:
         values, valid = vec = arg(frame)
-        if least is not None and np.any(np.equal(numbers.masked(vec), least)):
-            if type.is_integer:
-                raise SquallError("SQ5001", f"a value does not fit {type}", hint="CAST to DECIMAL(38,0) first")
+        if call.type.is_exact and np.any(np.equal(numbers.masked(vec), -numbers.LIMIT)):
+            if call.type.is_integer:
+                raise numbers.overflow(call, call.type)
             values = np.asarray(values, object)
         return Vec(operate(values), valid)
 

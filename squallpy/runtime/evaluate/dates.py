@@ -1,12 +1,20 @@
 """Dates (days) and timestamps (µs) since 1970-01-01, both int64."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from squallpy.base.types import Kind, Type
+from squallpy.base.errors import SquallError
+from squallpy.base.types import YEARS, Kind, Type
+from squallpy.logical.expressions import Call, Literal
+from squallpy.runtime.evaluate.numbers import masked
+from squallpy.runtime.evaluate.vector import Vec, both
 
 DAY = 86_400_000_000
+_FAR = 2**61  # an amount that moves any DATE or TIMESTAMP out of the years 1 to 9999, and none out of 64 bits
+_MONTHS = 10_000 * 12  # as many months that do so
+_UNITS = {"add_days": "days", "add_months": "months", "add_micros": "microseconds", "trunc_time": "microseconds"}
 
 
 def days(values: Any, type: Type) -> Any:
@@ -42,11 +50,39 @@ def extract(part: str, values: Any, type: Type) -> Any:
     return (day - month.astype("datetime64[D]")).astype(np.int64) + 1
 
 
+def moved(call: Call, move: Callable[[Any, Any], Any]) -> Callable[[Vec, Vec], Vec]:
+    """Apply `move` to moments and amounts; SQ5001 where the result is a moment outside the years 1 to 9999.
+
+    moved(ADD_DAYS(d, n), add)([0], [1])  →  [1]        moved(ADD_DAYS(d, n), add)([0], [2147483647])  →  SQ5001
+    """
+
+    def run(a: Vec, b: Vec) -> Vec:
+        moments, amounts = masked(a), masked(b)
+        values, valid = move(moments, amounts), both(a.valid, b.valid)
+        if call.type.kind not in YEARS:  # a bound, see `temporal.unbounded`
+            return Vec(values, valid)
+        least, most = YEARS[call.type.kind]
+        outside = np.logical_and(np.less(values, least) | np.greater(values, most), True if valid is None else valid)
+        if np.any(outside):
+            row = int(np.argmax(outside))
+            moment, amount = (int(each[row] if np.ndim(each) else each) for each in (moments, amounts))
+            sum = f"{Literal(moment, call.args[0].type)} + {amount} {_UNITS[call.name]}"
+            raise SquallError("SQ5001", f"{call}: {sum} is outside the years 1 to 9999")
+        return Vec(values, valid)
+
+    return run
+
+
+def add(values: Any, amounts: Any) -> Any:
+    """Add days to dates, or microseconds to timestamps; what leaves the years 1 to 9999 does not come back to them."""
+    return np.add(values, np.clip(amounts, -_FAR, _FAR))
+
+
 def add_months(values: Any, months: Any, type: Type) -> Any:
     """The same day of a later month, or its last day: 31 January + 1 month → 28 February."""
     day = days(values, type)
     month = day.astype("datetime64[M]")
-    ahead = month + np.asarray(months, np.int64).astype("timedelta64[M]")
+    ahead = month + np.clip(np.asarray(months, np.int64), -_MONTHS, _MONTHS).astype("timedelta64[M]")
     first = ahead.astype("datetime64[D]")
     last = (ahead + np.timedelta64(1, "M")).astype("datetime64[D]") - first - np.timedelta64(1, "D")
     moved = (first + np.minimum(day - month.astype("datetime64[D]"), last)).astype(np.int64)

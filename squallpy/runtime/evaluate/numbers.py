@@ -1,16 +1,20 @@
 """Arithmetic. Integers and scaled decimals are int64 where that is safe, else Python integers: always exact."""
 
 from collections.abc import Callable
+from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal, localcontext
 from typing import Any
 
 import numpy as np
 
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT, DOUBLE, Kind, Type
-from squallpy.logical.expressions import Call
+from squallpy.logical.expressions import ROUNDED, Call, Expr
 from squallpy.runtime.evaluate.vector import Vec, both
 
 LIMIT = 2**63
+EXACT = 2.0**49  # below it, ten times a whole number and five are exact as doubles
+EXACT_POWER = 22  # the last power of ten, and those below, that are
+MOST_SHOWN = 17  # digits of a double
 
 
 def largest(values: Any) -> int:
@@ -20,9 +24,26 @@ def largest(values: Any) -> int:
     return max(int(values.max()), -int(values.min())) if len(values) else 0
 
 
+def is_word(values: Any) -> bool:
+    """True if exact values fit 64 bits."""
+    if np.ndim(values) == 0:
+        return -LIMIT <= int(values) < LIMIT
+    return not len(values) or (int(values.min()) >= -LIMIT and int(values.max()) < LIMIT)
+
+
+def overflow(expr: Expr, type: Type) -> SquallError:
+    """The error for an expression whose value its type does not have."""
+    return SquallError("SQ5001", f"{expr} does not fit {type}", hint="CAST to DECIMAL(38,0) first")
+
+
 def masked(vec: Vec) -> Any:
     """Values with 0 where they are NULL: what stands there is arbitrary, and must not look like an overflow."""
-    return vec.values if vec.valid is None else np.where(vec.valid, vec.values, 0)
+    return vec.values if vec.valid is None else np.where(vec.valid, boxed(vec.values), 0)
+
+
+def boxed(values: Any) -> Any:
+    """Values as numpy takes them: an exact scalar of more than 64 bits is an object."""
+    return np.asarray(values, object) if isinstance(values, int) and not is_word(values) else values
 
 
 def _widen(values: Any) -> Any:
@@ -35,10 +56,10 @@ def digits_bound(type: Type) -> int:
 
 
 def exact(
-    operate: Callable[[Any, Any], Any], bound: Callable[[int, int], int], types: tuple[Type, Type], result: Type
+    operate: Callable[[Any, Any], Any], bound: Callable[[int, int], int], call: Call
 ) -> Callable[[Vec, Vec], Vec]:
     """`operate` on exact numbers, in int64 where `bound` of the operands' magnitudes allows it."""
-    safe = bound(digits_bound(types[0]), digits_bound(types[1])) < LIMIT
+    safe = bound(digits_bound(call.args[0].type), digits_bound(call.args[1].type)) < LIMIT
 
     def wide(x: Any, y: Any) -> bool:
         m, n = largest(x), largest(y)
@@ -50,14 +71,36 @@ def exact(
             x, y = masked(a), masked(b)
         if not safe and wide(x, y):
             values = operate(_widen(x), _widen(y))
-            if largest(values) < LIMIT:
+            if is_word(values):
                 values = values.astype(np.int64) if np.ndim(values) else values
-            elif result.kind is not Kind.DECIMAL:
-                raise SquallError("SQ5001", f"a value does not fit {result}", hint="CAST to DECIMAL(38,0) first")
+            elif call.type.kind is not Kind.DECIMAL:
+                raise overflow(call, call.type)
             elif largest(values) >= 10**38:
-                raise SquallError("SQ5001", "a value does not fit 38 digits")
+                raise SquallError("SQ5001", f"{call} does not fit 38 digits", hint="CAST a side to DOUBLE")
             return Vec(values, both(a.valid, b.valid))
         return Vec(operate(x, y), both(a.valid, b.valid))
+
+    return run
+
+
+def rounded_decimals(call: Call) -> Callable[[Vec, Vec], Vec]:
+    """An operator of DECIMALs whose result is rounded, half away from zero; SQ5001 where it has more than 38 digits."""
+    operator, scales, result = ROUNDED[call.name], [arg.type.scale for arg in call.args], call.type
+    common = max(scales)
+    ups = [1, 1] if operator == "*" else [10 ** (common - scale) for scale in scales]
+    step = 10 ** ((sum(scales) if operator == "*" else common) - result.scale)
+    operate: Any = {"+": np.add, "-": np.subtract, "*": np.multiply, "%": _remainder}[operator]
+
+    def run(a: Vec, b: Vec) -> Vec:
+        valid = both(a.valid, b.valid, np.not_equal(b.values, 0) if operator == "%" else None)
+        x, y = (np.asarray(_widen(masked(vec)) * up, object) for vec, up in zip((a, b), ups, strict=True))
+        if operator == "%":
+            y = np.where(np.equal(y, 0), 1, y)
+        exact = np.asarray(operate(x, y), object)
+        values = np.asarray(np.sign(exact) * ((np.abs(exact) + step // 2) // step), object)
+        if largest(values) >= digits_bound(result):
+            raise SquallError("SQ5001", f"{call} does not fit {result}", hint="CAST a side to DOUBLE")
+        return Vec(values.astype(np.int64) if is_word(values) else values, valid)
 
     return run
 
@@ -87,31 +130,40 @@ def divide(a: Vec, b: Vec) -> Vec:
         return Vec(np.true_divide(a.values, b.values), both(a.valid, b.valid, ~zero))
 
 
+_remainder = np.frompyfunc(lambda x, y: abs(x) % abs(y) * (1 if x >= 0 else -1), 2, 1)
+"""The remainder of Python integers, with the sign of the dividend."""
+
+
 def remainder(a: Vec, b: Vec) -> Vec:
     """Remainder with the sign of the dividend; NULL where the divisor is 0."""
     zero = np.equal(b.values, 0)
     with np.errstate(all="ignore"):
-        divisor = np.where(zero, 1, b.values)
-        if np.asarray(a.values).dtype == object or divisor.dtype == object:
-            values = np.frompyfunc(lambda x, y: int(abs(x) % abs(y)) * (1 if x >= 0 else -1), 2, 1)(a.values, divisor)
+        divisor = np.where(zero, 1, boxed(b.values))
+        if np.asarray(boxed(a.values)).dtype == object or divisor.dtype == object:
+            values = _remainder(np.asarray(a.values, object), divisor.astype(object))
         else:
             values = np.fmod(a.values, divisor)
         return Vec(values, both(a.valid, b.valid, ~zero))
 
 
-def quotient(a: Vec, b: Vec) -> Vec:
+def quotient(call: Call) -> Callable[[Vec, Vec], Vec]:
     """Quotient of exact numbers, cut to a whole one; NULL where the divisor is 0."""
-    zero = np.equal(b.values, 0)
-    divisor = np.where(zero, 1, b.values)
-    valid = both(a.valid, b.valid, ~zero)
-    values = np.where(valid, a.values, 0)
-    wide = values.dtype == object or divisor.dtype == object or bool(np.any(np.equal(values, -LIMIT)))
-    if wide:
-        values, divisor = values.astype(object), divisor.astype(object)
-    whole = np.abs(values) // np.abs(divisor) * np.where((values < 0) != (divisor < 0), -1, 1)
-    if wide and np.any((whole < -LIMIT) | (whole >= LIMIT)):
-        raise SquallError("SQ5001", f"a value does not fit {BIGINT}", hint="use /")
-    return Vec(whole.astype(np.int64), valid)
+    cut = np.frompyfunc(lambda x, y: abs(int(x)) // abs(int(y)) * (-1 if (x < 0) != (y < 0) else 1), 2, 1)
+
+    def run(a: Vec, b: Vec) -> Vec:
+        zero = np.equal(b.values, 0)
+        divisor = np.where(zero, 1, boxed(b.values))
+        valid = both(a.valid, b.valid, ~zero)
+        values = np.where(valid, boxed(a.values), 0)
+        if object in (values.dtype, divisor.dtype) or np.any(np.equal(values, -LIMIT) | np.equal(divisor, -LIMIT)):
+            whole = np.asarray(cut(values, divisor), object)
+            if not is_word(whole):
+                raise SquallError("SQ5001", f"{call} does not fit {BIGINT}", hint="use /")
+        else:
+            whole = np.abs(values) // np.abs(divisor) * np.where((values < 0) != (divisor < 0), -1, 1)
+        return Vec(whole.astype(np.int64), valid)
+
+    return run
 
 
 def compare(name: str, double: bool) -> Callable[[Vec, Vec], Vec]:
@@ -178,25 +230,64 @@ def logarithm(name: str, vec: Vec) -> Vec:
 
 
 def rounded(values: Any, places: int) -> Any:
-    """Doubles, half away from zero."""
+    """Round doubles as they are written, half away from zero: 1.005, which is less in binary, is 1.01."""
+    return _to_places(values, places, ROUND_HALF_UP)
+
+
+def truncated(values: Any, places: int) -> Any:
+    """Cut doubles as they are written: 0.29, which is less in binary, stays 0.29."""
+    return _to_places(values, places, ROUND_DOWN)
+
+
+def _to_places(values: Any, places: int, rounding: str) -> Any:
+    """Doubles to a number of decimal places, as their shortest decimal text says.
+
+    The magnitude is counted in units of 10 ** -places; a double is next to k units, or k and a half, exactly if the
+    quotient of whole numbers is. What is too long for that goes through its text.
+    """
     if places > 308:  # a double has no digits there, and no larger power of ten
         return values
     if places < -308:
         return np.where(np.isfinite(values), np.copysign(0.0, values), values)
     with np.errstate(all="ignore"):
-        scaled = np.abs(values) * 10.0**places
-        result = np.copysign(np.floor(scaled + 0.5) / 10.0**places, values)
-        return np.where(np.isfinite(scaled), result, values)
+        size, scale = np.abs(values), np.float_power(10.0, abs(places))
+        units = np.floor(size * scale if places >= 0 else size / scale)
+        units = np.where(_doubles(units + 1, places) <= size, units + 1, units)
+        units = np.where(_doubles(units, places) > size, units - 1, units)
+        up = size >= _doubles(units * 10 + 5, places + 1) if rounding == ROUND_HALF_UP else 0
+        known = (units < EXACT) & (abs(places) < EXACT_POWER)
+        out = np.where(known, np.copysign(_doubles(units + up, places), values), values)
+        if np.any(long := ~known & (units < 10.0**MOST_SHOWN)):
+            step = Decimal(1).scaleb(-places)
+            with localcontext(prec=400):
+                by_text = np.frompyfunc(lambda x: float(Decimal(repr(float(x))).quantize(step, rounding)), 1, 1)
+                out[long] = by_text(np.asarray(values)[long])
+    return out
 
 
-def tens(vec: Vec, type: Type, places: int, result: Type) -> Vec:
+def _doubles(units: Any, places: int) -> Any:
+    """The doubles next to so many units of 10 ** -places."""
+    scale = np.float_power(10.0, abs(places))
+    return units / scale if places >= 0 else units * scale
+
+
+def cut(vec: Vec, type: Type, places: int) -> Vec:
+    """Exact numbers cut to 10 ** -places: a DECIMAL without what is behind that, tens as they are."""
+    values, step = masked(vec), 10 ** (type.scale - places)
+    if step >= LIMIT or largest(values) >= LIMIT:
+        values = _widen(values)
+    units = np.sign(values) * (np.abs(values) // step) * 10 ** max(-places, 0)
+    return Vec(units.astype(np.int64) if np.ndim(units) and largest(units) < LIMIT else units, vec.valid)
+
+
+def tens(vec: Vec, type: Type, places: int, call: Call) -> Vec:
     """Exact numbers rounded to 10 ** -places, half away from zero."""
     values, places = np.asarray(masked(vec)).astype(object), max(places, -40)  # NB: all are 0 from there on
     step = 10 ** (type.scale - places)
-    tens = np.asarray(np.sign(values) * ((np.abs(values) + step // 2) // step) * 10**-places)
-    if largest(tens) >= min(digits_bound(result), 10**38):
-        raise SquallError("SQ5001", f"a value does not fit {result}", hint="CAST to DECIMAL(38,0) first")
-    return Vec(tens.astype(np.int64) if largest(tens) < LIMIT else tens, vec.valid)
+    tens = np.asarray(np.sign(values) * ((np.abs(values) + step // 2) // step) * 10**-places, object)
+    if not is_word(tens) if call.type.is_integer else largest(tens) >= digits_bound(call.type):
+        raise overflow(call, call.type)
+    return Vec(tens.astype(np.int64) if is_word(tens) else tens, vec.valid)
 
 
 def whole(name: str, vec: Vec, type: Type, rows: int) -> Vec:

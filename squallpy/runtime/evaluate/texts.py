@@ -1,7 +1,8 @@
 """Text functions, by Arrow's compute kernels; positions count characters from 1."""
 
 import re
-from functools import lru_cache
+from collections.abc import Callable
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from squallpy.base.errors import SquallError
+from squallpy.logical.similar import expression_of
+from squallpy.runtime.evaluate.digests import of_each
 from squallpy.runtime.evaluate.vector import Vec
 
 LONGEST = 2**31  # characters of a text, and more
@@ -35,6 +38,11 @@ def like(values: Any, pattern: str, escape: str | None) -> Any:
     wilds = {"%": ".*", "_": "."}
     expression = "".join(wilds[c] if wild else re.escape(c) for c, wild in parts)
     return pc.match_substring_regex(values, rf"(?s)\A{expression}\z")
+
+
+def similar(values: Any, pattern: str, escape: str | None) -> Any:
+    """SIMILAR TO."""
+    return matching(pc.match_substring_regex, values, expression_of(pattern, escape))
 
 
 def substring(values: Any, start: int, length: int | None) -> Any:
@@ -106,11 +114,47 @@ def _array(values: Any) -> Any:
     return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
 
 
+@cache
+def _mapped_in_full() -> dict[str, str]:
+    """Find the characters whose case Arrow maps by themselves, one to one, where Unicode has more to say.
+
+    'ß' is 'SS' in upper case, 'Σ' at the end of a word is 'ς' in lower case, 'ǆ' at its start is 'ǅ'
+    """
+    every = [chr(point) for point in range(0x80, 0x10000)]
+    titles = "".join(c for c in every if len(c.title()) > 1 or c.title() != c.upper())
+    return {
+        "upper": f"[{''.join(c for c in every if len(c.upper()) > 1)}]",
+        "lower": "[İΣ]",
+        "capitalize": f"[İΣ{titles}]",
+    }
+
+
+def _in_case(values: Any, name: str, simple: Any, full: Callable[[str], str]) -> Any:
+    """Map the case of texts: by Arrow, or in full where a text has a character that needs it."""
+    array = _array(values)
+    if pc.all(pc.string_is_ascii(array)).as_py() is not False:
+        return simple(array)
+    special = pc.fill_null(pc.match_substring_regex(array, _mapped_in_full()[name]), False)
+    if not pc.any(special).as_py():
+        return simple(array)
+    return pc.replace_with_mask(simple(array), special, of_each(array.filter(special), full, pa.string()))
+
+
+def upper(values: Any) -> Any:
+    """'Straße'  →  'STRASSE'"""
+    return _in_case(values, "upper", pc.utf8_upper, str.upper)
+
+
+def lower(values: Any) -> Any:
+    """'ΟΔΟΣ'  →  'οδος'"""
+    return _in_case(values, "lower", pc.utf8_lower, str.lower)
+
+
 def initcap(values: Any) -> Any:
     """'ab CD'  →  'Ab Cd'; words are what spaces part."""
     words = pc.split_pattern(_array(values), " ")
-    capital = pa.ListArray.from_arrays(words.offsets, pc.utf8_capitalize(words.values))
-    return pc.binary_join(capital, " ")
+    capitals = _in_case(words.values, "capitalize", pc.utf8_capitalize, str.capitalize)
+    return pc.binary_join(pa.ListArray.from_arrays(words.offsets, capitals), " ")
 
 
 def between(separator: str, parts: list[Any]) -> Any:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from squallpy.base.errors import SquallError
 from squallpy.base.types import Kind, Type
 
 
@@ -114,7 +115,11 @@ def to_arrow(vec: Vec, type: Type, rows: int) -> pa.Array:
 
             return to_decimal128(pack(values, Ring.EXACT), type.precision, type.scale, nulls)
         case Kind.INT | Kind.DATE:
-            return pa.array(np.asarray(values, np.int64).astype(np.int32), mask=nulls).view(kind)
+            narrow = np.asarray(values, np.int64).astype(np.int32)
+            wrong = narrow != values if valid is None else (narrow != values) & valid
+            if np.any(wrong):
+                raise SquallError("SQ5001", f"{values[np.argmax(wrong)]} does not fit {type}")
+            return pa.array(narrow, mask=nulls).view(kind)
         case Kind.NULL:
             return pa.nulls(rows, kind)
     return pa.array(values, mask=nulls).cast(kind)

@@ -1,4 +1,4 @@
-"""Changes and results as files that appear whole, and once: a temporary name, then a rename.
+"""Changes and results as files that appear whole, and once: a draft, then a rename (see `output`).
 
     --out changes/ --mode changes    changes/batch-000000.csv, changes/batch-000001.csv, …
     --out result.parquet             result.parquet
@@ -8,10 +8,11 @@ starts anew takes away the batches of an earlier one. With several queries, the 
 result-2.parquet.
 """
 
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
 
@@ -20,6 +21,7 @@ from squallpy.logical.nodes import Query
 from squallpy.runtime.sinks.changes import ADDED, change_table
 from squallpy.runtime.sinks.csv import csv_header, csv_rows
 from squallpy.runtime.sinks.lines import json_rows
+from squallpy.runtime.sinks.output import check_writable, is_stream, lock, open_stream, write_stream, write_whole
 from squallpy.runtime.sinks.sink import writing
 
 FORMATS = ("csv", "json", "parquet")
@@ -36,23 +38,22 @@ def file_format(path: Path, asked: str | None) -> str:
     return asked
 
 
-def write_file(path: Path, table: pa.Table, format: str, added: int = 0) -> None:
-    """Write a table as a file, whole or not at all; SQ7005 if the folder does not let us.
+def filler(table: pa.Table, format: str, added: int = 0) -> Callable[[IO[bytes]], None]:
+    """Write a table in a format to a file that is given.
 
     Args:
         added: how many columns, from the first, are not the result's own.
     """
-    draft = path.with_name(f"{path.name}.tmp")
-    with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with draft.open("wb") as out:
-            if format == "parquet":
-                import pyarrow.parquet as pq
 
-                pq.write_table(table, out)
-            else:
-                out.writelines(_lines(table, format, added))
-        draft.replace(path)
+    def fill(out: IO[bytes]) -> None:
+        if format == "parquet":
+            import pyarrow.parquet as pq
+
+            pq.write_table(table, out)
+        else:
+            out.writelines(_lines(table, format, added))
+
+    return fill
 
 
 def _lines(table: pa.Table, format: str, added: int) -> Iterator[bytes]:
@@ -64,20 +65,22 @@ def _lines(table: pa.Table, format: str, added: int) -> Iterator[bytes]:
 
 
 class ChangeFiles:
-    """A sink with one file for each batch."""
+    """A sink with one file for each batch, in a folder that one run at a time writes to."""
 
     def __init__(self, folder: Path, format: str, several: bool = False, resumed: bool = False) -> None:
         self._root, self._format, self._several, self._resumed = folder, format, several, resumed
-        self._folder = folder
+        self._folder, self._held = folder, -1
 
     def begin(self, query: Query, schema: pa.Schema, batches: int) -> None:
         self._folder = self._root / f"query-{query.number}" if self._several else self._root
-        if self._folder.exists() and not self._folder.is_dir():
-            raise SquallError(
-                "SQ7005", f"{self._folder} is a file", hint="changes are written to a folder, a file for each batch"
-            )
-        if not self._resumed and self._folder.is_dir():
-            with writing(self._folder):
+        with writing(self._folder):
+            if self._folder.exists() and not self._folder.is_dir():
+                hint = "changes are written to a folder, a file for each batch"
+                raise SquallError("SQ7005", f"{self._folder} is a file", hint=hint)
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._held = os.open(self._folder, os.O_RDONLY)
+            lock(self._held, self._folder)
+            if not self._resumed:
                 for old in self._folder.iterdir():
                     if _BATCH.fullmatch(old.name):
                         old.unlink()
@@ -85,25 +88,40 @@ class ChangeFiles:
     def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None, stats: dict[str, Any]) -> None:
         assert deletes is not None and inserts is not None
         table = change_table(number, deletes, inserts)
-        write_file(self._folder / f"batch-{number:06}.{self._format}", table, self._format, ADDED)
+        fill = filler(table, self._format, ADDED)
+        write_whole(self._folder / f"batch-{number:06}.{self._format}", fill)
 
     def final(self, table: pa.Table) -> None: ...
 
-    def finish(self, summary: dict[str, Any]) -> None: ...
+    def finish(self, summary: dict[str, Any]) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let other runs write to the folder."""
+        if self._held >= 0:
+            os.close(self._held)
+            self._held = -1
 
 
 class ResultFile:
-    """A sink with one file for the final result; none for a run that was stopped before its end."""
+    """A sink with one file for the final result; none for a run that was stopped before its end.
+
+    What is no regular file takes the results of all queries, one after the other.
+    """
 
     def __init__(self, path: Path, format: str, several: bool = False, resumed: bool = False) -> None:
         self._root, self._format, self._several = path, format, several
         self._path, self._table = path, None
+        self._stream: IO[bytes] | None = None
 
     def begin(self, query: Query, schema: pa.Schema, batches: int) -> None:
-        name = f"{self._root.stem}-{query.number}{self._root.suffix}" if self._several else self._root.name
+        several = self._several and not is_stream(self._root)
+        name = f"{self._root.stem}-{query.number}{self._root.suffix}" if several else self._root.name
         self._path = self._root.parent / name  # NB: a root without a name is a folder
-        if self._path.is_dir():
-            raise SquallError("SQ7005", f"{self._path} is a folder", hint="the final result is one file")
+        with writing(self._path):
+            if self._path.is_dir():
+                raise SquallError("SQ7005", f"{self._path} is a folder", hint="the final result is one file")
+        check_writable(self._path, makes_folder=True)
 
     def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None, stats: dict[str, Any]) -> None: ...
 
@@ -111,5 +129,17 @@ class ResultFile:
         self._table = table
 
     def finish(self, summary: dict[str, Any]) -> None:
-        if not summary.get("stopped"):
-            write_file(self._path, self._table, self._format)
+        if summary.get("stopped"):
+            return
+        fill = filler(self._table, self._format)
+        self._stream = self._stream or open_stream(self._path)
+        if self._stream is None:
+            write_whole(self._path, fill)
+        else:
+            write_stream(self._stream, self._path, fill)
+
+    def close(self) -> None:
+        """Tell the reader of a stream that there is no more."""
+        if self._stream is not None:
+            with writing(self._path):
+                self._stream.close()

@@ -7,6 +7,7 @@ Each is there once: a resumed run takes away the rows of the batches that it doe
 """
 
 import csv
+import io
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pyarrow as pa
 
 from squallpy.base.errors import SquallError
 from squallpy.logical.nodes import Query
-from squallpy.runtime.sinks.sink import writing
+from squallpy.runtime.sinks.output import AppendedFile
 
 _HEAD = ["batch", "stream", "row"]
 
@@ -23,10 +24,10 @@ class LateRows:
     """A sink that adds the late rows of each batch to a file."""
 
     def __init__(self, path: Path, several: bool = False, resumed: bool = False) -> None:
-        self._path, self._head = path, ["query", *_HEAD] if several else _HEAD
+        self._head = ["query", *_HEAD] if several else _HEAD
         self._query, self._several, self._begun = 1, several, False
-        kept = _lines(path, self._head) if resumed else []
-        self._write([self._head, *kept], "w")
+        self._path, self._file = path, AppendedFile(path)
+        self._rewrite(self._lines() if resumed else [])
 
     def begin(self, query: Query, schema: pa.Schema, batches: int) -> None:
         self._query, self._begun = query.number, False
@@ -35,36 +36,45 @@ class LateRows:
         mine = [str(self._query)] if self._several else []
         if not self._begun:
             self._begun = True
-            before = [line for line in _lines(self._path, self._head) if not self._is_again(line, number)]
-            self._write([self._head, *before], "w")
+            before = self._lines()
+            kept = [line for line in before if not self._is_again(line, number)]
+            if len(kept) < len(before):
+                self._rewrite(kept)
         late = stats.get("late_rows", {})
         lines = [[*mine, str(number), stream, row] for stream in sorted(late) for row in sorted(late[stream])]
         if lines:
-            self._write(lines, "a")
+            self._file.append(_text(lines))
 
     def final(self, table: pa.Table) -> None: ...
 
     def finish(self, summary: dict[str, Any]) -> None: ...
+
+    def close(self) -> None:
+        """No row comes any more."""
+        self._file.close()
 
     def _is_again(self, line: list[str], number: int) -> bool:
         """Is it of a batch of this query from that one on?"""
         mine = not self._several or line[0] == str(self._query)
         return mine and int(line[self._head.index("batch")]) >= number
 
-    def _write(self, lines: list[list[str]], mode: str) -> None:
-        with writing(self._path):
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with self._path.open(mode, encoding="utf-8", newline="") as file:
-                csv.writer(file, lineterminator="\n").writerows(lines)
+    def _lines(self) -> list[list[str]]:
+        return _lines(self._path, self._file.read(), self._head)
+
+    def _rewrite(self, lines: list[list[str]]) -> None:
+        self._file.rewrite(_text([self._head, *lines]))
 
 
-def _lines(path: Path, head: list[str]) -> list[list[str]]:
+def _text(lines: list[list[str]]) -> bytes:
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows(lines)
+    return text.getvalue().encode()
+
+
+def _lines(path: Path, data: bytes, head: list[str]) -> list[list[str]]:
     """The whole lines of a file of ours, without its head; a last one that a crash cut short is left out."""
-    if not path.exists():
-        return []
     try:
-        with writing(path), path.open(encoding="utf-8", newline="") as file:
-            found, *lines = list(csv.reader(file)) or [head]
+        found, *lines = list(csv.reader(io.StringIO(data.decode(), newline=""))) or [head]
     except (csv.Error, UnicodeDecodeError):
         found, lines = [], []
     if found != head:

@@ -29,7 +29,7 @@ import pyarrow as pa
 
 from squallpy.base.errors import SquallError
 from squallpy.logical.nodes import Query
-from squallpy.runtime.sinks.sink import writing
+from squallpy.runtime.sinks.output import AppendedFile
 
 _STAGE = "_seconds"
 _OF_A_GRID = ("ilf_ratio", "busiest", "epoch", "migrated", "copied", "heavy_keys")
@@ -42,11 +42,11 @@ class Metrics:
     """A sink that adds lines to a file: a resumed run those that the file lacks, any other run starts it anew."""
 
     def __init__(self, path: Path, several: bool = False, resumed: bool = False) -> None:
-        self._path, self._several, self._query = path, several, 1
-        with writing(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._recorded = _recorded(path) if resumed and path.exists() else set()
-            self._file = path.open("a" if self._recorded else "w", encoding="utf-8")
+        self._several, self._query, self._file = several, 1, AppendedFile(path)
+        before = self._file.read() if resumed else b""
+        whole = before[: before.rfind(b"\n") + 1]  # NB: a crash may have cut the last line short
+        self._recorded = _recorded(path, whole)
+        self._file.rewrite(whole)
 
     def begin(self, query: Query, schema: pa.Schema, batches: int) -> None:
         self._query = query.number
@@ -57,12 +57,15 @@ class Metrics:
         self._recorded.add((self._query, number))
         line = metrics_line(number, stats)
         text = json.dumps({"query": self._query} | line if self._several else line)
-        with writing(self._path):
-            print(text, file=self._file, flush=True)
+        self._file.append(f"{text}\n".encode())
 
     def final(self, table: pa.Table) -> None: ...
 
     def finish(self, summary: dict[str, Any]) -> None: ...
+
+    def close(self) -> None:
+        """No line comes any more."""
+        self._file.close()
 
 
 def metrics_line(number: int, stats: dict[str, Any]) -> dict[str, Any]:
@@ -80,15 +83,10 @@ def metrics_line(number: int, stats: dict[str, Any]) -> dict[str, Any]:
     return {"batch": number} | named | {"stages": stages, "views": views} | shape | rebuilt
 
 
-def _recorded(path: Path) -> set[tuple[int, int]]:
-    """The batches that a file has; a last line that a crash cut short is cut off."""
-    data = path.read_bytes()
-    whole = data[: data.rfind(b"\n") + 1]
-    if len(whole) < len(data):
-        with path.open("r+b") as file:
-            file.truncate(len(whole))
+def _recorded(path: Path, lines: bytes) -> set[tuple[int, int]]:
+    """The batches that these lines of a file are of."""
     try:
-        lines = [json.loads(line) for line in whole.splitlines()]
-        return {(line.get("query", 1), line["batch"]) for line in lines}
-    except (ValueError, KeyError, AttributeError):
+        known = [json.loads(line) for line in lines.splitlines()]
+        return {(line.get("query", 1), line["batch"]) for line in known}
+    except (ValueError, KeyError, AttributeError, TypeError):
         raise SquallError("SQ7005", f"{path} is no metrics file of ours", hint="choose another") from None

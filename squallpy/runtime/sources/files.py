@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from squallpy.base.errors import SquallError
+from squallpy.base.location import local_path, scheme_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ def locate(path: str) -> tuple[Any, str]:
     """The Arrow filesystem of a path or URI, and the path in it."""
     from pyarrow import fs
 
-    if "://" in path:
+    if scheme_of(path):
         return fs.FileSystem.from_uri(path)  # type: ignore[no-any-return]
     return fs.LocalFileSystem(), path
 
@@ -73,9 +74,12 @@ def find_files(path: str, base: Path) -> list[File]:
 
     A relative path is looked up in `base`, the folder of the script, then in the working directory. Raises SQ4001.
     """
-    if "://" in path:
+    try:
+        given = local_path(path)
+    except ValueError as error:
+        raise SquallError("SQ4001", f'cannot read "{path}": {error}') from None
+    if given is None:
         return remote_files(path)
-    given = Path(os.path.expanduser(path))
     places = [given] if given.is_absolute() else [base / given, Path.cwd() / given]
     for place in places:
         try:

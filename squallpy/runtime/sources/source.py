@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from squallpy.base.errors import SquallError, nearest
 from squallpy.base.types import BIGINT, DOUBLE, TIMESTAMP, VARCHAR, Kind, Type, decimal
-from squallpy.catalog.relation import MULT, Field, Relation
+from squallpy.catalog.relation import CONSTANT, MULT, Field, Relation
 from squallpy.catalog.window import ARRIVAL
 from squallpy.runtime.evaluate.parsing import column_type
 from squallpy.runtime.sources.conform import check_names
@@ -66,6 +66,39 @@ class Part(Protocol):
     def checksum(self, rows: int, names: Sequence[str]) -> int:
         """The sum of all checksums of some columns that pieces had, of the first rows."""
         ...
+
+
+_NO_FILE = File("", 0, 1, "one row")
+
+
+@dataclass(frozen=True, slots=True)
+class OneRow:
+    """The row of a CONSTANT relation."""
+
+    rows: int = 1
+    seams: tuple[int, ...] = ()
+    columns: tuple[str, ...] = ()
+    file: File = _NO_FILE
+
+    def check(self, fields: tuple[Field, ...], op: str | None) -> None:
+        """There is nothing that could be wrong."""
+
+    def check_read(self, fields: Sequence[Field]) -> None:
+        """Here neither."""
+
+    def place(self, row: int) -> str:
+        return self.file.shown
+
+    def hint(self, row: int) -> str:
+        return ""
+
+    def read(self, start: int, stop: int, fields: tuple[Field, ...], op: str | None, summed: bool = False) -> Piece:
+        """Zeros."""
+        zeros = pa.array(np.zeros(stop - start, np.int64))
+        return Piece(pa.table({field.name: zeros.cast(column_type(field.type)) for field in fields}))
+
+    def checksum(self, rows: int, names: Sequence[str]) -> int:
+        return 0
 
 
 class Rows(Protocol):
@@ -188,6 +221,8 @@ def open_source(relation: Relation, base: Path, summed: bool = False) -> Source:
     Raises SQ4001 for files that are not there or cannot be read, SQ4002 for columns that are not there or cannot have
     the declared type.
     """
+    if relation.format == CONSTANT:
+        return Source(relation, (OneRow(),))
     try:
         files = find_files(relation.options["path"], base)
         parts = tuple(_open_part(relation, file) for file in files)

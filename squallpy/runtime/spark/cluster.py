@@ -6,6 +6,7 @@
 Spark's own talk goes to a file (`cluster.log`) unless it is asked for: stdout carries data only, and stderr is ours.
 """
 
+import logging
 import os
 import re
 import signal
@@ -20,8 +21,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from pyspark import SparkConf, SparkContext
-from pyspark.java_gateway import launch_gateway
+import py4j
+from pyspark import SparkConf, SparkContext, java_gateway
 from pyspark.sql import SparkSession
 
 import squallpy
@@ -32,7 +33,9 @@ from squallpy.runtime.spark.java import Java, find_java
 from squallpy.runtime.spark.masters import ATTEMPTS, look_for, with_attempts
 from squallpy.runtime.spark.package import UNPACKED, packed
 
-_PATIENCE = 10  # seconds for a JVM to end by itself
+_PATIENCE, _HURRY = 10, 3  # seconds for a JVM to end by itself, and when the user does not want to wait
+_PY4J = str(Path(py4j.__file__).parent)
+_DYING = 1  # seconds from when a JVM does not answer any more until the system calls it dead
 
 # Measured on 2 cores, two Python stages per batch: 0.29 s with Spark's defaults (and our daemon), 0.06 s with these.
 SETTINGS = {
@@ -114,11 +117,27 @@ class Cluster:
         if self._room:
             self._room.cleanup()
 
+    def kill(self) -> None:
+        """Ends the JVM without a word to Spark: a call to it may have been cut short, and no other is answered."""
+        if self._process:
+            _forget_gateway()
+            _end(self._process, _HURRY)
+        if self._room:
+            self._room.cleanup()
+
     def __enter__(self) -> "Cluster":
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.stop()
+        if isinstance(error, Exception) and not isinstance(error, SquallError) and self._process:
+            how = _ended_by_itself(self._process)
+            self.stop()
+            if how is not None:
+                raise _gone(how, self.log) from error
+        elif error is None or isinstance(error, (Exception, KeyboardInterrupt)):
+            self.stop()
+        else:
+            self.kill()
 
 
 def start(master: str = "local[2]", settings: Mapping[str, str] | None = None, verbose: bool = False) -> Cluster:
@@ -150,18 +169,23 @@ def start(master: str = "local[2]", settings: Mapping[str, str] | None = None, v
         with _opened(log) as out:
             try:
                 gateway = _launch(conf, out)
+            except SquallError:
+                raise
             except Exception as error:
                 raise _no_start(error, log) from error
         process = gateway.proc
     try:
         with _sigint_untouched():
             session = SparkSession(SparkContext(gateway=gateway, conf=conf))
-    except Exception as error:
-        problem = _no_start(error, log)
+    except BaseException as error:
         _forget_gateway()
+        how = _ended_by_itself(process) if process and isinstance(error, Exception) else None
         if process:
-            _end(process, _PATIENCE)
-        raise problem from error
+            _end(process, _PATIENCE if isinstance(error, Exception) else _HURRY)
+        if isinstance(error, Exception):
+            raise (_no_start(error, log) if how is None else _gone(how, log)) from error
+        raise
+    _hush_python(session)
     if not process:
         _hush(gateway.jvm)
     if not master.startswith("local"):
@@ -197,7 +221,25 @@ def java_options(java: Java | None, more: str = "") -> str:
 
 
 def _launch(conf: SparkConf | None, out: Any) -> Any:
-    return launch_gateway(conf, {"stdout": out, "stderr": out})  # type: ignore[no-untyped-call]
+    """Start a JVM; it is killed if that is interrupted. NB: PySpark tells its process only when it has answered."""
+    launched: list[subprocess.Popen[bytes]] = []
+
+    def popen(*arguments: Any, **options: Any) -> subprocess.Popen[bytes]:
+        launched.append(subprocess.Popen(*arguments, **options))
+        return launched[-1]
+
+    java_gateway.Popen = popen  # type: ignore[attr-defined, assignment]
+    try:
+        return java_gateway.launch_gateway(conf, {"stdout": out, "stderr": out})  # type: ignore[no-untyped-call]
+    except BaseException as error:
+        for process in launched:
+            if isinstance(error, Exception) and process.poll() == -signal.SIGKILL:
+                raise _gone(-signal.SIGKILL, None) from error
+            process.kill()
+            process.wait()
+        raise
+    finally:
+        java_gateway.Popen = subprocess.Popen  # type: ignore[attr-defined]
 
 
 def _hush(jvm: Any) -> None:
@@ -206,6 +248,24 @@ def _hush(jvm: Any) -> None:
     loggers = "sql.execution.streaming.runtime.MicroBatchExecution", "scheduler.DAGScheduler"
     for logger, level in zip(loggers, (log4j.Level.OFF, log4j.Level.ERROR), strict=True):
         log4j.core.config.Configurator.setLevel(f"org.apache.spark.{logger}", level)
+
+
+def _hush_python(session: SparkSession) -> None:
+    """Have py4j and PySpark print no tracebacks of their own about a JVM that is gone, which `_gone` tells.
+
+    NB: py4j logs a part of that under the name of no one, so it has to be told from what others log.
+    """
+    logging.getLogger("py4j").propagate = False
+    logging.getLogger().addFilter(_is_not_py4j)
+    server = session.sparkContext._accumulatorServer
+    server.handle_error = _ignore  # type: ignore[method-assign, assignment]
+
+
+def _is_not_py4j(record: logging.LogRecord) -> bool:
+    return not record.pathname.startswith(_PY4J)
+
+
+def _ignore(*_: object) -> None: ...
 
 
 def _agree(session: SparkSession) -> None:
@@ -257,6 +317,31 @@ def _forget_gateway() -> None:
     # PySpark keeps the gateway in the class, so that the next context would talk to a JVM that is gone
     SparkContext._gateway = None
     SparkContext._jvm = None
+
+
+def _ended_by_itself(process: subprocess.Popen[bytes]) -> int | None:
+    """The status of a JVM that has ended before anyone told it to; None of one that runs."""
+    with suppress(subprocess.TimeoutExpired):
+        return process.wait(_DYING)
+    return None
+
+
+def _gone(status: int, log: Path | None) -> SquallError:
+    """The one line for a JVM that ended in the middle of a run."""
+    if status == -signal.SIGKILL:
+        how, hint = "was killed", "as the system does when memory is short: free some, or --conf spark.driver.memory=1g"
+    else:
+        how, hint = _last_words(status, log), "give it more memory: --conf spark.driver.memory=4g"
+    again = "the same command goes on from a --checkpoint, and begins anew without"
+    return SquallError("SQ8007", f"Spark's JVM {how}", hint=f"{hint}; {again}")
+
+
+def _last_words(status: int, log: Path | None) -> str:
+    """How a JVM ended that nobody killed."""
+    said = log.read_text(errors="replace") if log and log.exists() else ""
+    if "OutOfMemoryError" in said:
+        return "ran out of memory"
+    return f"ended by signal {-status}" if status < 0 else f"ended with status {status}"
 
 
 def _end(process: subprocess.Popen[bytes], patience: float) -> None:

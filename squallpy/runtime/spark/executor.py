@@ -51,11 +51,18 @@ class SparkExecutor:
         self._result = place.partition("result", result_layout(plan), self._publisher.run, trace=trace)
         self.schema = self._publisher.result.schema
 
-    def run(self, on_batch: OnBatch, stop: threading.Event | None = None) -> None:
-        """Apply all batches that the checkpoint does not call done, or until `on_batch` says stop."""
+    def run(
+        self, on_batch: OnBatch, begin: Callable[[], None] = lambda: None, stop: threading.Event | None = None
+    ) -> None:
+        """Apply all batches that the checkpoint does not call done, or until `on_batch` says stop; `begin` before the
+        first, when Spark is up."""
         committed = Committed(self._place.durable)
         first = {name: stop - start for name, (start, stop) in self._input.shares(0, 0, 1).items()}
         helm = Helm(self._plan, self._input, self._place, committed.facts, first)
+
+        def before(batch: int) -> None:
+            begin()
+            helm.before(batch)
 
         def publish(batch: int, outputs: list[bytes], times: BatchTimes) -> bool:
             start = perf_counter()
@@ -77,7 +84,7 @@ class SparkExecutor:
             job = StreamJob(
                 self._input.replay.batches, self._splits, self._plan.partitions,
                 *helm.stages(self._splits, self._trace), ticks, len(self._plan.stages), committed.batches,
-                helm.course, self._trace, helm.before, TOGETHER,
+                helm.course, self._trace, before, TOGETHER,
                 helm.orders or (sum(first.values()) <= SMALL and self._input.maker is None),
             )  # fmt: skip
             run(cluster.session, job, publish, stop)

@@ -26,6 +26,7 @@ from pyspark import RDD, cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from squallpy.base.errors import SquallError
 from squallpy.base.trace import SILENT, Trace
 from squallpy.runtime.spark.placement import Placement
 from squallpy.runtime.spark.planned import Planned, Stage, exchanged, staged
@@ -129,6 +130,8 @@ def run(session: SparkSession, job: StreamJob, on_batch: OnBatch, stop: threadin
     """
     loop = _Loop(session, job, on_batch, stop or threading.Event())
     query = loop.start()
+    # NB: what is neither an Exception nor KeyboardInterrupt ends the run at once: the JVM is asked nothing then,
+    # for a call to it may have been cut short
     try:
         try:
             loop.wait(query)
@@ -136,11 +139,10 @@ def run(session: SparkSession, job: StreamJob, on_batch: OnBatch, stop: threadin
             loop.stop.set()
             loop.wait(query)
             raise
-    finally:
-        query.stop()
-        loop.placement.close()
-        loop.drop()
-        loop.shipment.packed.destroy()
+    except (Exception, KeyboardInterrupt):
+        loop.end(query)
+        raise
+    loop.end(query)
     if loop.error:
         raise loop.error
     return loop.last
@@ -182,11 +184,14 @@ class _Loop:
                 self.error = query.exception() or RuntimeError("Spark ended the stream by itself")
                 return
 
-    def drop(self) -> None:
-        """No batch comes any more."""
-        for _, plan in self._plans.values():
-            with suppress(Py4JError):  # the JVM may be gone
+    def end(self, query: StreamingQuery) -> None:
+        """Stop Spark's loop and drop what it had: no batch comes any more."""
+        with suppress(Py4JError, OSError):  # the JVM may be gone
+            query.stop()
+            self.placement.close()
+            for _, plan in self._plans.values():
                 plan.drop()
+            self.shipment.packed.destroy()
 
     def _tick(self, _: DataFrame, tick: int) -> None:
         first = self.job.first + tick * self.job.together
@@ -199,7 +204,7 @@ class _Loop:
             else:
                 return
         except Py4JJavaError as error:
-            self.error = RuntimeError(str(error))  # NB: it asks the JVM for its words, which is gone when they are read
+            self.error = _failure(str(error))  # NB: it asks the JVM for its words, which is gone when they are read
         except BaseException as error:
             self.error = error
         self.ended.set()
@@ -286,6 +291,18 @@ class _Loop:
         # NB: Spark's own text; PySpark's object for it takes ten times as long to build
         progress = self._query and self._query._jsq.lastProgress()
         return dict(json.loads(progress.json())) if progress else {}
+
+
+def _failure(said: str) -> Exception:
+    """What Spark says of a job that failed for good; in our words where they are those of too little memory."""
+    again = "the same command goes on from a --checkpoint, and begins anew without"
+    if "OutOfMemoryError" in said:
+        hint = f"give it more: --conf spark.driver.memory=4g, on a cluster spark.executor.memory; {again}"
+        return SquallError("SQ8007", "Spark ran out of memory", hint=hint)
+    if "Python worker exited unexpectedly" in said:
+        what = "Python workers of Spark were killed again and again, as the system does when memory is short"
+        return SquallError("SQ8007", what, hint=f"free some, or take smaller batches with --batch-rows; {again}")
+    return RuntimeError(said)
 
 
 class _End(Exception):

@@ -12,16 +12,21 @@ the batches that were done by then.
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 
 from squallpy.base.errors import SquallError
+from squallpy.base.location import local_path
 from squallpy.runtime.sources.replay import leading
-from squallpy.runtime.state.durable import Durable, local_path, open_durable, within
+from squallpy.runtime.state.durable import Durable, open_durable, within
+from squallpy.runtime.state.head import fresh_name
 from squallpy.runtime.state.inputs import Inputs, ReadSums
+from squallpy.runtime.state.lease import Lease, hold_folder, hold_shared
 from squallpy.runtime.state.place import FINGERPRINT, Committed, Place, is_ready_at_most, make_ready, writable
 from squallpy.runtime.state.record import damaged, read_record, write_record
 
@@ -87,8 +92,20 @@ def _place(where: str, record: _Record, local_dir: str, snapshot_bytes: int) -> 
     name = hashlib.sha256(os.fsencode(f"{absolute} {record.generation}")).hexdigest()[:16]
     return Place(
         within(absolute, str(record.generation)), f"squallpy-{name}", _fingerprint(record), snapshot_bytes, local_dir,
-        record.before,
+        record.before, fresh_name(),
     )  # fmt: skip
+
+
+@contextmanager
+def hold(where: str) -> Iterator[Lease]:
+    """The lease of the checkpoint at a path or URI, before anything there is touched.
+
+    SQ6003 if it cannot be written, SQ6007 if another run has it.
+    """
+    _opened(where)
+    shared, path = partial(open_durable, where, "lease"), local_path(where)
+    with hold_shared(shared(), where) if path is None else hold_folder(path, shared) as lease:
+        yield lease
 
 
 def is_used(where: str) -> bool:
@@ -104,10 +121,11 @@ def _opened(where: str) -> Durable:
         if (path := local_path(where)) is not None:
             writable(path, "checkpoint")
             return open_durable(where)
-        root = open_durable(where)
-        root.create("probe", lambda sink: sink.write(b"?"))
-        root.delete("probe")
-        return root
+        name = fresh_name()
+        probe = open_durable(where, name)
+        probe.create(f".probe-{name}", lambda sink: sink.write(b"?"))
+        probe.delete(f".probe-{name}")
+        return open_durable(where)
     except (OSError, ImportError, ValueError, pa.ArrowException) as error:
         why = " ".join(str(error).split()).rstrip(".")
         raise SquallError("SQ6003", f"cannot keep state in the checkpoint {where}: {why}") from None

@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Protocol, cast
-from urllib.parse import unquote, urlsplit
 
 import pyarrow.fs as pafs
 
 from squallpy.base.errors import SquallError
+from squallpy.base.location import local_path, scheme_of
 
 _HOPELESS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}  # trying again does not help
 
@@ -67,17 +67,10 @@ def keeping(place: str) -> Iterator[None]:
 
 def within(place: str, name: str) -> str:
     """A path or URI below another: within("s3://b/q?region=eu", "3") → "s3://b/q/3?region=eu"."""
-    if "://" not in place:
+    if scheme_of(place) is None:
         return f"{place}/{name}"
     path, mark, options = place.partition("?")
     return f"{path.rstrip('/')}/{name}{mark}{options}"
-
-
-def local_path(place: str) -> Path | None:
-    """Where a path or URI is on this host; None elsewhere."""
-    if "://" not in place:
-        return Path(place)
-    return Path(unquote(urlsplit(place).path)) if urlsplit(place).scheme == "file" else None
 
 
 def open_durable(place: str, writer: str = "") -> Durable:

@@ -7,17 +7,20 @@ or the new one. Local pools live as long as the host is up; after a reboot the h
 import os
 import struct
 import uuid
+import zlib
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-_RECORD = struct.Struct("<4sq?qq36s36s36s")  # magic, step, dirty, edition, logged, segment, identity, boot
-_MAGIC = b"SQH4"  # changes with this record, and with how the local pools look
+_RECORD = struct.Struct("<4sq?qq36s36s36s36s")  # magic, step, dirty, edition, logged, segment, identity, boot, run
+_CHECK = struct.Struct("<I")  # checksum of the record, behind it
+_MAGIC = b"SQH5"  # changes with this record, and with how the local pools look
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """step: last applied, −1 before the first; edition: directory of the pool files; logged: bytes since snapshot."""
+    """step: last applied, −1 before the first; edition: directory of the pool files; logged: bytes since snapshot; run:
+    the one that can believe them, if no other can."""
 
     step: int
     dirty: bool
@@ -26,28 +29,28 @@ class Head:
     segment: str
     identity: str
     boot: str
+    run: str = ""
 
     @classmethod
     def read(cls, path: Path) -> "Head | None":
-        """The head in a file, None if there is none to speak of."""
+        """The head in a file, None if there is none to speak of, or it is damaged."""
         try:
-            record = path.read_bytes()
+            data = path.read_bytes()
         except FileNotFoundError:
             return None
-        if len(record) != _RECORD.size:
+        record, check = data[: _RECORD.size], data[_RECORD.size :]
+        if check != _CHECK.pack(zlib.crc32(record)) or record[:4] != _MAGIC:
             return None
-        magic, step, dirty, edition, logged, segment, identity, boot = _RECORD.unpack(record)
-        if magic != _MAGIC:
-            return None
-        return cls(step, dirty, edition, logged, segment.decode(), identity.decode(), boot.decode())
+        _, step, dirty, edition, logged, *texts = _RECORD.unpack(record)
+        return cls(step, dirty, edition, logged, *(text.rstrip(b"\0").decode() for text in texts))
 
     def write(self, path: Path) -> "Head":
         """Put this head in the file."""
-        texts = (text.encode() for text in (self.segment, self.identity, self.boot))
+        texts = (text.encode() for text in (self.segment, self.identity, self.boot, self.run))
         record = _RECORD.pack(_MAGIC, self.step, self.dirty, self.edition, self.logged, *texts)
         file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
         try:
-            os.pwrite(file, record, 0)
+            os.pwrite(file, record + _CHECK.pack(zlib.crc32(record)), 0)
         finally:
             os.close(file)
         return self

@@ -40,14 +40,6 @@ Run = Callable[[Store, list[bytes]], bytes]
 _KEPT = 2  # snapshots, with the log since the older one
 
 
-class ForeignState(Exception):
-    """The durable folder holds the state of something else: another plan, schema, partition count or version."""
-
-    def __init__(self, place: str, expected: str, found: str) -> None:
-        super().__init__(f"the state in {place} belongs to {found}, not to {expected}")
-        self.place, self.expected, self.found = place, expected, found
-
-
 @dataclass(frozen=True, slots=True)
 class Steps:
     """Those of a batch: the number of the first, and how many."""
@@ -76,7 +68,7 @@ class StatePartition:
     `runs`, one for each stage that a batch may have, apply messages to the store and return the stage's output.
     `fingerprint` names all that gives the state its meaning. A snapshot is due when the log since the last one has
     passed `snapshot_every` bytes and the size of the contents. `fault` is called at every point where a kill would be
-    interesting.
+    interesting. `run` names who may believe local files, if no other run may.
     """
 
     def __init__(
@@ -89,6 +81,7 @@ class StatePartition:
         snapshot_every: int = 16 << 20,
         fault: Callable[[str], None] = lambda point: None,
         trace: Trace = SILENT,
+        run: str = "",
     ) -> None:
         self._local, self._place, self._layout, self._runs = local, durable, layout, tuple(runs)
         self._fingerprint, self._snapshot_every, self._fault, self._trace = fingerprint, snapshot_every, fault, trace
@@ -98,6 +91,7 @@ class StatePartition:
         writer = uuid.uuid5(uuid.NAMESPACE_OID, f"{boot()} {local.resolve()}")
         self._durable = open_durable(durable, str(writer))
         self._journal = Journal(self._durable)
+        self._run = run
         self._store: Store | None = None
         self._edition = -1  # of `_store`
         self.rebuilt: Rebuilt | None = None
@@ -109,7 +103,7 @@ class StatePartition:
         """Apply a stage of a batch, once; the output that its one application had. `steps` are the batch's, if not all
         batches have all stages.
 
-        Raises `ForeignState` if the durable folder is of another fingerprint; SQ6005 if files there are damaged and it
+        Raises SQ6001 if the durable folder is of another fingerprint; SQ6005 if files there are damaged and it
         cannot do without, SQ6006 if there is no room to write.
         """
         self.rebuilt = None
@@ -120,9 +114,11 @@ class StatePartition:
         step = steps.first + stage
         identity = self._identity()
         head = Head.read(self._head)
-        believable = head is not None and not head.dirty and head.boot == boot() and head.identity == identity
-        known = head is not None and (head.step == step - 1 or step <= head.step < steps.end)
-        if head is None or not believable or not known:
+        if (
+            head is None
+            or not self._believes(head, identity)
+            or (head.step != step - 1 and not step <= head.step < steps.end)
+        ):
             head = self._rebuild(identity)
         if step <= head.step < steps.end:
             return self._outputs[stage].read_bytes()
@@ -134,9 +130,14 @@ class StatePartition:
         """The store as of the last batch applied on this host; not to be changed."""
         with self._locked(), keeping(self._place):
             identity, head = self._identity(), Head.read(self._head)
-            if head is None or head.dirty or head.boot != boot() or head.identity != identity:
+            if head is None or not self._believes(head, identity):
                 head = self._rebuild(identity)
             return self._open(head)
+
+    def _believes(self, head: Head, identity: str) -> bool:
+        """True if local files are what the head says."""
+        ours = (head.boot, head.identity, head.run) == (boot(), identity, self._run)
+        return ours and not head.dirty
 
     def _advance(self, head: Head, messages: Sequence[bytes], stage: int, is_last: bool) -> bytes:
         """Apply the next step."""
@@ -185,7 +186,9 @@ class StatePartition:
         """Make the local state anew from the durable folder."""
         start = perf_counter()
         editions = [int(there.suffix[1:]) for there in self._local.glob("state.*")]
-        head = Head(-1, True, max(editions, default=-1) + 1, 0, fresh_name(), identity, boot()).write(self._head)
+        head = Head(-1, True, max(editions, default=-1) + 1, 0, fresh_name(), identity, boot(), self._run).write(
+            self._head
+        )
         self._fault("before rebuild")
         self._store = None
         for edition in editions:
@@ -241,7 +244,8 @@ class StatePartition:
             text = read_record(self._durable, "identity", self._place) or made
         known = json.loads(text)
         if known["fingerprint"] != self._fingerprint:
-            raise ForeignState(self._place, self._fingerprint, known["fingerprint"])
+            what = f"the state in {self._place} belongs to {known['fingerprint']}, not to {self._fingerprint}"
+            raise SquallError("SQ6001", what, hint="give each query its own folder")
         return str(known["identity"])
 
     @contextmanager

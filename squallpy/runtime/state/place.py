@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import socket
+import stat
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -12,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from squallpy.base.errors import SquallError
+from squallpy.base.location import local_path
 from squallpy.base.trace import SILENT, Trace
-from squallpy.runtime.state.durable import Durable, open_durable, within
+from squallpy.runtime.state.durable import Durable, keeping, open_durable, within
 from squallpy.runtime.state.inputs import ReadSums
 from squallpy.runtime.state.partition import Run, StatePartition
 from squallpy.runtime.state.record import damaged, read_record, write_record
@@ -30,6 +32,7 @@ class Place:
 
     A place is the same on every host of a cluster: the durable folder is one that all of them reach, and `name` lies in
     the folder that each of them has for mapped files. `before` are the batches that were done before it was made.
+    `run` names the run: files that an earlier one has left on a disk, where bits flip, are not believed.
     """
 
     durable: str
@@ -38,6 +41,7 @@ class Place:
     snapshot_bytes: int
     local_dir: str = ""
     before: int = 0
+    run: str = ""
 
     @property
     def local(self) -> Path:
@@ -52,14 +56,17 @@ class Place:
                 f"the host {socket.gethostname()} does not see the checkpoint {self.durable}",
                 hint="choose one on a file system that all hosts share",
             )
+        local = self.local
+        own(local)
         return StatePartition(
-            self.local / name,
+            local / name,
             within(self.durable, name),
             layout,
             runs,
             self.fingerprint,
             snapshot_every=self.snapshot_bytes,
             trace=trace,
+            run="" if is_memory(local) else self.run,
         )
 
     def forget_local(self, names: str = "*") -> None:
@@ -128,9 +135,42 @@ def temporary_place(local_dir: str, fingerprint: str, snapshot_bytes: int) -> It
 def _fast(local_dir: str) -> Path:
     """The folder for mapped files: the given one, the host's own, shared memory, else the system's temporary folder."""
     if local_dir or os.environ.get(HOST_DIR):
-        return writable(Path(local_dir or os.environ[HOST_DIR]), "local_dir")
+        return _local(local_dir or os.environ[HOST_DIR])
     shared = Path("/dev/shm")
     return shared if shared.is_dir() and os.access(shared, os.W_OK) else Path(tempfile.gettempdir())
+
+
+def _local(given: str) -> Path:
+    try:
+        path, why = local_path(given), "only a folder of the host itself can be mapped"
+    except ValueError as error:
+        path, why = None, str(error)
+    if path is None:
+        raise SquallError("SQ6003", f"cannot keep state in the local_dir {given}: {why}")
+    return writable(path, "local_dir")
+
+
+def own(folder: Path) -> None:
+    """Make a folder that only this user can look into; SQ6003 if another has made one by that name."""
+    with keeping(str(folder)):
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+            raise SquallError("SQ6003", f"cannot keep state in {folder}: it is another user's", hint="remove it")
+        if stat.S_IMODE(found.st_mode) != 0o700:
+            folder.chmod(0o700)
+
+
+def is_memory(folder: Path) -> bool:
+    """True if a folder of this host is in memory."""
+    where, best, kind = os.path.realpath(folder), "", ""
+    with suppress(OSError):
+        for line in Path("/proc/self/mounts").read_text().splitlines():
+            _, mount, type_, *_ = line.split(" ")
+            mount = mount.encode().decode("unicode_escape")  # as it writes blanks
+            if len(mount) >= len(best) and (where == mount or where.startswith(mount.rstrip("/") + "/")):
+                best, kind = mount, type_
+    return kind in ("tmpfs", "ramfs")
 
 
 def writable(folder: Path, called: str) -> Path:

@@ -2,11 +2,11 @@
 
     Pool(1, payload, storage=Mapped(Path("/dev/shm/q/part-3/state.0")), name="orders")
 
-Files are sparse and grow in place. A directory on a disk works for state larger than memory, slower: the system pages.
+Files grow in place, and have the room that they grow by from then on: a store into a promise that a full file system
+cannot keep would be a SIGBUS. A directory on a disk works for state larger than memory, slower: the system pages.
 """
 
 import ctypes
-import errno
 import mmap
 import os
 from pathlib import Path
@@ -23,8 +23,7 @@ _C.mmap.restype = ctypes.c_void_p
 _C.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_int64]
 _C.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 _FAILED = ctypes.c_void_p(-1).value
-_SPARE = 1 << 20  # bytes that growth leaves free in the file system
-_PIECE = 1 << 17  # bytes that files are multiples of: what nobody has used takes no room
+_PIECE = mmap.PAGESIZE  # bytes that files are multiples of
 _AHEAD = 16  # addresses that a file is given, by its bytes
 
 
@@ -62,10 +61,7 @@ class _FileRegion:
         try:
             present = os.fstat(file).st_size
             if present < size:
-                room = os.statvfs(file)
-                if size - present > room.f_bavail * room.f_frsize - _SPARE:  # else the next store would be a SIGBUS
-                    raise OSError(errno.ENOSPC, f"no room to grow state by {size - present} bytes", str(self._path))
-                os.ftruncate(file, size)
+                self._allocate(file, present, size)
             size = max(size, present)
             if self._mapping is None or self._mapping.size < size:
                 self._mapping = _Mapping(file, self._path, _AHEAD * size)
@@ -73,6 +69,17 @@ class _FileRegion:
             os.close(file)
         self.address, self.words = self._mapping.address, size // 8
         self._array: Words = np.asarray(self._mapping)[: self.words]
+
+    def _allocate(self, file: int, present: int, size: int) -> None:
+        """Make the file longer."""
+        try:
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file, present, size - present)
+            else:  # macOS: a promise
+                os.ftruncate(file, size)
+        except OSError as error:
+            os.ftruncate(file, present)
+            raise OSError(error.errno, f"no room to grow state by {size - present:,} bytes", str(self._path)) from None
 
     def array(self) -> Words:
         return self._array
@@ -82,7 +89,7 @@ class _FileRegion:
             self._extend(words)
 
     def populate(self, start: int, stop: int) -> None:
-        """Nothing: files are sparse, and take no room that is not used."""
+        """Nothing: files have their room."""
 
 
 class Mapped:

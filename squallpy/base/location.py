@@ -1,0 +1,60 @@
+"""Paths and URIs: which file of this host a text names, if it names one.
+
+local_path("~/x")  →  /home/ann/x      local_path("file:///a%20b")  →  /a b      local_path("s3://bucket/x")  →  None
+"""
+
+import os
+import re
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from squallpy.base.errors import SquallError
+
+# NB: one letter is a drive, not a scheme; and names like `10:30.csv` or `a:b` are only names
+_URI = re.compile(r"\s*(?P<scheme>file(?=:)|[a-z][a-z0-9+.-]+(:[a-z0-9+.-]+)*(?=:/)):", re.IGNORECASE)
+_HERE = ("", "localhost")
+
+
+def scheme_of(place: str) -> str | None:
+    """The scheme of a URI, in lower case; None for a path."""
+    found = _URI.match(place)
+    return found["scheme"].lower() if found else None
+
+
+def local_path(place: str) -> Path | None:
+    """The path on this host that a path or a `file` URI names; None for any other URI.
+
+    Raises ValueError, with the reason, for a `file` URI that names no file of this host.
+    """
+    scheme = scheme_of(place)
+    if scheme is None:
+        return Path(os.path.expanduser(place))
+    if scheme != "file":
+        return None
+    parts = urlsplit(place.strip())
+    if parts.netloc.lower() not in _HERE:
+        raise ValueError(f'it is on the host "{parts.netloc}"; write file:///… for a file of this host')
+    if parts.query or parts.fragment:
+        raise ValueError("? and # are written %3F and %23 in a file URI")
+    path = unquote(parts.path)
+    if not path.startswith("/"):
+        raise ValueError("a file URI has an absolute path: file:///…")
+    if "\0" in path:
+        raise ValueError("a path has no NUL")
+    return Path(path)
+
+
+def output_path(place: str, option: str) -> Path:
+    """The local file that an option names to be written; SQ7003 for any other place."""
+    if not place.strip():
+        raise SquallError("SQ7003", f"{option} names nothing", hint="name a file")
+    if "\0" in place:
+        raise SquallError("SQ7003", f"{option} names no file: a path has no NUL")
+    try:
+        path = local_path(place)
+    except ValueError as error:
+        raise SquallError("SQ7003", f"cannot write {option} {place}: {error}") from None
+    if path is None:
+        what = f"cannot write {option} {place}: {scheme_of(place)} is not supported, only local files are"
+        raise SquallError("SQ7003", what, hint="name a path or a URI file:///…")
+    return path
