@@ -46,7 +46,10 @@ if TYPE_CHECKING:  # what rows flow through is loaded when they do: EXPLAIN star
     from squallpy.runtime.profile import Profile
     from squallpy.runtime.result import Changes
     from squallpy.runtime.sinks.sink import Sink
+    from squallpy.runtime.sources import Source
+    from squallpy.runtime.sources.replay import Replay
     from squallpy.runtime.state.checkpoint import MadeFor
+    from squallpy.runtime.state.inputs import Inputs
     from squallpy.runtime.state.lease import Lease
     from squallpy.runtime.state.place import Place
 
@@ -125,7 +128,7 @@ class Session:
     def _maintain(self, query: Query, told: bool) -> Maintained:
         optimised = optimise(query, stages(constant)) if self.settings.optimizer else query
         lowered = lower(optimised, told, constant if self.settings.optimizer else None)
-        return Maintained(query, optimised, lowered, materialise(lowered))
+        return Maintained(query, optimised, lowered, materialise(lowered, self.settings.statements))
 
     def compile(self, query: Query, partitions: int, sizes: dict[str, int], told: bool = False) -> Compiled:
         """Query → trigger program → physical plan."""
@@ -255,7 +258,8 @@ class Session:
         from squallpy.runtime.sources import open_source
         from squallpy.runtime.sources.replay import Again, Replay
 
-        sources = {name: open_source(r, self.path.parent) for name, r in self.script.relations.items()}
+        summed = options.checkpoint is not None
+        sources = {name: open_source(r, self.path.parent, summed) for name, r in self.script.relations.items()}
         sizes = {name: source.rows for name, source in sources.items()}
         partitions = self.settings.partitions if options.backend == "spark" else 1
         compiled = self.compile(query, partitions, sizes, options.late)
@@ -264,9 +268,13 @@ class Session:
         relations, batch_rows = compiled.relations, options.batch_rows or self.settings.batch_rows
         streams = {r.name: sizes[r.name] for r in relations if r.stream}
         replay = Replay(streams, batch_rows, self.settings.interleave)
-        read = {r.name: sizes[r.name] for r in relations}
-        made_for = deeply(lambda: fingerprint(compiled, replay.batch_rows, replay.order, read))
-        with self._place(query, options, made_for, replay.batch_rows) as place:
+        rows = {r.name: sizes[r.name] for r in relations}
+        made_for = deeply(lambda: fingerprint(compiled, replay.batch_rows, replay.order, rows))
+        for name, columns in columns_read(compiled).items():
+            if name in sources:
+                sources[name].check(columns)
+        read = inputs_of(compiled, sources, replay) if summed else None
+        with self._place(query, options, made_for, replay.batch_rows, read) as place:
             steps = Again(replay, place.before if place else 0)
             input = Input({r.name: sources[r.name] for r in relations}, steps)
             if compiled.matrices:
@@ -283,19 +291,21 @@ class Session:
 
     @contextmanager
     def _place(
-        self, query: Query, options: RunOptions, made_for: "MadeFor", batch_rows: int
+        self, query: Query, options: RunOptions, made_for: "MadeFor", batch_rows: int, inputs: "Inputs | None"
     ) -> Iterator["Place | None"]:
         """Where the query's state is; None for a local run that nobody wants to resume."""
         from squallpy.runtime.state.checkpoint import open_checkpoint
-        from squallpy.runtime.state.durable import within
+        from squallpy.runtime.state.durable import open_durable, within
         from squallpy.runtime.state.place import temporary_place
 
         snapshot, local = self.settings.snapshot_mb << 20, self.settings.local_dir
         if options.checkpoint:
             several = len(self.script.queries) > 1
             folder = within(options.checkpoint, f"query-{query.number}") if several else options.checkpoint
-            place = open_checkpoint(folder, made_for, batch_rows, local, snapshot)
+            place = open_checkpoint(folder, made_for, batch_rows, local, snapshot, inputs)
             yield place
+            if inputs:
+                inputs.save(open_durable(folder, "driver"), ended=True)
             place.forget_local()  # NB: only after a clean end; what a crash leaves is taken up again
         elif options.backend == "spark":
             with temporary_place(local, made_for.plan, snapshot) as place:
@@ -355,7 +365,8 @@ def fingerprint(compiled: Compiled, batch_rows: int, order: str, sizes: dict[str
     """What a checkpoint has to agree with: program and replay; where its plan is another, it is made anew."""
     from squallpy.runtime.state.checkpoint import MadeFor
 
-    relations = [(r.name, r.fields, r.format, sorted(r.options.items())) for r in compiled.relations]
+    read = columns_read(compiled)
+    relations = [(r.name, _read_of(r, read), r.format, _how_read(r)) for r in compiled.relations]
     query = repr((program_text(compiled.program), relations, batch_rows, order))
     plan = f"{compiled.plan.partitions} {plan_text(compiled.plan)}"
     if compiled.matrices:
@@ -364,6 +375,48 @@ def fingerprint(compiled: Compiled, batch_rows: int, order: str, sizes: dict[str
             f"{compiled.matrices.by_rows} {compiled.matrices.parts} {' '.join(map(str, compiled.matrices.readings))}"
         )
     return MadeFor(_hash(query), _hash(plan), sizes)
+
+
+def _read_of(relation: Relation, read: Mapping[str, tuple[str, ...]]) -> list[Field]:
+    """The fields of a relation that give a checkpoint its meaning: all where they are found by their places."""
+    if relation.is_by_place:
+        return list(relation.fields)
+    names = read.get(relation.name, ())
+    return sorted((f for f in relation.fields if f.name in names), key=lambda f: f.name)
+
+
+def _how_read(relation: Relation) -> list[tuple[str, str]]:
+    """The options of a relation; of its path a checkpoint has what was in the files."""
+    return sorted((name, value) for name, value in relation.options.items() if name != "path")
+
+
+def columns_read(compiled: Compiled) -> dict[str, tuple[str, ...]]:
+    """The columns of each source that a query reads, by what statistics call it."""
+    from squallpy.runtime.matrix.source import under_matrices
+    from squallpy.runtime.parts import columns_of
+
+    found: dict[str, dict[str, None]] = {}
+    for feed in compiled.plan.sources:
+        if not feed.relation.made:
+            columns = columns_of(feed.relation, feed.fields)
+            found.setdefault(feed.relation.source.name, {}).update(dict.fromkeys(columns))
+    for matrix in compiled.matrices.matrices.values() if compiled.matrices else ():
+        for name in (matrix.relation, under_matrices(matrix.relation)):
+            found.setdefault(name, {}).update(dict.fromkeys(matrix.columns))
+    return {name: tuple(sorted(columns)) for name, columns in found.items()}
+
+
+def inputs_of(compiled: Compiled, sources: "Mapping[str, Source]", replay: "Replay") -> "Inputs":
+    """What a checkpoint has to know of the files that a query reads."""
+    from squallpy.runtime.matrix.source import under_matrices
+    from squallpy.runtime.state.inputs import Inputs
+
+    called = {name: source for r, source in sources.items() for name in (r, under_matrices(r))}
+    read = {}
+    for name, columns in columns_read(compiled).items():
+        source = called[name]
+        read[name] = source, (*columns, *([source.relation.op] if source.relation.op else []))
+    return Inputs(read, replay)
 
 
 def _hash(text: str) -> str:
@@ -386,6 +439,7 @@ class Progress:
     ) -> None:
         self._sink, self._stop, self._number, self._profile, self._lease = sink, stop, number, profile, lease
         self._start = self._last = perf_counter()
+        self._images, self._whole = dict[str, int](), False
         self._totals = {"batches": 0, "tuples": 0, "skipped": 0, "unmatched": 0, "duplicates": 0, "late": 0}
 
     def batch(self, batch: int, changes: "Changes | None", stats: dict[str, Any]) -> bool:
@@ -400,6 +454,7 @@ class Progress:
             self._lease.check()
 
     def _pass(self, batch: int, changes: "Changes | None", stats: dict[str, Any]) -> bool:
+        self._check_images(batch, stats.pop("images", {}))
         number = self._number(batch)
         if number is None:
             return not self._stop.is_set()
@@ -416,6 +471,15 @@ class Progress:
         if self._profile:
             self._profile.add(number, spans | {("print",): perf_counter() - now})
         return not self._stop.is_set()
+
+    def _check_images(self, batch: int, images: Mapping[str, int]) -> None:
+        """SQ4005 where new rows of updates have come without the old ones; a run that goes on does not know."""
+        self._whole = self._whole or batch == 0
+        for name, more in images.items() if self._whole else ():
+            self._images[name] = self._images.get(name, 0) + more
+            if self._images[name] < 0:
+                told = f"{name} has new rows of updates (+U) before, or without, the old ones (-U)"
+                raise SquallError("SQ4005", told, hint="write both, the old one first, or + and - in any order")
 
     def summary(self) -> dict[str, Any]:
         return self._totals | {"seconds": perf_counter() - self._start, "stopped": self._stop.is_set()}

@@ -28,6 +28,7 @@ class JoinOperator(Enum):
         return self in (JoinOperator.AUTO, JoinOperator.DYNAMIC, JoinOperator.HYBRID)
 
 
+MOST_STATEMENTS = 10_000  # each takes a millisecond or two to compile
 MOST_PARTITIONS = 4096  # each is a task of every stage
 
 
@@ -122,6 +123,9 @@ class Settings:
         name="matrix.deletes",
     )
     optimizer: bool = setting(True, "rewrite the logical plan; off shows what the rules are worth")
+    statements: int = setting(
+        MOST_STATEMENTS, "statements that keep a query fresh, at most: a query that needs more is refused", 1
+    )
 
 
 @dataclass(frozen=True, slots=True)

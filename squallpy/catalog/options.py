@@ -14,9 +14,12 @@ OPTIONS: dict[str, str] = {
     "quote": "csv: the quote character",
     "escape": "csv: the escape character",
     "null": "csv: the text that means NULL",
+    "encoding": "csv: UTF-8, UTF-16, ISO-8859-1, … where no byte order mark tells",
+    "charset": "csv: the same as encoding",
     "op": "the column of a change stream that says + (insert) or - (delete)",
     "on_error": "what to do with a row that cannot be read: fail or skip",
 }
+ALIASES = {"sep": "delimiter", "charset": "encoding"}
 CHOICES: dict[str, tuple[str, ...]] = {"header": ("true", "false"), "on_error": ("fail", "skip")}
 
 
@@ -28,7 +31,7 @@ def check_format(name: str) -> str:
 
 
 def check_option(format: str, key: str, value: str, given: Mapping[str, str]) -> tuple[str, str]:
-    """Key and value as they are kept, `sep` as `delimiter`.
+    """Key and value as they are kept, ALIASES by the other name.
 
     Raises SQ7002 if the key is unknown, not for the format or given before, or the value is not one of its choices.
     """
@@ -38,7 +41,7 @@ def check_option(format: str, key: str, value: str, given: Mapping[str, str]) ->
         raise SquallError("SQ7002", f'option "{key}" is for csv, not for {format}', hint="take it away")
     if key.lower() == "path" and not value:
         raise SquallError("SQ7002", f'option "{key}" is empty', hint="name a file, a folder or a glob")
-    kept = "delimiter" if key.lower() == "sep" else key.lower()
+    kept = ALIASES.get(key.lower(), key.lower())
     if kept in given:
         raise SquallError("SQ7002", f'option "{key}" is given twice')
     choices = CHOICES.get(kept)

@@ -124,6 +124,11 @@ class Relation:
         return self.format == MADE
 
     @property
+    def is_by_place(self) -> bool:
+        """Are its columns found by their places in a row, not by names in the file?"""
+        return self.format == "csv" and self.options.get("header", "false") != "true"
+
+    @property
     def source(self) -> "Relation":
         """The relation whose rows are read for its own."""
         return self.parts.of.source if self.parts else self

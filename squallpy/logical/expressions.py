@@ -40,6 +40,17 @@ class Literal:
     type: Type
     depth: ClassVar[int] = 0
 
+    def __eq__(self, other: object) -> bool:
+        """True if nothing tells them apart: 0.0 is not -0.0, and NaN is NaN."""
+        if not isinstance(other, Literal) or self.type != other.type:
+            return False
+        if isinstance(self.value, float):
+            return repr(self.value) == repr(other.value)
+        return bool(self.value == other.value)
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
     @property
     def nullable(self) -> bool:
         return self.value is None

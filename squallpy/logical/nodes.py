@@ -31,9 +31,14 @@ class Node:
 
 
 def check(expr: Expr, *inputs: Node) -> None:
+    check_all((expr,), *inputs)
+
+
+def check_all(exprs: Iterable[Expr], *inputs: Node) -> None:
     known = {c.id for node in inputs for c in node.output}
-    missing = [c for c in columns(expr) if c.id not in known and not any(_lent(c, node) for node in inputs)]
-    assert not missing, f"{expr} reads {missing}, which no input has"
+    for expr in exprs:
+        missing = [c for c in columns(expr) if c.id not in known and not any(_lent(c, node) for node in inputs)]
+        assert not missing, f"{expr} reads {missing}, which no input has"
 
 
 def _lent(column: Column, node: Node) -> bool:
@@ -101,8 +106,7 @@ class Project(Node):
     items: tuple[tuple[Column, Expr], ...]
 
     def __post_init__(self) -> None:
-        for _, expr in self.items:
-            check(expr, self.child)
+        check_all((expr for _, expr in self.items), self.child)
 
     @property
     def output(self) -> tuple[Column, ...]:

@@ -1,8 +1,8 @@
 """Trigger programs: what maintenance compiles a query to, before anything is placed or run.
 
 A `View` is a materialised Sum_[keys](body ⋈ ⟨lanes⟩). A `Trigger` says what one batch of changes to one relation does:
-its `deltas` pre-aggregate the batch, its `statements` then add to views, the most complex view first, so that each
-statement reads the views as they were before the batch.
+its `deltas` pre-aggregate the batch, its `statements` then add to views, in an order in which each reads views as it
+says: as they were before the batch, or, where a relation is joined with itself, as they are after it.
 
 A `Nest` makes a relation of a view: what a nested aggregate says about each group, as rows that outer views join. Its
 change is extracted from the groups that the batch touched (§3.2.2), and has a trigger like that of any relation.
@@ -73,13 +73,15 @@ class Row:
 class Ref:
     """A use of a view or delta: the variables in the place of its keys, and which lane goes into each lane.
 
-    With `row`, what is used is not the view's payload, but the row that a nest makes of it.
+    A view that the trigger changes is read as it is `after` that, or as it was before. With `row`, what is used is not
+    the view's payload, but the row that a nest makes of it.
     """
 
     name: str
     variables: tuple[Column, ...]
     picks: tuple[int, ...]
     row: Row | None = None
+    after: bool = False
 
     @property
     def bound(self) -> tuple[Column, ...]:
@@ -89,13 +91,17 @@ class Ref:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """target(keys) += Sum_[keys](refs ⋈ filters ⋈ ⟨lanes⟩); the first ref is a delta."""
+    """target(keys) += Sum_[keys](refs ⋈ filters ⋈ ⟨lanes⟩); the first ref is a delta.
+
+    The target of a `partial` one is no view: it lives no longer than the batch, for statements behind it.
+    """
 
     target: str
     keys: tuple[Column, ...]
     refs: tuple[Ref, ...]
     filters: tuple[Factor, ...]
     lanes: tuple[Lane | None, ...]
+    partial: bool = False
 
 
 @dataclass(frozen=True, slots=True)

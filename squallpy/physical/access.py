@@ -8,8 +8,9 @@ a sorted index; if nothing else is asked of the records in it, their sum is look
 there are few records: a slice is then as good, and takes less.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from squallpy.base.order import Order
 from squallpy.base.types import Kind
@@ -118,8 +119,8 @@ def access(statement: Statement, known: Known, indexes: Indexes) -> Update:
     while others:
         ways = []
         for ref in others:
-            elsewhere = asked.union(*(r.variables for r in others if r is not ref))
-            ways.append(_way(ref, bound, filters, elsewhere, size(ref), known.chosen.get(ref.name)))
+            elsewhere = partial(_elsewhere, asked, others, ref)
+            ways.append(_way(ref, bound, filters, elsewhere, size, known.chosen.get(ref.name)))
         best = min(ways, key=lambda way: _cost(way, bound, known.narrow))
         others.remove(best.ref)
         steps.append(_lookup(best, bound, indexes))
@@ -131,6 +132,11 @@ def access(statement: Statement, known: Known, indexes: Indexes) -> Update:
     return Update(
         statement.target, first.name, first.variables, first.picks, tuple(steps), statement.keys, statement.lanes
     )
+
+
+def _elsewhere(asked: set[Column], refs: Iterable[Ref], ref: Ref) -> set[Column]:
+    """The variables that keys, lanes and views other than `ref` read."""
+    return asked.union(*(r.variables for r in refs if r is not ref))
 
 
 def _cost(way: "_Way", bound: set[Column], narrow: Collection[str]) -> tuple[int, bool, bool, int]:
@@ -171,13 +177,13 @@ def _way(
     ref: Ref,
     bound: set[Column],
     filters: list[Factor],
-    elsewhere: set[Column],
-    size: str | None,
+    elsewhere: Callable[[], set[Column]],
+    size_of: Callable[[Ref], str | None],
     chosen: Beside | Spanned | None,
 ) -> _Way:
     """The best way with those variables bound; `elsewhere` are those that keys, lanes and other views read.
 
-    `size`: how it is looked up if there is one record at most, or there are few. `chosen`: which keys of a view of
+    `size_of`: how it is looked up if there is one record at most, or there are few. `chosen`: which keys of a view of
     neighbours, or of spans, are what.
     """
     new = [v for v in ref.variables if v not in bound]
@@ -185,12 +191,12 @@ def _way(
         return _Way(ref, "later" if new else "row" if ref.row.fields else "exists")
     if not new:
         return _Way(ref, "probe" if ref.variables else "apart")
-    if size:
+    if size := size_of(ref):
         return _Way(ref, size)
     ranges = [found for v in new if (found := _range(v, bound, filters))]
     if ranges:
         range, used = max(ranges, key=lambda found: len(found[1]))
-        read = elsewhere.union(*(variables(f) for f in filters if f not in used))
+        read = elsewhere().union(*(variables(f) for f in filters if f not in used))
         if isinstance(chosen, Beside) and _is_between(ref, range, new, chosen):
             return _Way(ref, "nearest", range, used)
         if isinstance(chosen, Spanned) and _is_within(ref, range, new, chosen):

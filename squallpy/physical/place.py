@@ -11,7 +11,7 @@ from squallpy.base.rings import Payload, Ring
 from squallpy.base.settings import JoinOperator
 from squallpy.base.types import Kind
 from squallpy.logical.expressions import Column
-from squallpy.maintain.program import Nest, Program, View
+from squallpy.maintain.program import Nest, Program, Statement, View
 from squallpy.physical.access import Indexes, Known, access
 from squallpy.physical.distribute.choose import choose_places
 from squallpy.physical.distribute.fixed import fixed_places
@@ -129,7 +129,7 @@ def _in_one(program: Program) -> Plan:
     for trigger in program.triggers:
         if trigger.relation.name in making.nested:
             steps.append(Derive(trigger.relation.name))
-        steps += [access(s, making.known, making.indexes) for s in trigger.statements]
+        steps += [making.update(s) for s in trigger.statements]
     sends = [Send(d.name, d.name, ()) for feed in making.feeds if not feed.nested for d in feed.deltas]
     return making.plan(Stage((), tuple(sends)), (Stage(tuple(steps)),), {}, 1)
 
@@ -253,17 +253,20 @@ class _Making:
         return Send(step.name, step.source, step.by if isinstance(step.by, tuple) else None, side, step.key)
 
     def step(self, step: Step) -> Update | Derive:
-        """A statement as steps; a sum that is only there to be sent has the rings of what it multiplies."""
+        """A statement as steps, or the change of a nest."""
         if isinstance(step, Derivation):
             return Derive(step.nest, step.alone)
         assert isinstance(step, Compute)
-        target, refs = step.statement.target, step.statement.refs
+        return replace(self.update(step.statement), keep=step.keep)
+
+    def update(self, statement: Statement) -> Update:
+        """A statement as steps; a product that lives no longer than the batch has the rings of what it multiplies."""
+        target = statement.target
         if target not in self._made:
-            lanes = zip(
-                *([self._made[r.name].payload.rings[p] for p in r.picks] for r in refs if not r.row), strict=True
-            )
-            self._made[target] = PoolPlan(target, step.statement.keys, Payload(tuple(map(max, lanes))))
-        return replace(access(step.statement, self.known, self.indexes), keep=step.keep)
+            refs = [ref for ref in statement.refs if not ref.row]
+            lanes = zip(*([self._made[r.name].payload.rings[p] for p in r.picks] for r in refs), strict=True)
+            self._made[target] = PoolPlan(target, statement.keys, Payload(tuple(map(max, lanes))))
+        return access(statement, self.known, self.indexes)
 
     def plan(self, reading: Stage, stages: tuple[Stage, ...], places: Places, partitions: int) -> Plan:
         """The plan of these stages."""

@@ -9,6 +9,7 @@ from squallpy.base.trace import SILENT, Trace
 from squallpy.physical.plan import Plan
 from squallpy.runtime.pipeline import Input, Node, Publisher, Sender, Stats, unpack_changes
 from squallpy.runtime.result import Changes, Result, result_layout
+from squallpy.runtime.sources.piece import READ
 from squallpy.runtime.state.place import Committed, Place
 from squallpy.runtime.state.store import Store, StoreLayout
 from squallpy.runtime.triggers import Machine, store_layout
@@ -86,6 +87,7 @@ class DurableLocalExecutor:
         with self._trace("publish"):
             printed = self._result.apply(self.next, [b"first" if self.next == 0 else b"", output])
             changes, stats = unpack_changes(printed)
+        self._committed.read.add(stats.pop(READ, {}))
         stats |= {"trigger_seconds": perf_counter() - started, "profile": self._trace.taken()}
         return changes, stats
 

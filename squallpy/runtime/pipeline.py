@@ -23,6 +23,7 @@ from squallpy.runtime.parts import in_parts
 from squallpy.runtime.result import Changes, Result
 from squallpy.runtime.routing import keys_of, spread
 from squallpy.runtime.sources import Rows, skipped
+from squallpy.runtime.sources.piece import Sums
 from squallpy.runtime.sources.replay import Again, Replay
 from squallpy.runtime.state.store import Store, StoreLayout
 from squallpy.runtime.triggers import Machine
@@ -100,7 +101,7 @@ class Sender:
     def read(self, batch: int, split: int, splits: int, names: Dictionary) -> Share:
         """A share of the batch, pre-aggregated."""
         share, shares = Share([], [], {"tuples": 0, "skipped": 0}), self._input.shares(batch, split, splits)
-        made, counted = self._made(batch, split, splits, shares, share), set[str]()
+        made, counted, sums = self._made(batch, split, splits, shares, share), set[str](), Sums()
         for feeder in self._feeders:
             relation = feeder.feed.relation
             start, stop = shares.get(relation.source.name, (0, 0))
@@ -111,6 +112,7 @@ class Sender:
                         table = made.tables[relation.name]
                     else:
                         table = self._input.sources[relation.source.name].read(start, stop, feeder.read)
+                        sums.add(relation.source.name, table)
                     rows = one_batch(table)
                 if relation.source.name not in counted:
                     counted.add(relation.source.name)
@@ -123,6 +125,7 @@ class Sender:
                         share.ledgers += feeder.ledger(fed)
                     for told in clock_deltas(self._clocks, relation.source.name, rows):
                         share.ledgers += [(partition, told) for partition in range(self._plan.partitions)]
+        share.stats = add_stats(share.stats, sums.stats)
         return share
 
     def often(self, batch: int, split: int, splits: int) -> Mapping[str, Mapping[str, int]]:

@@ -152,6 +152,7 @@ def explain(arguments: tuple[str, ...], settings: tuple[str, ...]) -> None:
     from squallpy.base.errors import SquallError, nearest
     from squallpy.base.settings import parse
     from squallpy.session import STAGES, Session
+    from squallpy.terminal.progress import Progress
 
     *stages, script = arguments
     if len(stages) > 1 or script.lower() in STAGES:
@@ -160,7 +161,8 @@ def explain(arguments: tuple[str, ...], settings: tuple[str, ...]) -> None:
     if stage not in STAGES:
         raise SquallError("SQ7004", f'unknown stage "{stages[0]}"', hint=nearest(stage, STAGES))
     session = Session(Path(script), parse(settings))
-    text = session.explain(stage)
+    with Progress("compiling").running():
+        text = session.explain(stage)
     for notice in session.script.notices:
         click.echo(notice, err=True)
     click.echo(text, nl=False)

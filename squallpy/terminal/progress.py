@@ -10,11 +10,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import perf_counter
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-import pyarrow as pa
+if TYPE_CHECKING:  # EXPLAIN starts at once
+    import pyarrow as pa
 
-from squallpy.logical.nodes import Query
+    from squallpy.logical.nodes import Query
 
 _PATIENCE, _REFRESH = 1.0, 0.2  # seconds of silence at first; between two looks
 _ERASE = "\r\x1b[2K"
@@ -69,10 +70,10 @@ class Progress:
             self.hide()
             print(line, file=self._stream, flush=True)
 
-    def begin(self, query: Query, schema: pa.Schema, batches: int) -> None:
+    def begin(self, query: "Query", schema: "pa.Schema", batches: int) -> None:
         self._batches = batches
 
-    def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None, stats: dict[str, Any]) -> None:
+    def batch(self, number: int, deletes: "pa.Table | None", inserts: "pa.Table | None", stats: dict[str, Any]) -> None:
         for path in sorted({path for rebuilt in stats.get("rebuilt", ()) for path in rebuilt["damaged"]}):
             self.say(f"{path} was damaged; the state was made anew from what was before it, and nothing is lost")
         for name, figures in stats.get("matrices", {}).items():
@@ -82,7 +83,7 @@ class Progress:
             self._singular[name] = singular
         self._text = f"batch {number + 1:,} of {self._batches:,}  {stats.get('total_tuples', 0):,} tuples"
 
-    def final(self, table: pa.Table) -> None: ...
+    def final(self, table: "pa.Table") -> None: ...
 
     def finish(self, summary: dict[str, Any]) -> None:
         if self._terminal:

@@ -94,7 +94,8 @@ def run_script(request: RunRequest) -> None:
     _check_distinct(request)
     conf = spark_settings(request)
     session = Session(request.script, parse(request.settings))
-    several = len(session.script.queries) > 1
+    with Progress("compiling").running():
+        several = len(session.script.queries) > 1
     progress = Progress("starting Spark" if request.backend == "spark" else "starting")
     for notice in session.script.notices:
         progress.say(str(notice))

@@ -8,10 +8,12 @@ Payloads are integers. A result maps tuples, as frozen sets of (variable id, val
 import operator
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 from squallpy.logical.expressions import Call, Column, Expr, Literal
-from squallpy.maintain.relational.calculus import Assign, Cmp, Plus, Prod, Rel, Sum, Term, Values
+from squallpy.maintain.relational.calculus import Assign, Cmp, Plus, Prod, Rel, Sum, Term, Values, relations
 
 Binding = frozenset[tuple[int, int]]
 Bag = Mapping[tuple[int, ...], int]  # rows, in the order of a relation's fields, and their multiplicities
@@ -28,9 +30,10 @@ def evaluate(
     """The tuples of a term that agree with `given`, over relations and (for Δ atoms) their changes."""
     out: Counter[Binding] = Counter()
     match term:
-        case Rel(relation, fields, delta):
+        case Rel(relation, fields, delta, after):
             names = [f.name for f in relation.fields]
-            for row, mult in (changes if delta else contents).get(relation.name, {}).items():
+            was, change = contents.get(relation.name, {}), changes.get(relation.name, {})
+            for row, mult in (change if delta else bag_union(was, change) if after else was).items():
                 found = joined(given, ((v.id, row[names.index(name)]) for name, v in fields))
                 if found is not None:
                     out[found] += mult
@@ -62,6 +65,28 @@ def evaluate(
             for found, payload in evaluate(inner, contents, changes, given).items():
                 out[frozenset((id, v) for id, v in found if id in kept)] += payload
     return Counter({binding: payload for binding, payload in out.items() if payload})
+
+
+def expanded_delta(term: Term, relation: str) -> Term:
+    """The change of a term by the paper's rule for products, of 2ⁿ − 1 terms, which read nothing of after the batch.
+
+    Δ(A ⋈ B)   →   ΔA ⋈ B  +  A ⋈ ΔB  +  ΔA ⋈ ΔB
+    """
+    match term:
+        case Rel(changed) if changed.name == relation:
+            return replace(term, delta=True)
+        case Plus(terms):
+            return Plus(tuple(expanded_delta(t, relation) for t in terms))
+        case Prod(terms):
+            mine = [i for i, t in enumerate(terms) if relation in relations(t)]
+            chosen = (some for n in range(1, len(mine) + 1) for some in combinations(mine, n))
+            changes = [expanded_delta(t, relation) if i in mine else t for i, t in enumerate(terms)]
+            return Plus(
+                tuple(Prod(tuple(changes[i] if i in some else t for i, t in enumerate(terms))) for some in chosen)
+            )
+        case Sum(keys, inner):
+            return Sum(keys, expanded_delta(inner, relation))
+    return Plus(())
 
 
 def joined(given: Binding, pairs: Any) -> Binding | None:

@@ -9,8 +9,8 @@ from squallpy.base.types import BOOLEAN, INT
 from squallpy.catalog.relation import Field, Relation
 from squallpy.logical.expressions import Call, Column
 from squallpy.maintain.relational.calculus import Cmp, Plus, Prod, Rel, Sum, Term, Values, variables
-from squallpy.maintain.relational.delta import delta, monomials
-from squallpy.testing.naive import Bag, Binding, add, bag_union, evaluate
+from squallpy.maintain.relational.delta import delta, monomials, telescope
+from squallpy.testing.naive import Bag, Binding, add, bag_union, evaluate, expanded_delta
 
 RELATIONS = [
     Relation(name, (Field("p", INT, False), Field("q", INT, False)), stream=True, format="csv") for name in "rst"
@@ -59,6 +59,42 @@ def property_delta_is_the_difference(term: Term, contents: dict[str, Bag], chang
     told: Counter[Binding] = Counter(evaluate(term, contents, {}))
     add(told, evaluate(delta(term, name), contents, {name: change}))
     assert {b: n for b, n in told.items() if n} == dict(after)
+
+
+@given(term=terms(), contents=databases, change=bags, name=st.sampled_from("rst"))
+def property_delta_is_that_of_all_terms(term: Term, contents: dict[str, Bag], change: Bag, name: str) -> None:
+    """One factor at a time, and by the rule for two factors that both change."""
+    changes = {name: change}
+    assert total(delta(term, name), contents, changes) == total(expanded_delta(term, name), contents, changes)
+
+
+@given(term=products(), contents=databases, change=bags, name=st.sampled_from("rst"))
+def property_delta_takes_factors_in_any_order(term: Prod, contents: dict[str, Bag], change: Bag, name: str) -> None:
+    body = [f for f in term.terms if not isinstance(f, Values)]
+    order = telescope(body, next(r for r in RELATIONS if r.name == name))
+    assert sorted(order) == list(range(len(body)))
+    turned = Prod((*(body[i] for i in order), *term.terms[len(body) :]))
+    changes, keys = {name: change}, tuple(sorted(variables(term), key=lambda v: v.id))
+    assert total(Sum(keys, delta(turned, name)), contents, changes) == total(
+        Sum(keys, expanded_delta(term, name)), contents, changes
+    )
+
+
+def test_delta_has_a_term_for_each_time_that_a_relation_is_joined() -> None:
+    r, (a, b, c, d) = RELATIONS[0], VARIABLES
+    chain = Prod(tuple(Rel(r, (("p", x), ("q", y))) for x, y in ((a, b), (b, c), (c, d))))
+    found = [
+        "".join("Δ" if f.delta else "+" if f.after else "-" for f in factors if isinstance(f, Rel))
+        for factors, _ in monomials(delta(chain, "r"))
+    ]
+    assert found == ["Δ--", "+Δ-", "++Δ"]
+
+
+def test_delta_follows_a_chain_however_it_is_written() -> None:
+    """So what is joined on either side of ΔR is all of before the batch, or all of after it."""
+    r, (a, b, c, d) = RELATIONS[0], VARIABLES
+    body = [Rel(r, (("p", x), ("q", y))) for x, y in ((b, c), (a, b), (c, d))]
+    assert telescope(body, r) in ([1, 0, 2], [2, 0, 1])
 
 
 @given(term=terms(), contents=databases)

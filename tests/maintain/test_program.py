@@ -32,7 +32,7 @@ def golden_example_2_2() -> None:
     assert text == (Path(__file__).parent / "example_2_2.txt").read_text()
 
 
-def golden_self_join_has_second_order_deltas() -> None:
+def golden_self_join_reads_views_before_and_after_they_change() -> None:
     text = program_text(program("SELECT COUNT(*) FROM r x, r y WHERE x.b = y.a"))
     assert text == (Path(__file__).parent / "self_join.txt").read_text()
 

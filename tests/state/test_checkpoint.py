@@ -75,7 +75,7 @@ def differential_another_plan_goes_on_from_the_input(script: Path, monkeypatch, 
     changes |= run(script, str(folder), -1).changes  # a batch and no more, of those that come again
     changes |= run(script, str(folder), 21).changes
     assert (record(folder)["generation"], record(folder)["before"]) == (1, 8)
-    assert sorted(path.name for path in folder.iterdir()) == ["1", "made-for"]
+    assert sorted(path.name for path in folder.iterdir()) == ["1", "inputs", "made-for"]
     another_plan(folder)
     last = run(script, str(folder))
     assert (record(folder)["generation"], record(folder)["before"]) == (2, 22)

@@ -22,12 +22,20 @@ Lane = tuple[Expr, ...]  # a product of factors
 class Rel:
     """R(x, y): a relation with a variable for each field that the query reads; other fields are projected away.
 
-    `delta` marks ΔR, the batch of changes instead of the contents.
+    `delta` marks ΔR, the batch of changes instead of the contents; `after` the contents with those changes.
     """
 
     relation: Relation
     fields: tuple[tuple[str, Column], ...]
     delta: bool = False
+    after: bool = False
+    reads: frozenset[Column] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reads", frozenset(v for _, v in self.fields))
+
+    def __hash__(self) -> int:
+        return hash((self.relation.name, *(v.id for _, v in self.fields)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +100,7 @@ MINUS = Literal(-1, INT)  # the factor of what is taken away
 def variables(term: Term) -> frozenset[Column]:
     """Every variable that a term mentions."""
     match term:
-        case Rel(_, fields):
-            return frozenset(v for _, v in fields)
-        case Cmp():
+        case Rel() | Cmp():
             return term.reads
         case Assign(variable):
             return term.reads | {variable}

@@ -12,6 +12,7 @@ Source: McKay, Piperno, "Practical graph isomorphism, II", 2014.
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from squallpy.logical.expressions import Column, Expr, transform, walk
 from squallpy.maintain.relational.calculus import Assign, Cmp, Factor, Rel
@@ -66,6 +67,7 @@ def _variable(id: int, like: Column) -> Column:
     return Column(id, f"x{id}", like.type, like.nullable)
 
 
+@lru_cache(maxsize=1 << 14)  # a factor is in many units
 def _shape(factor: Factor) -> _Shape:
     """R(a x, b y)  →  R(a, b), (x, y);   (x < y + x)  →  (· < · + ·), (x, y, x)"""
     match factor:

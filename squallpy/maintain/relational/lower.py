@@ -617,6 +617,7 @@ class _Lanes:
     def __init__(self, blocks: list["_Atoms"]) -> None:
         self._blocks = blocks
         self.all: list[tuple[Lane | None, ...]] = [((),) * len(blocks)]
+        self._numbers = {self.all[0]: 0}
 
     def measure(self, column: Column, agg: Agg, args: list[Expr | None]) -> Measure:
         """An aggregate whose argument is `args` in the blocks."""
@@ -637,9 +638,9 @@ class _Lanes:
                     None if own is None else tuple(block.rename(factor) for factor in own)
                     for own, block in zip(lanes, self._blocks, strict=True)
                 )
-                if lane not in self.all:
+                number = self._numbers.setdefault(lane, len(self.all))
+                if number == len(self.all):
                     self.all.append(lane)
-                number = self.all.index(lane)
                 terms[number] = terms.get(number, 0) + coefficient
         return tuple((coefficient, number) for number, coefficient in terms.items() if coefficient)
 

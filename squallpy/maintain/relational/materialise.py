@@ -15,25 +15,33 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
 
+from squallpy.base.errors import SquallError
+from squallpy.base.settings import MOST_STATEMENTS
 from squallpy.catalog.relation import Relation
+from squallpy.logical.expressions import Column
 from squallpy.maintain.program import Monomial, Nest, Program, Ref, Statement, Trigger, View
 from squallpy.maintain.relational.calculus import Prod, Sum, Values
-from squallpy.maintain.relational.delta import delta, monomials
+from squallpy.maintain.relational.delta import delta, monomials, telescope
 from squallpy.maintain.relational.lower import Lowered
 from squallpy.maintain.relational.registry import Registry
+from squallpy.maintain.relational.schedule import schedule
 from squallpy.maintain.relational.through import look_through
-from squallpy.maintain.relational.units import Split, Unit, split
+from squallpy.maintain.relational.units import Mixed, Split, Unit, split
 
 Joined = tuple[str, ...]  # the relations of a query or nest
 MOST = 8  # views for each relation of a query or nest, before they are too many
+MOST_TERMS = 3  # of a delta, for each time that the relation is joined
 
 
-def materialise(lowered: Lowered) -> Program:
-    """The trigger program that keeps a query fresh; static relations only have triggers that load them."""
+def materialise(lowered: Lowered, most: int = MOST_STATEMENTS) -> Program:
+    """The trigger program that keeps a query fresh; static relations only have triggers that load them.
+
+    Raises SQ3001 for one of more than `most` statements.
+    """
     apart: frozenset[Joined] = frozenset()
     while True:
         try:
-            return _materialise(lowered, apart)
+            return _materialise(lowered, apart, most)
         except _Many as many:
             apart |= {many.joined}
 
@@ -46,7 +54,7 @@ class _Many(Exception):
         self.joined = joined
 
 
-def _materialise(lowered: Lowered, apart: frozenset[Joined]) -> Program:
+def _materialise(lowered: Lowered, apart: frozenset[Joined], most: int) -> Program:
     """The program with the relations of some joins `apart`; raises _Many for one whose relations have to be."""
     registry = Registry("M_")
     roots = (lowered.view, *(n.view for n in lowered.nests))
@@ -71,6 +79,8 @@ def _materialise(lowered: Lowered, apart: frozenset[Joined]) -> Program:
             origin = dict.fromkeys(registry.names, root) | origin
             if joined[root] not in apart and list(origin.values()).count(root) > MOST * len(joined[root]):
                 raise _Many(joined[root])
+            if (found_so_far := sum(map(len, changes.values()))) > most:
+                raise _too_many(found_so_far, most)
         views = found
 
     triggers = []
@@ -83,7 +93,13 @@ def _materialise(lowered: Lowered, apart: frozenset[Joined]) -> Program:
         ]
         if statements:
             triggers.append(Trigger(relation, deltas.views, tuple(statements)))
-    return look_through(Program(tuple(views.values()), tuple(triggers), lowered.finish, nests))
+    return schedule(look_through(Program(tuple(views.values()), tuple(triggers), lowered.finish, nests)))
+
+
+def _too_many(statements: int, most: int) -> SquallError:
+    """The refusal of a query when so many statements are found, and there may be more."""
+    told = f"the query needs at least {statements:,} statements to be kept fresh, more than {most:,}"
+    return SquallError("SQ3001", told, hint=f"join fewer copies of a stream, or --set statements={10 * most}")
 
 
 def _joined(view: View) -> Joined:
@@ -124,12 +140,37 @@ def _changes(view: View, relation: Relation, views: Registry, apart: bool) -> li
     joined."""
     found = []
     for term in (t for t in view.terms if _reads(t, relation)):
-        change = delta(Sum(view.keys, Prod((*term.body, Values(term.lanes)))), relation.name)
-        for factors, values in monomials(change):
-            parts = split(factors, values, view.keys, apart)
-            refs = (None if unit.is_delta else Ref(*views.request(unit)) for unit in parts.units)
+        for parts in _parts(term, relation, view.keys, apart):
+            refs = (None if unit.is_delta else Ref(*views.request(unit), after=unit.after) for unit in parts.units)
             found.append(_Change(parts, tuple(refs)))
     return found
+
+
+def _parts(term: Monomial, relation: Relation, keys: tuple[Column, ...], apart: bool) -> list[Split]:
+    """The monomials of a delta, each in units of one version.
+
+    NEW R(a,b) ⋈ ΔR(b,c) ⋈ R(c,a)   →   R(a,b) ⋈ ΔR(b,c) ⋈ R(c,a)  +  ΔR(a,b) ⋈ ΔR(b,c) ⋈ R(c,a)
+
+    An atom of after the batch is so made one of before it and its change, where it would else be in a component with
+    those of before it. If that made more than MOST_TERMS for each atom, the component is cut.
+    """
+    body, found = list(term.body), list[Split]()
+    order = telescope(body, relation)
+    ordered = Prod((*(body[i] for i in order), Values(term.lanes)))
+    places = {place: at for at, place in enumerate(order)}
+    first = [
+        (tuple(factors[places[i]] for i in range(len(body))), values)
+        for factors, values in monomials(delta(Sum(keys, ordered), relation.name))
+    ]
+    left = first[::-1]
+    while left and len(left) + len(found) <= MOST_TERMS * len(first):
+        factors, values = left.pop()
+        try:
+            found.append(split(factors, values, keys, apart))
+        except Mixed as mixed:
+            for version in (replace(mixed.atom, after=False, delta=True), replace(mixed.atom, after=False)):
+                left.append((tuple(version if f is mixed.atom else f for f in factors), values))
+    return [split(factors, values, keys, apart, torn=True) for factors, values in first] if left else found
 
 
 def _reads(term: Monomial, relation: Relation) -> bool:

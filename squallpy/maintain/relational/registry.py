@@ -4,11 +4,12 @@ A view is asked for with the lanes that a statement reads; lanes (and the fields
 added to it, so that all aggregates over one join share one pool: its payload is their product ring.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain, count
 
-from squallpy.logical.expressions import Column, columns, substitute
+from squallpy.logical.expressions import Column, Expr, columns, substitute
 from squallpy.maintain.program import Monomial, View
 from squallpy.maintain.relational.calculus import Assign, Factor, Lane, Rel
 from squallpy.maintain.relational.canonical import Spelling, spell
@@ -25,7 +26,8 @@ class _Entry:
     rest: tuple[Factor, ...]
     own: dict[int, Column]
     lanes: list[Lane] = field(default_factory=list)
-    spelled: list[str] = field(default_factory=list)
+    numbers: dict[frozenset[tuple[Expr, int]], int] = field(default_factory=dict)
+    """The lanes by their factors in canonical variables, each with how often it is there."""
 
     @property
     def view(self) -> View:
@@ -58,8 +60,8 @@ class Registry:
         theirs = {spelling.renaming[v.id].id: v for v in unit.keys}
         canonical = {v.id: number for number, v in entry.own.items()}
         ordered = tuple(theirs[canonical[key.id]] for key in entry.keys)
-        picks = tuple(-1 if lane is None else self._lane(entry, spelling, lane) for lane in unit.lanes)
-        return entry.name, ordered, picks
+        lanes = {lane: self._lane(entry, spelling, lane) for lane in unit.lanes if lane is not None}
+        return entry.name, ordered, tuple(-1 if lane is None else lanes[lane] for lane in unit.lanes)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -81,18 +83,20 @@ class Registry:
         return entry
 
     def _lane(self, entry: _Entry, spelling: Spelling, lane: Lane) -> int:
-        renamed = tuple(substitute(f, dict(spelling.renaming)) for f in lane)
-        text = " · ".join(sorted(map(repr, renamed)))
-        if text not in entry.spelled:
+        names: dict[int, Expr] = {**spelling.renaming}
+        renamed = tuple(substitute(f, names) for f in lane)
+        product = frozenset(Counter(renamed).items())
+        if product not in entry.numbers:
+            read = frozenset().union(*map(columns, lane))
             for number, (mine, theirs) in enumerate(zip(entry.atoms, spelling.atoms, strict=True)):
                 for name, v in theirs.fields:
                     canonical = spelling.renaming[v.id]
-                    if canonical.id not in entry.own and any(v in columns(f) for f in lane):
+                    if canonical.id not in entry.own and v in read:
                         entry.own[canonical.id] = new = replace(v, id=next(self.fresh))
                         mine = entry.atoms[number] = replace(mine, fields=(*mine.fields, (name, new)))
-            entry.spelled.append(text)
+            entry.numbers[product] = len(entry.lanes)
             entry.lanes.append(tuple(substitute(f, dict(entry.own)) for f in renamed))
-        return entry.spelled.index(text)
+        return entry.numbers[product]
 
     def _name(self, unit: Unit) -> str:
         names = [f.relation.name.upper() for f in unit.body if isinstance(f, Rel)]

@@ -60,7 +60,8 @@ class _Running:
     @property
     def titles(self) -> dict[Column, str]:
         """The fields that are keys, by what the definition calls them."""
-        return {expr: title for title, expr in self.nest.finish.items if expr in self.nest.view.keys}
+        keys, items = self.nest.view.keys, self.nest.finish.items
+        return {expr: title for title, expr in items if isinstance(expr, Column) and expr in keys}
 
 
 def intervals(view: View, nests: tuple[Nest, ...]) -> tuple[View, tuple[Nest, ...]]:

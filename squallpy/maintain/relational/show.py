@@ -108,16 +108,17 @@ def _ref(ref: Ref, names: Names, wide: bool) -> str:
     if ref.row:
         return f"{ref.row.nest.upper()}[{ref.name}]({names.list(ref.bound)})"
     picks = f"⟨{', '.join(f'{ref.name}.{p}' for p in ref.picks)}⟩" if wide and len(set(ref.picks)) > 1 else ""
-    return f"{ref.name}({names.list(ref.variables)}){picks}"
+    return f"{'NEW ' if ref.after else ''}{ref.name}({names.list(ref.variables)}){picks}"
 
 
 def statement_text(statement: Statement) -> str:
-    """target(keys) += Sum_[keys](…)."""
+    """target(keys) += Sum_[keys](…), or := for a partial product."""
     scope = [*statement.keys, *(v for ref in statement.refs for v in ref.bound)]
     names = Names([*scope, *(v for f in statement.filters for v in variables(f)), *variables(Values(statement.lanes))])
     terms = [_ref(ref, names, wide=False) for ref in statement.refs]
     terms += [_term(f, names) for f in statement.filters] + _values(statement.lanes, names)
-    return f"{statement.target}({names.list(statement.keys)}) += {_sum(statement.keys, terms, names)}"
+    sign = ":=" if statement.partial else "+="
+    return f"{statement.target}({names.list(statement.keys)}) {sign} {_sum(statement.keys, terms, names)}"
 
 
 def trigger_text(trigger: Trigger, nest: Nest | None = None, costs: Sequence[str] = ()) -> str:

@@ -93,7 +93,7 @@ def _rewritten(trigger: Trigger, copies: dict[str, _Copy], order: dict[str, int]
         nest, source = copy.nest.relation.name, copy.nest.source
         assert source is not None
         fields = tuple((title, ref.variables[i]) for title, i in copy.fields)
-        row = Row(nest, fields, before=order[trigger.relation.name] <= order[nest])
+        row = Row(nest, fields, before=order[trigger.relation.name] <= order[nest] and not ref.after)
         return Ref(source.name, tuple(ref.variables[i] for i in copy.group), (), row)
 
     statements = tuple(

@@ -3,23 +3,28 @@
     ΔS(b,c) ⋈ R(a,b) ⋈ T(c,d) ⋈ (a > 3)    →    ΔS(b,c) | R(a,b) ⋈ (a > 3) | T(c,d)
 
 Each delta atom is a unit (its batch is pre-aggregated); the other atoms fall apart into components connected by
-variables that the deltas do not bind (`dbtoaster-batch-ivm` §2.2 and its footnote 2).
+variables that the deltas do not bind (`dbtoaster-batch-ivm` §2.2 and its footnote 2). A unit is read either as it was
+before the batch or as it is after it, so the atoms of the relation that changes are all the one or all the other.
 """
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from squallpy.catalog.relation import Relation
 from squallpy.logical.expressions import Call, Column, columns
 from squallpy.maintain.relational.calculus import MINUS, Assign, Cmp, Factor, Lane, Rel, Values, variables
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """Factors to be materialised together, the variables that others need, and one lane for each target lane."""
+    """Factors to be materialised together, the variables that others need, and one lane for each target lane. It is
+    read as it is `after` the batch, or as it was before."""
 
     body: tuple[Factor, ...]
     keys: tuple[Column, ...]
     lanes: tuple[Lane | None, ...]
+    after: bool = False
 
     @property
     def is_delta(self) -> bool:
@@ -35,21 +40,36 @@ class Split:
     lanes: tuple[Lane | None, ...]
 
 
-def split(factors: Sequence[Factor], values: Values, keys: Iterable[Column], apart: bool = False) -> Split:
-    """Cut a monomial into units, all atoms `apart` if it is to be so; predicates and scalar factors go into the units
-    that bind all they read."""
+class Mixed(Exception):
+    """A component has atoms from before the batch and from after it: `atom` is one from after it that joins others."""
+
+    def __init__(self, atom: Rel) -> None:
+        super().__init__(atom)
+        self.atom = atom
+
+
+def split(
+    factors: Sequence[Factor], values: Values, keys: Iterable[Column], apart: bool = False, torn: bool = False
+) -> Split:
+    """Cut a monomial into units; predicates and scalar factors go into the units that bind all they read.
+
+    Args:
+        apart: Each atom is a unit of its own.
+        torn: Components of atoms from before and after the batch are cut between these; else raises Mixed.
+    """
     atoms = [f for f in factors if isinstance(f, Rel)]
     rest = [f for f in factors if not isinstance(f, Rel)]
     groups = [_attach(atom, rest) for atom in atoms]
-    groups = sorted(groups, key=lambda group: not _is_delta(group)) if apart else _components(groups, rest)
-    covered = [(group, bound_by(group)) for group in groups]
-    bodies = [(*group, *(f for f in rest if f not in group and _covers(scope, f))) for group, scope in covered]
-    filters = tuple(f for f in rest if not any(f in body for body in bodies))
-    bodies = [tuple(f for f in body if not _is_implied(f, body)) for body in bodies]
+    groups = sorted(groups, key=lambda group: not _is_delta(group)) if apart else _components(groups, rest, torn)
+    bodies = [(*group, *_covered(group, rest)) for group in groups]
+    inside = {id(f) for body in bodies for f in body}
+    filters = tuple(f for f in rest if id(f) not in inside)
+    bodies = [_without_implied(body) for body in bodies]
     scopes = [bound_by(body) for body in bodies]
 
     picked: list[list[Lane | None]] = [[] for _ in bodies]
     residual: list[Lane | None] = []
+    read = {id(f): columns(f) for lane in values.lanes for f in lane or ()}
     for lane in values.lanes:
         if lane is None:
             for chosen in (*picked, residual):
@@ -57,54 +77,66 @@ def split(factors: Sequence[Factor], values: Values, keys: Iterable[Column], apa
             continue
         left = list(lane)
         for scope, chosen in zip(scopes, picked, strict=True):
-            mine = [f for f in left if f != MINUS and columns(f) <= scope]
-            left = [f for f in left if f not in mine]
+            mine = [f for f in left if f != MINUS and read[id(f)] <= scope]
+            left = [f for f in left if f == MINUS or not read[id(f)] <= scope]
             chosen.append(tuple(mine))
         residual.append(tuple(left))
 
     outside = frozenset(keys) | variables(Values(tuple(residual))) | frozenset().union(*map(variables, filters))
+    shared = Counter(v for scope in scopes for v in scope)
     units = []
     for i, body in enumerate(bodies):
-        wanted = outside.union(*(scope for j, scope in enumerate(scopes) if j != i))
-        unit_keys = tuple(v for v in _in_order(body) if v in wanted)
-        units.append(Unit(prune(body, unit_keys, picked[i]), unit_keys, tuple(picked[i])))
+        unit_keys = tuple(v for v in _in_order(body) if v in outside or shared[v] > 1)
+        after = any(isinstance(f, Rel) and f.after for f in body)
+        body = tuple(replace(f, after=False) if isinstance(f, Rel) else f for f in body) if after else body
+        units.append(Unit(prune(body, unit_keys, picked[i]), unit_keys, tuple(picked[i]), after))
     return Split(tuple(units), filters, tuple(residual))
 
 
-def _is_implied(factor: Factor, body: Iterable[Factor]) -> bool:
-    """Does the factor only ask that a variable be not NULL, and all fields that are bound to it are NOT NULL?
+def _covered(group: tuple[Factor, ...], rest: Sequence[Factor]) -> Iterator[Factor]:
+    """The other factors that read no more than a group binds."""
+    scope, own = bound_by(group), {id(f) for f in group}
+    return (f for f in rest if id(f) not in own and _covers(scope, f))
+
+
+def _without_implied(body: tuple[Factor, ...]) -> tuple[Factor, ...]:
+    """The body without what only asks that a variable be not NULL to which it binds fields that are all NOT NULL.
 
     NB: one such field would do, but the others' own views keep the factor, and are to be the same wherever they are.
     """
+    asked = {id(f): v for f in body if (v := _asked_not_null(f))}
+    if not asked:
+        return body
+    bound = Counter(v for f in body if isinstance(f, Rel) for _, v in f.fields)
+    wanted, atoms = {*asked.values()}, [f for f in body if isinstance(f, Rel)]
+    nullable = {v for f in atoms for name, v in f.fields if v in wanted and f.relation.nullable(name)}
+    return tuple(f for f in body if (v := asked.get(id(f))) is None or not bound[v] or v in nullable)
+
+
+def _asked_not_null(factor: Factor) -> Column | None:
     match factor:
-        case Cmp(Call("not", (Call("is_null", (Column() as asked,)),))):
-            atoms = (f for f in body if isinstance(f, Rel))
-            nullable = [f.relation.nullable(name) for f in atoms for name, v in f.fields if v == asked]
-            return bool(nullable) and not any(nullable)
-    return False
+        case Cmp(Call("not", (Call("is_null", (Column() as column,)),))):
+            return column
+    return None
 
 
 def prune(body: tuple[Factor, ...], keys: Iterable[Column], lanes: Iterable[Lane | None]) -> tuple[Factor, ...]:
     """Drop assignments and fields that nothing reads: Sum_[b](R(a, b)) → Sum_[b](R(b))."""
     wanted = frozenset(keys) | variables(Values(tuple(lanes)))
-    while True:
-        kept = tuple(
-            f
-            for f in body
-            if not isinstance(f, Assign)
-            or f.variable in wanted
-            or any(f.variable in variables(g) for g in body if g is not f)
-        )
-        if kept == body:
-            break
-        body = kept
-    pruned: list[Factor] = []
-    for f in body:
-        if isinstance(f, Rel):
-            used = wanted.union(*(variables(g) for g in body if g is not f))
-            f = replace(f, fields=tuple((name, v) for name, v in f.fields if v in used))
-        pruned.append(f)
-    return tuple(pruned)
+    times = Counter(v for f in body for v in variables(f))  # in how many factors a variable is
+
+    def is_read(v: Column) -> bool:
+        return v in wanted or times[v] > 1
+
+    while idle := [f for f in body if isinstance(f, Assign) and not is_read(f.variable)]:
+        body = tuple(f for f in body if f not in idle)
+        times.subtract(v for f in idle for v in variables(f))
+    return tuple(_narrowed(f, [p for p in f.fields if is_read(p[1])]) if isinstance(f, Rel) else f for f in body)
+
+
+def _narrowed(atom: Rel, fields: list[tuple[str, Column]]) -> Rel:
+    """The atom with those of its fields; the same object if they are all."""
+    return atom if len(fields) == len(atom.fields) else replace(atom, fields=tuple(fields))
 
 
 def _attach(atom: Rel, rest: Sequence[Factor]) -> tuple[Factor, ...]:
@@ -118,8 +150,9 @@ def _attach(atom: Rel, rest: Sequence[Factor]) -> tuple[Factor, ...]:
     return tuple(body)
 
 
-def _components(groups: list[tuple[Factor, ...]], rest: Sequence[Factor]) -> list[tuple[Factor, ...]]:
-    """Deltas each alone, first; then the connected components of the others, cut where they would not stay small."""
+def _components(groups: list[tuple[Factor, ...]], rest: Sequence[Factor], torn: bool) -> list[tuple[Factor, ...]]:
+    """Deltas each alone, first; then the connected components of the others, cut where they would not stay small.
+    Raises Mixed unless those of two versions are to be `torn`."""
     deltas = [g for g in groups if _is_delta(g)]
     given = bound_by(f for g in deltas for f in g)
     pieces = []
@@ -132,7 +165,30 @@ def _components(groups: list[tuple[Factor, ...]], rest: Sequence[Factor]) -> lis
         pieces.append([fact])
         for part in _connected([g for g in component if g is not fact], known):
             pieces += _cut(part, known)
+    changing = {f.relation for g in deltas for f in g if isinstance(f, Rel)}
+    pieces = [part for piece in pieces for part in _of_one_version(piece, given, changing, torn)]
     return deltas + [_merged(piece) for piece in pieces]
+
+
+def _of_one_version(
+    piece: list[tuple[Factor, ...]], given: frozenset[Column], changing: Collection[Relation], torn: bool
+) -> list[list[tuple[Factor, ...]]]:
+    """The piece, or its parts from before and after the batch where it has both; raises Mixed unless it may be `torn`.
+
+    ΔR(b,c):  NEW R(a,b) ⋈ R(c,a)   →   NEW R(a,b)  |  R(c,a)
+    """
+    news = [group for group in piece if any(isinstance(f, Rel) and f.after for f in group)]
+    if not news:
+        return [piece]
+    others = [group for group in piece if group not in news]
+    olds = [g for g in others if any(isinstance(f, Rel) and f.relation in changing for f in g)]
+    if not olds:
+        return [piece]
+    if not torn:
+        known = bound_by(f for g in others for f in g) - given
+        group = next((g for g in news if bound_by(g) & known), news[0])
+        raise Mixed(next(f for f in group if isinstance(f, Rel)))
+    return [*_connected(news, given), *_connected(others, given)]
 
 
 def _connected(groups: list[tuple[Factor, ...]], given: frozenset[Column]) -> list[list[tuple[Factor, ...]]]:

@@ -76,7 +76,10 @@ class Distribution:
                 form.append(_derivation(nest, self._nests, tuple(at), places))
                 at = {d.name: _place_of_nest(nest, d.atoms[0].fields, d.keys, places) for d in trigger.deltas}
             for statement in trigger.statements:
-                form.add(statement, self._expression(statement, places, at))
+                expression = self._expression(statement, places, at)
+                form.add(statement, expression)
+                if statement.partial:
+                    at[statement.target] = _place_of(statement, expression.at)
         steps: tuple[Step, ...] = tuple(form.steps)
         if self._switches.shared:
             steps = live(steps, self._views)
@@ -95,7 +98,7 @@ class Distribution:
     def _expression(self, statement: Statement, places: Places, deltas: Places) -> Expression:
         """How a statement is evaluated; `deltas`: where its trigger's are."""
         found = [deltas[ref.name] if ref.name in deltas else places[ref.name] for ref in statement.refs]
-        to = None if statement.target == RESULT else places[statement.target]
+        to = None if statement.target == RESULT or statement.partial else places[statement.target]
         key = (id(statement), (*found, to))  # as deep as it is, it would take long to compare
         if (known := self._evaluated.get(key)) is None:
             reads = tuple(
@@ -159,6 +162,14 @@ def _at(variables: tuple[Column, ...], place: Place) -> Location:
         case Keyed(side, by):
             return Line(side, variables, tuple(variables[i] for i in by))
     return Dist(tuple(variables[i] for i in place))
+
+
+def _place_of(statement: Statement, at: Location) -> Place:
+    """Where a partial product is once it is made: where it comes about."""
+    if isinstance(at, Dist):
+        return tuple(statement.keys.index(v) for v in at.by)
+    assert isinstance(at, Mark), "what is at several nodes is not added up"
+    return at
 
 
 def _place_of_nest(

@@ -224,7 +224,7 @@ class _Outer:
         """The filters that can be evaluated now; they are no longer pending."""
         out = []
         for f in list(self.pending):
-            if f.reads <= bound:  # type: ignore[union-attr]
+            if f.reads <= bound:
                 out.append(f)
                 self.pending.remove(f)
                 bound |= {f.variable} if isinstance(f, Assign) else set()

@@ -24,6 +24,7 @@ from squallpy.runtime.matrix.kept import ProgramAtWork
 from squallpy.runtime.matrix.rows import Rows, columns_of, rows_of
 from squallpy.runtime.matrix.shown import table_of
 from squallpy.runtime.pipeline import Input, Made
+from squallpy.runtime.sources.piece import Sums
 from squallpy.runtime.sources.skipped import skipped
 from squallpy.runtime.state.durable import open_durable
 from squallpy.runtime.state.place import Place
@@ -86,7 +87,7 @@ class Incoming:
 
     def read(self, batch: int) -> tuple[dict[str, Rows], dict[str, Any]]:
         """The rows of a batch by matrix, all of them inside, and what is to be told of them."""
-        shares, rows, left_out = self.input.shares(batch, 0, 1), dict[str, Rows](), dict[str, int]()
+        shares, rows, left_out, sums = self.input.shares(batch, 0, 1), dict[str, Rows](), dict[str, int](), Sums()
         for name, matrix in self.plan.matrices.items():
             start, stop = shares.get(matrix.relation, (0, 0))
             if start < stop:
@@ -94,7 +95,13 @@ class Incoming:
                 rows[name] = rows_of(matrix, table)
                 rows[name].within()
                 left_out[matrix.relation] = skipped(table).count
-        return rows, {"skipped": sum(left_out.values())}
+                sums.add(under_matrices(matrix.relation), table)
+        return rows, {"skipped": sum(left_out.values()), **sums.stats}
+
+
+def under_matrices(relation: str) -> str:
+    """What statistics call a relation as it is read for matrices; the same may be read for itself."""
+    return f"{relation} under matrices"
 
 
 def widened(sizes: Sizes, rows: Mapping[str, Rows]) -> dict[str, int]:

@@ -20,27 +20,30 @@ from squallpy.runtime.evaluate.parsing import column_type, parse_texts
 
 Cast = Callable[[pa.Array], pa.Array]
 
-INSERTS = ("+", "i", "c", "1", "+1", "insert")
-DELETES = ("-", "d", "-1", "delete")
-
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why a row cannot be used."""
+    """Why a row cannot be used. With a `hint` there is no leaving it out."""
 
     code: str
     text: str
+    hint: str = ""
 
 
 def check_names(file: str, has: Sequence[str], wanted: Iterable[str]) -> None:
-    """Every wanted column must be in the file, once; SQ4002."""
-    known = [name.lower() for name in has]
+    """Every wanted column must be in the file; SQ4002."""
+    known = {name.lower() for name in has}
     for name in wanted:
-        if known.count(name.lower()) != 1:
-            several = "several columns" if name.lower() in known else "no column"
-            raise SquallError(
-                "SQ4002", f'{file} has {several} "{name}"', hint="" if name in has else nearest(name, has)
-            )
+        if name.lower() not in known:
+            raise SquallError("SQ4002", f'{file} has no column "{name}"', hint=nearest(name, has))
+
+
+def check_once(file: str, has: Sequence[str], read: Iterable[str]) -> None:
+    """No column that is read may be in the file twice, its name in another case; SQ4002."""
+    known = [name.lower() for name in has]
+    for name in read:
+        if known.count(name.lower()) > 1:
+            raise SquallError("SQ4002", f'{file} has several columns "{name}"')
 
 
 def sql_type(type: pa.DataType) -> Type | None:
@@ -203,15 +206,3 @@ def _same(values: pa.Array, result: pa.Array) -> pa.Array:
     if pc.all(pc.equal(result.cast(values.type), values)).as_py() is False:
         raise pa.ArrowInvalid("rounded")
     return result
-
-
-def decode_op(values: pa.ChunkedArray, name: str, wrong: dict[int, Problem]) -> pa.ChunkedArray:
-    """The operation column as multiplicities: +1 for an insert, −1 for a delete; others are noted in `wrong`."""
-    words = pc.utf8_lower(pc.utf8_trim_whitespace(values.cast(pa.string())))
-    known = pc.index_in(words, value_set=pa.array(INSERTS + DELETES))
-    if known.null_count:
-        for row in pc.indices_nonzero(known.is_null()).to_pylist():
-            text = f'column "{name}": {_shown(values[row])} is neither an insert nor a delete, expected + or -'
-            wrong.setdefault(row, Problem("SQ4005", text))
-    one = pa.scalar(1, pa.int64())
-    return pc.if_else(pc.greater_equal(known, len(INSERTS)), pc.negate(one), one)

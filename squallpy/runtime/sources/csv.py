@@ -3,6 +3,7 @@
 1|36901|O|173665.47|1996-01-02|   →   five fields: the empty one after the last delimiter is none
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -18,15 +19,19 @@ from squallpy.base.errors import SquallError, shorten
 from squallpy.base.types import VARCHAR, Kind
 from squallpy.catalog.relation import MULT, Field
 from squallpy.runtime.evaluate.parsing import column_type
-from squallpy.runtime.sources.conform import Problem, check_names, conform, decode_op
+from squallpy.runtime.sources.checksum import added, checksum
+from squallpy.runtime.sources.conform import Problem, check_names, check_once, conform
 from squallpy.runtime.sources.counted import joined
 from squallpy.runtime.sources.dialect import Dialect
 from squallpy.runtime.sources.files import File, reason
 from squallpy.runtime.sources.lines import EVERY, Index, Scan, build_index
 from squallpy.runtime.sources.numerals import EXPONENT, HEXADECIMAL, numerals
+from squallpy.runtime.sources.operations import decode_op
+from squallpy.runtime.sources.piece import Piece
 
 PIECE = 1 << 25  # bytes that are parsed at once
 COMPRESSED = (".gz", ".zst", ".bz2", ".zip", ".xz", ".lz4")
+MAGIC = (b"\x1f\x8b\x08", b"PK\x03\x04", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ")  # of gzip, zip, zstd and xz
 TRUE, FALSE = ("true", "True", "TRUE", "1", "t", "T"), ("false", "False", "FALSE", "0", "f", "F")
 
 
@@ -43,8 +48,12 @@ class CsvPart:
     @staticmethod
     def open(file: File, dialect: Dialect, names: Sequence[str] | None = None) -> "CsvPart":
         """Names come from the header, else as given, else they are c0, c1, …"""
-        if file.shown.endswith(COMPRESSED):
+        with file.open() as source:
+            head = source.read_at(min(5, file.size), 0)
+        if file.shown.endswith(COMPRESSED) or head.startswith(MAGIC):
             raise SquallError("SQ4001", f"{file.shown} is compressed", hint="decompress it, or write it as parquet")
+        if head == b"PAR1\x15":
+            raise SquallError("SQ4003", f"{file.shown} is a parquet file", hint="write USING parquet")
         part = CsvPart(file, dialect, build_index(file, dialect))
         if part.index.open_quote:
             raise SquallError("SQ4003", f"{part.place(part.rows - 1)}: a quote that is never closed")
@@ -60,6 +69,10 @@ class CsvPart:
         return max(0, self.index.rows - self.dialect.header)
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        return self.names if self.index.rows else ()
+
+    @property
     def seams(self) -> tuple[int, ...]:
         return ()
 
@@ -69,63 +82,87 @@ class CsvPart:
         return {name.lower(): i for i, name in enumerate(self.names)}
 
     def check(self, fields: tuple[Field, ...], op: str | None) -> None:
-        """Every column must be there, once; SQ4002. A file without even a header is an empty stream."""
+        """Every column must be there; SQ4002. A file without even a header is an empty stream."""
         if self.index.rows:
             check_names(self.file.shown, self.names, (*(f.name for f in fields), *([op] if op else [])))
+
+    def check_read(self, fields: Sequence[Field]) -> None:
+        check_once(self.file.shown, self.names, (f.name for f in fields))
 
     def place(self, row: int) -> str:
         """The file and line of a row."""
         row += self.dialect.header
         block = row // EVERY
-        scan = Scan(self.dialect, int(self.index.lines[block]))
-        scan.run(self._bytes(block * EVERY, row + 1), row % EVERY)
+        scan = Scan(self.dialect, int(self.index.lines[block]), self.index.encoding)
+        scan.run(self._text(block * EVERY, row + 1)[0], row % EVERY)
         return f"{self.file.shown}:{scan.line}"
+
+    def hint(self, row: int) -> str:
+        """The first row may name the columns."""
+        if row or self.dialect.header:
+            return ""
+        cells = [cell.strip().lower() for cell in self.cells(0)]
+        named = sum(cell in self.positions for cell in cells)
+        return "it names columns: write OPTIONS (header 'true')" if 2 * named >= len(cells) else ""
 
     def cells(self, row: int) -> list[str]:
         """The fields of one row, the header being a row too; none after the last row."""
         if row >= self.index.rows:
             return []
         # NB: it is the number of fields that counts; values that are not UTF-8 are found where they are read
-        text = self._bytes(row, row + 1).decode(errors="replace").encode()
+        text = self._utf8(row, row + 1).decode(errors="replace").encode() + b"\n"  # NB: Arrow wants an end of it
         try:
             header = csv.read_csv(pa.BufferReader(text), _at_once(text), self._cut(None))
         except pa.ArrowInvalid as error:
-            hint = "write USING parquet" if text.startswith(b"PAR1") else ""
-            raise SquallError(
-                "SQ4003", f"{self.file.shown} cannot be read as csv: {reason(error)}", hint=hint
-            ) from None
+            raise SquallError("SQ4003", f"{self.file.shown} cannot be read as csv: {reason(error)}") from None
         return list(header.column_names)
 
     def sample(self, rows: int, type: pa.DataType | None = None) -> pa.Table:
         """The first rows, in types that Arrow infers or in one type; those with a wrong number of fields left out."""
-        data = self._bytes(int(self.dialect.header), min(self.index.rows, rows + self.dialect.header))
-        return self._parse(data, dict.fromkeys(range(len(self.names)), type), lambda _: "skip")
+        text = self._utf8(int(self.dialect.header), min(self.index.rows, rows + self.dialect.header))
+        data = text.decode(errors="replace").encode()
+        try:
+            return self._parse(data, dict.fromkeys(range(len(self.names)), type), lambda _: "skip")
+        except pa.ArrowInvalid as error:
+            told = f"{self.file.shown} cannot be read as csv: {reason(error)}"
+            raise SquallError("SQ4003", told, hint="list the columns after the name") from None
 
-    def read(
-        self, start: int, stop: int, fields: tuple[Field, ...], op: str | None
-    ) -> tuple[pa.Table, dict[int, Problem]]:
-        """Rows start..stop, and the problems of those at fault by their number from `start`."""
+    def read(self, start: int, stop: int, fields: tuple[Field, ...], op: str | None, summed: bool = False) -> Piece:
+        """Rows start..stop; the checksum is that of their text, and of the header with the first of them."""
         if start >= stop:
             types = {f.name: column_type(f.type) for f in fields} | ({MULT: pa.int64()} if op else {})
-            return pa.schema(list(types.items())).empty_table(), {}
+            return Piece(pa.schema(list(types.items())).empty_table())
         wrong: dict[int, Problem] = {}
-        tables = []
+        tables, sum, images = [], 0, 0
         for first, last in self._pieces(start, stop):
             found: dict[int, Problem] = {}
-            tables.append(self._piece(first, last, fields, op, found))
+            text, at = self._text(first + self.dialect.header, last + self.dialect.header)
+            table, more = self._piece(self.index.encoding.utf8(text), first, last, fields, op, found)
+            tables.append(table)
+            images += more
             wrong.update({first - start + row: problem for row, problem in found.items()})
-        return joined(tables), wrong
+            sum = added(sum, checksum(text, at)) if summed else 0
+        if summed and start == 0 and self.dialect.header:
+            sum = added(sum, checksum(*self._text(0, 1)))
+        return Piece(joined(tables), wrong, {"": sum} if summed else {}, images)
+
+    def checksum(self, rows: int, names: Sequence[str]) -> int:
+        """The checksum of the text of the first rows, and of the header with them."""
+        sum, header = 0, int(self.dialect.header)
+        for first, last in self._pieces(0, min(rows, self.rows)):
+            sum = added(sum, checksum(*self._text(first + header if first else 0, last + header)))
+        return sum
 
     def _pieces(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
         """At most about PIECE bytes each."""
-        step = max(1, PIECE * self.index.rows // self.index.size)
+        step = max(1, PIECE * self.index.rows // max(1, self.index.size))
         for first in range(start, stop, step):
             yield first, min(stop, first + step)
 
     def _piece(
-        self, start: int, stop: int, fields: tuple[Field, ...], op: str | None, wrong: dict[int, Problem]
-    ) -> pa.Table:
-        data = self._bytes(start + self.dialect.header, stop + self.dialect.header)
+        self, data: bytes, start: int, stop: int, fields: tuple[Field, ...], op: str | None, wrong: dict[int, Problem]
+    ) -> tuple[pa.Table, int]:
+        """The rows start..stop from their text, and how many more are old rows of updates than new ones."""
         asked = (*fields, *([Field(op, VARCHAR)] if op else []))
         # NB: a piece needs a column to know how many rows it has
         wanted = {self.positions[f.name.lower()]: f for f in asked} or {0: Field(self.names[0], VARCHAR)}
@@ -136,10 +173,12 @@ class CsvPart:
         except pa.ArrowException:
             raw = self._parse_loosely(data, wanted, start, stop, wrong)
         raw = raw.select([str(at) for at in wanted])
-        columns, names = conform(raw, fields, wrong), [f.name for f in fields]
+        columns, names, images = conform(raw, fields, wrong), [f.name for f in fields], 0
         if op:
-            columns, names = [*columns, decode_op(raw.column(len(fields)), op, wrong)], [*names, MULT]
-        return pa.table(columns, names) if columns else raw.select([])
+            operations = decode_op(raw.column(len(fields)), op, wrong)
+            columns, names = [*columns, operations.multiplicities], [*names, MULT]
+            images = 0 if operations.images is None else int(operations.images.sum())
+        return pa.table(columns, names) if columns else raw.select([]), images
 
     def _typed(self, data: bytes, wanted: Mapping[int, Field]) -> pa.Table:
         """The columns as Arrow parses them; as text where it may have read what is no number in SQL."""
@@ -178,18 +217,21 @@ class CsvPart:
     ) -> pa.Table:
         """The columns as text; rows with a wrong number of fields are noted, and NULL in all columns."""
         invalid: dict[int, Problem] = {}
+        marked, mark = marked_bytes(data)
 
         def note(row: Any) -> str:
             invalid[row.number - 1] = self._misfit(row.text, row.actual_columns)
             return "skip"
 
         try:
-            raw = self._parse(data, dict.fromkeys(wanted, pa.binary()), note)
+            raw = self._parse(marked, dict.fromkeys(wanted, pa.binary()), note)
             parsed = len(raw) + len(invalid) == stop - start
         except pa.ArrowException:
             parsed = False
         if not parsed:
             raise SquallError("SQ4003", f"{self.place(start)}: quotes that do not match, here or in the rows below")
+        if mark:
+            raw = pa.table([unmarked(raw.column(i), mark) for i in range(raw.num_columns)], raw.column_names)
         if invalid:
             number = iter(range(len(raw)))
             raw = raw.take(pa.array([None if i in invalid else next(number) for i in range(stop - start)], pa.int64()))
@@ -218,20 +260,25 @@ class CsvPart:
         full = pc.greater(pc.fill_null(pc.binary_length(raw.column(str(len(self.names)))), 0), 0)
         return full if pc.any(full).as_py() else None
 
-    def _bytes(self, start: int, stop: int) -> bytes:
+    def _utf8(self, start: int, stop: int) -> bytes:
         """The text of rows start..stop, the header being a row too."""
+        return self.index.encoding.utf8(self._text(start, stop)[0])
+
+    def _text(self, start: int, stop: int) -> tuple[bytes, int]:
+        """The text of rows start..stop as the file has it, and where in the file it begins."""
         low, high = start // EVERY, -(-stop // EVERY)
         offset = self.index.offset(low)
         with self.file.open() as file:
             data: bytes = file.read_at(self.index.offset(high) - offset, offset)
         last = self.index.offset(stop // EVERY) - offset
         begin = self._find(data, 0, start % EVERY)
-        end = self._find(data, last, stop % EVERY) if stop % EVERY else len(data)
-        return data[begin:end] if begin or end < len(data) else data
+        end = self._find(data, last, stop % EVERY) if stop % EVERY and stop < self.index.rows else len(data)
+        return data[begin:end] if begin or end < len(data) else data, offset + begin
 
     def _find(self, data: bytes, offset: int, rows: int) -> int:
         """The offset of the start of a row, `rows` rows after one that starts at `offset`."""
-        return offset + Scan(self.dialect).run(memoryview(data)[offset:], rows)[0] if rows else offset
+        scan = Scan(self.dialect, encoding=self.index.encoding)
+        return offset + scan.run(memoryview(data)[offset:], rows)[0] if rows else offset
 
 
 def _at_once(data: bytes, names: Sequence[str] = ()) -> csv.ReadOptions:
@@ -242,6 +289,30 @@ def _at_once(data: bytes, names: Sequence[str] = ()) -> csv.ReadOptions:
 def parsed_type(field: Field) -> pa.DataType:
     """INT is parsed in 32 bits, so that larger numbers are found."""
     return pa.int32() if field.type.kind is Kind.INT else column_type(field.type)
+
+
+def marked_bytes(data: bytes) -> tuple[bytes, str]:
+    """The text with each byte that is not UTF-8 written as a mark and two digits, and the mark; '' if there are none.
+
+    NB: Arrow gives rows with a wrong number of fields to Python as text, and stumbles over those that are none.
+    """
+    try:
+        data.decode()
+        return data, ""
+    except UnicodeDecodeError:
+        text = data.decode(errors="surrogateescape")
+    mark = next(chr(c) for c in range(0xFDD0, 0xFDF0) if chr(c) not in text)  # characters that no text has
+    return re.sub("[\udc80-\udcff]", lambda m: f"{mark}{ord(m[0]) - 0xDC00:02x}", text).encode(), mark
+
+
+def unmarked(values: pa.ChunkedArray, mark: str) -> pa.ChunkedArray:
+    """Values with their bytes again."""
+    some = pc.match_substring(values, mark.encode())
+    if not pc.any(some).as_py():
+        return values
+    pattern = re.compile(mark.encode() + b"(..)")
+    back = [pattern.sub(lambda m: bytes([int(m[1], 16)]), v.as_py()) for v in values.filter(some)]
+    return pc.replace_with_mask(values.combine_chunks(), some.combine_chunks(), pa.array(back, pa.binary()))
 
 
 def fits(values: pa.ChunkedArray) -> bool:

@@ -3,6 +3,8 @@
 import difflib
 import glob
 import os
+import socket
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ class File:
     size: int
     changed: int  # ns since 1970
     shown: str  # as messages call it
+    host: str = ""  # where it was found; another host may have a copy of its own by that name
 
     def open(self) -> Any:
         """A pyarrow file for random access; SQ4001 if it cannot be read or is shorter than it was."""
@@ -26,7 +29,8 @@ class File:
 
         try:
             system, path = locate(self.path)
-            file = system.open_input_file(path)
+            # NB: Arrow takes text for UTF-8, which a local name need not be
+            file = system.open_input_file(path if "://" in self.path else os.fsencode(path))
             size = file.size()
         except OSError as error:
             raise SquallError("SQ4001", f"cannot read {self.shown}: {reason(error)}") from None
@@ -34,7 +38,19 @@ class File:
             file.close()
             raise SquallError("SQ4001", f"{self.shown} has become shorter while it was read")
         assert isinstance(system, fs.FileSystem)
+        self.check()
         return file
+
+    def check(self) -> None:
+        """SQ4001 if it is another now, as far as a local file tells; one that has grown still has what it had."""
+        if self.host != socket.gethostname():
+            return
+        try:
+            about = os.stat(self.path)
+        except OSError as error:
+            raise SquallError("SQ4001", f"cannot read {self.shown}: {reason(error)}") from None
+        if about.st_size == self.size and about.st_mtime_ns != self.changed:
+            raise SquallError("SQ4001", f"{self.shown} has been written while it was read", hint="run it again")
 
 
 def locate(path: str) -> tuple[Any, str]:
@@ -105,13 +121,16 @@ def hidden(path: Path) -> bool:
 
 def local_file(path: Path) -> File:
     about = path.stat()
-    return File(str(path.absolute()), about.st_size, about.st_mtime_ns, show(path))
+    if not stat.S_ISREG(about.st_mode):  # its size tells nothing, and it cannot be read twice
+        raise SquallError("SQ4001", f"{show(path)} is not a regular file", hint="write what it gives to a file first")
+    return File(str(path.absolute()), about.st_size, about.st_mtime_ns, show(path), socket.gethostname())
 
 
 def show(path: Path) -> str:
     """Relative to the working directory where it lies below it."""
     path = Path(os.path.normpath(path.absolute()))
-    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
+    near = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+    return os.fsencode(near).decode(errors="backslashreplace")
 
 
 def remote_files(uri: str) -> list[File]:

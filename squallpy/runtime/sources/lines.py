@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from squallpy.runtime.kernels.compiled import VECTOR, kernel
 from squallpy.runtime.sources.dialect import Dialect
+from squallpy.runtime.sources.encoding import HEAD, UTF8, Encoding, encoding_of
 from squallpy.runtime.sources.files import File
 
 EVERY = 4096
@@ -90,10 +91,11 @@ def scan(
 
 @dataclass(slots=True)
 class Scan:
-    """A scan under way: `rows` so far; `line` is counted from `first`."""
+    """A scan under way: `rows` so far; `line` is counted from `first`. It is given whole units of the encoding."""
 
     dialect: Dialect
     first: InitVar[int] = 1
+    encoding: Encoding = UTF8
     state: npt.NDArray[np.int64] = field(init=False)
 
     def __post_init__(self, first: int) -> None:
@@ -113,8 +115,8 @@ class Scan:
 
     def run(self, data: Any, limit: int = -1) -> tuple[int, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """How far it went, and offsets and lines of the rows to keep."""
-        d = self.dialect
-        bytes_ = np.frombuffer(data, np.uint8)
+        d, width = self.dialect, self.encoding.width
+        bytes_ = self.encoding.units(data)
         room = len(bytes_) // EVERY + 2
         starts, lines = np.empty(room, np.int64), np.empty(room, np.int64)
         plain = not any(mark and (bytes_ == ord(mark)).any() for mark in (d.quote, d.escape))
@@ -122,7 +124,7 @@ class Scan:
             bytes_, self.state, ord(d.delimiter), code(d.quote), code(d.escape), plain, EVERY, limit, starts, lines
         )
         found = int(self.state[FOUND])
-        return at, starts[:found], lines[:found]
+        return at * width, starts[:found] * width, lines[:found]
 
 
 def code(mark: str) -> int:
@@ -138,6 +140,7 @@ class Index:
     starts: npt.NDArray[np.int64]
     lines: npt.NDArray[np.int64]
     open_quote: bool  # the file ends within quotes
+    encoding: Encoding = UTF8
 
     def offset(self, block: int) -> int:
         """Where block `block` of EVERY rows starts; the end of the file after the last."""
@@ -147,10 +150,10 @@ class Index:
 @lru_cache(maxsize=256)
 def build_index(file: File, dialect: Dialect) -> Index:
     """Scan a file once; the same file is not scanned again by this process."""
-    progress = Scan(dialect)
     starts, lines = [], []
     with file.open() as stream:
-        at = len(b"\xef\xbb\xbf") if file.size >= 3 and stream.read_at(3, 0) == b"\xef\xbb\xbf" else 0
+        encoding, at = encoding_of(stream.read_at(min(HEAD, file.size), 0), dialect.encoding, file.shown)
+        progress = Scan(dialect, encoding=encoding)
         while at < file.size:
             data = stream.read_at(min(CHUNK, file.size - at), at)
             _, some_starts, some_lines = progress.run(data)
@@ -164,4 +167,5 @@ def build_index(file: File, dialect: Dialect) -> Index:
         np.concatenate([empty, *starts]),
         np.concatenate([empty, *lines]),
         progress.mode == QUOTED,
+        encoding,
     )

@@ -5,7 +5,7 @@ source.read(0, 10_000, ("o_orderkey", "o_totalprice"))   →   Table of these, a
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -16,12 +16,14 @@ import numpy as np
 import pyarrow as pa
 
 from squallpy.base.errors import SquallError, nearest
+from squallpy.base.types import BIGINT, DOUBLE, TIMESTAMP, VARCHAR, Kind, Type, decimal
 from squallpy.catalog.relation import CONSTANT, MULT, Field, Relation
 from squallpy.catalog.window import ARRIVAL
 from squallpy.runtime.evaluate.parsing import column_type
-from squallpy.runtime.sources.conform import Problem
+from squallpy.runtime.sources.conform import check_names
 from squallpy.runtime.sources.counted import joined, taken
 from squallpy.runtime.sources.files import File, find_files
+from squallpy.runtime.sources.piece import Piece, mark_read
 from squallpy.runtime.sources.skipped import EXAMPLES, Skipped, mark_skipped, skipped
 
 SKIP = "OPTIONS (on_error 'skip') leaves such rows out"
@@ -37,11 +39,36 @@ class Part(Protocol):
         """The rows before which what is decoded together ends."""
         ...
 
-    def check(self, fields: tuple[Field, ...], op: str | None) -> None: ...
+    @property
+    def file(self) -> File: ...
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Their names as the file has them; none if it is empty."""
+        ...
+
+    def check(self, fields: tuple[Field, ...], op: str | None) -> None:
+        """SQ4002 if a declared column is not there."""
+        ...
+
+    def check_read(self, fields: Sequence[Field]) -> None:
+        """SQ4002 if a column that is read is there twice, or has a type that cannot become the declared one."""
+        ...
+
     def place(self, row: int) -> str: ...
-    def read(
-        self, start: int, stop: int, fields: tuple[Field, ...], op: str | None
-    ) -> tuple[pa.Table, dict[int, Problem]]: ...
+    def hint(self, row: int) -> str:
+        """What to do about a row that cannot be read, if it tells."""
+        ...
+
+    def read(self, start: int, stop: int, fields: tuple[Field, ...], op: str | None, summed: bool = False) -> Piece:
+        """Some rows; with their checksums, if they are to be `summed`."""
+        ...
+
+    def checksum(self, rows: int, names: Sequence[str]) -> int:
+        """The sum of all checksums of some columns that pieces had, of the first rows."""
+        ...
+
+
+_NO_FILE = File("", 0, 1, "one row")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +77,28 @@ class OneRow:
 
     rows: int = 1
     seams: tuple[int, ...] = ()
+    columns: tuple[str, ...] = ()
+    file: File = _NO_FILE
 
     def check(self, fields: tuple[Field, ...], op: str | None) -> None:
         """There is nothing that could be wrong."""
 
-    def place(self, row: int) -> str:
-        return "one row"
+    def check_read(self, fields: Sequence[Field]) -> None:
+        """Here neither."""
 
-    def read(
-        self, start: int, stop: int, fields: tuple[Field, ...], op: str | None
-    ) -> tuple[pa.Table, dict[int, Problem]]:
+    def place(self, row: int) -> str:
+        return self.file.shown
+
+    def hint(self, row: int) -> str:
+        return ""
+
+    def read(self, start: int, stop: int, fields: tuple[Field, ...], op: str | None, summed: bool = False) -> Piece:
         """Zeros."""
         zeros = pa.array(np.zeros(stop - start, np.int64))
-        return pa.table({field.name: zeros.cast(column_type(field.type)) for field in fields}), {}
+        return Piece(pa.table({field.name: zeros.cast(column_type(field.type)) for field in fields}))
+
+    def checksum(self, rows: int, names: Sequence[str]) -> int:
+        return 0
 
 
 class Rows(Protocol):
@@ -80,6 +116,8 @@ class Source:
 
     relation: Relation
     parts: tuple[Part, ...]
+    summed: bool = False
+    """Do tables that are read tell the checksums of their parts?"""
 
     @cached_property
     def starts(self) -> tuple[int, ...]:
@@ -89,6 +127,16 @@ class Source:
     @property
     def rows(self) -> int:
         return self.starts[-1]
+
+    def check(self, columns: Sequence[str]) -> None:
+        """SQ4002 if columns that are read are twice in a file, or of a type that cannot become the relation's."""
+        op = [Field(self.relation.op, VARCHAR)] if self.relation.op else []
+        fields = [*(f for f in self.relation.fields if f.name in columns), *op]
+        try:
+            for part in self.parts:
+                part.check_read(fields)
+        except SquallError as error:
+            raise error.at(self.relation.span) from None
 
     @cached_property
     def _seams(self) -> tuple[int, ...]:
@@ -110,14 +158,17 @@ class Source:
         fields, counted = tuple(self._field(name) for name in columns if name != ARRIVAL), ARRIVAL in columns
         if start == stop:
             return numbered(self._schema(fields).empty_table(), start, counted)
-        tables, left_out = [], Skipped()
+        tables, left_out, sums, images = [], Skipped(), dict[str, Mapping[str, int]](), 0
         for i in range(bisect_right(self.starts, start) - 1, bisect_left(self.starts, stop)):
             begin = self.starts[i]
             first, last = max(start, begin) - begin, min(stop, self.starts[i + 1]) - begin
             if first < last:
-                tables.append(self._settle(self.parts[i], first, last, fields, begin if counted else None))
+                piece = self.parts[i].read(first, last, fields, self.relation.op, self.summed)
+                tables.append(self._settle(self.parts[i], piece, first, begin if counted else None))
                 left_out += skipped(tables[-1])
-        return mark_skipped(joined(tables), left_out)
+                sums |= {str(i): piece.checksums} if piece.checksums else {}
+                images += piece.images
+        return mark_read(mark_skipped(joined(tables), left_out), sums, images)
 
     def _field(self, name: str) -> Field:
         field = self.relation.field(name)
@@ -130,17 +181,20 @@ class Source:
         mult = [(MULT, pa.int64())] if self.relation.op else []
         return pa.schema([*((f.name, column_type(f.type)) for f in fields), *mult])
 
-    def _settle(self, part: Part, start: int, stop: int, fields: tuple[Field, ...], begin: int | None) -> pa.Table:
-        """Read from one part, whose first row is number `begin`, if asked; rows at fault raise or are left out."""
-        table, wrong = part.read(start, stop, fields, self.relation.op)
-        table = numbered(table, start + (begin or 0), begin is not None)
+    def _settle(self, part: Part, piece: Piece, start: int, begin: int | None) -> pa.Table:
+        """What is read from one part, whose first row is number `begin`, if asked; rows at fault raise or are left
+        out."""
+        wrong, rows_read = piece.wrong, len(piece.table)
+        table = numbered(piece.table, start + (begin or 0), begin is not None)
         if not wrong:
             return table
         rows = sorted(wrong)
-        if self.relation.options.get("on_error") != "skip":
-            raise SquallError(wrong[rows[0]].code, f"{part.place(start + rows[0])}: {wrong[rows[0]].text}", hint=SKIP)
+        fatal = (rows if self.relation.options.get("on_error") != "skip" else [r for r in rows if wrong[r].hint])[:1]
+        for row in fatal:
+            text = f"{part.place(start + row)}: {wrong[row].text}"
+            raise SquallError(wrong[row].code, text, hint=wrong[row].hint or part.hint(start + row) or SKIP)
         examples = tuple(f"{part.place(start + row)}: {wrong[row].text}" for row in rows[:EXAMPLES])
-        good = [row for row in range(stop - start) if row not in wrong]
+        good = [row for row in range(rows_read) if row not in wrong]
         return mark_skipped(taken(table, good), Skipped(len(rows), examples))
 
 
@@ -160,8 +214,9 @@ def numbered(table: pa.Table, start: int, wanted: bool = True) -> pa.Table:
     return table.append_column(ARRIVAL, pa.array(np.arange(start, start + len(table)))) if wanted else table
 
 
-def open_source(relation: Relation, base: Path) -> Source:
+def open_source(relation: Relation, base: Path, summed: bool = False) -> Source:
     """Find a relation's files and compare them with its columns; relative paths start at `base`, then at the cwd.
+    Tables that are read tell checksums if they are to be `summed`.
 
     Raises SQ4001 for files that are not there or cannot be read, SQ4002 for columns that are not there or cannot have
     the declared type.
@@ -173,34 +228,76 @@ def open_source(relation: Relation, base: Path) -> Source:
         parts = tuple(_open_part(relation, file) for file in files)
         for part in parts:
             part.check(relation.fields, relation.op)
+        known = list(dict.fromkeys(name for part in parts for name in part.columns))
+        if known:
+            shown = parts[0].file.shown if len(parts) == 1 else f'"{relation.options["path"]}"'
+            check_names(shown, known, [f.name for f in relation.fields])
     except SquallError as error:
         raise error.at(relation.span) from None
-    return Source(relation, parts)
+    return Source(relation, parts, summed)
 
 
 def infer_fields(relation: Relation, base: Path) -> tuple[Field, ...]:
-    """The columns of a relation that is declared without, from its first file that has any; SQ4001, SQ4002."""
+    """The columns of a relation that is declared without: of csv those of the first file that has any, of parquet those
+    of all files; SQ4001, SQ4002."""
     try:
-        for file in find_files(relation.options["path"], base):
-            fields = _fields(relation, file)
-            if fields:
-                return tuple(f for f in fields if f.name.lower() != (relation.op or "").lower())
+        files = find_files(relation.options["path"], base)
+        fields = _fields(relation, files)
+        if fields:
+            return tuple(f for f in fields if f.name.lower() != (relation.op or "").lower())
         path = relation.options["path"]
         raise SquallError("SQ4002", f'"{path}" is empty and tells no columns', hint="list the columns after the name")
     except SquallError as error:
         raise error.at(relation.span) from None
 
 
-def _fields(relation: Relation, file: File) -> tuple[Field, ...]:
+def _fields(relation: Relation, files: Sequence[File]) -> tuple[Field, ...]:
     if relation.format == "parquet":
         from squallpy.runtime.sources.parquet import ParquetPart
 
-        return tuple(ParquetPart.open(file).fields())
+        return united([(file, ParquetPart.open(file).fields()) for file in files if file.size])
     from squallpy.runtime.sources.csv import CsvPart
     from squallpy.runtime.sources.dialect import Dialect
     from squallpy.runtime.sources.inferred import infer_csv
 
-    return tuple(infer_csv(CsvPart.open(file, Dialect.of(relation.options))))
+    found = (tuple(infer_csv(CsvPart.open(file, Dialect.of(relation.options)))) for file in files)
+    return next(filter(None, found), ())
+
+
+def united(files: Sequence[tuple[File, tuple[Field, ...]]]) -> tuple[Field, ...]:
+    """The columns of several files in the order in which they come, numbers as wide as the widest; one that a file has
+    not can be NULL. SQ4002 where two files have a column in types that have nothing in common."""
+    found: dict[str, tuple[Field, File]] = {}
+    for file, fields in files:
+        twins = {f.name.lower() for f in fields if sum(g.name.lower() == f.name.lower() for g in fields) > 1}
+        for f in fields:
+            key = f.name if f.name.lower() in twins else f.name.lower()
+            was, first = found.get(key, (f, file))
+            type = common(was.type, f.type)
+            if type is None:
+                told = f'column "{f.name}" is {was.type} in {first.shown} and {f.type} in {file.shown}'
+                raise SquallError("SQ4002", told, hint="declare the columns")
+            found[key] = Field(was.name, type, was.nullable or f.nullable), first
+    has = [{f.name.lower() for f in fields} for _, fields in files]
+    there = {name for name in set[str]().union(*has) if all(name in names for names in has)}
+    return tuple(Field(f.name, f.type, f.nullable or f.name.lower() not in there) for f, _ in found.values())
+
+
+def common(one: Type, other: Type) -> Type | None:
+    """The type that holds the values of both, if there is one; of a DOUBLE and another number it is DOUBLE."""
+    if one == other:
+        return one
+    if not (one.is_numeric and other.is_numeric):
+        return TIMESTAMP if one.is_temporal and other.is_temporal else None
+    if DOUBLE in (one, other):
+        return DOUBLE
+    if one.is_integer and other.is_integer:
+        return BIGINT
+    (digits, scale), (more, finer) = ((_DIGITS.get(t.kind, t.precision), t.scale) for t in (one, other))
+    return decimal(min(38, max(digits - scale, more - finer) + max(scale, finer)), max(scale, finer))
+
+
+_DIGITS = {Kind.INT: 10, Kind.BIGINT: 19}
 
 
 def _open_part(relation: Relation, file: File) -> Part:

@@ -17,6 +17,7 @@ from squallpy.base.trace import SILENT, Trace
 from squallpy.physical.plan import Plan
 from squallpy.runtime.pipeline import Input, Publisher, Stats, unpack_changes
 from squallpy.runtime.result import Changes, result_layout
+from squallpy.runtime.sources.piece import READ
 from squallpy.runtime.spark.cluster import start
 from squallpy.runtime.spark.helm import Helm
 from squallpy.runtime.spark.placement import forget
@@ -68,6 +69,7 @@ class SparkExecutor:
             with self._trace("publish"):
                 printed = self._result.apply(batch, [b"first" if batch == 0 else b"", *outputs])
                 changes, stats = unpack_changes(printed)
+            committed.read.add(stats.pop(READ, {}))
             stats = helm.after(stats)
             rebuilt = {"rebuilt": list(times.told)} if times.told else {}
             profile = {"profile": timeline(times) | self._trace.taken()} if self._trace.on else {}

@@ -11,6 +11,7 @@ the batches that were done by then.
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -24,12 +25,13 @@ from squallpy.base.location import local_path
 from squallpy.runtime.sources.replay import leading
 from squallpy.runtime.state.durable import Durable, open_durable, within
 from squallpy.runtime.state.head import fresh_name
+from squallpy.runtime.state.inputs import Inputs, ReadSums
 from squallpy.runtime.state.lease import Lease, hold_folder, hold_shared
 from squallpy.runtime.state.place import FINGERPRINT, Committed, Place, is_ready_at_most, make_ready, writable
 from squallpy.runtime.state.record import damaged, read_record, write_record
 
 _RECORD = "made-for"
-_FORMAT = 6  # of all files in a checkpoint; another one is another plan
+_FORMAT = 7  # of all files in a checkpoint; another one is another plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,9 @@ class _Record:
     format: int = _FORMAT
 
 
-def open_checkpoint(where: str, made_for: MadeFor, batch_rows: int, local_dir: str, snapshot_bytes: int) -> Place:
+def open_checkpoint(
+    where: str, made_for: MadeFor, batch_rows: int, local_dir: str, snapshot_bytes: int, inputs: Inputs | None = None
+) -> Place:
     """The place of a query with a checkpoint at a path or URI.
 
     SQ6001 if it is of another query or input, SQ6002 if it is no checkpoint, SQ6003 if it cannot be written, SQ6005 if
@@ -67,21 +71,25 @@ def open_checkpoint(where: str, made_for: MadeFor, batch_rows: int, local_dir: s
         record = _begin(root, ours)
     else:
         _compare(found, ours, where)
-        same = (found.plan, found.format) == (ours.plan, ours.format)
-        record = found if same else _begin(root, _next(found, ours, where))
+        done = Committed(within(where, str(found.generation)))
+        mixed = inputs is not None and inputs.compare(root, where, found.before, done.batches, done.read)
+        same = (found.plan, found.format) == (ours.plan, ours.format) and not mixed
+        record = found if same else _begin(root, _next(found, ours, done.batches), done.all_read)
         fingerprint = within(str(record.generation), FINGERPRINT)
         if read_record(root, fingerprint, where) is None:  # NB: a generation has one from the start
             raise damaged(fingerprint, where)
         for old in range(record.generation):
             root.drop(str(old))
             _place(where, replace(record, generation=old), local_dir, snapshot_bytes).forget_local()
+    if inputs:
+        inputs.save(root, ended=False)
     return _place(where, record, local_dir, snapshot_bytes)
 
 
 def _place(where: str, record: _Record, local_dir: str, snapshot_bytes: int) -> Place:
     """The place of a generation; on each host it has a folder of that name."""
     absolute = where if local_path(where) is None else str(Path(local_path(where) or "").resolve())
-    name = hashlib.sha256(f"{absolute} {record.generation}".encode()).hexdigest()[:16]
+    name = hashlib.sha256(os.fsencode(f"{absolute} {record.generation}")).hexdigest()[:16]
     return Place(
         within(absolute, str(record.generation)), f"squallpy-{name}", _fingerprint(record), snapshot_bytes, local_dir,
         record.before, fresh_name(),
@@ -150,17 +158,17 @@ def _is_new(root: Durable) -> bool:
         return False
 
 
-def _begin(root: Durable, record: _Record) -> _Record:
-    """A generation with nothing in it; after that, the checkpoint is of it."""
+def _begin(root: Durable, record: _Record, read: ReadSums | None = None) -> _Record:
+    """A generation with nothing in it; after that, the checkpoint is of it. What was `read` comes again."""
     root.drop(str(record.generation))
-    make_ready(root, str(record.generation), _fingerprint(record))
+    again = leading(record.before, record.batch_rows)
+    make_ready(root, str(record.generation), _fingerprint(record), again, read)
     write_record(root, _RECORD, json.dumps(asdict(record)))
     return record
 
 
-def _next(found: _Record, ours: _Record, where: str) -> _Record:
-    """The generation behind one that has come so far."""
-    done = Committed(within(where, str(found.generation))).batches
+def _next(found: _Record, ours: _Record, done: int) -> _Record:
+    """The generation behind one that has done so many batches."""
     again = leading(found.before, found.batch_rows)
     before = found.before if done < again else found.before + done - again
     return replace(ours, generation=found.generation + 1, before=before)

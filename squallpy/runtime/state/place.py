@@ -16,6 +16,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.location import local_path
 from squallpy.base.trace import SILENT, Trace
 from squallpy.runtime.state.durable import Durable, keeping, open_durable, within
+from squallpy.runtime.state.inputs import ReadSums
 from squallpy.runtime.state.partition import Run, StatePartition
 from squallpy.runtime.state.record import damaged, read_record, write_record
 from squallpy.runtime.state.store import StoreLayout
@@ -85,18 +86,32 @@ class Committed:
         line = read_record(self._folder, _BATCH, durable)
         if line is None:  # NB: a place has one from the start
             raise damaged(_BATCH, durable)
-        count, _, facts = line.partition(" ")
-        self.batches, self.facts = int(count), json.loads(facts or "null")
+        count, _, more = line.partition(" ")
+        known = json.loads(more or "{}")
+        self.batches, self.facts, self._again = int(count), known.get("facts"), known.get("again")
+        self.read = ReadSums.load(self._folder, durable, known.get("read", {}))
+
+    @property
+    def all_read(self) -> ReadSums:
+        """The checksums of what all batches have read that were ever done, also before this generation."""
+        return ReadSums.of(self._again["read"]) if self._again else self.read
 
     def commit(self, batches: int, facts: Any = None) -> None:
-        """So many are."""
-        write_record(self._folder, _BATCH, f"{batches} {json.dumps(facts)}" if facts else str(batches))
+        """So many are; SQ6001 if they have read again what another generation had read, and it has changed."""
+        if self._again and batches >= self._again["batches"]:
+            self.read.compare(ReadSums.of(self._again["read"]))
+            self._again = None
+        more = {"facts": facts, "read": self.read.save(self._folder), "again": self._again}
+        text = json.dumps({name: value for name, value in more.items() if value})
+        write_record(self._folder, _BATCH, f"{batches} {text}" if any(more.values()) else str(batches))
         self.batches, self.facts = batches, facts
 
 
-def make_ready(folder: Durable, name: str, fingerprint: str) -> None:
-    """A place with no batch done, in a durable folder by that name."""
-    write_record(folder, within(name, _BATCH), "0")
+def make_ready(folder: Durable, name: str, fingerprint: str, again: int = 0, read: ReadSums | None = None) -> None:
+    """A place with no batch done, in a durable folder by that name; its first `again` batches are to read what has been
+    `read` before."""
+    more = json.dumps({"again": {"batches": again, "read": read.sums}}) if again and read and read.sums else ""
+    write_record(folder, within(name, _BATCH), f"0 {more}".strip())
     write_record(folder, within(name, FINGERPRINT), fingerprint)
 
 

@@ -1,0 +1,92 @@
+"""Operation columns of change streams, in the words of the systems that write them."""
+
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.terminal.conftest import Ended, Squall
+
+QUERY = "SELECT id, SUM(v) AS s, COUNT(*) AS n FROM t GROUP BY id ORDER BY id;\n"
+FLINK = [("+I", 1, 10), ("-U", 1, 10), ("+U", 1, 11), ("+I", 2, 5), ("-D", 2, 5)]
+DEBEZIUM = [("r", 1, 11), ("c", 2, 5), ("d", 2, 5)]
+RISINGWAVE = [("Insert", 1, 10), ("UpdateDelete", 1, 10), ("UpdateInsert", 1, 11), ("Insert", 2, 5), ("Delete", 2, 5)]
+DELTA = [("insert", 1, 10), ("update_preimage", 1, 10), ("update_postimage", 1, 11)]
+MATERIALIZE = [(2, 1, 11), (1, 2, 5), (-1, 2, 5), (-1, 1, 11)]
+SPARK = [("INSERT", 1, 10), ("UPDATE_BEFORE", 1, 10), ("UPDATE_AFTER", 1, 11)]
+
+
+def run(squall: Squall, room: Path, rows: list, op: str, format: str, batch: int, options: str = "") -> Ended:
+    ops, ids, values = zip(*rows, strict=True)
+    if format == "parquet":
+        pq.write_table(pa.table({op: ops, "id": ids, "v": values}), room / "t.parquet")
+    else:
+        (room / "t.csv").write_text(f"{op},id,v\n" + "".join(f"{o},{i},{v}\n" for o, i, v in rows))
+        options += ", header 'true'"
+    (room / "q.sql").write_text(
+        f"CREATE STREAM t (id INT, v INT) USING {format} OPTIONS (path 't.{format}', op '{op}'{options});\n{QUERY}"
+    )
+    return squall("run", str(room / "q.sql"), "--backend", "local", "--batch-rows", str(batch), "--format", "csv")
+
+
+@pytest.mark.parametrize("batch", [1, 2, 100])
+@pytest.mark.parametrize("format", ["csv", "parquet"])
+@pytest.mark.parametrize("rows", [FLINK, DEBEZIUM, RISINGWAVE, DELTA, MATERIALIZE, SPARK])
+def test_operations_that_are_known(squall: Squall, tmp_path: Path, rows: list, format: str, batch: int) -> None:
+    done = run(squall, tmp_path, rows, "mz_diff" if rows is MATERIALIZE else "op", format, batch)
+    assert (done.status, done.out.splitlines()) == (0, ["id,s,n", "1,11,1"]), done.err
+
+
+@pytest.mark.parametrize("options", ["", ", on_error 'skip'"])
+@pytest.mark.parametrize("format", ["csv", "parquet"])
+@pytest.mark.parametrize(
+    ("op", "told"),
+    [
+        ("u", "'u' is an update, and what the row was before is not there"),
+        ("UPDATE", "'UPDATE' is an update"),
+        ("upsert", "'upsert' is an update"),
+        ("t", "'t' is neither an insert nor a delete"),
+        ("2", "'2' is no operation, write \\+ or -; how often rows come or go is read from a column called mz_diff"),
+        ("0", "'0' is no operation"),
+        ("", "is NULL, which is no operation|'' is neither"),
+    ],
+)  # fmt: skip
+def test_an_unknown_operation_is_never_left_out(
+    squall: Squall, tmp_path: Path, op: str, told: str, format: str, options: str
+) -> None:
+    done = run(squall, tmp_path, [("c", 1, 10), (op, 1, 11)], "op", format, 100, options)
+    assert done.status == 2 and not done.out
+    assert re.search(f'SQ4005 .*column "op".*({told})', done.err), done.err
+
+
+@pytest.mark.parametrize("batch", [1, 2, 100])
+def test_new_rows_of_updates_without_the_old_ones(squall: Squall, tmp_path: Path, batch: int) -> None:
+    """An upsert stream of Flink has +U alone: what it replaces is not there."""
+    done = run(squall, tmp_path, [("+I", 1, 10), ("+U", 1, 11), ("+U", 1, 12)], "op", "csv", batch)
+    assert (
+        done.status == 2 and "SQ4005 t has new rows of updates (+U) before, or without, the old ones (-U)" in done.err
+    )
+
+
+def test_a_bad_value_is_left_out_and_a_bad_operation_is_not(squall: Squall, tmp_path: Path) -> None:
+    rows = [("c", 1, 11), ("c", "x", 5), ("c", "y", 5)]
+    done = run(squall, tmp_path, rows, "op", "csv", 100, ", on_error 'skip'")
+    assert (done.status, done.out.splitlines()) == (0, ["id,s,n", "1,11,1"]), done.err
+    done = run(squall, tmp_path, [*rows, ("?", "z", 5)], "op", "csv", 100, ", on_error 'skip'")
+    assert done.status == 2 and "t.csv:5" in done.err
+
+
+def test_operations_that_are_not_utf_8(squall: Squall, tmp_path: Path) -> None:
+    run(squall, tmp_path, DEBEZIUM, "op", "csv", 100)
+    (tmp_path / "t.csv").write_bytes(b"op,id,v\nc,1,11\n\xff,2,3\n")
+    done = squall("run", str(tmp_path / "q.sql"), "--backend", "local")
+    assert done.status == 2 and r"t.csv:3: column " in done.err and r"\\xff" in done.err
+
+
+def test_a_misfit_row_is_left_out_with_its_operation(tmp_path: Path, squall: Squall) -> None:
+    run(squall, tmp_path, DEBEZIUM, "op", "csv", 100, ", on_error 'skip'")
+    (tmp_path / "t.csv").write_bytes(b"op,id,v\nc,1,11\nc,2\nc,2\xff\n")
+    done = squall("run", str(tmp_path / "q.sql"), "--backend", "local", "--format", "csv")
+    assert (done.status, done.out.splitlines()) == (0, ["id,s,n", "1,11,1"]), done.err
