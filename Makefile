@@ -1,19 +1,25 @@
 # Each target is one line that also works by hand. `make setup` needs Python >= 3.11 and finds or installs Java >= 17.
 BIN := .venv/bin
-STAMP := .venv/installed
+RUN := .venv/installed
+DEVELOP := .venv/developed
 
-.PHONY: help setup demo check test cluster fuzz plans bench bench-joins bench-matrix table clean
+.PHONY: help setup run demo check test cluster fuzz plans bench bench-joins bench-matrix table clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(STAMP)  ## Java, .venv and everything in it; quick when nothing changed
+setup: run $(DEVELOP)  ## Java, .venv and everything in it; quick when nothing changed
+
+run: $(RUN)  ## what it takes to run queries, without what tests and checks need
 	@tools/java.sh
 
-$(STAMP): pyproject.toml tools/setup.sh
+$(RUN): pyproject.toml tools/setup.sh
 	tools/setup.sh
 
-demo: setup  ## a small stream, its query and its fresh answer
+$(DEVELOP): $(RUN)
+	tools/setup.sh develop
+
+demo: run  ## a small stream, its query and its fresh answer
 	PATH="$(CURDIR)/$(BIN):$$PATH" examples/demo.sh
 
 check: setup  ## ruff, mypy and the import contracts

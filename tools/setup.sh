@@ -1,7 +1,12 @@
 #!/usr/bin/env bash
-# Makes .venv with squallpy (editable) and its development tools. Safe to run again.
+# Makes .venv with squallpy (editable), to run it; with the argument `develop` adds what tests and checks need.
+# Safe to run again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+
+say() {
+    echo "setup: $*" >&2
+}
 
 python=
 for candidate in python3 python3.14 python3.13 python3.12 python3.11; do
@@ -28,9 +33,25 @@ if ! [ -x .venv/bin/pip ]; then
     fi
     "$python" -m venv --clear .venv
 fi
-.venv/bin/pip install --quiet --upgrade pip  # NB: the one that Debian 12 brings knows no --group
-.venv/bin/pip install --quiet --editable . --group dev
-tools/java.sh
-.venv/bin/python -m squallpy.runtime.spark.archive  # sessions then start in half the time
-.venv/bin/python -m squallpy.runtime.kernels  # compiled now, not when the first query waits for them
-touch .venv/installed
+# NB: what nobody imports is not compiled to bytecode, which takes as long as to unpack it
+install() {
+    .venv/bin/pip install --quiet --no-compile "$@"
+}
+
+if [ "${1:-run}" = run ]; then
+    say "installing packages"
+    install --upgrade pip  # NB: the one that Debian 12 brings knows no --group
+    install --editable . --group demo
+    tools/java.sh
+    say "archiving the classes of Spark, so that it starts in half the time"
+    .venv/bin/python -m squallpy.runtime.spark.archive
+    say "compiling the kernels that most queries call; others are when a query calls them"
+    .venv/bin/python -m squallpy.runtime.kernels common
+    touch .venv/installed
+else
+    say "installing packages for development"
+    install --group dev
+    say "compiling all kernels"
+    .venv/bin/python -m squallpy.runtime.kernels
+    touch .venv/developed
+fi

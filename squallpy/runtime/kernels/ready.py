@@ -14,7 +14,10 @@ from squallpy.runtime.kernels.compiled import KERNELS, Kernel
 _OF_SOURCES = ("squallpy.runtime.sources.lines", "squallpy.runtime.sources.numerals")  # the scans of text files
 _LONG = ("upsert_entries", "upsert_records", "run_program", "joined", "arranged", "_intern", "run")
 """Those that take longest, which begin first."""
-COMMON = ("upsert_records", "probe_records", "get_records", "steps.run", "steps.loaded")
+COMMON = (
+    "run_program", "upsert_records", "steps.run", "grow_on", "clear_records", "begin_growing", "_fold", "packing._pack",
+    "packing._unpack",
+)  # fmt: skip
 """Those that most queries call."""
 
 
