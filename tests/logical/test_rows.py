@@ -32,5 +32,5 @@ def test_unique_columns(sql: str) -> None:
     (query,) = compile_script(DECLARATIONS + sql, "q.sql", lambda relation: ()).queries
     plan = query.plan
     assert isinstance(plan, Project)
-    found = unique_columns(plan)
+    found = unique_columns(plan, declared=True)
     assert (", ".join(c.name for c in found) if found is not None else None) == UNIQUE[sql]

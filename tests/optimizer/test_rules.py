@@ -60,7 +60,7 @@ def test_predicates(where: str, expected: str) -> None:
         ("UPPER(SUBSTRING('stream', 1 + 1, 2))", "'TR'"),
         ("SUBSTRING('abc', 2, 9223372036854775807)", "'bc'"),
         ("ABS(-9223372036854775807)", "9223372036854775807"),
-        ("ABS(-9223372036854775808 + 0)", "9223372036854775808"),
+        ("ABS(-9223372036854775808 + 0)", "ABS(-9223372036854775808)"),
         ("ABS(CAST('-9223372036854775808' AS BIGINT))", "ABS(-9223372036854775808)"),
         ("CASE WHEN 1 > 2 THEN 'a' WHEN NULL THEN 'b' END", "NULL"),
         ("COALESCE(NULL, 2, 3)", "2"),

@@ -71,9 +71,13 @@ def column(kind: Kind, nullable: bool, rows: int, draw: Random, far: int):
         case Kind.DOUBLE:
             values = np.array([draw.choice([0.0, -0.0, 1.5, -1.5, np.inf, -np.inf, np.nan]) for _ in range(rows)])
         case _:
-            ends = {Kind.BIGINT: [2**63 - 1, -(2**63) + 1, 2**62], Kind.DECIMAL: [10**29, 10**14 + 1]}.get(
-                kind, [2**31 - 1]
-            )
+            first, last = -719_162, 2_932_896  # days: the years 1 to 9999
+            ends = {
+                Kind.BIGINT: [2**63 - 1, -(2**63) + 1, 2**62],
+                Kind.DECIMAL: [10**29, 10**14 + 1],
+                Kind.DATE: [first, last],
+                Kind.TIMESTAMP: [first * 86_400_000_000, (last + 1) * 86_400_000_000 - 1],
+            }.get(kind, [2**31 - 1])
             values = [draw.choice(ends) if draw.random() < far / 100 else draw.choice(near) for _ in range(rows)]
             wide = any(abs(v) >= 2**63 for v in values)
             values = np.array(values, object) if wide else np.array(values, np.int64)
