@@ -110,11 +110,17 @@ class RunOptions:
 
 
 class Session:
-    """A script and its settings."""
+    """A script and its settings.
 
-    def __init__(self, script: Path, settings: Settings | None = None) -> None:
+    Args:
+        script: the file; files that the script names are found from its folder.
+        settings: the engine settings.
+        text: a script that is no file; `script` is then its name in messages, and its folder is the working directory.
+    """
+
+    def __init__(self, script: Path, settings: Settings | None = None, text: str | None = None) -> None:
         self.path, self.settings, self._programs = script, settings or Settings(), Programs()
-        self.text = read_script(script)
+        self.text = read_script(script) if text is None else text
 
     @cached_property
     def script(self) -> Script:

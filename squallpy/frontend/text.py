@@ -1,5 +1,6 @@
 """The text of a script and places in it."""
 
+import io
 import re
 from bisect import bisect_right
 from dataclasses import dataclass, field
@@ -9,20 +10,32 @@ from squallpy.base.errors import Span, SquallError, nearest
 
 
 def read_script(path: Path) -> str:
-    """The text of a script, with or without a byte order mark; SQ4001 if it cannot be read or is not UTF-8."""
+    """Read a script's text; SQ4001 if it cannot be read or is not UTF-8."""
     try:
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        text = path.read_bytes().decode("utf-8-sig", errors="replace")
-        at = text.index("\ufffd")
-        line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
-        place = Span(str(path), line, column)
-        raise SquallError("SQ4001", "this is not text in UTF-8", place, "a script is a text file") from None
+        data = path.read_bytes()
     except OSError as error:
         scripts = [script.name for script in path.parent.glob("*.sql")] if not path.is_dir() else []
         hint = nearest(path.name, scripts)
         why = (error.strerror or str(error)).lower()
         raise SquallError("SQ4001", f"cannot read the script {path}: {why}", hint=hint) from None
+    return decode_script(data, str(path))
+
+
+def decode_script(data: bytes, file: str) -> str:
+    r"""Decode a script, with or without a byte order mark, lines ended by "\n"; SQ4001 where it is not UTF-8.
+
+    b"SELECT 1;\r\n"   →   "SELECT 1;\n"
+    """
+    with io.TextIOWrapper(io.BytesIO(data), encoding="utf-8-sig", errors="replace") as lines:
+        text = lines.read()
+    try:
+        data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        at = text.index("\ufffd")
+        line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+        place = Span(file, line, column)
+        raise SquallError("SQ4001", "this is not text in UTF-8", place, "a script is a text file") from None
+    return text
 
 
 def remark(text: str, name: str) -> str:

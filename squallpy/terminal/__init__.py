@@ -5,5 +5,5 @@ run        a run put together from its options           live       the result a
 interrupt  Ctrl-C, once and twice                        table      rows as aligned text
 failures   what went wrong, in one line and a status     progress   one line on stderr that erases itself
 doctor     is everything here that a run needs?          submit     a run by way of spark-submit
-submitted  what spark-submit then runs
+submitted  what spark-submit then runs                   script     a file, stdin, or the text of -c
 """

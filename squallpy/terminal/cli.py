@@ -41,7 +41,7 @@ def _output(option: str) -> Callable[..., object]:
 
 
 _RUNNING = (
-    click.argument("script", metavar="QUERY.sql", type=click.Path(path_type=Path)),
+    click.argument("script", metavar="QUERY.sql", required=False),
     click.option("--master", default="local[2]", show_default=True, help="Spark's master."),
     click.option(
         "--batch-rows",
@@ -90,6 +90,9 @@ _RUNNING = (
 )
 
 
+_COMMAND_HELP = "The script itself, in place of QUERY.sql; its files are found from the working directory."
+
+
 def _running(command: Callable[..., object]) -> Callable[..., object]:
     """The options that every way to run a script takes."""
     for option in reversed(_RUNNING):
@@ -106,15 +109,18 @@ def _running(command: Callable[..., object]) -> Callable[..., object]:
     help="Spark, or this process: same plan, same answer.",
 )
 @click.option("--conf", multiple=True, metavar="K=V", help="A setting of Spark's, as spark-submit takes them.")
+@click.option("-c", "--command", metavar="SQL", help=_COMMAND_HELP)
 @_running
-def run(**options: object) -> None:
-    """Run the queries of a script over its streams, each until its input ends.
+def run(script: str | None, command: str | None, **options: object) -> None:
+    """Run the queries of a script over its streams, each until its input ends; QUERY.sql may be - for stdin.
 
     Ctrl-C ends the run after the batch in work, before the first one at once; a second one does not wait.
     """
     from squallpy.terminal.run import RunRequest, run_script
+    from squallpy.terminal.script import find_script
 
-    run_script(RunRequest(**options))  # type: ignore[arg-type]
+    path, text = find_script(script, command)
+    run_script(RunRequest(path, text, **options))  # type: ignore[arg-type]
 
 
 @squall.command(short_help="Run a script by way of spark-submit.", options_metavar="[OPTIONS]")
@@ -128,16 +134,32 @@ def run(**options: object) -> None:
     help="Where the driver is: here, or in the cluster (YARN, Kubernetes).",
 )
 @click.option("--print", "shown", is_flag=True, help="Show the line of spark-submit, and do not run it.")
+@click.option("-c", "--command", hidden=True)  # NB: known here so that it is refused in words of its own
 @click.pass_context
-def submit(context: click.Context, /, given: tuple[str, ...], deploy_mode: str, shown: bool, **options: object) -> None:
+def submit(
+    context: click.Context,
+    /,
+    script: str | None,
+    command: str | None,
+    given: tuple[str, ...],
+    deploy_mode: str,
+    shown: bool,
+    **options: object,
+) -> None:
     """Run the queries of a script by way of spark-submit, on a cluster as it is set up there.
 
     What comes after -- is for spark-submit: --conf, --queue, --archives …
     """
+    from squallpy.base.errors import SquallError
     from squallpy.terminal.run import RunRequest
+    from squallpy.terminal.script import find_script
     from squallpy.terminal.submit import line_of, run_line
 
-    line = line_of(RunRequest(**options), deploy_mode, given)  # type: ignore[arg-type]
+    if script == "-" or command is not None:
+        hint = "write it to one; squall run takes - and -c"
+        raise SquallError("SQ7004", "submit takes a script that is a file", hint=hint)
+    path, _ = find_script(script, command)
+    line = line_of(RunRequest(path, **options), deploy_mode, given)  # type: ignore[arg-type]
     if shown:
         click.echo(line)
     else:
@@ -145,22 +167,31 @@ def submit(context: click.Context, /, given: tuple[str, ...], deploy_mode: str, 
 
 
 @squall.command(short_help="Show the queries of a script at a stage.")
-@click.argument("arguments", metavar="[STAGE] QUERY.sql", nargs=-1, required=True)
+@click.argument("arguments", metavar="[STAGE] QUERY.sql", nargs=-1)
+@click.option("-c", "--command", metavar="SQL", help=_COMMAND_HELP)
 @click.option("--set", "settings", multiple=True, metavar="K=V", help="An engine setting; squall options lists them.")
-def explain(arguments: tuple[str, ...], settings: tuple[str, ...]) -> None:
-    """Show the queries of a script at a stage: logical, optimized, calculus, triggers (default), physical or stages."""
+def explain(arguments: tuple[str, ...], command: str | None, settings: tuple[str, ...]) -> None:
+    """Show the queries of a script at a stage: logical, optimized, calculus, triggers (default), physical or stages.
+
+    QUERY.sql may be - for stdin.
+    """
     from squallpy.base.errors import SquallError, nearest
     from squallpy.base.settings import parse
     from squallpy.session import STAGES, Session
     from squallpy.terminal.progress import Progress
+    from squallpy.terminal.script import find_script
 
-    *stages, script = arguments
-    if len(stages) > 1 or script.lower() in STAGES:
+    *stages, script = arguments if command is None and arguments else (*arguments, None)
+    if len(stages) > 1 or (script and script.lower() in STAGES):
         raise SquallError("SQ7004", "explain takes a stage and one script", hint="squall explain triggers query.sql")
     stage = stages[0].lower() if stages else "triggers"
     if stage not in STAGES:
-        raise SquallError("SQ7004", f'unknown stage "{stages[0]}"', hint=nearest(stage, STAGES))
-    session = Session(Path(script), parse(settings))
+        hint = nearest(stage, STAGES)
+        if command is not None and not hint.startswith("did you mean"):  # it is a second script
+            find_script(stages[0], command)
+        raise SquallError("SQ7004", f'unknown stage "{stages[0]}"', hint=hint)
+    path, given = find_script(script, command)
+    session = Session(path, parse(settings), given)
     with Progress("compiling").running():
         text = session.explain(stage)
     for notice in session.script.notices:

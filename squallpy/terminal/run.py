@@ -29,6 +29,7 @@ class RunRequest:
     """The options as given; None where the terminal decides."""
 
     script: Path
+    text: str | None = None  # of a script that is no file
     backend: str = "spark"
     master: str = "local[2]"
     batch_rows: int | None = None
@@ -93,7 +94,7 @@ def run_script(request: RunRequest) -> None:
     choice = choose(request, sys.stdout.isatty())
     _check_distinct(request)
     conf = spark_settings(request)
-    session = Session(request.script, parse(request.settings))
+    session = Session(request.script, parse(request.settings), request.text)
     with Progress("compiling").running():
         several = len(session.script.queries) > 1
     progress = Progress("starting Spark" if request.backend == "spark" else "starting")

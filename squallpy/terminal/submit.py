@@ -13,7 +13,7 @@ from squallpy.runtime.spark.submit import Line, submit_line
 from squallpy.session import Session
 from squallpy.terminal.run import RunRequest, choose
 
-_SAID_ELSEWHERE = {"script", "backend", "master", "conf"}  # in the line
+_SAID_ELSEWHERE = {"script", "text", "backend", "master", "conf"}  # in the line
 
 
 def line_of(request: RunRequest, deploy_mode: str, given: Sequence[str]) -> Line:

@@ -38,7 +38,18 @@ COMMANDS = {
     "rnu q.sql": 'SQ7004 unknown command "rnu", did you mean "run"?',
     "run q.sql --bakend local": 'SQ7004 unknown option "--bakend", did you mean "--backend"?',
     "run q.sql --xyzzy": 'SQ7004 unknown option "--xyzzy", squall run --help lists what there is',
-    "run": "SQ7004 missing argument 'QUERY.sql', squall run --help lists what there is",
+    "run": "SQ7004 missing argument 'QUERY.sql', name a script, or - for stdin, or write it after -c",
+    "run q.sql -c SELECT": "SQ7004 the script is given twice, by q.sql and by -c, leave one out",
+    "run - -c SELECT": "SQ7004 the script is given twice, by - and by -c, leave one out",
+    "run -c": "SQ7004 option '-c' requires an argument",
+    "explain": "SQ7004 missing argument 'QUERY.sql', name a script, or - for stdin, or write it after -c",
+    "explain triggers q.sql -c SELECT": (
+        "SQ7004 explain takes a stage and one script, squall explain triggers query.sql"
+    ),
+    "explain q.sql -c SELECT": "SQ7004 the script is given twice, by q.sql and by -c, leave one out",
+    "explain logicl -c SELECT": 'SQ7004 unknown stage "logicl", did you mean "logical"?',
+    "submit -": "SQ7004 submit takes a script that is a file, write it to one; squall run takes - and -c",
+    "submit -c SELECT": "SQ7004 submit takes a script that is a file, write it to one; squall run takes - and -c",
     "run q.sql --batch-rows 0": (
         "SQ7004 invalid value for '--batch-rows': 0 is not in the range x>=1, squall run --help lists what there is"
     ),
