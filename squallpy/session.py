@@ -287,7 +287,7 @@ class Session:
                 input = replace(input, maker=self.matrices(compiled.matrices, input, place))
             executor = self._executor(compiled.plan, input, place, options)
             sink.begin(query, executor.schema, replay.batches)
-            progress = Progress(sink, stop, steps.number, options.profile, lease)
+            progress = Progress(sink, stop, steps.number, executor.final, options.profile, lease)
             executor.run(progress.batch, lambda: working(True))
             final = executor.final()
             if lease:
@@ -440,10 +440,12 @@ class Progress:
         sink: "Sink",
         stop: threading.Event,
         number: Callable[[int], int | None],
+        result: "Callable[[], pa.Table]",
         profile: "Profile | None" = None,
         lease: "Lease | None" = None,
     ) -> None:
-        self._sink, self._stop, self._number, self._profile, self._lease = sink, stop, number, profile, lease
+        self._sink, self._stop, self._number, self._result = sink, stop, number, result
+        self._profile, self._lease = profile, lease
         self._start = self._last = perf_counter()
         self._images, self._whole = dict[str, int](), False
         self._totals = {"batches": 0, "tuples": 0, "skipped": 0, "unmatched": 0, "duplicates": 0, "late": 0}
@@ -471,7 +473,7 @@ class Progress:
             self._totals[name] += stats.get(name, 0)
         deletes, inserts = (changes.deletes, changes.inserts) if changes else (None, None)
         rows = len(changes.deletes) + len(changes.inserts) if changes else 0
-        more = {"seconds": seconds, "rows": rows, "total_tuples": self._totals["tuples"]}
+        more = {"seconds": seconds, "rows": rows, "total_tuples": self._totals["tuples"], "result": self._result}
         spans = stats.pop("profile", {})
         self._sink.batch(number, deletes, inserts, stats | more)
         if self._profile:

@@ -14,6 +14,8 @@ import pyarrow.compute as pc
 
 from squallpy.logical.expressions import Column
 from squallpy.logical.nodes import Limit, Node, Query, Sort
+from squallpy.terminal.fit import fit, rank_columns
+from squallpy.terminal.table import table_text
 
 _REFRESH, _SHARE = 0.1, 5  # seconds between two drawings, and at least so many times what one takes
 
@@ -32,14 +34,14 @@ class Bag:
         self._pending += [self._counted(deletes, -1), self._counted(inserts, 1)]
 
     def rows(self) -> pa.Table:
-        """The rows now; those that went without ever having come here (before a resumed run) are left out."""
+        """The rows now."""
         if self._pending:
             # NB: combined, for a group-by does not like how buffers from messages are aligned
             both = pa.concat_tables([self._counts, *self._pending]).combine_chunks()
             sums = both.group_by(self._names, use_threads=False).aggregate([("n", "sum")])
             sums = sums.select([*self._names, "n_sum"]).rename_columns([*self._names, "n"])
             self._counts, self._pending = sums.filter(pc.not_equal(sums["n"], 0)), []
-        times = np.maximum(np.asarray(self._counts["n"]), 0)
+        times = np.asarray(self._counts["n"])
         rows = self._counts.select(self._names).take(pa.array(np.repeat(np.arange(len(times)), times)))
         return pa.Table.from_arrays(rows.columns, schema=self._schema)
 
@@ -50,6 +52,12 @@ class Bag:
 
 def order_of(plan: Node, columns: int) -> list[tuple[int, str, str]]:
     """(column, direction, where NULLs go) by which to sort: ORDER BY as far as it is printed, then left to right."""
+    order = order_by(plan)
+    return order + [(i, "ascending", "at_end") for i in range(columns) if i not in {place for place, _, _ in order}]
+
+
+def order_by(plan: Node) -> list[tuple[int, str, str]]:
+    """(column, direction, where NULLs go) of ORDER BY, as far as it is printed."""
     node = plan.child if isinstance(plan, Limit) else plan
     places = {column.id: i for i, column in reversed(list(enumerate(plan.output)))}
     order = []
@@ -62,7 +70,7 @@ def order_of(plan: Node, columns: int) -> list[tuple[int, str, str]]:
             order.append(
                 (places[key.id], "descending" if down else "ascending", "at_start" if nulls_first else "at_end")
             )
-    return order + [(i, "ascending", "at_end") for i in range(columns) if i not in {place for place, _, _ in order}]
+    return order
 
 
 def ordered(table: pa.Table, order: list[tuple[int, str, str]]) -> pa.Table:
@@ -86,16 +94,18 @@ class Live:
         self._due = 0.0
 
     def begin(self, query: Query, schema: pa.Schema, batches: int) -> None:
-        self._bag, self._batches = Bag(schema), batches
-        self._since: int | None = None
+        self._bag, self._batches, self._is_first = Bag(schema), batches, True
         self._order = order_of(query.plan, len(schema))
+        self._ranked = rank_columns(query.plan, schema, [place for place, _, _ in order_by(query.plan)])
         self._due = 0.0
 
     def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None, stats: dict[str, Any]) -> None:
         assert deletes is not None and inserts is not None
-        if self._since is None:
-            self._since = number
-        self._bag.change(deletes, inserts)
+        if self._is_first and number:  # the run goes on from a checkpoint: earlier batches are in the result alone
+            self._bag.change(deletes.slice(0, 0), stats["result"]())
+        else:
+            self._bag.change(deletes, inserts)
+        self._is_first = False
         start = perf_counter()
         if start >= self._due:
             self._draw(number, stats.get("total_tuples", 0))
@@ -123,21 +133,19 @@ class Live:
         self._live.update(self._table(number, tuples), refresh=True)
 
     def _table(self, number: int, tuples: int) -> Any:
-        from rich import box
         from rich.console import Group
-        from rich.table import Table
         from rich.text import Text
-
-        from squallpy.terminal.table import is_number, shown
 
         rows = ordered(self._bag.rows(), self._order)
         part = rows.slice(0, max(1, self._console.height - 5))
+        drawn = fit(part, self._console.width - 1, self._ranked)
         caption = f"batch {number + 1:,} of {self._batches:,}  {tuples:,} tuples  {len(rows):,} rows"
-        if self._since:
-            caption += f" that changed since batch {self._since + 1:,}"
-        drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        for field in rows.schema:
-            drawn.add_column(Text(field.name), justify="right" if is_number(field.type) else "left", no_wrap=True)
-        for row in zip(*(shown(column).to_pylist() for column in part.columns), strict=True):
-            drawn.add_row(*map(Text, row))
-        return Group(drawn, Text(caption, style="dim", no_wrap=True))
+        left_out = rows.num_columns - drawn.num_columns
+        if left_out:
+            caption += f"\n{left_out} of {rows.num_columns} columns not shown: the terminal is too narrow"
+        head, *lines = b"".join(table_text(drawn)).decode().splitlines()
+        return Group(
+            Text(head, style="bold", no_wrap=True),
+            Text("\n".join(lines), no_wrap=True),
+            Text(caption, style="dim", no_wrap=True),
+        )

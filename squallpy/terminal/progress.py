@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # EXPLAIN starts at once
     import pyarrow as pa
 
     from squallpy.logical.nodes import Query
+from squallpy.terminal.screen import can_redraw
 
 _PATIENCE, _REFRESH = 1.0, 0.2  # seconds of silence at first; between two looks
 _ERASE = "\r\x1b[2K"
@@ -26,7 +27,7 @@ class Progress:
 
     def __init__(self, starting: str, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
-        self._terminal = self._stream.isatty() and os.environ.get("TERM") != "dumb"
+        self._terminal = can_redraw(self._stream)
         self._text, self._shown, self._batches = starting, "", 0
         self._singular: dict[str, str | None] = {}  # by program, what had no inverse after the last batch
         self._lock, self._ended = threading.RLock(), threading.Event()

@@ -22,6 +22,7 @@ from squallpy.terminal.interrupt import interruptible
 from squallpy.terminal.live import Live
 from squallpy.terminal.output import Output
 from squallpy.terminal.progress import Progress
+from squallpy.terminal.screen import can_redraw
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +53,17 @@ class Choice:
     format: str
 
 
-def choose(request: RunRequest, terminal: bool) -> Choice:
-    """Mode and format, given whether stdout is a terminal; SQ7003 for options that contradict each other."""
+def choose(request: RunRequest, terminal: bool, redraws: bool = True) -> Choice:
+    """Mode and format, given whether stdout is a terminal, and redraws; SQ7003 for options that contradict."""
     if request.mode == "live" and request.out:
         raise SquallError(
             "SQ7003", "--mode live shows a table, and --out shows nothing", hint="--mode changes or final"
         )
     if request.mode == "live" and not terminal:
         raise SquallError("SQ7003", "--mode live needs a terminal on stdout", hint="--mode changes or final")
+    if request.mode == "live" and not redraws:
+        why = "--mode live draws its table anew, and this terminal does not (TERM=dumb, or a notebook)"
+        raise SquallError("SQ7003", why, hint="--mode changes or final")
     if request.mode == "live" and request.format not in (None, "table"):
         raise SquallError("SQ7003", f"--mode live shows a table, not {request.format}", hint="--mode changes or final")
     if request.out:
@@ -67,7 +71,9 @@ def choose(request: RunRequest, terminal: bool) -> Choice:
     if request.format == "parquet":
         raise SquallError("SQ7003", "--format parquet is for files", hint="name one: --out result.parquet")
     table = terminal and request.format in (None, "table")
-    return Choice(request.mode or ("live" if table else "final"), request.format or ("table" if terminal else "csv"))
+    return Choice(
+        request.mode or ("live" if table and redraws else "final"), request.format or ("table" if terminal else "csv")
+    )
 
 
 def spark_settings(request: RunRequest) -> dict[str, str]:
@@ -91,7 +97,7 @@ def run_script(request: RunRequest) -> None:
 
     if request.checkpoint is not None and not request.checkpoint.strip():
         raise SquallError("SQ7003", "--checkpoint names nothing", hint="name a folder, or a URI that Arrow knows")
-    choice = choose(request, sys.stdout.isatty())
+    choice = choose(request, sys.stdout.isatty(), can_redraw(sys.stdout))
     _check_distinct(request)
     conf = spark_settings(request)
     session = Session(request.script, parse(request.settings), request.text)

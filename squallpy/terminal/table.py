@@ -20,7 +20,7 @@ def table_text(table: pa.Table, color: bool = False) -> Iterator[bytes]:
     columns = [shown(column) for column in table.columns]
     right = [is_number(kind) for kind in table.schema.types]
     names = [shown(pa.array([name])) for name in table.column_names]
-    widths = [max(_widest(name), _widest(column)) for name, column in zip(names, columns, strict=True)]
+    widths = [max(widest(name), widest(column)) for name, column in zip(names, columns, strict=True)]
     header = join(*map(_pad, names, widths, right), by="  ")[0].as_py().rstrip()
     yield (f"\x1b[1m{header}\x1b[0m\n" if color else f"{header}\n").encode()
     yield ("  ".join("─" * width for width in widths) + "\n").encode()
@@ -48,7 +48,8 @@ def _widths(text: pa.Array) -> pa.Array:
     return pa.array([cell_len(s) for s in text.to_pylist()], pa.int32())
 
 
-def _widest(text: pa.Array) -> int:
+def widest(text: pa.Array) -> int:
+    """Terminal columns that the longest string takes."""
     return pc.max(_widths(text)).as_py() or 0
 
 

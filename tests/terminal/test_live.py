@@ -1,9 +1,14 @@
 """The live table: a bag made of changes, in the order that the query asks for."""
 
 import io
+import re
+import threading
 from collections import Counter
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
@@ -11,7 +16,9 @@ from rich.console import Console
 from squallpy.catalog.relation import Field, Relation
 from squallpy.logical.bind import compile_script
 from squallpy.logical.nodes import Query
+from squallpy.session import RunOptions, Session
 from squallpy.terminal.live import Bag, Live, order_of, ordered
+from tests.terminal.conftest import QUERY, STREAM
 
 SCHEMA = pa.schema([("k", pa.int64()), ("k", pa.string())])
 
@@ -38,14 +45,44 @@ def bind(select: str) -> Query:
 def differential_bag_is_a_counter(batches: list[list[tuple[bool, int | None, str | None]]]) -> None:
     bag, naive = Bag(SCHEMA), Counter[tuple[object, ...]]()
     for i, batch in enumerate(batches):
-        gone = [(k, s) for come, k, s in batch if not come]
         came = [(k, s) for come, k, s in batch if come]
+        there = naive + Counter(came)
+        gone = list((Counter((k, s) for come, k, s in batch if not come) & there).elements())
         naive.update(came)
         naive.subtract(gone)
         bag.change(table(gone), table(came))
         if i % 2:
             bag.rows()
     assert Counter(rows_of(bag.rows())) == +naive
+
+
+def drawn(select: str, batches: list[tuple[int, pa.Table, pa.Table, pa.Table]], width: int) -> list[str]:
+    """The table as drawn last: of batches (number, deletes, inserts, the result)."""
+    screen = io.StringIO()
+    console = Console(file=screen, force_terminal=True, width=width, height=20, color_system=None)
+    live = Live(lambda: None, console)
+    live.begin(bind(select), batches[0][1].schema, 9)
+    for number, deletes, inserts, result in batches:
+        live._due = 0.0
+        live.batch(number, deletes, inserts, {"total_tuples": 50, "result": lambda result=result: result})
+    live.close()
+    frame = re.sub(r"\x1b\[\d*[A-Za-z]|\x1b\[\?25[hl]|\r", "", screen.getvalue()).rsplit("batch ", 1)[0]
+    return frame.rstrip("\n").splitlines()
+
+
+def result(**columns: list[object]) -> pa.Table:
+    return pa.table({name: pa.array(column) for name, column in columns.items()})
+
+
+def test_a_run_that_goes_on_shows_the_whole_result() -> None:
+    """Also of what changed before; and the first batch, which is in the result, is not added once more."""
+    none, one, two = result(a=[1], b=[1]).slice(0, 0), result(a=[1], b=[10]), result(a=[2], b=[20])
+    rows = drawn("SELECT a, b FROM r", [(4, none, two, pa.concat_tables([one, two]))], 60)
+    assert [row.split() for row in rows[-2:]] == [["1", "10"], ["2", "20"]]
+    rows = drawn("SELECT a, b FROM r", [(4, none, two, pa.concat_tables([one, two])), (5, one, none, two)], 60)
+    assert [row.split() for row in rows[-2:]] == [["─", "──"], ["2", "20"]]
+    rows = drawn("SELECT a, b FROM r", [(0, none, two, none)], 60)
+    assert rows[-1].split() == ["2", "20"]
 
 
 def test_order_is_that_of_the_query_as_far_as_it_is_printed() -> None:
@@ -67,6 +104,45 @@ def test_nulls_go_where_the_order_puts_them() -> None:
     assert [s for _, s in rows_of(ordered(data, [(0, "ascending", "at_start")]))] == ["b", "a", "c"]
 
 
+class Stopping(Live):
+    """Ends the run after its first batch."""
+
+    def __init__(self, stop: threading.Event, console: Console) -> None:
+        super().__init__(lambda: None, console)
+        self._stop = stop
+
+    def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None, stats: dict[str, Any]) -> None:
+        super().batch(number, deletes, inserts, stats)
+        self._stop.set()
+
+
+@pytest.mark.parametrize("backend", ["local", pytest.param("spark", marks=pytest.mark.spark)])
+@pytest.mark.parametrize("text", [QUERY, "SELECT user, day FROM clicks ORDER BY day LIMIT 9;"])
+def test_a_table_after_each_of_several_runs_is_whole(room: Path, backend: str, text: str) -> None:
+    """Each run does one batch, and leaves a checkpoint."""
+    (room / "q.sql").write_text(STREAM + text)
+    screen = io.StringIO()
+    options = RunOptions(backend, batch_rows=1, changes=True, checkpoint=str(room / "kept"))
+    for _ in range(3):
+        stop = threading.Event()
+        console = Console(file=screen, force_terminal=True, width=60, height=20, color_system=None)
+        Session(room / "q.sql").run(options, Stopping(stop, console), stop)
+    captions = re.findall(r"batch (\d) of 3  1 tuples  (\d) rows", screen.getvalue())
+    expected = ["1", "2", "2"] if text == QUERY else ["1", "2", "3"]
+    assert list(dict(captions).items()) == list(zip("123", expected, strict=True))
+
+
+def test_columns_without_room_are_counted() -> None:
+    names = ["a", "b", *(f"x{i}" for i in range(12))]
+    wide = pa.table({name: pa.array([10**12], pa.int64()) for name in names})
+    screen = io.StringIO()
+    live = Live(lambda: None, Console(file=screen, force_terminal=True, width=60, height=20, color_system=None))
+    live.begin(bind(f"SELECT a, b, {', '.join(f'{i} AS x{i}' for i in range(12))} FROM r"), wide.schema, 1)
+    live.batch(0, wide.slice(0, 0), wide, {"total_tuples": 1})
+    live.close()
+    assert "10 of 14 columns not shown: the terminal is too narrow" in screen.getvalue()
+
+
 def test_the_table_is_drawn_cut_to_the_screen_and_erased() -> None:
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=True, width=60, height=10, color_system=None)
@@ -79,5 +155,5 @@ def test_the_table_is_drawn_cut_to_the_screen_and_erased() -> None:
     text = screen.getvalue()
     assert shown == [True]
     assert "batch 1 of 4  50 tuples  50 rows" in text
-    assert " 49 " in text and " 45 " in text and " 44 " not in text
+    assert "49  1" in text and "45  1" in text and "44  1" not in text
     assert "\x1b[2K" in text.rsplit("rows", 1)[1]

@@ -6,6 +6,7 @@ import pty
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -192,6 +193,10 @@ def test_mode_and_format_follow_the_terminal() -> None:
     assert choice(False, out=Path("r"), mode="changes", format="json") == Choice("changes", "json")
     with pytest.raises(SquallError, match="SQ7003 --mode live shows a table, not csv"):
         choice(True, mode="live", format="csv")
+    dumb = RunRequest(Path("q.sql"))
+    assert choose(dumb, terminal=True, redraws=False) == Choice("final", "table")
+    with pytest.raises(SquallError, match="SQ7003 --mode live draws its table anew"):
+        choose(replace(dumb, mode="live"), terminal=True, redraws=False)
 
 
 def many(room: Path) -> None:
@@ -275,6 +280,14 @@ def test_a_terminal_gets_a_live_table_that_is_gone_at_the_end(room: Path) -> Non
     _, plain = on_a_terminal(room, "run", "q.sql", *LOCAL, "--mode", "final", NO_COLOR="1")
     assert plain.startswith("user  total\n") or "\x1b[2Kuser  total\n" in plain
     assert "\x1b[1m" not in plain
+
+
+@pytest.mark.parametrize("environment", [{"TERM": "dumb"}, {"JPY_PARENT_PID": "1", "TERM": "xterm-color"}])
+def test_no_cursor_is_moved_where_none_is(environment: dict[str, str], room: Path) -> None:
+    """A dumb terminal, and the cell of a notebook, which has one, too, and shows whatever it is sent."""
+    many(room)
+    status, said = on_a_terminal(room, "run", "q.sql", *LOCAL, "--batch-rows", "10", **environment, NO_COLOR="1")
+    assert (status, said) == (0, "user     total\n────  ────────\nann   30000.00\n")
 
 
 def test_a_terminal_gets_a_caret(room: Path) -> None:

@@ -22,7 +22,8 @@ class Sink(Protocol):
         `stats`: tuples (read), skipped (rows left out), unmatched (deletes of rows that were not there), duplicates
         (rows that break a PRIMARY KEY), late (rows that a window had passed; `late_rows`: which, as JSON, by stream),
         rows (printed changes), seconds (of the whole batch), total_tuples, seconds by stage, and where it was measured,
-        `views` (see `Store.usage`). NB: after a crash the same batch may come again, with the same rows.
+        `views` (see `Store.usage`); `result`: a function, the printed result as of this batch, unless only its changes
+        are kept. NB: after a crash the same batch may come again, with the same rows.
         """
 
     def final(self, table: pa.Table) -> None:
