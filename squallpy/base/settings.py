@@ -122,6 +122,12 @@ class Settings:
         choices=("refuse", "reevaluate"),
         name="matrix.deletes",
     )
+    changes_marks: bool = setting(
+        False,
+        "changes in csv and json on stdout end each batch with a row of op =, also one that changes nothing, and begin "
+        "with a column query if the script has several",
+        name="changes.marks",
+    )
     optimizer: bool = setting(True, "rewrite the logical plan; off shows what the rules are worth")
     statements: int = setting(
         MOST_STATEMENTS, "statements that keep a query fresh, at most: a query that needs more is refused", 1

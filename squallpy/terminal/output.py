@@ -7,7 +7,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from squallpy.logical.nodes import Query
-from squallpy.runtime.sinks.changes import ADDED, change_schema, change_table
+from squallpy.runtime.sinks.changes import change_schema, change_table, end_of_batch
 from squallpy.runtime.sinks.csv import csv_header, csv_rows
 from squallpy.runtime.sinks.lines import json_rows
 from squallpy.runtime.sinks.sink import writing
@@ -20,23 +20,44 @@ class Output:
     """A sink that writes each batch's changes, or the final result, to `stream`, within `aside()`.
 
     NB: changes of a batch come again after a crash; only files (--out) are exactly once.
+
+    Args:
+        marks: changes say where a batch ends, by a row with op =, and of which query they are, if there are `several`.
     """
 
-    def __init__(self, stream: BinaryIO, format: str, changes: bool, color: bool, aside: Aside) -> None:
+    def __init__(
+        self,
+        stream: BinaryIO,
+        format: str,
+        changes: bool,
+        color: bool,
+        aside: Aside,
+        marks: bool = False,
+        several: bool = False,
+    ) -> None:
         self._stream, self._format, self._changes, self._color, self._aside = stream, format, changes, color, aside
+        self._marks, self._several = marks and format in ("csv", "json"), several
         self._queries = 0
+        self._query: int | None = None
 
     def begin(self, query: Query, schema: pa.Schema, batches: int) -> None:
         self._queries += 1
+        self._schema, self._query = schema, query.number if self._marks and self._several else None
         if self._changes:
             self._separate()
             if self._format == "csv":
-                self._write([csv_header(change_schema(schema))])
+                self._write([csv_header(change_schema(schema, self._query))])
 
     def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None, stats: dict[str, Any]) -> None:
-        if self._changes and deletes is not None and inserts is not None and len(deletes) + len(inserts):
-            table = change_table(number, deletes, inserts)
-            self._write(csv_rows(table, ADDED) if self._format == "csv" else self._whole(table))
+        if not self._changes or deletes is None or inserts is None:
+            return
+        lead = len(change_schema(self._schema, self._query)) - len(self._schema)
+        if len(deletes) + len(inserts):
+            table = change_table(number, deletes, inserts, self._query)
+            self._write(csv_rows(table, lead) if self._format == "csv" else self._whole(table))
+        if self._marks:
+            end = end_of_batch(number, self._schema, self._query)
+            self._write(csv_rows(end) if self._format == "csv" else json_rows(end.select(range(lead))))
 
     def final(self, table: pa.Table) -> None:
         if not self._changes:

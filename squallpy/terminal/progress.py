@@ -12,11 +12,12 @@ from contextlib import contextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TextIO
 
+from squallpy.terminal.screen import can_redraw
+
 if TYPE_CHECKING:  # EXPLAIN starts at once
     import pyarrow as pa
 
     from squallpy.logical.nodes import Query
-from squallpy.terminal.screen import can_redraw
 
 _PATIENCE, _REFRESH = 1.0, 0.2  # seconds of silence at first; between two looks
 _ERASE = "\r\x1b[2K"

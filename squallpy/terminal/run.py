@@ -125,7 +125,7 @@ def run_script(request: RunRequest) -> None:
                 profile=profile,
                 conf=conf,
             )
-            sinks = _sinks(request, choice, several, progress, opened)
+            sinks = _sinks(request, choice, several, session.settings.changes_marks, progress, opened)
             session.run(options, Sinks(*sinks, progress, end), interruption.stop, interruption.working)
     except Interrupted:
         progress.say(f"stopped at once; {how_to_resume(request.checkpoint)}")
@@ -151,7 +151,9 @@ def _check_distinct(request: RunRequest) -> None:
                 raise SquallError("SQ7003", f"{other} and {option} are the same file", hint="give each its own")
 
 
-def _sinks(request: RunRequest, choice: Choice, several: bool, progress: Progress, opened: ExitStack) -> Iterator[Sink]:
+def _sinks(
+    request: RunRequest, choice: Choice, several: bool, marks: bool, progress: Progress, opened: ExitStack
+) -> Iterator[Sink]:
     """What is told of a run, besides its progress; closed with what is `opened`."""
     from squallpy.runtime.state.checkpoint import is_used
 
@@ -163,7 +165,9 @@ def _sinks(request: RunRequest, choice: Choice, several: bool, progress: Progres
         color = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         if choice.mode == "live":
             yield opened.enter_context(closing(Live(progress.quiet)))
-        yield Output(sys.stdout.buffer, choice.format, choice.mode == "changes", color, progress.aside)
+        yield Output(
+            sys.stdout.buffer, choice.format, choice.mode == "changes", color, progress.aside, marks, several
+        )
     if request.metrics:
         yield opened.enter_context(closing(Metrics(request.metrics, several, resumed)))
     if request.late:

@@ -38,6 +38,35 @@ def golden_changes(squall: Squall) -> None:
     assert ended.out.splitlines()[-1] == '{"batch": 1, "op": "+", "user": "ann", "total": 1.75}'
 
 
+def golden_changes_with_marks(room: Path, squall: Squall) -> None:
+    """Where a batch ends, also one that changes nothing, and of which query a change is."""
+    options = (*LOCAL, "--mode", "changes", "--batch-rows", "1", "--set", "changes.marks=on")
+    (room / "q.sql").write_text(f"{STREAM}SELECT user, amount FROM clicks WHERE user <> 'bob';")
+    ended = squall("run", "q.sql", *options)
+    assert ended.out == "batch,op,user,amount\n0,+,ann,1.50\n0,=,,\n1,=,,\n2,+,ann,0.25\n2,=,,\n"
+    ended = squall("run", "q.sql", *options, "--format", "json")
+    assert ended.out.splitlines() == [
+        '{"batch": 0, "op": "+", "user": "ann", "amount": 1.50}',
+        '{"batch": 0, "op": "="}',
+        '{"batch": 1, "op": "="}',
+        '{"batch": 2, "op": "+", "user": "ann", "amount": 0.25}',
+        '{"batch": 2, "op": "="}',
+    ]
+    (room / "q.sql").write_text(f"{STREAM}SELECT day FROM clicks WHERE FALSE; SELECT COUNT(*) AS n FROM clicks;")
+    ended = squall("run", "q.sql", *options[:-2], "--batch-rows", "2", *options[-2:])
+    assert ended.out == (
+        "query,batch,op,day\n1,0,=,\n1,1,=,\n\nquery,batch,op,n\n2,0,+,2\n2,0,=,\n2,1,-,2\n2,1,+,3\n2,1,=,\n"
+    )
+    ended = squall("run", "q.sql", *options, "--format", "json", "--batch-rows", "3")
+    assert ended.out.splitlines() == [
+        '{"query": 1, "batch": 0, "op": "="}',
+        "",
+        '{"query": 2, "batch": 0, "op": "+", "n": 3}',
+        '{"query": 2, "batch": 0, "op": "="}',
+    ]
+    assert "=" not in squall("run", "q.sql", *options, "--format", "table").out
+
+
 def golden_several_queries_with_a_blank_line_between(room: Path, squall: Squall) -> None:
     (room / "q.sql").write_text(f"{STREAM}{QUERY}SELECT COUNT(*) AS n FROM clicks;")
     assert squall("run", "q.sql", *LOCAL).out == "user,total\nann,1.75\nbob,2.25\n\nn\n3\n"

@@ -3,23 +3,34 @@
 batch  op  user  clicks
     7   -  ann        3
     7   +  ann        4
+    7   =                  only where ends of batches are marked
 """
 
 import pyarrow as pa
 
-DELETE, INSERT = "-", "+"
-ADDED = 2  # columns in front
+DELETE, INSERT, END = "-", "+", "="
+ADDED = 2  # columns in front, without that of the query
 
 
-def change_schema(schema: pa.Schema) -> pa.Schema:
-    """The columns of the changes of a result."""
-    return pa.schema([("batch", pa.int64()), ("op", pa.string()), *schema])
+def change_schema(schema: pa.Schema, query: int | None = None) -> pa.Schema:
+    """The columns of the changes of a result; with `query`, its number in front."""
+    lead = [] if query is None else [("query", pa.int64())]
+    return pa.schema([*lead, ("batch", pa.int64()), ("op", pa.string()), *schema])
 
 
-def change_table(batch: int, deletes: pa.Table, inserts: pa.Table) -> pa.Table:
+def change_table(batch: int, deletes: pa.Table, inserts: pa.Table, query: int | None = None) -> pa.Table:
     """Deletes, then inserts."""
-    count = len(deletes) + len(inserts)
     ops = pa.array([DELETE] * len(deletes) + [INSERT] * len(inserts), pa.string())
-    rows = pa.concat_tables([deletes, inserts])
-    arrays = [pa.repeat(pa.scalar(batch, pa.int64()), count), ops, *rows.columns]
-    return pa.Table.from_arrays(arrays, schema=change_schema(inserts.schema))
+    return _table(batch, ops, pa.concat_tables([deletes, inserts]), query)
+
+
+def end_of_batch(batch: int, schema: pa.Schema, query: int | None = None) -> pa.Table:
+    """The row that marks the end of a batch: nothing but its op, its number, and that of the query."""
+    nothing = pa.Table.from_arrays([pa.nulls(1, kind) for kind in schema.types], names=schema.names)
+    return _table(batch, pa.array([END], pa.string()), nothing, query)
+
+
+def _table(batch: int, ops: pa.Array, rows: pa.Table, query: int | None) -> pa.Table:
+    numbers = [batch] if query is None else [query, batch]
+    lead = [pa.repeat(pa.scalar(number, pa.int64()), len(ops)) for number in numbers]
+    return pa.Table.from_arrays([*lead, ops, *rows.columns], schema=change_schema(rows.schema, query))
