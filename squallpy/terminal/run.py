@@ -165,9 +165,7 @@ def _sinks(
         color = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         if choice.mode == "live":
             yield opened.enter_context(closing(Live(progress.quiet)))
-        yield Output(
-            sys.stdout.buffer, choice.format, choice.mode == "changes", color, progress.aside, marks, several
-        )
+        yield Output(sys.stdout.buffer, choice.format, choice.mode == "changes", color, progress.aside, marks, several)
     if request.metrics:
         yield opened.enter_context(closing(Metrics(request.metrics, several, resumed)))
     if request.late:
