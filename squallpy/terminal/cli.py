@@ -181,7 +181,8 @@ def explain(arguments: tuple[str, ...], command: str | None, settings: tuple[str
     from squallpy.terminal.progress import Progress
     from squallpy.terminal.script import find_script
 
-    *stages, script = arguments if command is None and arguments else (*arguments, None)
+    stages = list(arguments)
+    script = stages.pop() if command is None and stages else None
     if len(stages) > 1 or (script and script.lower() in STAGES):
         raise SquallError("SQ7004", "explain takes a stage and one script", hint="squall explain triggers query.sql")
     stage = stages[0].lower() if stages else "triggers"

@@ -46,8 +46,12 @@ def differential_bag_is_a_counter(batches: list[list[tuple[bool, int | None, str
     bag, naive = Bag(SCHEMA), Counter[tuple[object, ...]]()
     for i, batch in enumerate(batches):
         came = [(k, s) for come, k, s in batch if come]
-        there = naive + Counter(came)
-        gone = list((Counter((k, s) for come, k, s in batch if not come) & there).elements())
+        there = naive + Counter[tuple[object, ...]](came)
+        gone = [
+            row
+            for row, n in Counter((k, s) for come, k, s in batch if not come).items()
+            for _ in range(min(n, there[row]))
+        ]
         naive.update(came)
         naive.subtract(gone)
         bag.change(table(gone), table(came))

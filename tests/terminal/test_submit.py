@@ -111,9 +111,11 @@ def test_a_driver_in_the_cluster_takes_script_and_package_along(tmp_path: Path) 
     assert line.count("--archives") == 1 and not any(UNPACKED in part for part in line)
 
 
-def test_the_archive_is_the_package(tmp_path: Path) -> None:
+def test_the_archive_is_the_package(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     archive = packed(tmp_path)
+    assert capsys.readouterr().err.splitlines()[-1].startswith("squallpy: packing ")
     assert packed(tmp_path) == archive and list(tmp_path.iterdir()) == [archive]
+    assert capsys.readouterr().err == ""
     for number in range(20):
         os.utime(shutil.copy(archive, tmp_path / f"{UNPACKED}-{number}.zip"), (number, number))
     assert packed(tmp_path) == archive and len(list(tmp_path.iterdir())) == 8

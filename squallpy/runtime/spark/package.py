@@ -39,6 +39,9 @@ def packed(folder: Path | None = None) -> Path:
         digest.update(f"{name} {len(data)} ".encode() + data)
     path = folder / f"{UNPACKED}-{digest.hexdigest()[:12]}.zip"
     if not path.exists():
+        size = sum(len(data) for _, data in contents)
+        start = "\r" if sys.stderr.isatty() else ""  # over the line of progress, which is shorter
+        sys.stderr.write(f"{start}squallpy: packing {len(contents)} files, {size / 1e6:.0f} MB, for executors\n")
         folder.mkdir(parents=True, exist_ok=True)
         draft = path.with_suffix(f".{os.getpid()}")
         with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
