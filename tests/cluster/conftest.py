@@ -5,7 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from squallpy.runtime.spark.package import packed
 from squallpy.testing.standalone import Standalone
+
+
+@pytest.fixture(scope="session", autouse=True)
+def archive() -> None:
+    """The package as executors unpack it, made beforehand: who makes it says so on stderr."""
+    packed()
 
 
 @pytest.fixture(scope="session")
