@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -44,13 +46,10 @@ class Rows:
     def finish(self, *_: Any) -> None: ...
 
 
-def run(
-    room: Path, batches: int | None = None, fails: bool = False, checkpoint: bool = True, rows: int = 100,
-    backend: str = "local",
-) -> Any:  # fmt: skip
+def run(room: Path, batches: int | None = None, fails: bool = False, checkpoint: bool = True, rows: int = 100) -> Any:
     """Run the script of a folder; the rows of its answer."""
     sink = Rows(batches, fails)
-    options = RunOptions(backend, batch_rows=rows, checkpoint=str(room / "kept") if checkpoint else None)
+    options = RunOptions("local", batch_rows=rows, checkpoint=str(room / "kept") if checkpoint else None)
     session = Session(room / "q.sql", Settings(local_dir=str(room / "local")))
     session._run(session.script.queries[0], options, sink, sink.stop)
     return sink.rows
@@ -129,13 +128,29 @@ def fault_one_value_of_a_file_long_read(room: Path, batches: int | None) -> None
 
 @pytest.mark.spark
 def fault_a_file_that_tasks_have_read_changed(room: Path) -> None:
-    calm = run(room, checkpoint=False)
-    run(room, 5, backend="spark")
+    """In processes of their own: one has one session of Spark's, which tests share."""
+
+    def on_spark() -> tuple[int, str, list[str]]:
+        line = [
+            "run",
+            str(room / "q.sql"),
+            "--checkpoint",
+            str(room / "kept"),
+            "--batch-rows",
+            "400",
+            "--mode",
+            "final",
+        ]
+        ended = subprocess.run([sys.executable, "-m", "squallpy.terminal", *line], capture_output=True, text=True)
+        return ended.returncode, ended.stderr, sorted(ended.stdout.splitlines())
+
+    status, _, calm = on_spark()
+    assert (status, len(calm)) == (0, 4)
     touch(room)
-    assert run(room, backend="spark") == calm
+    assert on_spark() == (0, "", calm)
     name = rewrite(room, 1, reversed(range(400, 800)))
-    with pytest.raises(SquallError, match=rf"SQ6001 .*{name} is not what it was"):
-        run(room, backend="spark")
+    status, said, _ = on_spark()
+    assert status == 2 and "SQ6001" in said and f"{name} is not what it was" in said
 
 
 def test_rows_that_nobody_has_read_may_change(room: Path) -> None:
