@@ -1,0 +1,106 @@
+"""Mutated scripts and files are answered, or refused in a line: no other exception, ever.
+
+A few in each run of the tests; `make fuzz N=10000` tries as many as it is told.
+"""
+
+import io
+from functools import cache
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import settings
+
+from squallpy.base.errors import SquallError
+from squallpy.base.settings import Settings
+from squallpy.logical.bind import compile_script
+from squallpy.maintain.matrix.scripted import Programs
+from squallpy.maintain.relational.lower import lower
+from squallpy.maintain.relational.materialise import materialise
+from squallpy.maintain.relational.show import program_text
+from squallpy.optimizer.stages import optimise, stages
+from squallpy.runtime.evaluate.constant import constant
+from squallpy.session import RunOptions, Session
+from squallpy.testing.mutations import mutate_bytes, mutate_script
+from squallpy.testing.steps import read_steps
+
+STEPS = Path(__file__).parents[1] / "steps"
+COLUMNS = "(i INT, d DOUBLE, m DECIMAL(10,2), s VARCHAR, b BOOLEAN)"
+QUERY = "SELECT s, b, COUNT(*) AS n, SUM(m) AS m, MAX(d) AS d, MIN(i) AS i FROM t GROUP BY s, b;"
+ROWS = 60
+
+
+@cache
+def scripts() -> tuple[str, ...]:
+    return tuple(read_steps(path).script for path in sorted(STEPS.glob("*.slt")))
+
+
+class Nobody:
+    """A sink of which nobody reads anything."""
+
+    def begin(self, *_): ...
+    def batch(self, *_): ...
+    def final(self, _): ...
+    def finish(self, _): ...
+
+
+def compile_whole(script: str) -> None:
+    """Up to the trigger program."""
+    for query in compile_script(script, "q.sql", lambda relation: (), Programs().outputs, constant).queries:
+        program_text(materialise(lower(optimise(query, stages(constant)), False, constant)))
+
+
+def test_mutated_scripts_are_answered_or_refused() -> None:
+    refused = 0
+    for seed in range(settings().max_examples * 2):
+        draw = Random(seed)
+        mutant = mutate_script(draw.choice(scripts()), draw)
+        try:
+            compile_whole(mutant)
+        except SquallError:
+            refused += 1
+        except Exception as error:
+            raise AssertionError(f"seed {seed}:\n{mutant}") from error
+    assert 0 < refused < settings().max_examples * 2
+
+
+def csv_file(draw: Random) -> bytes:
+    delimiter, end = ",", draw.choice(["\n", "\r\n"])
+    texts = ["x", "é", '"a ""q"" b"', '"line\nbreak"', "", "日本"]
+    rows = [delimiter.join([f"{i}", f"{i / 7}", f"{i}.25", draw.choice(texts), "true"]) for i in range(ROWS)]
+    return (end.join(rows) + end).encode(draw.choice(["utf-8", "utf-8", "utf-8-sig", "utf-16"]))
+
+
+def parquet_file(draw: Random) -> bytes:
+    numbers = range(ROWS)
+    table = pa.table({
+        "i": pa.array(numbers, draw.choice([pa.int32(), pa.int64(), pa.uint16()])),
+        "d": [i / 7 for i in numbers],
+        "m": pa.array([i * 25 for i in numbers]).cast(pa.decimal128(19, 0)).cast(pa.decimal128(21, 2)),
+        "s": [f"x{i % 7}" for i in numbers],
+        "b": [None if i % 5 else True for i in numbers],
+    })  # fmt: skip
+    sink, compression = io.BytesIO(), draw.choice(["none", "snappy", "zstd"])
+    pq.write_table(table, sink, row_group_size=draw.choice([10, 100]), compression=compression)
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize("format", ["csv", "parquet"])
+def test_mutated_files_are_answered_or_refused(format: str, tmp_path: Path) -> None:
+    refused, write = 0, {"csv": csv_file, "parquet": parquet_file}[format]
+    for seed in range(settings().max_examples):
+        draw = Random(seed)
+        (tmp_path / "t.x").write_bytes(mutate_bytes(write(draw), draw))
+        skip, declared = draw.choice(["", ", on_error 'skip'"]), draw.choice([COLUMNS, COLUMNS, ""])
+        query = QUERY if declared or format == "parquet" else "SELECT COUNT(*) AS n FROM t;"
+        script = tmp_path / "q.sql"
+        script.write_text(f"CREATE STREAM t {declared} USING {format} OPTIONS (path 't.x'{skip});\n{query}")
+        try:
+            Session(script, Settings()).run(RunOptions("local", batch_rows=25), Nobody())
+        except SquallError:
+            refused += 1
+        except Exception as error:
+            raise AssertionError(f"seed {seed} of {format}: {script.read_text()}") from error
+    assert 0 < refused < settings().max_examples
