@@ -120,7 +120,7 @@ class Stopping(Live):
         self._stop.set()
 
 
-@pytest.mark.parametrize("backend", ["local", pytest.param("spark", marks=pytest.mark.spark)])
+@pytest.mark.parametrize("backend", ["local", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.cluster])])
 @pytest.mark.parametrize("text", [QUERY, "SELECT user, day FROM clicks ORDER BY day LIMIT 9;"])
 def test_a_table_after_each_of_several_runs_is_whole(room: Path, backend: str, text: str) -> None:
     """Each run does one batch, and leaves a checkpoint."""
