@@ -15,7 +15,7 @@ from squallpy.testing.standalone import wait
 from tests.runs import BATCHES, command, printed, undisturbed, write
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
-LONG = pytest.mark.cluster  # one of each kind is in `make test`
+LONG = pytest.mark.cluster  # of those that take a minute, only an interrupted start is in `make test`
 
 STOPPED = "stopped at once; without --checkpoint nothing is kept, the next run starts from the beginning\n"
 
@@ -80,7 +80,8 @@ def fault_ctrl_c_while_spark_starts(tmp_path: Path, delay: float) -> None:
         assert not list(out.glob("*")), "a batch was run"
 
 
-@pytest.mark.parametrize("batches", [pytest.param(0, marks=LONG), 3, pytest.param(17, marks=LONG)])
+@LONG
+@pytest.mark.parametrize("batches", [0, 3, 17])
 def fault_the_jvm_is_killed(tmp_path: Path, batches: int) -> None:
     """While Spark starts, and between or in batches: one line, and the same command goes on."""
     script, out, kept = write(tmp_path), tmp_path / "out", ("--checkpoint", str(tmp_path / "kept"))

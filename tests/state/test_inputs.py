@@ -127,6 +127,7 @@ def fault_one_value_of_a_file_long_read(room: Path, batches: int | None) -> None
 
 
 @pytest.mark.spark
+@pytest.mark.cluster
 def fault_a_file_that_tasks_have_read_changed(room: Path) -> None:
     """In processes of their own: one has one session of Spark's, which tests share."""
 
