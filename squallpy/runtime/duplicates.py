@@ -3,12 +3,9 @@
 p (id PRIMARY KEY):  M_P(id) {1: 1}  + {1: +1}   →   SQ4007 p.csv: 2 rows have PRIMARY KEY id = 1
 """
 
-from collections.abc import Iterable
-
 import numpy as np
 
 from squallpy.base.errors import SquallError
-from squallpy.base.rings import Payload, Ring
 from squallpy.logical.expressions import Column
 from squallpy.physical.plan import UniqueView
 from squallpy.runtime.deltas import decode
@@ -17,10 +14,9 @@ from squallpy.runtime.joiner import Changes
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.storage import Words
+from squallpy.runtime.ledger import summed
 from squallpy.runtime.nested import Touched
 from squallpy.runtime.sinks.cells import cells
-
-_COUNTS = Payload((Ring.COUNT,))
 
 
 class KeyCheck:
@@ -47,10 +43,12 @@ class KeyCheck:
     def duplicates(self, pool: Pool, names: Dictionary) -> int:
         """Count the rows that this batch added to keys that have one; SQ4007 unless their source skips such rows."""
         changes, self._changes = self._changes, []
+        if not changes:
+            return 0
         added = sum(len(keys) for keys, _ in changes)
         if len(pool) == self._records + added and all((counts <= 1).all() for _, counts in changes):
             return 0  # each of the keys is new
-        keys, counts = _sums(len(self._columns), changes)
+        keys, counts = summed(changes)
         now = pool.get(keys)[:, 0]
         before = now - counts[:, 0]
         more = np.maximum(now - 1, 0) - np.maximum(before - 1, 0)
@@ -65,14 +63,6 @@ class KeyCheck:
         told = f"{unique.path}: {rows} rows have PRIMARY KEY {', '.join(shown)}"
         hint = "leave PRIMARY KEY out of the declaration, or count such rows with OPTIONS (on_error 'skip')"
         return SquallError("SQ4007", told, hint=hint)
-
-
-def _sums(width: int, changes: Iterable[tuple[Words, Words]]) -> tuple[Words, Words]:
-    """Keys, each once, and what was added to their counts."""
-    pool = Pool(width, _COUNTS)
-    for keys, counts in changes:
-        pool.upsert(np.ascontiguousarray(keys), np.ascontiguousarray(counts))
-    return pool.rows()
 
 
 def _text(key: Words, column: Column, names: Dictionary) -> str:

@@ -6,6 +6,8 @@ multiplicity; two rows of one hash could hide a wrong delete from the count, nev
 through windows needs none: a window has its rows, and forgets them.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from squallpy.base.rings import Payload, Ring
@@ -30,10 +32,16 @@ def ledger_layouts(plan: Plan) -> tuple[PoolLayout, ...]:
 
 def entries(hashes: Words, mult: Words) -> tuple[Words, Words]:
     """The changes of a batch for its ledger, rows that cancel out left out."""
-    pool = Pool(1, COUNTS)
-    pool.upsert(np.ascontiguousarray(hashes.reshape(-1, 1)), np.ascontiguousarray(mult.reshape(-1, 1)))
-    keys, words = pool.rows()
-    return keys.copy(), words.copy()
+    return summed([(hashes.reshape(-1, 1), mult.reshape(-1, 1))])
+
+
+def summed(changes: Sequence[tuple[Words, Words]]) -> tuple[Words, Words]:
+    """Sum changes of counts, keys (n, K) and counts (n, 1) each, by key; those that cancel out are left out."""
+    pool = Pool(changes[0][0].shape[1], COUNTS)
+    for keys, counts in changes:
+        pool.upsert(np.ascontiguousarray(keys), np.ascontiguousarray(counts))
+    keys, counts = pool.rows()
+    return keys.copy(), counts.copy()
 
 
 def unmatched(ledger: Pool, keys: Words, words: Words) -> int:

@@ -44,7 +44,7 @@ class Result:
         self._scratch = Pool(len(plan.result.keys), plan.result.payload)
         self._groups = Pool(len(plan.result.keys), Payload((Ring.COUNT,)))
         unique = next((view for view in plan.unique if view.view == RESULT), None)
-        self._check = KeyCheck(unique, plan.result.keys) if unique else None
+        self._check = KeyCheck(unique, plan.result.keys) if unique and plan.keeps_result else None
         self.duplicates = 0
         """Rows of the last batch that broke a PRIMARY KEY."""
         self.schema = self._printer.schema
@@ -63,10 +63,10 @@ class Result:
         keys, words = self._merged(changes)
         if self._finish.single and not len(keys):
             keys, words = np.empty((1, 0), np.int64), np.zeros((1, self._pool.payload.width), np.int64)
-        if self._check and self._kept:
+        if self._check:
             self._check.note(pool, keys, words)
         printed = self._applied(store, keys, words, first, wanted)
-        self.duplicates = self._check.duplicates(pool, store.dictionary) if self._check and self._kept else 0
+        self.duplicates = self._check.duplicates(pool, store.dictionary) if self._check else 0
         return printed
 
     def _applied(self, store: Store, keys: Words, words: Words, first: bool, wanted: bool) -> Changes | None:
