@@ -20,7 +20,7 @@ import pyarrow as pa
 from squallpy.base.errors import SquallError
 from squallpy.base.rings import Ring
 from squallpy.base.types import Kind, Type, decimal
-from squallpy.logical.expressions import Column
+from squallpy.logical.expressions import Column, Expr
 from squallpy.runtime.evaluate.vector import Vec, from_arrow, full
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.lanes import pack, to_decimal128
@@ -51,8 +51,9 @@ class Delta:
         return Delta(self.name, np.concatenate([self.keys, keys]), np.concatenate([self.words, words]))
 
 
-def encode(vec: Vec, type: Type, rows: int, dictionary: Dictionary) -> Words:
-    """A vector as a key column."""
+def encode(vec: Vec, key: Expr, rows: int, dictionary: Dictionary, origin: Expr | None = None) -> Words:
+    """Values as a key column; SQ5003, which names the key or the `origin` of its values, where one is the `HOLE`."""
+    type = key.type
     values, valid = full(vec, type, rows)
     if type.kind is Kind.VARCHAR:
         if valid is not None:
@@ -65,15 +66,16 @@ def encode(vec: Vec, type: Type, rows: int, dictionary: Dictionary) -> Words:
     else:
         keys = values.astype(np.int64, copy=False)
         if type.is_integer and (low := keys <= HOLE).any():
-            keys = _encode_low(keys, low if valid is None else low & valid)
+            keys = _encode_low(keys, low if valid is None else low & valid, origin or key)
     return keys if valid is None else np.where(valid, keys, NULL)
 
 
-def _encode_low(values: Words, low: Any) -> Words:
+def _encode_low(values: Words, low: Any, expr: Expr) -> Words:
     """Integers as keys, of which those that are `low` are not above the hole."""
     if np.any(low & (values == HOLE)):
-        text = f"{HOLE} is the one BIGINT that cannot be grouped, ordered or joined on"
-        raise SquallError("SQ5003", text, hint="declare the column DECIMAL(19,0)")
+        text = f"{expr}: {HOLE} is reserved, the one BIGINT that cannot be selected, grouped, ordered or joined on"
+        what = "declare it" if isinstance(expr, Column) else "CAST it to"
+        raise SquallError("SQ5003", text, hint=f"{what} DECIMAL(19,0)")
     return np.asarray(values + low, np.int64)
 
 

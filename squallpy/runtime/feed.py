@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from squallpy.base.types import Kind
 from squallpy.catalog.relation import MULT
+from squallpy.logical.expressions import Column
 from squallpy.physical.plan import Feed
-from squallpy.runtime.deltas import NULL, Delta, encode
+from squallpy.runtime.deltas import NULL, Delta, encode, rank_of
 from squallpy.runtime.evaluate.batch import Batch
 from squallpy.runtime.evaluate.vector import Vec, from_arrow
 from squallpy.runtime.grouping import Grouping
@@ -64,8 +65,11 @@ class Feeder:
                 low, high = pack_decimal128(column).T
                 word = low + _SPREAD * (high - (low >> 63))
                 hashed.append(np.where(np.asarray(column.is_null()), NULL, word))
+            elif type.is_integer:  # NB: the hole hashes as the value above it, so that it is only refused as a key
+                values, valid = from_arrow(column, type)
+                hashed.append(np.where(True if valid is None else valid, rank_of(values, 1), NULL))
             else:
-                hashed.append(encode(from_arrow(column, type), type, len(table), _NO_STRINGS))
+                hashed.append(encode(from_arrow(column, type), Column(0, name, type), len(table), _NO_STRINGS))
         if not hashed:
             return np.zeros(len(table), np.int64)
         return from_zero(hash_columns(hashed))

@@ -56,13 +56,12 @@ class Folded:
         some, starts = np.unique(rows, return_index=True)
         values = self._column(keys, self._over, store.dictionary)
         if measure.separator is not None:
-            made = Vec(
-                _listed(cast(values, self._over.type, VARCHAR, len(rows)).values, counts, starts, measure.separator)
-            )
+            texts = cast(values, self._over.type, VARCHAR, len(rows), self._over).values
+            made = Vec(_listed(texts, counts, starts, measure.separator))
         else:
             with np.errstate(over="ignore", invalid="ignore"):
                 made = Vec(FOLDS[measure.function](values.values, counts, starts))
-        found[some] = encode(made, measure.column.type, len(some), store.dictionary)
+        found[some] = encode(made, measure.column, len(some), store.dictionary)
         return found
 
     def _ranks(self, keys: Words, order: Sequence[tuple[Column, bool, bool]], names: Dictionary) -> list[Words]:

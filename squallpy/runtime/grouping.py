@@ -57,9 +57,10 @@ class Grouping:
         for step in ordered:
             if isinstance(step, Assign):
                 values[step.variable.id] = substitute(step.value, values)
+        self._origins = [values.get(key.id, key) for key in delta.keys]
         self._texts = [
-            (i, key.type, compiled(values.get(key.id, key)))
-            for i, key in enumerate(delta.keys)
+            (i, key, compiled(origin))
+            for i, (key, origin) in enumerate(zip(delta.keys, self._origins, strict=True))
             if key.type.kind is Kind.VARCHAR
         ]
 
@@ -126,8 +127,8 @@ class Grouping:
         keys, words, kept = found
         if self._texts:
             frame = self._frame(len(kept), read, None if len(kept) == rows else kept)
-            for i, type, function in self._texts:
-                keys[:, i] = encode(function(frame), type, len(kept), names)
+            for i, key, function in self._texts:
+                keys[:, i] = encode(function(frame), key, len(kept), names)
         return keys, words
 
     def _frame(
@@ -163,8 +164,8 @@ class Grouping:
                 frame = self._frame(rows, read, chosen, {id: take(vec, kept) for id, vec in frame._columns.items()})
                 mult = None if mult is None else mult[kept]
         keys = np.empty((rows, len(self._keys)), np.int64)
-        for i, key in enumerate(self._keys):
-            keys[:, i] = encode(frame[key.id], key.type, rows, names)
+        for i, (key, origin) in enumerate(zip(self._keys, self._origins, strict=True)):
+            keys[:, i] = encode(frame[key.id], key, rows, names, origin)
         words = np.empty((rows, self._payload.width), np.int64)
         for product, at, kind in zip(self._factors, self._payload.offsets, self._payload.rings, strict=True):
             if kind >= Ring.REAL:

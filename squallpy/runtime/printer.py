@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from squallpy.base.errors import SquallError
 from squallpy.base.types import Kind, Type
 from squallpy.logical.expressions import Column, columns
 from squallpy.maintain.program import Finish, Measure
@@ -16,7 +15,7 @@ from squallpy.physical.plan import PoolPlan
 from squallpy.runtime.deltas import decode
 from squallpy.runtime.evaluate.compiled import compiled
 from squallpy.runtime.evaluate.logic import is_true
-from squallpy.runtime.evaluate.numbers import LIMIT, is_word, largest
+from squallpy.runtime.evaluate.numbers import LIMIT, first_of, largest, overflow
 from squallpy.runtime.evaluate.order import ordinals
 from squallpy.runtime.evaluate.vector import Frame, Vec, arrow_type, full, take, to_arrow
 from squallpy.runtime.kernels.dictionary import Dictionary
@@ -38,7 +37,7 @@ class Printer:
     """From keys and payloads to printed columns."""
 
     def __init__(self, finish: Finish, pool: PoolPlan) -> None:
-        self._finish, self._keys, self._payload, self._view = finish, pool.keys, pool.payload, pool.name
+        self._finish, self._keys, self._payload = finish, pool.keys, pool.payload
         self._having = None if finish.having is None else compiled(finish.having)
         self._times = None if finish.times is None else compiled(finish.times)
         self._items = [(compiled(e), e.type) for _, e in finish.items]
@@ -186,7 +185,7 @@ class Printer:
             with np.errstate(all="ignore"):
                 mean = np.asarray(value / np.where(valid, count, 1), np.float64) / 10.0**measure.scale
             return Vec(mean, valid)
-        return Vec(_fitted(value, measure.column, self._view), valid)
+        return Vec(_fitted(value, measure.column), valid)
 
 
 def _in_key_order(finish: Finish, pool: PoolPlan) -> bool:
@@ -234,13 +233,12 @@ def _alike(vec: Vec, half: int) -> Any:
     return np.where(valid[:half], equal & valid[half:], ~valid[half:])
 
 
-def _fitted(total: Any, column: Column, view: str) -> Any:
+def _fitted(total: Any, column: Column) -> Any:
     """A sum in the range of its type."""
     type = column.type
     if total.dtype != object:
         return total
-    if type.kind is not Kind.DECIMAL and not is_word(total):
-        raise SquallError("SQ5001", f"{column} of {view} does not fit {type}", hint="CAST to DECIMAL(38,0) first")
-    if largest(total) >= 10**38:
-        raise SquallError("SQ5001", f"{column} of {view} does not fit 38 digits")
+    least, end = (1 - 10**38, 10**38) if type.kind is Kind.DECIMAL else (-LIMIT, LIMIT)
+    if np.any(wrong := (total < least) | (total >= end)):
+        raise overflow(column, type, first_of(total, wrong))
     return total if type.kind is Kind.DECIMAL else total.astype(np.int64)

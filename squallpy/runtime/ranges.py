@@ -200,8 +200,8 @@ class _Bound:
         n, (least, most) = frame.rows, (LEAST, GREATEST)
         step = int(self.strict) * (1 if rising else -1)
         if len(self.terms) == 1 and self.terms[0][0] > 0:
-            ((_, function, _),) = self._functions
-            rank = index.rank(np.asarray(encode(full(function(frame), type, n), type, n, names)))
+            ((_, function, _),), ((_, term),) = self._functions, self.terms
+            rank = index.rank(np.asarray(encode(full(function(frame), type, n), term, n, names)))
             there = (rank != (most if rising else least)) | (step == 0)
             return rank + np.where(there & (rank != NULL), step, 0), there
         total, valid = self._sum(frame, step)

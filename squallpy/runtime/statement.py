@@ -180,9 +180,9 @@ class Statement:
                 case Where():
                     true = np.broadcast_to(is_true(self._functions[i](self._frame(rows, names))), len(rows))
                     rows = rows if true.all() else rows.pick(np.flatnonzero(true))
-                case Let(variable):
+                case Let(variable, expr):
                     value = self._functions[i](self._frame(rows, names))
-                    rows.columns[code.registers[variable.id]] = encode(value, variable.type, len(rows), names)
+                    rows.columns[code.registers[variable.id]] = encode(value, variable, len(rows), names, expr)
             if not len(rows):
                 break
         frame, first = self._frame(rows, names), code.sources - len(self._computed)
@@ -242,7 +242,7 @@ class Statement:
         out = rows if found.all() else rows.pick(np.flatnonzero(found))
         for title, v in step.row.fields:
             if v.id in step.live:
-                words = encode(item(title), v.type, len(rows), names)
+                words = encode(item(title), v, len(rows), names)
                 out.columns[self._code.registers[v.id]] = words if out is rows else words[found]
         return out
 

@@ -23,7 +23,7 @@ def property_wide_decimals_survive_a_message(values):
     vec = Vec(np.array([*(v or 0 for v in values), None], object)[:-1], valid)
     ours, theirs = Dictionary(), Dictionary()
     theirs.intern(pa.array(["so that its numbers differ"]))
-    keys = encode(vec, WIDE, rows, ours)
+    keys = encode(vec, column, rows, ours)
     delta = Delta("d", keys.reshape(-1, 1), np.ones((rows, 1), np.int64))
     _, (got,) = unpack_deltas(pack_deltas([(delta, (column,))], ours, {}), theirs)
     there = decode(got.keys[:, 0], column, theirs)
@@ -32,6 +32,6 @@ def property_wide_decimals_survive_a_message(values):
 
 @given(st.lists(st.integers(LEAST, 2**63 - 1)))
 def property_a_value_that_has_room_is_its_own_key(values):
-    names = Dictionary()
-    assert encode(Vec(np.array([*values, None], object)[:-1]), WIDE, len(values), names).tolist() == values
+    names, key = Dictionary(), Column(0, "d", WIDE)
+    assert encode(Vec(np.array([*values, None], object)[:-1]), key, len(values), names).tolist() == values
     assert not len(names)

@@ -8,14 +8,18 @@ import pyarrow.compute as pc
 
 from squallpy.base.errors import SquallError, shorten
 from squallpy.base.types import INT, VARCHAR, Kind, Type
+from squallpy.logical.expressions import Cast, Literal
 from squallpy.runtime.evaluate.dates import DAY
-from squallpy.runtime.evaluate.numbers import LIMIT, digits_bound, largest, masked
+from squallpy.runtime.evaluate.numbers import LIMIT, digits_bound, first_of, largest, masked
 from squallpy.runtime.evaluate.parsing import parse_texts
 from squallpy.runtime.evaluate.vector import Vec, from_arrow, full, take, to_arrow
 
+TRY = "TRY_CAST makes NULL of it"
 
-def cast(vec: Vec, source: Type, target: Type, rows: int) -> Vec:
-    """Values of type `source` as values of type `target`; raises SQ5002 for what does not fit or parse."""
+
+def cast(vec: Vec, source: Type, target: Type, rows: int, expr: object) -> Vec:
+    """Values of type `source` as values of type `target`; SQ5002 names the `expr` of a value that does not fit or
+    parse."""
     if source == target:
         return vec
     match source.kind, target.kind:
@@ -24,14 +28,14 @@ def cast(vec: Vec, source: Type, target: Type, rows: int) -> Vec:
         case _, Kind.VARCHAR:
             return _to_text(vec, source, rows)
         case Kind.VARCHAR, _:
-            return _from_text(vec, target, rows)
+            return _from_text(vec, target, rows, expr)
         case ((Kind.INT | Kind.BIGINT | Kind.DECIMAL), Kind.DOUBLE):
             # NB: what numpy makes of one wide number is no array
             return Vec(np.asarray(np.true_divide(np.asarray(vec.values), 10**source.scale), np.float64), vec.valid)
         case Kind.DOUBLE, (Kind.INT | Kind.BIGINT | Kind.DECIMAL):
-            return _from_double(vec, target)
+            return _from_double(vec, target, expr)
         case Kind.BOOLEAN, _ if target.is_numeric:
-            return cast(Vec(np.asarray(vec.values, np.int64), vec.valid), INT, target, rows)
+            return cast(Vec(np.asarray(vec.values, np.int64), vec.valid), INT, target, rows, expr)
         case _, Kind.BOOLEAN if source.is_numeric:
             return Vec(np.not_equal(vec.values, 0), vec.valid)
         case Kind.DATE, Kind.TIMESTAMP:
@@ -39,7 +43,7 @@ def cast(vec: Vec, source: Type, target: Type, rows: int) -> Vec:
         case Kind.TIMESTAMP, Kind.DATE:
             return Vec(np.floor_divide(vec.values, DAY), vec.valid)
     if source.is_exact and target.is_exact:
-        return _checked(Vec(_rescale(masked(vec), source, target), vec.valid), source, target)
+        return _checked(vec, Vec(_rescale(masked(vec), source, target), vec.valid), source, target, expr)
     raise SquallError("SQ2005", f"cannot cast {source} to {target}")
 
 
@@ -49,7 +53,7 @@ def tried(vec: Vec, source: Type, target: Type, rows: int) -> Vec:
         return from_arrow(parse_texts(_texts(vec, rows), target), target)
     vec = full(vec, source, rows)
     try:
-        return cast(vec, source, target, rows)
+        return cast(vec, source, target, rows, target)
     except SquallError:
         return _halves(vec, source, target, rows)
 
@@ -57,7 +61,7 @@ def tried(vec: Vec, source: Type, target: Type, rows: int) -> Vec:
 def _halves(vec: Vec, source: Type, target: Type, rows: int) -> Vec:
     """What fails is looked for in halves: most rows do not."""
     try:
-        return full(cast(vec, source, target, rows), target, rows)
+        return full(cast(vec, source, target, rows, target), target, rows)
     except SquallError:
         if rows == 1:
             return full(Vec(0, False), target, 1)
@@ -81,12 +85,16 @@ def _rescale(values: Any, source: Type, target: Type) -> Any:
     return np.sign(values) * ((np.abs(values) + half) // factor)
 
 
-def _checked(vec: Vec, source: Type, target: Type) -> Vec:
+def _checked(given: Vec, vec: Vec, source: Type, target: Type, expr: object) -> Vec:
     bound = digits_bound(target)
     up, down = max(0, target.scale - source.scale), max(0, source.scale - target.scale)
-    if digits_bound(source) * 10**up > bound * 10**down and np.any(_outside(masked(vec), target)):
-        raise SquallError("SQ5002", f"a value does not fit {target}")
+    if digits_bound(source) * 10**up > bound * 10**down and np.any(wrong := _outside(masked(vec), target)):
+        raise _misfit(expr, Literal(int(first_of(given.values, wrong)), source), target)
     return vec
+
+
+def _misfit(expr: object, value: object, target: Type) -> SquallError:
+    return SquallError("SQ5002", f"{expr}: {value} does not fit {target}", hint=TRY if isinstance(expr, Cast) else "")
 
 
 def _outside(values: Any, target: Type) -> Any:
@@ -96,13 +104,13 @@ def _outside(values: Any, target: Type) -> Any:
     return np.less(values, least) | np.greater_equal(values, bound)
 
 
-def _from_double(vec: Vec, target: Type) -> Vec:
+def _from_double(vec: Vec, target: Type, expr: object) -> Vec:
     with np.errstate(all="ignore"):
         scaled = np.asarray(vec.values, np.float64) * 10.0**target.scale
         rounded = np.trunc(scaled) if target.is_integer else np.trunc(scaled + np.copysign(0.5, scaled))
     valid = np.ones(np.shape(rounded), bool) if vec.valid is None else vec.valid
-    if np.any(valid & (np.isnan(rounded) | _outside(rounded, target))):
-        raise SquallError("SQ5002", f"a DOUBLE does not fit {target}")
+    if np.any(wrong := valid & (np.isnan(rounded) | _outside(rounded, target))):
+        raise _misfit(expr, float(first_of(vec.values, wrong)), target)
     rounded = np.where(np.isfinite(rounded), rounded, 0.0)
     if np.any(np.abs(rounded) >= float(LIMIT)):
         return Vec(np.frompyfunc(int, 1, 1)(rounded), vec.valid)
@@ -126,13 +134,13 @@ def _to_text(vec: Vec, source: Type, rows: int) -> Vec:
     return Vec(text, None if vec.valid is None else full(vec, source, rows).valid)
 
 
-def _from_text(vec: Vec, target: Type, rows: int) -> Vec:
+def _from_text(vec: Vec, target: Type, rows: int, expr: object) -> Vec:
     texts = _texts(vec, rows)
     parsed = parse_texts(texts, target)
     if parsed.null_count > texts.null_count:
         failed = pc.and_(parsed.is_null(), texts.is_valid())
         text = shorten(repr(texts.filter(failed)[0].as_py()))
-        raise SquallError("SQ5002", f"a text does not parse as {target}: {text}")
+        raise SquallError("SQ5002", f"{expr}: {text} does not parse as {target}", hint=TRY)
     return from_arrow(parsed, target)
 
 

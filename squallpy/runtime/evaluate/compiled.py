@@ -35,7 +35,7 @@ def compiled(expr: Expr) -> Function:
             return lambda frame: constant
         case Cast(arg, target):
             inner, source = compiled(arg), arg.type
-            return lambda frame: cast(inner(frame), source, target, frame.rows)
+            return lambda frame: cast(inner(frame), source, target, frame.rows, expr)
         case Case(whens, otherwise, type):
             arms = [(compiled(c), compiled(v)) for c, v in whens]
             last = compiled(otherwise)
@@ -126,7 +126,7 @@ def _call(call: Call) -> Function:
                 return lambda frame: numbers.cut(args[0](frame), kind, places)
             return _unary(args[0], lambda x: numbers.truncated(x, places))
         case "floor" | "ceil":
-            return lambda frame: numbers.whole(name, args[0](frame), kind, frame.rows)
+            return lambda frame: numbers.whole(call, args[0](frame), kind, frame.rows)
         case "greatest" | "least":
             beats = _comparison(">" if name == "greatest" else "<", kind)
             return lambda frame: logic.best([a(frame) for a in args], beats, kind, frame.rows)
@@ -302,7 +302,7 @@ def _signed(arg: Function, operate: Callable[[Any], Any], call: Call) -> Functio
         values, valid = vec = arg(frame)
         if call.type.is_exact and np.any(np.equal(numbers.masked(vec), -numbers.LIMIT)):
             if call.type.is_integer:
-                raise numbers.overflow(call, call.type)
+                raise numbers.overflow(call, call.type, numbers.LIMIT)
             values = np.asarray(values, object)
         return Vec(operate(values), valid)
 

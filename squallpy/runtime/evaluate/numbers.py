@@ -8,7 +8,7 @@ import numpy as np
 
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT, DOUBLE, Kind, Type
-from squallpy.logical.expressions import ROUNDED, Call, Expr
+from squallpy.logical.expressions import ROUNDED, Call, Expr, Literal
 from squallpy.runtime.evaluate.vector import Vec, both
 
 LIMIT = 2**63
@@ -31,9 +31,20 @@ def is_word(values: Any) -> bool:
     return not len(values) or (int(values.min()) >= -LIMIT and int(values.max()) < LIMIT)
 
 
-def overflow(expr: Expr, type: Type) -> SquallError:
-    """The error for an expression whose value its type does not have."""
-    return SquallError("SQ5001", f"{expr} does not fit {type}", hint="CAST to DECIMAL(38,0) first")
+def overflow(expr: Expr, type: Type, value: Any, hint: str = "") -> SquallError:
+    """The error for an expression of which a value, held as its type holds it, has no room in the type."""
+    hint = hint or f"CAST to {'DOUBLE' if type.kind is Kind.DECIMAL else 'DECIMAL(38,0)'} first"
+    return SquallError("SQ5001", f"{expr}: {Literal(int(value), type)} does not fit {type}", hint=hint)
+
+
+def first_of(values: Any, chosen: Any) -> Any:
+    """The first of the values that are chosen; one scalar stands for all."""
+    return np.asarray(boxed(values)).reshape(-1)[np.argmax(chosen) if np.ndim(values) else 0]
+
+
+def _first_beyond(values: Any, least: int, end: int) -> Any:
+    """The first exact value that is not from `least` to before `end`."""
+    return first_of(values, np.less(values, least) | np.greater_equal(values, end))
 
 
 def masked(vec: Vec) -> Any:
@@ -74,9 +85,9 @@ def exact(
             if is_word(values):
                 values = values.astype(np.int64) if np.ndim(values) else values
             elif call.type.kind is not Kind.DECIMAL:
-                raise overflow(call, call.type)
+                raise overflow(call, call.type, _first_beyond(values, -LIMIT, LIMIT))
             elif largest(values) >= 10**38:
-                raise SquallError("SQ5001", f"{call} does not fit 38 digits", hint="CAST a side to DOUBLE")
+                raise overflow(call, call.type, _first_beyond(values, 1 - 10**38, 10**38))
             return Vec(values, both(a.valid, b.valid))
         return Vec(operate(x, y), both(a.valid, b.valid))
 
@@ -98,8 +109,8 @@ def rounded_decimals(call: Call) -> Callable[[Vec, Vec], Vec]:
             y = np.where(np.equal(y, 0), 1, y)
         exact = np.asarray(operate(x, y), object)
         values = np.asarray(np.sign(exact) * ((np.abs(exact) + step // 2) // step), object)
-        if largest(values) >= digits_bound(result):
-            raise SquallError("SQ5001", f"{call} does not fit {result}", hint="CAST a side to DOUBLE")
+        if largest(values) >= (bound := digits_bound(result)):
+            raise overflow(call, result, _first_beyond(values, 1 - bound, bound))
         return Vec(values.astype(np.int64) if is_word(values) else values, valid)
 
     return run
@@ -158,7 +169,7 @@ def quotient(call: Call) -> Callable[[Vec, Vec], Vec]:
         if object in (values.dtype, divisor.dtype) or np.any(np.equal(values, -LIMIT) | np.equal(divisor, -LIMIT)):
             whole = np.asarray(cut(values, divisor), object)
             if not is_word(whole):
-                raise SquallError("SQ5001", f"{call} does not fit {BIGINT}", hint="use /")
+                raise overflow(call, BIGINT, _first_beyond(whole, -LIMIT, LIMIT), "use /")
         else:
             whole = np.abs(values) // np.abs(divisor) * np.where((values < 0) != (divisor < 0), -1, 1)
         return Vec(whole.astype(np.int64), valid)
@@ -198,7 +209,7 @@ def checked(total: Vec, near: Vec, call: Call) -> Vec:
     with np.errstate(all="ignore"):
         outside = np.greater(np.abs(masked(near)), 1.2 * 10.0 ** (38 - call.type.scale))
     if np.any(outside):
-        raise SquallError("SQ5001", f"{call.args[0]} does not fit 38 digits")
+        raise SquallError("SQ5001", f"{call.args[0]} does not fit {call.type}", hint="CAST to DOUBLE first")
     return total
 
 
@@ -286,17 +297,18 @@ def tens(vec: Vec, type: Type, places: int, call: Call) -> Vec:
     step = 10 ** (type.scale - places)
     tens = np.asarray(np.sign(values) * ((np.abs(values) + step // 2) // step) * 10**-places, object)
     if not is_word(tens) if call.type.is_integer else largest(tens) >= digits_bound(call.type):
-        raise overflow(call, call.type)
+        bound = digits_bound(call.type)
+        raise overflow(call, call.type, _first_beyond(tens, -bound if call.type.is_integer else 1 - bound, bound))
     return Vec(tens.astype(np.int64) if is_word(tens) else tens, vec.valid)
 
 
-def whole(name: str, vec: Vec, type: Type, rows: int) -> Vec:
+def whole(call: Call, vec: Vec, type: Type, rows: int) -> Vec:
     """FLOOR and CEIL."""
     if type == DOUBLE:
         from squallpy.runtime.evaluate.casts import cast
 
         with np.errstate(all="ignore"):
-            operate: Any = np.floor if name == "floor" else np.ceil
-            return cast(Vec(operate(vec.values), vec.valid), DOUBLE, BIGINT, rows)
+            operate: Any = np.floor if call.name == "floor" else np.ceil
+            return cast(Vec(operate(vec.values), vec.valid), DOUBLE, BIGINT, rows, call)
     step = 10**type.scale
-    return Vec(vec.values // step if name == "floor" else -(-vec.values // step), vec.valid)
+    return Vec(vec.values // step if call.name == "floor" else -(-vec.values // step), vec.valid)
