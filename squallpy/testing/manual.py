@@ -30,6 +30,11 @@ GENERATE_SERIES and RANGE need no EXPLODE in FROM. Bounds are integers, or DATEs
 step, of months or of days and less; a NULL makes no row. A series has a million values at most.
 
 """
+LIMITS = """## Limits
+
+- One BIGINT is reserved: −9223372034200340039 can be filtered, added up and computed with, but not selected, grouped,
+  ordered or joined on, nor be a MIN or MAX of BIGINTs; that is error SQ5003. A DECIMAL(19,0) has it.
+"""
 
 
 def manual() -> str:
@@ -53,7 +58,7 @@ def manual() -> str:
             ((name, refused[name]) for name in sorted(refused, key=str.lower)),
         )
     )
-    return text.rstrip() + "\n"
+    return text + LIMITS
 
 
 def _constructs(*tables: Mapping[str, Unsupported]) -> Iterable[Unsupported]:
