@@ -124,8 +124,8 @@ class Settings:
     )
     changes_marks: bool = setting(
         False,
-        "changes in csv and json on stdout end each batch with a row of op =, also one that changes nothing, and begin "
-        "with a column query if the script has several",
+        "changes on stdout end each batch, also one that changes nothing, and the query with a row of op =, or a line "
+        "below a table, and begin with a column query if the script has several",
         name="changes.marks",
     )
     optimizer: bool = setting(True, "rewrite the logical plan; off shows what the rules are worth")

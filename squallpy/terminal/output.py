@@ -7,7 +7,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from squallpy.logical.nodes import Query
-from squallpy.runtime.sinks.changes import change_schema, change_table, end_of_batch
+from squallpy.runtime.sinks.changes import change_schema, change_table, end_mark
 from squallpy.runtime.sinks.csv import csv_header, csv_rows
 from squallpy.runtime.sinks.lines import json_rows
 from squallpy.runtime.sinks.sink import writing
@@ -22,7 +22,8 @@ class Output:
     NB: changes of a batch come again after a crash; only files (--out) are exactly once.
 
     Args:
-        marks: changes say where a batch ends, by a row with op =, and of which query they are, if there are `several`.
+        marks: changes say where a batch ends, and the query, by a row with op = or words below a table, and of which
+            query they are, if there are `several`.
     """
 
     def __init__(
@@ -36,7 +37,7 @@ class Output:
         several: bool = False,
     ) -> None:
         self._stream, self._format, self._changes, self._color, self._aside = stream, format, changes, color, aside
-        self._marks, self._several = marks and format in ("csv", "json"), several
+        self._marks, self._several = marks and changes, several
         self._queries = 0
         self._query: int | None = None
 
@@ -51,20 +52,38 @@ class Output:
     def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None, stats: dict[str, Any]) -> None:
         if not self._changes or deletes is None or inserts is None:
             return
-        lead = len(change_schema(self._schema, self._query)) - len(self._schema)
         if len(deletes) + len(inserts):
             table = change_table(number, deletes, inserts, self._query)
-            self._write(csv_rows(table, lead) if self._format == "csv" else self._whole(table))
-        if self._marks:
-            end = end_of_batch(number, self._schema, self._query)
-            self._write(csv_rows(end) if self._format == "csv" else json_rows(end.select(range(lead))))
+            self._write(csv_rows(table, self._lead) if self._format == "csv" else self._whole(table))
+        self._mark_end(number)
 
     def final(self, table: pa.Table) -> None:
         if not self._changes:
             self._separate()
             self._write(self._whole(table))
 
-    def finish(self, summary: dict[str, Any]) -> None: ...
+    def finish(self, summary: dict[str, Any]) -> None:
+        if not summary["stopped"]:
+            self._mark_end()
+
+    def _mark_end(self, batch: int | None = None) -> None:
+        """Mark the end of a batch, or of the query, if ends are marked."""
+        if not self._marks:
+            return
+        end = end_mark(batch, self._schema, self._query)
+        match self._format:
+            case "csv":
+                self._write(csv_rows(end))
+            case "json":
+                self._write(json_rows(end.select(range(self._lead))))
+            case _:
+                parts = "" if batch is None else f"batch {batch} of ", "" if self._query is None else f" {self._query}"
+                self._write([f"= end of {parts[0]}query{parts[1]}\n".encode()])
+
+    @property
+    def _lead(self) -> int:
+        """How many columns of changes are not the query's own."""
+        return len(change_schema(self._schema, self._query)) - len(self._schema)
 
     def _whole(self, table: pa.Table) -> Iterator[bytes]:
         match self._format:

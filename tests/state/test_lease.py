@@ -6,8 +6,8 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,55 +39,41 @@ with hold(sys.argv[1]):
 """
 
 
-def holder(place: str) -> subprocess.Popen[str]:
-    """A process that has the lease of a place."""
-    running = subprocess.Popen([sys.executable, "-c", HOLDER, place], stdout=subprocess.PIPE, text=True)
-    assert running.stdout is not None and running.stdout.readline() == "held\n"
-    return running
+@contextmanager
+def holder(place: str) -> Iterator["subprocess.Popen[str]"]:
+    """A process that has the lease of a place, and is killed at the end."""
+    with subprocess.Popen([sys.executable, "-c", HOLDER, place], stdout=subprocess.PIPE, text=True) as running:
+        try:
+            assert running.stdout is not None and running.stdout.readline() == "held\n"
+            yield running
+        finally:
+            running.kill()
 
 
 def test_a_second_run_is_kept_out_by_name_and_a_killed_one_at_once_has_nothing(place: str, tmp_path: Path) -> None:
-    running = holder(place)
-    try:
+    with holder(place) as running:
         before = (tmp_path / "kept" / NAME).read_bytes()
         told = rf"SQ6007 the checkpoint .*kept is in use by process {running.pid} on"
         with pytest.raises(SquallError, match=told), hold(place):
             pass
         assert (tmp_path / "kept" / NAME).read_bytes().startswith(before[:40])
-    finally:
-        running.send_signal(signal.SIGKILL)
-        running.wait()
-        assert running.stdout
-        running.stdout.close()
     with hold(place) as lease:
         lease.check()
     assert list((tmp_path / "kept").iterdir()) == []  # as new
 
 
 def test_a_stopped_run_keeps_its_lease(tmp_path: Path) -> None:
-    running = holder(str(tmp_path / "kept"))
-    try:
+    with holder(str(tmp_path / "kept")) as running:
         running.send_signal(signal.SIGSTOP)
         with pytest.raises(SquallError, match="SQ6007"), hold(str(tmp_path / "kept")):
             pass
-    finally:
-        running.kill()
-        running.wait()
-        assert running.stdout
-        running.stdout.close()
 
 
 def test_a_path_and_a_uri_of_one_folder_are_one_checkpoint(tmp_path: Path) -> None:
-    running = holder(str(tmp_path / "kept"))
-    try:
+    with holder(str(tmp_path / "kept")) as running:
         for place in (f"fsspec+file://{tmp_path}/kept", f"file:{tmp_path}/kept"):
             with pytest.raises(SquallError, match=f"SQ6007 .*process {running.pid}"), hold(place):
                 pass
-    finally:
-        running.kill()
-        running.wait()
-        assert running.stdout
-        running.stdout.close()
 
 
 def test_who_lost_it_is_told(place: str, tmp_path: Path) -> None:

@@ -6,13 +6,17 @@ import pty
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from squallpy.base.errors import SquallError
-from squallpy.session import STAGES
+from squallpy.session import STAGES, Session
+from squallpy.terminal.output import Output
 from squallpy.terminal.run import Choice, RunRequest, choose
 from tests.terminal.conftest import ENVIRONMENT, QUERY, SQUALL, STREAM, Ended, Squall
 
@@ -39,11 +43,11 @@ def golden_changes(squall: Squall) -> None:
 
 
 def golden_changes_with_marks(room: Path, squall: Squall) -> None:
-    """Where a batch ends, also one that changes nothing, and of which query a change is."""
+    """Where a batch ends, also one that changes nothing, and a query, and of which query a change is."""
     options = (*LOCAL, "--mode", "changes", "--batch-rows", "1", "--set", "changes.marks=on")
     (room / "q.sql").write_text(f"{STREAM}SELECT user, amount FROM clicks WHERE user <> 'bob';")
     ended = squall("run", "q.sql", *options)
-    assert ended.out == "batch,op,user,amount\n0,+,ann,1.50\n0,=,,\n1,=,,\n2,+,ann,0.25\n2,=,,\n"
+    assert ended.out == "batch,op,user,amount\n0,+,ann,1.50\n0,=,,\n1,=,,\n2,+,ann,0.25\n2,=,,\n,=,,\n"
     ended = squall("run", "q.sql", *options, "--format", "json")
     assert ended.out.splitlines() == [
         '{"batch": 0, "op": "+", "user": "ann", "amount": 1.50}',
@@ -51,20 +55,56 @@ def golden_changes_with_marks(room: Path, squall: Squall) -> None:
         '{"batch": 1, "op": "="}',
         '{"batch": 2, "op": "+", "user": "ann", "amount": 0.25}',
         '{"batch": 2, "op": "="}',
+        '{"batch": null, "op": "="}',
+    ]
+    ended = squall("run", "q.sql", *options[:-2], "--batch-rows", "2", *options[-2:], "--format", "table")
+    assert ended.out.splitlines() == [
+        "batch  op  user  amount",
+        "─────  ──  ────  ──────",
+        "    0  +   ann     1.50",
+        "= end of batch 0 of query",
+        "batch  op  user  amount",
+        "─────  ──  ────  ──────",
+        "    1  +   ann     0.25",
+        "= end of batch 1 of query",
+        "= end of query",
     ]
     (room / "q.sql").write_text(f"{STREAM}SELECT day FROM clicks WHERE FALSE; SELECT COUNT(*) AS n FROM clicks;")
     ended = squall("run", "q.sql", *options[:-2], "--batch-rows", "2", *options[-2:])
     assert ended.out == (
-        "query,batch,op,day\n1,0,=,\n1,1,=,\n\nquery,batch,op,n\n2,0,+,2\n2,0,=,\n2,1,-,2\n2,1,+,3\n2,1,=,\n"
+        "query,batch,op,day\n1,0,=,\n1,1,=,\n1,,=,\n\n"
+        "query,batch,op,n\n2,0,+,2\n2,0,=,\n2,1,-,2\n2,1,+,3\n2,1,=,\n2,,=,\n"
     )
     ended = squall("run", "q.sql", *options, "--format", "json", "--batch-rows", "3")
     assert ended.out.splitlines() == [
         '{"query": 1, "batch": 0, "op": "="}',
+        '{"query": 1, "batch": null, "op": "="}',
         "",
         '{"query": 2, "batch": 0, "op": "+", "n": 3}',
         '{"query": 2, "batch": 0, "op": "="}',
+        '{"query": 2, "batch": null, "op": "="}',
     ]
-    assert "=" not in squall("run", "q.sql", *options, "--format", "table").out
+    ended = squall("run", "q.sql", *options[:-2], "--batch-rows", "3", *options[-2:], "--format", "table")
+    assert ended.out.splitlines() == [
+        "= end of batch 0 of query 1",
+        "= end of query 1",
+        "",
+        "query  batch  op  n",
+        "─────  ─────  ──  ─",
+        "    2      0  +   3",
+        "= end of batch 0 of query 2",
+        "= end of query 2",
+    ]
+
+
+def test_a_query_that_was_stopped_has_no_mark_of_its_end(room: Path) -> None:
+    (query,) = Session(room / "q.sql").script.queries
+    for stopped, marks in ((True, b""), (False, b",=,\n")):
+        out = BytesIO()
+        output = Output(out, "csv", True, False, nullcontext, marks=True)
+        output.begin(query, pa.schema([("n", pa.int64())]), 2)
+        output.finish({"stopped": stopped})
+        assert out.getvalue() == b"batch,op,n\n" + marks
 
 
 def golden_several_queries_with_a_blank_line_between(room: Path, squall: Squall) -> None:

@@ -3,7 +3,8 @@
 batch  op  user  clicks
     7   -  ann        3
     7   +  ann        4
-    7   =                  only where ends of batches are marked
+    7   =                  only where ends are marked: of a batch,
+        =                  and of the query
 """
 
 import pyarrow as pa
@@ -24,13 +25,13 @@ def change_table(batch: int, deletes: pa.Table, inserts: pa.Table, query: int | 
     return _table(batch, ops, pa.concat_tables([deletes, inserts]), query)
 
 
-def end_of_batch(batch: int, schema: pa.Schema, query: int | None = None) -> pa.Table:
-    """The row that marks the end of a batch: nothing but its op, its number, and that of the query."""
+def end_mark(batch: int | None, schema: pa.Schema, query: int | None = None) -> pa.Table:
+    """The row that marks the end of a batch, or without one of the query: nothing but its op and their numbers."""
     nothing = pa.Table.from_arrays([pa.nulls(1, kind) for kind in schema.types], names=schema.names)
     return _table(batch, pa.array([END], pa.string()), nothing, query)
 
 
-def _table(batch: int, ops: pa.Array, rows: pa.Table, query: int | None) -> pa.Table:
+def _table(batch: int | None, ops: pa.Array, rows: pa.Table, query: int | None) -> pa.Table:
     numbers = [batch] if query is None else [query, batch]
     lead = [pa.repeat(pa.scalar(number, pa.int64()), len(ops)) for number in numbers]
     return pa.Table.from_arrays([*lead, ops, *rows.columns], schema=change_schema(rows.schema, query))
