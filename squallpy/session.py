@@ -415,13 +415,14 @@ def columns_read(compiled: Compiled) -> dict[str, tuple[str, ...]]:
 def inputs_of(compiled: Compiled, sources: "Mapping[str, Source]", replay: "Replay") -> "Inputs":
     """What a checkpoint has to know of the files that a query reads."""
     from squallpy.runtime.matrix.source import under_matrices
+    from squallpy.runtime.sources.operations import columns_of_change
     from squallpy.runtime.state.inputs import Inputs
 
     called = {name: source for r, source in sources.items() for name in (r, under_matrices(r))}
     read = {}
     for name, columns in columns_read(compiled).items():
         source = called[name]
-        read[name] = source, (*columns, *([source.relation.op] if source.relation.op else []))
+        read[name] = source, (*columns, *columns_of_change(source.relation.op))
     return Inputs(read, replay)
 
 

@@ -39,6 +39,47 @@ def test_operations_that_are_known(squall: Squall, tmp_path: Path, rows: list, f
     assert (done.status, done.out.splitlines()) == (0, ["id,s,n", "1,11,1"]), done.err
 
 
+SUBSCRIBED = [
+    (1, "true", None, None, None), (2, "false", 3, 1, 10), (2, "f", -2, 1, 10), (3, "T", None, None, None),
+    (3, None, 1, 2, 5), (4, "false", -1, 2, 5), (4, "false", 1, 1, 1), (5, "true", None, None, None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("batch", [1, 3, 100])
+@pytest.mark.parametrize("format", ["csv", "parquet"])
+@pytest.mark.parametrize(
+    "columns", ["(id INT NOT NULL, v INT NOT NULL)", "", "(mz_progressed BOOLEAN, v INT, id INT, mz_timestamp BIGINT)"]
+)
+def test_progress_of_materialize_is_no_row(
+    squall: Squall, tmp_path: Path, columns: str, format: str, batch: int
+) -> None:
+    """SUBSCRIBE … WITH (PROGRESS): where mz_progressed is true, all else but the time is NULL."""
+    names = ("mz_timestamp", "MZ_Progressed", "mz_diff", "id", "v")
+    if format == "parquet":
+        told = dict(zip(names, map(list, zip(*SUBSCRIBED, strict=True)), strict=True))
+        told["MZ_Progressed"] = [(text or "f").lower()[0] == "t" for text in told["MZ_Progressed"]]
+        pq.write_table(pa.table(told), tmp_path / "t.parquet", row_group_size=3)
+    else:
+        text = "".join(",".join("" if cell is None else str(cell) for cell in line) + "\n" for line in SUBSCRIBED)
+        (tmp_path / "t.csv").write_text(",".join(names) + "\n" + text)
+    options = f"path 't.{format}', op 'mz_diff'" + (", header 'true'" if format == "csv" else "")
+    stream = f"CREATE STREAM t {columns} USING {format} OPTIONS ({options});\n"
+    selected = "id, v" if columns else "*"
+    (tmp_path / "q.sql").write_text(f"{stream}SELECT {selected} FROM t;\n{QUERY}")
+    command = ("run", str(tmp_path / "q.sql"), "--backend", "local", "--format", "csv", "--batch-rows", str(batch))
+    done = squall(*command, "--checkpoint", str(tmp_path / "kept"))
+    rows, groups = (part.split() for part in done.out.split("\n\n"))
+    assert (done.status, done.err, sorted(rows), groups) == (0, "", ["1,1", "1,10", "id,v"], ["id,s,n", "1,11,2"])
+    assert squall(*command, "--checkpoint", str(tmp_path / "kept")) == done
+
+
+def test_progress_is_only_of_mz_diff(squall: Squall, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("mz_progressed,op,id,v\ntrue,+,1,10\n")
+    options = "OPTIONS (path 't.csv', op 'op', header 'true')"
+    (tmp_path / "q.sql").write_text(f"CREATE STREAM t (id INT, v INT) USING csv {options};\n{QUERY}")
+    assert squall("run", str(tmp_path / "q.sql"), "--backend", "local").out == "id,s,n\n1,10,1\n"
+
+
 @pytest.mark.parametrize("options", ["", ", on_error 'skip'"])
 @pytest.mark.parametrize("format", ["csv", "parquet"])
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 
@@ -19,7 +21,7 @@ def joined(tables: Sequence[pa.Table]) -> pa.Table:
     return pa.concat_tables([table.replace_schema_metadata(tables[0].schema.metadata) for table in tables])
 
 
-def taken(table: pa.Table, rows: Sequence[int]) -> pa.Table:
+def taken(table: pa.Table, rows: npt.NDArray[np.int64]) -> pa.Table:
     """Some of its rows."""
     return table.take(pa.array(rows, pa.int64())) if table.num_columns else of_length(len(rows))
 

@@ -26,7 +26,7 @@ from squallpy.runtime.sources.dialect import Dialect
 from squallpy.runtime.sources.files import File, reason
 from squallpy.runtime.sources.lines import EVERY, Index, Scan, build_index
 from squallpy.runtime.sources.numerals import EXPONENT, HEXADECIMAL, numerals
-from squallpy.runtime.sources.operations import decode_op
+from squallpy.runtime.sources.operations import columns_of_change, decode_op
 from squallpy.runtime.sources.piece import Piece
 
 PIECE = 1 << 25  # bytes that are parsed at once
@@ -163,19 +163,20 @@ class CsvPart:
         self, data: bytes, start: int, stop: int, fields: tuple[Field, ...], op: str | None, wrong: dict[int, Problem]
     ) -> tuple[pa.Table, int]:
         """The rows start..stop from their text, and how many more are old rows of updates than new ones."""
-        asked = (*fields, *([Field(op, VARCHAR)] if op else []))
+        change = [Field(name, VARCHAR) for name in columns_of_change(op) if name.lower() in self.positions]
         # NB: a piece needs a column to know how many rows it has
-        wanted = {self.positions[f.name.lower()]: f for f in asked} or {0: Field(self.names[0], VARCHAR)}
+        wanted = {self.positions[f.name.lower()]: f for f in (*change, *fields)} or {0: Field(self.names[0], VARCHAR)}
         try:
             raw = self._typed(data, wanted)
             if len(raw) != stop - start or self._overflow(raw) is not None or not all(map(fits, raw.columns)):
                 raise pa.ArrowInvalid("more than fits")
         except pa.ArrowException:
             raw = self._parse_loosely(data, wanted, start, stop, wrong)
-        raw = raw.select([str(at) for at in wanted])
-        columns, names, images = conform(raw, fields, wrong), [f.name for f in fields], 0
+        own = raw.select([str(self.positions[f.name.lower()]) for f in fields])
+        columns, names, images = conform(own, fields, wrong), [f.name for f in fields], 0
         if op:
-            operations = decode_op(raw.column(len(fields)), op, wrong)
+            given = (raw.column(str(self.positions[f.name.lower()])) for f in change)
+            operations = decode_op(*given, name=op, wrong=wrong)
             columns, names = [*columns, operations.multiplicities], [*names, MULT]
             images = 0 if operations.images is None else int(operations.images.sum())
         return pa.table(columns, names) if columns else raw.select([]), images

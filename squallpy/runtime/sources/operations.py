@@ -3,7 +3,8 @@
     +  c  r  +I  -U  +U  Delete     →     1  1  1  1  -1  1  -1
 
 Known are the words of Debezium, Flink, RisingWave, Materialize (whose `mz_diff` counts), Delta and Spark. An update is
-two rows, the old one and the new one: a word for an update of which there is only the new row is refused.
+two rows, the old one and the new one: a word for an update of which there is only the new row is refused. Where a file
+of Materialize's has `mz_progressed`, a row in which that is true is a message of progress and left out.
 """
 
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from squallpy.base.errors import shorten
-from squallpy.runtime.sources.conform import Problem
+from squallpy.runtime.sources.conform import PROGRESS, Problem
 
 INSERTS = ("+", "i", "c", "r", "1", "+1", "insert", "create", "read", "+i")
 DELETES = ("-", "d", "-1", "delete", "-d")
@@ -22,6 +23,10 @@ NEW = ("+u", "updateinsert", "updateafter", "updatepostimage")  # of an update
 OLD = ("-u", "updatedelete", "updatebefore", "updatepreimage")
 UPDATES = ("u", "update", "upsert")
 COUNTED = ("mz_diff", "diff")  # columns that say how many rows come or go
+
+PROGRESSED = "mz_progressed"
+MATERIALIZE = ("mz_timestamp", PROGRESSED)  # columns beside mz_diff that are of the change, not of the row
+TRUE = ("true", "t", "1")
 
 OPERATION = "SQ4005"
 IMAGES = "write the old row with - (or -U) and the new one with + (or +U)"
@@ -35,21 +40,49 @@ class Operations:
     images: npt.NDArray[np.int64] | None
 
 
-def decode_op(values: pa.ChunkedArray, name: str, wrong: dict[int, Problem]) -> Operations:
-    """The operations of rows; what is none is noted in `wrong`, except where a row has not the fields for it."""
+def columns_of_change(op: str | None) -> tuple[str, ...]:
+    """The columns that say what happens to a row, where a file has them: the operation column and that of progress."""
+    if op is None:
+        return ()
+    return (op, PROGRESSED) if op.lower() == COUNTED[0] else (op,)
+
+
+def decode_op(
+    values: pa.ChunkedArray, progressed: pa.ChunkedArray | None = None, *, name: str, wrong: dict[int, Problem]
+) -> Operations:
+    """The operations of rows; what is none is noted in `wrong`, except where a row has not the fields for it, and so
+    are messages of progress."""
+    texts, at = _dictionary(values)
+    words = [text and text.strip().lower().replace("_", "").replace(" ", "") for text in texts]
+    counts = np.array([_count(word, name) for word in words], np.int64)
+    images = np.array([(word in OLD) - (word in NEW) for word in words], np.int64)
+    found = counts[at]
+    for row in _progress(progressed):
+        if row not in wrong or wrong[row].code != "SQ4003":
+            wrong[row], found[row] = PROGRESS, 1
+    for row in np.flatnonzero(found == 0).tolist():
+        if row not in wrong or wrong[row].code != "SQ4003":
+            wrong[row] = _problem(texts[at[row]], words[at[row]], name)
+    return Operations(pa.array(found), images[at] if images.any() else None)
+
+
+def _dictionary(values: pa.ChunkedArray) -> tuple[list[str | None], npt.NDArray[np.int64]]:
+    """The texts that values are, each once and NULL last, and the number of that of each row."""
     encoded = pa.concat_arrays(values.chunks or [pa.array([], values.type)])
     if not pa.types.is_dictionary(encoded.type):
         encoded = encoded.dictionary_encode()
-    texts = [_text(value) for value in encoded.dictionary]
-    words = [*(text and text.strip().lower().replace("_", "").replace(" ", "") for text in texts), None]
-    counts = np.array([_count(word, name) for word in words], np.int64)
-    images = np.array([(word in OLD) - (word in NEW) for word in words], np.int64)
-    at = np.asarray(encoded.indices.cast(pa.int64()).fill_null(len(texts)))  # NB: the last count is that of NULL
-    found = counts[at]
-    for row in np.flatnonzero(found == 0).tolist():
-        if row not in wrong or wrong[row].code != "SQ4003":
-            wrong[row] = _problem(texts[at[row]] if at[row] < len(texts) else None, words[at[row]], name)
-    return Operations(pa.array(found), images[at] if images.any() else None)
+    texts = [*map(_text, encoded.dictionary), None]
+    return texts, np.array(encoded.indices.cast(pa.int64()).fill_null(len(texts) - 1))
+
+
+def _progress(progressed: pa.ChunkedArray | None) -> list[int]:
+    """The rows that are messages of progress."""
+    if progressed is None:
+        return []
+    texts, at = _dictionary(progressed)
+    is_true = np.array([text is not None and text.strip().lower() in TRUE for text in texts])
+    rows: list[int] = np.flatnonzero(is_true[at]).tolist()
+    return rows
 
 
 def _text(value: pa.Scalar) -> str | None:

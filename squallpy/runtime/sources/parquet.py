@@ -34,7 +34,7 @@ from squallpy.runtime.sources.conform import (
 )
 from squallpy.runtime.sources.counted import joined, of_length
 from squallpy.runtime.sources.files import File, reason
-from squallpy.runtime.sources.operations import decode_op
+from squallpy.runtime.sources.operations import columns_of_change, decode_op
 from squallpy.runtime.sources.piece import Piece
 
 KEEP = 256 << 20  # bytes of decoded row groups per process, of files that are read in turns
@@ -166,9 +166,9 @@ def _decode(file: File, group: int, fields: tuple[Field, ...], op: str | None, s
     opened, wrong = _opened(file), dict[int, Problem]()
     schema, rows = opened.schema_arrow, opened.metadata.row_group(group).num_rows if opened.num_row_groups else 0
     there = {name.lower(): name for name in schema.names}
-    names = [
-        there[name.lower()] for name in (*(f.name for f in fields), *([op] if op else [])) if name.lower() in there
-    ]
+    changes = columns_of_change(op)
+    wanted = dict.fromkeys(name.lower() for name in (*(f.name for f in fields), *changes))
+    names = [there[name] for name in wanted if name in there]
     file.check()
     try:
         chunks = Chunks.of(file, group, names) if summed and rows else None
@@ -184,7 +184,8 @@ def _decode(file: File, group: int, fields: tuple[Field, ...], op: str | None, s
     columns = conform(pa.table(values, [f.name for f in fields]), fields, wrong)
     out, images = [f.name for f in fields], None
     if op:
-        operations = decode_op(by_name[op.lower()], op, wrong)
+        given = (by_name[name.lower()] for name in changes if name.lower() in by_name)
+        operations = decode_op(*given, name=op, wrong=wrong)
         columns, out, images = [*columns, operations.multiplicities], [*out, MULT], operations.images
     table = pa.table(columns, out) if columns else of_length(rows)
     return RowGroup(table, wrong, chunks.checksums() if chunks else {}, images)

@@ -20,9 +20,10 @@ from squallpy.base.types import BIGINT, DOUBLE, TIMESTAMP, VARCHAR, Kind, Type, 
 from squallpy.catalog.relation import CONSTANT, MULT, Field, Relation
 from squallpy.catalog.window import ARRIVAL
 from squallpy.runtime.evaluate.parsing import column_type
-from squallpy.runtime.sources.conform import check_names
+from squallpy.runtime.sources.conform import PROGRESS, check_names
 from squallpy.runtime.sources.counted import joined, taken
 from squallpy.runtime.sources.files import File, find_files
+from squallpy.runtime.sources.operations import MATERIALIZE, columns_of_change
 from squallpy.runtime.sources.piece import Piece, mark_read
 from squallpy.runtime.sources.skipped import EXAMPLES, Skipped, mark_skipped, skipped
 
@@ -188,13 +189,13 @@ class Source:
         table = numbered(piece.table, start + (begin or 0), begin is not None)
         if not wrong:
             return table
-        rows = sorted(wrong)
+        good = np.delete(np.arange(rows_read), list(wrong))
+        rows = sorted(row for row, problem in wrong.items() if problem != PROGRESS)
         fatal = (rows if self.relation.options.get("on_error") != "skip" else [r for r in rows if wrong[r].hint])[:1]
         for row in fatal:
             text = f"{part.place(start + row)}: {wrong[row].text}"
             raise SquallError(wrong[row].code, text, hint=wrong[row].hint or part.hint(start + row) or SKIP)
         examples = tuple(f"{part.place(start + row)}: {wrong[row].text}" for row in rows[:EXAMPLES])
-        good = [row for row in range(rows_read) if row not in wrong]
         return mark_skipped(taken(table, good), Skipped(len(rows), examples))
 
 
@@ -244,7 +245,9 @@ def infer_fields(relation: Relation, base: Path) -> tuple[Field, ...]:
         files = find_files(relation.options["path"], base)
         fields = _fields(relation, files)
         if fields:
-            return tuple(f for f in fields if f.name.lower() != (relation.op or "").lower())
+            changes = columns_of_change(relation.op)
+            out = {name.lower() for name in (*changes, *(MATERIALIZE if len(changes) > 1 else ()))}
+            return tuple(f for f in fields if f.name.lower() not in out)
         path = relation.options["path"]
         raise SquallError("SQ4002", f'"{path}" is empty and tells no columns', hint="list the columns after the name")
     except SquallError as error:
