@@ -85,7 +85,7 @@ def test_progress_is_only_of_mz_diff(squall: Squall, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("op", "told"),
     [
-        ("u", "'u' is an update, and what the row was before is not there"),
+        ("u", "'u' is an update in one row, write two: the old row \\(before\\) with - or -U, the new one"),
         ("UPDATE", "'UPDATE' is an update"),
         ("upsert", "'upsert' is an update"),
         ("t", "'t' is neither an insert nor a delete"),
@@ -100,6 +100,21 @@ def test_an_unknown_operation_is_never_left_out(
     done = run(squall, tmp_path, [("c", 1, 10), (op, 1, 11)], "op", format, 100, options)
     assert done.status == 2 and not done.out
     assert re.search(f'SQ4005 .*column "op".*({told})', done.err), done.err
+
+
+def test_images_of_debezium_in_one_row(squall: Squall, tmp_path: Path) -> None:
+    """An update with its images before and after is refused; where there is none, rows are counted without them."""
+    image = [{"id": 1, "v": 10}, {"id": 1, "v": 11}, None]
+    for ops, told in (("ccd", ""), ("cud", "SQ4005 t.parquet, row 2: column \"op\": 'u' is an update in one row")):
+        table = pa.table({"op": list(ops), "before": [None, *image[::2]], "after": image})
+        pq.write_table(table, tmp_path / "t.parquet")
+        stream = "CREATE STREAM t USING parquet OPTIONS (path 't.parquet', op 'op');\n"
+        (tmp_path / "q.sql").write_text(f"{stream}SELECT COUNT(*) AS n FROM t;")
+        done = squall("run", str(tmp_path / "q.sql"), "--backend", "local")
+        assert (done.out == "n\n1\n") is not bool(told) and done.err.startswith(told), done
+        (tmp_path / "q.sql").write_text(f"{stream}SELECT after FROM t;")
+        done = squall("run", str(tmp_path / "q.sql"), "--backend", "local")
+        assert done.status == 2 and 'column "after" is struct' in done.err and not done.out
 
 
 @pytest.mark.parametrize("batch", [1, 2, 100])

@@ -3,8 +3,8 @@
     +  c  r  +I  -U  +U  Delete     →     1  1  1  1  -1  1  -1
 
 Known are the words of Debezium, Flink, RisingWave, Materialize (whose `mz_diff` counts), Delta and Spark. An update is
-two rows, the old one and the new one: a word for an update of which there is only the new row is refused. Where a file
-of Materialize's has `mz_progressed`, a row in which that is true is a message of progress and left out.
+two rows, the old one and the new one: a word for an update in one row is refused, with images or by key. Where files of
+Materialize have `mz_progressed`, a row in which that is true is a message of progress and left out.
 """
 
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ MATERIALIZE = ("mz_timestamp", PROGRESSED)  # columns beside mz_diff that are of
 TRUE = ("true", "t", "1")
 
 OPERATION = "SQ4005"
-IMAGES = "write the old row with - (or -U) and the new one with + (or +U)"
+IMAGES = "write two: the old row (before) with - or -U, the new one (after) with + or +U"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def _problem(text: str | None, word: str | None, name: str) -> Problem:
         return Problem(OPERATION, f'column "{name}" is NULL, which is no operation', "write + or -")
     shown = f'column "{name}": {shorten(repr(text))}'
     if word in UPDATES:
-        return Problem(OPERATION, f"{shown} is an update, and what the row was before is not there", IMAGES)
+        return Problem(OPERATION, f"{shown} is an update in one row", IMAGES)
     if word.lstrip("+-").isdigit():
         hint = f"write + or -; how often rows come or go is read from a column called {COUNTED[0]}"
         return Problem(OPERATION, f"{shown} is no operation", hint)
