@@ -1,5 +1,6 @@
 """Stores in files that processes share, and snapshots."""
 
+import errno
 import io
 import os
 import pickle
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from squallpy.base.order import Order
 from squallpy.base.rings import Payload, Ring
 from squallpy.runtime.kernels import dictionary
+from squallpy.runtime.state import storage
 from squallpy.runtime.state.blocks import BlockLayout
 from squallpy.runtime.state.storage import Mapped
 from squallpy.runtime.state.store import Numbered, PoolLayout, Store, StoreLayout
@@ -187,3 +189,20 @@ def differential_blocks_grow_in_files(tmp_path):
     stores[0].blocks["bits"].assign(np.ones((2, 3), np.uint64))
     assert stores[1].blocks["bits"].values.tolist() == [[1] * 3] * 2
     assert stores[1].blocks["bits"].values.flags.c_contiguous
+
+
+def test_room_for_a_region_is_there_before_it_is_used(tmp_path, monkeypatch):
+    """A file without its blocks would be a SIGBUS where the disk is full: what cannot have them stays as it is."""
+    region = Mapped(tmp_path).region("words", 10)
+    region.grow(storage._PIECE // 4)
+    file = tmp_path / "words"
+    size = file.stat().st_size
+    assert size >= 2 * storage._PIECE and file.stat().st_blocks * 512 >= size
+
+    def refuse(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", refuse)
+    with pytest.raises(OSError, match="no room to grow state by"):
+        region.grow(storage._PIECE)
+    assert file.stat().st_size == size and len(region.array()) == size // 8
