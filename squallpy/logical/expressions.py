@@ -249,6 +249,23 @@ def transform(expr: Expr, rule: Callable[[Expr], Expr | None]) -> Expr:
     return node if changed is None else changed
 
 
+class Rewriter:
+    """Bottom-up rewriting by one rule, which sees each part once, however many expressions share it."""
+
+    def __init__(self, rule: Callable[[Expr], Expr | None]) -> None:
+        self._rule, self._known = rule, dict[int, tuple[Expr, Expr]]()  # by id; what has it is not to be freed
+
+    def __call__(self, expr: Expr) -> Expr:
+        """The expression as the rule has it; itself if nothing changes."""
+        if (known := self._known.get(id(expr))) is None:
+            below = children(expr)
+            node = rebuild(expr, tuple([self(child) for child in below])) if below else expr
+            changed = self._rule(node)
+            known = self._known[id(expr)] = expr, node if changed is None else changed
+            self._known[id(known[1])] = known[1], known[1]
+        return known[1]
+
+
 def walk(expr: Expr) -> Iterator[Expr]:
     """The expression and everything below it, top down."""
     waiting = [expr]
