@@ -65,6 +65,7 @@ class Compound:
 
     depth: int = field(init=False, repr=False, compare=False)
     _hash: int = field(init=False, repr=False, compare=False)
+    _columns: frozenset[Column] = field(init=False, repr=False, compare=False)  # set by `columns`
 
     def __post_init__(self) -> None:
         depth = 1 + max((child.depth for child in children(self)), default=0)  # type: ignore[arg-type]
@@ -275,10 +276,17 @@ def walk(expr: Expr) -> Iterator[Expr]:
 
 
 def columns(expr: Expr) -> frozenset[Column]:
-    """The columns that an expression reads."""
-    if isinstance(expr, Column):
-        return frozenset((expr,))
-    return frozenset(e for e in walk(expr) if isinstance(e, Column))
+    """The columns that an expression reads, found once."""
+    match expr:
+        case Column():
+            return frozenset((expr,))
+        case Literal():
+            return frozenset()
+    try:
+        return expr._columns
+    except AttributeError:
+        object.__setattr__(expr, "_columns", frozenset(e for e in walk(expr) if isinstance(e, Column)))
+        return expr._columns
 
 
 def substitute(expr: Expr, mapping: dict[int, Expr]) -> Expr:
