@@ -40,16 +40,17 @@ class Node:
     """A relational operator; `output` is its columns in order."""
 
     __slots__ = ("_borrows", "_ids", "_output", "_size")
+    _borrows: bool
     lends: ClassVar[bool] = False  # may its columns be read anywhere above it? Only while a query is being bound
 
     @property
     def borrows(self) -> bool:
         """True if it, or an operator below it, lends columns, which may yet become more."""
         try:
-            return cast(bool, self._borrows)  # type: ignore[has-type]
+            return self._borrows
         except AttributeError:
             object.__setattr__(self, "_borrows", self.lends or any(child.borrows for child in self.inputs))
-            return cast(bool, self._borrows)  # type: ignore[has-type]
+            return self._borrows
 
     @Remembered
     def output(self) -> tuple[Column, ...]:
