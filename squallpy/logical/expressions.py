@@ -65,6 +65,7 @@ class Compound:
 
     depth: int = field(init=False, repr=False, compare=False)
     _hash: int = field(init=False, repr=False, compare=False)
+    _columns: frozenset[Column] = field(init=False, repr=False, compare=False)  # set by `columns`
 
     def __post_init__(self) -> None:
         depth = 1 + max((child.depth for child in children(self)), default=0)  # type: ignore[arg-type]
@@ -249,6 +250,23 @@ def transform(expr: Expr, rule: Callable[[Expr], Expr | None]) -> Expr:
     return node if changed is None else changed
 
 
+class Rewriter:
+    """Bottom-up rewriting by one rule, which sees each part once, however many expressions share it."""
+
+    def __init__(self, rule: Callable[[Expr], Expr | None]) -> None:
+        self._rule, self._known = rule, dict[int, tuple[Expr, Expr]]()  # by id; what has it is not to be freed
+
+    def __call__(self, expr: Expr) -> Expr:
+        """The expression as the rule has it; itself if nothing changes."""
+        if (known := self._known.get(id(expr))) is None:
+            below = children(expr)
+            node = rebuild(expr, tuple([self(child) for child in below])) if below else expr
+            changed = self._rule(node)
+            known = self._known[id(expr)] = expr, node if changed is None else changed
+            self._known[id(known[1])] = known[1], known[1]
+        return known[1]
+
+
 def walk(expr: Expr) -> Iterator[Expr]:
     """The expression and everything below it, top down."""
     waiting = [expr]
@@ -258,10 +276,17 @@ def walk(expr: Expr) -> Iterator[Expr]:
 
 
 def columns(expr: Expr) -> frozenset[Column]:
-    """The columns that an expression reads."""
-    if isinstance(expr, Column):
-        return frozenset((expr,))
-    return frozenset(e for e in walk(expr) if isinstance(e, Column))
+    """The columns that an expression reads, found once."""
+    match expr:
+        case Column():
+            return frozenset((expr,))
+        case Literal():
+            return frozenset()
+    try:
+        return expr._columns
+    except AttributeError:
+        object.__setattr__(expr, "_columns", frozenset(e for e in walk(expr) if isinstance(e, Column)))
+        return expr._columns
 
 
 def substitute(expr: Expr, mapping: dict[int, Expr]) -> Expr:

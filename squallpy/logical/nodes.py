@@ -3,27 +3,68 @@
 Limit(Sort(Project(Filter(Aggregate(Filter(Join(Scan, Scan)))))))
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import chain
-from typing import ClassVar
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from squallpy.base.types import BIGINT, BOOLEAN
 from squallpy.catalog.relation import Relation
 from squallpy.catalog.window import WindowSpec
 from squallpy.logical.expressions import Column, Expr, columns
 
+T = TypeVar("T")
+
+
+class Remembered(Generic[T]):
+    """A property of an operator that is computed at its first reading; `output` is remembered in the slot `_output`.
+
+    Of a chain of n operators each would else ask all that are below it.
+    """
+
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        self._compute, self._slot = compute, f"_{compute.__name__}"
+
+    def __get__(self, node: "Node", owner: type["Node"]) -> T:
+        try:
+            return cast(T, getattr(node, self._slot))
+        except AttributeError:
+            value = self._compute(node)
+        if not node.borrows:
+            object.__setattr__(node, self._slot, value)
+        return value
+
 
 class Node:
     """A relational operator; `output` is its columns in order."""
 
-    __slots__ = ()
+    __slots__ = ("_borrows", "_ids", "_output", "_size")
+    _borrows: bool
     lends: ClassVar[bool] = False  # may its columns be read anywhere above it? Only while a query is being bound
 
     @property
+    def borrows(self) -> bool:
+        """True if it, or an operator below it, lends columns, which may yet become more."""
+        try:
+            return self._borrows
+        except AttributeError:
+            object.__setattr__(self, "_borrows", self.lends or any(child.borrows for child in self.inputs))
+            return self._borrows
+
+    @Remembered
     def output(self) -> tuple[Column, ...]:
         raise NotImplementedError
+
+    @Remembered
+    def ids(self) -> frozenset[int]:
+        """The ids of its columns."""
+        return frozenset(column.id for column in self.output)
+
+    @Remembered
+    def size(self) -> int:
+        """The number of operators in its tree; one that is read twice counts twice."""
+        return 1 + sum(child.size for child in self.inputs)
 
     @property
     def inputs(self) -> tuple["Node", ...]:
@@ -35,14 +76,15 @@ def check(expr: Expr, *inputs: Node) -> None:
 
 
 def check_all(exprs: Iterable[Expr], *inputs: Node) -> None:
-    known = {c.id for node in inputs for c in node.output}
+    known = [node.ids for node in inputs]
     for expr in exprs:
-        missing = [c for c in columns(expr) if c.id not in known and not any(_lent(c, node) for node in inputs)]
+        missing = [c for c in columns(expr) if not any(c.id in ids for ids in known)]
+        missing = [c for c in missing if not any(_lent(c, node) for node in inputs)]
         assert not missing, f"{expr} reads {missing}, which no input has"
 
 
 def _lent(column: Column, node: Node) -> bool:
-    return (node.lends and column in node.output) or any(_lent(column, child) for child in node.inputs)
+    return node.borrows and ((node.lends and column in node.output) or any(_lent(column, c) for c in node.inputs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +95,7 @@ class Scan(Node):
     alias: str
     columns: tuple[Column, ...]
 
-    @property
+    @Remembered
     def output(self) -> tuple[Column, ...]:
         return self.columns
 
@@ -69,7 +111,7 @@ class Window(Node):
     def __post_init__(self) -> None:
         assert self.time is None or self.time in self.child.output
 
-    @property
+    @Remembered
     def output(self) -> tuple[Column, ...]:
         return self.child.output
 
@@ -89,7 +131,7 @@ class Filter(Node):
         assert self.predicate.type == BOOLEAN
         check(self.predicate, self.child)
 
-    @property
+    @Remembered
     def output(self) -> tuple[Column, ...]:
         return self.child.output
 
@@ -108,7 +150,7 @@ class Project(Node):
     def __post_init__(self) -> None:
         check_all((expr for _, expr in self.items), self.child)
 
-    @property
+    @Remembered
     def output(self) -> tuple[Column, ...]:
         return tuple(column for column, _ in self.items)
 
@@ -130,7 +172,7 @@ class Join(Node):
             assert self.on.type == BOOLEAN
             check(self.on, self.left, self.right)
 
-    @property
+    @Remembered
     def output(self) -> tuple[Column, ...]:
         return (*self.left.output, *self.right.output)
 
@@ -151,7 +193,7 @@ class ConditionalJoin(Node):
         assert self.on.type == BOOLEAN
         check(self.on, self.left, self.right)
 
-    @property
+    @Remembered
     def output(self) -> tuple[Column, ...]:
         return self.left.output
 
@@ -165,7 +207,7 @@ class LeftJoin(ConditionalJoin):
 
     __slots__ = ()
 
-    @property
+    @Remembered
     def output(self) -> tuple[Column, ...]:
         return (*self.left.output, *(replace(c, nullable=True) for c in self.right.output))
 
@@ -193,7 +235,7 @@ class Union(Node):
         for child in self.children:
             assert [c.type for c in child.output] == [c.type for c in self.columns], "UNION of unlike columns"
 
-    @property
+    @Remembered
     def output(self) -> tuple[Column, ...]:
         return self.columns
 
@@ -261,7 +303,7 @@ class Aggregate(Node):
         for expr in chain((e for _, e in self.keys), *(agg.args for _, agg in self.aggs)):
             check(expr, self.child)
 
-    @property
+    @Remembered
     def output(self) -> tuple[Column, ...]:
         return tuple(column for column, _ in (*self.keys, *self.aggs))
 
@@ -283,7 +325,7 @@ class Repeat(Node):
         assert isinstance(self.child, Aggregate) and self.times.type == BIGINT
         check(self.times, self.child)
 
-    @property
+    @Remembered
     def output(self) -> tuple[Column, ...]:
         return self.child.output if self.number is None else (*self.child.output, self.number)
 
@@ -299,7 +341,7 @@ class Sort(Node):
     child: Node
     keys: tuple[tuple[Expr, bool, bool], ...]
 
-    @property
+    @Remembered
     def output(self) -> tuple[Column, ...]:
         return self.child.output
 
@@ -316,7 +358,7 @@ class Limit(Node):
     count: int | None
     offset: int = 0
 
-    @property
+    @Remembered
     def output(self) -> tuple[Column, ...]:
         return self.child.output
 

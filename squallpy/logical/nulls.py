@@ -25,7 +25,7 @@ def fold_nulls(expr: Expr) -> Expr:
     x = x → TRUE if x is NOT NULL
     CASE WHEN NULL IS NULL THEN x ELSE y END → x;  CASE WHEN p THEN 1 END IS NULL → NOT p
     """
-    return transform(expr, _fold)
+    return transform(expr, fold_null)
 
 
 def fold_case(expr: Expr) -> Expr | None:
@@ -66,7 +66,8 @@ def decided(condition: Expr) -> Expr:
     return condition
 
 
-def _fold(expr: Expr) -> Expr | None:
+def fold_null(expr: Expr) -> Expr | None:
+    """The rule of `fold_nulls` for one expression whose parts are folded."""
     match expr:
         case Call("is_null", (Case(((condition, value),), otherwise),)) if _is_null(otherwise) and not (
             condition.nullable or value.nullable

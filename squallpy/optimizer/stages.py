@@ -136,10 +136,15 @@ def rewrite_exprs(node: Node, rule: ExprRule, known: Rewritten) -> Node:
 
 
 def _rewritten(node: Node, change: Callable[[Node], Node], known: Rewritten) -> Node:
-    """Each operator changed once, behind its inputs, however many read it, and however often a rule comes by."""
+    """Each operator changed until it stays as it is, behind its inputs, however many read it, and however often a rule
+    comes by. So what is pushed down a chain of operators is at its end after one pass."""
     if id(node) not in known:
         inputs = tuple(_rewritten(child, change, known) for child in node.inputs)
-        known[id(node)] = node, change(with_inputs(node, inputs))
+        before = with_inputs(node, inputs)
+        after = change(before)
+        if after is before:
+            known[id(before)] = before, before
+        known[id(node)] = node, before if after is before else _rewritten(after, change, known)
     return known[id(node)][1]
 
 

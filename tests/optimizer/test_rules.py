@@ -197,6 +197,16 @@ def test_filter_moves_below_a_view() -> None:
     assert [line.strip() for line in lines][-2:] == ["Filter a + 1 > 3", "Scan r"] or "Filter (a + 1) > 3" in lines[-2]
 
 
+def test_a_filter_moves_below_a_chain_of_views_in_one_pass() -> None:
+    chain = "SELECT a, b FROM r"
+    for i in range(50):
+        chain = f"SELECT a + 1 AS a, b FROM ({chain}) AS v{i}"
+    text = f"{RELATIONS} SELECT a FROM ({chain}) AS v WHERE a > 3;"
+    (query,) = compile_script(text, "q.sql", lambda relation: ()).queries
+    names = [name for name, _ in trace(query.plan, STAGES)]
+    assert names.count("push_filter_below_project") == 1
+
+
 def test_an_unchanged_plan_is_the_same_object() -> None:
     (query,) = compile_script(f"{RELATIONS} SELECT a FROM r;", "q.sql", lambda relation: ()).queries
     assert optimise(query, STAGES) is query

@@ -62,7 +62,7 @@ def bind_query(
 
 def check_size(ctx: Context, node: exp.Query, plan: Node) -> Node:
     """The plan; SQ3001 where it is so large that it would be compiled for minutes."""
-    if (operators := _operators(plan)) > MOST_OPERATORS:
+    if plan.size > MOST_OPERATORS and (operators := _operators(plan)) > MOST_OPERATORS:
         told = f"a query of {operators:,} operators is not supported, {MOST_OPERATORS:,} are the most"
         hint = "a subquery repeats what it is correlated with, and a first row its rows for each key of its order"
         raise ctx.error("SQ3001", told, node, hint)

@@ -52,18 +52,29 @@ class Price:
         return self.operations * self.weight + self.visited * word + self.steps * STEP
 
 
+class TriggerPricing:
+    """Prices of a trigger for updates of any rank; `left`: the share that may be expected (LEFT)."""
+
+    def __init__(self, maintained: Maintained, trigger: Trigger, left: float = 1.0) -> None:
+        self._maintained, self._rank = maintained, trigger.u.cols.symbols[0][0]
+        views = set(maintained.matrices)
+        matters = Visited(trigger, views).left
+        self._done = [(step.value, left ** matters(step.value)) for step in trigger.steps]
+        self._done += [(product(update.u, update.v), left ** matters(update.u, update.v)) for update in trigger.updates]
+        self._visited = {
+            view: sum(left**turn if turn < math.inf else 0 for turn in turns)
+            for view, turns in visits(trigger, views).items()
+        }
+
+    def price(self, rank: int, sizes: Sizes) -> Price:
+        """What the trigger takes for an update of a rank at most."""
+        pricing = _Pricing(self._maintained, Guess({**sizes, self._rank: rank}))
+        return pricing.price(self._done, self._visited, few=True)
+
+
 def trigger_price(maintained: Maintained, trigger: Trigger, rank: int, sizes: Sizes, left: float = 1.0) -> Price:
     """What a trigger takes for an update of a rank at most; `left`: the share that may be expected (LEFT)."""
-    pricing = _Pricing(maintained, Guess({**sizes, trigger.u.cols.symbols[0][0]: rank}))
-    views = set(maintained.matrices)
-    matters = Visited(trigger, views).left
-    done = [(step.value, left ** matters(step.value)) for step in trigger.steps]
-    done += [(product(update.u, update.v), left ** matters(update.u, update.v)) for update in trigger.updates]
-    visited = {
-        view: sum(left**turn if turn < math.inf else 0 for turn in turns)
-        for view, turns in visits(trigger, views).items()
-    }
-    return pricing.price(done, visited, few=True)
+    return TriggerPricing(maintained, trigger, left).price(rank, sizes)
 
 
 def evaluation_price(maintained: Maintained, sizes: Sizes) -> Price:

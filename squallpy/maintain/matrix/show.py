@@ -7,7 +7,7 @@ materialisation views, and what is done for them
 
 from squallpy.maintain.matrix.compile import Compiled
 from squallpy.maintain.matrix.materialise import Maintained, Trigger
-from squallpy.maintain.matrix.price import Price, evaluation_price, sparse, trigger_price
+from squallpy.maintain.matrix.price import Price, TriggerPricing, evaluation_price, sparse, trigger_price
 from squallpy.maintain.matrix.program import Program
 from squallpy.maintain.matrix.sizes import Sizes
 
@@ -87,10 +87,10 @@ def report_text(compiled: Compiled, sizes: Sizes) -> str:
 
 def crossover(maintained: Maintained, trigger: Trigger, sizes: Sizes) -> int:
     """The least rank for which evaluating anew is faster."""
-    anew = evaluation_price(maintained, sizes).total
+    anew, pricing = evaluation_price(maintained, sizes).total, TriggerPricing(maintained, trigger)
 
     def pays(rank: int) -> bool:
-        return trigger_price(maintained, trigger, rank, sizes).total <= anew
+        return pricing.price(rank, sizes).total <= anew
 
     low, high = 1, 2
     while pays(high) and high < 1 << 30:

@@ -64,14 +64,15 @@ def _plain(expr: Expr) -> Expr:
 
 def peeled(node: Node) -> tuple[Node, dict[int, Expr], list[Expr]]:
     """What is below projections and filters, the columns above in terms of its own, and what the filters ask."""
-    shown: dict[int, Expr] = {}
-    asked: list[Expr] = []
+    above = list[Project | Filter]()
     while isinstance(node, Project | Filter):
-        if isinstance(node, Project):
-            items = {c.id: expr for c, expr in node.items}
-            shown = {id: substitute(expr, items) for id, expr in shown.items()} if shown else items
-            asked = [substitute(p, items) for p in asked]
-        else:
-            asked += conjuncts(node.predicate)
+        above.append(node)
         node = node.child
-    return node, shown, asked
+    shown: dict[int, Expr] = {}
+    asked: list[tuple[Expr, ...]] = []
+    for each in reversed(above):
+        if isinstance(each, Project):
+            shown = {c.id: substitute(expr, shown) for c, expr in each.items}
+        else:
+            asked.append(tuple(substitute(p, shown) for p in conjuncts(each.predicate)))
+    return node, shown, [p for some in reversed(asked) for p in some]

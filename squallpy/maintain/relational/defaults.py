@@ -114,7 +114,7 @@ def without_case(expr: Expr, nothing: Nothing) -> Expr:
                 return value if fold_nulls(substitute(value, nothing[found])) == otherwise else None
         return None
 
-    return transform(expr, rule)
+    return transform(expr, rule) if nothing else expr
 
 
 def _aggregate(node: Node) -> tuple[Aggregate, dict[int, Expr], Expr] | None:

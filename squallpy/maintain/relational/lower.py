@@ -23,6 +23,7 @@ from squallpy.logical.expressions import (
     Column,
     Expr,
     Literal,
+    Rewriter,
     column_of,
     columns,
     conjunction,
@@ -30,7 +31,6 @@ from squallpy.logical.expressions import (
     is_null,
     not_null,
     substitute,
-    transform,
     uncast,
     walk,
 )
@@ -55,7 +55,7 @@ from squallpy.logical.nodes import (
     Union,
     Window,
 )
-from squallpy.logical.nulls import fold_nulls
+from squallpy.logical.nulls import fold_null
 from squallpy.maintain.program import RESULT, Finish, Measure, Monomial, Nest, View, nest_name
 from squallpy.maintain.relational.asked import asked
 from squallpy.maintain.relational.calculus import MINUS, Assign, Cmp, Factor, Lane, Rel, renamed
@@ -525,9 +525,9 @@ def _of_values(column: Column, agg: Agg, keys: Mapping[Expr, Column]) -> Measure
 def _folding(evaluate: Evaluate | None) -> Callable[[Expr], Expr]:
     """What NULL and constants make of expressions."""
     if evaluate is None:
-        return fold_nulls
+        return Rewriter(fold_null)
     computed = cache(fold_constant(evaluate))
-    return lambda expr: fold_nulls(transform(expr, computed))
+    return Rewriter(lambda expr: fold_null(expr if (value := computed(expr)) is None else value) or value)
 
 
 def _joined(a: Block, b: Block, on: Expr | None) -> Block:
