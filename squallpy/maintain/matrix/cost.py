@@ -14,6 +14,7 @@ from squallpy.maintain.matrix.nodes import Inverse, Iterate, Let, Matrix, Produc
 from squallpy.maintain.matrix.sizes import Size, Sizes
 
 GUESS = 1000  # for a dimension that nobody knows yet
+LONG = 24  # factors of a chain: for more, of equal dimensions, orders are not compared
 
 Tree = Matrix | tuple["Tree", "Tree"]  # a chain of products with its parentheses
 
@@ -35,9 +36,17 @@ def chained(factors: Sequence[Matrix], guess: Guess, facts: Facts) -> tuple[floa
     """The cost of the cheapest order of a chain, and that order; half for what is known to be symmetric.
 
     v', A, B of (1, n), (n, n), (n, n)   →   4n², ((v', A), B)
+
+    The orders of more than LONG factors of equal dimensions cost the same: the one of powers of two is taken, whose
+    equal parts are computed once.
+
+    A, A, A, A, A of (n, n)   →   8n³, (((A, A), (A, A)), A)
     """
-    count, mirrors = len(factors), [mirrored(factor, facts) for factor in factors]
+    count = len(factors)
     rows, cols = [guess(f.rows) for f in factors], np.array([guess(f.cols) for f in factors], float)
+    if count > LONG and len({*rows, *cols}) == 1:
+        return 2.0 * (count - 1) * cols[0] ** 3, _by_powers_of_two(factors)
+    mirrors = [mirrored(factor, facts) for factor in factors]
     best, cuts = np.zeros((count, count)), dict[tuple[int, int], int]()
     mirror_images = {(i, i) for i in range(count) if factors[i] == mirrors[i]} | {(i, i - 1) for i in range(count + 1)}
     for length in range(1, count):
@@ -59,6 +68,14 @@ def chained(factors: Sequence[Matrix], guess: Guess, facts: Facts) -> tuple[floa
         return tree(first, cut), tree(cut + 1, last)
 
     return float(best[0, -1]), tree(0, count - 1)
+
+
+def _by_powers_of_two(factors: Sequence[Matrix]) -> Tree:
+    """Split a chain after the largest power of two of its factors, and so on."""
+    if len(factors) == 1:
+        return factors[0]
+    half = 1 << (len(factors) - 1).bit_length() - 1
+    return _by_powers_of_two(factors[:half]), _by_powers_of_two(factors[half:])
 
 
 def cost(matrix: Matrix, guess: Guess, facts: Facts) -> float:

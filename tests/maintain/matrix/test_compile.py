@@ -2,6 +2,7 @@
 
 import pytest
 
+from squallpy.base.depth import deeply
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN
 from squallpy.maintain.matrix.compile import Compiled, Options, compile_program
 from squallpy.maintain.matrix.meta import Known
@@ -103,3 +104,11 @@ def _names(matrix: object) -> set[str]:
     from squallpy.maintain.matrix.nodes import names
 
     return names(matrix)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("factors", "statements"), [(32, 5), (300, 11), (2000, 15)])
+def test_long_powers_are_made_by_squaring(factors: int, statements: int) -> None:
+    """Written out, A · A · … · A has as many statements as its binary digits have squarings and products."""
+    text = " := ".join(["P", " * ".join(["A"] * factors)])
+    made = deeply(lambda: compiled(text, "A", {"n": 100}))
+    assert len(made.maintained.anf.program.statements) == statements
