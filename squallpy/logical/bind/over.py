@@ -109,7 +109,11 @@ class Overs:
 
     def reads(self, grouped: Grouped | None = None) -> frozenset[int]:
         """List the columns that they read, by id; `grouped` gives an expression in terms of those of the Aggregate."""
-        exprs = [(e, framed.node) for f, framed in self.frames.items() for e in (*f.expressions, *framed.aggregation.arguments)]
+        exprs = [
+            (e, framed.node)
+            for f, framed in self.frames.items()
+            for e in (*f.expressions, *framed.aggregation.arguments)
+        ]
         exprs += [(e, lookup.node) for lookup in self.lookups for e in (*lookup.frame.expressions, lookup.of)]
         return frozenset(c.id for e, node in exprs for c in columns(grouped(e, node) if grouped else e))
 
