@@ -32,7 +32,7 @@ cluster: setup  ## whole runs whose masters, workers and drivers are killed, mos
 	$(BIN)/python -m pytest -m cluster -n 0
 
 N ?= 1000
-fuzz: setup  ## random queries on random streams, N of them for each executor, a tenth of it on Spark; 8 N mutated scripts, 4 N files of each format: make fuzz N=10000
+fuzz: setup  ## random queries on random streams, N of them for each executor, a tenth of it on Spark; 8 N mutated scripts, N run, 4 N files of each format: make fuzz N=10000
 	FUZZ=$$((4 * $(N))) $(BIN)/python -m pytest tests/steps/test_random.py tests/fuzz
 
 plans: setup  ## rewrite the golden plans; review them as a diff

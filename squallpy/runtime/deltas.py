@@ -54,6 +54,8 @@ class Delta:
 def encode(vec: Vec, key: Expr, rows: int, dictionary: Dictionary, origin: Expr | None = None) -> Words:
     """Values as a key column; SQ5003, which names the key or the `origin` of its values, where one is the `HOLE`."""
     type = key.type
+    if type.kind is Kind.NULL:
+        return np.full(rows, NULL)
     values, valid = full(vec, type, rows)
     if type.kind is Kind.VARCHAR:
         if valid is not None:

@@ -23,8 +23,9 @@ from squallpy.maintain.relational.show import program_text
 from squallpy.optimizer.stages import optimise, stages
 from squallpy.runtime.evaluate.constant import constant
 from squallpy.session import RunOptions, Session
+from squallpy.testing.engines import VolatileEngine
 from squallpy.testing.mutations import mutate_bytes, mutate_script
-from squallpy.testing.steps import read_steps
+from squallpy.testing.steps import read_steps, run_steps
 
 STEPS = Path(__file__).parents[1] / "steps"
 COLUMNS = "(i INT, d DOUBLE, m DECIMAL(10,2), s VARCHAR, b BOOLEAN)"
@@ -64,6 +65,36 @@ def test_mutated_scripts_are_answered_or_refused() -> None:
         except Exception as error:
             raise AssertionError(f"seed {seed}:\n{mutant}") from error
     assert 0 < refused < settings().max_examples * 2
+
+
+def test_mutated_queries_run_or_are_refused(tmp_path: Path) -> None:
+    """On the rows of their step tests; all changes together are the result."""
+    files, refused = [read_steps(path) for path in sorted(STEPS.glob("*.slt"))], 0
+    runnable = [steps for steps in files if any(section.head == "batch" for section in steps.sections)]
+    for seed in range(settings().max_examples // 4):
+        draw = Random(seed)
+        steps = draw.choice(runnable)
+        mutant = mutate_script(steps.script, draw)
+        given = [section for section in steps.sections if section.head.split()[0] in ("table", "batch")]
+        path, folder = tmp_path / "mutant.slt", tmp_path / str(seed)
+        path.write_text("\n".join([mutant, "no oracle", *(line for s in given for line in (s.head, *s.lines))]))
+        folder.mkdir()
+        try:
+            if has_one_query_over(mutant, steps.script):
+                run_steps(path, VolatileEngine(), folder)
+        except SquallError:
+            refused += 1
+        except Exception as error:
+            raise AssertionError(f"seed {seed}:\n{mutant}") from error
+    assert refused > 0
+
+
+def has_one_query_over(script: str, original: str) -> bool:
+    """True if a script has one query, and the relations of another; raises SquallError where it cannot be bound."""
+    bound, before = (
+        compile_script(text, "q.sql", lambda relation: (), Programs().outputs, constant) for text in (script, original)
+    )
+    return len(bound.queries) == 1 and bound.relations == before.relations
 
 
 def csv_file(draw: Random) -> bytes:

@@ -107,11 +107,15 @@ class Overs:
         columns = [c for f in self.frames.values() for c in (f.found, *f.aggregation.made, *f.shown.values())]
         return frozenset((*columns, *(c for lookup in self.lookups for c in (lookup.value, lookup.found))))
 
-    def reads(self) -> frozenset[int]:
-        """The columns that they read, by id."""
-        exprs = [e for frame in (*self.frames, *(lookup.frame for lookup in self.lookups)) for e in frame.expressions]
-        exprs += [expr for f in self.frames.values() for expr in f.aggregation.arguments]
-        return frozenset(c.id for expr in (*exprs, *(lookup.of for lookup in self.lookups)) for c in columns(expr))
+    def reads(self, grouped: Grouped | None = None) -> frozenset[int]:
+        """List the columns that they read, by id; `grouped` gives an expression in terms of those of the Aggregate."""
+        exprs = [
+            (e, framed.node)
+            for f, framed in self.frames.items()
+            for e in (*f.expressions, *framed.aggregation.arguments)
+        ]
+        exprs += [(e, lookup.node) for lookup in self.lookups for e in (*lookup.frame.expressions, lookup.of)]
+        return frozenset(c.id for e, node in exprs for c in columns(grouped(e, node) if grouped else e))
 
     def bind(self, s: Scalars, node: exp.Window) -> Expr:
         """The value of `function OVER (…)`."""
@@ -383,7 +387,7 @@ class Overs:
         """The block's rows with all of them; of rows that have to be told apart, and are not, more is not `read`."""
         beneath = Beneath(self.ctx, plan, around)
         if read is not None and self.is_vague(beneath, grouped):
-            beneath = beneath.numbered(read | self.reads())
+            beneath = beneath.numbered(read | self.reads(grouped))
             plan = beneath.plan
         nearest = [self.nearest(lookup, beneath, grouped) for lookup in self.lookups]
         for frame in self.frames:

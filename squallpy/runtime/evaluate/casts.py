@@ -76,12 +76,18 @@ def _rescale(values: Any, source: Type, target: Type) -> Any:
     step = target.scale - source.scale
     if step == 0:
         return values
-    factor = 10 ** abs(step)
+    factor: int = 10 ** abs(step)
+    half = 0 if target.is_integer or step > 0 else factor // 2
+
+    def widest(most: int) -> int:
+        """The greatest number on the way of a magnitude of `most`."""
+        # NB: 0 times a wide factor fits, and the factor does not
+        return max(1, most) * factor if step > 0 else max(factor, most + half)
+
+    if widest(digits_bound(source)) >= LIMIT and widest(largest(values)) >= LIMIT:
+        values = np.asarray(values).astype(object)
     if step > 0:
-        if digits_bound(source) * factor >= LIMIT and largest(values) * factor >= LIMIT:
-            values = values.astype(object) if np.ndim(values) else int(values)
         return values * factor
-    half = 0 if target.is_integer else factor // 2
     return np.sign(values) * ((np.abs(values) + half) // factor)
 
 

@@ -61,6 +61,10 @@ def _widen(values: Any) -> Any:
     return values.astype(object) if np.ndim(values) else np.asarray(int(values), object)
 
 
+def _narrowed(values: Any) -> Any:
+    return values.astype(np.int64) if np.ndim(values) and is_word(values) else values
+
+
 def digits_bound(type: Type) -> int:
     """The greatest magnitude that a value of an exact type can have."""
     return {Kind.INT: 2**31, Kind.BIGINT: LIMIT}.get(type.kind) or int(10**type.precision)
@@ -288,7 +292,7 @@ def cut(vec: Vec, type: Type, places: int) -> Vec:
     if step >= LIMIT or largest(values) >= LIMIT:
         values = _widen(values)
     units = np.sign(values) * (np.abs(values) // step) * 10 ** max(-places, 0)
-    return Vec(units.astype(np.int64) if np.ndim(units) and largest(units) < LIMIT else units, vec.valid)
+    return Vec(_narrowed(units), vec.valid)
 
 
 def tens(vec: Vec, type: Type, places: int, call: Call) -> Vec:
@@ -310,5 +314,7 @@ def whole(call: Call, vec: Vec, type: Type, rows: int) -> Vec:
         with np.errstate(all="ignore"):
             operate: Any = np.floor if call.name == "floor" else np.ceil
             return cast(Vec(operate(vec.values), vec.valid), DOUBLE, BIGINT, rows, call)
-    step = 10**type.scale
-    return Vec(vec.values // step if call.name == "floor" else -(-vec.values // step), vec.valid)
+    values, step = masked(vec), 10**type.scale
+    if step >= LIMIT or largest(values) >= LIMIT:
+        values = _widen(values)
+    return Vec(_narrowed(values // step if call.name == "floor" else -(-values // step)), vec.valid)
