@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from bench import orderbook
 from bench.queries import Query
 from squallpy.catalog.relation import MULT
-from squallpy.runtime.evaluate.vector import arrow_type
+from squallpy.runtime.evaluate.vectors import arrow_type
 from squallpy.runtime.sources.replay import Replay
 from squallpy.testing.tpcds import TPCDS
 from squallpy.testing.tpch import TPCH

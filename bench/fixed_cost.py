@@ -11,7 +11,7 @@ from pathlib import Path
 from time import perf_counter
 
 from squallpy.base.trace import Trace
-from squallpy.runtime.profile import Profile
+from squallpy.runtime.observers.profile import Profile
 from squallpy.runtime.spark.cluster import start
 from squallpy.runtime.spark.executor import TOGETHER
 from squallpy.runtime.spark.stream import BatchTimes, StreamJob, run

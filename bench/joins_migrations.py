@@ -26,13 +26,13 @@ from bench.joins import LINEITEM, MASTER, skewed
 from bench.memory import busy, work
 from bench.warm import warm
 from squallpy.base.settings import JoinOperator, Settings
-from squallpy.runtime.pipeline import Input
+from squallpy.runtime.batch.node import Input
+from squallpy.runtime.checkpoint.folders import temporary_place
 from squallpy.runtime.sources import open_source
 from squallpy.runtime.spark.executor import SparkExecutor
-from squallpy.runtime.state.place import temporary_place
 from squallpy.session import Session
 from squallpy.testing.joins import fluctuating
-from squallpy.testing.memory import PushedBatches, memory_input
+from squallpy.testing.memory_source import PushedBatches, memory_input
 
 WARM = 4  # batches that do not count
 FIRST = 15  # runs that warm the JVM: it compiles for about a thousand batches

@@ -15,12 +15,12 @@ import numpy as np
 import pyarrow as pa
 
 from squallpy.base.rings import Payload, Ring
+from squallpy.runtime.checkpoint.partition import StatePartition
 from squallpy.runtime.kernels import steps
+from squallpy.runtime.kernels.content_hash import hash_columns, hash_strings
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.products import kind_of
-from squallpy.runtime.kernels.routing import hash_columns, hash_strings
-from squallpy.runtime.state.partition import StatePartition
 from squallpy.runtime.state.store import PoolLayout, Store, StoreLayout
 
 SUM = Payload((Ring.EXACT, Ring.COUNT))

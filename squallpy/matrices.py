@@ -29,6 +29,7 @@ from squallpy.base.semirings import (
     Semiring,
 )
 from squallpy.maintain.matrix.compile import AUTO, Compiled, Options, compile_program
+from squallpy.maintain.matrix.dimensions import Size
 from squallpy.maintain.matrix.language import (
     Symbolic,
     diag,
@@ -42,14 +43,13 @@ from squallpy.maintain.matrix.language import (
     vstack,
     zeros,
 )
-from squallpy.maintain.matrix.meta import NOTHING, Known
+from squallpy.maintain.matrix.meta_information import NOTHING, Known
 from squallpy.maintain.matrix.nodes import Name
 from squallpy.maintain.matrix.program import Input
 from squallpy.maintain.matrix.show import phases_text, report_text
-from squallpy.maintain.matrix.sizes import Size
 from squallpy.runtime.matrix.algebra import padded, picking
 from squallpy.runtime.matrix.cells import Cells
-from squallpy.runtime.matrix.live import Counts, Live
+from squallpy.runtime.matrix.maintained_program import Counts, Live
 from squallpy.runtime.matrix.sparse import is_sparse
 
 Array = npt.NDArray[Any]

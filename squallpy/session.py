@@ -13,45 +13,45 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
 
-from squallpy.base.depth import deeply, guarded_depth
 from squallpy.base.errors import SquallError
+from squallpy.base.recursion import deeply, guarded_depth
 from squallpy.base.settings import JoinOperator, Settings
 from squallpy.base.trace import Trace
 from squallpy.catalog.relation import Field, Relation
-from squallpy.frontend.text import read_script, remark
+from squallpy.frontend.source_text import read_script, remark
 from squallpy.logical.bind import Script, compile_script
 from squallpy.logical.nodes import Query
 from squallpy.logical.show import show
+from squallpy.maintain.lowering.query import Lowered, lower
 from squallpy.maintain.matrix.compile import Options as MatrixOptions
-from squallpy.maintain.matrix.scripted import Programs
-from squallpy.maintain.program import Program
-from squallpy.maintain.relational.lower import Lowered, lower
+from squallpy.maintain.matrix.script_programs import Programs
 from squallpy.maintain.relational.materialise import materialise
-from squallpy.maintain.relational.show import definition, fold, head, program_text
-from squallpy.optimizer.stages import optimise, stages
+from squallpy.optimizer.pipeline import optimise, stages
 from squallpy.physical.distribute.program import Switches
-from squallpy.physical.matrices import MatrixPlan, plan_matrices
-from squallpy.physical.place import place, tuned
+from squallpy.physical.matrix.programs import MatrixPlan, plan_matrices
+from squallpy.physical.matrix.show import matrices_text, passes_text, phases_of_matrices, supersteps_text
 from squallpy.physical.plan import Plan
+from squallpy.physical.planner import place, tuned
 from squallpy.physical.show import plan_text, stages_text, triggers_text
-from squallpy.physical.show_matrices import matrices_text, passes_text, phases_of_matrices, supersteps_text
-from squallpy.runtime.evaluate.constant import constant
+from squallpy.program.program import Program
+from squallpy.program.show import definition, fold, head, program_text
+from squallpy.runtime.evaluate.constants import constant
 
 if TYPE_CHECKING:  # what rows flow through is loaded when they do: EXPLAIN starts at once
     import pyarrow as pa
 
+    from squallpy.runtime.batch.node import Input
+    from squallpy.runtime.checkpoint.checkpoint import MadeFor
+    from squallpy.runtime.checkpoint.folders import Place
+    from squallpy.runtime.checkpoint.input_files import Inputs
+    from squallpy.runtime.checkpoint.lease import Lease
+    from squallpy.runtime.matrix.driver import Spread
     from squallpy.runtime.matrix.source import MatrixSource
-    from squallpy.runtime.matrix.spread import Spread
-    from squallpy.runtime.pipeline import Input
-    from squallpy.runtime.profile import Profile
-    from squallpy.runtime.result import Changes
-    from squallpy.runtime.sinks.sink import Sink
+    from squallpy.runtime.observers.profile import Profile
+    from squallpy.runtime.result.result import Changes
+    from squallpy.runtime.sinks.protocol import Sink
     from squallpy.runtime.sources import Source
     from squallpy.runtime.sources.replay import Replay
-    from squallpy.runtime.state.checkpoint import MadeFor
-    from squallpy.runtime.state.inputs import Inputs
-    from squallpy.runtime.state.lease import Lease
-    from squallpy.runtime.state.place import Place
 
 PLACED = ("physical", "stages")  # what shows where views are
 STAGES = ("logical", "optimized", "calculus", "triggers", *PLACED)
@@ -243,7 +243,7 @@ class Session:
     @contextmanager
     def _lease(self, options: RunOptions) -> "Iterator[Lease | None]":
         """The lease of the checkpoint, if there is one."""
-        from squallpy.runtime.state.checkpoint import hold
+        from squallpy.runtime.checkpoint.checkpoint import hold
 
         if options.checkpoint is None or options.lease:
             yield options.lease
@@ -260,7 +260,7 @@ class Session:
         lease: "Lease | None" = None,
         working: Callable[[bool], None] = lambda _: None,
     ) -> None:
-        from squallpy.runtime.pipeline import Input
+        from squallpy.runtime.batch.node import Input
         from squallpy.runtime.sources import open_source
         from squallpy.runtime.sources.replay import Again, Replay
 
@@ -300,9 +300,9 @@ class Session:
         self, query: Query, options: RunOptions, made_for: "MadeFor", batch_rows: int, inputs: "Inputs | None"
     ) -> Iterator["Place | None"]:
         """Where the query's state is; None for a local run that nobody wants to resume."""
-        from squallpy.runtime.state.checkpoint import open_checkpoint
-        from squallpy.runtime.state.durable import open_durable, within
-        from squallpy.runtime.state.place import temporary_place
+        from squallpy.runtime.checkpoint.checkpoint import open_checkpoint
+        from squallpy.runtime.checkpoint.durable import open_durable, within
+        from squallpy.runtime.checkpoint.folders import temporary_place
 
         snapshot, local = self.settings.snapshot_mb << 20, self.settings.local_dir
         if options.checkpoint:
@@ -321,8 +321,8 @@ class Session:
 
     def matrices(self, plan: MatrixPlan, input: "Input", place: "Place | None") -> "MatrixSource | Spread":
         """The matrices of a query as a source, its state at a place, if there is one."""
+        from squallpy.runtime.matrix.driver import Spread
         from squallpy.runtime.matrix.source import PARTITION, LocalKeeper, MatrixSource, keep, layout
-        from squallpy.runtime.matrix.spread import Spread
 
         if plan.parts:
             return Spread(plan, input)
@@ -369,7 +369,7 @@ class Session:
 
 def fingerprint(compiled: Compiled, batch_rows: int, order: str, sizes: dict[str, int]) -> "MadeFor":
     """What a checkpoint has to agree with: program and replay; where its plan is another, it is made anew."""
-    from squallpy.runtime.state.checkpoint import MadeFor
+    from squallpy.runtime.checkpoint.checkpoint import MadeFor
 
     read = columns_read(compiled)
     relations = [(r.name, _read_of(r, read), r.format, _how_read(r)) for r in compiled.relations]
@@ -398,8 +398,8 @@ def _how_read(relation: Relation) -> list[tuple[str, str]]:
 
 def columns_read(compiled: Compiled) -> dict[str, tuple[str, ...]]:
     """The columns of each source that a query reads, by what statistics call it."""
+    from squallpy.runtime.ingest.explode import columns_of
     from squallpy.runtime.matrix.source import under_matrices
-    from squallpy.runtime.parts import columns_of
 
     found: dict[str, dict[str, None]] = {}
     for feed in compiled.plan.sources:
@@ -414,9 +414,9 @@ def columns_read(compiled: Compiled) -> dict[str, tuple[str, ...]]:
 
 def inputs_of(compiled: Compiled, sources: "Mapping[str, Source]", replay: "Replay") -> "Inputs":
     """What a checkpoint has to know of the files that a query reads."""
+    from squallpy.runtime.checkpoint.input_files import Inputs
+    from squallpy.runtime.formats.change_operations import columns_of_change
     from squallpy.runtime.matrix.source import under_matrices
-    from squallpy.runtime.sources.operations import columns_of_change
-    from squallpy.runtime.state.inputs import Inputs
 
     called = {name: source for r, source in sources.items() for name in (r, under_matrices(r))}
     read = {}

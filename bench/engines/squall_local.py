@@ -17,9 +17,9 @@ from bench.data import Stream
 from bench.watch import Watch
 from squallpy.catalog.relation import MULT
 from squallpy.physical.plan import Plan
+from squallpy.runtime.batch.node import Input
 from squallpy.runtime.local import LocalExecutor
-from squallpy.runtime.pipeline import Input
-from squallpy.runtime.result import Changes
+from squallpy.runtime.result.result import Changes
 from squallpy.runtime.sources import Rows
 from squallpy.runtime.sources.replay import Replay
 from squallpy.runtime.sources.source import cut

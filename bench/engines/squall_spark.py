@@ -12,10 +12,10 @@ from bench.engines.squall_local import Local, open_sources, plan_of
 from bench.warm import warm
 from bench.watch import Watch
 from squallpy.base.settings import Settings
-from squallpy.runtime.pipeline import Input
-from squallpy.runtime.result import Changes
+from squallpy.runtime.batch.node import Input
+from squallpy.runtime.checkpoint.folders import temporary_place
+from squallpy.runtime.result.result import Changes
 from squallpy.runtime.spark.executor import SparkExecutor
-from squallpy.runtime.state.place import temporary_place
 
 MASTER = "local[2]"
 

@@ -16,7 +16,7 @@ from scipy.linalg import lapack
 
 from squallpy.runtime.kernels import bits, tropical
 from squallpy.runtime.kernels.bits import Bits
-from squallpy.runtime.kernels.machine import lowest
+from squallpy.runtime.kernels.intrinsics import lowest
 from squallpy.runtime.kernels.threads import shared
 
 Reals = npt.NDArray[np.float64]

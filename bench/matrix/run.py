@@ -25,13 +25,13 @@ from bench.matrix import baselines, inputs, machine
 from bench.matrix.paper import BATCHES, FIGURES, MEMORY, ZIPF, batch_ratios
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN, MIN_PLUS, Semiring
 from squallpy.maintain.matrix.compile import Compiled, Options, compile_program
-from squallpy.maintain.matrix.meta import NOTHING, Known
+from squallpy.maintain.matrix.dimensions import Size
+from squallpy.maintain.matrix.meta_information import NOTHING, Known
 from squallpy.maintain.matrix.nodes import Name
+from squallpy.maintain.matrix.parser import read_program
 from squallpy.maintain.matrix.program import Input
-from squallpy.maintain.matrix.sizes import Size
-from squallpy.maintain.matrix.text import read_program
 from squallpy.runtime.kernels import bits
-from squallpy.runtime.matrix.live import Live
+from squallpy.runtime.matrix.maintained_program import Live
 
 Array = npt.NDArray[Any]
 Change = tuple[Array, Array]

@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any
 
 from squallpy.base.errors import Notice, Span, SquallError, nearest
-from squallpy.catalog.matrix import Matrix, MatrixProgram
+from squallpy.catalog.matrices import Matrix, MatrixProgram
 from squallpy.catalog.relation import Parts, Relation
 
 DEFAULT_SCHEMAS = ("default", "main", "public", "dbo")  # of Spark, DuckDB, PostgreSQL and SQL Server

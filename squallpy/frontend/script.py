@@ -3,12 +3,12 @@
 from typing import TYPE_CHECKING
 
 from squallpy.base.errors import SquallError
-from squallpy.catalog.matrix import Matrix, MatrixProgram
-from squallpy.frontend.declare import declare, name_of, relation_name, token_span
+from squallpy.catalog.matrices import Matrix, MatrixProgram
+from squallpy.frontend.ddl import declare, name_of, relation_name, token_span
 from squallpy.frontend.grammars import Parsed, load_grammar
-from squallpy.frontend.select import SelectText, parse_select
+from squallpy.frontend.query import SelectText, parse_select
+from squallpy.frontend.source_text import ScriptText, with_backslashes
 from squallpy.frontend.statements import Body, CreateMatrix, CreateProgram, CreateView, Select, Statement
-from squallpy.frontend.text import ScriptText, with_backslashes
 from squallpy.frontend.unsupported import STATEMENTS
 
 if TYPE_CHECKING:

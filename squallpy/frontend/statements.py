@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from squallpy.base.errors import Span
-from squallpy.catalog.matrix import Matrix, MatrixProgram
+from squallpy.catalog.matrices import Matrix, MatrixProgram
 from squallpy.catalog.relation import Relation
 
 if TYPE_CHECKING:
-    from squallpy.frontend.select import SelectText
-    from squallpy.frontend.text import ScriptText
+    from squallpy.frontend.query import SelectText
+    from squallpy.frontend.source_text import ScriptText
 
 
 @dataclass(frozen=True, slots=True)

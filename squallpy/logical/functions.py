@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from squallpy.base.errors import SquallError, nearest
 from squallpy.base.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP, VARCHAR, Kind, Type, as_decimal, decimal
-from squallpy.logical.coerce import MOST_DIGITS, cast, coerce, exactly, unify
+from squallpy.logical.coercion import MOST_DIGITS, cast, coerce, exactly, unify
 from squallpy.logical.expressions import ROUNDED, Call, Case, Expr, Literal, not_null
 
 Args = tuple[Expr, ...]

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from squallpy.base.types import BIGINT, BOOLEAN
 from squallpy.catalog.relation import Relation
-from squallpy.catalog.window import WindowSpec
+from squallpy.catalog.stream_window import WindowSpec
 from squallpy.logical.expressions import Column, Expr, columns
 
 T = TypeVar("T")

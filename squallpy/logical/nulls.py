@@ -1,7 +1,7 @@
 """What NULL does to expressions, as far as it can be told without rows."""
 
 from squallpy.base.types import BOOLEAN
-from squallpy.logical.coerce import exactly
+from squallpy.logical.coercion import exactly
 from squallpy.logical.expressions import (
     FALSE,
     TRUE,

@@ -10,9 +10,9 @@ scan M_CUSTOMER()                O(n)       all of a view
 from collections.abc import Mapping
 from itertools import islice
 
-from squallpy.maintain.program import View
-from squallpy.physical.keys import Keys, finds_one, known_keys, views_of_intervals
 from squallpy.physical.plan import Lookup, Nested, Plan, Update
+from squallpy.physical.unique_keys import Keys, finds_one, known_keys, views_of_intervals
+from squallpy.program.program import View
 
 COSTS = ("O(1)", "O(log n)", "O(slice)", "O(n)")  # cheap to dear
 ONE, LOG, SLICE, ALL = COSTS

@@ -6,17 +6,17 @@ goes through stages, each on every partition, and between two of them what one s
 
 from dataclasses import dataclass
 
-from squallpy.base.order import Order
+from squallpy.base.index_order import Order
 from squallpy.base.rings import Payload
 from squallpy.base.settings import JoinOperator
 from squallpy.catalog.relation import Relation
-from squallpy.catalog.window import Clock, WindowSpec
+from squallpy.catalog.stream_window import Clock, WindowSpec
 from squallpy.logical.expressions import Column, Expr
-from squallpy.maintain.program import Finish, Neighbours, Program, Row, Running, Skyline, Spans, View
-from squallpy.maintain.relational.calculus import Lane
 from squallpy.physical.joins.controller import EPSILON
 from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.mapping import Side
+from squallpy.program.calculus import Lane
+from squallpy.program.program import Finish, Neighbours, Program, Row, Running, Skyline, Spans, View
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,13 @@
 from collections.abc import Collection, Mapping
 
 from squallpy.base.rings import Payload
-from squallpy.maintain.program import Program
-from squallpy.maintain.relational.show import Names, program_text
 from squallpy.physical.cost import costs
-from squallpy.physical.place import place
+from squallpy.physical.explain_joins import join_lines
+from squallpy.physical.network_cost import traffic
 from squallpy.physical.plan import Derive, Let, Lookup, Nested, Plan, PoolPlan, Send, Stage, Update, Where
-from squallpy.physical.traffic import traffic
-from squallpy.physical.why import join_lines
+from squallpy.physical.planner import place
+from squallpy.program.program import Program
+from squallpy.program.show import Names, program_text
 
 
 def triggers_text(program: Program) -> str:

@@ -7,12 +7,12 @@ import pyarrow as pa
 
 from squallpy.base.trace import SILENT, Trace
 from squallpy.physical.plan import Plan
-from squallpy.runtime.pipeline import Input, Node, Publisher, Sender, Stats, unpack_changes
-from squallpy.runtime.result import Changes, Result, result_layout
-from squallpy.runtime.sources.piece import READ
-from squallpy.runtime.state.place import Committed, Place
+from squallpy.runtime.batch.node import Input, Node, Publisher, Sender, Stats, unpack_changes
+from squallpy.runtime.checkpoint.folders import Committed, Place
+from squallpy.runtime.formats.file_rows import READ
+from squallpy.runtime.result.result import Changes, Result, result_layout
 from squallpy.runtime.state.store import Store, StoreLayout
-from squallpy.runtime.triggers import Machine, store_layout
+from squallpy.runtime.triggers.stage_executor import Machine, store_layout
 
 OnBatch = Callable[[int, Changes | None, Stats], bool]  # batch, printed changes, statistics → go on?
 

@@ -7,10 +7,10 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from squallpy.logical.nodes import Query
+from squallpy.runtime.formats.csv_writer import csv_header, csv_rows
+from squallpy.runtime.formats.json_lines import json_rows
 from squallpy.runtime.sinks.changes import change_schema, change_table, end_mark
-from squallpy.runtime.sinks.csv import csv_header, csv_rows
-from squallpy.runtime.sinks.lines import json_rows
-from squallpy.runtime.sinks.sink import writing
+from squallpy.runtime.sinks.protocol import writing
 from squallpy.terminal.table import table_text
 
 Aside = Callable[[], AbstractContextManager[None]]

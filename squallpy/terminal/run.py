@@ -10,16 +10,16 @@ from typing import Any
 
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import parse
-from squallpy.runtime.profile import Profile
+from squallpy.runtime.observers.late_rows import LateRows
+from squallpy.runtime.observers.metrics import Metrics
+from squallpy.runtime.observers.profile import Profile
 from squallpy.runtime.sinks.files import ChangeFiles, ResultFile, file_format
-from squallpy.runtime.sinks.late import LateRows
-from squallpy.runtime.sinks.metrics import Metrics
-from squallpy.runtime.sinks.output import is_stream
-from squallpy.runtime.sinks.sink import Sink, Sinks
+from squallpy.runtime.sinks.output_file import is_stream
+from squallpy.runtime.sinks.protocol import Sink, Sinks
 from squallpy.session import RunOptions, Session
 from squallpy.terminal.failures import Interrupted
 from squallpy.terminal.interrupt import interruptible
-from squallpy.terminal.live import Live
+from squallpy.terminal.live_table import Live
 from squallpy.terminal.output import Output
 from squallpy.terminal.progress import Progress
 from squallpy.terminal.screen import can_redraw
@@ -93,7 +93,7 @@ def spark_settings(request: RunRequest) -> dict[str, str]:
 
 def run_script(request: RunRequest) -> None:
     """Run a script to its end; raises Interrupted when the user ended it before."""
-    from squallpy.runtime.state.checkpoint import hold
+    from squallpy.runtime.checkpoint.checkpoint import hold
 
     if request.checkpoint is not None and not request.checkpoint.strip():
         raise SquallError("SQ7003", "--checkpoint names nothing", hint="name a folder, or a URI that Arrow knows")
@@ -155,7 +155,7 @@ def _sinks(
     request: RunRequest, choice: Choice, several: bool, marks: bool, progress: Progress, opened: ExitStack
 ) -> Iterator[Sink]:
     """What is told of a run, besides its progress; closed with what is `opened`."""
-    from squallpy.runtime.state.checkpoint import is_used
+    from squallpy.runtime.checkpoint.checkpoint import is_used
 
     resumed = request.checkpoint is not None and is_used(request.checkpoint)
     if request.out:

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from squallpy.base.errors import SquallError
-from squallpy.frontend.text import decode_script
+from squallpy.frontend.source_text import decode_script
 
 _STDIN, _COMMAND = "<stdin>", "<command>"
 

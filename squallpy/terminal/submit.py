@@ -8,7 +8,7 @@ from dataclasses import fields
 
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import parse
-from squallpy.frontend.text import read_script
+from squallpy.frontend.source_text import read_script
 from squallpy.runtime.spark.submit import Line, submit_line
 from squallpy.session import Session
 from squallpy.terminal.run import RunRequest, choose

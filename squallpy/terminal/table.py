@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from squallpy.runtime.sinks.cells import cells, join, to_bytes
+from squallpy.runtime.formats.text_columns import cells, join, to_bytes
 
 _CONTROL = r"[\x00-\x1f\x7f-\x{9f}]"
 

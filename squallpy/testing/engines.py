@@ -23,24 +23,24 @@ import pyarrow as pa
 from squallpy.base.settings import Settings
 from squallpy.catalog.relation import CONSTANT
 from squallpy.physical.plan import Plan
-from squallpy.runtime.course import Pilot, pilot_of, rows_of, told
+from squallpy.runtime.batch.node import Input, Node, Publisher, Sender, parted, unpack_changes, unpack_parcels
+from squallpy.runtime.checkpoint.checkpoint import open_checkpoint
+from squallpy.runtime.checkpoint.folders import Committed, Place
+from squallpy.runtime.joiners.batch_plan import Pilot, pilot_of, rows_of, told
+from squallpy.runtime.joiners.hand_off import Post
 from squallpy.runtime.local import DurableLocalExecutor, LocalExecutor
-from squallpy.runtime.matrix.reading import reading_part
-from squallpy.runtime.matrix.spread import Spread
-from squallpy.runtime.pipeline import Input, Node, Publisher, Sender, parted, unpack_changes, unpack_parcels
-from squallpy.runtime.result import Changes, result_layout
+from squallpy.runtime.matrix.driver import Spread
+from squallpy.runtime.matrix.reader import reading_part
+from squallpy.runtime.result.result import Changes, result_layout
 from squallpy.runtime.sources import open_source
-from squallpy.runtime.state.checkpoint import open_checkpoint
-from squallpy.runtime.state.place import Committed, Place
-from squallpy.runtime.state.post import Post
 from squallpy.runtime.state.store import Store
-from squallpy.runtime.triggers import store_layout
+from squallpy.runtime.triggers.stage_executor import store_layout
 from squallpy.session import Compiled, Session, fingerprint
-from squallpy.testing.memory import MemorySource, PushedBatches, memory_input, with_mult
+from squallpy.testing.memory_source import MemorySource, PushedBatches, memory_input, with_mult
 
 if TYPE_CHECKING:
     from squallpy.runtime.spark.cluster import Cluster
-    from squallpy.runtime.spark.helm import Helm
+    from squallpy.runtime.spark.coordinator import Helm
 
 
 class MemoryEngine:
@@ -256,7 +256,7 @@ class KilledEngine(DriverEngine):
 
     def _begin(self) -> "Helm":
         """The driver at work, as a run makes it: it looks at the first batch."""
-        from squallpy.runtime.spark.helm import Helm
+        from squallpy.runtime.spark.coordinator import Helm
 
         first = {name: stop - start for name, (start, stop) in self._input.shares(0, 0, 1).items()}
         helm = Helm(self._compiled.plan, self._input, self._at, self._committed.facts, first)
@@ -356,7 +356,7 @@ class SparkEngine(DriverEngine):
                 super()._take(some)
 
     def _open(self, input: Input) -> None:
-        from squallpy.runtime.spark.helm import Helm
+        from squallpy.runtime.spark.coordinator import Helm
 
         self._open_checkpoint(input)
         self._helm = Helm(self._compiled.plan, self._input, self._at, self._committed.facts)

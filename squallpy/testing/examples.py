@@ -19,7 +19,7 @@ import pyarrow as pa
 from squallpy.logical.bind import compile_script
 from squallpy.testing.compare import Row, difference, rows_of, whole_days
 from squallpy.testing.oracle import MULT, Answers, Oracle
-from squallpy.testing.steps import Engine
+from squallpy.testing.step_tests import Engine
 
 Batch = dict[str, pa.Table]
 _STREAM = re.compile(r"(CREATE STREAM (\w+) \(.*?\) USING )\w+ OPTIONS \(.*?\);", re.DOTALL)

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 
 from squallpy.frontend.unsupported import AGGREGATES, CLAUSES, FUNCTIONS, JOINS, NODES, QUERIES, STATEMENTS, Unsupported
-from squallpy.logical.bind.aggregation import NAMES
-from squallpy.logical.bind.calls import NAMED, WITH_OVER
+from squallpy.logical.bind.aggregates.collector import NAMES
+from squallpy.logical.bind.scalar_functions import NAMED, WITH_OVER
 
 HEAD = """# The SQL
 

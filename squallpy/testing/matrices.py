@@ -8,6 +8,7 @@ import numpy.typing as npt
 from hypothesis import strategies as st
 
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN, COUNTING, MAX_PLUS, MIN_PLUS, Semiring
+from squallpy.maintain.matrix.dimensions import ONE, Number, Size
 from squallpy.maintain.matrix.nodes import (
     Diagonal,
     Fill,
@@ -29,7 +30,6 @@ from squallpy.maintain.matrix.nodes import (
     upon,
 )
 from squallpy.maintain.matrix.program import Input, Program, Statement
-from squallpy.maintain.matrix.sizes import ONE, Number, Size
 
 Array = npt.NDArray[Any]
 Values = Mapping[str, Array]

@@ -26,9 +26,9 @@ from sqlglot.dialects.spark import Spark
 from squallpy.catalog.catalog import qualified
 from squallpy.catalog.relation import Relation
 from squallpy.frontend.dialect import WindowParser
-from squallpy.frontend.windows import with_windows
-from squallpy.testing.cells import CellsFromScratch
+from squallpy.frontend.stream_windows import with_windows
 from squallpy.testing.compare import Row
+from squallpy.testing.matrix_oracle import CellsFromScratch
 from squallpy.testing.windows import windowed
 
 MULT, NUMBER = "__mult", "__number"  # of a row in its stream

@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable, Iterator
 
 from squallpy.frontend.script import parse_script
+from squallpy.frontend.source_text import with_backslashes
 from squallpy.frontend.statements import CreateMatrix, CreateProgram, CreateRelation, CreateView, Select, Statement
-from squallpy.frontend.text import with_backslashes
 
 Recase = Callable[[str], str]
 LEXEMES = re.compile(

@@ -10,8 +10,8 @@ from itertools import count
 from sqlglot import exp
 
 from squallpy.catalog.relation import Relation
-from squallpy.frontend.text import ScriptText
-from squallpy.frontend.windows import CLAUSE, Clause, read_window
+from squallpy.frontend.source_text import ScriptText
+from squallpy.frontend.stream_windows import CLAUSE, Clause, read_window
 
 _numbers = count(1)
 

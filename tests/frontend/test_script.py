@@ -7,7 +7,7 @@ from squallpy.base.types import BIGINT, DOUBLE, INT, TIMESTAMP, VARCHAR, decimal
 from squallpy.catalog.relation import Field
 from squallpy.frontend.script import parse_script
 from squallpy.frontend.statements import CreateRelation, CreateView, Select
-from squallpy.frontend.strings import unquote
+from squallpy.frontend.string_literals import unquote
 
 
 def declared(text: str) -> CreateRelation:

@@ -3,10 +3,10 @@
 import pytest
 
 from squallpy.base.errors import SquallError
-from squallpy.catalog.window import EVER, Clock, Frame, WindowSpec
+from squallpy.catalog.stream_window import EVER, Clock, Frame, WindowSpec
 from squallpy.frontend.dialect import Squall
-from squallpy.frontend.text import ScriptText
-from squallpy.frontend.windows import WINDOW, read_window, with_windows
+from squallpy.frontend.source_text import ScriptText
+from squallpy.frontend.stream_windows import WINDOW, read_window, with_windows
 
 SEC = 1_000_000
 

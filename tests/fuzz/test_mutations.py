@@ -16,16 +16,16 @@ from hypothesis import settings
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
 from squallpy.logical.bind import compile_script
-from squallpy.maintain.matrix.scripted import Programs
-from squallpy.maintain.relational.lower import lower
+from squallpy.maintain.lowering.query import lower
+from squallpy.maintain.matrix.script_programs import Programs
 from squallpy.maintain.relational.materialise import materialise
-from squallpy.maintain.relational.show import program_text
-from squallpy.optimizer.stages import optimise, stages
-from squallpy.runtime.evaluate.constant import constant
+from squallpy.optimizer.pipeline import optimise, stages
+from squallpy.program.show import program_text
+from squallpy.runtime.evaluate.constants import constant
 from squallpy.session import RunOptions, Session
 from squallpy.testing.engines import VolatileEngine
 from squallpy.testing.mutations import mutate_bytes, mutate_script
-from squallpy.testing.steps import read_steps, run_steps
+from squallpy.testing.step_tests import read_steps, run_steps
 
 STEPS = Path(__file__).parents[1] / "steps"
 COLUMNS = "(i INT, d DOUBLE, m DECIMAL(10,2), s VARCHAR, b BOOLEAN)"

@@ -7,10 +7,10 @@ import threading
 import numpy as np
 import pytest
 
-from squallpy.runtime.kernels import ahead
-from squallpy.runtime.kernels.ahead import _populate, populate
+from squallpy.runtime.kernels import prefault
 from squallpy.runtime.kernels.area import Area
-from squallpy.runtime.kernels.storage import HEAP
+from squallpy.runtime.kernels.prefault import _populate, populate
+from squallpy.runtime.kernels.regions import HEAP
 
 MEGA = 1 << 17  # words in a mebibyte
 
@@ -44,7 +44,7 @@ def oracle_regions_grow_into_what_was_got_ready():
 
 def oracle_a_helper_populates_what_there_is(monkeypatch):
     asked, done = [], threading.Event()
-    monkeypatch.setattr(ahead, "_populate", lambda stretches: (asked.append(stretches), done.set()))
+    monkeypatch.setattr(prefault, "_populate", lambda stretches: (asked.append(stretches), done.set()))
     populate([])
     stretches = [(HEAP.region("later", MEGA), 0, MEGA)]
     populate(stretches)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from squallpy.runtime.kernels.ascending import ascending
+from squallpy.runtime.kernels.radix_sort import ascending
 
 ENDS = np.iinfo(np.int64)
 

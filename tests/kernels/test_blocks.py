@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from squallpy.base.rings import Payload, Ring
 from squallpy.runtime.kernels import layout
-from squallpy.runtime.kernels.blocks import allocate, release
+from squallpy.runtime.kernels.buddy import allocate, release
 from squallpy.runtime.kernels.compiled import VECTOR, address, kernel
 from squallpy.runtime.kernels.pool import Pool
 

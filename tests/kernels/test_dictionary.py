@@ -8,8 +8,8 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from squallpy.runtime.kernels.content_hash import hash_columns, hash_strings
 from squallpy.runtime.kernels.dictionary import Dictionary
-from squallpy.runtime.kernels.routing import hash_columns, hash_strings
 
 TEXT = st.text(max_size=20) | st.text("ab", max_size=3) | st.none()
 KINDS = (pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string()))
@@ -97,7 +97,7 @@ def oracle_hash_is_the_same_everywhere():
     """In another process, and in every version: partitions of old checkpoints depend on it."""
     code = (
         "import numpy as np, pyarrow as pa;"
-        "from squallpy.runtime.kernels.routing import hash_columns as h;"
+        "from squallpy.runtime.kernels.content_hash import hash_columns as h;"
         "print(h([np.array([0, -1, 2**62]), pa.array(['', 'Grüße', None])]).tolist())"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from squallpy.runtime.kernels.compiled import GIVEN_VECTOR, VECTOR, address, kernel
-from squallpy.runtime.kernels.index import (
+from squallpy.runtime.kernels.hash_index import (
     FIRST,
     HEADER,
     HIGH,
@@ -26,7 +26,7 @@ from squallpy.runtime.kernels.index import (
     table_of,
     wider,
 )
-from squallpy.runtime.kernels.machine import load
+from squallpy.runtime.kernels.intrinsics import load
 
 START, MOST_WORDS = 24, 400
 HASHES = [-1, -2, -(1 << 32), -(1 << 40), 0, 1 << 32, 1 << 40, 1 << 59, 1 << 62, -(1 << 63)]

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from squallpy.base.order import Order
+from squallpy.base.index_order import Order
 from squallpy.base.rings import Payload, Ring
 from squallpy.runtime.kernels.lanes import fill_reals, integers, pack, unpack
-from squallpy.runtime.kernels.listed import Listed
-from squallpy.runtime.kernels.ordered import Ordered
 from squallpy.runtime.kernels.pool import HASHES, Pool
 from squallpy.runtime.kernels.records import hashes_of
+from squallpy.runtime.kernels.row_list import Listed
+from squallpy.runtime.kernels.sorted_pool import Ordered
 
 DOMAIN = (-1, 0, 1, 2**40)
 VALUES = {

@@ -5,10 +5,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from squallpy.base.order import Heights, Order
+from squallpy.base.index_order import Heights, Order
 from squallpy.base.rings import Payload, Ring
 from squallpy.runtime.kernels.lanes import integers
-from squallpy.runtime.kernels.sorted import GREATEST, LEAST, Sorted
+from squallpy.runtime.kernels.sorted_index import GREATEST, LEAST, Sorted
 
 RINGS = (Ring.EXACT, Ring.COUNT)
 NULL = -(2**63)

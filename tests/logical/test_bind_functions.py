@@ -4,7 +4,7 @@ import pytest
 
 from squallpy.base.errors import SquallError
 from squallpy.logical.bind import Script, compile_script
-from squallpy.maintain.matrix.scripted import Programs
+from squallpy.maintain.matrix.script_programs import Programs
 
 STREAMS = (
     "CREATE STREAM edges (src INT, dst BIGINT, w DOUBLE, s VARCHAR) USING csv OPTIONS (path 'e'); "

@@ -6,7 +6,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT, BOOLEAN, DOUBLE
 from squallpy.logical.bind import Script, compile_script
 from squallpy.logical.nodes import Project, Scan
-from squallpy.maintain.matrix.scripted import Programs
+from squallpy.maintain.matrix.script_programs import Programs
 
 STREAMS = (
     "CREATE STREAM edges (src INT, dst BIGINT, w DOUBLE, s VARCHAR, b BOOLEAN) USING csv OPTIONS (path 'e'); "

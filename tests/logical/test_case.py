@@ -9,10 +9,10 @@ from squallpy.base.errors import SquallError
 from squallpy.catalog.relation import Field, Relation
 from squallpy.logical.bind import compile_script
 from squallpy.logical.show import show
-from squallpy.maintain.matrix.scripted import Programs
+from squallpy.maintain.matrix.script_programs import Programs
 from squallpy.runtime.sources import infer_fields
 from squallpy.testing.recase import CASES, mixed, names, recase
-from squallpy.testing.steps import read_steps
+from squallpy.testing.step_tests import read_steps
 
 ROOT = Path(__file__).parents[2]
 STEPS = sorted((ROOT / "tests" / "steps").glob("*.slt"))

@@ -4,9 +4,9 @@ import pytest
 
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP, VARCHAR, Type, decimal
-from squallpy.logical.coerce import cast, coerce
+from squallpy.logical.coercion import cast, coerce
 from squallpy.logical.expressions import Cast, Literal
-from squallpy.runtime.evaluate.constant import constant
+from squallpy.runtime.evaluate.constants import constant
 
 WIDE = 12345678901234567890123456789012345678
 VALUES: list[tuple[object, Type]] = [

@@ -4,7 +4,7 @@ import pytest
 
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT, BOOLEAN, DOUBLE, INT, NULL, VARCHAR, decimal
-from squallpy.logical.coerce import convert, number_literal
+from squallpy.logical.coercion import convert, number_literal
 from squallpy.logical.expressions import Column, Literal
 from squallpy.logical.functions import FUNCTIONS, call
 

@@ -3,8 +3,8 @@
 import pytest
 
 from squallpy.logical.bind import compile_script
-from squallpy.logical.bind.rows import unique_columns
 from squallpy.logical.nodes import Project
+from squallpy.logical.properties import unique_columns
 
 DECLARATIONS = """
 CREATE STREAM orders (o INT PRIMARY KEY, c INT, x INT) USING csv OPTIONS (path 'o.csv');

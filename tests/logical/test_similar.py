@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from squallpy.base.errors import SquallError
-from squallpy.logical.similar import MOST_NESTED, expression_of
+from squallpy.logical.similar_to import MOST_NESTED, expression_of
 from squallpy.runtime.evaluate.texts import similar
 
 MATCHES = [  # pattern, escape, what matches, what does not

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from squallpy.base.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP, decimal
 from squallpy.logical.expressions import Call, Cast, Column, Literal
-from squallpy.logical.solve import solved
+from squallpy.logical.isolate_column import solved
 
 V, X, DAY, DAY2, D = (
     Column(i, n, t) for i, (n, t) in enumerate(zip("vxdey", (INT, INT, DATE, DATE, DOUBLE), strict=True))

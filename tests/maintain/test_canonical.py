@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from squallpy.base.types import BOOLEAN, INT
 from squallpy.catalog.relation import Field, Relation
 from squallpy.logical.expressions import Call, Column, Expr
-from squallpy.maintain.relational.calculus import Assign, Cmp, Factor, Rel, renamed, variables
 from squallpy.maintain.relational.canonical import spell
-from squallpy.maintain.relational.units import Unit, prune
+from squallpy.program.calculus import Assign, Cmp, Factor, Rel, renamed, variables
+from squallpy.program.components import Unit, prune
 
 RELATIONS = [Relation(name, tuple(Field(f, INT) for f in "abc"), True, "csv") for name in "rs"]
 VARIABLES = [Column(i, f"v{i}", INT) for i in range(4)]

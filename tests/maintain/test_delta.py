@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from squallpy.base.types import BOOLEAN, INT
 from squallpy.catalog.relation import Field, Relation
 from squallpy.logical.expressions import Call, Column
-from squallpy.maintain.relational.calculus import Cmp, Plus, Prod, Rel, Sum, Term, Values, variables
-from squallpy.maintain.relational.delta import delta, monomials, telescope
-from squallpy.testing.naive import Bag, Binding, add, bag_union, evaluate, expanded_delta
+from squallpy.maintain.relational.deltas import delta, monomials, telescope
+from squallpy.program.calculus import Cmp, Plus, Prod, Rel, Sum, Term, Values, variables
+from squallpy.testing.naive_calculus import Bag, Binding, add, bag_union, evaluate, expanded_delta
 
 RELATIONS = [
     Relation(name, (Field("p", INT, False), Field("q", INT, False)), stream=True, format="csv") for name in "rst"

@@ -5,9 +5,9 @@ The programs of Examples 3.1 to 3.3 are in `plans/`, beside what the paper says.
 
 import pytest
 
-from squallpy.maintain.relational.calculus import Cmp
 from squallpy.physical.cost import costs
-from squallpy.physical.place import place
+from squallpy.physical.planner import place
+from squallpy.program.calculus import Cmp
 from squallpy.testing.goldens import PLANS
 from tests.maintain.test_program import program
 

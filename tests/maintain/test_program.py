@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from squallpy.logical.bind import compile_script
-from squallpy.maintain.program import Program
-from squallpy.maintain.relational import lower as lowering
-from squallpy.maintain.relational.lower import lower
+from squallpy.maintain.lowering import query as lowering
+from squallpy.maintain.lowering.query import lower
 from squallpy.maintain.relational.materialise import materialise
-from squallpy.maintain.relational.show import program_text
-from squallpy.optimizer.stages import optimise, stages
-from squallpy.runtime.evaluate.constant import constant
+from squallpy.optimizer.pipeline import optimise, stages
+from squallpy.program.program import Program
+from squallpy.program.show import program_text
+from squallpy.runtime.evaluate.constants import constant
 
 RST = """
 CREATE STREAM r (a INT NOT NULL, b INT NOT NULL) USING csv OPTIONS (path 'r');

@@ -3,9 +3,9 @@
 import pytest
 
 from squallpy.base.errors import SquallError
-from squallpy.maintain.program import Program, Trigger
 from squallpy.maintain.relational.materialise import MOST_STATEMENTS
-from squallpy.maintain.relational.show import program_text
+from squallpy.program.program import Program, Trigger
+from squallpy.program.show import program_text
 from tests.maintain.test_program import program
 
 R = "CREATE STREAM r (a INT, b INT, c INT) USING csv OPTIONS (path 'r');"
@@ -87,7 +87,7 @@ def test_partial_products_alike_are_one() -> None:
 
 def test_too_many_statements_are_refused_with_their_number() -> None:
     from squallpy.logical.bind import compile_script
-    from squallpy.maintain.relational.lower import lower
+    from squallpy.maintain.lowering.query import lower
     from squallpy.maintain.relational.materialise import materialise
 
     (query,) = compile_script(f"{R} {chain(6)};", "q.sql", lambda relation: ()).queries

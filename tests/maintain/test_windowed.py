@@ -3,8 +3,8 @@
 import pytest
 
 from squallpy.logical.bind import compile_script
-from squallpy.maintain.relational.lower import lower
-from squallpy.maintain.relational.show import definition
+from squallpy.maintain.lowering.query import lower
+from squallpy.program.show import definition
 
 SCRIPT = "CREATE STREAM s (a INT, b INT, ts TIMESTAMP) USING csv OPTIONS (path 's') TIMESTAMP BY ts;"
 END = "ADD_MICROS(TRUNC_TIME(ADD_MICROS(ts_2, -1), {0}), {0})"

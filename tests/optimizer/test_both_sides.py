@@ -8,8 +8,8 @@ import pytest
 
 from squallpy.catalog.relation import MULT
 from squallpy.logical.bind import compile_script
-from squallpy.optimizer.stages import stages, trace
-from squallpy.runtime.evaluate.constant import constant
+from squallpy.optimizer.pipeline import stages, trace
+from squallpy.runtime.evaluate.constants import constant
 from squallpy.testing.compare import difference
 from squallpy.testing.engines import VolatileEngine
 

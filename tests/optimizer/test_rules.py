@@ -4,8 +4,8 @@ import pytest
 
 from squallpy.logical.bind import compile_script
 from squallpy.logical.show import show
-from squallpy.optimizer.stages import optimise, stages, trace
-from squallpy.runtime.evaluate.constant import constant
+from squallpy.optimizer.pipeline import optimise, stages, trace
+from squallpy.runtime.evaluate.constants import constant
 
 RELATIONS = """
 CREATE STREAM r (a INT NOT NULL, b INT NOT NULL) USING csv OPTIONS (path 'r');

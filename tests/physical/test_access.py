@@ -3,10 +3,10 @@
 import pytest
 
 from squallpy.logical.bind import compile_script
-from squallpy.maintain.relational.lower import lower
+from squallpy.maintain.lowering.query import lower
 from squallpy.maintain.relational.materialise import materialise
-from squallpy.physical.place import place
 from squallpy.physical.plan import Lookup, Update
+from squallpy.physical.planner import place
 
 STREAMS = """
 CREATE STREAM l (ok INT NOT NULL, sk INT NOT NULL, v INT) USING csv OPTIONS (path '-');

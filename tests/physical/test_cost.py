@@ -3,7 +3,7 @@
 import pytest
 
 from squallpy.physical.cost import costs
-from squallpy.physical.place import place
+from squallpy.physical.planner import place
 from tests.maintain.test_program import RST, program
 
 KEYED = RST.replace("a INT NOT NULL,", "a INT PRIMARY KEY,")

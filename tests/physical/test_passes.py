@@ -6,14 +6,14 @@ import pytest
 
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN, Semiring
 from squallpy.maintain.matrix.compile import compile_program
-from squallpy.maintain.matrix.derive import Derived
+from squallpy.maintain.matrix.derivation import Derived
+from squallpy.maintain.matrix.dimensions import Size
 from squallpy.maintain.matrix.materialise import Trigger, Update
 from squallpy.maintain.matrix.nodes import Name, add, product, stack
+from squallpy.maintain.matrix.parser import read_program
 from squallpy.maintain.matrix.program import Input, Statement
-from squallpy.maintain.matrix.sizes import Size
-from squallpy.maintain.matrix.text import read_program
 from squallpy.maintain.matrix.visits import visits
-from squallpy.physical.passes import Pass, passes
+from squallpy.physical.matrix.passes import Pass, passes
 
 N, K = Size.of("n"), Size.of("k")
 A, B, C = (Name(name, N, N) for name in "ABC")

@@ -7,10 +7,10 @@ import pytest
 from squallpy.base.rings import Payload, Ring
 from squallpy.base.types import BIGINT, VARCHAR
 from squallpy.logical.expressions import Column
+from squallpy.physical.network_cost import row_bytes, traffic
 from squallpy.physical.plan import PoolPlan
-from squallpy.physical.traffic import row_bytes, traffic
-from squallpy.runtime.deltas import Delta, pack_deltas
 from squallpy.runtime.kernels.dictionary import Dictionary
+from squallpy.runtime.messages.deltas import Delta, pack_deltas
 from squallpy.session import Session
 
 STREAMS = """

@@ -9,11 +9,11 @@ from squallpy.base.rings import Payload, Ring
 from squallpy.base.types import BIGINT, BOOLEAN, DOUBLE, VARCHAR
 from squallpy.logical.expressions import COMPARISONS, Call, Column, Literal, conjunction
 from squallpy.physical.plan import Let, Lookup, Update, Where
-from squallpy.runtime.assembly import Part, assembled
-from squallpy.runtime.deltas import NULL, Delta
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.pool import Pool
-from squallpy.runtime.statement import Statement
+from squallpy.runtime.messages.deltas import NULL, Delta
+from squallpy.runtime.triggers.assembly import Part, assembled
+from squallpy.runtime.triggers.statement import Statement
 
 A, B, C = (Column(i, name, BIGINT) for i, name in enumerate("abc"))
 COUNT = Payload((Ring.COUNT,))

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from squallpy.base.types import BIGINT
-from squallpy.logical.bind.calls import NAMED
+from squallpy.logical.bind.scalar_functions import NAMED
 from squallpy.logical.expressions import Column
-from squallpy.runtime.evaluate.compiled import compiled
-from squallpy.runtime.evaluate.vector import Frame, Vec
+from squallpy.runtime.evaluate.functions import compiled
+from squallpy.runtime.evaluate.vectors import Frame, Vec
 
 A, B = Column(1, "a", BIGINT, False), Column(2, "b", BIGINT, False)
 ENDS = [-(2**63), -(2**63) + 1, -(2**32), -3, -1, 0, 1, 2, 2**31, 2**62, 2**63 - 1]

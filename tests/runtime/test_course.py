@@ -12,22 +12,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from squallpy.base.saved import to_json
+from squallpy.base.json_codec import to_json
 from squallpy.catalog.relation import MULT
 from squallpy.physical.joins.controller import NOTHING, Controller, Policy, Sizes
 from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.groups import grids as groups_of
-from squallpy.physical.joins.heavy import routed
+from squallpy.physical.joins.heavy_keys import routed
 from squallpy.physical.joins.mapping import Mapping, square
-from squallpy.physical.place import tuned
 from squallpy.physical.plan import Plan
-from squallpy.runtime.course import EVERYONE, TURNS, UNEVEN, WORTH, Course, GridPilot, Turn, pilot_of
-from squallpy.runtime.deltas import unpack_deltas
+from squallpy.physical.planner import tuned
+from squallpy.runtime.joiners.batch_plan import EVERYONE, TURNS, UNEVEN, WORTH, Course, GridPilot, Turn, pilot_of
+from squallpy.runtime.joiners.routing import tickets_of
 from squallpy.runtime.kernels.pool import HASHES
-from squallpy.runtime.routing import tickets_of
+from squallpy.runtime.messages.deltas import unpack_deltas
 from squallpy.testing.compare import difference
 from squallpy.testing.engines import KilledEngine, PartitionedEngine
-from squallpy.testing.steps import run_steps
+from squallpy.testing.step_tests import run_steps
 
 STEPS = Path(__file__).parent.parent / "steps"
 SCRIPT = """

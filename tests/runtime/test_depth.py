@@ -3,8 +3,8 @@
 import pyarrow as pa
 import pytest
 
-from squallpy.base.depth import guarded_depth
 from squallpy.base.errors import SquallError
+from squallpy.base.recursion import guarded_depth
 from squallpy.base.settings import parse
 from squallpy.catalog.relation import MULT
 from squallpy.logical.expressions import MOST_DEPTH

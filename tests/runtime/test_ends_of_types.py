@@ -9,7 +9,7 @@ import pytest
 
 from squallpy.base.errors import SquallError
 from squallpy.testing.engines import VolatileEngine
-from squallpy.testing.steps import table
+from squallpy.testing.step_tests import table
 
 TYPES = {
     "d": "DATE",

@@ -9,11 +9,11 @@ import pytest
 from squallpy.base.errors import SquallError
 from squallpy.base.types import Kind
 from squallpy.logical.bind import compile_script
-from squallpy.maintain.relational.lower import lower
+from squallpy.maintain.lowering.query import lower
 from squallpy.maintain.relational.materialise import materialise
-from squallpy.physical.place import place
-from squallpy.runtime.evaluate.vector import Vec, arrow_type, from_arrow, to_arrow
-from squallpy.runtime.feed import Feeder
+from squallpy.physical.planner import place
+from squallpy.runtime.evaluate.vectors import Vec, arrow_type, from_arrow, to_arrow
+from squallpy.runtime.ingest.feed import Feeder
 from squallpy.runtime.kernels.dictionary import Dictionary
 
 STREAM = """CREATE STREAM t (

@@ -6,11 +6,11 @@ import pytest
 
 from squallpy.base.errors import SquallError
 from squallpy.base.types import INT, VARCHAR
-from squallpy.logical.coerce import cast
+from squallpy.logical.coercion import cast
 from squallpy.logical.expressions import Column, Expr, Literal
 from squallpy.logical.functions import call, case
-from squallpy.runtime.evaluate.compiled import compiled
-from squallpy.runtime.evaluate.vector import Frame, Vec, to_arrow
+from squallpy.runtime.evaluate.functions import compiled
+from squallpy.runtime.evaluate.vectors import Frame, Vec, to_arrow
 
 TEXT = Column(1, "s", VARCHAR, True)
 NUMBER, IS_NUMBER = cast(TEXT, INT), call("rlike", TEXT, Literal("^[0-9]+$", VARCHAR))

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from squallpy.base.settings import parse
+from squallpy.runtime.batch.node import Input, Sender
 from squallpy.runtime.kernels.dictionary import Dictionary
-from squallpy.runtime.pipeline import Input, Sender
 from squallpy.runtime.sources import open_source
 from squallpy.runtime.sources.replay import Replay
 from squallpy.session import Session

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from squallpy.base.types import BIGINT, DOUBLE, VARCHAR, decimal
-from squallpy.runtime.evaluate.order import ordinals
-from squallpy.runtime.evaluate.vector import Vec
+from squallpy.runtime.evaluate.sort_keys import ordinals
+from squallpy.runtime.evaluate.vectors import Vec
 
 LOW = -(2**63)
 

@@ -11,17 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squallpy.base.errors import SquallError
-from squallpy.base.parsing import parse
+from squallpy.base.text_casts import parse
 from squallpy.base.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP, VARCHAR, Kind, Type, decimal
 from squallpy.catalog.relation import Field, Relation
-from squallpy.logical.coerce import convert
+from squallpy.logical.coercion import convert
 from squallpy.logical.expressions import Cast, Column, Literal
 from squallpy.logical.functions import call
-from squallpy.runtime.evaluate.compiled import compiled
-from squallpy.runtime.evaluate.constant import constant
-from squallpy.runtime.evaluate.parsing import column_type, parse_texts
-from squallpy.runtime.evaluate.vector import Frame, Vec, from_arrow, to_arrow
-from squallpy.runtime.sources import open_source, skipped
+from squallpy.runtime.evaluate.constants import constant
+from squallpy.runtime.evaluate.functions import compiled
+from squallpy.runtime.evaluate.text_casts import column_type, parse_texts
+from squallpy.runtime.evaluate.vectors import Frame, Vec, from_arrow, to_arrow
+from squallpy.runtime.formats.skipped_rows import skipped
+from squallpy.runtime.sources import open_source
 
 # what Spark 4.3 answers to TRY_CAST in UTC, as text; tests/spark/test_casts.py asks it again
 TABLE = [json.loads(line) for line in (Path(__file__).parent / "spark_casts.jsonl").read_text().splitlines()]

@@ -4,10 +4,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from squallpy.base.order import Order
+from squallpy.base.index_order import Order
 from squallpy.base.rings import Payload, Ring
-from squallpy.runtime.kernels.sorted import Sorted
-from squallpy.runtime.placed import number_of
+from squallpy.runtime.auxiliary.percentiles import number_of
+from squallpy.runtime.kernels.sorted_index import Sorted
 
 
 def test_numbers_of_values() -> None:

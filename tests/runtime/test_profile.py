@@ -6,7 +6,7 @@ import pytest
 
 from squallpy.base.errors import SquallError
 from squallpy.base.trace import SILENT, Trace
-from squallpy.runtime.profile import Profile
+from squallpy.runtime.observers.profile import Profile
 from squallpy.runtime.spark.stream import BatchTimes
 from squallpy.runtime.spark.tasks import Work
 from squallpy.runtime.spark.timeline import timeline

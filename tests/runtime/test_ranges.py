@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from squallpy.runtime.kernels.sorted import GREATEST, LEAST
-from squallpy.runtime.ranges import overlaid
+from squallpy.runtime.kernels.sorted_index import GREATEST, LEAST
+from squallpy.runtime.triggers.ranges import overlaid
 
 POINTS = range(7)
 ENDS = st.sampled_from(POINTS)

@@ -7,14 +7,13 @@ import pyarrow as pa
 import pytest
 
 from squallpy.logical.bind import compile_script
-from squallpy.maintain.relational.lower import lower
+from squallpy.maintain.lowering.query import lower
 from squallpy.maintain.relational.materialise import materialise
-from squallpy.physical.place import place
-from squallpy.runtime import topk
-from squallpy.runtime.deltas import Delta
-from squallpy.runtime.result import Result, result_layout
+from squallpy.physical.planner import place
+from squallpy.runtime.messages.deltas import Delta
+from squallpy.runtime.result.result import Result, result_layout, top_n
 from squallpy.runtime.state.store import Store, StoreLayout
-from squallpy.runtime.triggers import Machine, store_layout
+from squallpy.runtime.triggers.stage_executor import Machine, store_layout
 
 STREAM = "CREATE STREAM r (k INT NOT NULL, v INT NOT NULL) USING csv OPTIONS (path '-', op 'op');"
 QUERIES = [
@@ -34,11 +33,11 @@ QUERIES = [
 @pytest.mark.parametrize("spare", [0, 3])
 @pytest.mark.parametrize("sql", QUERIES)
 def property_shown_rows_are_the_first_of_all(sql: str, spare: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(topk, "SPARE", spare)
+    monkeypatch.setattr(top_n, "SPARE", spare)
     (query,) = compile_script(f"{STREAM} {sql};", "q.sql", lambda relation: ()).queries
     lowered = lower(query)
     plan = place(materialise(lowered), 1, {})
-    from squallpy.runtime.feed import Feeder
+    from squallpy.runtime.ingest.feed import Feeder
 
     for seed in range(8):
         draw, rows, shown = Random(seed), [], Counter()

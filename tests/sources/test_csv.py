@@ -11,8 +11,9 @@ import pytest
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP, VARCHAR, Type, decimal
 from squallpy.catalog.relation import Field, Relation
-from squallpy.runtime.sources import infer_fields, open_source, skipped
-from squallpy.runtime.sources.csv import fits
+from squallpy.runtime.formats.csv import fits
+from squallpy.runtime.formats.skipped_rows import skipped
+from squallpy.runtime.sources import infer_fields, open_source
 
 
 def relation(fields: dict[str, Type], not_null: tuple[str, ...] = (), **options: str) -> Relation:
@@ -191,7 +192,7 @@ def test_any_range_of_rows(tmp_path: Path) -> None:
 
 
 def test_a_large_range_is_parsed_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import squallpy.runtime.sources.csv as module
+    import squallpy.runtime.formats.csv as module
 
     monkeypatch.setattr(module, "PIECE", 100)
     text = "".join(f"{i}\n" for i in range(500)) + "x\n"

@@ -7,9 +7,9 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from squallpy.runtime.sources.dialect import Dialect
-from squallpy.runtime.sources.files import local_file
-from squallpy.runtime.sources.lines import Scan, build_index
+from squallpy.runtime.formats.csv_dialect import Dialect
+from squallpy.runtime.formats.files import local_file
+from squallpy.runtime.formats.line_index import Scan, build_index
 
 cell = st.text('ab",\n\r| ', max_size=5)
 rows = st.lists(st.lists(cell, min_size=2, max_size=3), max_size=12)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from squallpy.runtime.state.lease import NAME
+from squallpy.runtime.checkpoint.lease import NAME
 from squallpy.testing.standalone import wait
 from tests.runs import BATCHES, command, printed, undisturbed, write
 

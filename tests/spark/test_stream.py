@@ -20,7 +20,7 @@ from pyspark.serializers import SpecialLengths
 
 from squallpy import __version__
 from squallpy.base.errors import SquallError
-from squallpy.runtime.spark import planned, stream, tasks
+from squallpy.runtime.spark import planned_job, stream, tasks
 from squallpy.runtime.spark.stream import run
 from tests.spark import wordcount
 from tests.spark.wordcount import PARTITIONS, SPLITS, Fault, counted, expected, job, words
@@ -107,7 +107,7 @@ def test_a_plan_does_for_some_batches_and_then_there_is_another(cluster, tmp_pat
             super().drop()
 
     monkeypatch.setattr(stream, "Planned", Counted)
-    monkeypatch.setattr(planned, "_WORN", 3)
+    monkeypatch.setattr(planned_job, "_WORN", 3)
     seen = Seen()
     assert run(cluster.session, replace(job(tmp_path, 7), together=4), seen) == 6
     assert counted(tmp_path) == expected(7)
@@ -117,7 +117,7 @@ def test_a_plan_does_for_some_batches_and_then_there_is_another(cluster, tmp_pat
 
 def test_a_task_of_a_batch_takes_no_messages_of_another(monkeypatch):
     monkeypatch.setattr(tasks, "_batch", lambda: 7)
-    rows = [tasks.packed(0, 7, 1, b"b"), planned.NOTHING, tasks.packed(0, 7, 0, b"a")]
+    rows = [tasks.packed(0, 7, 1, b"b"), planned_job.NOTHING, tasks.packed(0, 7, 0, b"a")]
     assert tasks._arrived(rows)[0] == {0: [b"a", b"b"]}
     with pytest.raises(RuntimeError, match="a task of batch 7 was sent messages of batch 8"):
         tasks._arrived([*rows, tasks.packed(0, 8, 2, b"c")])
@@ -127,9 +127,9 @@ def test_a_task_of_a_batch_takes_no_messages_of_another(monkeypatch):
 def test_rows_are_all_there_or_it_is_an_error(cut):
     """Spark closes the stream where it cannot go on: else a stage would apply a part of a batch."""
     stream = struct.pack(">i2si3si", 2, b"ab", 3, b"cde", SpecialLengths.END_OF_DATA_SECTION)
-    assert list(planned.Whole().load_stream(io.BytesIO(stream))) == [b"ab", b"cde"]
+    assert list(planned_job.Whole().load_stream(io.BytesIO(stream))) == [b"ab", b"cde"]
     with pytest.raises((EOFError, struct.error)):
-        list(planned.Whole().load_stream(io.BytesIO(stream[:-cut])))
+        list(planned_job.Whole().load_stream(io.BytesIO(stream[:-cut])))
 
 
 @pytest.fixture

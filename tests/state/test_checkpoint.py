@@ -12,12 +12,12 @@ import pytest
 from squallpy.base.errors import SquallError
 from squallpy.base.location import local_path
 from squallpy.base.settings import Settings
+from squallpy.runtime.checkpoint.checkpoint import MadeFor, is_used, open_checkpoint
+from squallpy.runtime.checkpoint.durable import LocalDurable, open_durable, within
+from squallpy.runtime.checkpoint.folders import Place
+from squallpy.runtime.checkpoint.record import read_record, write_record
 from squallpy.runtime.sources import replay
 from squallpy.runtime.sources.replay import Again, Replay
-from squallpy.runtime.state.checkpoint import MadeFor, is_used, open_checkpoint
-from squallpy.runtime.state.durable import LocalDurable, open_durable, within
-from squallpy.runtime.state.place import Place
-from squallpy.runtime.state.record import read_record, write_record
 from squallpy.session import RunOptions, Session
 from tests.runs import BATCHES, MANY_STAGES, write
 

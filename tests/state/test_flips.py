@@ -10,8 +10,8 @@ import pytest
 
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
-from squallpy.runtime.state import place
-from squallpy.runtime.state.head import Head
+from squallpy.runtime.checkpoint import folders
+from squallpy.runtime.checkpoint.head import Head
 from squallpy.session import RunOptions, Session
 from tests.runs import MANY_STAGES, write
 
@@ -106,16 +106,16 @@ def test_a_head_is_believed_whole_only(tmp_path: Path) -> None:
 
 
 def test_local_folders_are_the_users_own(tmp_path: Path) -> None:
-    place.own(tmp_path / "new")
+    folders.own(tmp_path / "new")
     (tmp_path / "lax").mkdir(mode=0o777)
-    place.own(tmp_path / "lax")
+    folders.own(tmp_path / "lax")
     assert [(tmp_path / name).stat().st_mode & 0o777 for name in ("new", "lax")] == [0o700, 0o700]
     (tmp_path / "link").symlink_to("new")
     with pytest.raises(SquallError, match=r"SQ6003 .*another user's"):
-        place.own(tmp_path / "link")
+        folders.own(tmp_path / "link")
 
 
 def test_what_is_in_memory_is_known() -> None:
-    assert not place.is_memory(Path("/proc"))
+    assert not folders.is_memory(Path("/proc"))
     if Path("/dev/shm").is_dir():
-        assert place.is_memory(Path("/dev/shm") / "squallpy-nowhere")
+        assert folders.is_memory(Path("/dev/shm") / "squallpy-nowhere")

@@ -14,9 +14,9 @@ import pytest
 
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
-from squallpy.runtime.sources import checksum
-from squallpy.runtime.state import inputs
-from squallpy.runtime.state.place import Committed
+from squallpy.runtime.checkpoint import input_files
+from squallpy.runtime.checkpoint.folders import Committed
+from squallpy.runtime.formats import checksum
 from squallpy.session import RunOptions, Session
 
 QUERY = "SELECT k, SUM(v) AS s, MIN(v) AS m, COUNT(*) AS n FROM t GROUP BY k;\n"
@@ -236,14 +236,14 @@ def test_the_same_size_and_time_are_not_read(room: Path, monkeypatch: pytest.Mon
     def unread(*_: Any) -> int:
         raise AssertionError("read")
 
-    monkeypatch.setattr("squallpy.runtime.sources.csv.CsvPart.checksum", unread)
-    monkeypatch.setattr("squallpy.runtime.sources.parquet.ParquetPart.checksum", unread)
+    monkeypatch.setattr("squallpy.runtime.formats.csv.CsvPart.checksum", unread)
+    monkeypatch.setattr("squallpy.runtime.formats.parquet.ParquetPart.checksum", unread)
     run(room)
 
 
 def test_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Checksums of files long read go to records of their own."""
-    monkeypatch.setattr(inputs, "SEGMENT", 4)
+    monkeypatch.setattr(input_files, "SEGMENT", 4)
     (tmp_path / "q.sql").write_text(
         f"CREATE STREAM t (k INT, v INT) USING csv OPTIONS (path 'd', header 'true');\n{QUERY}"
     )

@@ -15,9 +15,9 @@ import pytest
 
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
-from squallpy.runtime.state.checkpoint import hold
-from squallpy.runtime.state.durable import open_durable
-from squallpy.runtime.state.lease import NAME, Lease, Owner, hold_shared
+from squallpy.runtime.checkpoint.checkpoint import hold
+from squallpy.runtime.checkpoint.durable import open_durable
+from squallpy.runtime.checkpoint.lease import NAME, Lease, Owner, hold_shared
 from squallpy.session import RunOptions, Session
 from tests.runs import ONE_STAGE, undisturbed, write
 
@@ -32,7 +32,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 HOLDER = """
 import sys, time
-from squallpy.runtime.state.checkpoint import hold
+from squallpy.runtime.checkpoint.checkpoint import hold
 with hold(sys.argv[1]):
     print("held", flush=True)
     time.sleep(600)

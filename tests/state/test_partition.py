@@ -17,11 +17,11 @@ import pytest
 
 from squallpy.base.errors import SquallError
 from squallpy.base.rings import Payload, Ring
+from squallpy.runtime.checkpoint import partition as partitions
+from squallpy.runtime.checkpoint.durable import ArrowDurable, LocalDurable
+from squallpy.runtime.checkpoint.partition import StatePartition
 from squallpy.runtime.kernels.lanes import pack
-from squallpy.runtime.state import partition as partitions
 from squallpy.runtime.state import storage
-from squallpy.runtime.state.durable import ArrowDurable, LocalDurable
-from squallpy.runtime.state.partition import StatePartition
 from squallpy.runtime.state.store import PoolLayout, Store, StoreLayout
 
 LAYOUT = StoreLayout(

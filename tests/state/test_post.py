@@ -3,7 +3,7 @@
 import pytest
 
 from squallpy.base.errors import SquallError
-from squallpy.runtime.state.post import Post
+from squallpy.runtime.joiners.hand_off import Post
 
 
 @pytest.mark.parametrize("place", ["{}", "file://{}"])

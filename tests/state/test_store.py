@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from squallpy.base.order import Order
+from squallpy.base.index_order import Order
 from squallpy.base.rings import Payload, Ring
 from squallpy.runtime.kernels import dictionary
 from squallpy.runtime.state import storage
-from squallpy.runtime.state.blocks import BlockLayout
+from squallpy.runtime.state.matrices import BlockLayout
 from squallpy.runtime.state.storage import Mapped
 from squallpy.runtime.state.store import Numbered, PoolLayout, Store, StoreLayout
 

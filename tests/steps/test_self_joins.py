@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from squallpy.maintain.relational import materialise
 from squallpy.testing.engines import LocalEngine, MemoryEngine, PartitionedEngine, SparkEngine, VolatileEngine
-from squallpy.testing.strategies import Case, Change, settled
+from squallpy.testing.generators import Case, Change, settled
 from tests.steps.test_random import Weighed, run
 
 COPIES = {"key": 8, "chain": 6, "star": 4, "ring": 4, "clique": 3, "inequalities": 3, "cross": 3, "any": 4}

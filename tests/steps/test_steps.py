@@ -21,7 +21,7 @@ from squallpy.testing.engines import (
     SparkEngine,
     VolatileEngine,
 )
-from squallpy.testing.steps import run_steps
+from squallpy.testing.step_tests import run_steps
 
 FILES = sorted(Path(__file__).parent.glob("*.slt"))
 KNOWN: dict[str, str] = {}  # what fails, and why

@@ -19,9 +19,9 @@ from squallpy.session import RunOptions, Session
 from squallpy.testing.compare import difference
 from squallpy.testing.engines import LocalEngine, MemoryEngine, PartitionedEngine, SparkEngine, VolatileEngine
 from squallpy.testing.examples import Kept
+from squallpy.testing.generators import Case, Change
 from squallpy.testing.oracle import Oracle
-from squallpy.testing.steps import run_steps
-from squallpy.testing.strategies import Case, Change
+from squallpy.testing.step_tests import run_steps
 
 START = datetime(2026, 1, 1)
 SPAN = 40  # seconds from the first row of a stream to the last

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import csv
 
+from squallpy.runtime.formats.csv_writer import csv_header, csv_rows
+from squallpy.runtime.formats.json_lines import json_rows
 from squallpy.runtime.sinks.changes import ADDED, change_table
-from squallpy.runtime.sinks.csv import csv_header, csv_rows
-from squallpy.runtime.sinks.lines import json_rows
 from squallpy.terminal.table import table_text
 
 SCHEMA = pa.schema(

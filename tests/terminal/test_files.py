@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from squallpy.base.errors import SquallError
-from squallpy.runtime.profile import Profile
+from squallpy.runtime.observers.late_rows import LateRows
+from squallpy.runtime.observers.metrics import Metrics
+from squallpy.runtime.observers.profile import Profile
 from squallpy.runtime.sinks.files import ChangeFiles, ResultFile, file_format
-from squallpy.runtime.sinks.late import LateRows
-from squallpy.runtime.sinks.metrics import Metrics
 from squallpy.terminal.output import Output
 
 SCHEMA = pa.schema([("k", pa.int64())])

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from squallpy.logical.bind import compile_script
-from squallpy.terminal.fit import fit, rank_columns
-from squallpy.terminal.live import order_by
+from squallpy.terminal.fit_columns import fit, rank_columns
+from squallpy.terminal.live_table import order_by
 from squallpy.terminal.table import table_text
 from tests.terminal.test_live import no_files
 

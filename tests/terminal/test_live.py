@@ -17,7 +17,7 @@ from squallpy.catalog.relation import Field, Relation
 from squallpy.logical.bind import compile_script
 from squallpy.logical.nodes import Query
 from squallpy.session import RunOptions, Session
-from squallpy.terminal.live import Bag, Live, order_of, ordered
+from squallpy.terminal.live_table import Bag, Live, order_of, ordered
 from tests.terminal.conftest import QUERY, STREAM
 
 SCHEMA = pa.schema([("k", pa.int64()), ("k", pa.string())])

@@ -12,7 +12,7 @@ import pytest
 
 from squallpy.base.errors import SquallError
 from squallpy.base.location import local_path, output_path, scheme_of
-from squallpy.runtime.sinks.output import AppendedFile, write_whole
+from squallpy.runtime.sinks.output_file import AppendedFile, write_whole
 from tests.terminal.conftest import ENVIRONMENT, QUERY, SQUALL, STREAM, Squall
 
 LOCAL = ("--backend", "local")

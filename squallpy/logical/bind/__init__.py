@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 from squallpy.base.errors import Notice, SquallError, nearest
 from squallpy.catalog.catalog import Catalog, View
-from squallpy.catalog.matrix import Matrix, MatrixProgram
+from squallpy.catalog.matrices import Matrix, MatrixProgram
 from squallpy.catalog.relation import MULT, Field, Reference, Relation
-from squallpy.catalog.window import ARRIVAL
-from squallpy.logical.constants import Evaluate, only_literals
+from squallpy.catalog.stream_window import ARRIVAL
+from squallpy.logical.constant_folding import Evaluate, only_literals
 from squallpy.logical.nodes import Node, Query
 
 if TYPE_CHECKING:
-    from squallpy.frontend.select import SelectText
-    from squallpy.logical.bind.matrices import Outputs
+    from squallpy.frontend.query import SelectText
+    from squallpy.logical.bind.matrix_ddl import Outputs
 
 Infer = Callable[[Relation], tuple[Field, ...]]
 
@@ -45,8 +45,8 @@ def compile_script(
     """
     from squallpy.frontend.script import parse_script
     from squallpy.frontend.statements import CreateMatrix, CreateProgram, CreateRelation, CreateView
-    from squallpy.logical.bind.functions import expand
-    from squallpy.logical.bind.matrices import bind_matrix, bind_program
+    from squallpy.logical.bind.matrix_ddl import bind_matrix, bind_program
+    from squallpy.logical.bind.table_functions import expand
 
     catalog, queries = Catalog(), list[Query]()
     for statement in parse_script(text, file):
@@ -73,7 +73,7 @@ def compile_script(
 
 def complete(relation: Relation, infer: Infer) -> Relation:
     """The relation with its fields, asked for where the script lists none."""
-    from squallpy.frontend.declare import check_timestamp
+    from squallpy.frontend.ddl import check_timestamp
 
     if relation.fields:
         return relation
@@ -114,15 +114,15 @@ def check_reference(catalog: Catalog, reference: Reference) -> None:
 def check_view(catalog: Catalog, view: View, evaluate: Evaluate) -> Node:
     """Bind a view once, so that its mistakes are reported even if no query uses it."""
     from squallpy.logical.bind.context import Context
-    from squallpy.logical.bind.sources import bind_view
+    from squallpy.logical.bind.from_clause import bind_view
 
     return bind_view(Context(catalog, view.query, evaluate=evaluate).rehearsal(), view)
 
 
 def bind_top(catalog: Catalog, query: "SelectText", number: int, evaluate: Evaluate) -> Query:
     """A query of the script."""
-    from squallpy.logical.bind.block import bind_query, check_copies
     from squallpy.logical.bind.context import Context
+    from squallpy.logical.bind.select import bind_query, check_copies
 
     ctx = Context(catalog, query, evaluate=evaluate)
     plan = check_copies(ctx, query.ast, bind_query(ctx, query.ast))

@@ -11,15 +11,15 @@ from sqlglot import exp
 from squallpy.base.errors import Notice, Span, SquallError
 from squallpy.base.types import Kind, Type
 from squallpy.catalog.catalog import Catalog
-from squallpy.frontend.select import SelectText
+from squallpy.frontend.query import SelectText
 from squallpy.frontend.unsupported import CLAUSES, NODES, Unsupported
-from squallpy.logical.constants import Evaluate, only_literals
+from squallpy.logical.constant_folding import Evaluate, only_literals
 from squallpy.logical.expressions import Column, Expr, Literal, columns
 from squallpy.logical.nodes import Node
 
 if TYPE_CHECKING:
-    from squallpy.logical.bind.unnest import Outer
-    from squallpy.logical.bind.windows import Around
+    from squallpy.logical.bind.decorrelate import Outer
+    from squallpy.logical.bind.stream_windows import Around
 
 
 @dataclass(frozen=True, slots=True)

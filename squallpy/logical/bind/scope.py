@@ -13,7 +13,7 @@ from squallpy.logical.bind.context import Context
 from squallpy.logical.expressions import Column, Expr, Literal
 
 if TYPE_CHECKING:
-    from squallpy.logical.bind.unnest import Outer
+    from squallpy.logical.bind.decorrelate import Outer
 
 
 @dataclass(frozen=True, slots=True)

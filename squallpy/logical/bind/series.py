@@ -9,11 +9,11 @@ from sqlglot import exp
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT, DATE, INT, INTERVAL, NULL, TIMESTAMP
 from squallpy.catalog.relation import CONSTANT, Field, Relation, Series
-from squallpy.logical.bind import temporal
-from squallpy.logical.bind.aggregates import head
+from squallpy.logical.bind.aggregates.calls import head
 from squallpy.logical.bind.context import Context
-from squallpy.logical.bind.scalar import Scalars
-from squallpy.logical.coerce import coerce, exactly, unify
+from squallpy.logical.bind.datetime import intervals
+from squallpy.logical.bind.expressions import Scalars
+from squallpy.logical.coercion import coerce, exactly, unify
 from squallpy.logical.expressions import Column, Expr, Literal
 from squallpy.logical.functions import call, case
 from squallpy.logical.nodes import Scan
@@ -55,7 +55,7 @@ def series(s: Scalars, node: exp.Anonymous, kept: bool) -> tuple[Expr, Series]:
     if is_moments and name != "SEQUENCE":
         type = TIMESTAMP
     if step is not None and step.type == NULL:
-        step = Literal(None, INT) if not is_moments else temporal.length(Literal(None, INT), ZERO, ZERO)
+        step = Literal(None, INT) if not is_moments else intervals.length(Literal(None, INT), ZERO, ZERO)
     if step is not None and not (step.type == INTERVAL if is_moments else step.type.is_integer):
         hint = "the step is an INTERVAL" if is_moments else "the step is a whole number"
         raise SquallError("SQ2005", f"{name} does not take ({types})", head(s, node), hint)
@@ -68,8 +68,8 @@ def series(s: Scalars, node: exp.Anonymous, kept: bool) -> tuple[Expr, Series]:
         unit: Expr = ONE if not strict else case([(call("<=", start, stop), ONE)], MINUS_ONE)
         steps: tuple[Expr, ...] = (ZERO, unit, ZERO) if is_moments else (unit,)
     else:
-        steps = temporal.parts(step) if is_moments else (step,)
-    if type == DATE and not temporal.is_zero(steps[2]):
+        steps = intervals.parts(step) if is_moments else (step,)
+    if type == DATE and not intervals.is_zero(steps[2]):
         raise SquallError("SQ2005", "the step from DATE to DATE is of whole days", s.ctx.span(nodes[2]), MANY)
     return call("sequence", start, stop, *(coerce(part, BIGINT) for part in steps)), Series(name, closed, strict, kept)
 

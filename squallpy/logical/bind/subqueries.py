@@ -14,10 +14,9 @@ from sqlglot import exp
 
 from squallpy.base.types import BIGINT, BOOLEAN, NULL, VARCHAR
 from squallpy.logical.bind.context import Context
-from squallpy.logical.bind.first import first_value
-from squallpy.logical.bind.rows import at_nothing, has_one_row, has_row, is_bare_null, without_having
-from squallpy.logical.bind.unnest import Domain, Inner, Outer, Rewrite
-from squallpy.logical.coerce import coerce
+from squallpy.logical.bind.decorrelate import Domain, Inner, Outer, Rewrite
+from squallpy.logical.bind.limit_one import first_value
+from squallpy.logical.coercion import coerce
 from squallpy.logical.expressions import (
     FALSE,
     TRUE,
@@ -33,9 +32,10 @@ from squallpy.logical.expressions import (
 from squallpy.logical.functions import call, case
 from squallpy.logical.nodes import Agg, Aggregate, Filter, Join, LeftJoin, Limit, Node, Project, Sort
 from squallpy.logical.nulls import fold_nulls
+from squallpy.logical.properties import at_nothing, has_one_row, has_row, is_bare_null, without_having
 
 if TYPE_CHECKING:
-    from squallpy.logical.bind.scalar import Scalars
+    from squallpy.logical.bind.expressions import Scalars
 
 Attach = Callable[[Node, Node, Rewrite], Node]  # plan so far, one that it reads, what they call things → plan
 WORDS = 80  # characters of a query in a message
@@ -105,7 +105,7 @@ class Subqueries:
 
     def bind(self, s: "Scalars", node: exp.Expr, *, limited: bool = False) -> Inner:
         """A subquery; one that is `limited` may end in a LIMIT, which is then at the top of its plan."""
-        from squallpy.logical.bind.block import bind_query
+        from squallpy.logical.bind.select import bind_query
 
         domain = Domain()
         plan = bind_query(self.ctx, node, nested=True, limited=limited, outer=Outer(s.scope, domain, s))

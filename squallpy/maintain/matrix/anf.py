@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from squallpy.base.semirings import Semiring
 from squallpy.maintain.matrix.cost import Guess, Tree, chained
 from squallpy.maintain.matrix.language import fresh
-from squallpy.maintain.matrix.meta import Known, infer, mirrored
+from squallpy.maintain.matrix.meta_information import Known, infer, mirrored
 from squallpy.maintain.matrix.nodes import (
     Diagonal,
     Fill,

@@ -12,15 +12,15 @@ from dataclasses import dataclass, field, replace
 from squallpy.base.errors import SquallError, nearest
 from squallpy.maintain.matrix.anf import Anf, normalise
 from squallpy.maintain.matrix.cost import Guess
-from squallpy.maintain.matrix.iterate import WRITTEN, models, rewritten
+from squallpy.maintain.matrix.dimensions import Sizes
+from squallpy.maintain.matrix.iterative_models import WRITTEN, models, rewritten
 from squallpy.maintain.matrix.materialise import Maintained, maintain, maintain_normalised
-from squallpy.maintain.matrix.meta import Facts, infer
+from squallpy.maintain.matrix.meta_information import Facts, infer
 from squallpy.maintain.matrix.nodes import Iterate, Matrix, walk
-from squallpy.maintain.matrix.price import LEFT, evaluation_price, trigger_price
 from squallpy.maintain.matrix.program import Program, Statement
 from squallpy.maintain.matrix.search import Found, search
 from squallpy.maintain.matrix.simplify import simplify
-from squallpy.maintain.matrix.sizes import Sizes
+from squallpy.maintain.matrix.trigger_cost import LEFT, evaluation_price, trigger_price
 
 AUTO = "auto"
 STRATEGIES = (AUTO, "reeval", "incr", "hybrid")

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from squallpy.maintain.matrix.meta import NOTHING, Facts, infer, mirrored
+from squallpy.maintain.matrix.dimensions import Size, Sizes
+from squallpy.maintain.matrix.meta_information import NOTHING, Facts, infer, mirrored
 from squallpy.maintain.matrix.nodes import Inverse, Iterate, Let, Matrix, Product, Scale, Stack, Sum, children
-from squallpy.maintain.matrix.sizes import Size, Sizes
 
 GUESS = 1000  # for a dimension that nobody knows yet
 LONG = 24  # factors of a chain: for more, of equal dimensions, orders are not compared

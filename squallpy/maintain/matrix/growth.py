@@ -12,6 +12,7 @@ from collections.abc import Container
 from dataclasses import replace
 
 from squallpy.maintain.matrix.anf import Anf
+from squallpy.maintain.matrix.dimensions import Arithmetic, Dimension, Scalar, Size
 from squallpy.maintain.matrix.nodes import (
     Diagonal,
     Fill,
@@ -25,7 +26,6 @@ from squallpy.maintain.matrix.nodes import (
     walk,
 )
 from squallpy.maintain.matrix.program import Statement
-from squallpy.maintain.matrix.sizes import Arithmetic, Dimension, Scalar, Size
 
 
 def grows(size: Size, growing: Container[str]) -> bool:

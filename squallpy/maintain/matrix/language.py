@@ -14,7 +14,8 @@ from typing import Any
 
 from squallpy.base.errors import SquallError
 from squallpy.base.semirings import ARITHMETIC, Semiring
-from squallpy.catalog.functions import MOST_STEPS
+from squallpy.functions.graphs import MOST_STEPS
+from squallpy.maintain.matrix.dimensions import ONE, ZERO, Dimension, Number, Scalar, Size, arithmetic
 from squallpy.maintain.matrix.nodes import (
     Diagonal,
     Fill,
@@ -34,7 +35,6 @@ from squallpy.maintain.matrix.nodes import (
     walk,
 )
 from squallpy.maintain.matrix.program import Input, Program, Statement
-from squallpy.maintain.matrix.sizes import ONE, ZERO, Dimension, Number, Scalar, Size, arithmetic
 
 
 def fresh(name: str, taken: set[str]) -> str:

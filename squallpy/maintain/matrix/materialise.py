@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 
 from squallpy.maintain.matrix.anf import Anf, Builder, normalise
 from squallpy.maintain.matrix.cost import Guess
-from squallpy.maintain.matrix.derive import Derived, derive, label
-from squallpy.maintain.matrix.factorise import Factors, chains, factorise, related
+from squallpy.maintain.matrix.derivation import Derived, derive, label
+from squallpy.maintain.matrix.dimensions import Number, Size
+from squallpy.maintain.matrix.factored_deltas import Factors, chains, factorise, related
 from squallpy.maintain.matrix.growth import in_place, with_constants
 from squallpy.maintain.matrix.language import fresh
 from squallpy.maintain.matrix.nodes import (
@@ -33,7 +34,6 @@ from squallpy.maintain.matrix.nodes import (
 )
 from squallpy.maintain.matrix.program import Program, Statement
 from squallpy.maintain.matrix.simplify import simplify
-from squallpy.maintain.matrix.sizes import Number, Size
 
 RANK = "k"  # the columns of an update
 

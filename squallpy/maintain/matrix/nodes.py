@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from squallpy.base.errors import SquallError
-from squallpy.maintain.matrix.sizes import ONE, ZERO, Number, Scalar, Size
+from squallpy.maintain.matrix.dimensions import ONE, ZERO, Number, Scalar, Size
 
 Shape = tuple[Size, Size]
 

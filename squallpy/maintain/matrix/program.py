@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from squallpy.base.semirings import ARITHMETIC, Semiring
-from squallpy.maintain.matrix.meta import NOTHING, Known
+from squallpy.maintain.matrix.meta_information import NOTHING, Known
 from squallpy.maintain.matrix.nodes import Matrix, Name
 
 

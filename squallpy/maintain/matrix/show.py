@@ -6,10 +6,10 @@ materialisation views, and what is done for them
 """
 
 from squallpy.maintain.matrix.compile import Compiled
+from squallpy.maintain.matrix.dimensions import Sizes
 from squallpy.maintain.matrix.materialise import Maintained, Trigger
-from squallpy.maintain.matrix.price import Price, TriggerPricing, evaluation_price, sparse, trigger_price
 from squallpy.maintain.matrix.program import Program
-from squallpy.maintain.matrix.sizes import Sizes
+from squallpy.maintain.matrix.trigger_cost import Price, TriggerPricing, evaluation_price, sparse, trigger_price
 
 
 def program_text(program: Program) -> str:

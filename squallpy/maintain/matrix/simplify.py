@@ -6,8 +6,9 @@ iterate[2](A)(x => x * x) + zeros(n, n)   →   let x0 := A * A in x0 * x0
 from collections.abc import Callable
 
 from squallpy.base.semirings import Semiring
+from squallpy.maintain.matrix.dimensions import ONE, ZERO, Number, Scalar, arithmetic
 from squallpy.maintain.matrix.language import fresh
-from squallpy.maintain.matrix.meta import Facts, infer
+from squallpy.maintain.matrix.meta_information import Facts, infer
 from squallpy.maintain.matrix.nodes import (
     Diagonal,
     Fill,
@@ -31,7 +32,6 @@ from squallpy.maintain.matrix.nodes import (
     walk,
     zeros,
 )
-from squallpy.maintain.matrix.sizes import ONE, ZERO, Number, Scalar, arithmetic
 
 Rule = Callable[[Matrix, Facts, Semiring], Matrix | None]
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from squallpy.logical.expressions import Column, Expr, transform, walk
-from squallpy.maintain.relational.calculus import Assign, Cmp, Factor, Rel
-from squallpy.maintain.relational.units import Unit, prune
+from squallpy.program.calculus import Assign, Cmp, Factor, Rel
+from squallpy.program.components import Unit, prune
 
 Colours = dict[int, int]  # by the ids of variables
 Path = tuple[int, ...]  # variables singled out, by id

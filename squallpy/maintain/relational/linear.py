@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from squallpy.base.types import BOOLEAN, Kind
 from squallpy.logical.expressions import FALSE, TRUE, Call, Case, Cast, Column, Expr, Literal, columns, not_null
-from squallpy.maintain.relational.calculus import Lane
+from squallpy.program.calculus import Lane
 
 Polynomial = list[tuple[int, Lane]]  # Σ coefficient · product of factors
 Owner = Callable[[Column], int]  # the atom that binds a column

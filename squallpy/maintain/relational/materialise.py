@@ -19,14 +19,14 @@ from squallpy.base.errors import SquallError
 from squallpy.base.settings import MOST_STATEMENTS
 from squallpy.catalog.relation import Relation
 from squallpy.logical.expressions import Column
-from squallpy.maintain.program import Monomial, Nest, Program, Ref, Statement, Trigger, View
-from squallpy.maintain.relational.calculus import Prod, Sum, Values
-from squallpy.maintain.relational.delta import delta, monomials, telescope
-from squallpy.maintain.relational.lower import Lowered
+from squallpy.maintain.lowering.query import Lowered
+from squallpy.maintain.relational.deltas import delta, monomials, telescope
 from squallpy.maintain.relational.registry import Registry
 from squallpy.maintain.relational.schedule import schedule
-from squallpy.maintain.relational.through import look_through
-from squallpy.maintain.relational.units import Mixed, Split, Unit, split
+from squallpy.optimizer.program.inline_auxiliary import look_through
+from squallpy.program.calculus import Prod, Sum, Values
+from squallpy.program.components import Mixed, Split, Unit, split
+from squallpy.program.program import Monomial, Nest, Program, Ref, Statement, Trigger, View
 
 Joined = tuple[str, ...]  # the relations of a query or nest
 MOST = 8  # views for each relation of a query or nest, before they are too many

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, count
 
 from squallpy.logical.expressions import Column, Expr, columns, substitute
-from squallpy.maintain.program import Monomial, View
-from squallpy.maintain.relational.calculus import Assign, Factor, Lane, Rel
 from squallpy.maintain.relational.canonical import Spelling, spell
-from squallpy.maintain.relational.units import Unit, prune
+from squallpy.program.calculus import Assign, Factor, Lane, Rel
+from squallpy.program.components import Unit, prune
+from squallpy.program.program import Monomial, View
 
 
 @dataclass(slots=True)

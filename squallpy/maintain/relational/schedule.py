@@ -21,8 +21,8 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from squallpy.logical.expressions import Column, Expr, columns
-from squallpy.maintain.program import Program, Ref, Statement, Trigger
-from squallpy.maintain.relational.calculus import Assign, Factor, renamed, variables
+from squallpy.program.calculus import Assign, Factor, renamed, variables
+from squallpy.program.program import Program, Ref, Statement, Trigger
 
 
 def schedule(program: Program) -> Program:

@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from squallpy.logical.expressions import Column
-from squallpy.maintain.program import RESULT, Nest, Program, Statement
-from squallpy.physical.distribute.blocks import Block, fused, unfused
-from squallpy.physical.distribute.locations import (
+from squallpy.physical.distribute.location_tags import (
     EVERYWHERE,
     LOCAL,
     RANDOM,
@@ -20,9 +18,11 @@ from squallpy.physical.distribute.locations import (
     Misplaced,
     Read,
 )
-from squallpy.physical.distribute.single import Compute, Derivation, Form, Step, Written, live
-from squallpy.physical.distribute.transform import cheapest
-from squallpy.physical.distribute.wellformed import wellformed
+from squallpy.physical.distribute.simplify_transformers import cheapest
+from squallpy.physical.distribute.single_transformer import Compute, Derivation, Form, Step, Written, live
+from squallpy.physical.distribute.statement_blocks import Block, fused, unfused
+from squallpy.physical.distribute.well_formed import wellformed
+from squallpy.program.program import RESULT, Nest, Program, Statement
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from squallpy.base.settings import JoinOperator
 from squallpy.physical.joins.controller import Controller, Policy, Sizes
 from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.groups import Homes, grids, powers
-from squallpy.physical.joins.heavy import SHARE, Heavy, heavy, home
+from squallpy.physical.joins.heavy_keys import SHARE, Heavy, heavy, home
 from squallpy.physical.joins.mapping import Mask, Numbers, Side, Tickets, optimal, square
 from squallpy.physical.joins.migration import Migration
 from squallpy.physical.joins.sketch import Keys

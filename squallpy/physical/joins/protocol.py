@@ -14,7 +14,7 @@ the end KEEP(τ ∪ Δ) ∪ μ ∪ Δ′ is τ.
 
 The table is all there is. Until a migration is over, what a tuple of Δ′ makes with tuples that are still to be sent
 comes out when these are: a runtime of batches, each of which has to be complete, copies state instead
-(`runtime/course.py`).
+(`runtime/joiners/batch_plan.py`).
 
 A delete is a tuple of multiplicity −1, which meets what an insert would.
 """

@@ -9,7 +9,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.types import YEARS, Kind, Type
 from squallpy.logical.expressions import Call, Literal
 from squallpy.runtime.evaluate.numbers import masked
-from squallpy.runtime.evaluate.vector import Vec, both
+from squallpy.runtime.evaluate.vectors import Vec, both
 
 DAY = 86_400_000_000
 _FAR = 2**61  # an amount that moves any DATE or TIMESTAMP out of the years 1 to 9999, and none out of 64 bits

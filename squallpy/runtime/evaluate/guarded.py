@@ -15,7 +15,7 @@ import pyarrow as pa
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BOOLEAN, Type
 from squallpy.runtime.evaluate.logic import conjunction, disjunction, is_false, is_true
-from squallpy.runtime.evaluate.vector import Frame, Vec, full, take
+from squallpy.runtime.evaluate.vectors import Frame, Vec, full, take
 
 Function = Callable[[Frame], Vec]
 

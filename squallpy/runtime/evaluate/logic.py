@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from squallpy.base.errors import SquallError
 from squallpy.base.types import Kind, Type
-from squallpy.runtime.evaluate.vector import Vec, full
+from squallpy.runtime.evaluate.vectors import Vec, full
 
 SEVERAL = "use MIN, MAX or another aggregate"
 

@@ -9,7 +9,7 @@ import numpy as np
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT, DOUBLE, Kind, Type
 from squallpy.logical.expressions import ROUNDED, Call, Expr, Literal
-from squallpy.runtime.evaluate.vector import Vec, both
+from squallpy.runtime.evaluate.vectors import Vec, both
 
 LIMIT = 2**63
 EXACT = 2.0**49  # below it, ten times a whole number and five are exact as doubles

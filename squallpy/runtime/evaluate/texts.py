@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from squallpy.base.errors import SquallError
-from squallpy.logical.similar import expression_of
-from squallpy.runtime.evaluate.digests import of_each
-from squallpy.runtime.evaluate.vector import Vec
+from squallpy.logical.similar_to import expression_of
+from squallpy.runtime.evaluate.hashes import of_each
+from squallpy.runtime.evaluate.vectors import Vec
 
 LONGEST = 2**31  # characters of a text, and more
 MOST_BYTES = 2**30  # of the texts that a function makes of a batch at once

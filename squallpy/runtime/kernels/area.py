@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from squallpy.runtime.kernels.ahead import populate
-from squallpy.runtime.kernels.storage import Region, Storage, Words
+from squallpy.runtime.kernels.prefault import populate
+from squallpy.runtime.kernels.regions import Region, Storage, Words
 
 HEAD = 0  # frame[0]: address of the head
 CONSTANTS = 1  # frame[1:]: constants

@@ -10,7 +10,7 @@ Source: Joldes, Muller, Popescu, *Tight and rigorous error bounds for basic buil
 from math import isfinite
 
 from squallpy.runtime.kernels.compiled import inlined
-from squallpy.runtime.kernels.machine import below, multiply_high, shift_right
+from squallpy.runtime.kernels.intrinsics import below, multiply_high, shift_right
 
 _SPLIT = 134217729.0  # 2²⁷ + 1
 

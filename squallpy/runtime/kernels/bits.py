@@ -32,7 +32,7 @@ from squallpy.runtime.kernels.compiled import (
     kernel,
     making,
 )
-from squallpy.runtime.kernels.machine import lowest, pointer, shift_right
+from squallpy.runtime.kernels.intrinsics import lowest, pointer, shift_right
 from squallpy.runtime.kernels.threads import shared
 
 Bits = npt.NDArray[np.uint64]

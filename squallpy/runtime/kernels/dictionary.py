@@ -15,8 +15,7 @@ import pyarrow as pa
 
 from squallpy.runtime.kernels.area import HEAD, Area
 from squallpy.runtime.kernels.compiled import VECTOR, Vector, address, inlined, kernel
-from squallpy.runtime.kernels.hashing import hash_bytes
-from squallpy.runtime.kernels.index import (
+from squallpy.runtime.kernels.hash_index import (
     FIRST,
     HEADER,
     HIGH,
@@ -35,8 +34,9 @@ from squallpy.runtime.kernels.index import (
     wider,
     wipe_all,
 )
-from squallpy.runtime.kernels.machine import load, load8, prefetch, store, store8
-from squallpy.runtime.kernels.storage import HEAP, Storage, Words
+from squallpy.runtime.kernels.hashing import hash_bytes
+from squallpy.runtime.kernels.intrinsics import load, load8, prefetch, store, store8
+from squallpy.runtime.kernels.regions import HEAP, Storage, Words
 from squallpy.runtime.kernels.strings import StringColumn, plain, string_at
 
 _BIRTH = 512

@@ -13,7 +13,7 @@ from typing import Final
 
 from squallpy.runtime.kernels.arithmetic import exact_multiply, sign
 from squallpy.runtime.kernels.compiled import MATRIX, VECTOR, Vector, address, inlined, kernel
-from squallpy.runtime.kernels.machine import as_float, as_word, load, load8, load32, store, store8
+from squallpy.runtime.kernels.intrinsics import as_float, as_word, load, load8, load32, store, store8
 
 # Operations. Each is WIDTH words: which, the register that it fills, four operands.
 WIDTH: Final = 6

@@ -25,10 +25,10 @@ from squallpy.runtime.kernels.compiled import (
     address,
     kernel,
 )
-from squallpy.runtime.kernels.machine import as_float, as_word, store
+from squallpy.runtime.kernels.intrinsics import as_float, as_word, store
 from squallpy.runtime.kernels.products import put, put_count
 from squallpy.runtime.kernels.reals import odd_of, printed, scale_real, signs_of
-from squallpy.runtime.kernels.storage import Words
+from squallpy.runtime.kernels.regions import Words
 
 _WORD = (1 << 64) - 1
 

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from squallpy.runtime.kernels.compiled import GIVEN_MATRIX, MATRIX, VECTOR, Vector, address, kernel
-from squallpy.runtime.kernels.machine import load, shift_right, store
-from squallpy.runtime.kernels.storage import Words
+from squallpy.runtime.kernels.intrinsics import load, shift_right, store
+from squallpy.runtime.kernels.regions import Words
 
 _ALIGNED = 64
 

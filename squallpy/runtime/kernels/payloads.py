@@ -6,7 +6,7 @@ from squallpy.runtime.kernels import layout as at
 from squallpy.runtime.kernels import triples
 from squallpy.runtime.kernels.arithmetic import exact_add, real_add
 from squallpy.runtime.kernels.compiled import Vector, inlined
-from squallpy.runtime.kernels.machine import as_float, as_word, load, store
+from squallpy.runtime.kernels.intrinsics import as_float, as_word, load, store
 from squallpy.runtime.kernels.reals import add_reals
 
 

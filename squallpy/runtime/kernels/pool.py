@@ -17,11 +17,12 @@ Source: record pools of `dbtoaster-batch-ivm` §5.2.1.
 
 import numpy as np
 
-from squallpy.base.order import Order
+from squallpy.base.index_order import Order
 from squallpy.base.rings import Payload
 from squallpy.runtime.kernels import layout
 from squallpy.runtime.kernels.area import CONSTANTS, Area
-from squallpy.runtime.kernels.index import FIRST, HEADER, MOST, OF, SIZE, begin_growing, wider
+from squallpy.runtime.kernels.hash_index import FIRST, HEADER, MOST, OF, SIZE, begin_growing, wider
+from squallpy.runtime.kernels.postings import slice_records
 from squallpy.runtime.kernels.records import (
     clear_records,
     get_records,
@@ -31,9 +32,8 @@ from squallpy.runtime.kernels.records import (
     records_between,
     upsert_records,
 )
-from squallpy.runtime.kernels.slices import slice_records
-from squallpy.runtime.kernels.sorted import Sorted
-from squallpy.runtime.kernels.storage import HEAP, Storage, Words
+from squallpy.runtime.kernels.regions import HEAP, Storage, Words
+from squallpy.runtime.kernels.sorted_index import Sorted
 
 HASHES = 1 << 32  # records without a sorted index are in the order of hashes of 32 bits
 _INDEX, _KEYS, _WORDS, _SLICE = 0, 1, 2, 3  # regions; each slice has three: index, arena, where

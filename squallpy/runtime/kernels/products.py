@@ -20,9 +20,9 @@ from squallpy.runtime.kernels.compiled import (
     inlined,
     kernel,
 )
-from squallpy.runtime.kernels.machine import as_float, as_word, load, store
+from squallpy.runtime.kernels.intrinsics import as_float, as_word, load, store
 from squallpy.runtime.kernels.reals import multiply_reals, multiply_signs, scale_real
-from squallpy.runtime.kernels.storage import Words
+from squallpy.runtime.kernels.regions import Words
 
 _COUNTED, _TIMES = 4, 8
 

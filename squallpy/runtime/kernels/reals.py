@@ -15,7 +15,7 @@ from math import inf, isfinite, isnan, ldexp
 
 from squallpy.runtime.kernels.arithmetic import real_add, real_multiply
 from squallpy.runtime.kernels.compiled import inlined
-from squallpy.runtime.kernels.machine import shift_right
+from squallpy.runtime.kernels.intrinsics import shift_right
 from squallpy.runtime.kernels.triples import BITS, add, count, times, triple
 
 _STEP, _MOST = 128, 15  # k counts steps of 2¹²⁸

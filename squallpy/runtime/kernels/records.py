@@ -10,8 +10,7 @@ import numpy as np
 from squallpy.runtime.kernels import layout as at
 from squallpy.runtime.kernels.area import HEAD
 from squallpy.runtime.kernels.compiled import GIVEN_MATRIX, MATRIX, VECTOR, Vector, address, inlined, kernel, making
-from squallpy.runtime.kernels.hashing import hash_row
-from squallpy.runtime.kernels.index import (
+from squallpy.runtime.kernels.hash_index import (
     HIGH,
     LOW,
     after,
@@ -30,10 +29,11 @@ from squallpy.runtime.kernels.index import (
     wipe,
     wipe_all,
 )
-from squallpy.runtime.kernels.machine import load, prefetch, store
+from squallpy.runtime.kernels.hashing import hash_row
+from squallpy.runtime.kernels.intrinsics import load, prefetch, store
 from squallpy.runtime.kernels.payloads import add, copy, is_zero
-from squallpy.runtime.kernels.slices import ask_unlink, has_room, link, renumber, unlink, unlink_all
-from squallpy.runtime.kernels.storage import Words
+from squallpy.runtime.kernels.postings import ask_unlink, has_room, link, renumber, unlink, unlink_all
+from squallpy.runtime.kernels.regions import Words
 
 
 @inlined

@@ -17,11 +17,11 @@ from numba import carray  # type: ignore[attr-defined]
 from squallpy.runtime.kernels import layout as at
 from squallpy.runtime.kernels.area import HEAD
 from squallpy.runtime.kernels.compiled import GIVEN_MATRIX, MATRIX, VECTOR, Vector, address, inlined, kernel, making
-from squallpy.runtime.kernels.machine import load, pointer, store
+from squallpy.runtime.kernels.intrinsics import load, pointer, store
+from squallpy.runtime.kernels.postings import sliced
 from squallpy.runtime.kernels.products import combine
 from squallpy.runtime.kernels.records import probed
-from squallpy.runtime.kernels.slices import sliced
-from squallpy.runtime.kernels.storage import Words
+from squallpy.runtime.kernels.regions import Words
 
 # Operations, the first word of a step. The second is the step's length.
 PROBE: Final = 0

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from squallpy.runtime.kernels.compiled import Vector, inlined
-from squallpy.runtime.kernels.machine import load, load8, load32
-from squallpy.runtime.kernels.storage import Words
+from squallpy.runtime.kernels.intrinsics import load, load8, load32
+from squallpy.runtime.kernels.regions import Words
 
 _EMPTY = pa.py_buffer(b"\0" * 16)
 

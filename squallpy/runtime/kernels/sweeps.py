@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from squallpy.runtime.kernels import tiles
 from squallpy.runtime.kernels.compiled import inlined, kernel
-from squallpy.runtime.kernels.machine import load
+from squallpy.runtime.kernels.intrinsics import load
 from squallpy.runtime.kernels.threads import shared
 from squallpy.runtime.kernels.tiles import FIELDS, ROWS, Field
 

@@ -28,10 +28,10 @@ from squallpy.runtime.kernels.compiled import (
     inlined,
     kernel,
 )
-from squallpy.runtime.kernels.index import same
-from squallpy.runtime.kernels.machine import below, load, move, prefetch, store
+from squallpy.runtime.kernels.hash_index import same
+from squallpy.runtime.kernels.intrinsics import below, load, move, prefetch, store
 from squallpy.runtime.kernels.payloads import add, copy, is_zero
-from squallpy.runtime.kernels.storage import Words
+from squallpy.runtime.kernels.regions import Words
 
 FAN: Final = 32
 LINE: Final = 64  # bytes that are fetched at a time

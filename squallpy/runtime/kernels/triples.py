@@ -9,7 +9,7 @@ count that is a multiple of 524 287 is taken for none. The upper four bits of th
 from typing import Final
 
 from squallpy.runtime.kernels.compiled import inlined
-from squallpy.runtime.kernels.machine import shift_right
+from squallpy.runtime.kernels.intrinsics import shift_right
 
 PRIME: Final = (1 << 19) - 1
 _ONES: Final = 1 | 1 << 20 | 1 << 40

@@ -6,6 +6,7 @@ import numpy as np
 
 from squallpy.base.errors import SquallError
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN, COUNTING, MAX_PLUS, MIN_PLUS, Semiring
+from squallpy.maintain.matrix.dimensions import Sizes
 from squallpy.maintain.matrix.nodes import (
     Diagonal,
     Fill,
@@ -20,7 +21,6 @@ from squallpy.maintain.matrix.nodes import (
     children,
     shape,
 )
-from squallpy.maintain.matrix.sizes import Sizes
 from squallpy.runtime.kernels import bits, integers, semirings, tropical
 from squallpy.runtime.matrix.views import Array
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from squallpy.base.semirings import COUNTING, Semiring
 from squallpy.runtime.kernels.factors import of_cells
 from squallpy.runtime.kernels.integers import sums
-from squallpy.runtime.kernels.storage import Words
+from squallpy.runtime.kernels.regions import Words
 from squallpy.runtime.matrix.views import Array
 
 Places = npt.NDArray[np.int64]

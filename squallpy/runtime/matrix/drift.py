@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from squallpy.base.semirings import ARITHMETIC
-from squallpy.maintain.matrix.probe import Look, Probe
-from squallpy.maintain.matrix.sizes import Sizes
-from squallpy.physical.passes import read_of
+from squallpy.maintain.matrix.dimensions import Sizes
+from squallpy.maintain.matrix.drift_probe import Look, Probe
+from squallpy.physical.matrix.passes import read_of
 from squallpy.runtime.matrix.algebra import evaluate, norm
 from squallpy.runtime.matrix.views import Array, View
 

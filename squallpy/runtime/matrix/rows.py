@@ -10,12 +10,12 @@ import pyarrow.compute as pc
 
 from squallpy.base.errors import SquallError
 from squallpy.base.semirings import BOOLEAN, COUNTING, MAX_PLUS, MIN_PLUS, Semiring
-from squallpy.catalog.matrix import Matrix
+from squallpy.catalog.matrices import Matrix
 from squallpy.catalog.relation import MULT
-from squallpy.catalog.window import ARRIVAL
+from squallpy.catalog.stream_window import ARRIVAL
 from squallpy.runtime.kernels.integers import times
 from squallpy.runtime.matrix.cells import Cells, Places
-from squallpy.runtime.matrix.mistakes import overflow
+from squallpy.runtime.matrix.errors import overflow
 from squallpy.runtime.matrix.views import Array
 
 DELETES = "matrix.deletes"  # the setting that says what becomes of deletes that have no inverse

@@ -15,19 +15,19 @@ from typing import Any, Protocol
 import numpy as np
 
 from squallpy.base.rings import Payload, Ring
-from squallpy.maintain.matrix.sizes import Sizes
-from squallpy.physical.matrices import MatrixPlan
-from squallpy.runtime.deltas import Delta, pack_deltas, unpack_deltas
+from squallpy.maintain.matrix.dimensions import Sizes
+from squallpy.physical.matrix.programs import MatrixPlan
+from squallpy.runtime.batch.node import Input, Made
+from squallpy.runtime.checkpoint.durable import open_durable
+from squallpy.runtime.checkpoint.folders import Place
+from squallpy.runtime.formats.file_rows import Sums
+from squallpy.runtime.formats.skipped_rows import skipped
 from squallpy.runtime.kernels.dictionary import Dictionary
-from squallpy.runtime.kernels.storage import Words
-from squallpy.runtime.matrix.kept import ProgramAtWork
+from squallpy.runtime.kernels.regions import Words
+from squallpy.runtime.matrix.query_program import ProgramAtWork
 from squallpy.runtime.matrix.rows import Rows, columns_of, rows_of
-from squallpy.runtime.matrix.shown import table_of
-from squallpy.runtime.pipeline import Input, Made
-from squallpy.runtime.sources.piece import Sums
-from squallpy.runtime.sources.skipped import skipped
-from squallpy.runtime.state.durable import open_durable
-from squallpy.runtime.state.place import Place
+from squallpy.runtime.matrix.subscription import table_of
+from squallpy.runtime.messages.deltas import Delta, pack_deltas, unpack_deltas
 from squallpy.runtime.state.store import PoolLayout, Store, StoreLayout
 
 INPUTS, SHOWN = "inputs", "shown"  # pools: (number, i, j, value) → how often

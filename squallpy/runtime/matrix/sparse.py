@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from squallpy.base.semirings import ARITHMETIC, MAX_PLUS, MIN_PLUS, Semiring
-from squallpy.maintain.matrix.price import SPARSE
+from squallpy.maintain.matrix.trigger_cost import SPARSE
 from squallpy.runtime.kernels.sparse import multiplied
 from squallpy.runtime.matrix.cells import Cells
 from squallpy.runtime.matrix.views import Array, View, stored

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN, COUNTING, MAX_PLUS, MIN_PLUS, Semiring, Value
 from squallpy.runtime.kernels import bits, dense, integers, semirings, symmetric, tropical
 from squallpy.runtime.kernels.sweeps import columns_of, rows_of
-from squallpy.runtime.matrix.packed import Packed
+from squallpy.runtime.matrix.packed_boolean import Packed
 
 Array = npt.NDArray[Any]
 _LOOK = 64  # rows by which most factors that pick nothing are told

@@ -18,11 +18,11 @@ import pyarrow as pa
 
 from squallpy.base.errors import SquallError, nearest
 from squallpy.logical.nodes import Query
+from squallpy.runtime.formats.csv_writer import csv_header, csv_rows
+from squallpy.runtime.formats.json_lines import json_rows
 from squallpy.runtime.sinks.changes import ADDED, change_table
-from squallpy.runtime.sinks.csv import csv_header, csv_rows
-from squallpy.runtime.sinks.lines import json_rows
-from squallpy.runtime.sinks.output import check_writable, is_stream, lock, open_stream, write_stream, write_whole
-from squallpy.runtime.sinks.sink import writing
+from squallpy.runtime.sinks.output_file import check_writable, is_stream, lock, open_stream, write_stream, write_whole
+from squallpy.runtime.sinks.protocol import writing
 
 FORMATS = ("csv", "json", "parquet")
 _SUFFIXES = {f".{name}": name for name in FORMATS} | {".jsonl": "json", ".ndjson": "json", ".pq": "parquet"}

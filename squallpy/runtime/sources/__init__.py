@@ -9,7 +9,7 @@ conform  the file's types → the relation's      replay   which rows make up a 
 """
 
 from squallpy.catalog.relation import MULT
-from squallpy.runtime.sources.skipped import Skipped, skipped
+from squallpy.runtime.formats.skipped_rows import Skipped, skipped
 from squallpy.runtime.sources.source import Rows, Source, infer_fields, open_source
 
 __all__ = ["MULT", "Rows", "Skipped", "Source", "infer_fields", "open_source", "skipped"]

@@ -18,14 +18,14 @@ import pyarrow as pa
 from squallpy.base.errors import SquallError, nearest
 from squallpy.base.types import BIGINT, DOUBLE, TIMESTAMP, VARCHAR, Kind, Type, decimal
 from squallpy.catalog.relation import CONSTANT, MULT, Field, Relation
-from squallpy.catalog.window import ARRIVAL
-from squallpy.runtime.evaluate.parsing import column_type
-from squallpy.runtime.sources.conform import PROGRESS, check_names
-from squallpy.runtime.sources.counted import joined, taken
-from squallpy.runtime.sources.files import File, find_files
-from squallpy.runtime.sources.operations import MATERIALIZE, columns_of_change
-from squallpy.runtime.sources.piece import Piece, mark_read
-from squallpy.runtime.sources.skipped import EXAMPLES, Skipped, mark_skipped, skipped
+from squallpy.catalog.stream_window import ARRIVAL
+from squallpy.runtime.evaluate.text_casts import column_type
+from squallpy.runtime.formats.change_operations import MATERIALIZE, columns_of_change
+from squallpy.runtime.formats.conform import PROGRESS, check_names
+from squallpy.runtime.formats.counted_table import joined, taken
+from squallpy.runtime.formats.file_rows import Piece, mark_read
+from squallpy.runtime.formats.files import File, find_files
+from squallpy.runtime.formats.skipped_rows import EXAMPLES, Skipped, mark_skipped, skipped
 
 SKIP = "OPTIONS (on_error 'skip') leaves such rows out"
 
@@ -256,12 +256,12 @@ def infer_fields(relation: Relation, base: Path) -> tuple[Field, ...]:
 
 def _fields(relation: Relation, files: Sequence[File]) -> tuple[Field, ...]:
     if relation.format == "parquet":
-        from squallpy.runtime.sources.parquet import ParquetPart
+        from squallpy.runtime.formats.parquet import ParquetPart
 
         return united([(file, ParquetPart.open(file).fields()) for file in files if file.size])
-    from squallpy.runtime.sources.csv import CsvPart
-    from squallpy.runtime.sources.dialect import Dialect
-    from squallpy.runtime.sources.inferred import infer_csv
+    from squallpy.runtime.formats.csv import CsvPart
+    from squallpy.runtime.formats.csv_dialect import Dialect
+    from squallpy.runtime.formats.infer_schema import infer_csv
 
     found = (tuple(infer_csv(CsvPart.open(file, Dialect.of(relation.options)))) for file in files)
     return next(filter(None, found), ())
@@ -305,11 +305,11 @@ _DIGITS = {Kind.INT: 10, Kind.BIGINT: 19}
 
 def _open_part(relation: Relation, file: File) -> Part:
     if relation.format == "parquet":
-        from squallpy.runtime.sources.parquet import ParquetPart
+        from squallpy.runtime.formats.parquet import ParquetPart
 
         return ParquetPart.open(file)
-    from squallpy.runtime.sources.csv import CsvPart  # NB: loads kernels, which takes half a second
-    from squallpy.runtime.sources.dialect import Dialect
+    from squallpy.runtime.formats.csv import CsvPart  # NB: loads kernels, which takes half a second
+    from squallpy.runtime.formats.csv_dialect import Dialect
 
     return CsvPart.open(file, Dialect.of(relation.options), positional(relation))
 

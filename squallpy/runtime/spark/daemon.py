@@ -29,7 +29,7 @@ import pyspark.sql.pandas.types
 import pyspark.worker
 
 import squallpy.runtime.spark.tasks  # noqa: F401
-from squallpy.runtime.kernels.ready import load_cached
+from squallpy.runtime.kernels.cache import load_cached
 
 _WHOLE = 1024  # tasks after which a worker may look at all that it has, which takes a tenth of a second
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h

@@ -15,15 +15,15 @@ import pyarrow as pa
 
 from squallpy.base.trace import SILENT, Trace
 from squallpy.physical.plan import Plan
-from squallpy.runtime.pipeline import Input, Publisher, Stats, unpack_changes
-from squallpy.runtime.result import Changes, result_layout
-from squallpy.runtime.sources.piece import READ
+from squallpy.runtime.batch.node import Input, Publisher, Stats, unpack_changes
+from squallpy.runtime.checkpoint.folders import Committed, Place
+from squallpy.runtime.formats.file_rows import READ
+from squallpy.runtime.result.result import Changes, result_layout
 from squallpy.runtime.spark.cluster import start
-from squallpy.runtime.spark.helm import Helm
+from squallpy.runtime.spark.coordinator import Helm
 from squallpy.runtime.spark.placement import forget
 from squallpy.runtime.spark.stream import BatchTimes, StreamJob, run
 from squallpy.runtime.spark.timeline import timeline
-from squallpy.runtime.state.place import Committed, Place
 
 OnBatch = Callable[[int, Changes | None, Stats], bool]
 

@@ -23,14 +23,14 @@ from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult
 
 from squallpy.base.errors import SquallError, nearest
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN, SEMIRINGS, Semiring
-from squallpy.catalog.functions import DAMPING, GRAPHS, MOST_STEPS, STEPS, pagerank
+from squallpy.functions.graphs import DAMPING, GRAPHS, MOST_STEPS, STEPS, pagerank
 from squallpy.maintain.matrix.compile import compile_program
+from squallpy.maintain.matrix.dimensions import Size
 from squallpy.maintain.matrix.nodes import Name
+from squallpy.maintain.matrix.parser import read_program
 from squallpy.maintain.matrix.program import Input
-from squallpy.maintain.matrix.sizes import Size
-from squallpy.maintain.matrix.text import read_program
-from squallpy.runtime.matrix.live import Live
-from squallpy.runtime.matrix.room import check_room
+from squallpy.runtime.matrix.maintained_program import Live
+from squallpy.runtime.matrix.memory_check import check_room
 from squallpy.runtime.matrix.views import Array
 
 CELLS = StructType().add("i", LongType()).add("j", LongType()).add("value", DoubleType())

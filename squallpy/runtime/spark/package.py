@@ -16,7 +16,7 @@ from pathlib import Path
 import squallpy
 from squallpy import __version__
 from squallpy.frontend.grammars import grammar_path
-from squallpy.runtime.kernels.ready import compile_missing
+from squallpy.runtime.kernels.cache import compile_missing
 
 UNPACKED = f"squallpy-{__version__}"  # in the folder in which an executor runs
 _KEPT = 8  # archives of as many states of the package: those used last, of which a run may still hand out one

@@ -22,8 +22,8 @@ from pyspark import RDD, SparkContext
 from pyspark.sql import SparkSession
 
 from squallpy.base.errors import SquallError
-from squallpy.runtime.spark.planned import Stage, anchors, staged, together
-from squallpy.runtime.state.place import Place
+from squallpy.runtime.checkpoint.folders import Place
+from squallpy.runtime.spark.planned_job import Stage, anchors, staged, together
 
 Hosts = Mapping[str, int]
 """Hosts by name, with the cores that Spark has there."""

@@ -29,7 +29,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from squallpy.base.errors import SquallError
 from squallpy.base.trace import SILENT, Trace
 from squallpy.runtime.spark.placement import Placement
-from squallpy.runtime.spark.planned import Planned, Stage, exchanged, staged
+from squallpy.runtime.spark.planned_job import Planned, Stage, exchanged, staged
 from squallpy.runtime.spark.tasks import (
     BATCH,
     COURSE,

@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 from pyspark import Broadcast, TaskContext, cloudpickle
 
 from squallpy import __version__
-from squallpy.base.depth import allow_depth
 from squallpy.base.errors import SquallError
+from squallpy.base.recursion import allow_depth
 from squallpy.base.trace import Seconds, Trace
 
 Feed = Callable[..., Iterable[tuple[int, bytes]]]

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from squallpy.runtime.kernels.storage import HEAP, Region, Storage, Words
+from squallpy.runtime.kernels.regions import HEAP, Region, Storage, Words
 
 __all__ = ["HEAP", "Mapped", "Region", "Storage"]
 

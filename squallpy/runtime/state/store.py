@@ -17,14 +17,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from squallpy.base.order import Order
+from squallpy.base.index_order import Order
 from squallpy.base.rings import Payload
 from squallpy.runtime.kernels.dictionary import Dictionary
-from squallpy.runtime.kernels.listed import Listed
-from squallpy.runtime.kernels.ordered import Ordered
 from squallpy.runtime.kernels.pool import Pool
-from squallpy.runtime.kernels.storage import HEAP, Storage, Words
-from squallpy.runtime.state.blocks import Block, BlockLayout
+from squallpy.runtime.kernels.regions import HEAP, Storage, Words
+from squallpy.runtime.kernels.row_list import Listed
+from squallpy.runtime.kernels.sorted_pool import Ordered
+from squallpy.runtime.state.matrices import Block, BlockLayout
 
 _FORMAT = 3
 _CHUNK = 1 << 18  # rows restored at a time

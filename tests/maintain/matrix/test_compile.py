@@ -2,16 +2,16 @@
 
 import pytest
 
-from squallpy.base.depth import deeply
+from squallpy.base.recursion import deeply
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN
 from squallpy.maintain.matrix.compile import Compiled, Options, compile_program
-from squallpy.maintain.matrix.meta import Known
+from squallpy.maintain.matrix.dimensions import Size
+from squallpy.maintain.matrix.meta_information import Known
 from squallpy.maintain.matrix.nodes import Name
-from squallpy.maintain.matrix.price import evaluation_price, trigger_price
+from squallpy.maintain.matrix.parser import read_program
 from squallpy.maintain.matrix.program import Input
 from squallpy.maintain.matrix.show import crossover, report_text
-from squallpy.maintain.matrix.sizes import Size
-from squallpy.maintain.matrix.text import read_program
+from squallpy.maintain.matrix.trigger_cost import evaluation_price, trigger_price
 
 SHAPES = {
     "A": ("n", "n"),

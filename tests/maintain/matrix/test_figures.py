@@ -6,12 +6,12 @@ import pytest
 
 from squallpy.base.semirings import ARITHMETIC, COUNTING, Semiring
 from squallpy.maintain.matrix.cost import Guess
+from squallpy.maintain.matrix.dimensions import Size
 from squallpy.maintain.matrix.materialise import maintain
 from squallpy.maintain.matrix.nodes import Name
+from squallpy.maintain.matrix.parser import read_program
 from squallpy.maintain.matrix.program import Input
 from squallpy.maintain.matrix.show import phases_text
-from squallpy.maintain.matrix.sizes import Size
-from squallpy.maintain.matrix.text import read_program
 
 
 def matrix(name: str, rows: str | int, cols: str | int) -> Input:

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN, MIN_PLUS, Semiring
-from squallpy.maintain.matrix.iterate import affine, models
-from squallpy.maintain.matrix.meta import Known
+from squallpy.maintain.matrix.dimensions import Size
+from squallpy.maintain.matrix.iterative_models import affine, models
+from squallpy.maintain.matrix.meta_information import Known
 from squallpy.maintain.matrix.nodes import Iterate, Matrix, Name, shape
+from squallpy.maintain.matrix.parser import read_program
 from squallpy.maintain.matrix.program import Input, Program, Statement
 from squallpy.maintain.matrix.search import neighbours
 from squallpy.maintain.matrix.simplify import simplify
-from squallpy.maintain.matrix.sizes import Size
-from squallpy.maintain.matrix.text import read_program
 from squallpy.testing.matrices import RINGS, entries, naive
 
 FACTS = {"S": Known(symmetric=True)}

@@ -4,10 +4,10 @@ import pytest
 
 from squallpy.base.errors import SquallError
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN, COUNTING, Semiring
+from squallpy.maintain.matrix.dimensions import Size
 from squallpy.maintain.matrix.nodes import Name
+from squallpy.maintain.matrix.parser import read_program
 from squallpy.maintain.matrix.program import Input
-from squallpy.maintain.matrix.sizes import Size
-from squallpy.maintain.matrix.text import read_program
 
 SHAPES = {"A": ("n", "n"), "X": ("m", "n"), "Y": ("m", 1), "F": (3, 4)}
 INPUTS = [Input(Name(name, Size.of(rows), Size.of(cols))) for name, (rows, cols) in SHAPES.items()]

@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from squallpy.physical.distribute.choose import choose_places
-from squallpy.physical.distribute.locations import EVERYWHERE
+from squallpy.physical.distribute.location_tags import EVERYWHERE
+from squallpy.physical.distribute.placement_search import choose_places
 from squallpy.physical.distribute.program import Switches, distributed
-from squallpy.physical.distribute.single import Derivation
+from squallpy.physical.distribute.single_transformer import Derivation
 from squallpy.session import Session
 from squallpy.testing.goldens import ROOT, ROWS
 

@@ -8,7 +8,7 @@ import pytest
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings, parse
 from squallpy.catalog.relation import MULT
-from squallpy.maintain.relational.show import Names
+from squallpy.program.show import Names
 from squallpy.session import Session
 from squallpy.testing.engines import PartitionedEngine, VolatileEngine
 

@@ -6,7 +6,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.settings import parse
 from squallpy.session import Session, fingerprint
 from squallpy.testing.engines import PartitionedEngine
-from squallpy.testing.steps import run_steps
+from squallpy.testing.step_tests import run_steps
 from tests.runtime.test_course import STEPS
 
 STREAMS = """

@@ -6,11 +6,11 @@ import pytest
 
 from squallpy.base.settings import Settings
 from squallpy.catalog.relation import MULT
-from squallpy.physical.why import join_lines
+from squallpy.physical.explain_joins import join_lines
 from squallpy.session import Session
 from squallpy.testing.compare import difference
 from squallpy.testing.engines import PartitionedEngine
-from squallpy.testing.steps import run_steps
+from squallpy.testing.step_tests import run_steps
 from tests.runtime.test_course import STEPS, assert_records_are_at_home
 
 STREAMS = """

@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from squallpy.runtime.deltas import unpack_deltas
 from squallpy.runtime.kernels.dictionary import Dictionary
+from squallpy.runtime.messages.deltas import unpack_deltas
 from squallpy.testing.engines import PartitionedEngine
 
 STREAMS = """

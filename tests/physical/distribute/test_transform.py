@@ -4,10 +4,10 @@ import pytest
 
 from squallpy.base.types import INT
 from squallpy.logical.expressions import Column
-from squallpy.maintain.program import Ref
-from squallpy.physical.distribute.locations import EVERYWHERE, LOCAL, RANDOM, SOURCE, Dist, Join, Move, Read, text
-from squallpy.physical.distribute.transform import cheapest
-from squallpy.physical.distribute.wellformed import wellformed
+from squallpy.physical.distribute.location_tags import EVERYWHERE, LOCAL, RANDOM, SOURCE, Dist, Join, Move, Read, text
+from squallpy.physical.distribute.simplify_transformers import cheapest
+from squallpy.physical.distribute.well_formed import wellformed
+from squallpy.program.program import Ref
 
 A, B, C, D = (Column(i, name, INT) for i, name in enumerate("ABCD"))
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from squallpy.base.saved import from_json, to_json
+from squallpy.base.json_codec import from_json, to_json
 from squallpy.physical.joins.controller import Controller, Policy, Sizes, starting
-from squallpy.physical.joins.heavy import Heavy, heavy
+from squallpy.physical.joins.heavy_keys import Heavy, heavy
 from squallpy.physical.joins.mapping import Mapping, Side, Tickets
 from squallpy.physical.joins.operators import NAMES, Dynamic, Move, Operator, Static, operator
 from squallpy.physical.joins.sketch import Keys

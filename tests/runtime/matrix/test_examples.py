@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from squallpy.maintain.matrix.compile import compile_program
+from squallpy.maintain.matrix.dimensions import Size
 from squallpy.maintain.matrix.nodes import Name
+from squallpy.maintain.matrix.parser import read_program
 from squallpy.maintain.matrix.program import Input
-from squallpy.maintain.matrix.sizes import Size
-from squallpy.maintain.matrix.text import read_program
-from squallpy.runtime.matrix.live import Live
-from squallpy.runtime.sinks.metrics import metrics_line
+from squallpy.runtime.matrix.maintained_program import Live
+from squallpy.runtime.observers.metrics import metrics_line
 from squallpy.session import RunOptions, Session
 from squallpy.testing.examples import Kept
 

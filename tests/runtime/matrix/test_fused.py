@@ -7,15 +7,15 @@ import pytest
 
 from squallpy.base.semirings import BOOLEAN
 from squallpy.maintain.matrix.compile import compile_program
+from squallpy.maintain.matrix.dimensions import Size
 from squallpy.maintain.matrix.materialise import Maintained
 from squallpy.maintain.matrix.nodes import Name
+from squallpy.maintain.matrix.parser import read_program
 from squallpy.maintain.matrix.program import Input
-from squallpy.maintain.matrix.sizes import Size
-from squallpy.maintain.matrix.text import read_program
-from squallpy.physical.passes import passes
+from squallpy.physical.matrix.passes import passes
 from squallpy.runtime.kernels import bits
-from squallpy.runtime.matrix.fused import fused
-from squallpy.runtime.matrix.live import Live
+from squallpy.runtime.matrix.fused_boolean import fused
+from squallpy.runtime.matrix.maintained_program import Live
 
 N = 150
 ONE = {

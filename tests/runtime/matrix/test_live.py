@@ -7,15 +7,15 @@ from hypothesis import strategies as st
 
 from squallpy.base.semirings import ARITHMETIC, COUNTING, MAX_PLUS, MIN_PLUS, Semiring
 from squallpy.maintain.matrix.compile import STRATEGIES, Options, compile_program
+from squallpy.maintain.matrix.dimensions import Size
+from squallpy.maintain.matrix.drift_probe import probe
 from squallpy.maintain.matrix.nodes import Name
-from squallpy.maintain.matrix.probe import probe
+from squallpy.maintain.matrix.parser import read_program
 from squallpy.maintain.matrix.program import Input
-from squallpy.maintain.matrix.sizes import Size
-from squallpy.maintain.matrix.text import read_program
 from squallpy.runtime.matrix.algebra import picking, product
 from squallpy.runtime.matrix.cells import Cells
 from squallpy.runtime.matrix.drift import CHECK, DRIFT
-from squallpy.runtime.matrix.live import Live
+from squallpy.runtime.matrix.maintained_program import Live
 from squallpy.testing.matrices import INPUTS, RINGS, entries, naive, programs
 
 LIMIT = 2**40  # beyond it, what a random program computes says little

@@ -5,14 +5,14 @@ import pytest
 
 from squallpy.base.errors import SquallError
 from squallpy.base.semirings import COUNTING
-from squallpy.catalog.matrix import Matrix
+from squallpy.catalog.matrices import Matrix
 from squallpy.maintain.matrix.compile import compile_program
+from squallpy.maintain.matrix.dimensions import Size
 from squallpy.maintain.matrix.nodes import Name
+from squallpy.maintain.matrix.parser import read_program
 from squallpy.maintain.matrix.program import Input
-from squallpy.maintain.matrix.sizes import Size
-from squallpy.maintain.matrix.text import read_program
 from squallpy.runtime.matrix.cells import Cells
-from squallpy.runtime.matrix.live import Live
+from squallpy.runtime.matrix.maintained_program import Live
 from squallpy.runtime.matrix.rows import Rows, added
 
 N = 6

@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 
 from squallpy.base.semirings import BOOLEAN
 from squallpy.maintain.matrix.compile import compile_program
-from squallpy.maintain.matrix.meta import Known
+from squallpy.maintain.matrix.dimensions import Size
+from squallpy.maintain.matrix.meta_information import Known
 from squallpy.maintain.matrix.nodes import Name
+from squallpy.maintain.matrix.parser import read_program
 from squallpy.maintain.matrix.program import Input
-from squallpy.maintain.matrix.sizes import Size
-from squallpy.maintain.matrix.text import read_program
 from squallpy.runtime.kernels import bits
-from squallpy.runtime.matrix.live import Live
-from squallpy.runtime.matrix.packed import Packed, beside
+from squallpy.runtime.matrix.maintained_program import Live
+from squallpy.runtime.matrix.packed_boolean import Packed, beside
 
 Truth = np.ndarray
 SIZES = st.sampled_from([1, 2, 3, 63, 64, 65, 130])

@@ -10,8 +10,8 @@ import pytest
 
 from squallpy.base.errors import SquallError
 from squallpy.testing.engines import LocalEngine, MemoryEngine, PartitionedEngine, VolatileEngine
-from squallpy.testing.memory import with_mult
-from squallpy.testing.steps import run_steps
+from squallpy.testing.memory_source import with_mult
+from squallpy.testing.step_tests import run_steps
 
 ENGINES: dict[str, Callable[..., MemoryEngine]] = {
     "durable": LocalEngine, "volatile": VolatileEngine, "partitioned": partial(PartitionedEngine, 2)

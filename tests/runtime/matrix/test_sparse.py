@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from squallpy.base.semirings import ARITHMETIC, MAX_PLUS, MIN_PLUS, Semiring
 from squallpy.maintain.matrix.compile import STRATEGIES, Options, compile_program
+from squallpy.maintain.matrix.dimensions import Size
 from squallpy.maintain.matrix.nodes import Name
+from squallpy.maintain.matrix.parser import read_program
 from squallpy.maintain.matrix.program import Input
-from squallpy.maintain.matrix.sizes import Size
-from squallpy.maintain.matrix.text import read_program
 from squallpy.matrices import Known, program
 from squallpy.runtime.matrix import sparse
 from squallpy.runtime.matrix.cells import Cells
-from squallpy.runtime.matrix.live import Live
+from squallpy.runtime.matrix.maintained_program import Live
 from squallpy.runtime.matrix.sparse import SparseView, is_sparse
 from squallpy.runtime.matrix.views import stored
 from squallpy.testing.matrices import naive

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from squallpy.base.errors import SquallError
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN, COUNTING, MAX_PLUS, MIN_PLUS, Semiring
 from squallpy.maintain.matrix.compile import STRATEGIES
+from squallpy.maintain.matrix.parser import read_program
 from squallpy.maintain.matrix.program import Program
-from squallpy.maintain.matrix.text import read_program
 from squallpy.testing.engines import LocalEngine, MemoryEngine, PartitionedEngine, VolatileEngine
 from squallpy.testing.matrices import INPUTS, Array, naive, programs
 

@@ -1,0 +1,207 @@
+"""CREATE STREAM and CREATE TABLE, as parsed by `grammar/script.lark`, → Relation."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from squallpy.base.errors import Span, SquallError, nearest
+from squallpy.base.types import Kind
+from squallpy.catalog.catalog import qualified
+from squallpy.catalog.options import check_format, check_option
+from squallpy.catalog.relation import Field, Reference, Relation
+from squallpy.frontend.grammars import Parsed
+from squallpy.frontend.source_text import ScriptText
+from squallpy.frontend.statements import CreateRelation
+from squallpy.frontend.string_literals import unquote
+from squallpy.frontend.type_names import named_type
+from squallpy.frontend.unsupported import CLAUSES
+
+if TYPE_CHECKING:
+    from lark import Token
+
+MICROS = {"MS": 1_000, "MILLISECOND": 1_000, "SEC": 1_000_000, "S": 1_000_000, "SECOND": 1_000_000,
+          "MIN": 60_000_000, "MINUTE": 60_000_000, "H": 3_600_000_000, "HOUR": 3_600_000_000,
+          "D": 86_400_000_000, "DAY": 86_400_000_000}  # fmt: skip
+
+
+def token_span(script: ScriptText, token: "Token") -> Span:
+    assert token.start_pos is not None and token.end_pos is not None
+    return script.span(token.start_pos, token.end_pos)
+
+
+def name_of(tree: Parsed) -> str:
+    """The name in a `name` node:  a  or  `a`; a backquote in it is written twice"""
+    return unquoted(tree.children[0])
+
+
+def unquoted(token: "Token") -> str:
+    return token[1:-1].replace("``", "`") if token.startswith("`") else str(token)
+
+
+def relation_name(script: ScriptText, tree: Parsed) -> str:
+    """The name in a `qualified` node, in its schema:  a,  s.a  or  s.`a`; SQ3001 for one in a catalog."""
+    *schema, name = (unquoted(token) for token in tree.children)
+    if len(schema) > 1:
+        construct = CLAUSES["Table.catalog"]
+        span = token_span(script, tree.children[0])
+        raise SquallError("SQ3001", f"{construct.name} is not supported yet", span, construct.hint)
+    return qualified(schema[0], name) if schema else name
+
+
+@dataclass(slots=True)
+class Columns:
+    """The column list of a declaration while it is read."""
+
+    fields: list[Field] = field(default_factory=list)
+    key: list[tuple[str, Span]] = field(default_factory=list)
+    references: list[Reference] = field(default_factory=list)
+
+
+def declare(script: ScriptText, tree: Parsed) -> CreateRelation:
+    """The statement of a `create_relation` tree; raises SQ2007, SQ2003, SQ7002 and others at their tokens."""
+    kind, name, columns, source, options, timestamp = tree.children
+    called, name_span = relation_name(script, name), token_span(script, name.children[-1])
+    read = read_columns(script, columns) if columns else Columns()
+    with at(token_span(script, source.children[0])):
+        format = check_format(name_of(source))
+    kept = read_options(script, format, options) if options else {}
+    if "path" not in kept:
+        raise SquallError("SQ7002", f'"{called}" has no path', name_span, "write OPTIONS (path '...')")
+    fields = mark_keys(read)
+    if fields and any(f.name.lower() == kept.get("op", "").lower() for f in fields):
+        raise SquallError("SQ2007", f'"{kept["op"]}" is the operation column and cannot be declared as well', name_span)
+    column, delay = read_timestamp(script, timestamp, fields) if timestamp else (None, 0)
+    stream = kind.children[0].type == "STREAM"
+    if kept.get("op") and not stream:
+        raise SquallError("SQ7002", "a TABLE does not change and has no op column", name_span, "declare a STREAM")
+    written = {key.lower() for key, _ in read.key}
+    primary_key = tuple(f.name for f in fields if f.name.lower() in written)
+    references = tuple(mark_reference(reference, fields) for reference in read.references)
+    relation = Relation(called, fields, stream, format, kept, primary_key, references, column, delay, name_span)
+    return CreateRelation(relation, name_span)
+
+
+@contextmanager
+def at(span: Span) -> Iterator[None]:
+    """Errors raised inside get the span, unless they have one."""
+    try:
+        yield
+    except SquallError as error:
+        raise error.at(span) from None
+
+
+def read_columns(script: ScriptText, tree: Parsed) -> Columns:
+    read = Columns()
+    for item in tree.children:
+        span = token_span(script, next(iter(item.scan_values(lambda _: True))))
+        match item.data:
+            case "column":
+                read_column(script, item, span, read)
+            case "primary_key":
+                if read.key:
+                    raise SquallError("SQ2007", "PRIMARY KEY is given twice", span)
+                read.key = [(name_of(n), token_span(script, n.children[0])) for n in item.children]
+            case _:
+                names, references = item.children
+                read.references.append(read_reference(script, names_of(names), references))
+    return read
+
+
+def read_column(script: ScriptText, tree: Parsed, span: Span, read: Columns) -> None:
+    name, type_tree, *constraints = tree.children
+    if any(f.name.lower() == name_of(name).lower() for f in read.fields):
+        raise SquallError("SQ2007", f'column "{name_of(name)}" is declared twice', span)
+    head, *parameters = type_tree.children
+    with at(token_span(script, head)):
+        type = named_type(str(head), [int(p) for p in parameters if p is not None])
+    for constraint in constraints:
+        if constraint.data == "references":
+            read.references.append(read_reference(script, (name_of(name),), constraint))
+        if constraint.data == "key":
+            if read.key:
+                raise SquallError("SQ2007", "PRIMARY KEY is given twice", span)
+            read.key = [(name_of(name), span)]
+    nullable = all(constraint.data in ("may_be_null", "references") for constraint in constraints)
+    read.fields.append(Field(name_of(name), type, nullable))
+
+
+def read_reference(script: ScriptText, fields: tuple[str, ...], tree: Parsed) -> Reference:
+    word, name, *keys = tree.children
+    return Reference(fields, relation_name(script, name), names_of(keys[0]) if keys else (), token_span(script, word))
+
+
+def names_of(tree: Parsed) -> tuple[str, ...]:
+    return tuple(name_of(name) for name in tree.children)
+
+
+def mark_reference(reference: Reference, fields: tuple[Field, ...]) -> Reference:
+    """The reference with its fields named as they are declared."""
+    names = {f.name.lower(): f.name for f in fields}
+    for name in reference.fields:
+        if name.lower() not in names:
+            raise SquallError("SQ2003", f'unknown column "{name}"', reference.span, nearest(name, names.values()))
+    return replace(reference, fields=tuple(names[name.lower()] for name in reference.fields))
+
+
+def mark_keys(read: Columns) -> tuple[Field, ...]:
+    """The fields, with those of the primary key NOT NULL."""
+    names = {f.name.lower(): f for f in read.fields}
+    for key, span in read.key:
+        if key.lower() not in names:
+            raise SquallError("SQ2003", f'unknown column "{key}"', span, nearest(key, [f.name for f in read.fields]))
+    keys = {key.lower() for key, _ in read.key}
+    return tuple(Field(f.name, f.type, f.nullable and f.name.lower() not in keys) for f in read.fields)
+
+
+def read_options(script: ScriptText, format: str, tree: Parsed) -> dict[str, str]:
+    kept: dict[str, str] = {}
+    for option in tree.children:
+        key, value_tree = option.children
+        value = value_tree.children[0]
+        text = unquote(value) if value.type == "STRING" else str(value)
+        with at(token_span(script, key)):
+            name, text = check_option(format, unquote(key) if key.type == "STRING" else str(key), text, kept)
+        kept[name] = text
+    return kept
+
+
+def read_timestamp(script: ScriptText, tree: Parsed, fields: tuple[Field, ...]) -> tuple[str, int]:
+    """Event time: the column, checked where columns are declared, and the delay in µs."""
+    name, delay = tree.children
+    span = token_span(script, name.children[0])
+    check_timestamp(name_of(name), fields, span)
+    if delay is None:
+        return name_of(name), 0
+    return name_of(name), micros(script, *delay.children)
+
+
+def micros(script: ScriptText, amount: "Token", unit: "Token") -> int:
+    """5 SEC, '5' SECONDS   →   5_000_000"""
+    number = whole_amount(script, amount)
+    factor = MICROS.get(unit.upper()) or MICROS.get(unit.upper().removesuffix("S"))
+    if factor is None:
+        known = ("MS", "SEC", "MIN", "HOUR", "DAY")
+        raise SquallError("SQ1001", f'unknown unit "{unit}"', token_span(script, unit), nearest(unit, known))
+    return number * factor
+
+
+def whole_amount(script: ScriptText, amount: "Token") -> int:
+    """The whole number that a token is, or the text in it; SQ1001 for any other."""
+    text = unquote(amount) if amount.type == "STRING" else str(amount)
+    found = re.fullmatch(r"\s*\+?\s*([0-9]{1,40})\s*", text)  # NB: Python reads no more than 4300 digits
+    if found is None:
+        raise SquallError("SQ1001", f"{amount} is not a whole number", token_span(script, amount))
+    return int(found[1])
+
+
+def check_timestamp(name: str, fields: tuple[Field, ...], span: Span | None) -> None:
+    """The event time column must exist and be a TIMESTAMP or DATE; nothing is known yet where fields are inferred."""
+    if not fields:
+        return
+    field = next((f for f in fields if f.name.lower() == name.lower()), None)
+    if field is None:
+        raise SquallError("SQ2003", f'unknown column "{name}"', span, nearest(name, [f.name for f in fields]))
+    if field.type.kind not in (Kind.TIMESTAMP, Kind.DATE):
+        raise SquallError("SQ2005", f'TIMESTAMP BY needs a TIMESTAMP or DATE, "{name}" is {field.type}', span)

@@ -1,0 +1,172 @@
+"""The text of one query → sqlglot's AST, with places in the script."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from squallpy.base.errors import Span, SquallError
+from squallpy.frontend.source_text import ScriptText
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+
+@dataclass(frozen=True)
+class SelectText:
+    """A query of a script: its AST, and the way from nodes of the AST back to the text."""
+
+    script: ScriptText
+    start: int
+    end: int
+    ast: "exp.Expr"
+
+    @property
+    def text(self) -> str:
+        return self.script.text[self.start : self.end]
+
+    @cached_property
+    def tokens(self) -> list[Any]:
+        return tokenize(self.text)
+
+    def span(self, node: "exp.Expr") -> Span:
+        """The place of a node: its own, else from its first descendant to its last, else its nearest ancestor's."""
+        own = place(node)
+        while own is None and node.parent is not None:
+            node = node.parent
+            own = place(node)
+        start, end = own or (0, 1)
+        return self.script.span(self.start + start, self.start + end)
+
+    def own(self, node: "exp.Expr") -> Span:
+        """The place of the token that a node was made at, without what is below it."""
+        if "start" not in node.meta:
+            return self.span(node)
+        return self.script.span(self.start + node.meta["start"], self.start + node.meta["end"] + 1)
+
+    def keyword(self, node: "exp.Expr", word: str) -> Span:
+        """The place of a node's keyword: just before the node, else the last one up to its end, else the node."""
+        start, end = place(node) or place(node.parent) or (0, len(self.text))
+        if word == "/*+":
+            return self.script.span(self.start + self.text.find(word), self.start + self.text.find(word) + 3)
+        lead = [t for t in self.tokens if t.start < start][-3:]
+        same = [t for t in self.tokens if t.text.upper().split()[:1] == [word]]
+        near, within = [t for t in lead if t in same], [t for t in same if t.start < end]
+        if not same:
+            return self.span(node)
+        token = (near or within or same[:1])[-1]
+        return self.script.span(self.start + token.start, self.start + token.end + 1)
+
+    def words(self, node: "exp.Expr") -> str:
+        """A node as SQL text, as a column without a name is called."""
+        return node.sql(dialect="squall", comments=False)
+
+
+def place(node: "exp.Expr | None") -> tuple[int, int] | None:
+    """Offsets in the query, end exclusive, of a node and what is below it."""
+    if node is None:
+        return None
+    marks = [n.meta for n in node.walk() if n._meta and "start" in n._meta]
+    if not marks:
+        return None
+    return min(m["start"] for m in marks), max(m["end"] for m in marks) + 1
+
+
+def tokenize(text: str) -> list[Any]:
+    from squallpy.frontend.dialect import Squall
+
+    return Squall().tokenize(text)
+
+
+def parse_select(script: ScriptText, start: int, end: int) -> SelectText:
+    """Parse script[start:end]; raises SQ1001 where sqlglot cannot go on, SQ3001 for what is no query."""
+    from sqlglot.errors import ParseError, TokenError
+
+    from squallpy.frontend.dialect import Squall
+    from squallpy.frontend.stream_windows import with_windows
+
+    text = script.text[start:end]
+    try:
+        dialect = Squall()
+        tokens = with_windows(dialect.tokenize(text), text)
+        trees = [tree for tree in dialect.parser().parse(tokens, text) if tree is not None]
+    except TokenError as error:
+        at = error.start if error.start is not None else 0
+        raise SquallError("SQ1001", "a string, name or number that does not end", script.span(start + at)) from None
+    except ParseError as error:
+        raise parse_error(script, start, end, error) from None
+    assert len(trees) == 1, "one query has no semicolon"
+    query = SelectText(script, start, end, with_predicates(with_upper_words(trees[0])))
+    refuse_stray_commas(query)
+    return query
+
+
+def with_upper_words(tree: "exp.Expr") -> "exp.Expr":
+    """Write the keywords that sqlglot keeps as they were written in upper case: what compares them need not ask.
+
+    ROWS BETWEEN 1 preceding AND …   →   WindowSpec(kind="ROWS", start_side="PRECEDING", …)
+    """
+    from sqlglot import exp
+
+    for node in tree.walk():
+        if not isinstance(node, exp.Identifier | exp.Literal | exp.Anonymous):  # which are names and texts
+            for key, value in node.args.items():
+                if isinstance(value, str):
+                    node.set(key, value.upper())
+    return tree
+
+
+def with_predicates(tree: "exp.Expr") -> "exp.Expr":
+    """EXISTS ((SELECT …) UNION …) and < ALL ((SELECT …) …), which sqlglot takes for calls, as what they are."""
+    from sqlglot import exp
+
+    kinds = {"EXISTS": exp.Exists, "ANY": exp.Any, "SOME": exp.Any, "ALL": exp.All}
+    for call in [*tree.find_all(exp.Anonymous)]:
+        kind = kinds.get(call.name.upper())
+        if kind and len(call.expressions) == 1 and isinstance(call.expressions[0], exp.Query):
+            predicate = kind(this=call.expressions[0])
+            predicate.meta.update(call.meta)
+            call.replace(predicate)
+    return tree
+
+
+CLOSING = ("FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", ")", ",")
+
+
+def refuse_stray_commas(query: SelectText) -> None:
+    """SQ1001 for a comma that nothing follows: sqlglot forgives `SELECT a, FROM r`, Spark does not."""
+    names = ("STRING", "IDENTIFIER")
+    words = ("" if t.token_type.name in names else t.text.upper().strip() for t in query.tokens[1:])
+    following = [*(word.partition(" ")[0] for word in words), ")"]
+    for token, word in zip(query.tokens, following, strict=True):
+        if token.text == "," and token.token_type.name == "COMMA" and word in CLOSING:
+            span = query.script.span(query.start + token.start)
+            raise SquallError("SQ1001", "a comma that nothing follows", span, "take it away")
+
+
+def parse_error(script: ScriptText, start: int, end: int, error: Any) -> SquallError:
+    """sqlglot's message in our form, at the token it could not take."""
+    first = error.errors[0]
+    word, lead = first.get("highlight") or "", first.get("start_context") or ""
+    text = script.text[start:]
+    # NB: sqlglot gives the line and the column of the token's last character, both from 1
+    lines = text.split("\n")[: first["line"] - 1]
+    last = sum(len(line) + 1 for line in lines) + first["col"]
+    begin = max(0, last - max(1, len(word)))
+    if text[begin:last] != word:
+        begin = text.find(lead + word) + len(lead)
+    span = script.span(start + begin, start + begin + max(1, len(word)))
+    told = first["description"] or ""
+    if last >= len(text[: end - start].rstrip()) and told.startswith(("Req", "Exp")):
+        return SquallError("SQ1001", "the query ends too early", span, spoken(told) if told.startswith("Exp") else "")
+    message = f'unexpected "{word}"' if word else "syntax error"
+    return SquallError("SQ1001", message, span, spoken(told))
+
+
+def spoken(description: str) -> str:
+    """sqlglot's description as a hint."""
+    text = description.partition(" but got")[0].strip().rstrip(".")
+    if text.startswith("Invalid expression / Unexpected token"):
+        return ""
+    if text.startswith("Required keyword"):
+        return "expected an expression before it"
+    return text[:1].lower() + text[1:]

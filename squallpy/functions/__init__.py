@@ -1,0 +1,1 @@
+"""Functions that a query can call, each with its arguments and types."""

@@ -1,0 +1,1 @@
+"""Aggregate functions: their calls, and the Aggregate node that collects those of a SELECT."""

@@ -1,0 +1,307 @@
+"""Aggregates that are called: by name, with FILTER, and WITHIN GROUP."""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from sqlglot import exp
+
+from squallpy.base.errors import Span, SquallError
+from squallpy.base.types import DOUBLE, INT, INTERVAL, NULL, VARCHAR
+from squallpy.frontend.unsupported import AGGREGATES
+from squallpy.logical.bind.aggregates.collector import LISTS, NAMES, Aggregation, Keys
+from squallpy.logical.bind.aggregates.derived import CHOSEN, DERIVED, ENDS, PAIRED, PLACES, between, paired
+from squallpy.logical.bind.decorrelate import Outer
+from squallpy.logical.bind.expressions import Scalars
+from squallpy.logical.bind.grouping_sets import grouping_sets
+from squallpy.logical.coercion import coerce
+from squallpy.logical.expressions import Expr, Literal, conjunction, not_null
+from squallpy.logical.functions import call, case
+
+Called = exp.Anonymous | exp.WithinGroup  # f(q), f(q) WITHIN GROUP (ORDER BY x)
+ORDERED = ("PERCENTILE_CONT", "PERCENTILE_DISC", "MODE", "LISTAGG", "STRING_AGG")  # what goes with the latter
+APPROXIMATE = ("APPROX_COUNT_DISTINCT", "APPROX_PERCENTILE", "PERCENTILE_APPROX")  # what may be told how exact to be
+MOST_PARTS = 10**9  # of a share, whose products with counts have room then
+NUMBERS = {1: "one argument", 2: "two arguments"}
+
+
+def aggregate_name(node: Called) -> str:
+    return (node.this if isinstance(node, exp.WithinGroup) else node).name.upper()
+
+
+def within_group(s: Scalars, node: exp.WithinGroup, name: str) -> tuple[list[exp.Expr], bool]:
+    """The arguments of name(q) WITHIN GROUP (ORDER BY x), x first, and is the order descending?"""
+    s.ctx.only(node, "this", "expression")
+    s.ctx.only(node.expression, "expressions")
+    key, *more = node.expression.expressions
+    if more:
+        raise s.ctx.error("SQ2005", f"{name} takes one key in its ORDER BY", more[0])
+    s.ctx.only(key, "this", "desc", "nulls_first")  # NULLs are no values
+    return [key.this, *node.this.expressions], bool(key.args.get("desc"))
+
+
+def share_of(s: Scalars, name: str, node: exp.Expr) -> Fraction:
+    """Bind a constant from 0 to 1, as the nearest fraction of at most MOST_PARTS parts: 1 - 0.25 → 3/4, 1 / 3 → 1/3."""
+    bound = s.ctx.folded(s.inner().bind(node))
+    value = bound.value if isinstance(bound, Literal) and bound.type.is_numeric else None
+    if value is None or not 0 <= value <= 10**bound.type.scale:
+        raise s.ctx.error("SQ2005", f"{name} needs a constant share from 0 to 1", node)
+    share = Fraction(str(value)) / int(10**bound.type.scale)
+    return share.limit_denominator(MOST_PARTS)
+
+
+def of_around(s: Scalars, name: str, node: Called, where: exp.Expr | None) -> Expr | None:
+    """An aggregate of a query around this one, which is that of all that it reads; None for one of this query."""
+    parts = (node, where) if where is not None else (node,)
+    if any(part.find(exp.Query) for part in parts):
+        return None
+    read, ways, scope = [c for part in parts for c in part.find_all(exp.Column)], list[Outer](), s.scope
+    while read and not any(scope.has(s.ctx, c) for c in read if not isinstance(c.this, exp.Star)):
+        if scope.outer is None:
+            return None  # which nobody knows
+        ways.append(scope.outer)
+        scope = scope.outer.scope
+    if not ways or ways[-1].clause is None:
+        return None
+    value = aggregate(ways[-1].clause, name, node, where)
+    for outer in reversed(ways):
+        value = outer.taken(s.ctx, value)
+    return value
+
+
+def aggregate(s: Scalars, name: str, node: Called, where: exp.Expr | None = None, order: Keys = ()) -> Expr:
+    """An aggregate, of the rows of its FILTER: COUNT(*) FILTER (WHERE p) → COUNT(CASE WHEN p THEN 1 END). `order`: of
+    its rows, which a list is in that names no other."""
+    outside = of_around(s, name, node, where)
+    if outside is not None:
+        return outside
+    aggregation = s.aggregation
+    if aggregation is None:
+        hint = {"WHERE": "use HAVING", "an aggregate": "take the inner one from a subquery in FROM"}.get(s.clause, "")
+        raise SquallError("SQ2009", f"{name} is an aggregate and cannot stand in {s.clause}", head(s, node), hint)
+    given = arguments(s, name, node)
+    values = [s.inner().bind(each) for each in given.values]
+    listing = listing_of(s, name, given, values, node, order) if name in LISTS else None
+    own = values[0] if values else None
+    if any(value.type == INTERVAL for value in values):
+        hint = "take TIMESTAMPDIFF(SECOND, a, b) for b - a"
+        raise SquallError("SQ2005", f"{name} does not take an INTERVAL", head(s, node), hint)
+    if where is not None:
+        condition = replace(s.inner(), clause="FILTER").condition(where)
+        values = [case([(condition, value)], Literal(None, NULL)) for value in values or [Literal(1, INT)]]
+    apart = tuple(dict.fromkeys(values)) if given.distinct or name == "APPROX_COUNT_DISTINCT" else None
+    if name in PAIRED:
+        return pair(s, aggregation, name, node, given, values)
+    if name in CHOSEN:
+        return chosen(aggregation, name, *values)
+    if name == "MODE":
+        return aggregation.choose("mode", values[0], values[0])
+    if name in PLACES:
+        return placed(aggregation, name, values[0], apart, given)
+    if listing:
+        (value,), (separator, listed) = values, listing
+        keys = tuple((value if key == own else key, down, nulls) for key, down, nulls in listed)
+        return aggregation.listed(value, apart, separator, keys)
+    if name == "PRODUCT" and (values[0].type.is_numeric or values[0].type == NULL):
+        values, apart = [coerce(values[0], DOUBLE)], apart and (coerce(values[0], DOUBLE),)
+    if name in DERIVED:
+        return DERIVED[name](lambda function, of: aggregation.column(function, of, apart), *values)
+    function = "count" if name == "APPROX_COUNT_DISTINCT" else name.lower()
+    return aggregation.column(function, none_null(values), apart)
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a call gives to an aggregate."""
+
+    values: list[exp.Expr]
+    distinct: exp.Distinct | None
+    share: Fraction
+    down: bool
+    order: tuple[exp.Expr, ...] = ()  # LISTAGG's
+    separator: exp.Expr | None = None
+
+
+def arguments(s: Scalars, name: str, node: Called) -> Given:
+    """The arguments of a call, as many as there are to be; COUNT(*) has none."""
+    if name in LISTS:
+        return of_list(s, name, node)
+    down, expressions = False, node.expressions
+    if isinstance(node, exp.WithinGroup):
+        expressions, down = within_group(s, node, name)
+    elif name in ("PERCENTILE_CONT", "PERCENTILE_DISC"):
+        raise SquallError("SQ2009", f"{name} needs WITHIN GROUP", head(s, node), "write WITHIN GROUP (ORDER BY …)")
+    if name in ENDS and expressions:
+        expressions = without_mark(s, name, expressions)
+    (first, *more) = expressions or [None]
+    distinct = first if isinstance(first, exp.Distinct) else None
+    if distinct:
+        s.ctx.only(distinct, "expressions")
+    args = [*(distinct.expressions if distinct else expressions[:1]), *more]
+    takes = 2 if name in (*PAIRED, *CHOSEN, *PLACES) and name != "MEDIAN" else 1
+    if name in APPROXIMATE and len(args) == takes + 1:
+        accuracy = args.pop()  # which an exact answer has
+        if not isinstance(s.ctx.folded(s.inner().bind(accuracy)), Literal):
+            raise s.ctx.error("SQ2005", f"{name} needs a constant accuracy", accuracy)
+    if len(args) != takes and not (name == "COUNT" and args):
+        raise SquallError("SQ2005", f"{name} takes {NUMBERS[takes]}, not {len(args)}", head(s, node))
+    share = share_of(s, name, args.pop()) if name in PLACES and takes == 2 else Fraction(1, 2)
+    if name == "COUNT" and len(args) == 1 and isinstance(args[0], exp.Star) and not distinct:
+        s.ctx.only(args.pop())
+    return Given(args, distinct, share, down)
+
+
+def without_mark(s: Scalars, name: str, args: list[exp.Expr]) -> list[exp.Expr]:
+    """FIRST(x IGNORE NULLS), FIRST(x, TRUE)  →  x: there is a NULL only where there is nothing else."""
+    value, *more = args
+    if isinstance(value, exp.IgnoreNulls | exp.RespectNulls):
+        value = value.this
+    if len(more) == 1:
+        if not isinstance(more[0], exp.Boolean):
+            raise s.ctx.error("SQ2005", f"{name} takes TRUE or FALSE: are NULLs ignored?", more[0])
+        more = []
+    return [value, *more]
+
+
+def marked(s: Scalars, node: exp.IgnoreNulls | exp.RespectNulls) -> Expr:
+    """FIRST(x) IGNORE NULLS"""
+    call = node.this.this if isinstance(node.this, exp.Filter) else node.this
+    if not isinstance(call, exp.Anonymous) or aggregate_name(call) not in ENDS:
+        raise s.ctx.refuse(node)
+    return s.bind(node.this)
+
+
+def of_list(s: Scalars, name: str, node: Called) -> Given:
+    """LISTAGG(DISTINCT x, ', ') WITHIN GROUP (ORDER BY y, z), STRING_AGG(x, ', ' ORDER BY y)"""
+    call, order = (node.this, node.expression) if isinstance(node, exp.WithinGroup) else (node, None)
+    *args, last = call.expressions or [None]
+    if isinstance(last, exp.Order):
+        if order is not None:
+            raise s.ctx.error("SQ2005", f"{name} has two orders", last)
+        order, last = last, last.this
+    args.append(last)
+    distinct = args[0] if isinstance(args[0], exp.Distinct) else None
+    if distinct:
+        s.ctx.only(distinct, "expressions")
+        args[:1] = distinct.expressions
+    if last is None or len(args) > 2:
+        count = len(args) if last else 0
+        raise SquallError("SQ2005", f"{name} takes a value and a separator, not {count} arguments", head(s, node))
+    return Given(args[:1], distinct, Fraction(0), False, tuple(order.expressions) if order else (), *args[1:])
+
+
+def listing_of(
+    s: Scalars, name: str, given: Given, values: list[Expr], node: Called, of_rows: Keys
+) -> tuple[str, Keys]:
+    """What stands between the values of a list, and its order; a value that is the text of a key is listed as that."""
+    between = (
+        Literal(LISTS[name], VARCHAR) if given.separator is None else s.ctx.folded(s.inner().bind(given.separator))
+    )
+    if not isinstance(between, Literal) or between.type not in (VARCHAR, NULL):
+        raise s.ctx.error("SQ2005", f"{name} needs a constant text between values", given.separator or node)
+    order = list[tuple[Expr, bool, bool]](() if given.order or given.distinct else of_rows)
+    for key in given.order:
+        s.ctx.only(key, "this", "desc", "nulls_first")
+        order.append((s.inner().bind(key.this), bool(key.args.get("desc")), bool(key.args.get("nulls_first"))))
+    (value,) = values
+    if order and value == coerce(order[0][0], VARCHAR):
+        value = values[0] = order[0][0]
+    if given.distinct and any(key != value for key, _, _ in order):
+        told = f"{name} of DISTINCT values can be in their own order only"
+        raise s.ctx.error("SQ2005", told, given.order[0], "ORDER BY what is listed")
+    return between.value or "", tuple(order)
+
+
+def pair(s: Scalars, aggregation: Aggregation, name: str, node: Called, given: Given, values: list[Expr]) -> Expr:
+    """CORR(y, x) and what else is of two numbers."""
+    if given.distinct:
+        raise s.ctx.refuse(given.distinct)
+    if not all(value.type.is_numeric or value.type == NULL for value in values):
+        types = ", ".join(str(value.type) for value in values)
+        raise SquallError("SQ2005", f"{name} does not take ({types})", head(s, node))
+    y, x = (coerce(value, DOUBLE) if value.type == NULL else value for value in values)
+    return PAIRED[name](paired(aggregation.column, y, x))
+
+
+def chosen(aggregation: Aggregation, name: str, value: Expr, by: Expr) -> Expr:
+    """MAX_BY(x, y); ARG_MAX(x, y), of rows that have an x."""
+    function, is_needed = CHOSEN[name]
+    if is_needed and value.nullable:
+        by = case([(not_null(value), by)], Literal(None, by.type))
+    return aggregation.choose(function, value, by)
+
+
+def placed(aggregation: Aggregation, name: str, value: Expr, apart: tuple[Expr, ...] | None, given: Given) -> Expr:
+    """The value at a share of all, one of theirs or one between two."""
+    share, down = given.share, given.down
+    if value.type == NULL:
+        value, apart = coerce(value, DOUBLE), apart and (coerce(value, DOUBLE),)
+    if not PLACES[name]:
+        return aggregation.column("left" if down else "reaches", value, apart, share)
+    if not value.type.is_numeric:
+        hint = "PERCENTILE_DISC takes all that has an order"
+        raise SquallError("SQ2005", f"{name} does not take {value.type}", hint=hint)
+    if value.type.is_wide and apart is None:
+        value = coerce(value, DOUBLE)
+    share = 1 - share if down else share
+    count = aggregation.column("count", value, apart)
+    return between(lambda function: aggregation.column(function, value, apart, share), count, share)
+
+
+def none_null(values: list[Expr]) -> Expr | None:
+    """What COUNT(a, b) counts: rows in which neither is NULL."""
+    if len(values) < 2:
+        return values[0] if values else None
+    return case([(conjunction(map(not_null, values)), Literal(1, INT))], Literal(None, NULL))
+
+
+def grouping(s: Scalars, node: exp.Anonymous) -> Expr:
+    """GROUPING(a, b), 2 · GROUPING(a) + GROUPING(b): 1 for what a row of ROLLUP, CUBE … is not grouped by;
+    GROUPING_ID() is of all that there is."""
+    if s.aggregation is None:
+        raise SquallError("SQ2009", f"GROUPING cannot stand in {s.clause}", head(s, node))
+    of = node.expressions or (every_key(s, node) if node.name.upper() == "GROUPING_ID" else [])
+    if not of:
+        raise SquallError("SQ2005", f"{node.name.upper()} takes 1 or more arguments, not 0", head(s, node))
+    bits: list[Expr] = [s.aggregation.grouping(s.inner().bind(arg), arg) for arg in of]
+    total = bits[0]
+    for bit in bits[1:]:
+        total = call("+", call("*", total, Literal(2, INT)), bit)
+    return total
+
+
+def every_key(s: Scalars, node: exp.Anonymous) -> list[exp.Expr]:
+    """What GROUPING_ID() is of: all that the query around it is grouped by."""
+    select = node.find_ancestor(exp.Select)
+    clause = select.args.get("group") if select else None
+    return list(dict.fromkeys(key for keys in grouping_sets(s.ctx, clause) for key in keys)) if clause else []
+
+
+def filtered(s: Scalars, node: exp.Filter) -> Expr:
+    """aggregate FILTER (WHERE condition)"""
+    inner = node.this
+    if not isinstance(inner, exp.Anonymous | exp.WithinGroup) or aggregate_name(inner) not in NAMES:
+        raise SquallError("SQ2009", "FILTER goes with an aggregate", s.ctx.query.keyword(node, "FILTER"))
+    if isinstance(inner, exp.WithinGroup):
+        check_ordered(s, inner)
+    return aggregate(s, aggregate_name(inner), inner, node.expression.this)
+
+
+def ordered(s: Scalars, node: exp.WithinGroup) -> Expr:
+    """aggregate WITHIN GROUP (ORDER BY x)"""
+    check_ordered(s, node)
+    return aggregate(s, aggregate_name(node), node)
+
+
+def check_ordered(s: Scalars, node: exp.WithinGroup) -> None:
+    """SQ3001 for what is known to go with WITHIN GROUP, SQ2009 for what does not."""
+    name = aggregate_name(node)
+    if name in AGGREGATES:
+        raise SquallError("SQ3001", f"{name} is not supported yet", head(s, node), AGGREGATES[name])
+    if name not in ORDERED:
+        told = f"WITHIN GROUP goes with {', '.join(ORDERED[:-1])} and {ORDERED[-1]}"
+        raise SquallError("SQ2009", told, s.ctx.query.keyword(node, "WITHIN"))
+
+
+def head(s: Scalars, node: Called) -> Span:
+    """The place of the function's name."""
+    return s.ctx.query.own(node.this if isinstance(node, exp.WithinGroup) else node)

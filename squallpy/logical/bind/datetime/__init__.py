@@ -1,0 +1,1 @@
+"""Dates, timestamps and intervals: functions, arithmetic and format patterns."""

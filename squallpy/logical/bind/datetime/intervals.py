@@ -1,0 +1,240 @@
+"""Intervals and arithmetic with dates and timestamps; what is constant is computed at once.
+
+    DATE '1994-01-31' + INTERVAL '1' MONTH  →  DATE '1994-02-28'        d - INTERVAL 3 DAY  →  ADD_DAYS(d, -3)
+
+DATE ± whole number counts days; DATE - DATE is a number of days (INT), where Spark gives an interval.
+
+An INTERVAL that is computed is a call of `interval`, which stands in no plan: what adds, compares or takes apart an
+INTERVAL reads its parts.
+
+    a - b, of TIMESTAMPs    →  INTERVAL(0, 0, MICROS(a) - MICROS(b))        n * INTERVAL '1' MONTH  →  INTERVAL(n, 0, 0)
+    a - b < INTERVAL 1 HOUR →  MICROS(a) - MICROS(b) < 3600000000           d + INTERVAL n MONTH    →  ADD_MONTHS(d, n)
+"""
+
+import re
+from calendar import monthrange
+from dataclasses import replace
+from datetime import date, timedelta
+from fractions import Fraction
+
+from sqlglot import exp
+
+from squallpy.base.errors import SquallError, nearest
+from squallpy.base.types import BIGINT, DATE, INT, INTERVAL, NULL, TIMESTAMP, Kind, decimal
+from squallpy.logical.bind.context import Context
+from squallpy.logical.coercion import coerce
+from squallpy.logical.expressions import EPOCH, Call, Expr, Literal
+from squallpy.logical.functions import call
+
+DAY_MICROS = 86_400_000_000
+ZERO = Literal(0, INT)
+UNITS: dict[str, tuple[int, int, int]] = {  # months, days, microseconds
+    "YEAR": (12, 0, 0), "QUARTER": (3, 0, 0), "MONTH": (1, 0, 0), "WEEK": (0, 7, 0), "DAY": (0, 1, 0),
+    "HOUR": (0, 0, 3_600_000_000), "MINUTE": (0, 0, 60_000_000), "SECOND": (0, 0, 1_000_000),
+    "MILLISECOND": (0, 0, 1_000), "MICROSECOND": (0, 0, 1),
+}  # fmt: skip
+LONGEST = (10_000 * 12, 10_000 * 366, 10_000 * 366 * DAY_MICROS)
+PART = re.compile(r"\s*([+-]?\s*[0-9]{1,40}(?:\.[0-9]{1,40})?)\s*([a-zA-Z]+)")
+
+
+def is_written(node: exp.Interval) -> bool:
+    """Does it say how long it is, by digits or a text?"""
+    value = node.this.this if isinstance(node.this, exp.Neg) else node.this
+    return isinstance(value, exp.Literal) or not isinstance(node.args.get("unit"), exp.Var)
+
+
+def interval(ctx: Context, node: exp.Interval) -> Literal:
+    """INTERVAL '1' YEAR, INTERVAL 3 MONTHS, INTERVAL '1 day 12 hours' → (months, days, microseconds)."""
+    value, unit = node.this, node.args.get("unit")
+    negative = isinstance(value, exp.Neg)
+    value = value.this if negative else value
+    if not isinstance(value, exp.Literal) or isinstance(unit, exp.IntervalSpan):
+        hint = "write INTERVAL '1' DAY, MONTH, HOUR …"
+        raise SquallError("SQ3001", "this form of INTERVAL is not supported yet", ctx.span(node), hint)
+    text = f"{value.name} {unit.name}" if unit else value.name
+    total, position = (0, 0, 0), 0
+    while position < len(text):
+        part = PART.match(text, position)
+        if part is None:
+            raise ctx.error("SQ2005", f"'{text}' is not a valid INTERVAL", node)
+        amount = Fraction(part[1].replace(" ", "")) * (-1 if negative else 1)
+        months, days, micros = (amount * each for each in unit_of(ctx, part[2], node))
+        if any(each != int(each) for each in (months, days, micros)):
+            raise ctx.error("SQ2005", f"'{text}' is not a whole number of {part[2].upper()}", node)
+        total = (total[0] + int(months), total[1] + int(days), total[2] + int(micros))
+        position = part.end() + len(text[part.end() :]) - len(text[part.end() :].lstrip())
+    if any(abs(each) > most for each, most in zip(total, LONGEST, strict=True)):
+        raise ctx.error("SQ2005", f"INTERVAL '{text}' is longer than all time", node, "the years are 1 to 9999")
+    return Literal(total, INTERVAL)
+
+
+def unit_of(ctx: Context, name: str, node: exp.Expr) -> tuple[int, int, int]:
+    unit = name.upper() if name.upper() in UNITS else name.upper().removesuffix("S")
+    if unit not in UNITS:
+        raise ctx.error("SQ2005", f'unknown unit "{name}"', node, nearest(name, UNITS))
+    return UNITS[unit]
+
+
+def involves_time(left: Expr, right: Expr) -> bool:
+    """Whether + or - of these two is arithmetic with dates."""
+    return any(e.type.is_temporal or e.type == INTERVAL for e in (left, right))
+
+
+def arithmetic(op: str, left: Expr, right: Expr) -> Expr:
+    """left ± right where one is a DATE, TIMESTAMP or INTERVAL; SQ2005 if they do not go together."""
+    if op == "+" and right.type.is_temporal and not left.type.is_temporal:
+        left, right = right, left
+    sign = 1 if op == "+" else -1
+    if op == "*" and left.type == INTERVAL:
+        left, right = right, left
+    if op == "*" and left.type.is_integer and right.type == INTERVAL:
+        return length(*(product(part, left) for part in parts(right)))
+    if op in "+-" and left.type.is_temporal and right.type == INTERVAL:
+        return shift(left, *parts(right if sign > 0 else negate(right)))
+    if op in "+-" and left.type == right.type == INTERVAL:
+        pairs = zip(parts(left), parts(right if sign > 0 else negate(right)), strict=True)
+        return length(*(total(*pair) for pair in pairs))
+    if left.type == DATE and right.type.is_integer:
+        return add_days(left, right if sign > 0 else negate(right))
+    if op == "-" and left.type == right.type == DATE:
+        return call("days_between", left, right)
+    if op == "-" and left.type.is_temporal and right.type.is_temporal:
+        return length(ZERO, ZERO, call("-", *(call("micros", coerce(e, TIMESTAMP)) for e in (left, right))))
+    hint = "add an INTERVAL, or days to a DATE"
+    raise SquallError("SQ2005", f"{left.type} {op} {right.type} means nothing", hint=hint)
+
+
+def length(months: Expr, days: Expr, micros: Expr) -> Expr:
+    """An INTERVAL: a Literal where all of it is constant."""
+    given = (months, days, micros)
+    if all(isinstance(part, Literal) and part.value is not None for part in given):
+        return Literal(tuple(part.value for part in given if isinstance(part, Literal)), INTERVAL)
+    return Call("interval", given, INTERVAL, any(part.nullable for part in given))
+
+
+def parts(interval: Expr) -> tuple[Expr, Expr, Expr]:
+    """The months, days and microseconds of an INTERVAL."""
+    match interval:
+        case Literal((months, days, micros)):
+            return Literal(months, INT), Literal(days, INT), Literal(micros, BIGINT)
+        case Call("interval", (months, days, micros)):
+            return months, days, micros
+    hint = "take TIMESTAMPDIFF(SECOND, a, b) for a - b, and a number of days for INTERVAL n DAY"
+    raise SquallError("SQ3001", "an INTERVAL that is chosen or looked up is not supported yet", hint=hint)
+
+
+def micros_of(interval: Expr) -> Expr:
+    """How long it is; SQ2005 where that depends on the month."""
+    months, days, micros = parts(interval)
+    if not is_zero(months):
+        raise SquallError("SQ2005", "months have no fixed length", hint="compare the DATEs, or count days")
+    return total(product(days, Literal(DAY_MICROS, BIGINT)), micros)
+
+
+def lengths(values: list[Expr]) -> list[Expr]:
+    """Values to be compared, INTERVALs by their microseconds; what DATEs are apart is one beside them."""
+    day = Literal(DAY_MICROS, BIGINT)
+    apart = [isinstance(value, Call) and value.name == "days_between" for value in values]
+    known = all(is_days or value.type in (INTERVAL, NULL) for value, is_days in zip(values, apart, strict=True))
+    if not known or not any(value.type == INTERVAL for value in values):
+        return values
+    return [
+        product(value, day) if is_days else micros_of(value) if value.type == INTERVAL else value
+        for value, is_days in zip(values, apart, strict=True)
+    ]
+
+
+def is_zero(expr: Expr) -> bool:
+    return isinstance(expr, Literal) and expr.value == 0
+
+
+def product(value: Expr, factor: Expr) -> Expr:
+    """Of parts of an INTERVAL; at once if they are constant, and their product is a BIGINT."""
+    if isinstance(value, Literal) and isinstance(factor, Literal) and None not in (value.value, factor.value):
+        made = value.value * factor.value
+        if -(2**63) <= made < 2**63:
+            return Literal(made, BIGINT)
+    if is_zero(value) or is_zero(factor):
+        return ZERO
+    return factor if isinstance(value, Literal) and value.value == 1 else call("*", value, factor)
+
+
+def total(a: Expr, b: Expr) -> Expr:
+    if isinstance(a, Literal) and isinstance(b, Literal) and None not in (a.value, b.value):
+        made = a.value + b.value
+        if -(2**63) <= made < 2**63:
+            return Literal(made, BIGINT)
+    if is_zero(a):
+        return b
+    return a if is_zero(b) else call("+", a, b)
+
+
+def shift(moment: Expr, months: Expr, days: Expr, micros: Expr) -> Expr:
+    """A date or timestamp moved by an interval: first months, then days, then the rest."""
+    if moment.type == DATE and not is_zero(micros):
+        moment = coerce(moment, TIMESTAMP)
+    if isinstance(months, Literal):
+        moment = add_months(moment, months.value) if months.value else moment
+    else:
+        moment = call("add_months", moment, months)
+    if moment.type == DATE:
+        return moment if is_zero(days) else add_days(moment, days)
+    rest = total(product(days, Literal(DAY_MICROS, BIGINT)), micros)
+    if is_zero(rest):
+        return moment
+    if isinstance(moment, Literal) and isinstance(rest, Literal) and moment.value is not None:
+        return within_years(Literal(moment.value + rest.value, TIMESTAMP))
+    return call("add_micros", moment, rest)
+
+
+def add_days(day: Expr, days: Expr) -> Expr:
+    if isinstance(day, Literal) and isinstance(days, Literal) and None not in (day.value, days.value):
+        return within_years(Literal(day.value + days.value, DATE))
+    return call("add_days", day, days)
+
+
+def unbounded(expr: Expr) -> Expr:
+    """A moved DATE or TIMESTAMP as a number of days or microseconds, which may be outside the years 1 to 9999.
+
+    It is only good as a bound, which values are compared with.
+    """
+    match expr:
+        case Call("add_days" | "add_micros" | "add_months", (moment, amount)):
+            return replace(expr, args=(unbounded(moment), amount), type=BIGINT)
+    return expr
+
+
+def within_years(moment: Literal) -> Literal:
+    """The same, unless it is too early or too late to be written."""
+    try:
+        str(moment)
+    except OverflowError:
+        raise SquallError("SQ2005", f"a {moment.type} outside the years 1 to 9999") from None
+    return moment
+
+
+def add_months(moment: Expr, months: int) -> Expr:
+    """The same day months later, at most the month's last; computed at once for a literal."""
+    if not isinstance(moment, Literal) or moment.value is None:
+        return call("add_months", moment, Literal(months, INT))
+    days, rest = (moment.value, 0) if moment.type.kind is Kind.DATE else divmod(moment.value, DAY_MICROS)
+    day = EPOCH + timedelta(days=days)
+    year, month = divmod(day.year * 12 + day.month - 1 + months, 12)
+    if not 1 <= year <= 9999:
+        raise SquallError("SQ2005", f"{moment} shifted by {months} months is outside the years 1 to 9999")
+    moved = (date(year, month + 1, min(day.day, monthrange(year, month + 1)[1])) - EPOCH).days
+    return Literal(moved if moment.type == DATE else moved * DAY_MICROS + rest, moment.type)
+
+
+def negate(expr: Expr) -> Expr:
+    """-x; a literal is negated at once."""
+    if expr.type == INTERVAL and not isinstance(expr, Literal):
+        return length(*map(negate, parts(expr)))
+    if isinstance(expr, Literal) and expr.value is not None:
+        if expr.type == INTERVAL:
+            return Literal(tuple(-part for part in expr.value), INTERVAL)
+        if expr.type == decimal(19, 0) and expr.value == 2**63:
+            return Literal(-expr.value, BIGINT)
+        if expr.type.is_numeric and not (expr.type.is_integer and expr.value in (-(2**31), -(2**63))):
+            return Literal(-expr.value, expr.type)
+    return call("negate", expr)

@@ -1,0 +1,242 @@
+"""EXPLODE(SPLIT(x, p)) → a scan of a relation that has a row for each part of a text; and windows that overlap alike.
+
+    lines LATERAL VIEW EXPLODE(SPLIT(LOWER(line), ' ')) t AS word   →   Scan lines·line: line, part word, its position
+    GROUP BY WINDOW(at, '10 minutes', '5 minutes')                  →   Scan lines·at: line, start and end of each
+
+A text is cut where its row is read, before anything is joined: whatever is joined to a row is joined to each of its
+parts, so what changes is linear, and costs nothing beyond the rows that it makes.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from squallpy.base.types import INT, TIMESTAMP, VARCHAR
+from squallpy.catalog.relation import CONSTANT, Field, Hops, Parts, Relation, Series, Split
+from squallpy.frontend.unsupported import QUERIES
+from squallpy.logical.bind.context import Context
+from squallpy.logical.bind.expressions import Scalars
+from squallpy.logical.bind.scope import Scope, Source
+from squallpy.logical.bind.series import COLUMNS, from_zero, is_series, one_row, series
+from squallpy.logical.bind.split_function import splitting
+from squallpy.logical.bind.time_buckets import BOUNDS, NAME, hops, is_window
+from squallpy.logical.expressions import Column, Expr, Literal, columns, conjunction, substitute
+from squallpy.logical.functions import call, case
+from squallpy.logical.nodes import ConditionalJoin, Filter, Join, Node, Project, Scan, Window
+
+GENERATORS = ("EXPLODE", "POSEXPLODE", "EXPLODE_OUTER", "POSEXPLODE_OUTER", "UNNEST", "GENERATE_SERIES")
+TABLE_FUNCTIONS = (*GENERATORS, "RANGE")
+
+
+def _generator(node: exp.Expr) -> str:
+    """The name of a call that makes rows where it is selected, '' of anything else."""
+    name = node.name.upper() if isinstance(node, exp.Anonymous) else ""
+    return name if name in GENERATORS else ""
+
+
+def _table_function(node: exp.Expr) -> exp.Expr | None:
+    """The call that makes rows in FROM: EXPLODE(x), LATERAL EXPLODE(x), UNNEST(x), RANGE(n); None of anything else."""
+    if isinstance(node, exp.Unnest):
+        return node
+    called = node.this if isinstance(node, exp.Lateral | exp.Table) else None
+    return called if isinstance(called, exp.Anonymous) and called.name.upper() in TABLE_FUNCTIONS else None
+
+
+def in_from(select: exp.Select) -> exp.Select:
+    """SELECT EXPLODE(x) AS w FROM r   →   SELECT w FROM r LATERAL VIEW EXPLODE(x) AS w"""
+    bare = [node.this if isinstance(node, exp.Alias | exp.Aliases) else node for node in select.expressions]
+    if not any(map(_generator, bare)):
+        return select
+    out = select.copy()
+    out.parent = select.parent
+    items, views = list[exp.Expr](), list[exp.Expr]()
+    for item in out.expressions:
+        generator = item.this if isinstance(item, exp.Alias | exp.Aliases) else item
+        if _generator(generator):
+            names, table = list(_names(item, generator)), exp.to_identifier(f"rows {len(views) + 1}", quoted=True)
+            items += [exp.column(name.copy(), table.copy()) for name in names]
+            views.append(exp.Lateral(this=generator, view=True, alias=exp.TableAlias(this=table, columns=names)))
+        else:
+            items.append(item)
+    out.set("expressions", items)
+    out.set("laterals", [*(out.args.get("laterals") or []), *views])
+    return out
+
+
+def _names(item: exp.Expr, generator: exp.Expr) -> Iterator[exp.Identifier]:
+    """What the columns of a generator in SELECT are called."""
+    if isinstance(item, exp.Aliases):
+        yield from item.expressions
+        return
+    if _generator(generator).startswith("POS"):
+        yield exp.to_identifier("pos")
+    default = COLUMNS.get(_generator(generator), "col")
+    yield exp.to_identifier(item.alias if isinstance(item, exp.Alias) else default)
+
+
+def is_generator(node: exp.Expr) -> bool:
+    """True of LATERAL EXPLODE(x), UNNEST(x) or RANGE(n) in FROM that reads columns, of those beside it."""
+    called = _table_function(node)
+    return called is not None and any(arg.find(exp.Column) for arg in called.expressions)
+
+
+def is_constant_table(node: exp.Expr) -> bool:
+    """True of the same that reads none, which is a table."""
+    return _table_function(node) is not None and not is_generator(node)
+
+
+def constant_table(ctx: Context, node: exp.Expr) -> Node:
+    """The rows of RANGE(10) or UNNEST(SEQUENCE(1, 3)) in FROM."""
+    scope = Scope()
+    plan = exploded(ctx, scope, one_row(ctx), node)
+    (source,) = scope.sources
+    return Project(plan, ctx.copies(source.columns))
+
+
+def exploded(ctx: Context, scope: Scope, plan: Node, node: exp.Expr, lost: bool = False) -> Node:
+    """The plan with the columns of a LATERAL VIEW, or of a generator in FROM, which are a new source of the scope;
+    `lost`: rows stay of which it makes none."""
+    alias, call = node.args.get("alias"), node
+    if isinstance(node, exp.Unnest):
+        ctx.only(node, "expressions", "alias")
+    else:
+        ctx.only(node, "this", "alias", "view", "outer")
+        call = node.this
+    scalars = Scalars(ctx, scope, "LATERAL VIEW")
+    if is_window(call):
+        return _windows(scalars, plan, node, call)
+    name = "UNNEST" if call is node else call.name.upper() if isinstance(call, exp.Anonymous) else ""
+    kept = lost or bool(node.args.get("outer")) or name.endswith("OUTER")
+    array = call if is_series(call) else call.expressions[0] if len(call.expressions) == 1 else None
+    if name not in TABLE_FUNCTIONS or array is None:
+        raise ctx.refuse(call, QUERIES["EXPLODE"])
+    default = ("pos", "col") if name.startswith("POS") else (COLUMNS.get(name, "col"),)
+    if name == "GENERATE_SERIES" and alias and alias.name:
+        default = (alias.name,)  # as in PostgreSQL
+    names = [c.name for c in (alias.args.get("columns") or [])] if alias else []
+    if alias and names and len(names) != len(default):
+        raise ctx.error("SQ2005", f"{len(names)} column names for {len(default)} columns", alias)
+    value, made = _parts_of(scalars, array, kept)
+    *before, last = names or default
+    part, position = ctx.column(last, value.type, kept), ctx.column(next(iter(before), "pos"), INT, kept)
+    if isinstance(made, Series) and not columns(value):
+        row = one_row(ctx)
+        table = _spread(ctx, row, from_zero(value, row.columns[0]), (part, position), made)
+        assert table is not None
+        found: Node | None = table if _is_one_row(plan) else Join(plan, table, None)
+    else:
+        found = _spread(ctx, plan, value, (part, position), made)
+    if found is None:
+        raise ctx.refuse(array, QUERIES["EXPLODE of what is not read"])
+    scope.add(ctx, Source(alias.name if alias else "", (position, part) if before else (part,)), node)
+    return found
+
+
+def guarded(ctx: Context, plan: Node, conditions: Sequence[Expr]) -> Node:
+    """The plan, in which no series is made of rows that WHERE leaves out anyway: some might be of no sense, or huge.
+
+    Filter k = 1 (Scan r·a: SEQUENCE(a, b))   →   Filter k = 1 (Scan r·a: SEQUENCE(CASE WHEN k = 1 THEN a END, b))
+    """
+    match plan:
+        case Scan(relation, alias, fields) if relation.parts is not None and isinstance(relation.parts.made, Series):
+            parts, numbered = relation.parts, {c.id: replace(c, id=i) for i, c in enumerate(fields[:-2])}
+            known = [c for c in conditions if columns(c) and {each.id for each in columns(c)} <= numbered.keys()]
+            if not known:
+                return plan
+            start, *others = parts.value.args
+            condition = substitute(conjunction(known), dict(numbered))
+            value = call("sequence", case([(condition, start)], Literal(None, start.type)), *others)
+            return Scan(_relation(ctx, replace(parts, value=value)), alias, fields)
+        case Filter() | Join():
+            below = tuple(guarded(ctx, each, conditions) for each in plan.inputs)
+            if all(a is b for a, b in zip(below, plan.inputs, strict=True)):
+                return plan
+            return Filter(below[0], plan.predicate) if isinstance(plan, Filter) else Join(below[0], below[1], plan.on)
+    return plan
+
+
+def _is_one_row(plan: Node) -> bool:
+    return isinstance(plan, Scan) and plan.relation.format == CONSTANT
+
+
+def _parts_of(s: Scalars, array: exp.Expr, kept: bool) -> tuple[Expr, Split | Series]:
+    """What rows are made of, and how: the text that SPLIT cuts, or the bounds of a series."""
+    if isinstance(array, exp.Anonymous) and is_series(array):
+        return series(s, array, kept)
+    written, separator = splitting(s.ctx, array)
+    text = s.bind(written)
+    if text.type != VARCHAR:
+        raise s.ctx.error("SQ2004", f"SPLIT of {text.type}", written, "it cuts VARCHAR")
+    return text, Split(separator, kept)
+
+
+def _windows(s: Scalars, plan: Node, node: exp.Expr, call: exp.Expr) -> Node:
+    """The plan with the windows of a time."""
+    time = s.bind(exp.cast(call.expressions[0].copy(), "timestamp"))
+    columns = tuple(s.ctx.column(name, TIMESTAMP, False) for name in BOUNDS)
+    made = _spread(s.ctx, plan, time, (columns[0], columns[1]), hops(s.ctx, call))
+    if made is None:
+        raise s.ctx.refuse(call, QUERIES["WINDOW of what is not read"])
+    s.scope.add(s.ctx, Source(NAME, columns), node)
+    return made
+
+
+def _spread(
+    ctx: Context, plan: Node, value: Expr, new: tuple[Column, Column], made: Split | Hops | Series
+) -> Node | None:
+    """The plan whose scan of what a value is read from has its parts as well; None if it is not one scan's, or its rows
+    are counted before."""
+    read = {c.id for c in columns(value)}
+    if not read or not read <= {c.id for c in plan.output}:
+        return None
+    match plan:
+        case Scan(relation, alias, fields) if not relation.made:
+            numbered: dict[int, Expr] = {c.id: replace(c, id=i) for i, c in enumerate(fields)}
+            parts = Parts(relation, substitute(value, numbered), made)
+            return Scan(_relation(ctx, parts), alias, (*fields, *new))
+        case Filter(child, predicate):
+            inner = _spread(ctx, child, value, new, made)
+            return inner and Filter(inner, predicate)
+        case Window(child, spec, time) if time is not None:
+            inner = _spread(ctx, child, value, new, made)
+            return inner and Window(inner, spec, time)
+        case Project(child, items):
+            below = substitute(value, {c.id: expr for c, expr in items})
+            inner = _spread(ctx, child, below, new, made)
+            return inner and Project(inner, (*items, *((c, c) for c in new)))
+        case Join(left, right, on):
+            for sides in ((left, right), (right, left)):
+                inner = _spread(ctx, sides[0], value, new, made)
+                if inner:
+                    return Join(inner, right, on) if sides[0] is left else Join(left, inner, on)
+        case ConditionalJoin(left, right, on):
+            inner = _spread(ctx, left, value, new, made)
+            return inner and type(plan)(inner, right, on)
+    return None
+
+
+def _relation(ctx: Context, parts: Parts) -> Relation:
+    """The relation of parts, one for all that ask for the same."""
+    known = ctx.catalog.parts
+    if parts not in known:
+        base, first = parts.of, min(columns(parts.value), key=lambda c: c.id).name
+        names, taken = {relation.name for relation in known.values()}, {f.name.lower() for f in base.fields}
+        name = next(n for n in _numbered(f"{base.name}·{first}") if n not in names)
+        match parts.made:
+            case Split(kept=kept):
+                new = [("part", VARCHAR, kept), ("position", INT, kept)]
+            case Series(kept=kept):
+                new = [("part", parts.value.type, kept), ("position", INT, kept)]
+            case Hops():
+                new = [(name, TIMESTAMP, False) for name in BOUNDS]
+        fields = [Field(next(n for n in _numbered(f) if n not in taken), type, null) for f, type, null in new]
+        known[parts] = replace(
+            base, name=name, fields=(*base.fields, *fields), primary_key=(), references=(), parts=parts
+        )
+    return known[parts]
+
+
+def _numbered(name: str) -> Iterator[str]:
+    yield name
+    yield from (f"{name}{i}" for i in range(2, 1000))

@@ -1,0 +1,151 @@
+"""ORDER BY, LIMIT and OFFSET: for what is printed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from sqlglot import exp
+
+from squallpy.base.errors import SquallError
+from squallpy.frontend.unsupported import QUERIES
+from squallpy.logical.bind.aggregates.collector import replace_known
+from squallpy.logical.bind.context import Context
+from squallpy.logical.bind.datetime.intervals import lengths
+from squallpy.logical.bind.expressions import Scalars
+from squallpy.logical.bind.scope import Scope
+from squallpy.logical.expressions import Column, Expr, columns
+from squallpy.logical.nodes import Limit, Node, Project, Sort
+
+MOST = 2**62  # rows that a number of theirs counts; more are all
+
+
+class Selected(Protocol):
+    """A column of the result."""
+
+    @property
+    def expr(self) -> Expr: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ordering:
+    """One key of ORDER BY and where it was written."""
+
+    expr: Expr
+    descending: bool
+    nulls_first: bool
+    node: exp.Expr
+
+
+def constant_number(ctx: Context, node: exp.Expr) -> int | None:
+    """Compute the whole number that a constant expression is, cut to ±MOST; None where it is none."""
+    if node.find(exp.Column, exp.Query):
+        return None
+    value = ctx.constant(Scalars(ctx, Scope(), "a constant").bind(node))
+    if value is None or value.value is None or not value.type.is_exact or value.type.scale:
+        return None
+    return max(-MOST, min(int(value.value), MOST))
+
+
+def ordinal(ctx: Context, node: exp.Expr, items: Sequence[Selected], clause: str) -> Expr | None:
+    """The item that a bare whole number names; None for anything else."""
+    if not isinstance(node, exp.Literal) or node.is_string or not node.name.isdecimal():
+        return None
+    position = constant_number(ctx, node)
+    assert position is not None
+    if not 1 <= position <= len(items):
+        raise ctx.error("SQ2006", f"{clause} {position}: the select list has {len(items)} columns", node)
+    return items[position - 1].expr
+
+
+def bind_order(clause: exp.Order | None, items: Sequence[Selected], scalars: Scalars) -> list[Ordering]:
+    """The keys of ORDER BY, ALL being all that is selected; as in Spark, NULLs come first when ascending and last when
+    descending."""
+    if clause is None:
+        return []
+    ctx = scalars.ctx
+    ctx.only(clause, "expressions")
+    keys = list[Ordering]()
+    for key in clause.expressions:
+        ctx.only(key, "this", "desc", "nulls_first")
+        if isinstance(key.this, exp.Var) and key.this.name.upper() == "ALL":
+            exprs = [item.expr for item in items]
+        else:
+            expr = ordinal(ctx, key.this, items, "ORDER BY")
+            exprs = [scalars.bind(key.this) if expr is None else expr]
+        with ctx.at(key.this):
+            exprs = [length for expr in exprs for length in lengths([expr])]
+        ways = bool(key.args.get("desc")), bool(key.args.get("nulls_first"))
+        keys += [Ordering(expr, *ways, key.this) for expr in exprs]
+    return keys
+
+
+def place_sort(plan: Node, outputs: tuple[tuple[Column, Expr], ...], order: list[Ordering]) -> Node:
+    """Project with the Sort above it, or below where a key is not selected.
+
+    SELECT a ORDER BY a  →  Sort(Project)        SELECT a ORDER BY b  →  Project(Sort)
+    """
+    if not order:
+        return Project(plan, outputs)
+    names = {expr: column for column, expr in reversed(outputs)}
+    above = [replace_known(key.expr, names) for key in order]
+    known = {column for column, _ in outputs}
+    if all(columns(expr) <= known for expr in above):
+        keys = tuple((e, key.descending, key.nulls_first) for e, key in zip(above, order, strict=True))
+        return Sort(Project(plan, outputs), keys)
+    return Project(Sort(plan, tuple((key.expr, key.descending, key.nulls_first) for key in order)), outputs)
+
+
+def bind_limit(ctx: Context, query: exp.Query, plan: Node) -> Node:
+    """LIMIT and OFFSET, whole numbers both."""
+    count, offset = numbers(ctx, query)
+    if has_ties(query):  # whose rows are already counted
+        count = None
+    return plan if count is None and not offset else Limit(plan, count, offset)
+
+
+def has_ties(query: exp.Query) -> bool:
+    """True if LIMIT or FETCH takes the rows WITH TIES: all that are alike in the order with the last one."""
+    limit = query.args.get("limit")
+    options = limit.args.get("limit_options") if limit is not None else None
+    return options is not None and bool(options.args.get("with_ties"))
+
+
+def numbers(ctx: Context, query: exp.Query) -> tuple[int | None, int]:
+    """Of LIMIT, None for all rows, and of OFFSET."""
+    limit, offset, count = query.args.get("limit"), query.args.get("offset"), None
+    if limit is not None:
+        count = fetched(ctx, limit) if isinstance(limit, exp.Fetch) else limited(ctx, limit)
+        count = None if count == MOST else count
+    if offset is not None:
+        ctx.only(offset, "expression")
+    return count, whole(ctx, offset.expression, "OFFSET") if offset is not None else 0
+
+
+def limited(ctx: Context, limit: exp.Expr) -> int | None:
+    """LIMIT n; None for LIMIT ALL"""
+    ctx.only(limit, "expression", "limit_options")
+    refuse_percent(ctx, limit)
+    if isinstance(limit.expression, exp.Var) and limit.expression.name.upper() == "ALL":
+        return None
+    return whole(ctx, limit.expression, "LIMIT")
+
+
+def fetched(ctx: Context, fetch: exp.Fetch) -> int:
+    """FETCH FIRST n ROWS ONLY, or FETCH FIRST ROW ONLY"""
+    refuse_percent(ctx, fetch)
+    count = fetch.args.get("count")
+    return 1 if count is None else whole(ctx, count, "FETCH")
+
+
+def refuse_percent(ctx: Context, limit: exp.Expr) -> None:
+    """Refuse a LIMIT or FETCH of a share of the rows."""
+    options = limit.args.get("limit_options")
+    if options is not None and options.args.get("percent"):
+        raise ctx.refuse(limit, QUERIES["FETCH"])
+
+
+def whole(ctx: Context, node: exp.Expr, clause: str) -> int:
+    number = constant_number(ctx, node)
+    if number is None or number < 0:
+        raise SquallError("SQ2005", f"{clause} needs a constant whole number", ctx.query.keyword(node, clause))
+    return number

@@ -1,0 +1,466 @@
+"""One query block → Limit(Sort(Project(Filter(Aggregate(Filter(joins))))))."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from squallpy.base.errors import SquallError, nearest
+from squallpy.base.types import VARCHAR, Kind
+from squallpy.frontend.stream_windows import CLAUSE
+from squallpy.logical.bind.aggregates.collector import Aggregation, is_aggregate, replace_known
+from squallpy.logical.bind.context import Common, Context
+from squallpy.logical.bind.decorrelate import Outer
+from squallpy.logical.bind.explode import guarded, in_from
+from squallpy.logical.bind.expressions import Scalars
+from squallpy.logical.bind.from_clause import bind_from, bind_nested, rehearsal
+from squallpy.logical.bind.grouping_sets import grouping_sets
+from squallpy.logical.bind.limit import cut, firsts, with_ties
+from squallpy.logical.bind.order_by import Ordering, bind_limit, bind_order, ordinal, place_sort
+from squallpy.logical.bind.over.window_functions import Overs, ungrouped
+from squallpy.logical.bind.scope import Scope
+from squallpy.logical.bind.set_operations import SET_PARTS, bind_set
+from squallpy.logical.bind.stream_windows import check_used, with_window
+from squallpy.logical.bind.subqueries import Subqueries
+from squallpy.logical.bind.time_buckets import bucketed
+from squallpy.logical.expressions import Column, Expr, Literal, columns, conjunction, conjuncts
+from squallpy.logical.nodes import Aggregate, AntiJoin, Filter, Node, Project, Scan, SemiJoin, Union
+
+SELECT_PARTS = (
+    "with_", "expressions", "distinct", "from_", "joins", "laterals", "where", "group", "having", "order", "limit",
+    "offset", "qualify", "windows", CLAUSE,
+)  # fmt: skip
+HELD = "add it to a DATE or TIMESTAMP, or take TIMESTAMPDIFF(SECOND, a, b) for b - a"
+MOST_OPERATORS = 10_000  # of a query
+MOST_COPIES = 64  # of one relation in a join
+
+
+def bind_query(
+    ctx: Context, node: exp.Expr, *, nested: bool = False, limited: bool = False, outer: Outer | None = None
+) -> Node:
+    """The plan of a query.
+
+    `nested` ones are in no order, and have a LIMIT at the top of their plan only if they are `limited`; those with
+    `outer` may name columns around them, and stand over its domain.
+    """
+    while isinstance(node, exp.Subquery | exp.Paren):
+        ctx.only(node, "this")
+        node = node.this
+    if not isinstance(node, exp.Select | exp.SetOperation):
+        raise ctx.refuse(node)
+    ctx.only(node, *(SELECT_PARTS if isinstance(node, exp.Select) else SET_PARTS))
+    ctx = with_queries(with_window(ctx, node), node, outer)
+    inside = nested and not limited and bool(node.args.get("limit") or node.args.get("offset"))
+    ordered = inside or not nested or node.args.get("limit") is not None
+    if isinstance(node, exp.Select):
+        plan = Block(ctx, in_from(bucketed(ctx, node)), outer, ordered, inside).bind()
+        check_used(ctx, node)
+        return check_size(ctx, node, plan)
+    return check_size(ctx, node, bind_set(ctx, node, outer, ordered, inside))
+
+
+def check_size(ctx: Context, node: exp.Query, plan: Node) -> Node:
+    """The plan; SQ3001 where it is so large that it would be compiled for minutes."""
+    if plan.size > MOST_OPERATORS and (operators := _operators(plan)) > MOST_OPERATORS:
+        told = f"a query of {operators:,} operators is not supported, {MOST_OPERATORS:,} are the most"
+        hint = "a subquery repeats what it is correlated with, and a first row its rows for each key of its order"
+        raise ctx.error("SQ3001", told, node, hint)
+    return plan
+
+
+def _operators(plan: Node) -> int:
+    """How many there are in a plan, those that are read twice counted once, as they are compiled."""
+    seen, waiting = set[int](), [plan]
+    while waiting:
+        node = waiting.pop()
+        if id(node) not in seen:
+            seen.add(id(node))
+            waiting += node.inputs
+    return len(seen)
+
+
+def check_copies(ctx: Context, node: exp.Expr, plan: Node) -> Node:
+    """The plan; SQ3001 where a join has so many copies of one relation that changes of it cannot be followed."""
+    for name, copies in _most_copies(plan).items():
+        if copies > MOST_COPIES:
+            told = f'{copies:,} copies of "{name}" in a join are not supported, {MOST_COPIES} are the most'
+            raise ctx.error("SQ3001", told, node, "aggregate between joins, or use window functions")
+    return plan
+
+
+def _most_copies(plan: Node) -> Counter[str]:
+    """The most copies of each relation that a join has. Groups, and rows that are only looked for, are no copies."""
+    found, most = dict[int, Counter[str]](), Counter[str]()
+
+    def joined(node: Node) -> Counter[str]:
+        if id(node) not in found:
+            each = Counter([node.relation.name]) if isinstance(node, Scan) else Counter[str]()
+            below = [joined(child) for child in node.inputs]
+            for copies in below[:1] if isinstance(node, SemiJoin | AntiJoin) else below:
+                each = each | copies if isinstance(node, Union) else each + copies
+            most.update(each - most)
+            found[id(node)] = Counter() if isinstance(node, Aggregate) else each
+        return found[id(node)]
+
+    joined(plan)
+    return most
+
+
+def with_queries(ctx: Context, node: exp.Query, outer: Outer | None) -> Context:
+    """The context in which the queries of WITH can be named; each is checked even where it is not used."""
+    clause = node.args.get("with_")
+    if clause is None:
+        return ctx
+    ctx.only(clause, "expressions")
+    fresh: set[str] = set()
+    for cte in clause.expressions:
+        ctx.only(cte, "this", "alias", "materialized")  # which changes no row
+        name, names = cte.alias, tuple(c.name for c in cte.args["alias"].args.get("columns") or ())
+        if name.lower() in fresh:
+            raise ctx.error("SQ2007", f'"{name}" is named twice in WITH', cte.args["alias"])
+        fresh.add(name.lower())
+        inside, around = rehearsal(ctx, outer)
+        plan = bind_nested(inside, cte.this, around)
+        common = Common(cte.this, names, ctx, outer, plan if around is None else None)
+        ctx = replace(ctx, ctes={**ctx.ctes, name.lower(): common})
+    return ctx
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One column of the select list: its name, its expression, and where it was written."""
+
+    name: str
+    expr: Expr
+    node: exp.Expr
+
+
+@dataclass(slots=True)
+class Block:
+    """A SELECT while it is bound."""
+
+    ctx: Context
+    select: exp.Select
+    outer: Outer | None = None
+    ordered: bool = True
+    inside: bool = False  # a LIMIT inside a query
+    scope: Scope = field(default_factory=Scope)
+    keys: dict[Expr, Column] = field(default_factory=dict)
+    sets: list[tuple[Expr, ...]] = field(default_factory=list)  # of keys, which are all of them without ROLLUP
+    grouping: bool = False
+    below: set[int] = field(default_factory=set)  # the columns of subqueries that GROUP BY and aggregates read
+    subqueries: Subqueries = field(init=False)
+    overs: Overs = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.subqueries = Subqueries(self.ctx)
+        self.overs = Overs(self.ctx, self.named_windows())
+
+    def bind(self) -> Node:
+        ctx, select = self.ctx, self.select
+        plan, self.scope = bind_from(ctx, select, self.outer)
+        plan = self.where(plan)
+        aggregation = Aggregation(ctx, Subqueries(ctx))
+        items = self.items(
+            Scalars(ctx, self.scope, "SELECT", aggregation, {}, subqueries=self.subqueries, overs=self.overs)
+        )
+        self.group(items, aggregation)
+        having = self.having(items, aggregation)
+        qualify = self.qualify(items, aggregation)
+        order_scalars = replace(self.seeing(items, aggregation, "ORDER BY"), overs=self.overs)
+        order = bind_order(select.args.get("order"), items, order_scalars)
+        on = self.distinct_on(items, replace(order_scalars, clause="DISTINCT ON"))
+        for expr, node in aggregation.asked:
+            if expr not in self.keys:
+                raise self.ctx.error("SQ2009", "GROUPING takes what GROUP BY names", node)
+        self.overs.check(
+            Scalars(ctx, self.scope, "WINDOW", Aggregation(ctx, Subqueries(ctx)), subqueries=Subqueries(ctx))
+        )
+        group = select.args.get("group")
+        self.below = {id for waiting in aggregation.subqueries.waiting for id in waiting.made}
+        self.grouping = group is not None or having is not None or bool(aggregation.made)
+        if self.grouping:
+            plan = self.aggregate(plan, aggregation)
+            items = [replace(i, expr=self.grouped(i.expr, i.node)) for i in items]
+            order = [replace(o, expr=self.grouped(o.expr, o.node)) for o in order]
+            on = [(self.grouped(expr, node), node) for expr, node in on]
+            if having is not None:
+                having = self.grouped(having, select.args["having"].this)
+            if qualify is not None:
+                qualify = self.grouped(qualify, select.args["qualify"].this)
+        if self.overs.frames or self.overs.lookups:
+            # with what they and HAVING read; the rest is joined to the rows that are left
+            read = self.overs.reads() | {c.id for c in (columns(having) if having is not None else ())}
+            plan = self.subqueries.making(set(read)).attach(plan, self.renamed)
+            if having is not None:
+                plan, having = Filter(plan, having), None
+            shown = [e for e in (*(i.expr for i in items), *(o.expr for o in order), *(e for e, _ in on), qualify) if e]
+            above = {c.id for expr in shown for c in columns(expr)}.union(*(w.reads for w in self.subqueries.waiting))
+            grouped = self.grouped if self.grouping else ungrouped
+            plan = self.overs.attach(plan, grouped, self.outer is not None, frozenset(above))
+        plan = self.subqueries.attach(plan, self.renamed)
+        for kept in (having, qualify):
+            if kept is not None:
+                plan = Filter(plan, kept)
+        if on:
+            given = [expr for expr, _ in on]
+            plan = firsts(ctx, select, plan, given, [i.expr for i in items], order, self.outer is not None)
+            plan, items, order = self.grouped_by(plan, items, order, given)
+        elif select.args.get("distinct") is not None:
+            plan, items, order = self.distinct(plan, items, order)
+        plan = with_ties(ctx, select, plan, order, self.outer is not None)
+        outputs = tuple(self.output(item) for item in items)
+        if self.inside:
+            return cut(ctx, select, plan, outputs, order, self.outer is not None)
+        plan = place_sort(plan, outputs, order if self.ordered else [])
+        return bind_limit(ctx, select, plan)
+
+    def where(self, plan: Node) -> Node:
+        """The rows of FROM that WHERE lets through; its subqueries see what conditions without any leave."""
+        clause = self.select.args.get("where")
+        if clause is None:
+            return plan
+        queries = Subqueries(self.ctx)
+        condition = Scalars(self.ctx, self.scope, "WHERE", subqueries=queries).condition(clause.this)
+        plain, others = queries.apart(conjuncts(condition))
+        if plain:
+            plan = Filter(guarded(self.ctx, plan, plain), conjunction(plain))
+        return Filter(queries.attach(plan), conjunction(others)) if others else queries.attach(plan)
+
+    def items(self, scalars: Scalars) -> list[Item]:
+        """The select list with * written out."""
+        found: list[Item] = []
+        for node in self.select.expressions:
+            star = node if isinstance(node, exp.Star) else node.this if isinstance(node, exp.Column) else None
+            if isinstance(star, exp.Star):
+                source = self.scope.source(self.ctx, node) if isinstance(node, exp.Column) else None
+                shown = [(source.name, c) for c in source.columns] if source else self.scope.shown()
+                found += self.starred(star, shown, node, scalars)
+            else:
+                found.append(self.item(node, scalars))
+        if not found:
+            raise self.ctx.error("SQ1001", "SELECT selects nothing", self.select)
+        return found
+
+    def starred(self, star: exp.Star, shown: list[tuple[str, Column]], node: exp.Expr, scalars: Scalars) -> list[Item]:
+        """The items of * EXCEPT (a) REPLACE (b + 1 AS r.b) RENAME (r.c AS d), given its columns and their sources."""
+        self.ctx.only(star, "except_", "replace", "rename")
+        changed: dict[int, Item | None] = {}
+        for part in ("except_", "replace", "rename"):
+            for each in star.args.get(part) or []:
+                word, is_plain = part.strip("_").upper(), part == "except_"
+                if not is_plain and not isinstance(each, exp.Alias):
+                    raise self.ctx.error("SQ1001", f"{word} without AS", each, f"write {word} (a AS b)")
+                name = each if is_plain else each.args["alias"] if part == "replace" else each.this
+                column = self.named(name, shown, word, node)
+                if column.id in changed:
+                    raise self.ctx.error("SQ2007", f'"{name.name}" is named twice behind *', name)
+                if part == "replace":
+                    changed[column.id] = Item(name.name, scalars.bind(each.this), each.this)
+                else:
+                    changed[column.id] = None if is_plain else Item(each.alias, self.scope.value(column), node)
+        items = (changed.get(c.id, Item(c.name, self.scope.value(c), node)) for _, c in shown)
+        return [item for item in items if item is not None]
+
+    def named(self, name: exp.Expr, shown: list[tuple[str, Column]], word: str, star: exp.Expr) -> Column:
+        """Find the column of * that EXCEPT, REPLACE or RENAME names; SQ2001, SQ2002 or SQ2003 where that is not one."""
+        if not isinstance(name, exp.Column) or isinstance(name.this, exp.Star):
+            raise self.ctx.error("SQ1001", f"{word} takes the name of a column", name)
+        self.ctx.only(name, "this", "table", "db")
+        table, source = name.args.get("table"), self.scope.source(self.ctx, name)
+        if source is not None:
+            shown = [(owner, c) for owner, c in shown if owner == source.name]
+        found = [(owner, c) for owner, c in shown if c.name.lower() == name.name.lower()]
+        if len(found) == 1:
+            return found[0][1]
+        if found:
+            owners = dict.fromkeys(owner for owner, _ in found)
+            hint = f"write {' or '.join(f'{owner}.{name.name}' for owner in owners)}" if len(owners) > 1 else ""
+            raise self.ctx.error("SQ2002", f'ambiguous column "{name.name}" in {word}', name, hint)
+        whole = f"{star.args['table'].name}.*" if isinstance(star, exp.Column) else "*"
+        written = f"{table.name}.{name.name}" if table is not None else name.name
+        hint = nearest(name.name, [c.name for _, c in shown])
+        if whole == "*" and name.name.lower() in self.scope.merged:
+            hint = f"USING makes one column of two, write {name.name}"
+        raise self.ctx.error("SQ2003", f'{whole} has no column "{written}"', name, hint)
+
+    def item(self, node: exp.Expr, scalars: Scalars) -> Item:
+        if isinstance(node, exp.Alias):
+            self.ctx.only(node, "this", "alias")
+            if not isinstance(node.args["alias"], exp.Identifier):  # s:a, of JSON elsewhere
+                raise self.ctx.refuse(node.args["alias"])
+            return Item(node.alias, scalars.bind(node.this), node.this)
+        expr = scalars.bind(node)
+        return Item(node.name if isinstance(node, exp.Column) else self.ctx.query.words(node), expr, node)
+
+    def output(self, item: Item) -> tuple[Column, Expr]:
+        """The column of an item; a bare NULL is a VARCHAR, an INTERVAL no column at all (SQ2005)."""
+        if item.expr.type.kind is Kind.INTERVAL:
+            raise self.ctx.error("SQ2005", "an INTERVAL cannot be selected", item.node, HELD)
+        expr = Literal(None, VARCHAR) if item.expr.type.kind is Kind.NULL else item.expr
+        return self.ctx.column(item.name, expr.type, expr.nullable), expr
+
+    def seeing(self, items: list[Item], aggregation: Aggregation | None, clause: str) -> Scalars:
+        """Expressions of a clause that sees the names of the select list."""
+        aliases: dict[str, list[Expr]] = {}
+        for item in items:
+            aliases.setdefault(item.name.lower(), []).append(item.expr)
+        return Scalars(self.ctx, self.scope, clause, aggregation, aliases, subqueries=self.subqueries)
+
+    def group(self, items: list[Item], aggregation: Aggregation) -> None:
+        """GROUP BY: expressions, positions, or names of the select list where no column is called so."""
+        clause = self.select.args.get("group")
+        if clause is None:
+            return
+        if clause.args.get("all"):
+            self.group_all(clause, items, aggregation)
+            return
+        sets = grouping_sets(self.ctx, clause)
+        nodes = dict.fromkeys(node for each in sets for node in each)
+        scalars = replace(self.seeing(items, None, "GROUP BY"), columns_first=True)
+        bound = {node: self.key(node, scalars, items, aggregation) for node in nodes}
+        self.sets = [tuple(dict.fromkeys(bound[node] for node in each)) for each in sets]
+        for expr in bound.values():
+            if expr not in self.keys:
+                selected = next((i.name for i in items if i.expr == expr), str(expr))
+                name = expr.name if isinstance(expr, Column) else selected
+                missing = any(expr not in each for each in self.sets)
+                self.keys[expr] = self.ctx.column(name, expr.type, expr.nullable or missing)
+        read = {c.id for expr in self.keys for c in columns(expr)}
+        mine = self.subqueries.making(read).waiting
+        if {c.id for c in aggregation.made}.intersection(id for each in mine for id in each.reads):
+            raise self.ctx.error("SQ2009", "GROUP BY cannot name an aggregate", clause)
+        aggregation.subqueries.waiting += mine
+
+    def group_all(self, clause: exp.Group, items: list[Item], aggregation: Aggregation) -> None:
+        """GROUP BY ALL: what is selected and no aggregate."""
+        self.ctx.only(clause, "all")
+        aggregates = {*aggregation.made, *aggregation.groupings.values(), *self.overs.made()}
+        for item in items:
+            if not isinstance(item.expr, Literal) and not columns(item.expr) & aggregates:
+                self.keys.setdefault(item.expr, self.ctx.column(item.name, item.expr.type, item.expr.nullable))
+        self.sets = [tuple(self.keys)]
+
+    def key(self, node: exp.Expr, scalars: Scalars, items: list[Item], aggregation: Aggregation) -> Expr:
+        """An expression of GROUP BY."""
+        expr = ordinal(self.ctx, node, items, "GROUP BY")
+        if expr is None:
+            expr = scalars.bind(node)
+        if columns(expr) & {*aggregation.made, *aggregation.groupings.values()}:
+            raise self.ctx.error("SQ2009", "GROUP BY cannot name an aggregate", node)
+        self.without_overs(expr, "GROUP BY", node)
+        if expr.type.kind is Kind.INTERVAL:
+            raise self.ctx.error("SQ2005", "an INTERVAL cannot be grouped by", node, HELD)
+        return expr
+
+    def having(self, items: list[Item], aggregation: Aggregation) -> Expr | None:
+        clause = self.select.args.get("having")
+        if clause is None:
+            return None
+        scalars = replace(self.seeing(items, aggregation, "HAVING"), keys=frozenset(self.keys))
+        condition = scalars.condition(clause.this)
+        self.without_overs(condition, "HAVING", clause.this)
+        return condition
+
+    def qualify(self, items: list[Item], aggregation: Aggregation) -> Expr | None:
+        """QUALIFY, which is to window functions what HAVING is to aggregates."""
+        clause = self.select.args.get("qualify")
+        if clause is None:
+            return None
+        scalars = replace(self.seeing(items, aggregation, "QUALIFY"), keys=frozenset(self.keys), overs=self.overs)
+        return scalars.condition(clause.this)
+
+    def named_windows(self) -> dict[str, exp.Window]:
+        """WINDOW w AS (…), by name."""
+        found: dict[str, exp.Window] = {}
+        for clause in self.select.args.get("windows") or []:
+            if clause.name.lower() in found:
+                raise self.ctx.error("SQ2007", f'"{clause.name}" is named twice in WINDOW', clause)
+            found[clause.name.lower()] = clause
+        return found
+
+    def without_overs(self, expr: Expr, clause: str, node: exp.Expr) -> None:
+        """SQ2009 for a name of the select list that stands for a window function."""
+        if columns(expr) & self.overs.made():
+            told = f"a window function cannot stand in {clause}"
+            hint = "use QUALIFY" if clause == "HAVING" else "take it from a subquery in FROM"
+            raise self.ctx.error("SQ2009", told, node, hint)
+
+    def renamed(self, expr: Expr) -> Expr:
+        """An expression over FROM as what the block's rows call it."""
+        return self.grouped(expr, self.select) if self.grouping else expr
+
+    def aggregate(self, plan: Node, aggregation: Aggregation) -> Node:
+        if len(self.sets) > 1:
+            return aggregation.over_sets(plan, self.keys, self.sets)
+        plan = aggregation.over(plan, tuple((column, expr) for expr, column in self.keys.items()))
+        answers = tuple((column, Literal(0, column.type)) for column in aggregation.groupings.values())
+        return Project(plan, (*((c, c) for c in plan.output), *answers)) if answers else plan
+
+    def grouped(self, expr: Expr, node: exp.Expr) -> Expr:
+        """The expression over the columns of the Aggregate; SQ2006 if it needs one that is not grouped."""
+        # NB: a constant is a key as a whole only, and NULL then for a set that lacks it
+        result = self.keys[expr] if len(self.sets) > 1 and expr in self.keys else replace_known(expr, self.keys)
+        inputs = {c.id for source in self.scope.sources for c in source.columns}
+        inputs |= {c.id for c in self.scope.merged.values()} | self.below
+        stray = {c.id: c for c in columns(result) if c.id in inputs}
+        if stray:
+            place = next((n for n in outside_aggregates(node) if self.stands_for(n, stray)), node)
+            name = min(stray.values(), key=lambda c: c.id).name
+            hint = "add it to GROUP BY or put it into an aggregate"
+            raise self.ctx.error("SQ2006", f'"{name}" is not in GROUP BY', place, hint)
+        return result
+
+    def stands_for(self, node: exp.Expr, stray: dict[int, Column]) -> bool:
+        if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
+            return False
+        try:
+            return bool({c.id for c in columns(self.scope.resolve(self.ctx, node))} & stray.keys())
+        except SquallError:
+            return False
+
+    def distinct_on(self, items: list[Item], scalars: Scalars) -> list[tuple[Expr, exp.Expr]]:
+        """The expressions of DISTINCT ON (…), of each of whose values there is one row: the first."""
+        clause = self.select.args.get("distinct")
+        given = clause.args.get("on") if clause is not None else None
+        if clause is None or given is None:
+            return []
+        self.ctx.only(clause, "on")
+        nodes = given.expressions if isinstance(given, exp.Tuple) else [given]
+        found = ((ordinal(self.ctx, node, items, "DISTINCT ON"), node) for node in nodes)
+        return [(scalars.bind(node) if expr is None else expr, node) for expr, node in found]
+
+    def distinct(self, plan: Node, items: list[Item], order: list[Ordering]) -> tuple[Node, list[Item], list[Ordering]]:
+        """SELECT DISTINCT: an Aggregate without aggregates; nothing to do where every group differs anyway."""
+        clause = self.select.args["distinct"]
+        self.ctx.only(clause)
+        grouped = plan.child if isinstance(plan, Filter) else plan
+        if self.grouping and isinstance(grouped, Aggregate) and {c for c, _ in grouped.keys} <= {i.expr for i in items}:
+            return plan, items, order
+        known: dict[Expr, Column] = {i.expr: self.ctx.column(i.name, i.expr.type, i.expr.nullable) for i in items}
+        for key in order:
+            left = columns(replace_known(key.expr, known)) - set(known.values())
+            if left:
+                raise self.ctx.error("SQ2006", "ORDER BY of SELECT DISTINCT must be in the select list", key.node)
+        return self.grouped_by(plan, items, order)
+
+    def grouped_by(
+        self, plan: Node, items: list[Item], order: list[Ordering], more: Iterable[Expr] = ()
+    ) -> tuple[Node, list[Item], list[Ordering]]:
+        """Of rows that are alike in the items, and in `more` and its order with that, one each."""
+        keys: dict[Expr, Column] = {}
+        for name, expr in [
+            *((item.name, item.expr) for item in items),
+            *((str(expr), expr) for expr in more),
+            *((str(key.expr), key.expr) for key in (order if more else ())),
+        ]:
+            if expr not in keys:
+                keys[expr] = self.ctx.column(name, expr.type, expr.nullable)
+        plan = Aggregate(plan, tuple((c, e) for e, c in keys.items()), ())
+        items = [replace(item, expr=keys[item.expr]) for item in items]
+        return plan, items, [replace(key, expr=replace_known(key.expr, keys)) for key in order]
+
+
+def outside_aggregates(node: exp.Expr) -> list[exp.Expr]:
+    return list(node.walk(prune=is_aggregate))

@@ -1,0 +1,72 @@
+"""SPLIT(x, p), of which there are the parts (`parts.py`), their number, and one of them: it is no value itself."""
+
+import re
+
+from sqlglot import exp
+
+from squallpy.base.types import INT, VARCHAR
+from squallpy.frontend.unsupported import QUERIES
+from squallpy.logical.bind.context import Context
+from squallpy.logical.bind.expressions import Scalars
+from squallpy.logical.expressions import Expr, Literal
+from squallpy.logical.functions import call, case
+
+FIRST = {"GET": 0, "ELEMENT_AT": 1, "TRY_ELEMENT_AT": 1}  # the position of the first part
+SIZES = ("SIZE", "ARRAY_SIZE", "CARDINALITY")
+
+
+def is_split(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Anonymous) and node.name.upper() == "SPLIT"
+
+
+def splitting(ctx: Context, node: exp.Expr) -> tuple[exp.Expr, str]:
+    """What a call of SPLIT cuts, and by which regular expression."""
+    if not is_split(node) or len(node.expressions) != 2:
+        raise ctx.refuse(node, QUERIES["EXPLODE"])
+    text, separator = node.expressions
+    if not isinstance(separator, exp.Literal) or not separator.is_string:
+        raise ctx.refuse(separator, QUERIES["EXPLODE"])
+    if _matches_nothing(separator.name):
+        raise ctx.error("SQ2004", f"SPLIT by '{separator.name}', which also matches nothing", separator)
+    return text, separator.name
+
+
+def counted(s: Scalars, lists: exp.Expr) -> Expr:
+    """SIZE(SPLIT(x, p))   →   REGEXP_COUNT(x, p) + 1"""
+    text, pattern = splitting(s.ctx, lists)
+    return _count(s.bind(text), pattern)
+
+
+def item(s: Scalars, lists: exp.Expr, position: exp.Expr, first: int) -> Expr:
+    """SPLIT(x, ',')[1]   →   SPLIT_PART(x, ',', 2) if there are two, else NULL; positions are from `first` on, and if
+    that is 1 from −1 at the end, too."""
+    written, pattern = splitting(s.ctx, lists)
+    at = s.bind(position)
+    if not isinstance(at, Literal) or not at.type.is_integer or at.value is None:
+        raise s.ctx.error("SQ2004", "the position of a part is a whole number", position)
+    if at.value < 0 if first == 0 else at.value == 0:
+        raise s.ctx.error("SQ2004", f"parts are counted from {first} on", position)
+    if (separator := _plain(pattern)) is None:
+        raise s.ctx.refuse(lists, QUERIES["SPLIT item"])
+    text, number = s.bind(written), at.value + 1 - first if at.value >= 0 else at.value
+    part = call("split_part", text, Literal(separator, VARCHAR), Literal(number, INT))
+    there = call(">=", _count(text, pattern), Literal(abs(number), INT))
+    return case([(there, part)], Literal(None, VARCHAR))
+
+
+def _count(text: Expr, pattern: str) -> Expr:
+    return call("+", call("regexp_count", text, Literal(pattern, VARCHAR)), Literal(1, INT))
+
+
+def _plain(pattern: str) -> str | None:
+    """The only text that a regular expression matches, None if there may be others."""
+    bare = re.sub(r"\\([^A-Za-z0-9])", "", pattern)
+    return None if re.search(r"[\\.\[\](){}*+?^$|]", bare) else re.sub(r"\\(.)", r"\1", pattern)
+
+
+def _matches_nothing(pattern: str) -> bool:
+    """Or is it found between any two letters?"""
+    try:
+        return re.match(pattern, "") is not None
+    except re.error:  # then it is told where texts are cut
+        return False

@@ -1,0 +1,96 @@
+"""RANGE, TUMBLE, LANDMARK and ROWS behind a query block → Window nodes over the streams in it.
+
+A window holds for its block and for all that is inside: subqueries, WITH queries, views. What has a window of its own
+is under that one; under LANDMARK it sees all rows again.
+"""
+
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from squallpy.base.errors import SquallError
+from squallpy.base.types import TIMESTAMP, VARCHAR, Kind
+from squallpy.catalog.relation import Relation
+from squallpy.catalog.stream_window import ARRIVAL, Clock, Frame, WindowSpec
+from squallpy.frontend.stream_windows import CLAUSE, Clause, read_window
+from squallpy.frontend.unsupported import QUERIES
+from squallpy.logical.bind.context import Context
+from squallpy.logical.bind.datetime.intervals import DAY_MICROS
+from squallpy.logical.coercion import coerce, convert
+from squallpy.logical.expressions import Column, Expr, Literal
+from squallpy.logical.functions import call
+from squallpy.logical.nodes import Filter, Node, Scan, Window
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """The clause that holds where something is bound, its number among all, and the streams under it so far."""
+
+    clause: Clause
+    number: int
+    streams: set[str] = field(default_factory=set)
+
+
+def with_window(ctx: Context, node: exp.Query) -> Context:
+    """The context inside a block: under its window, if it has one."""
+    found = node.args.get(CLAUSE)
+    if found is None:
+        return ctx
+    if isinstance(node.parent, exp.SetOperation) and node.arg_key == "expression":
+        raise ctx.refuse(found, QUERIES["window after set"])
+    start = ctx.query.start
+    clause = read_window(ctx.query.script, start + found.meta["start"], start + found.meta["end"] + 1)
+    return replace(ctx, window=Around(clause, next(ctx.ids)))
+
+
+def check_used(ctx: Context, node: exp.Query) -> None:
+    """SQ2010 for a window over no stream at all; to be called when its block is bound."""
+    if node.args.get(CLAUSE) is not None and ctx.window is not None and not ctx.window.streams:
+        raise SquallError("SQ2010", "a window of no stream", ctx.window.clause.span, "static tables have none")
+
+
+def windowed(ctx: Context, scan: Scan) -> Node:
+    """A stream under the window that holds; static tables have none."""
+    around, relation = ctx.window, scan.relation
+    if around is None or not relation.stream:
+        return scan
+    around.streams.add(relation.name)
+    clause, frame = around.clause, around.clause.frame
+    if frame is None and clause.since is None:
+        return scan
+    if frame is not None and frame.rows:
+        if relation.op:
+            what = QUERIES["rows of changes"]
+            raise SquallError("SQ3001", f"{what.name}, is not supported yet", clause.span, what.hint)
+        return Window(scan, _spec(relation, frame, ARRIVAL, 1, around), None)
+    time = event_time(scan, clause)
+    if frame is None:
+        return Filter(scan, since(time, clause))
+    unit = DAY_MICROS if time.type.kind is Kind.DATE else 1
+    return Window(scan, _spec(relation, frame, time.name, unit, around), time)
+
+
+def _spec(relation: Relation, frame: Frame, field: str, unit: int, around: Around) -> WindowSpec:
+    """The window with the clock of its own stream."""
+    clock = Clock(relation.name, field, unit, 0 if frame.rows else relation.delay_micros)
+    return WindowSpec(relation.name, frame, field, unit, (clock,), around.number)
+
+
+def event_time(scan: Scan, clause: Clause) -> Column:
+    """The column that TIMESTAMP BY names; SQ2010 if there is none."""
+    relation = scan.relation
+    if relation.timestamp is None:
+        message = f'"{relation.name}" has no event time for this window'
+        raise SquallError("SQ2010", message, clause.span, "declare it with TIMESTAMP BY, or use ROWS")
+    name = relation.timestamp.lower()
+    return next(c for f, c in zip(relation.fields, scan.columns, strict=True) if f.name.lower() == name)
+
+
+def since(time: Column, clause: Clause) -> Expr:
+    """LANDMARK SINCE '2026-01-01'   →   time >= TIMESTAMP '2026-01-01'"""
+    assert clause.since is not None
+    try:
+        moment = Literal(convert(clause.since, VARCHAR, TIMESTAMP), TIMESTAMP)
+    except SquallError as error:
+        raise error.at(clause.span) from None
+    return call(">=", coerce(time, TIMESTAMP), moment)

@@ -1,0 +1,215 @@
+"""Table functions over streams: the matrices and the program that a query asks for where it reads them.
+
+SELECT * FROM matrix_power(TABLE(edges), 16)
+→   CREATE MATRIX edges_cells (edges_n, edges_n) FROM STREAM edges (src, dst, weight);
+    CREATE MATRIX PROGRAM matrix_power_edges_16 AS $$ R := edges_cells^16 $$;
+    SELECT * FROM matrix_power_edges_16.R
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from squallpy.base.errors import Span, SquallError, nearest
+from squallpy.catalog.catalog import Catalog, qualified
+from squallpy.catalog.matrices import Matrix, MatrixProgram
+from squallpy.catalog.relation import Relation
+from squallpy.frontend.query import SelectText
+from squallpy.frontend.source_text import ScriptText
+from squallpy.frontend.statements import Body, CreateMatrix, CreateProgram
+from squallpy.frontend.stream_windows import CLAUSE
+from squallpy.functions.graphs import DAMPING, GRAPHS, MOST_STEPS, STEPS, GraphFunction, pagerank
+from squallpy.logical.bind.matrix_ddl import Outputs, bind_matrix, bind_program
+
+
+def expand(catalog: Catalog, query: SelectText, outputs: Outputs | None) -> bool:
+    """Declare what table functions of a query stand for, and have it read that, in place; are there any?"""
+    found = False
+    for node in list(query.ast.find_all(exp.Table)):
+        name = node.this.name.lower() if isinstance(node.this, exp.Anonymous) else ""
+        if name in FUNCTIONS and outputs:
+            call = Call(catalog, query, outputs, name, node.this)
+            read = FUNCTIONS[name](call)
+            alias = node.args.get("alias") or exp.TableAlias(this=exp.to_identifier(name))
+            read.set("alias", alias)
+            node.replace(read)
+            found = True
+    return found
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of a table function in a query."""
+
+    catalog: Catalog
+    query: SelectText
+    outputs: Outputs
+    name: str
+    node: exp.Anonymous
+
+    @property
+    def span(self) -> Span:
+        return self.query.span(self.node)
+
+    def error(self, code: str, told: str, hint: str = "") -> SquallError:
+        return SquallError(code, told, self.span, hint)
+
+    def relation(self) -> tuple[Relation, tuple[str, ...]]:
+        """What it reads, and which columns: all, or those that TABLE(SELECT … FROM …) names."""
+        table, *_ = [*self.node.expressions, None]
+        inner = table.expressions[0] if _is_table(table) else None
+        match inner:
+            case exp.Column():
+                found = self._relation(qualified(inner.table, inner.name))
+                return found, tuple(field.name for field in found.fields)
+            case exp.Select() if _is_plain(inner):
+                table = next(inner.find_all(exp.Table))
+                found = self._relation(qualified(table.db, table.name))
+                for column in inner.expressions:
+                    if found.field(column.name) is None:
+                        hint = nearest(column.name, [field.name for field in found.fields])
+                        raise self.error("SQ2003", f'"{found.name}" has no column "{column.name}"', hint)
+                return found, tuple(column.name for column in inner.expressions)
+        hint = "write TABLE(name), or TABLE(SELECT source, target, weight FROM name)"
+        if isinstance(inner, exp.Select) and inner.args.get(CLAUSE) is not None:
+            raise self.error("SQ2005", f"{self.name} reads a stream as it is, without a window", hint)
+        raise self.error("SQ2005", f"{self.name} reads columns of one stream or table", hint)
+
+    def _relation(self, name: str) -> Relation:
+        entry = self.catalog.entries.get(name.lower())
+        if not isinstance(entry, Relation):
+            raise self.error("SQ2001", f'unknown stream or table "{name}"', nearest(name, self.catalog.relations))
+        return entry
+
+    def argument(self, place: int, name: str) -> exp.Expr | None:
+        """One by its place, or by its name."""
+        given = self.node.expressions[1:]
+        named = {arg.this.name.lower(): arg.expression for arg in given if isinstance(arg, exp.Kwarg)}
+        plain = [arg for arg in given if not isinstance(arg, exp.Kwarg)]
+        return plain[place] if place < len(plain) else named.get(name)
+
+    def steps(self, called: str, place: int = 0, usual: int | None = None) -> int:
+        argument = self.argument(place, "steps")
+        if argument is None and usual is not None:
+            return usual
+        text = argument.name if isinstance(argument, exp.Literal) and not argument.is_string else ""
+        if not text.isdigit() or int(text) > MOST_STEPS:
+            given = argument.sql("spark") if argument else "missing"
+            raise self.error("SQ2012", f"{called} is {given}", f"it is a number from 0 to {MOST_STEPS}")
+        return int(text)
+
+    def share(self, called: str, place: int, usual: float) -> float:
+        argument = self.argument(place, called)
+        if argument is None:
+            return usual
+        number = argument.this if isinstance(argument, exp.Cast) else argument  # NB: 0.9D is a cast
+        if isinstance(number, exp.Literal) and number.is_number and float(number.name) <= 1:
+            return float(number.name)
+        raise self.error("SQ2012", f"a {called} of {argument.sql('spark')}", "it is a number from 0 to 1")
+
+    def declare(self, name: str, semiring: str, text: str) -> exp.Table:
+        """A program of one output, R: what reads that."""
+        program = MatrixProgram(name, semiring, Body(ScriptText(text, name), 0, len(text)), (), self.span)
+        self.catalog.imply(bind_program(self.catalog, CreateProgram(program, self.span), self.outputs))
+        return exp.Table(this=exp.to_identifier("R"), db=exp.to_identifier(name))
+
+
+def edges(call: Call, cells: str, shares: bool = False) -> tuple[str, Matrix]:
+    """The matrix of the edges that rows are, from, to, and what they weigh; and what to call what is made of it."""
+    relation, columns = call.relation()
+    if len(columns) < 2:
+        told = (
+            f"{call.name} reads edges: from, to, and perhaps what they weigh; {relation.name} has {len(columns)} column"
+        )
+        raise call.error("SQ2005", told)
+    columns = columns[:3]
+    label = "_".join([_word(relation), *(columns if columns != _first(relation) else ())])
+    matrix = Matrix(
+        f"{label}_{cells}", f"{label}_n", f"{label}_n", relation.name, relation.stream, columns, (), call.span,
+        shares=shares,
+    )  # fmt: skip
+    call.catalog.imply(bind_matrix(call.catalog, CreateMatrix(matrix, (call.span,) * (1 + len(columns)))))
+    return label, matrix
+
+
+def graph(call: Call, function: GraphFunction) -> exp.Expr:
+    """A program over edges."""
+    (label, matrix), steps = edges(call, "cells"), call.steps(function.called)
+    text = function.written(matrix.name, str(matrix.rows), steps)
+    table = call.declare(f"{call.name}_{label}_{steps}", function.semiring, text)
+    return exp.Subquery(this=_select(table, "i", "j")) if function.pairs else table
+
+
+def ranks(call: Call) -> exp.Expr:
+    """A program over shares of edges."""
+    (label, matrix), steps = edges(call, "shares", shares=True), call.steps("the number of steps", 1, STEPS)
+    damping = call.share("damping", 0, DAMPING)
+    name = f"pagerank_{label}_{str(damping).replace('.', '_')}_{steps}"
+    table = call.declare(name, "arithmetic", pagerank(matrix.name, str(matrix.rows), damping, steps))
+    return exp.Subquery(this=_select(table, "i", "value"))
+
+
+def least_squares(call: Call) -> exp.Expr:
+    """Coefficients of all other columns that are numbers, and of 1 if an intercept is asked for: what rows add to X'X
+    and X'y are products of their columns."""
+    relation, columns = call.relation()
+    numbers = [name for name in columns if (field := relation.field(name)) and field.type.is_numeric]
+    wanted, one = call.argument(0, "label"), call.argument(1, "intercept")
+    label = wanted.name if isinstance(wanted, exp.Literal) and wanted.is_string else ""
+    answer = next((name for name in numbers if name.lower() == label.lower()), None)
+    if answer is None:
+        hint = nearest(label, numbers)
+        raise call.error("SQ2003", f'"{relation.name}" has no column "{label}" of numbers', hint)
+    with_one = isinstance(one, exp.Boolean) and bool(one.this)
+    features = [*([""] if with_one else []), *(name for name in numbers if name != answer)]
+    if not features:
+        raise call.error("SQ2005", f'"{relation.name}" has no numbers but "{answer}"')
+    count, known = len(features), [name for name in features if name]
+    name = "_".join(
+        ["ols", _word(relation), answer, *(["1"] if with_one else []), *(known if len(known) < count else ())]
+    )
+    for kind, right in (("squares", features), ("products", [answer])):
+        matrix = Matrix(
+            f"{name}_{kind}", count, len(right), relation.name, relation.stream,
+            tuple(dict.fromkeys([*known, *filter(None, right)])), ("SYMMETRIC",) * (right is features), call.span,
+            (tuple(features), tuple(right)),
+        )  # fmt: skip
+        call.catalog.imply(matrix)
+    table = call.declare(name, "arithmetic", f"R := inv({name}_squares) * {name}_products")
+    case = exp.Case()
+    for number, feature in enumerate(features):
+        case = case.when(exp.column("i").eq(number), exp.Literal.string(feature or "intercept"))
+    read = exp.Select().select(exp.alias_(case, "feature"), exp.alias_(exp.column("value"), "coefficient"))
+    return exp.Subquery(this=read.from_(table))
+
+
+def _select(table: exp.Table, *names: str) -> exp.Select:
+    return exp.Select().select(*map(exp.column, names)).from_(table)
+
+
+def _is_table(node: exp.Expr | None) -> bool:
+    return isinstance(node, exp.Anonymous) and node.name.upper() == "TABLE" and len(node.expressions) == 1
+
+
+def _is_plain(query: exp.Select) -> bool:
+    """Columns of one table, nothing else."""
+    parts = {name for name, part in query.args.items() if part and name not in ("expressions", "from_", "kind")}
+    tables = list(query.find_all(exp.Table))
+    return not parts and len(tables) == 1 and all(isinstance(column, exp.Column) for column in query.expressions)
+
+
+def _word(relation: Relation) -> str:
+    """The name of a relation as part of another name."""
+    return relation.name.replace(".", "_")
+
+
+def _first(relation: Relation) -> tuple[str, ...]:
+    return tuple(field.name for field in relation.fields[:3])
+
+
+FUNCTIONS: dict[str, Callable[[Call], exp.Expr]] = {
+    **{name: (lambda call, function=function: graph(call, function)) for name, function in GRAPHS.items()},  # type: ignore[misc]
+    "ols": least_squares,
+    "pagerank": ranks,
+}

@@ -1,0 +1,134 @@
+"""WINDOW(at, size, slide, start), the time windows of Spark's DataFrames: a row is in each that its time is in.
+
+    GROUP BY WINDOW(at, '10 minutes'), k              →   GROUP BY start, end, k    of the one that it is in
+    GROUP BY WINDOW(at, '10 minutes', '5 minutes')    →   of each of two, as LATERAL VIEW makes them (`parts.py`)
+
+Such a window has the columns `start` and `end`, which WINDOW.start and WINDOW(…).start name; where the whole of it is
+selected, as w, it is w.start and w.end, around the query, too. It groups rows and forgets none: for that, a block ends
+with a window of ours.
+"""
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from squallpy.catalog.relation import Hops
+from squallpy.frontend.unsupported import QUERIES
+from squallpy.logical.bind.context import Context
+from squallpy.logical.bind.datetime.intervals import interval
+
+NAME = "window"
+BOUNDS = ("start", "end")
+DAY = 86_400_000_000  # µs
+
+
+def is_window(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Anonymous) and node.name.lower() == NAME
+
+
+def hops(ctx: Context, node: exp.Expr) -> Hops:
+    """What the lengths of a call say; SQ2010 for what makes no windows."""
+    if not 2 <= len(node.expressions) <= 4:
+        raise ctx.error("SQ2005", f"WINDOW takes 2 to 4 arguments, not {len(node.expressions)}", node)
+    size, *others = (_micros(ctx, length) for length in node.expressions[1:])
+    slide, offset = (*others, *(size, 0)[len(others) :])
+    if not 0 < slide <= size:
+        raise ctx.error("SQ2010", "a window is longer than nothing, and no shorter than its slide", node)
+    return Hops(size, slide, offset % slide)
+
+
+def _micros(ctx: Context, node: exp.Expr) -> int:
+    written = node
+    if isinstance(node, exp.Literal) and node.is_string:
+        written = exp.Interval(this=node.copy())
+        written.parent = node.parent
+    if not isinstance(written, exp.Interval):
+        raise ctx.error("SQ2005", "a length of time is written '10 minutes'", node)
+    months, days, micros = interval(ctx, written).value
+    if months:
+        raise ctx.error("SQ2005", "months are not all as long", node)
+    return int(days * DAY + micros)
+
+
+def bucketed(ctx: Context, select: exp.Select) -> exp.Select:
+    """A block without the function: what it stands for in its place."""
+    calls = [node for node in _own(select) if is_window(node)]
+    if not calls:
+        return select
+    if len({call.sql() for call in calls}) > 1:
+        raise ctx.refuse(calls[-1], QUERIES["two windows"])
+    out = select.copy()
+    out.parent = select.parent
+    shape = hops(ctx, calls[0])
+    bounds = _named() if shape.slide < shape.size else _computed(calls[0].expressions[0], shape)
+    if shape.slide < shape.size:
+        columns = [exp.to_identifier(name) for name in BOUNDS]
+        view = exp.Lateral(this=calls[0].copy(), view=True, alias=exp.TableAlias(this=NAME, columns=columns))
+        out.set("laterals", [*(out.args.get("laterals") or []), view])
+    else:  # a time that is NULL is in no window
+        out.where(exp.Not(this=exp.Is(this=calls[0].expressions[0].copy(), expression=exp.Null())), copy=False)
+    aliases = (item.alias.lower() for item in out.expressions if is_window(item.unalias()) and item.alias)
+    names = {NAME, *aliases}
+    items = [item for whole in out.expressions for item in _items(whole, names, bounds)]
+    out.set("expressions", items)
+    if group := out.args.get("group"):
+        keys = [bounds[name] if whole else key for key in group.expressions for name, whole in _keys(key, names)]
+        group.set("expressions", [key.copy() for key in keys])
+    for node in list(_own(out)):
+        name = _bound(node, names)
+        if name:
+            node.replace(bounds[name].copy())
+    if left := next((node for node in _own(out) if is_window(node) and not isinstance(node.parent, exp.Lateral)), None):
+        raise ctx.refuse(left, QUERIES["window as a value"])
+    return out
+
+
+def _own(select: exp.Select) -> Iterator[exp.Expr]:
+    """The nodes of a block, without those of queries inside."""
+    for node in select.walk(prune=lambda node: node is not select and isinstance(node, exp.Query)):
+        if node is not select:
+            yield node
+
+
+def _named() -> dict[str, exp.Expr]:
+    return {name: exp.column(name, NAME) for name in BOUNDS}
+
+
+def _computed(time: exp.Expr, shape: Hops) -> dict[str, exp.Expr]:
+    """start: time − (time − offset) mod size"""
+    at = exp.cast(time.copy(), "timestamp")
+    since = exp.Anonymous(this="UNIX_MICROS", expressions=[at])
+    shifted = exp.Sub(this=since, expression=exp.Literal.number(shape.offset)) if shape.offset else since
+    beyond = exp.Anonymous(this="PMOD", expressions=[shifted, exp.Literal.number(shape.size)])
+    start = exp.Sub(this=since.copy(), expression=beyond)
+    end = exp.Add(this=exp.paren(start.copy()), expression=exp.Literal.number(shape.size))
+    made = {"start": start, "end": end}
+    return {name: exp.Anonymous(this="TIMESTAMP_MICROS", expressions=[made[name]]) for name in BOUNDS}
+
+
+def _bound(node: exp.Expr, names: set[str]) -> str:
+    """Which bound of the window, by its names, a node is: WINDOW.start, WINDOW(…).start; '' if none."""
+    if isinstance(node, exp.Column) and node.table.lower() in names:
+        name = node.name.lower()
+    elif isinstance(node, exp.Dot) and is_window(node.this):
+        name = node.expression.name.lower()
+    else:
+        return ""
+    return name if name in BOUNDS else ""
+
+
+def _is_whole(node: exp.Expr, names: set[str]) -> bool:
+    return is_window(node) or (isinstance(node, exp.Column) and not node.table and node.name.lower() in names)
+
+
+def _keys(key: exp.Expr, names: set[str]) -> list[tuple[str, bool]]:
+    """What stands for an element of GROUP BY: both bounds of a window, or itself."""
+    return [(name, True) for name in BOUNDS] if _is_whole(key, names) else [("", False)]
+
+
+def _items(item: exp.Expr, names: set[str], bounds: dict[str, exp.Expr]) -> list[exp.Expr]:
+    """What stands for an item of SELECT."""
+    if _is_whole(item.unalias(), names):
+        return [exp.alias_(bounds[name].copy(), f"{item.alias or NAME}.{name}", quoted=True) for name in BOUNDS]
+    name = _bound(item, names)
+    return [exp.alias_(item, name)] if name else [item]

@@ -1,0 +1,235 @@
+"""How many rows a query may have, told from its plan while it is bound."""
+
+from collections.abc import Set
+from dataclasses import replace
+
+from squallpy.base.types import BOOLEAN, VARCHAR
+from squallpy.logical.bind.context import Context
+from squallpy.logical.bind.decorrelate import Beside, Domain
+from squallpy.logical.expressions import (
+    FALSE,
+    TRUE,
+    Call,
+    Column,
+    Expr,
+    Literal,
+    columns,
+    conjunction,
+    conjuncts,
+    substitute,
+    uncast,
+)
+from squallpy.logical.functions import case
+from squallpy.logical.nodes import (
+    Aggregate,
+    AntiJoin,
+    ConditionalJoin,
+    Filter,
+    Join,
+    LeftJoin,
+    Node,
+    Project,
+    Repeat,
+    Scan,
+    SemiJoin,
+    Sort,
+    Window,
+)
+from squallpy.logical.nulls import fold_nulls
+
+
+def has_row(node: Node) -> bool:
+    """Whether a query has a row whatever there is: an aggregate without GROUP BY or HAVING."""
+    match node:
+        case Domain() | Aggregate(_, ()):
+            return True
+        case Project(child) | Sort(child) | LeftJoin(child):
+            return has_row(child)
+        case Join(left, right, None):
+            return has_row(left) and has_row(right)
+    return False
+
+
+def has_one_row(node: Node, fixed: frozenset[int], declared: bool = False) -> bool:
+    """Whether a query has at most one row where some columns, by id, have one value: those from around it.
+
+    SELECT SUM(x) FROM s WHERE s.k = r.k GROUP BY s.k   →   yes: r.k is from around, hence s.k has one value
+
+    `declared`: a PRIMARY KEY is believed.
+    """
+    match node:
+        case Domain() | Aggregate(_, ()):
+            return True
+        case Scan() if declared:
+            key = _primary_key(node)
+            return bool(key) and {c.id for c in key} <= fixed
+        case Filter(child, predicate):
+            return has_one_row(child, settled(fixed, conjuncts(predicate)), declared)
+        case Project(child, items):
+            return has_one_row(child, fixed | _renamed(items, fixed), declared)
+        case Aggregate(child, keys, _):
+            below = settled(fixed | _renamed(keys, fixed), holding(child))
+            return all(_known(expr, below) for _, expr in keys) or has_one_row(child, below, declared)
+        case LeftJoin(left, right, on) | Join(left, right, on):
+            met = conjuncts(on) if on is not None else ()
+            mine = fixed if isinstance(node, LeftJoin) else settled(fixed, met)
+            theirs = settled(mine | {c.id for c in left.output}, met)
+            return has_one_row(left, mine, declared) and has_one_row(right, theirs, declared)
+        case Repeat(Aggregate(_, keys), _, number) if number is not None:
+            return number.id in fixed and all(column.id in fixed for column, _ in keys)
+        case ConditionalJoin(left) | Sort(left) | Window(left) | Beside(left):
+            return has_one_row(left, fixed, declared)
+    return False
+
+
+def _primary_key(scan: Scan) -> tuple[Column, ...]:
+    """The columns of a declared PRIMARY KEY."""
+    names = {name.lower() for name in scan.relation.primary_key}
+    return tuple(c for f, c in zip(scan.relation.fields, scan.columns, strict=True) if f.name.lower() in names)
+
+
+def unique_columns(node: Node, declared: bool = False, held: tuple[Expr, ...] = ()) -> tuple[Column, ...] | None:
+    """Columns in which no two rows of a query are alike, by GROUP BY; None if its output has not got them.
+
+    orders JOIN customers ON orders.customer = customers.id   →   orders.id: of customers there is one at most
+
+    Args:
+        declared: A PRIMARY KEY is believed.
+        held: Predicates that are TRUE of the rows.
+    """
+    found: tuple[Column, ...] | None = None
+    match node:
+        case Domain():
+            return ()
+        case Scan():
+            found = (_primary_key(node) or None) if declared else None
+        case Aggregate(_, keys):
+            found = tuple(column for column, _ in keys)
+        case Repeat(Aggregate(_, keys), _, number) if number is not None:
+            found = (*(column for column, _ in keys), number)
+        case Filter(child, predicate):
+            found = unique_columns(child, declared, (*held, *conjuncts(predicate)))
+        case Sort(child) | Window(child) | SemiJoin(child) | AntiJoin(child) | Beside(child):
+            found = unique_columns(child, declared, held)
+        case Join() | LeftJoin():
+            found = _unique_of_pairs(node, declared, held)
+        case Project(child, items):
+            names = {expr.id: column for column, expr in reversed(items) if isinstance(expr, Column)}
+            inner = unique_columns(child, declared)
+            known = [names.get(c.id) for c in inner] if inner is not None else [None]
+            return tuple(c for c in known if c) if all(known) else None
+    own = {c.id: c for c in node.output}
+    return None if found is None or any(c.id not in own for c in found) else tuple(own[c.id] for c in found)
+
+
+def _unique_of_pairs(node: Join | LeftJoin, declared: bool, held: tuple[Expr, ...]) -> tuple[Column, ...] | None:
+    """The same of rows side by side: those of one side where each of its rows has one at most of the other."""
+    left, right, lost = node.left, node.right, isinstance(node, LeftJoin)
+    met = (*held, *(conjuncts(node.on) if node.on is not None else ()))
+    ours, theirs = unique_columns(left, declared, held if lost else met), unique_columns(right, declared, met)
+    if ours is not None and has_one_row(right, settled({c.id for c in left.output}, met), declared):
+        return ours
+    if theirs is not None and not lost and has_one_row(left, settled({c.id for c in right.output}, met), declared):
+        return theirs
+    return None if ours is None or theirs is None else (*ours, *theirs)
+
+
+def _renamed(items: tuple[tuple[Column, Expr], ...], fixed: frozenset[int]) -> frozenset[int]:
+    """The inputs of columns that have one value."""
+    return frozenset(expr.id for column, expr in items if column.id in fixed and isinstance(expr, Column))
+
+
+def holding(node: Node) -> tuple[Expr, ...]:
+    """What is TRUE of every row of FROM and WHERE."""
+    match node:
+        case Filter(child, predicate):
+            return (*conjuncts(predicate), *holding(child))
+        case Join(left, right, on):
+            return (*(conjuncts(on) if on is not None else ()), *holding(left), *holding(right))
+        case ConditionalJoin(left):
+            return holding(left)
+    return ()
+
+
+def settled(fixed: Set[int], conditions: tuple[Expr, ...]) -> frozenset[int]:
+    """With the columns that equal something that has one value."""
+    fixed, before = frozenset(fixed), None
+    while before != fixed:
+        before = fixed
+        for condition in conditions:
+            match condition:
+                case Call("=" | "<=>", (a, b)):
+                    sides = ((uncast(a), b), (uncast(b), a))
+                    fixed |= {c.id for c, other in sides if isinstance(c, Column) and _known(other, fixed)}
+    return fixed
+
+
+def _known(expr: Expr, fixed: frozenset[int]) -> bool:
+    return all(c.id in fixed for c in columns(expr))
+
+
+def at_nothing(node: Node) -> dict[int, Expr] | None:
+    """What the columns of an aggregate without GROUP BY are if FROM has no row, NULL where HAVING then has none either;
+    None if it need not have a row then."""
+    found = _at_nothing(node)
+    if found is None:
+        return None
+    values, having = found
+    if having == TRUE:
+        return values
+    lost = having in (FALSE, Literal(None, BOOLEAN))
+    nothing: dict[int, Expr] = {c: Literal(None, v.type) for c, v in values.items()}
+    return nothing if lost else {c: case([(having, v)], nothing[c]) for c, v in values.items()}
+
+
+def _at_nothing(node: Node) -> tuple[dict[int, Expr], Expr] | None:
+    """The columns of the row, and whether it is there."""
+    match node:
+        case Project(child, items) if found := _at_nothing(child):
+            values, having = found
+            return {c.id: substitute(expr, values) for c, expr in items}, having
+        case Filter(child, predicate) if found := _at_nothing(child):
+            values, having = found
+            return values, fold_nulls(conjunction([having, substitute(predicate, values)]))
+        case Sort(child):
+            return _at_nothing(child)
+        case Aggregate(_, (), aggs):
+            return {c.id: Literal(0 if agg.function == "count" else None, c.type) for c, agg in aggs}, TRUE
+        case Join(left, _, None) | LeftJoin(left):
+            return _at_nothing(left)
+    return None
+
+
+def without_having(ctx: Context, node: Node) -> Node:
+    """SELECT x FROM … HAVING p   →   SELECT CASE WHEN p THEN x END FROM …, of an aggregate without GROUP BY."""
+    items = node.items if isinstance(node, Project) else tuple((c, c) for c in node.output)
+    plan, kept = _without_having(ctx, node.child if isinstance(node, Project) else node)
+    if kept == TRUE:
+        return node
+    shown = ((ctx.column(c.name, c.type, True), case([(kept, expr)], Literal(None, c.type))) for c, expr in items)
+    return Project(plan, tuple(shown))
+
+
+def _without_having(ctx: Context, node: Node) -> tuple[Node, Expr]:
+    """The plan without HAVING, and what that asks of its columns."""
+    match node:
+        case Project(child, items):
+            plan, kept = _without_having(ctx, child)
+            if kept == TRUE:
+                return node, TRUE
+            having = ctx.column("having", BOOLEAN, True)
+            return Project(plan, (*items, (having, kept))), having
+        case Filter(child, predicate):
+            plan, kept = _without_having(ctx, child)
+            return plan, conjunction([kept, predicate])
+        case Sort(child):
+            return _without_having(ctx, child)
+        case Join(left, _, None) | LeftJoin(left):
+            plan, kept = _without_having(ctx, left)
+            return replace(node, left=plan), kept
+    return node, TRUE
+
+
+def is_bare_null(plan: Node, column: Column) -> bool:
+    """Whether a query selects a bare NULL, which has any type."""
+    return isinstance(plan, Project) and dict(plan.items)[column] == Literal(None, VARCHAR)

@@ -1,0 +1,110 @@
+"""Derivation: how each name of a program changes when one input does (Fig. 5.8).
+
+    x0 := G + eye(n)     →     δ0 := δG
+    x1 := G * x0               δ1 := δG * x0 + G * δ0 + δG * δ0
+
+Definitions are in ANF, so that every rule meets leaves; what an input does not reach has no delta. In an idempotent
+semiring the input changes before anything is read (`physical/passes`), so that a product with it needs no third term:
+(G + δG)·(x + δx) = G·x + δG·x + (G + δG)·δx.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from squallpy.base.semirings import Semiring
+from squallpy.maintain.matrix.anf import Anf
+from squallpy.maintain.matrix.dimensions import Number
+from squallpy.maintain.matrix.nodes import (
+    Inverse,
+    Matrix,
+    Name,
+    Product,
+    Scale,
+    Stack,
+    Sum,
+    Transpose,
+    add,
+    names,
+    product,
+    shape,
+    stack,
+    transpose,
+    zeros,
+)
+from squallpy.maintain.matrix.program import Statement
+from squallpy.maintain.matrix.simplify import simplify
+
+Deltas = Mapping[str, Name]  # a changed name → its delta variable: the map M of §5.3.5
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """The delta of each definition that changes, in order, and the map from names to delta variables."""
+
+    statements: tuple[Statement, ...]
+    deltas: Deltas
+
+
+def derive(anf: Anf, changed: str) -> Derived:
+    """The deltas of a program for a change of one of its inputs."""
+    deltas = {changed: delta_name(anf.source(changed))}
+    statements = []
+    for definition in anf.definitions:
+        change = delta(definition.value, deltas, anf.program.ring, changed)
+        if change is not None:
+            name = delta_name(definition.name)
+            statements.append(Statement(name, simplify(change, anf.facts, anf.program.ring)))
+            deltas[definition.name.name] = name
+    return Derived(tuple(statements), deltas)
+
+
+def delta_name(name: Name) -> Name:
+    """x3 → δ3, B → δB"""
+    return Name(f"δ{label(name.name)}", *shape(name))
+
+
+def label(name: str) -> str:
+    """What stands behind δ, U and V for a name."""
+    return name[1:] if name[0] == "x" and name[1:].isdigit() else name
+
+
+def delta(matrix: Matrix, deltas: Deltas, ring: Semiring, changed: str) -> Matrix | None:
+    """Δ of an operation on leaves as an input changes; None where it does not change."""
+
+    match matrix:
+        case Name(name):  # DELTA-VAR-EQ, DELTA-VAR-NEQ
+            return deltas.get(name)
+        case Transpose(of):
+            change = delta(of, deltas, ring, changed)
+            return change and transpose(change)
+        case Scale(by, of):
+            change = delta(of, deltas, ring, changed)
+            return change and Scale(by, change)
+        case Sum(terms):
+            changes = [change for term in terms if (change := delta(term, deltas, ring, changed))]
+            return add(*changes) if changes else None
+        case Product((left, right)):
+            old = not (ring.idempotent and changed in names(left) | names(right))
+            return _product(left, right, delta(left, deltas, ring, changed), delta(right, deltas, ring, changed), old)
+        case Inverse(of):  # (m + Δm)⁻¹ - m⁻¹, which Woodbury's formula makes cheap
+            change = delta(of, deltas, ring, changed)
+            return change and add(Inverse(add(of, change)), Scale(Number(-1), matrix))
+        case Stack(parts):
+            found = [delta(part, deltas, ring, changed) for part in parts]
+            filled = (change or zeros(part.rows, part.cols) for change, part in zip(found, parts, strict=True))
+            return stack(*filled) if any(found) else None
+    return None  # DELTA-VECT, DELTA-DIAG
+
+
+def _product(
+    left: Matrix, right: Matrix, left_change: Matrix | None, right_change: Matrix | None, old: bool
+) -> Matrix | None:
+    """Δa·b + a·Δb + Δa·Δb, of a and b as they were; if one is the input and has changed, the last is in the others."""
+    terms = []
+    if left_change:
+        terms.append(product(left_change, right))
+    if right_change:
+        terms.append(product(left, right_change))
+    if left_change and right_change and old:
+        terms.append(product(left_change, right_change))
+    return add(*terms) if terms else None

@@ -1,0 +1,167 @@
+"""How far views have drifted from what defines them: rounding adds up from update to update, and is seen here.
+
+A view is compared with its definition on a random vector, which costs a product by a vector for each view that the
+definition reads, and never a product of matrices:
+
+    x1 := inv(x0), x0 := X' * X      p0 := x1 * r, p1 := X * p0, p2 := X' * p1      ‖p2 - r‖ / ‖r‖
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from squallpy.maintain.matrix.anf import Builder
+from squallpy.maintain.matrix.cost import Guess
+from squallpy.maintain.matrix.dimensions import ONE, ONE_SIZE, Number, Size
+from squallpy.maintain.matrix.language import fresh
+from squallpy.maintain.matrix.materialise import Maintained
+from squallpy.maintain.matrix.nodes import (
+    Diagonal,
+    Fill,
+    Inverse,
+    Matrix,
+    Name,
+    Product,
+    Scale,
+    Stack,
+    Sum,
+    Transpose,
+    add,
+    product,
+    stack,
+    transpose,
+    upon,
+    zeros,
+)
+from squallpy.maintain.matrix.program import Statement
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a view is off by on a vector, beside what it should be: ‖off‖ / ‖right‖."""
+
+    view: Name
+    off: Name
+    right: Name
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Random `vectors`, then steps, in ANF, that end in what is to be seen of views."""
+
+    vectors: tuple[Name, ...]
+    steps: tuple[Statement, ...]
+    looks: tuple[Look, ...]
+
+
+class _Unseen(Exception):
+    """A definition that takes more than products by vectors."""
+
+
+def probe(made: Maintained) -> Probe:
+    """Of all views that are kept, but those that are defined by inverses that are not."""
+    writer = _Writer(made)
+    for view in made.kept:
+        if view.name not in made.anf.constants:
+            writer.look(view)
+    return Probe(tuple(writer.vectors), tuple(writer.builder.definitions), tuple(writer.looks))
+
+
+class _Writer:
+    def __init__(self, made: Maintained) -> None:
+        self._made, self._taken = made, {name.name for name in made.program.names()} | made.program.symbols()
+        self._taken |= set(made.anf.constants)
+        self._stored = {name.name for name in made.stored}
+        self.builder = Builder(Guess({}), made.program.ring, dict(made.anf.facts), self._taken, prefix="p")
+        self._found: dict[tuple[Matrix, Matrix], Matrix] = {}  # what is read twice is written once: 2ˢ times in s steps
+        self.vectors: list[Name] = []
+        self.looks: list[Look] = []
+
+    def look(self, view: Name) -> None:
+        value = self._definition(view.name)
+        try:
+            if isinstance(value, Inverse):
+                right: Matrix = self._vector(view.cols)
+                found = self._times(value.of, self._leaf(product(view, right)))
+            else:
+                parts = value.parts if isinstance(value, Stack) else (value,)
+                pieces = [self._vector(part.cols) for part in parts]
+                found = self._leaf(product(view, self._leaf(upon(*pieces))))
+                right = self._leaf(add(*(self._times(p, x) for p, x in zip(parts, pieces, strict=True))))
+        except _Unseen:
+            return
+        off = add(found, Scale(Number(-1), right))
+        self.looks.append(Look(view, self._named(off), self._named(right)))
+
+    def _vector(self, size: Size) -> Name:
+        self.vectors.append(Name(fresh("r", self._taken), size, ONE_SIZE))
+        return self.vectors[-1]
+
+    def _leaf(self, matrix: Matrix) -> Matrix:
+        return self.builder.leaf(matrix)
+
+    def _named(self, matrix: Matrix) -> Name:
+        leaf = self._leaf(matrix)
+        if isinstance(leaf, Name):
+            return leaf
+        name = Name(fresh("p", self._taken), matrix.rows, matrix.cols)
+        self.builder.definitions.append(Statement(name, leaf))
+        return name
+
+    def _times(self, matrix: Matrix, x: Matrix) -> Matrix:
+        """matrix · x as a name or the like."""
+        match matrix:
+            case Name(name) | Transpose(Name(name)) if name not in self._stored:
+                if (matrix, x) not in self._found:
+                    inner = self._definition(name)
+                    self._found[matrix, x] = self._times(
+                        transpose(inner) if isinstance(matrix, Transpose) else inner, x
+                    )
+                return self._found[matrix, x]
+            case Name() | Transpose(Name()):
+                return self._leaf(product(matrix, x))
+            case Product((left, right)):
+                return self._times(left, self._times(right, x))
+            case Sum(terms):
+                return self._leaf(add(*(self._times(term, x) for term in terms)))
+            case Scale(by, of):
+                return self._leaf(Scale(by, self._times(of, x)))
+            case Stack(parts):
+                return self._leaf(add(*(self._times(part, self._leaf(product(cut, x))) for part, cut in _cuts(parts))))
+            case Transpose(Stack(parts)):
+                return self._leaf(upon(*(self._times(transpose(part), x) for part in parts)))
+            case Diagonal(_, value):
+                return self._leaf(Scale(value, x))
+            case Fill(rows, cols, value):
+                total = self._leaf(product(Fill(ONE_SIZE, cols, ONE), x))
+                return self._leaf(product(Fill(rows, ONE_SIZE, value), total))
+            case Transpose(of):
+                return self._times(_turned(of), x)
+        raise _Unseen
+
+    def _definition(self, name: str) -> Matrix:
+        if name in self._made.anf.constants:
+            return self._made.anf.constants[name]
+        return next(d.value for d in self._made.anf.definitions if d.name.name == name)
+
+
+def _cuts(parts: tuple[Matrix, ...]) -> Iterator[tuple[Matrix, Matrix]]:
+    """What stands side by side, and what cuts its share out of a vector: zeros but for ones on a diagonal."""
+    for at, part in enumerate(parts):
+        beside = (Diagonal(p.cols) if other == at else zeros(part.cols, p.cols) for other, p in enumerate(parts))
+        yield part, stack(*beside)
+
+
+def _turned(matrix: Matrix) -> Matrix:
+    """The transpose, as an operation on transposes."""
+    match matrix:
+        case Product(factors):
+            return product(*map(transpose, reversed(factors)))
+        case Sum(terms):
+            return add(*map(transpose, terms))
+        case Scale(by, of):
+            return Scale(by, transpose(of))
+        case Diagonal():
+            return matrix
+        case Fill(rows, cols, value):
+            return Fill(cols, rows, value)
+    raise _Unseen

@@ -1,0 +1,261 @@
+"""Factorisation: a delta as a product U·V of few columns and few rows (§4.2 of `linview`, §5.3.5 of the thesis).
+
+    δ1 := δG * x0 + G * δ0 + δG * δ0     with δG = u v, δ0 = u v      →      U1 := [u, G * u]
+                                                                           V1 := [v * x0 + v * u * v; v]
+
+The delta is a sum of chains. Each chain is cut in two, and chains that have a half in common are joined there: of the
+ways to cut and join, the one is taken that needs the fewest operations, as the rank of U·V is what all that follows
+pays for. A cut at an end leaves a dense delta with a unit matrix, the HYBRID strategy of `linview` §5.3.2: right where
+a matrix has fewer columns than its delta would have ranks.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import product as every
+
+from squallpy.maintain.matrix.cost import Guess, chained
+from squallpy.maintain.matrix.dimensions import Scalar, Size, arithmetic
+from squallpy.maintain.matrix.meta_information import Facts
+from squallpy.maintain.matrix.nodes import (
+    Diagonal,
+    Fill,
+    Matrix,
+    Name,
+    Product,
+    Scale,
+    Stack,
+    Sum,
+    Transpose,
+    add,
+    names,
+    product,
+    stack,
+    transpose,
+    upon,
+    zeros,
+)
+
+MOST_PLANS = 2000  # looks at ways to cut and join one delta, until the best so far is taken
+
+
+@dataclass(frozen=True, slots=True)
+class Factors:
+    """A delta as the sum of products of its blocks, a column of blocks and a row of blocks."""
+
+    blocks: tuple[tuple[Matrix, Matrix], ...]
+
+    @property
+    def u(self) -> Matrix:
+        return stack(*(u for u, _ in self.blocks))
+
+    @property
+    def v(self) -> Matrix:
+        return upon(*(v for _, v in self.blocks))
+
+    @property
+    def rank(self) -> Size:
+        return self.u.cols
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A multiple of a product of leaves."""
+
+    factors: tuple[Matrix, ...]
+    by: Scalar | None = None
+
+    def __str__(self) -> str:
+        return str(_scaled(self.by, product(*self.factors)))
+
+
+def chains(delta: Matrix, factors: Mapping[str, Factors]) -> list[Chain]:
+    """A delta as a sum of chains, its delta variables replaced by their factors."""
+    match delta:
+        case Name(name) if name in factors:
+            return [Chain(pair) for pair in factors[name].blocks]
+        case Sum(terms):
+            return [chain for term in terms for chain in chains(term, factors)]
+        case Scale(by, of):
+            return [Chain(chain.factors, times(by, chain.by)) for chain in chains(of, factors)]
+        case Transpose(of):
+            return [Chain(tuple(map(transpose, reversed(c.factors))), c.by) for c in chains(of, factors)]
+        case Stack(parts):
+            return [chain for at in range(len(parts)) for chain in _placed(parts, at, factors)]
+        case Product(parts):
+            operands = [chains(part, factors) for part in parts]
+            return [reduce(_joined, choice) for choice in every(*operands)]
+    return [Chain((delta,))]
+
+
+def times(by: Scalar | None, other: Scalar | None) -> Scalar | None:
+    """The product of two numbers that need not be there."""
+    return other if by is None else by if other is None else arithmetic("*", by, other)
+
+
+def _joined(left: Chain, right: Chain) -> Chain:
+    return Chain((*left.factors, *right.factors), times(left.by, right.by))
+
+
+def _placed(parts: tuple[Matrix, ...], at: int, factors: Mapping[str, Factors]) -> Iterator[Chain]:
+    """0 ⇒ U·V ⇒ 0   →   U · (0 ⇒ V ⇒ 0)"""
+    if isinstance(parts[at], Fill):
+        return
+    for chain in chains(parts[at], factors):
+        *before, last = chain.factors
+        wide: list[Matrix] = [zeros(last.rows, part.cols) for part in parts]
+        wide[at] = last
+        yield Chain((*before, stack(*wide)), chain.by)
+
+
+def related(delta: Matrix, factors: Mapping[str, Factors], blocks: Mapping[str, Factors]) -> dict[str, Factors]:
+    """The factors of each delta variable that is read: block by block where it has one in common with another, so that
+    these can be joined; else whole, for a product of wide matrices is cheaper than products of narrow ones."""
+    named = names(delta)
+    read = [name for name in factors if name in named]
+    halves = {name: {half for pair in blocks[name].blocks for half in pair} for name in read}
+    return {
+        name: blocks[name] if any(halves[name] & halves[other] for other in read if other != name) else factors[name]
+        for name in read
+    }
+
+
+def factorise(sums: Sequence[Chain], dense: bool | None, guess: Guess, facts: Facts) -> Factors:
+    """The cheapest U·V of a sum of chains; `dense`: with a unit matrix on one side, or (False) never."""
+    return _Joining(sums, dense, guess, facts).best()
+
+
+Half = tuple[Matrix, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Option:
+    """A chain cut in two and joined to others at one half: shared · (… + other), or (… + other) · shared."""
+
+    left: bool  # is what it shares on the left?
+    shared: Half
+    other: Half
+    by: Scalar | None
+    price: float
+    """What the other half costs, and to add it up."""
+    base: float
+    """What it costs that there is such a group: the shared half, and its part of the rank."""
+
+    @property
+    def group(self) -> tuple[bool, Half]:
+        return self.left, self.shared
+
+
+class _Joining:
+    """Branch and bound over the ways to cut and join: chains one by one, the cheapest option first."""
+
+    def __init__(self, sums: Sequence[Chain], dense: bool | None, guess: Guess, facts: Facts) -> None:
+        self._guess, self._facts = guess, facts
+        self._rows, self._cols = guess(sums[0].factors[0].rows), guess(sums[0].factors[-1].cols)
+        self._prices: dict[Half, float] = {(): 0.0}
+        inner = [self._inside(chain) for chain in sums]
+        least = sum(min((guess(_width(cut)) for cut in cuts), default=self._cols) for cuts in inner)
+        self._options = [
+            [option for cut in self._allowed(chain, cuts, dense, least) for option in self._sides(cut, chain.by)]
+            for chain, cuts in zip(sums, inner, strict=True)
+        ]
+        self._numbers: dict[tuple[bool, Half], int] = {}
+        self._shared = Counter(group for options in self._options for group in {option.group for option in options})
+        self._choices = [self._numbered(options) for options in self._options]
+        self._least_after = self._floors()
+        self._left = MOST_PLANS
+        self._least = math.inf
+        self._found: list[_Option] = []
+
+    def best(self) -> Factors:
+        self._search(0, 0.0, [], [0] * len(self._numbers))
+        groups: dict[tuple[bool, Half], list[_Option]] = {}
+        for option in self._found:
+            groups.setdefault(option.group, []).append(option)
+        return Factors(tuple(_halves(options) for options in groups.values()))
+
+    def _numbered(self, options: Sequence[_Option]) -> list[tuple[float, float, int, int]]:
+        """Price, base, place and group of each option that may be best: the search compares numbers, not expressions.
+
+        What no other chain can join is but worth a look if it costs least.
+        """
+        number = self._numbers.setdefault
+        least = min(range(len(options)), key=lambda place: options[place].price + options[place].base)
+        return [
+            (o.price, o.base, place, number(o.group, len(self._numbers)))
+            for place, o in enumerate(options)
+            if place == least or self._shared[o.group] > 1
+        ]
+
+    def _floors(self) -> list[float]:
+        """What the chains from each one on cost at least, whatever groups there are."""
+        floors = [0.0]
+        for choices in reversed(self._choices):
+            floors.append(floors[-1] + min(price for price, *_ in choices))
+        return floors[::-1]
+
+    def _search(self, at: int, price: float, taken: list[int], groups: list[int]) -> None:
+        if price + self._least_after[at] >= self._least or self._left <= 0:
+            return
+        if at == len(self._choices):
+            self._left -= 1
+            self._least = price
+            self._found = [options[place] for options, place in zip(self._options, taken, strict=True)]
+            return
+        priced = [(p if groups[group] else p + base, place, group) for p, base, place, group in self._choices[at]]
+        for more, place, group in sorted(priced):
+            self._left -= 1
+            groups[group] += 1
+            self._search(at + 1, price + more, [*taken, place], groups)
+            groups[group] -= 1
+
+    def _inside(self, chain: Chain) -> list[tuple[Half, Half]]:
+        return [(chain.factors[:at], chain.factors[at:]) for at in range(1, len(chain.factors))]
+
+    def _allowed(
+        self, chain: Chain, inside: list[tuple[Half, Half]], dense: bool | None, least: int
+    ) -> list[tuple[Half, Half]]:
+        """The cuts to be weighed: at an end only where the rank may be beyond what the matrix has there."""
+        ends = [(chain.factors, ()), ((), chain.factors)]
+        if dense:
+            return ends
+        if dense is False and inside:
+            return inside
+        return inside + [cut for cut in ends if self._guess(_width(cut)) <= least or not inside]
+
+    def _sides(self, cut: tuple[Half, Half], by: Scalar | None) -> Iterator[_Option]:
+        rank = self._guess(_width(cut))
+        # NB: what is kept is updated by it, and what follows multiplies by it
+        base = 2.0 * rank * (self._rows * self._cols + max(self._rows, self._cols) ** 2)
+        for left in (True, False):
+            shared, other = cut if left else cut[::-1]
+            added = rank * (self._cols if left else self._rows)
+            yield _Option(left, shared, other, by, self._price(other) + added, self._price(shared) + base)
+
+    def _price(self, half: Half) -> float:
+        if half not in self._prices:
+            self._prices[half] = chained(half, self._guess, self._facts)[0]
+        return self._prices[half]
+
+
+def _width(cut: tuple[Half, Half]) -> Size:
+    return cut[0][-1].cols if cut[0] else cut[1][0].rows
+
+
+def _halves(options: Sequence[_Option]) -> tuple[Matrix, Matrix]:
+    """U and V of a group."""
+    first = options[0]
+    width = _width((first.shared, first.other) if first.left else (first.other, first.shared))
+    shared = _multiplied(first.shared, width)
+    others = add(*(_scaled(o.by, _multiplied(o.other, width)) for o in options))
+    return (shared, others) if first.left else (others, shared)
+
+
+def _multiplied(half: Half, width: Size) -> Matrix:
+    return product(*half) if half else Diagonal(width)
+
+
+def _scaled(by: Scalar | None, matrix: Matrix) -> Matrix:
+    return matrix if by is None else Scale(by, matrix)

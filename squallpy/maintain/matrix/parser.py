@@ -1,0 +1,267 @@
+"""The text of a matrix program → Program (`grammar/matrix.lark`).
+
+read_program("B := A * A; C := B * B", inputs=[A(n, n)])   →   B := A * A
+                                                               C := B * B
+"""
+
+from collections.abc import Callable, Sequence
+
+from squallpy.base.errors import Span, SquallError, nearest
+from squallpy.base.semirings import ARITHMETIC, Semiring
+from squallpy.frontend.grammars import Parsed, load_grammar
+from squallpy.frontend.source_text import ScriptText
+from squallpy.functions.graphs import MOST_STEPS
+from squallpy.maintain.matrix.dimensions import (
+    ONE,
+    ZERO,
+    Arithmetic,
+    Dimension,
+    Number,
+    Scalar,
+    Size,
+    arithmetic,
+    as_size,
+)
+from squallpy.maintain.matrix.language import fresh, power, scaled, subtracted
+from squallpy.maintain.matrix.nodes import (
+    Diagonal,
+    Fill,
+    Inverse,
+    Iterate,
+    Let,
+    Matrix,
+    Name,
+    add,
+    described,
+    product,
+    shape,
+    stack,
+    transpose,
+    upon,
+)
+from squallpy.maintain.matrix.program import Input, Program, Statement
+
+Value = Matrix | Scalar
+Scope = dict[str, Value]
+RESULT = "result"  # what an expression without a name is called
+_SCALARS = (Number, Dimension, Arithmetic)
+
+
+def read_program(
+    text: str,
+    inputs: Sequence[Input],
+    ring: Semiring = ARITHMETIC,
+    script: ScriptText | None = None,
+    start: int = 0,
+    end: int | None = None,
+) -> Program:
+    """The program in text[start:end] of a script, or in a text of its own. Every statement is an output.
+
+    Raises SquallError at its place: SQ1001 for what cannot be read, SQ2011 for shapes that do not fit, SQ2012 for
+    names, functions and arguments that are none, SQ3002 for what the semiring has not.
+    """
+    script = script or ScriptText(text, "program")
+    return _Reader(script, inputs, ring).program(start, len(script.text) if end is None else end)
+
+
+class _Reader:
+    """Reads the trees of one program."""
+
+    def __init__(self, script: ScriptText, inputs: Sequence[Input], ring: Semiring) -> None:
+        self._script, self._inputs, self._ring = script, tuple(inputs), ring
+        symbols = {symbol for i in inputs for size in (i.name.rows, i.name.cols) for symbol, _ in size.symbols}
+        self._scope: Scope = {symbol: Dimension(Size.of(symbol)) for symbol in symbols}
+        self._scope |= {i.name.name: i.name for i in inputs}
+        self._taken = set(self._scope)
+
+    def program(self, start: int, end: int) -> Program:
+        statements = []
+        for tree in self._parsed(start, end).children:
+            named, body = tree.children
+            value = self._matrix(body, self._scope)
+            name = str(named) if named else RESULT
+            if isinstance(self._scope.get(name), Name):
+                raise self._error("SQ2012", f'"{name}" is there already', named or tree, "give it another name")
+            left = Name(name, *shape(value))
+            statements.append(Statement(left, value))
+            self._scope[name] = left
+            self._taken.add(name)
+        if not statements:
+            span = self._script.span(start, end)
+            raise SquallError("SQ1001", "a matrix program without a statement", span, "write B := A * A")
+        return Program(self._inputs, tuple(statements), tuple(s.name.name for s in statements), self._ring)
+
+    def _parsed(self, start: int, end: int) -> Parsed:
+        from lark import UnexpectedInput
+
+        from squallpy.frontend.script import syntax_error
+
+        parser = load_grammar("matrix")
+        try:
+            return parser.parse(" " * start + self._script.text[start:end])  # so that places are those of the script
+        except UnexpectedInput as error:
+            raise syntax_error(self._script, parser, error, end) from None
+
+    def _matrix(self, tree: Parsed, scope: Scope) -> Matrix:
+        """An expression that is a matrix."""
+        value = self._value(tree, scope)
+        if isinstance(value, _SCALARS):
+            raise self._error("SQ2012", f"{value} is a number, not a matrix", tree, f"write fill(1, 1, {value})")
+        return value  # type: ignore[return-value]
+
+    def _scalar(self, tree: Parsed, scope: Scope) -> Scalar:
+        value = self._value(tree, scope)
+        if not isinstance(value, _SCALARS):
+            raise self._error("SQ2012", f"{described(value)} is a matrix, not a number", tree)  # type: ignore[arg-type]
+        return value
+
+    def _size(self, tree: Parsed, scope: Scope) -> Size:
+        value = self._scalar(tree, scope)
+        size = as_size(value)
+        if size is None:
+            raise self._error("SQ2012", f"{value} is no dimension", tree, "a dimension is a whole number of 0 or more")
+        return size
+
+    def _value(self, tree: Parsed, scope: Scope) -> Value:
+        """An expression; what does not fit is told at its place."""
+        try:
+            return self._read(tree, scope)
+        except SquallError as error:
+            raise error.at(self._span(tree)) from None
+
+    def _read(self, tree: Parsed, scope: Scope) -> Value:
+        match tree.data:
+            case "number":
+                text = str(tree.children[0])
+                return Number(int(text) if text.isdigit() else float(text))
+            case "name":
+                return self._named(tree, scope)
+            case "add" | "subtract" | "multiply" | "divide":
+                return self._binary(tree, scope)
+            case "negate":
+                value = self._value(tree.children[0], scope)
+                if isinstance(value, _SCALARS):
+                    return arithmetic("-", Number(0), value)
+                return scaled(Number(-1), value, self._ring)  # type: ignore[arg-type]
+            case "transpose":
+                return transpose(self._matrix(tree.children[0], scope))
+            case "power":
+                return self._power(tree, scope)
+            case "let":
+                return self._let(tree, scope)
+            case "iterate":
+                return self._iterate(tree, scope)
+            case "block":
+                rows = [stack(*(self._matrix(part, scope) for part in row.children)) for row in tree.children]
+                return upon(*rows)
+        return self._call(tree, scope)
+
+    def _named(self, tree: Parsed, scope: Scope) -> Value:
+        name = str(tree.children[0])
+        if name not in scope:
+            raise self._error("SQ2012", f'unknown matrix "{name}"', tree, nearest(name, scope))
+        return scope[name]
+
+    def _binary(self, tree: Parsed, scope: Scope) -> Value:
+        left, right = (self._value(child, scope) for child in tree.children)
+        op = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}[tree.data]
+        match isinstance(left, _SCALARS), isinstance(right, _SCALARS):
+            case True, True:
+                return arithmetic(op, left, right)  # type: ignore[arg-type]
+            case True, False if op == "*":
+                return scaled(left, right, self._ring)  # type: ignore[arg-type]
+            case False, True if op == "*":
+                return scaled(right, left, self._ring)  # type: ignore[arg-type]
+            case False, True if op == "/":
+                return scaled(arithmetic("/", Number(1), right), left, self._ring)  # type: ignore[arg-type]
+            case False, False if op != "/":
+                make: Callable[[Matrix, Matrix], Matrix] = {"+": add, "*": product}.get(op, self._minus)
+                return make(left, right)  # type: ignore[arg-type]
+        if op == "/":
+            raise self._error("SQ2012", "division by a matrix", tree, "multiply by inv(…)")
+        hint = "add fill(rows, cols, number)"
+        raise self._error("SQ2012", "a number and a matrix are not added", tree, hint)
+
+    def _minus(self, left: Matrix, right: Matrix) -> Matrix:
+        return subtracted(left, right, self._ring)
+
+    def _power(self, tree: Parsed, scope: Scope) -> Value:
+        base, *rest = tree.children
+        exponent = int(next(token for token in rest if token is not None))
+        inverted = "-" in self._script.text[base.meta.end_pos : tree.meta.end_pos]
+        value = self._value(base, scope)
+        if isinstance(value, _SCALARS):
+            raise self._error("SQ2012", "a power of a number", tree, "write the number itself")
+        return power(value, -exponent if inverted else exponent, self._ring, self._taken)  # type: ignore[arg-type]
+
+    def _let(self, tree: Parsed, scope: Scope) -> Value:
+        token, value_tree, body = tree.children
+        value = self._matrix(value_tree, scope)
+        name = Name(fresh(str(token), self._taken), *shape(value))
+        return Let(name, value, self._matrix(body, scope | {str(token): name}))
+
+    def _iterate(self, tree: Parsed, scope: Scope) -> Value:
+        count_tree, start_tree, token, body = tree.children
+        count = self._scalar(count_tree, scope)
+        if not isinstance(count, Number) or not isinstance(count.value, int) or not 0 <= count.value <= MOST_STEPS:
+            told = f"iterate {count} times" if isinstance(count, Number) else f"how often is {count}"
+            hint = f"the count is a number from 0 to {MOST_STEPS}, known before the data"
+            raise self._error("SQ2012", told, count_tree, hint)
+        start = self._matrix(start_tree, scope)
+        name = Name(fresh(str(token), self._taken), *shape(start))
+        return Iterate(count.value, start, name, self._matrix(body, scope | {str(token): name}))
+
+    def _call(self, tree: Parsed, scope: Scope) -> Value:
+        token, *arguments = tree.children
+        arguments = [argument for argument in arguments if argument is not None]
+        name = token.lower()
+        if name not in FUNCTIONS:
+            raise self._error("SQ2012", f'unknown function "{token}"', token, nearest(name, FUNCTIONS))
+        least, most, kinds = FUNCTIONS[name]
+        if not least <= len(arguments) <= (most or len(arguments)):
+            wanted = f"{least} or more" if most is None else str(least) if least == most else f"{least} to {most}"
+            told = f"{name} takes {wanted} argument{'' if wanted == '1' else 's'}, not {len(arguments)}"
+            raise self._error("SQ2012", told, tree)
+        read = {"m": self._matrix, "s": self._size, "v": self._scalar}
+        values = [read[kinds[min(at, len(kinds) - 1)]](arg, scope) for at, arg in enumerate(arguments)]
+        return self._applied(name, values)
+
+    def _applied(self, name: str, values: list) -> Value:  # type: ignore[type-arg]
+        match name, values:
+            case "inv", [of]:
+                if not self._ring.divides:
+                    raise SquallError("SQ3002", f"the {self._ring} semiring has no inverse of a matrix")
+                return Inverse(of)
+            case "eye" | "id", [size]:
+                return Diagonal(size)
+            case "zeros" | "ones", [rows, cols]:
+                return Fill(rows, cols, ZERO if name == "zeros" else ONE)
+            case "fill", [rows, cols, value]:
+                return Fill(rows, cols, value)
+            case "vect", [cols, value]:
+                return Fill(Size(1), cols, value)
+            case "diag", [size, value]:
+                return Diagonal(size, value)
+            case "rows", [of]:
+                return Dimension(of.rows)
+            case "cols", [of]:
+                return Dimension(of.cols)
+            case "transpose" | "t", [of]:
+                return transpose(of)
+        return stack(*values) if name == "hstack" else upon(*values)
+
+    def _error(self, code: str, message: str, tree: Parsed, hint: str = "") -> SquallError:
+        return SquallError(code, message, self._span(tree), hint)
+
+    def _span(self, tree: Parsed) -> Span:
+        if hasattr(tree, "meta"):
+            return self._script.span(tree.meta.start_pos, tree.meta.end_pos)
+        return self._script.span(tree.start_pos, tree.end_pos)
+
+
+FUNCTIONS: dict[str, tuple[int, int | None, str]] = {
+    "inv": (1, 1, "m"), "eye": (1, 1, "s"), "id": (1, 1, "s"), "zeros": (2, 2, "s"), "ones": (2, 2, "s"),
+    "fill": (3, 3, "ssv"), "vect": (2, 2, "sv"), "diag": (2, 2, "sv"), "hstack": (1, None, "m"),
+    "vstack": (1, None, "m"), "rows": (1, 1, "m"), "cols": (1, 1, "m"), "transpose": (1, 1, "m"), "t": (1, 1, "m"),
+}  # fmt: skip
+"""Least and most arguments, and what each is: a matrix, a size, a value; the last letter stands for all behind it."""

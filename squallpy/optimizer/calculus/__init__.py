@@ -1,0 +1,1 @@
+"""Passes over lowered queries, before deltas are taken."""

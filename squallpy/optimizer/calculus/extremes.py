@@ -1,0 +1,467 @@
+"""The one value that decides: the nearest to another, or the least or greatest of all, instead of a row for each pair.
+
+    the last quote before each trade: (SELECT MAX(q.time) FROM quotes AS q WHERE q.sym = t.sym AND q.time <= t.time)
+
+    TRADES(s, time, …) ⋈ N2(s, time, last)      N2(s, p, last) := N1(s, p) ⋈ QUOTES(s, q) ⋈ (q <= p) ⋈ (last := MAX q)
+ →  TRADES(s, time, …) ⋈ N3(s, last, next) ⋈ (last <= time) ⋈ (time < next)
+
+Trades with all the quotes before them are as many as both multiplied. But a value is in one interval between two
+neighbours only, and a new one splits that of one other: N3 grows as the quotes do, a trade finds its row in a
+logarithm, and a quote the trades whose last one it becomes. So it is with what comes before and after a row of the
+same relation (LAG and LEAD, with MAX and MIN), and where it is only asked whether there is such a value.
+
+    what was ever bid more for: EXISTS (SELECT * FROM quotes AS q WHERE q.sym = t.sym AND q.bid > t.price)
+
+    TRADES(s, price, …) ⋈ N2(s, price)      N2(s, p) := Exists(N1(s, p) ⋈ QUOTES(s, q) ⋈ (q > p))
+ →  TRADES(s, price, …) ⋈ N3(s, most) ⋈ (most > price)      N3(s, most) := Exists(QUOTES(s, q)) ⋈ (most := MAX q)
+
+    the highest bid so far: (SELECT MAX(q.bid) FROM quotes AS q WHERE q.sym = t.sym AND q.time <= t.time)
+
+    N2(s, p, bid) := N1(s, p) ⋈ QUOTES(s, q, b) ⋈ (q <= p) ⋈ (bid := MAX b)
+ →  N1(s, p) ⋈ N3(s, q, bid) ⋈ N4(s, q, next) ⋈ (q <= p) ⋈ (p < next)
+
+N3 is the skyline of the quotes: those before which none was as high. Each is the highest until the next of them.
+
+    the highest bid of the last minute: (… WHERE q.sym = t.sym AND q.time > t.time - 60 AND q.time <= t.time)
+
+    N2(s, p, bid) := N1(s, p) ⋈ QUOTES(s, q, b) ⋈ (q > p - 60) ⋈ (q <= p) ⋈ (bid := MAX b)
+ →  N1(s, p) ⋈ N3(s, q, bid, before, behind) ⋈ (q > p - 60) ⋈ (before <= p - 60) ⋈ (q <= p) ⋈ (behind > p)
+
+N3 has a row for each time: between which others its bid is the highest. One of them is the highest of the minute, the
+one whose span reaches beyond it on both sides. Whether there was a higher bid than t.price in it, or ever before, asks
+whether that one is: EXISTS, NOT EXISTS.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import count
+
+from squallpy.base.types import BOOLEAN
+from squallpy.catalog.relation import Field, Relation
+from squallpy.logical.expressions import (
+    MIRRORED,
+    OPPOSITE,
+    Call,
+    Column,
+    Expr,
+    Literal,
+    children,
+    columns,
+    conjunction,
+    disjunction,
+    held_alike,
+    is_null,
+    not_null,
+    substitute,
+)
+from squallpy.logical.functions import call
+from squallpy.logical.monotonicity import FALLING, RISING, STEADY, direction
+from squallpy.program.auxiliary import bounded, implies, in_order, is_domain, needed, only_adds
+from squallpy.program.calculus import Assign, Cmp, Factor, Rel, renamed, variables
+from squallpy.program.components import prune
+from squallpy.program.program import Measure, Monomial, Neighbours, Nest, Skyline, Spans, View, nest_name
+
+_NEAR = {"min": (">", ">="), "max": ("<", "<=")}  # how values that are asked for compare with the one that is given
+_FURTHER = {"min": FALLING, "max": RISING}  # which way predicates go that all values fail if the decisive one does
+_ENDS = {">": ">=", ">=": ">", "<": "<=", "<=": "<"}  # how the given one compares with the neighbour on its other side
+
+
+@dataclass(frozen=True, slots=True)
+class _Decided:
+    """A term domain(k, p) ⋈ rest(k, x) ⋈ asking(x, p) of a nest, for which the least or greatest x that is asked for
+    decides; of all if there is no `near` (x op e(p)) among what is asked."""
+
+    nest: Nest
+    term: Monomial
+    domain: Rel
+    definition: Nest  # of the domain
+    rest: Monomial
+    keys: tuple[Column, ...]  # of the rest: k, x
+    asking: tuple[Factor, ...]
+    function: str
+    near: tuple[str, Expr] | None
+
+    @property
+    def x(self) -> Column:
+        return self.keys[-1]
+
+    def deciding(self, names: Iterator[str], fresh: Iterator[Column]) -> tuple[tuple[Nest, ...], tuple[Monomial, ...]]:
+        """The nest of the values that decide, and the term with these: of each group the one, or all with their
+        neighbours."""
+        name = next(names)
+        *group, x = self.keys
+        titles = [f"k{i}" for i in range(1, len(self.keys))]
+        fields = [Field(title, key.type, key.nullable) for title, key in zip(titles, group, strict=True)]
+        items: list[tuple[str, Expr]] = list(zip(titles, group, strict=True))
+        finish = replace(self.nest.finish, measures=(), over=None, single=False)
+        view, beside = View(f"G_{name.upper()}", self.keys, (self.rest,)), None
+        body = [self.domain, *self.asking]
+        if self.near:
+            op, given = self.near
+            fields += [Field("value", x.type, False), Field("next" if op in ("<", "<=") else "previous", x.type)]
+            value, other = x, _alike(next(fresh), fields[-1])
+            items += [("value", x), (other.name, other)]
+            body.append(Cmp(bounded(_ENDS[op], given, other)))
+            beside = Neighbours(x, other, op in ("<", "<="))
+            titles.append("value")
+        else:
+            value = replace(next(fresh), name=self.function, type=x.type, nullable=True)
+            fields.append(Field(self.function, x.type))
+            items.append((self.function, value))
+            finish = replace(finish, measures=(Measure(self.function, value, (), ()),), over=x)
+        stream = self.nest.relation.stream
+        relation = Relation(name, tuple(fields), stream, "view", primary_key=tuple(titles))
+        nest = Nest(relation, view, replace(finish, items=tuple(items)), neighbours=beside)
+        bound = {v.id: x if v == value else v for _, v in items if isinstance(v, Column)}
+        body.insert(1, Rel(relation, tuple((title, bound[v.id]) for title, v in items if isinstance(v, Column))))
+        return (nest,), (Monomial(tuple(body), self.term.lanes),)
+
+
+@dataclass(frozen=True, slots=True)
+class _Prefix(_Decided):
+    """The same of rest(k, x, v), where the least or greatest v is asked for of those x that are on one side of e(p)."""
+
+    nulls: Monomial | None = None  # what v that are NULL are to the nest
+
+    def deciding(self, names: Iterator[str], fresh: Iterator[Column]) -> tuple[tuple[Nest, ...], tuple[Monomial, ...]]:
+        """The nests of the skyline and of the neighbours on it, and the term with these."""
+        assert self.near is not None
+        name, stream, (op, _) = next(names), self.nest.relation.stream, self.near
+        titles = (*(f"k{i}" for i in range(1, len(self.keys) - 1)), "at", "value")
+        items = tuple(zip(titles, self.keys, strict=True))
+        fields = tuple(Field(t, c.type, c.nullable and t not in ("at", "value")) for t, c in items)
+        relation = Relation(name, fields, stream, "view", primary_key=titles[:-1])
+        finish = replace(self.nest.finish, measures=(), over=None, single=False, items=items)
+        line = Skyline(self.keys[-2], self.keys[-1], op in ("<", "<="), self.function == "max")
+        skyline = Nest(relation, View(f"G_{name.upper()}", self.keys, (self.rest,)), finish, skyline=line)
+
+        along = Monomial((Rel(relation, items[:-1]),), ((),))
+        beside = _Decided(
+            replace(self.nest, finish=replace(finish, count=0)), self.term, self.domain, self.definition, along,
+            self.keys[:-1], self.asking, self.function, self.near,
+        )  # fmt: skip
+        ((between,), (term,)) = beside.deciding(names, fresh)
+        term = Monomial((*term.body, Rel(relation, items)), self.term.lanes)
+        return (skyline, between), (term,) if self.nulls is None else (term, self.nulls)
+
+
+@dataclass(frozen=True, slots=True)
+class _Framed(_Decided):
+    """The same of rest(k, x, v), where the least or greatest v is asked for of those x between two bounds: `asking` has
+    one of either side, `low` and `high`."""
+
+    low: Call
+    high: Call
+
+    def deciding(self, names: Iterator[str], fresh: Iterator[Column]) -> tuple[tuple[Nest, ...], tuple[Monomial, ...]]:
+        """The nest of the spans, and the term with these."""
+        name, stream, (x, v) = next(names), self.nest.relation.stream, self.keys[-2:]
+        before, behind = (Column(next(fresh).id, title, x.type, True) for title in ("before", "behind"))
+        titles = (*(f"k{i}" for i in range(1, len(self.keys) - 1)), "at", "value", "before", "behind")
+        items = tuple(zip(titles, (*self.keys, before, behind), strict=True))
+        fields = tuple(Field(t, c.type, c.nullable and t != "at") for t, c in items)
+        relation = Relation(name, fields, stream, "view", primary_key=titles[:-3])
+        finish = replace(self.nest.finish, measures=(), over=None, single=False, items=items)
+        spans = Spans(x, v, before, behind, self.function == "max")
+        nest = Nest(relation, View(f"G_{name.upper()}", self.keys, (self.rest,)), finish, spans=spans)
+        outside = (Cmp(_beyond(self.low, x, before)), Cmp(_beyond(self.high, x, behind)))
+        body = (self.domain, Rel(relation, items), *self.asking, *outside)
+        return (nest,), (Monomial(body, self.term.lanes),)
+
+
+def deciding(view: View, nests: tuple[Nest, ...]) -> tuple[View, tuple[Nest, ...]]:
+    """The query's view and its nests, with the values that decide where nests have the pairs.
+
+    A nest that says nothing else is what its users join themselves; one that also says where there is none has two
+    candidates at most, where it had all. Of several extremes, each is a nest of its own if one value decides it.
+    """
+    taken = {a.relation.name for v in (view, *(n.view for n in nests)) for a in v.atoms}
+    taken |= {n.relation.name for n in nests}
+    fresh = (Column(id, "x", BOOLEAN) for id in count(620_000_000))
+    made = set[Relation]()
+
+    def names() -> Iterator[str]:
+        while True:
+            name = nest_name(taken)
+            taken.add(name)
+            yield name
+
+    for number in reversed(range(len(nests))):
+        parts = _apart(nests[number], nests, names())
+        if len(parts) > 1:
+            nests = (*nests[:number], *parts, *nests[number + 1 :])
+            view, nests = _of_parts(view, parts), tuple(replace(n, view=_of_parts(n.view, parts)) for n in nests)
+    while found := next((d for nest in nests for d in _decided(nest, nests, made, _is_asked(nest, view, nests))), None):
+        values, terms = found.deciding(names(), fresh)
+        made |= {nest.relation for nest in values}
+        every = (new for t in found.nest.view.terms for new in (terms if t == found.term else (t,)))
+        mine = replace(found.nest.view, terms=tuple(every))
+        nests = tuple(replace(n, view=mine) if n is found.nest else n for n in (*nests, *values))
+        whole = len(mine.terms) == 1 and (is_domain(found.nest) or found.nest.finish.over)
+        if _is_plain(found.nest) and whole and variables(found.domain) <= {*mine.keys}:
+            view = _inlined(view, found, mine.terms[0], fresh)
+            nests = tuple(replace(n, view=_inlined(n.view, found, mine.terms[0], fresh)) for n in nests)
+        nests = needed(view, in_order(nests))
+    return view, nests
+
+
+def _apart(nest: Nest, nests: tuple[Nest, ...], names: Iterator[str]) -> tuple[Nest, ...]:
+    """A nest of several extremes as one of each that one value decides, and one of the others.
+
+    N3(k, p, most, least)   →   N3(k, p, most), N4(k, p, least)
+    """
+    finish = nest.finish
+    if len(finish.measures) < 2 or not finish.over or not _is_plain(nest) or finish.having or finish.times:
+        return (nest,)
+    alone = [(m,) for m in finish.measures if any(_decided(_only(nest, (m,), nest.relation.name), nests, set()))]
+    rest = tuple(m for m in finish.measures if (m,) not in alone)
+    first, *more = (*alone, rest) if rest else alone
+    return _only(nest, first, nest.relation.name), *(_only(nest, measures, next(names)) for measures in more)
+
+
+def _only(nest: Nest, measures: tuple[Measure, ...], name: str) -> Nest:
+    """A nest of some of its extremes."""
+    others = {m.column for m in nest.finish.measures if m not in measures}
+    items = tuple((title, expr) for title, expr in nest.finish.items if expr not in others)
+    fields = tuple(f for f in nest.relation.fields if f.name in dict(items))
+    relation, view = replace(nest.relation, name=name, fields=fields), replace(nest.view, name=f"G_{name.upper()}")
+    return replace(nest, relation=relation, view=view, finish=replace(nest.finish, measures=measures, items=items))
+
+
+def _of_parts(view: View, parts: tuple[Nest, ...]) -> View:
+    """A view with parts of a nest for the nest, the first of which has its name: those of which it reads extremes."""
+
+    def atoms(whole: Rel) -> Iterator[Rel]:
+        for part in parts:
+            fields = tuple((title, v) for title, v in whole.fields if part.relation.field(title))
+            own = {title for title, _ in fields}.difference(part.relation.primary_key)
+            if own or (part is parts[0] and {*dict(whole.fields)} <= {*part.relation.primary_key}):
+                yield Rel(part.relation, fields)
+
+    terms = []
+    for term in view.terms:
+        body = (
+            (*atoms(f),) if isinstance(f, Rel) and f.relation.name == parts[0].relation.name else (f,)
+            for f in term.body
+        )
+        terms.append(replace(term, body=tuple(f for some in body for f in some)))
+    return replace(view, terms=tuple(terms))
+
+
+def whether(view: View, nests: tuple[Nest, ...]) -> tuple[Nest, ...]:
+    """N(k, found) ⋈ (found > 0): 1 for any count above 0, so that one more or less is no change"""
+    return tuple(_once(nest) if _is_asked(nest, view, nests) else nest for nest in nests)
+
+
+def _once(nest: Nest) -> Nest:
+    """Counts 2, 3, … are 1."""
+    counts = {measure.column for measure in nest.finish.measures}
+    items = ((title, call("least", e, Literal(1, e.type)) if e in counts else e) for title, e in nest.finish.items)
+    return replace(nest, finish=replace(nest.finish, items=tuple(items)))
+
+
+def _is_plain(nest: Nest) -> bool:
+    """Are the fields of its rows keys and measures as they are, each once?"""
+    shown = [expr for _, expr in nest.finish.items]
+    return len(set(shown)) == len(shown) and all(isinstance(expr, Column) for expr in shown)
+
+
+def _is_asked(nest: Nest, view: View, nests: tuple[Nest, ...]) -> bool:
+    """Is all that is asked of a nest of counts whether they are 0?"""
+    finish = nest.finish
+    if finish.over or finish.having or finish.times or not nest.by_group or not _is_plain(nest):
+        return False
+    if not finish.measures or any(measure.function != "count" for measure in finish.measures):
+        return False
+    counts = {title for title, expr in finish.items if expr in {measure.column for measure in finish.measures}}
+    for term, keys in ((term, v.keys) for v in (view, *(n.view for n in nests)) for term in v.terms):
+        for atom in (a for a in term.atoms if a.relation == nest.relation):
+            mine = {v for title, v in atom.fields if title in counts}
+            lanes = (factor for lane in term.lanes for factor in lane or ())
+            others = [f for f in term.body if f is not atom]
+            joined = (v for f in others if isinstance(f, Rel) for v in variables(f))
+            asking = (f.value if isinstance(f, Assign) else f.predicate for f in others if not isinstance(f, Rel))
+            if any(_reads_more(expr, mine) for expr in (*keys, *lanes, *joined, *asking)):
+                return False
+    return True
+
+
+def _reads_more(expr: Expr, counts: set[Column]) -> bool:
+    """Is more asked of counts than whether they are above 0?"""
+    match expr:
+        case Column():
+            return expr in counts
+        case Call(">", (Column(), Literal(0))):
+            return False
+    return any(_reads_more(child, counts) for child in children(expr))
+
+
+def _decided(nest: Nest, nests: tuple[Nest, ...], made: set[Relation], asked: bool = False) -> Iterator[_Decided]:
+    """The terms of a nest for which one value decides, and not yet one that was `made` of these; is it only `asked`
+    whether there is something to count?"""
+    finish = nest.finish
+    domains, asked = {n.relation.name: n for n in nests if is_domain(n)}, asked or is_domain(nest)
+    functions = ("max", "min") if asked else tuple(m.function for m in finish.measures)
+    if not {*functions} <= _NEAR.keys():
+        return  # of the values at a share
+    if finish.single or not only_adds(nest) or not (asked or (finish.over and len(functions) == 1)):
+        return
+    for term in nest.view.terms if not asked else (t for t in nest.view.terms if not any(t.lanes)):
+        for domain in (atom for atom in term.atoms if atom.relation.name in domains):
+            others, known = [f for f in term.body if f is not domain], variables(domain)
+            own = known.difference(*(variables(f) for f in others if isinstance(f, Rel)))
+            asking = tuple(f for f in others if variables(f) & own)
+            read = frozenset().union(*map(variables, asking)) - known
+            x, definition = next(iter(read), finish.over), domains[domain.relation.name]
+            if not own or x is None or not {x, finish.over or x}.isdisjoint(known):
+                continue
+            if not any(isinstance(f, Rel) for f in others):
+                continue  # a constant: there are no values to choose from
+            if finish.over and not finish.over.type.is_held_in_order:
+                continue
+            if any(isinstance(f, Rel) and f.relation in made and (read | {x}) & variables(f) for f in others):
+                continue
+            rest = [f for f in others if f not in asking]
+            if (finish.over and x != finish.over) or len(read) > 1:
+                yield from _parts(nest, term, domain, definition, rest, asking, read)
+                continue
+            more = [key for key in nest.view.keys if key not in known and key != finish.over]
+            if not x.type.is_held_in_order or x in more or (more and finish.over):
+                continue
+            keys = (*sorted(known - own, key=lambda v: v.id), *more, x)
+            # NB: where it is not asked for, a NULL tells, too, that there is something
+            body = _known(rest, (x,) if x in read else (), keys, term)
+            ways = {function: found for function in functions if (found := _ways(asking, x, function)) is not None}
+            for function in sorted(ways, key=lambda function: len(ways[function])):
+                if len(ways[function]) < 2:
+                    near = next(iter(ways[function]), None)
+                    yield _Decided(nest, term, domain, definition, body, keys, asking, function, near)
+
+
+def _parts(
+    nest: Nest, term: Monomial, domain: Rel, definition: Nest, rest: list[Factor], asking: tuple[Factor, ...],
+    read: frozenset[Column],
+) -> Iterator[_Prefix | _Framed]:  # fmt: skip
+    """The term as one that asks for the least or greatest value of a prefix or of what is between two bounds, if it
+    does; or whether that is less, or more, than what is given."""
+    known, over = variables(domain), nest.finish.over
+    for x, v, function in _roles(nest, asking, read):
+        unknown = Cmp(is_null(v))
+        if unknown in rest or not x.type.is_held_in_order or not {*nest.view.keys} <= known | {v}:
+            continue
+        group = known & frozenset().union(*(variables(f) for f in rest if isinstance(f, Rel)))
+        keys = (*sorted(group, key=lambda v: v.id), x, v)
+        moving = [f for f in asking if not isinstance(f, Cmp) or direction(f.predicate, x) != STEADY]
+        near = _compared(moving[0], x) if len(moving) == 1 and isinstance(moving[0], Cmp) else None
+        if bounds := _bounds(moving, x):
+            body = _known(rest, (x,) if over else (x, v), keys, term)
+            yield _Framed(nest, term, domain, definition, body, keys, asking, function, None, *bounds)
+        elif near:
+            body = _known(rest, (x, v), keys, term)
+            nulls = Monomial((*term.body, unknown), term.lanes) if over and v.nullable else None
+            yield _Prefix(nest, term, domain, definition, body, keys, asking, function, near, nulls)
+
+
+def _roles(nest: Nest, asking: tuple[Factor, ...], read: frozenset[Column]) -> Iterator[tuple[Column, Column, str]]:
+    """By which x the values v of a nest are chosen, and which of them decides: of an EXISTS, the one that is compared
+    alike by all that reads it, without another."""
+    if nest.finish.over:
+        for x in read if len(read) == 1 else ():
+            yield x, nest.finish.over, nest.finish.measures[0].function
+        return
+    for v in sorted(read, key=lambda v: v.id) if len(read) == 2 else ():
+        (x,) = read - {v}
+        ways = {direction(f.predicate, v) if isinstance(f, Cmp) else None for f in asking if v in variables(f)}
+        apart = not any({x, v} <= variables(f) for f in asking)
+        for function in (function for function, way in _FURTHER.items() if ways == {way}):
+            if apart and v.type.is_held_in_order:
+                yield x, v, function
+
+
+def _known(rest: list[Factor], values: tuple[Column, ...], keys: tuple[Column, ...], term: Monomial) -> Monomial:
+    """What there is, where values are not NULL."""
+    body = (*rest, *(Cmp(not_null(v)) for v in values if v.nullable))
+    return Monomial(prune(body, keys, term.lanes), term.lanes)
+
+
+def _ways(asking: tuple[Factor, ...], x: Column, function: str) -> list[tuple[str, Expr]] | None:
+    """How x compares with what is given where the nearest to that is asked for; None if another one may do what the
+    least, or greatest, does not."""
+    near = []
+    for factor in asking:
+        if not isinstance(factor, Cmp):
+            return None
+        if direction(factor.predicate, x) not in (_FURTHER[function], STEADY):
+            way = _compared(factor, x)
+            if way is None or way[0] not in _NEAR[function]:
+                return None
+            near.append(way)
+    return near
+
+
+def _bounds(moving: list[Factor], x: Column) -> tuple[Call, Call] | None:
+    """The one comparison that bounds x from below, and the one from above; None if there are not just those."""
+    found: dict[int | None, Call] = {}
+    for factor in moving:
+        match factor:
+            case Cmp(Call("<" | "<=" | ">" | ">=") as predicate):
+                found[direction(predicate, x)] = predicate
+    return (found[RISING], found[FALLING]) if len(moving) == 2 and found.keys() == {RISING, FALLING} else None
+
+
+def _beyond(bound: Call, x: Column, end: Column) -> Expr:
+    """end IS NULL OR NOT bound(end), where bound(x) is TRUE for some x, so that nothing else that it reads is NULL"""
+    known = (not_null(c) for c in sorted(columns(bound) - {x}, key=lambda c: c.id))  # NB: a user's may be nullable
+    out = Call(OPPOSITE[bound.name], bound.args, BOOLEAN, True)
+    return disjunction((conjunction((is_null(end), *known)), substitute(out, {x.id: end})))
+
+
+def _compared(factor: Cmp, x: Column) -> tuple[str, Expr] | None:
+    """x op e  →  (op, e), where the values of e are held as those of x are"""
+    match factor.predicate:
+        case Call("<" | "<=" | ">" | ">=" as op, (a, b)) if x in (a, b):
+            way, other = (str(op), b) if a == x else (MIRRORED[op], a)
+            if x not in columns(other) and held_alike(other.type, x.type) and not other.type.is_wide:
+                return way, other
+    return None
+
+
+def _alike(column: Column, field: Field | Column) -> Column:
+    """The column with the name and type of another."""
+    return Column(column.id, field.name, field.type, field.nullable)
+
+
+def _inlined(view: View, found: _Decided, term: Monomial, fresh: Iterator[Column]) -> View:
+    """The view with the nest's only term in the place of its rows, of which it has each once."""
+    return replace(view, terms=tuple(_replaced(t, view.keys, found, term, fresh) for t in view.terms))
+
+
+def _replaced(
+    user: Monomial, keys: tuple[Column, ...], found: _Decided, term: Monomial, fresh: Iterator[Column]
+) -> Monomial:
+    atom = next((a for a in user.atoms if a.relation == found.nest.relation), None)
+    if atom is None:
+        return user
+    finish, given = found.nest.finish, dict(atom.fields)
+    names: dict[int, Expr] = {e.id: given[t] for t, e in finish.items if isinstance(e, Column) and t in given}
+    for measure in finish.measures:
+        if measure.column.id in names:
+            names[found.x.id] = names[measure.column.id]
+    if isinstance(found, _Framed) and any(names.get(found.x.id) in variables(a) for a in user.atoms if a is not atom):
+        return user  # NB: any x may have that value, and only of the nest's rows is it known which do
+    for v in sorted(frozenset().union(*map(variables, term.body)), key=lambda v: v.id):
+        names.setdefault(v.id, _alike(next(fresh), v))
+    body = [f for f in user.body if f is not atom]
+    known = _is_implied(body, found, names)
+    body += [renamed(f, names) for f in term.body if not (known and f is found.domain)]
+    return _replaced(Monomial(prune(tuple(body), keys, user.lanes), user.lanes), keys, found, term, fresh)
+
+
+def _is_implied(body: list[Factor], found: _Decided, names: dict[int, Expr]) -> bool:
+    """Is what the body leaves in the domain?"""
+    definition, called = found.definition, dict(found.domain.fields)
+    titles = {title for title, _ in definition.finish.items}
+    if len(definition.view.terms) > 1 or not _is_plain(definition) or not titles <= called.keys():
+        return False
+    keys = {expr.id: substitute(called[t], names) for t, expr in definition.finish.items if isinstance(expr, Column)}
+    return implies(body, definition.view.terms[0].body, keys)

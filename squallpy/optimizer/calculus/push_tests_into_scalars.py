@@ -1,0 +1,127 @@
+"""What is asked of a value instead of the value, where all rows go by it: that changes less often.
+
+    R(a) ⋈ N2(rows, values) ⋈ (a IS NULL OR values < rows)      N2(rows, values) := M_S
+ →  R(a) ⋈ N2(asked) ⋈ (a IS NULL OR asked)                     N2(asked) := (asked := M_S.1 < M_S.0)
+
+Every row of S changes how many there are, which would go through all of R. Whether there is a NULL seldom changes; and
+a nest's row that is what it was before is no change. A condition that reads nothing else needs none of this: it is a
+filter of the nest's changes.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count
+
+from squallpy.base.types import BOOLEAN
+from squallpy.catalog.relation import Field
+from squallpy.logical.expressions import Column, Expr, children, columns, rebuild, substitute
+from squallpy.program.calculus import Assign, Cmp, Factor, Rel, variables
+from squallpy.program.components import bound_by
+from squallpy.program.program import Monomial, Nest, View
+
+
+def asked(view: View, nests: tuple[Nest, ...]) -> tuple[View, tuple[Nest, ...]]:
+    """The query's view and its nests, with what is asked of nests of one row in the place of their fields."""
+    fresh = count(580_000_000)
+    context = {name for nest in nests if nest.running for _, name, _ in nest.running.context}
+    for name in [n.relation.name for n in nests if n.by_group and n.finish.single and not n.finish.over]:
+        nest = next(nest for nest in nests if nest.relation.name == name)
+        views = (view, *(nest.view for nest in nests))
+        questions = list(dict.fromkeys(q for v in views for term in v.terms for q in _questions(nest, term, v.keys)))
+        if name in context or None in questions or not any(_is_part(nest, term) for v in views for term in v.terms):
+            continue
+        items = tuple((f"asked_{i}" if i else "asked", q) for i, q in enumerate(questions) if q is not None)
+        fields = tuple(Field(title, BOOLEAN, question.nullable) for title, question in items)
+        new = replace(nest, relation=replace(nest.relation, fields=fields), finish=replace(nest.finish, items=items))
+        view, *others = (replace(v, terms=tuple(_asking(nest, new, t, fresh) for t in v.terms)) for v in views)
+        nests = tuple(replace(new if n is nest else n, view=v) for n, v in zip(nests, others, strict=True))
+    return view, nests
+
+
+def _questions(nest: Nest, term: Monomial, keys: tuple[Column, ...]) -> Iterator[Expr | None]:
+    """What a term asks of a nest's row, in terms of its measures; None if it reads more of it."""
+    for atom in _atoms(nest, term):
+        mine = variables(atom)
+        if mine & {*bound_by(f for f in term.body if f is not atom), *keys}:
+            yield None
+        named = [f.value for f in _named(term, mine)]
+        if len({*named}) < len(named):  # a field of the new nest has one name
+            yield None
+        for expr in _expressions(term):
+            yield from (None if part in mine else _told(nest, atom, part) for part in _parts(expr, mine))
+
+
+def _is_part(nest: Nest, term: Monomial) -> bool:
+    """Is something asked together with what others say?"""
+    every = ((expr, variables(atom)) for atom in _atoms(nest, term) for expr in _expressions(term))
+    return any(columns(expr) & mine and not columns(expr) <= mine for expr, mine in every)
+
+
+def _asking(nest: Nest, new: Nest, term: Monomial, fresh: Iterator[int]) -> Monomial:
+    """The term over the new nest."""
+    for atom in _atoms(nest, term):
+        term = _instead(nest, new, term, atom, fresh)
+    return term
+
+
+def _instead(nest: Nest, new: Nest, term: Monomial, atom: Rel, fresh: Iterator[int]) -> Monomial:
+    mine, titles = variables(atom), {question: title for title, question in new.finish.items}
+    named = _named(term, mine)
+    fields = {titles[_told(nest, atom, f.value)]: f.variable for f in named}
+
+    def ask(expr: Expr) -> Expr:
+        if not columns(expr) & mine:
+            return expr
+        if not _is_question(expr, mine):
+            return rebuild(expr, tuple(map(ask, children(expr))))
+        title = titles[_told(nest, atom, expr)]
+        return fields.setdefault(title, Column(next(fresh), title, BOOLEAN, new.relation.nullable(title)))
+
+    def asking(factor: Factor) -> Factor:
+        match factor:
+            case Cmp(predicate):
+                return Cmp(ask(predicate))
+            case Assign(variable, value):
+                return Assign(variable, ask(value))
+        return factor
+
+    body = [(f, asking(f)) for f in term.body if f not in named]
+    lanes = tuple(lane and tuple(map(ask, lane)) for lane in term.lanes)
+    there = Rel(new.relation, tuple(fields.items()))
+    return Monomial(tuple(there if f is atom else after for f, after in body), lanes)
+
+
+def _atoms(nest: Nest, term: Monomial) -> list[Rel]:
+    return [atom for atom in term.atoms if atom.relation.name == nest.relation.name]
+
+
+def _named(term: Monomial, mine: frozenset[Column]) -> list[Assign]:
+    """The questions that have a name already."""
+    return [f for f in term.body if isinstance(f, Assign) and _is_question(f.value, mine)]
+
+
+def _expressions(term: Monomial) -> Iterator[Expr]:
+    for factor in term.body:
+        if not isinstance(factor, Rel):
+            yield factor.predicate if isinstance(factor, Cmp) else factor.value
+    yield from (expr for lane in term.lanes for expr in lane or ())
+
+
+def _parts(expr: Expr, mine: frozenset[Column]) -> Iterator[Expr]:
+    """The largest questions in an expression, and the columns that it reads otherwise."""
+    if columns(expr) & mine:
+        if _is_question(expr, mine) or isinstance(expr, Column):
+            yield expr
+        else:
+            yield from (part for child in children(expr) for part in _parts(child, mine))
+
+
+def _is_question(expr: Expr, mine: frozenset[Column]) -> bool:
+    read = columns(expr)
+    return not isinstance(expr, Column) and expr.type == BOOLEAN and bool(read) and read <= mine
+
+
+def _told(nest: Nest, atom: Rel, expr: Expr) -> Expr:
+    """An expression over a nest's fields in terms of what makes them."""
+    made = dict(nest.finish.items)
+    return substitute(expr, {v.id: made[title] for title, v in atom.fields})

@@ -1,0 +1,47 @@
+"""A disjunction that bounds a variable from both sides is no range, but the sum of two, less what is in both.
+
+    BIDS(b, p) ⋈ ASKS(b, q) ⋈ (q > p + 10 OR q < p - 10)
+ →  BIDS ⋈ ASKS ⋈ (q > p + 10)  +  BIDS ⋈ ASKS ⋈ (q < p - 10)  −  BIDS ⋈ ASKS ⋈ (q > p + 10) ⋈ (q < p - 10)
+
+As ranges of a sorted index each costs a logarithm, where the disjunction would look through all asks of a broker. n of
+them are 3ⁿ products: what is behind the first few stays a filter.
+"""
+
+from dataclasses import replace
+
+from squallpy.logical.expressions import Call, Column, Expr, columns, disjunction, disjuncts
+from squallpy.logical.monotonicity import FALLING, RISING, direction
+from squallpy.program.calculus import MINUS, Cmp
+from squallpy.program.program import Monomial, View
+
+APART = 3  # disjunctions of a product
+
+
+def ranges_apart(view: View) -> View:
+    """The view with such disjunctions as sums of its terms."""
+    return replace(view, terms=tuple(part for term in view.terms for part in _apart(term, APART)))
+
+
+def _apart(term: Monomial, most: int) -> list[Monomial]:
+    for i, factor in enumerate(term.body) if most else ():
+        match factor:
+            case Cmp(Call("or") as predicate) if _is_split(predicate, term):
+                first, *more = disjuncts(predicate)
+                one, others = (Cmp(first),), (Cmp(disjunction(more)),)
+                taken = tuple(None if lane is None else (*lane, MINUS) for lane in term.lanes)
+                parts = ((one, term.lanes), (others, term.lanes), ((*one, *others), taken))
+                before, after = term.body[:i], term.body[i + 1 :]
+                return [p for body, lanes in parts for p in _apart(Monomial((*before, *body, *after), lanes), most - 1)]
+    return [term]
+
+
+def _is_split(predicate: Expr, term: Monomial) -> bool:
+    """Do its parts bound a variable of one atom from both sides, by variables of others?"""
+    read = columns(predicate)
+    if any(read <= {v for _, v in atom.fields} for atom in term.atoms):
+        return False
+    return any(_sides(predicate, column) == {RISING, FALLING} for column in read)
+
+
+def _sides(predicate: Expr, column: Column) -> set[int | None]:
+    return {direction(part, column) for part in disjuncts(predicate)}

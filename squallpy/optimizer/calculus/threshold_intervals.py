@@ -1,0 +1,429 @@
+"""Running aggregates that are only compared: the intervals where the comparison holds, instead of an aggregate a point.
+
+    b1.price: 0.25 * t > (SELECT SUM(b2.volume) FROM bids AS b2 WHERE b2.price > b1.price)
+
+    BIDS(p, …) ⋈ N1(t) ⋈ N3(p, f) ⋈ (0.25 * t > f)      N3(p, f) := N2(p) ⋈ (f := Sum(BIDS(p2, v) ⋈ (p2 > p) ⋈ ⟨v⟩))
+ →  BIDS(p, …) ⋈ N4(low, high) ⋈ (p >= low) ⋈ (p < high)
+
+One order changes f for every p on one side of it, which is why the paper evaluates such a query again
+(`dbtoaster-batch-ivm` §3.2.3). But f is a prefix sum of a view of p2, so a sorted index that knows the extents of its
+prefix sums finds where f crosses the bound in a logarithm; N4 has a row for each interval, mostly one.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import count
+
+from squallpy.base.rings import Ring
+from squallpy.catalog.relation import Field, Relation
+from squallpy.logical.expressions import (
+    MIRRORED,
+    Call,
+    Column,
+    Expr,
+    Literal,
+    columns,
+    held_alike,
+    is_null,
+    not_null,
+    substitute,
+)
+from squallpy.logical.monotonicity import FALLING, RISING, direction
+from squallpy.logical.nulls import fold_nulls
+from squallpy.program.auxiliary import bounded, implies, in_order, is_domain, needed
+from squallpy.program.calculus import Cmp, Factor, Rel, renamed, variables
+from squallpy.program.components import prune
+from squallpy.program.program import Finish, Measure, Monomial, Nest, Running, View, nest_name
+
+Context = tuple[tuple[Column, str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """A nest f(g, p) = term ⋈ (x op p), for the values g, p that a domain has; if `total`, also where there is nothing.
+
+    `alone`: that is all of it; else there are further terms, and p may be the first of several keys of an order.
+    """
+
+    nest: Nest
+    domain: tuple[Factor, ...]
+    title: str  # the field that is p
+    p: Column
+    x: Column
+    op: str
+    term: Monomial
+    total: bool
+    group: tuple[Column, ...]
+    alone: bool
+    given: Rel  # the nest of the values, in the term
+
+    @property
+    def titles(self) -> dict[Column, str]:
+        """The fields that are keys, by what the definition calls them."""
+        keys, items = self.nest.view.keys, self.nest.finish.items
+        return {expr: title for title, expr in items if isinstance(expr, Column) and expr in keys}
+
+
+def intervals(view: View, nests: tuple[Nest, ...]) -> tuple[View, tuple[Nest, ...]]:
+    """The query's view and its nests, running aggregates replaced where all that is asked is how they compare."""
+    found = [running for nest in nests if (running := _running(nest, nests))]
+    if not found:
+        return view, nests
+    rewriting = _Rewriting(view, nests)
+    for running in found:
+        view = rewriting.rewrite(view, running)
+        rewriting.nests = [replace(nest, view=rewriting.rewrite(nest.view, running)) for nest in rewriting.nests]
+    return view, needed(view, in_order([*rewriting.nests, *rewriting.made.values()]))
+
+
+def _running(nest: Nest, nests: tuple[Nest, ...]) -> _Running | None:
+    """The nest as a running aggregate, if it is one."""
+    finish, view = nest.finish, nest.view
+    if finish.having or finish.over or finish.times or not nest.by_group:
+        return None
+    if not all(ring in (Ring.COUNT, Ring.EXACT) for ring in view.rings):
+        return None
+    domains = {n.relation.name: n for n in nests if is_domain(n)}
+    asking = [t for t in view.terms if _is_asking(t, finish)]
+    summing = [t for t in view.terms if t not in asking]
+    if len(asking) > 1:
+        return None
+    for term in summing:
+        if found := _ranged(nest, term, domains):
+            given = asking[0].body if asking else found.domain
+            return replace(found, domain=given, total=bool(asking), alone=len(summing) == 1)
+    return None
+
+
+def _ranged(nest: Nest, term: Monomial, domains: Mapping[str, Nest]) -> _Running | None:
+    """What a term of a nest sums up of the values on one side of a key."""
+    keys = set(nest.view.keys)
+    atoms = [a for a in term.atoms if a.relation.name in domains and {v for _, v in a.fields} == keys]
+    atoms = [a for a in atoms if len(a.fields) == len(a.relation.fields)]  # what it leaves out may be anything
+    compared = [f for f in term.body if isinstance(f, Cmp) and (keys & columns(f.predicate))]
+    if len(atoms) != 1 or len(compared) != 1:
+        return None
+    (atom,), (comparison,) = atoms, compared
+    match comparison.predicate:
+        case Call(op, (Column() as x, Column() as y)) if op in ("<", "<=", ">", ">=") and (x in keys) != (y in keys):
+            x, p, op = (x, y, op) if y in keys else (y, x, MIRRORED[op])
+        case _:
+            return None
+    body = tuple(f for f in term.body if f not in (atom, comparison))
+    read = {v for f in body for v in variables(f)} | {v for e in _factors(term) for v in columns(e)}
+    group = tuple(key for key in nest.view.keys if key in read)
+    ordered = x.type.is_held_in_order and held_alike(x.type, p.type)
+    bound = {v for f in body if isinstance(f, Rel) for _, v in f.fields}
+    if p in read or not ordered or not bound.issuperset({x, *group}):
+        return None
+    given = domains[atom.relation.name]
+    if len(given.view.terms) != 1:
+        return None
+    if not given.relation.stream and any(a.relation.stream for a in term.atoms):
+        return None  # NB: a table is loaded once, what is left of it changes
+    title = next(title for title, expr in nest.finish.items if expr == p)
+    body = prune((*body, *((Cmp(not_null(x)),) if x.nullable else ())), (*group, x), term.lanes)
+    return _Running(
+        nest, _definition(given, atom), title, p, x, op, Monomial(body, term.lanes), False, group, True, atom
+    )
+
+
+def _definition(domain: Nest, atom: Rel) -> tuple[Factor, ...]:
+    """What an atom of a domain stands for."""
+    mine = dict(atom.fields)
+    names: dict[int, Expr] = {v.id: mine[title] for title, v in domain.finish.items if isinstance(v, Column)}
+    return tuple(renamed(f, names) for f in domain.view.terms[0].body)
+
+
+def _factors(term: Monomial) -> Iterator[Expr]:
+    return (factor for lane in term.lanes for factor in lane or ())
+
+
+class _Rewriting:
+    """Uses of running aggregates replaced, one after the other."""
+
+    def __init__(self, view: View, nests: tuple[Nest, ...]) -> None:
+        self.nests = list(nests)
+        self._single = {n.relation.name for n in nests if _is_total(n)}
+        self._taken = {a.relation.name for v in (view, *(n.view for n in nests)) for a in v.atoms}
+        self._taken |= {n.relation.name for n in nests}
+        self.made: dict[tuple[str, ...], Nest] = {}
+        self._fresh = count(600_000_000)
+
+    def rewrite(self, view: View, running: _Running) -> View:
+        return replace(view, terms=tuple(t for term in view.terms for t in self._rewrite(term, view.keys, running)))
+
+    def _rewrite(self, term: Monomial, keys: tuple[Column, ...], running: _Running) -> list[Monomial]:
+        for atom in term.atoms:
+            if atom.relation == running.nest.relation and (found := self._replaced(term, atom, set(keys), running)):
+                return [t for each in found for t in self._rewrite(each, keys, running)]
+        return [term]
+
+    def _replaced(self, term: Monomial, atom: Rel, keys: set[Column], running: _Running) -> list[Monomial] | None:
+        """The monomial with intervals for an atom, and that of NULL; None if more is asked than how it compares."""
+        fields, names = dict(atom.fields), dict[int, Expr]()
+        for key, title in running.titles.items():
+            if title not in fields:
+                return None
+            names[key.id] = fields.pop(title)
+        p, values = names[running.p.id], set(fields.values())
+        assert isinstance(p, Column)
+        others = [f for f in term.body if f is not atom]
+        asking = [f for f in others if variables(f) & values]
+        rest = tuple(f for f in others if f not in asking)
+        if not implies(rest, running.domain, names):
+            return None
+        own = [f for f in running.term.body if f != Cmp(not_null(running.x))]
+        if running.group and not implies(rest, own, {**names, running.x.id: p}):
+            return None  # NB: a group of which there is nothing to sum up has no interval
+        lanes = {c for factor in _factors(term) for c in columns(factor)}
+        if not running.alone or values & (keys | lanes) or not all(isinstance(f, Cmp) for f in asking):
+            return self._limited(term, atom, running, fields, names)
+        expressions = dict(running.nest.finish.items)
+        measured: dict[int, Expr] = {v.id: expressions[title] for title, v in fields.items()}
+        context = self._context(rest)
+        where = []
+        for f in asking:
+            assert isinstance(f, Cmp)
+            read = columns(f.predicate) & values
+            around = columns(f.predicate) - read
+            if not around <= context.keys() or (around and running.group) or not _is_monotone(f.predicate, read):
+                return self._limited(term, atom, running, fields, names)
+            where.append(substitute(f.predicate, measured))
+        if not all(_is_summed(expressions[title], running.nest.finish) for title in fields):
+            return None
+        needed = {c for w in where for c in columns(w)}
+        nest = self._intervals(running, tuple(where), tuple((c, *context[c]) for c in context if c in needed))
+        body = (*rest, *self._within(nest, running, names))
+        out = [Monomial(prune(self._without_idle(body, keys | lanes), keys, term.lanes), term.lanes)]
+        if running.total and p.nullable:  # nothing is before NULL, or after it
+            nothing: dict[int, Expr] = {
+                v.id: Literal(0 if _is_count(expressions[title], running.nest.finish) else None, v.type)
+                for title, v in fields.items()
+            }
+            told = (Cmp(fold_nulls(substitute(f.predicate, nothing))) for f in asking if isinstance(f, Cmp))
+            out.append(Monomial(prune((*rest, Cmp(is_null(p)), *told), keys, term.lanes), term.lanes))
+        return out
+
+    def _within(self, nest: Nest, running: _Running, names: Mapping[int, Expr]) -> tuple[Factor, ...]:
+        """Is p in one of the intervals of its group?"""
+        p = names[running.p.id]
+        assert isinstance(p, Column)
+        *group, low, high = nest.relation.fields
+        ends = [Column(next(self._fresh), f.name, f.type) for f in (low, high)]
+        fields = zip((f.name for f in group), (names[c.id] for c in running.group), strict=True)
+        from_low, to_high = (">", "<=") if running.op in ("<", ">=") else (">=", "<")
+        return (
+            Rel(nest.relation, (*fields, (low.name, ends[0]), (high.name, ends[1]))),  # type: ignore[arg-type]
+            Cmp(bounded(from_low, p, ends[0])),
+            Cmp(bounded(to_high, p, ends[1])),
+        )
+
+    def _limited(
+        self, term: Monomial, atom: Rel, running: _Running, fields: Mapping[str, Column], names: Mapping[int, Expr]
+    ) -> list[Monomial] | None:
+        """The monomial with a nest of only those values that may pass, for what counts and has to stay below a bound.
+
+        R(k, t) ⋈ N3(k, t, n) ⋈ (n < 3), n printed   →   the same with N3 of only the t in N4(k, low, high), where n < 3
+        """
+        expressions, where = dict(running.nest.finish.items), list[Expr]()
+        measured: dict[int, Expr] = {v.id: expressions[title] for title, v in fields.items()}
+        for f in term.body:
+            for predicate in _bounds(f.predicate) if isinstance(f, Cmp) else ():
+                read = columns(predicate)
+                told = {expr for c in read if (expr := measured.get(c.id)) is not None}
+                if len(read) == len(told) == 1 and all(_is_counted(expr, running.nest.finish) for expr in told):
+                    (value,) = read
+                    if _direction(predicate, value) == FALLING:
+                        where.append(substitute(predicate, measured))
+        given = next(n for n in self.nests if n.relation == running.given.relation)
+        mine = dict(running.given.fields)
+        own = {v.id: names[mine[title].id] for title, v in given.finish.items if isinstance(v, Column)}
+        rest = tuple(f for f in term.body if f is not atom and not variables(f) & set(fields.values()))
+        if not where or not implies(rest, given.view.terms[0].body, own):
+            return None
+        nest = self._counting(running, self._intervals(running, tuple(where), ()), given)
+        if nest is None:
+            return None
+        body = tuple(Rel(nest.relation, atom.fields) if f is atom else f for f in term.body)
+        return [replace(term, body=body)]
+
+    def _counting(self, running: _Running, within: Nest, given: Nest) -> Nest | None:
+        """The running nest of only the values that intervals leave, and NULL."""
+        view, finish = running.nest.view, running.nest.finish
+        spelled = (running.nest.relation.name, within.relation.name)
+        if spelled in self.made:
+            return self.made[spelled]
+        same: dict[int, Expr] = {key.id: key for key in view.keys}
+        one: tuple[Factor, ...] = (running.given,)
+        kept = [(*one, *self._within(within, running, same))]
+        if running.p.nullable:
+            kept.append((*one, Cmp(is_null(running.p)), *self._behind(running, within, given)))
+        mine = dict(running.given.fields)
+        limited = View("", view.keys, tuple(Monomial(body, ((),)) for body in kept))
+        items = tuple((title, mine[title]) for title, _ in given.finish.items)
+        few = self._made((*spelled, "few"), given, limited, replace(given.finish, items=items))
+        asked = Rel(few.relation, running.given.fields)
+        terms = []
+        for term in view.terms:
+            if _is_asking(term, finish):
+                terms.append(replace(term, body=(asked,)))
+            elif any(atom == running.given for atom in term.atoms):
+                terms.append(replace(term, body=tuple(asked if f == running.given else f for f in term.body)))
+            elif more := [f for f in term.atoms if {v for _, v in f.fields} == set(view.keys)]:
+                terms.append(replace(term, body=self._asked(term.body, more[0], asked, running, given)))
+            else:
+                return None
+        return self._made(spelled, running.nest, replace(view, terms=tuple(terms)), finish)
+
+    def _asked(
+        self, body: tuple[Factor, ...], atom: Rel, few: Rel, running: _Running, given: Nest
+    ) -> tuple[Factor, ...]:
+        """A product with few of the values of `atom`, which may be a part of those of the running nest."""
+        more = self._besides(atom, running, given)
+        return (*body, few) if more is None else (*(few if f == atom else f for f in body), *more)
+
+    def _besides(self, atom: Rel, running: _Running, given: Nest) -> tuple[Factor, ...] | None:
+        """What an atom asks of the values besides that they are there; None if it is of others."""
+        domain = next((n for n in self.nests if n.relation == atom.relation and is_domain(n)), None)
+        if domain is None or len(domain.view.terms) != 1:
+            return None
+        mine, every = _definition(domain, atom), _definition(given, running.given)
+        more, keys = tuple(f for f in mine if f not in every), set(running.nest.view.keys)
+        apart = all(isinstance(f, Cmp) and variables(f) <= keys for f in more)
+        return more if apart and len(mine) == len(every) + len(more) else None
+
+    def _behind(self, running: _Running, within: Nest, given: Nest) -> tuple[Factor, ...]:
+        """What is asked of a NULL if it comes last: that all that is counted before may pass, for its group."""
+        view, finish, group = running.nest.view, running.nest.finish, running.group
+        asking = next((t for t in view.terms if _is_asking(t, finish)), None)
+        for term in view.terms:
+            atom = next((f for f in term.atoms if {v for _, v in f.fields} == set(view.keys)), None)
+            if not (asking and atom and self._besides(atom, running, given) == (Cmp(is_null(running.p)),)):
+                continue
+            body = tuple(f for f in term.body if f is not atom)
+            bound = {v for f in body if isinstance(f, Rel) for _, v in f.fields}
+            if {v for f in body for v in variables(f)} & set(view.keys) - set(group) or not bound.issuperset(group):
+                continue
+            every = prune((running.given,), group, asking.lanes)
+            terms = (replace(term, body=prune(body, group, term.lanes)), replace(asking, body=every))
+            measures = within.finish.measures
+            titles = {expr: title for title, expr in finish.items}
+            items = tuple((titles[c], c) for c in (*group, *(m.column for m in measures)))
+            spelled = (running.nest.relation.name, within.relation.name, "behind")
+            nest = self._made(
+                spelled, running.nest, View("", group, terms), replace(finish, measures=measures, items=items)
+            )
+            fields = tuple(Field(title, c.type, c.nullable) for title, c in items)
+            relation = replace(nest.relation, fields=fields, primary_key=tuple(titles[c] for c in group))
+            self.made[spelled] = replace(nest, relation=relation)
+            counts = {m.column: replace(m.column, id=next(self._fresh), name=titles[m.column]) for m in measures}
+            read = (*((titles[c], c) for c in group), *((titles[c], counts[c]) for c in counts))
+            assert within.running is not None
+            names: dict[int, Expr] = {c.id: v for c, v in counts.items()}
+            return (Rel(relation, read), *(Cmp(substitute(w, names)) for w in within.running.where))
+        return ()
+
+    def _made(self, spelled: tuple[str, ...], like: Nest, view: View, finish: Finish) -> Nest:
+        name = nest_name(self._taken)
+        self._taken.add(name)
+        relation = replace(like.relation, name=name)
+        self.made[spelled] = Nest(relation, replace(view, name=f"G_{name.upper()}"), finish)
+        return self.made[spelled]
+
+    def _context(self, body: Iterable[Factor]) -> dict[Column, tuple[str, str]]:
+        """The variables that a row of a nest binds that always has one; of which nest, and its field."""
+        return {
+            v: (f.relation.name, title)
+            for f in body
+            if isinstance(f, Rel) and f.relation.name in self._single
+            for title, v in f.fields
+        }
+
+    def _without_idle(self, body: tuple[Factor, ...], asked: set[Column]) -> tuple[Factor, ...]:
+        """Without the one-row nests that nothing is read of."""
+
+        def idle(f: Factor) -> bool:
+            if not isinstance(f, Rel) or f.relation.name not in self._single:
+                return False
+            mine = variables(f)
+            return not mine & asked and not any(mine & variables(g) for g in body if g is not f)
+
+        return tuple(f for f in body if not idle(f))
+
+    def _intervals(self, running: _Running, where: tuple[Expr, ...], context: Context) -> Nest:
+        """The nest of the intervals in which the aggregate exists and satisfies the predicates; equal ones are one."""
+        spelled = (running.nest.relation.name, repr([substitute(w, _titled(context)) for w in where]))
+        if spelled not in self.made:
+            name = nest_name(self._taken)
+            self._taken.add(name)
+            ends = [Column(next(self._fresh), title, running.x.type) for title in ("low", "high")]
+            titles = {c: f"{title}_of" if title in ("low", "high") else title for c, title in running.titles.items()}
+            items = (*((titles[c], c) for c in running.group), *((c.name, c) for c in ends))
+            fields = tuple(Field(title, c.type, c.nullable) for title, c in items)
+            relation = Relation(name, fields, running.nest.relation.stream, "view")
+            view = View(f"G_{name.upper()}", (*running.group, running.x), (running.term,))
+            read = {c for w in where for c in columns(w)}
+            measures = tuple(m for m in running.nest.finish.measures if m.column in read)
+            finish = replace(running.nest.finish, measures=measures, items=items)
+            ranged = Running(running.x, running.op, where, context, running.total, running.group)
+            self.made[spelled] = Nest(relation, view, finish, running=ranged)
+        return self.made[spelled]
+
+
+def _titled(context: Context) -> dict[int, Expr]:
+    """Context variables by where they come from: how they are called does not make another nest."""
+    return {c.id: Column(0, f"{nest}.{title}", c.type, c.nullable) for c, nest, title in context}
+
+
+def _is_total(nest: Nest) -> bool:
+    """Does it always have one row?"""
+    finish = nest.finish
+    return finish.single and finish.having is None and finish.over is None and finish.times is None
+
+
+def _measure(expr: Expr, finish: Finish) -> Measure | None:
+    return next((m for m in finish.measures if m.column == expr), None)
+
+
+def _is_count(expr: Expr, finish: Finish) -> bool:
+    measure = _measure(expr, finish)
+    return measure is not None and measure.function == "count"
+
+
+def _is_summed(expr: Expr, finish: Finish) -> bool:
+    """Is it an aggregate that grows with one lane?"""
+    measure = _measure(expr, finish)
+    if measure is None or measure.function not in ("sum", "count"):
+        return False
+    return all(len(lanes) == 1 and lanes[0][0] > 0 for lanes in (measure.value, measure.present))
+
+
+def _is_asking(term: Monomial, finish: Finish) -> bool:
+    """Does it say that groups are there, and no more?"""
+    return all(lane is None for i, lane in enumerate(term.lanes) if i != finish.count)
+
+
+def _is_counted(expr: Expr, finish: Finish) -> bool:
+    """Is it a number of rows?"""
+    return _is_count(expr, finish) and _is_summed(expr, finish)
+
+
+def _bounds(predicate: Expr) -> Iterator[Expr]:
+    """Itself; of an equality what it is on each side."""
+    match predicate:
+        case Call("=", args):
+            yield from (replace(predicate, name=name, args=args) for name in ("<=", ">="))
+        case _:
+            yield predicate
+
+
+def _is_monotone(predicate: Expr, read: Iterable[Column]) -> bool:
+    """Does it read one aggregate, and stay as it is once that passes a bound? (Where it is not NULL: NULL is apart.)"""
+    values = list(read)
+    return len(values) == 1 and _direction(predicate, values[0]) in (RISING, FALLING)
+
+
+def _direction(predicate: Expr, value: Column) -> int | None:
+    known = replace(value, nullable=False)
+    return direction(fold_nulls(substitute(predicate, {known.id: known})), known)

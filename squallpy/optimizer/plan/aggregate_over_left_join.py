@@ -1,0 +1,52 @@
+"""An aggregate over an outer join that does not see what the join pads with NULLs.
+
+    Aggregate by l.k: COUNT(r.x) of L ⟕ R   →   Aggregate by l.k: COUNT(x) of (L ⋈ R) ∪ (L, with NULL for x)
+
+A row of NULLs more adds to no aggregate, and its group is there anyway: which rows of L have found something need not
+be known (TPC-H Q13).
+"""
+
+from collections.abc import Iterator
+
+from squallpy.logical.containment import peeled
+from squallpy.logical.expressions import Column, Expr, Literal, column_of, columns, substitute
+from squallpy.logical.nodes import Aggregate, Join, LeftJoin, Node, Project, Union
+from squallpy.logical.nulls import fold_nulls
+
+
+def padded(node: Aggregate, fresh: Iterator[int]) -> Aggregate | None:
+    """The same groups over a union; None if there is no outer join, or its NULLs, or how often they come, are seen."""
+    below, shown, filters = peeled(node.child)
+    if filters or not isinstance(below, LeftJoin) or not node.aggs or any(agg.arg is None for _, agg in node.aggs):
+        return None
+    left, right = below.left, below.right
+    nothing: dict[int, Expr] = {c.id: Literal(None, c.type) for c in right.output}
+    keys = tuple(substitute(expr, shown) for _, expr in node.keys)
+    args = tuple(substitute(arg, shown) for _, agg in node.aggs for arg in agg.args)
+    lost = tuple(fold_nulls(substitute(arg, nothing)) for arg in args)
+    ours = {c.id for c in left.output}
+    if any(c.id not in ours for key in keys for c in columns(key)) or any(x != Literal(None, x.type) for x in lost):
+        return None
+
+    def columns_of(exprs: tuple[Expr, ...]) -> tuple[Column, ...]:
+        return tuple(column_of(e, next(fresh)) for e in exprs)
+
+    own: dict[int, Expr] = {c.id: c for c in right.output}  # NOT NULL again, perhaps
+    found = tuple(substitute(arg, own) for arg in args)
+    parts: list[tuple[Node, tuple[Expr, ...]]] = [(Join(left, right, below.on), (*keys, *found))]
+    parts.append((_rows(left, {c.id for key in keys for c in columns(key)}), (*keys, *lost)))
+    children = tuple(Project(plan, tuple(zip(columns_of(exprs), exprs, strict=True))) for plan, exprs in parts)
+    every = Union(children, columns_of((*keys, *args)))
+    given = iter(every.columns)
+    return Aggregate(
+        every,
+        tuple((column, next(given)) for column, _ in node.keys),
+        tuple((column, agg.with_args(given)) for column, agg in node.aggs),
+    )
+
+
+def _rows(plan: Node, read: set[int]) -> Node:
+    """A plan without the outer joins of which nothing is read: they take no row away."""
+    while isinstance(plan, LeftJoin) and read <= {c.id for c in plan.left.output}:
+        plan = plan.left
+    return plan

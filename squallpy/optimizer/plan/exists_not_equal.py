@@ -1,0 +1,172 @@
+"""EXISTS with a <>: there are others where there are more than those that are equal.
+
+    L ⋉_{l.k = r.k ∧ l.s <> r.s} R
+ →  σ_{n > m}(L ⟕_{l.k = k} (Aggregate by r.k: COUNT(*) AS n of R)
+               ⟕_{l.k = k ∧ l.s = s} (Aggregate by r.k, r.s: COUNT(*) AS m of R))
+
+What is equal can be looked up, what differs can only be looked through: as it stands, each row that comes is compared
+with all that there are of its k, and what it finds is counted for each pair of k and s (TPC-H Q21).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from squallpy.base.types import BIGINT, BOOLEAN
+from squallpy.logical.containment import has_no_more, peeled
+from squallpy.logical.expressions import (
+    FALSE,
+    TRUE,
+    Call,
+    Case,
+    Column,
+    Expr,
+    Literal,
+    column_of,
+    columns,
+    conjunction,
+    conjuncts,
+    not_null,
+    substitute,
+)
+from squallpy.logical.functions import call, coalesce
+from squallpy.logical.nodes import (
+    Agg,
+    Aggregate,
+    AntiJoin,
+    ConditionalJoin,
+    Filter,
+    Join,
+    LeftJoin,
+    Node,
+    Project,
+    SemiJoin,
+)
+
+Pair = tuple[Expr, Expr]  # of the left and of the right
+
+
+def counted(node: Join | ConditionalJoin, fresh: Iterator[int]) -> Node | None:
+    """The same rows and columns, by counts; None if there is no EXISTS with a <>."""
+    match node:
+        case SemiJoin(left, right, on):
+            found = _counts(left, right, on, fresh)
+            return found and Filter(*found)
+        case AntiJoin(left, right, on):
+            found = _counts(left, right, on, fresh)
+            return found and Filter(found[0], Call("not", (found[1],), BOOLEAN, False))
+        case Join(left) | LeftJoin(left):
+            asked = _asked(node)
+            found = None if asked is None else _counts(left, asked.right, asked.on, fresh)
+            if asked is None or found is None:
+                return None
+            plan, others = found
+            ours = tuple((c, c) for c in left.output)
+            if isinstance(node, Join):
+                return Project(Filter(plan, others), (*ours, *asked.items))
+            shown = ((c, Case(((others, e),), Literal(None, c.type), c.type)) for c, e in asked.items)
+            return Project(plan, (*ours, *((replace(c, nullable=True), e) for c, e in shown)))
+    return None
+
+
+def _counts(left: Node, right: Node, on: Expr, fresh: Iterator[int]) -> tuple[Node, Expr] | None:
+    """`left` with counts of what it meets in `right`, and whether there is any, never NULL."""
+    parts = _parts(left, right, on)
+    if parts is None:
+        return None
+    (here, there), own = parts.different, list(parts.own)
+    asked = [*parts.asked, *([not_null(here)] if here.nullable else ())]
+    own += [not_null(there)] if there.nullable else []
+    rows = Filter(right, conjunction(own)) if own else right
+    counts: list[Expr] = []
+    for pairs in (parts.equal, (*parts.equal, parts.different)):
+        keys = tuple((column_of(expr, next(fresh)), expr) for _, expr in pairs)
+        number = Column(next(fresh), "n", BIGINT, False)
+        same = conjunction(call("=", a, key) for (a, _), (key, _) in zip(pairs, keys, strict=True))
+        left = LeftJoin(left, Aggregate(rows, keys, ((number, Agg("count", None)),)), same)
+        counts.append(coalesce(replace(number, nullable=True), Literal(0, BIGINT)))
+    others = conjunction((Call(">", tuple(counts), BOOLEAN, False), *asked))
+    return left, Case(((others, TRUE),), FALSE, BOOLEAN) if others.nullable else others
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """A condition in its parts: what is equated, what differs, and what is asked of the right and the left alone."""
+
+    equal: tuple[Pair, ...]
+    different: Pair
+    own: tuple[Expr, ...]
+    asked: tuple[Expr, ...]
+
+
+def _parts(left: Node, right: Node, on: Expr) -> _Parts | None:
+    """None if there is no <>, or more than one, or anything else between the two."""
+    ours, theirs = ({c.id for c in side.output} for side in (left, right))
+    pairs: dict[str, list[Pair]] = {"=": [], "<>": []}
+    own: list[Expr] = []
+    asked: list[Expr] = []
+    for conjunct in conjuncts(on):
+        match conjunct:
+            case _ if {c.id for c in columns(conjunct)} <= theirs:
+                own.append(conjunct)
+            case _ if {c.id for c in columns(conjunct)} <= ours:
+                asked.append(conjunct)
+            case Call("=" | "<>" as name, (a, b)) if _reads(a, ours) and _reads(b, theirs):
+                pairs[name].append((a, b))
+            case Call("=" | "<>" as name, (a, b)) if _reads(a, theirs) and _reads(b, ours):
+                pairs[name].append((b, a))
+            case _:
+                return None
+    if len(pairs["<>"]) != 1:
+        return None
+    return _Parts(tuple(pairs["="]), pairs["<>"][0], tuple(own), tuple(asked))
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a join asks: is there a row of `right` for which `on` is TRUE? `items` are then the right's columns."""
+
+    right: Node
+    on: Expr
+    items: tuple[tuple[Column, Expr], ...]
+
+
+def _asked(join: Join | LeftJoin) -> _Asked | None:
+    """A join with those of its left's distinct values for which there is a row, which unnesting makes of an EXISTS.
+
+    L ⋈_{l.s <=> s'} (Aggregate by s' := s of ((Aggregate by s := l.s of L) ⋈_{s <> r.s} R))    →    R, (l.s <> r.s)
+    """
+    top, shown, above = peeled(join.right)
+    if not isinstance(top, Aggregate) or top.aggs or above or join.on is None:
+        return None
+    met, made, within = peeled(top.child)
+    if not isinstance(met, Join) or not isinstance(met.left, Aggregate) or met.left.aggs:
+        return None
+    values = met.left
+    keys = {c.id: substitute(expr, made) for c, expr in top.keys}
+    theirs = {c.id: substitute(substitute(c, shown), keys) for c in join.right.output}
+    given: dict[int, Expr] = {}
+    for conjunct in conjuncts(join.on):
+        match conjunct:
+            case Call("<=>" | "=" as name, (Column() as a, Column() as b)):
+                here, key = (a, theirs[b.id]) if b.id in theirs else (b, theirs.get(a.id))
+                if not isinstance(key, Column) or here.id in theirs or key.id in given:
+                    return None
+                given[key.id] = here
+                within = [*within, not_null(here)] if name == "=" and here.nullable else within
+            case _:
+                return None
+    own = {c.id: expr.id for c, expr in values.keys if isinstance(expr, Column)}
+    if own != {key: here.id for key, here in given.items() if isinstance(here, Column)}:
+        return None
+    if {e.id for e in keys.values() if isinstance(e, Column)} != own.keys() or len(own) < len(values.keys):
+        return None
+    if not has_no_more(join.left, values.child):
+        return None
+    on = conjunction((*within, *([met.on] if met.on is not None else ())))
+    items = tuple((c, substitute(theirs[c.id], given)) for c in join.right.output)
+    return _Asked(met.right, substitute(on, given), items)
+
+
+def _reads(expr: Expr, ids: set[int]) -> bool:
+    """Does it read columns, and only those?"""
+    return bool(columns(expr)) and {c.id for c in columns(expr)} <= ids

@@ -1,0 +1,198 @@
+"""Groups with defaults: an outer join with an aggregate by the columns that it is joined on, as one product.
+
+    L ⟕_{l = k} Aggregate by k of R   →   L ⋈_{l <=> k} Aggregate by k of (L's values of l ∪ R)
+
+As a sum it would be three products, with what is found, plus all, minus what is found; and k of them 3^k. So the groups
+are told which ones are asked for, and each says what it is when R has nothing for it. The values of l are those of the
+least input that has them, perhaps more: a group that nobody asks for joins nothing.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from squallpy.base.types import BIGINT, BOOLEAN
+from squallpy.logical.containment import values_within
+from squallpy.logical.expressions import (
+    TRUE,
+    Call,
+    Case,
+    Column,
+    Expr,
+    Literal,
+    columns,
+    conjunction,
+    conjuncts,
+    not_null,
+    substitute,
+    transform,
+    uncast,
+)
+from squallpy.logical.functions import call
+from squallpy.logical.nodes import Agg, Aggregate, ConditionalJoin, Filter, Join, LeftJoin, Node, Project, Union
+from squallpy.logical.nulls import fold_nulls
+
+Rows = tuple[Node, tuple[Expr, ...]]  # an input, and expressions over its rows
+Nothing = dict[int, dict[int, Expr]]  # by the column that counts rows: what other columns are where it is 0
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """How a plan's value `here` is compared with a key, `there` in terms of what is grouped, and the key of both."""
+
+    strict: bool  # a NULL equals nothing
+    here: Expr
+    there: Expr
+    column: Column
+
+
+def defaulted(join: LeftJoin, fresh: Iterator[int]) -> tuple[Node, Nothing] | None:
+    """The same rows and columns without an outer join; None if `right` is no aggregate by what it is joined on."""
+    below = _aggregate(join.right)
+    if below is None:
+        return None
+    aggregate, shown, kept = below
+    keys = {c.id: expr for c, expr in aggregate.keys if columns(expr)}
+    pairs: dict[int, Pair] = {}
+    rest = [c for c in conjuncts(kept) if c != TRUE]
+    for conjunct in conjuncts(substitute(join.on, shown)):
+        id, pair = _paired(conjunct, join.left, keys, fresh) or (-1, None)
+        if pair is None or id in pairs:
+            rest.append(conjunct)
+        else:
+            pairs[id] = pair
+    if pairs.keys() != keys.keys():
+        return None
+    if not rest and _has_all(join.left, aggregate, tuple(pairs.values())):
+        return _plain(join, aggregate, pairs, shown), {}
+
+    found = Column(next(fresh), "found", BIGINT, False)
+    aggs = {c.id: replace(c, id=next(fresh), nullable=agg.function != "count") for c, agg in aggregate.aggs}
+    new = {c.id: expr for c, expr in aggregate.keys} | {id: pair.column for id, pair in pairs.items()} | aggs
+    measures = tuple((aggs[c.id], agg) for c, agg in aggregate.aggs)
+    if aggregate.keys:  # without any there is a row always
+        measures, rest = (*measures, (found, Agg("count", None))), [call(">", found, Literal(0, BIGINT)), *rest]
+    there = conjunction(substitute(c, new) for c in rest if c != TRUE)
+    plain = {c.id for c in aggs.values() if c.nullable} if len(rest) == 1 and aggregate.keys else set[int]()
+
+    def value(column: Column) -> Expr:
+        expr = substitute(shown.get(column.id, column), new)
+        if there == TRUE or (isinstance(expr, Column) and expr.id in plain):
+            return expr
+        return Case(((there, expr),), Literal(None, column.type), column.type)
+
+    grouped = replace(aggregate, aggs=measures)
+    nest = groups(join.left, grouped, tuple(pairs.values()), fresh) if pairs else replace(grouped, keys=())
+    on = conjunction(Call("<=>", (p.here, p.column), BOOLEAN, False) for p in pairs.values()) if pairs else None
+    items = ((replace(c, nullable=True), value(c)) for c in join.right.output)
+    nothing: dict[int, Expr] = {c.id: Literal(None if c.nullable else 0, c.type) for c in aggs.values()}
+    return Project(Join(join.left, nest, on), (*((c, c) for c in join.left.output), *items)), {found.id: nothing}
+
+
+def _has_all(left: Node, aggregate: Aggregate, pairs: tuple[Pair, ...]) -> bool:
+    """Is there a group for all that `left` has: l ⟕ Aggregate of l, or of more than l?"""
+    here, there = tuple(pair.here for pair in pairs), tuple(pair.there for pair in pairs)
+    if not pairs or any(pair.strict and pair.here.nullable for pair in pairs):
+        return False
+    return all(values_within(node, exprs, aggregate.child, there) for node, exprs in values(left, here))
+
+
+def _plain(join: LeftJoin, aggregate: Aggregate, pairs: dict[int, Pair], shown: dict[int, Expr]) -> Node:
+    """The same as an inner join."""
+    groups = replace(aggregate, keys=tuple((pair.column, pair.there) for pair in pairs.values()))
+    same = conjunction(Call("<=>", (pair.here, pair.column), BOOLEAN, False) for pair in pairs.values())
+    names: dict[int, Expr] = {id: pair.column for id, pair in pairs.items()}
+    items = ((replace(c, nullable=True), substitute(shown.get(c.id, c), names)) for c in join.right.output)
+    return Project(Join(join.left, groups, same), (*((c, c) for c in join.left.output), *items))
+
+
+def without_case(expr: Expr, nothing: Nothing) -> Expr:
+    """CASE WHEN found > 0 THEN COALESCE(sum, 0) ELSE 0 END → COALESCE(sum, 0), as `sum` is NULL where `found` is 0"""
+
+    def rule(expr: Expr) -> Expr | None:
+        match expr:
+            case Case(((Call(">", (Column(found), Literal(0))), value),), otherwise) if found in nothing:
+                return value if fold_nulls(substitute(value, nothing[found])) == otherwise else None
+        return None
+
+    return transform(expr, rule) if nothing else expr
+
+
+def _aggregate(node: Node) -> tuple[Aggregate, dict[int, Expr], Expr] | None:
+    """The Aggregate below projections and filters, the columns above in terms of its own, and what all filters ask."""
+    match node:
+        case Aggregate():
+            return node, {}, TRUE
+        case Project(child, items) if below := _aggregate(child):
+            aggregate, shown, kept = below
+            return aggregate, shown | {c.id: substitute(expr, shown) for c, expr in items}, kept
+        case Filter(child, predicate) if below := _aggregate(child):
+            aggregate, shown, kept = below
+            return aggregate, shown, conjunction((kept, substitute(predicate, shown)))
+    return None
+
+
+def _paired(conjunct: Expr, left: Node, keys: dict[int, Expr], fresh: Iterator[int]) -> tuple[int, Pair] | None:
+    """The key that a conjunct equates with something of `left`."""
+    match conjunct:
+        case Call("=" | "<=>" as name, (a, b)) if a.type == b.type:
+            ours = {c.id for c in left.output}
+            for here, there in ((a, b), (b, a)):
+                key = uncast(there)
+                if isinstance(key, Column) and key.id in keys and {c.id for c in columns(here)} <= ours:
+                    column = Column(next(fresh), key.name, here.type, here.nullable or there.nullable)
+                    return key.id, Pair(name == "=", here, substitute(there, keys), column)
+    return None
+
+
+def groups(left: Node, aggregate: Aggregate, pairs: tuple[Pair, ...], fresh: Iterator[int]) -> Aggregate:
+    """The groups of an aggregate and of all values that `left` has for their keys, whose rows count for nothing."""
+    there = tuple(pair.there for pair in pairs)
+    args = (*dict.fromkeys(arg for _, agg in aggregate.aggs for arg in agg.args), TRUE)
+    asked = conjunction(not_null(pair.there) for pair in pairs if pair.strict and pair.there.nullable)
+    rows = aggregate.child if asked == TRUE else Filter(aggregate.child, asked)
+    nothing = tuple(Literal(None, arg.type) for arg in args)
+    parts: list[Rows] = [(rows, (*there, *args))]
+    parts += [(node, (*here, *nothing)) for node, here in values(left, tuple(pair.here for pair in pairs))]
+
+    def column(like: Expr) -> Column:
+        return Column(next(fresh), "x", like.type, True)
+
+    # NB: what a column was equated with may be of a type held alike, BIGINT for INT
+    inputs = (
+        Project(node, tuple((column(like), expr) for like, expr in zip(parts[0][1], exprs, strict=True)))
+        for node, exprs in parts
+    )
+    every = Union(tuple(inputs), tuple(column(expr) for expr in (*there, *args)))
+    given = dict(zip(args, every.columns[len(there) :], strict=True))
+    keys = ((pair.column, column) for pair, column in zip(pairs, every.columns, strict=False))
+    aggs = ((c, agg if agg.arg else replace(agg, arg=TRUE)) for c, agg in aggregate.aggs)
+    aggs = ((c, agg.with_args(given[arg] for arg in agg.args)) for c, agg in aggs)
+    return Aggregate(every, tuple(keys), tuple(aggs))
+
+
+def values(node: Node, exprs: tuple[Expr, ...]) -> Iterator[Rows]:
+    """The least inputs of a plan that have all values that some expressions have in it, perhaps more."""
+    read = {c.id for expr in exprs for c in columns(expr)}
+
+    def over(mapping: dict[int, Expr]) -> tuple[Expr, ...]:
+        return tuple(substitute(expr, mapping) for expr in exprs)
+
+    match node:
+        case Project(child, items):
+            yield from values(child, over({c.id: expr for c, expr in items}))
+        case Aggregate(child, keys) if keys and read <= {c.id for c, _ in keys}:
+            yield from values(child, over({c.id: expr for c, expr in keys}))
+        case Filter(child) if (found := list(values(child, exprs))) != [(child, exprs)]:
+            yield from found
+        case Join(left) | ConditionalJoin(left) if read <= {c.id for c in left.output}:
+            yield from values(left, exprs)
+        case Join(_, right) if read <= {c.id for c in right.output}:
+            yield from values(right, exprs)
+        case LeftJoin(left, right) if read <= {c.id for c in right.output}:
+            yield from values(right, over({c.id: c for c in right.output}))  # NOT NULL again, perhaps
+            yield from values(left, over({c.id: Literal(None, c.type) for c in right.output}))
+        case Union(children, own):
+            for child in children:
+                yield from values(child, over({c.id: of for c, of in zip(own, child.output, strict=True)}))
+        case _:
+            yield node, exprs

@@ -1,0 +1,103 @@
+"""Nests looked through: a row is computed from the sums that it is made of, instead of being kept once more.
+
+    M_N1(p, avg) := N1(p, avg),  N1(p, avg) := Exists(M_L(p)) ⋈ (avg := M_L.1 / M_L.0)
+
+    Q += ΔL(p, q) ⋈ M_N1(p, avg) ⋈ (q < avg)   →   Q += ΔL(p, q) ⋈ N1[M_L](p, avg) ⋈ (q < avg)
+
+It is done where a view has a record for each group, and whoever reads it knows the group. A row is that of before the
+batch until the nest's own trigger has run, as the view would have it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from squallpy.program.calculus import Assign, Rel
+from squallpy.program.program import Nest, Program, Ref, Row, Statement, Trigger, View
+
+
+def look_through(program: Program) -> Program:
+    """The program without the views that only repeat a nest's rows."""
+    kept = {nest.source.name for nest in program.nests if nest.source}
+    nests = {nest.relation.name: nest for nest in program.nests if _has_rows(nest)}
+    views = program.views[1:]
+    copies = {v.name: copy for v in views if v.name not in kept and (copy := _copy(v, nests))}
+    while copies:
+        refused = {name for t in program.triggers for s in t.statements for name in _refused(s, copies)}
+        changing = {t.relation.name for t in program.triggers if any(s.target not in copies for s in t.statements)}
+        # a nest of static rows, which changes nothing else when it is loaded, has no trigger without its view
+        refused |= {name for name, copy in copies.items() if copy.nest.relation.name not in changing}
+        if not refused:
+            break
+        copies = {name: copy for name, copy in copies.items() if name not in refused}
+    if not copies:
+        return program
+    order = {trigger.relation.name: n for n, trigger in enumerate(program.triggers)}
+    triggers = [_rewritten(t, copies, order) for t in program.triggers]
+    views = tuple(v for v in views if v.name not in copies)
+    return replace(program, views=(program.result, *views), triggers=tuple(t for t in triggers if t.statements))
+
+
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    """A view that has a record for each row of a nest: which of its keys are the source's, and the fields of others."""
+
+    nest: Nest
+    group: tuple[int, ...]
+    fields: tuple[tuple[str, int], ...]
+
+
+def _has_rows(nest: Nest) -> bool:
+    """Has it one row at most for each group, which the group's sums tell?"""
+    finish = nest.finish
+    return nest.by_group and not (finish.over or finish.single or finish.times) and nest.source is not None
+
+
+def _copy(view: View, nests: dict[str, Nest]) -> _Copy | None:
+    match view.terms[0].body:
+        case (Rel(relation, fields),) if relation.name in nests and view.terms[0].lanes == ((),):
+            nest = nests[relation.name]
+            assert nest.source is not None
+            made = dict(nest.finish.items)
+            places = {made[title]: view.keys.index(v) for title, v in fields}
+            once = len(places) == len(fields) == len(view.keys)
+            if not once or not places.keys() >= set(nest.source.variables):
+                return None
+            rest = tuple((t, view.keys.index(v)) for t, v in fields if made[t] not in nest.source.variables)
+            return _Copy(nest, tuple(places[v] for v in nest.source.variables), rest)
+    return None
+
+
+def _refused(statement: Statement, copies: dict[str, _Copy]) -> Iterable[str]:
+    """The views that a statement needs: lookups by equality do not lead to the group, or what is in a row is known."""
+    others = [ref for ref in statement.refs[1:] if ref.name not in copies]
+    bound = set(statement.refs[0].variables)
+    while near := [
+        ref for ref in others if not bound.isdisjoint(ref.variables) and not bound.issuperset(ref.variables)
+    ]:
+        bound = bound.union(*(ref.variables for ref in near))
+    taken = [v for ref in (statement.refs[0], *others) for v in ref.variables]
+    taken += [f.variable for f in statement.filters if isinstance(f, Assign)]
+    for ref in statement.refs[1:]:
+        if copy := copies.get(ref.name):
+            row = [ref.variables[i] for _, i in copy.fields]
+            if not {ref.variables[i] for i in copy.group} <= bound or not set(taken).isdisjoint(row):
+                yield ref.name
+            taken += row
+
+
+def _rewritten(trigger: Trigger, copies: dict[str, _Copy], order: dict[str, int]) -> Trigger:
+    def through(ref: Ref) -> Ref:
+        copy = copies.get(ref.name)
+        if copy is None:
+            return ref
+        nest, source = copy.nest.relation.name, copy.nest.source
+        assert source is not None
+        fields = tuple((title, ref.variables[i]) for title, i in copy.fields)
+        row = Row(nest, fields, before=order[trigger.relation.name] <= order[nest] and not ref.after)
+        return Ref(source.name, tuple(ref.variables[i] for i in copy.group), (), row)
+
+    statements = tuple(
+        replace(s, refs=tuple(map(through, s.refs))) for s in trigger.statements if s.target not in copies
+    )
+    read = {s.refs[0].name for s in statements} | {ref.name for s in statements for ref in s.refs}
+    return Trigger(trigger.relation, tuple(d for d in trigger.deltas if d.name in read), statements)

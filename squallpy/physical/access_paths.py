@@ -1,0 +1,277 @@
+"""Access paths: in which order a statement looks its views up, and how.
+
+    ΔN1(t) ⋈ M_BIDS(volume) ⋈ M_ASKS(price) ⋈ (volume > 0.25 * t)
+    →  sum M_BIDS(volume > 0.25 * t) → scan M_ASKS()
+
+What is bound makes a probe or a slice. A predicate that compares one more variable with what is bound makes a range of
+a sorted index; if nothing else is asked of the records in it, their sum is looked up. Of what a foreign key selects
+there are few records: a slice is then as good, and takes less.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from squallpy.base.index_order import Order
+from squallpy.base.types import Kind
+from squallpy.logical.expressions import Column, columns, conjunction
+from squallpy.logical.monotonicity import FALLING, RISING, direction
+from squallpy.physical.plan import Let, Lookup, Range, Step, Update, Where
+from squallpy.physical.unique_keys import (
+    Beside,
+    Spanned,
+    certain_keys,
+    finds_one,
+    foreign_keys,
+    known_keys,
+    narrow_views,
+    views_of_intervals,
+    views_of_neighbours,
+    views_of_spans,
+)
+from squallpy.program.calculus import Assign, Cmp, Factor, variables
+from squallpy.program.program import Program, Ref, Statement, View
+
+# The sooner the better. "one" is a slice or scan of one record, "few" a scan of intervals. What has no key at all is
+# "apart": it picks no rows, and ranges that overlap are best looked up before they are multiplied. Of what a nest makes
+# of a record, "exists" only asks whether there is a row, "row" has it computed; "later", when the record is known.
+# Of lookups alike that find one record at most, those in a view that predicates have narrowed leave fewer rows.
+_ONE, _FOUND = ("probe", "exists", "one"), ("nearest", "highest")
+_CHOICE = (*_ONE, "row", "few", *_FOUND, "sum", "slice", "range", "apart", "scan", "later")
+
+
+@dataclass(slots=True)
+class Indexes:
+    """The secondary indexes of each view (or delta) that statements turned out to need, and of which views they need
+    the records themselves."""
+
+    slices: dict[str, list[tuple[int, ...]]] = field(default_factory=dict)
+    orders: dict[str, list[Order]] = field(default_factory=dict)
+    records: set[str] = field(default_factory=set)
+
+    def slice(self, view: str, positions: tuple[int, ...]) -> int:
+        """The number of the slice by those keys."""
+        self.records.add(view)
+        known = self.slices.setdefault(view, [])
+        if positions not in known:
+            known.append(positions)
+        return known.index(positions)
+
+    def order(self, view: str, order: Order) -> int:
+        """The number of a sorted index that is at least in that order: it can be read either way."""
+        known = self.orders.setdefault(view, [])
+        plain = replace(order, down=False, extents=False)
+        if order.extents or plain not in (replace(o, down=False, extents=False) for o in known):
+            known.append(order)
+            return len(known) - 1
+        return next(i for i, o in enumerate(known) if replace(o, down=False, extents=False) == plain)
+
+    def of(self, view: str) -> tuple[tuple[tuple[int, ...], ...], tuple[Order, ...], bool]:
+        """All slices and sorted indexes, and whether these are enough."""
+        orders = tuple(self.orders.get(view, ()))
+        return tuple(self.slices.get(view, ())), orders, bool(orders) and view not in self.records
+
+
+class Known:
+    """What is known of a program's views; found once for all of its statements."""
+
+    def __init__(self, program: Program) -> None:
+        self.views = {view.name: view for view in program.views}
+        self.keys, self.foreign, self.few = known_keys(program), foreign_keys(program), views_of_intervals(program)
+        self.narrow = narrow_views(program)
+        certain = certain_keys(program)
+        beside, spans = views_of_neighbours(program, certain), views_of_spans(program, certain)
+        self.chosen: Mapping[str, Beside | Spanned] = {**beside, **spans}
+
+
+def access(statement: Statement, known: Known, indexes: Indexes) -> Update:
+    """A statement as steps; filters as soon as they can be evaluated."""
+    first, *others = statement.refs
+    bound: set[Column] = set(first.variables)
+    filters: list[Factor] = list(statement.filters)
+    steps: list[Step] = []
+    views, keys, foreign, few = known.views, known.keys, known.foreign, known.few
+    asked = {*statement.keys, *(v for lane in statement.lanes for f in lane or () for v in columns(f))}
+
+    def ready() -> None:
+        for f in list(filters):
+            match f:
+                case Cmp(predicate) if f.reads <= bound:
+                    steps.append(Where(predicate))
+                    filters.remove(f)
+                case Assign(variable, value) if f.reads <= bound:
+                    again = variable in bound
+                    steps.append(Let(variable, value))
+                    bound.add(variable)
+                    filters.remove(f)
+                    assert not again, f"{variable} is bound twice"
+
+    def size(ref: Ref) -> str | None:
+        view = views.get(ref.name)
+        if view is None or ref.row:
+            return None
+        given = _known(ref, view, bound)
+        if finds_one(view, given, keys):
+            return "one"
+        return "few" if ref.name in few else "slice" if _are_fields(view, given, foreign) else None
+
+    ready()
+    while others:
+        ways = []
+        for ref in others:
+            elsewhere = partial(_elsewhere, asked, others, ref)
+            ways.append(_way(ref, bound, filters, elsewhere, size, known.chosen.get(ref.name)))
+        best = min(ways, key=lambda way: _cost(way, bound, known.narrow))
+        others.remove(best.ref)
+        steps.append(_lookup(best, bound, indexes))
+        filters = [f for f in filters if f not in best.used]
+        bound |= set(best.ref.bound)
+        ready()
+    assert not filters, f"{filters} cannot be evaluated"
+    _note_live(steps, asked)
+    return Update(
+        statement.target, first.name, first.variables, first.picks, tuple(steps), statement.keys, statement.lanes
+    )
+
+
+def _elsewhere(asked: set[Column], refs: Iterable[Ref], ref: Ref) -> set[Column]:
+    """The variables that keys, lanes and views other than `ref` read."""
+    return asked.union(*(r.variables for r in refs if r is not ref))
+
+
+def _cost(way: "_Way", bound: set[Column], narrow: Collection[str]) -> tuple[int, bool, bool, int]:
+    """What a lookup costs and leaves, next to others."""
+    wide = way.how in _ONE and way.ref.name not in narrow
+    return _CHOICE.index(way.how), wide, *_spread(way.ref, bound)
+
+
+def _spread(ref: Ref, bound: set[Column]) -> tuple[bool, int]:
+    """How many records of a view there may be, as far as its variables tell: less if more of them are bound."""
+    new = set(ref.variables) - bound
+    return len(new) == len(ref.variables), len(new)
+
+
+def _known(ref: Ref, view: View, bound: set[Column]) -> list[Column]:
+    """The keys of a view that are bound."""
+    return [key for key, v in zip(view.keys, ref.variables, strict=True) if v in bound]
+
+
+def _are_fields(view: View, given: Iterable[Column], fields: Collection[tuple[str, str]]) -> bool:
+    """Is a field of `fields` among what is given?"""
+    wanted = set(given)
+    return any(v in wanted and (a.relation.name, name) in fields for a in view.atoms for name, v in a.fields)
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """One way to look a view up, and the filters that it takes care of."""
+
+    ref: Ref
+    how: str
+    range: Range | None = None
+    used: tuple[Factor, ...] = ()
+    spans: Spanned | None = None  # where the highest is looked up
+
+
+def _way(
+    ref: Ref,
+    bound: set[Column],
+    filters: list[Factor],
+    elsewhere: Callable[[], set[Column]],
+    size_of: Callable[[Ref], str | None],
+    chosen: Beside | Spanned | None,
+) -> _Way:
+    """The best way with those variables bound; `elsewhere` are those that keys, lanes and other views read.
+
+    `size_of`: how it is looked up if there is one record at most, or there are few. `chosen`: which keys of a view of
+    neighbours, or of spans, are what.
+    """
+    new = [v for v in ref.variables if v not in bound]
+    if ref.row:
+        return _Way(ref, "later" if new else "row" if ref.row.fields else "exists")
+    if not new:
+        return _Way(ref, "probe" if ref.variables else "apart")
+    if size := size_of(ref):
+        return _Way(ref, size)
+    ranges = [found for v in new if (found := _range(v, bound, filters))]
+    if ranges:
+        range, used = max(ranges, key=lambda found: len(found[1]))
+        read = elsewhere().union(*(variables(f) for f in filters if f not in used))
+        if isinstance(chosen, Beside) and _is_between(ref, range, new, chosen):
+            return _Way(ref, "nearest", range, used)
+        if isinstance(chosen, Spanned) and _is_within(ref, range, new, chosen):
+            return _Way(ref, "highest", range, used, chosen)
+        ordered = not range.variable.type.is_wide
+        return _Way(ref, "sum" if ordered and not read & set(new) else "range", range, used)
+    return _Way(ref, "scan" if len(new) == len(ref.variables) else "slice")
+
+
+def _is_between(ref: Ref, range: Range, new: list[Column], beside: Beside) -> bool:
+    """Is a record of neighbours asked for by its group and one bound of its value? The other bound is its neighbour."""
+    value, other = ref.variables[beside.value], ref.variables[beside.other]
+    known = not any(ref.variables[i] in new for i in beside.group)
+    return known and other in new and range.variable == value and (range.rising is None) != (range.falling is None)
+
+
+def _is_within(ref: Ref, range: Range, new: list[Column], spans: Spanned) -> bool:
+    """Is a record of spans asked for by its group and both bounds of its x? It is the one whose span reaches beyond."""
+    known = not any(ref.variables[i] in new for i in spans.group)
+    all_else = len(new) == len(ref.variables) - len(spans.group)
+    return known and all_else and range.variable == ref.variables[spans.x] and None not in (range.rising, range.falling)
+
+
+def _range(variable: Column, bound: set[Column], filters: Iterable[Factor]) -> tuple[Range, tuple[Factor, ...]] | None:
+    """The range of a variable that the filters leave, and which of them do."""
+    if not variable.type.is_ordered:
+        return None
+    found = [
+        (f, way)
+        for f in filters
+        if isinstance(f, Cmp)
+        and variable in f.reads <= bound | {variable}
+        and (way := direction(f.predicate, variable))
+    ]
+    if not found:
+        return None
+    sides = {side: [f.predicate for f, way in found if way == side] for side in (RISING, FALLING)}
+    rising, falling = (conjunction(sides[side]) if sides[side] else None for side in (RISING, FALLING))
+    return Range(variable, rising, falling), tuple(f for f, _ in found)
+
+
+def _lookup(way: _Way, bound: set[Column], indexes: Indexes) -> Lookup:
+    """The step, with the index that it needs."""
+    ref, how, range = way.ref, way.how, way.range
+    given = tuple((i, v) for i, v in enumerate(ref.variables) if v in bound)
+    new = tuple((i, v) for i, v in enumerate(ref.variables) if v not in bound)
+    index, equal = -1, tuple(i for i, _ in given)
+    if how in ("apart", "exists", "row"):
+        how = "probe"
+    if how in ("one", "few"):
+        how = "slice" if given else "scan"
+    if how == "slice":
+        index = indexes.slice(ref.name, equal)
+    elif range:
+        ranged = ref.variables.index(range.variable)
+        first = (ranged, way.spans.value) if way.spans else (ranged,)
+        order = Order((*equal, *first, *(i for i, _ in new if i not in first)), len(equal))
+        order = replace(order, real=range.variable.type.kind is Kind.DOUBLE)
+        index = indexes.order(ref.name, replace(order, heights=way.spans.heights) if way.spans else order)
+    else:
+        indexes.records.add(ref.name)
+    return Lookup(ref.name, how, index, given, () if how == "sum" else new, ref.picks, range=range, row=ref.row)
+
+
+def _note_live(steps: list[Step], asked: set[Column]) -> None:
+    """Note at each lookup which variables are read later."""
+    live = set(asked)
+    for i in reversed(range(len(steps))):
+        match steps[i]:
+            case Lookup(range=ranged) as step:
+                steps[i] = replace(step, live=frozenset(v.id for v in live))
+                live |= {v for _, v in step.bound}
+                for predicate in (ranged.rising, ranged.falling) if ranged else ():
+                    live |= columns(predicate) if predicate else set()
+            case Where(predicate):
+                live |= columns(predicate)
+            case Let(_, value):
+                live |= columns(value)

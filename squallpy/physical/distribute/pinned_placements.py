@@ -1,0 +1,65 @@
+"""Places that are set and not chosen: `--set partition.M_S=b`.
+
+fixed_places(program, [("M_S", "b")])   →   {"M_S": (0,)}
+"""
+
+from collections.abc import Iterable, Iterator
+
+from squallpy.base.errors import SquallError, nearest
+from squallpy.physical.distribute.location_tags import EVERYWHERE
+from squallpy.physical.distribute.program import Place
+from squallpy.program.program import Nest, Program, View
+from squallpy.program.show import Names
+
+
+def fixed_places(program: Program, wanted: Iterable[tuple[str, str]]) -> dict[str, Place]:
+    """By view; SQ7001 for a view that the query does not have, SQ7003 for a place where it cannot be."""
+    views = {view.name.lower(): view for view in program.views}
+    places: dict[str, Place] = {}
+    for name, text in wanted:
+        view = views.get(name.lower())
+        if view is None:
+            known = [view.name for view in program.views if view is not program.result]
+            hint = nearest(name, known) or "explain physical lists them"
+            raise SquallError("SQ7001", f'partition.{name}: the query has no view "{name}"', hint=hint)
+        if view is program.result:
+            raise SquallError("SQ7003", f"partition.{name}: {view.name} is the result, which is on the driver")
+        places[view.name] = EVERYWHERE if text.strip().lower() == "everywhere" else _by_keys(view, text, program)
+    return places
+
+
+def groups_are_whole(nest: Nest, position: int) -> bool:
+    """Has each partition whole groups of a nest if the view that it is made of is spread by that key?"""
+    assert nest.source is not None
+    variable = nest.source.variables[position]
+    along = [nest.neighbours.value] if nest.neighbours else []
+    line = nest.skyline or nest.spans
+    along += [line.x, line.value] if line else []
+    return variable not in along and any(expr == variable for _, expr in nest.finish.items)
+
+
+def has_one_row(nest: Nest) -> bool:
+    """Is there nothing that the rows of a nest could be spread by?"""
+    return (nest.running is not None and not nest.running.group) or not nest.finish.items
+
+
+def _by_keys(view: View, text: str, program: Program) -> Place:
+    names = Names(view.keys)
+    known, place = {names(key): i for i, key in enumerate(view.keys)}, []
+    for key in (part.strip() for part in text.split(",")):
+        if key not in known:
+            hint = nearest(key, known) if known else "everywhere is all that it can be"
+            raise SquallError("SQ7003", f'partition.{view.name}: the view has no key "{key}"', hint=hint)
+        place.append(known[key])
+    for nest in (nest for nest in program.nests if nest.source and nest.source.name == view.name):
+        if has_one_row(nest) or not all(groups_are_whole(nest, i) for i in place):
+            fit = [names(view.keys[i]) for i in _fit(nest, view)]
+            hint = f"spread it by {' or '.join(fit)}" if fit else "everywhere is all that it can be"
+            reason = f"the groups of {nest.relation.name.upper()} would be torn apart"
+            raise SquallError("SQ7003", f"partition.{view.name}={text}: {reason}", hint=hint)
+    return tuple(dict.fromkeys(place))
+
+
+def _fit(nest: Nest, view: View) -> Iterator[int]:
+    if not has_one_row(nest):
+        yield from (i for i in range(len(view.keys)) if groups_are_whole(nest, i))

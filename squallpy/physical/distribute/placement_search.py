@@ -1,0 +1,232 @@
+"""Where each view is: chosen by cost, starting from the rule of `dbtoaster-batch-ivm` §6.2.
+
+The rule partitions a view on the primary key in its schema that has most values, and keeps one without any in one
+place. From there, and from all views by one field, one view after the other is put where the batch costs least: an
+exchange costs a round, then what the busiest node gets, then what it computes, and what all have costs memory.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from squallpy.physical.distribute.initial_grids import fields_of, first_of, grid_of, records, share, side_of
+from squallpy.physical.distribute.location_tags import COLUMNS, EVERYWHERE, RANDOM, ROWS, SOURCE, Dist, Misplaced
+from squallpy.physical.distribute.pinned_placements import groups_are_whole, has_one_row
+from squallpy.physical.distribute.program import Distribution, Place, distributed
+from squallpy.physical.distribute.single_transformer import Compute, Derivation, Transfer
+from squallpy.physical.distribute.statement_blocks import Block
+from squallpy.physical.joins.grid import Grid
+from squallpy.program.program import Program, View
+
+BATCH = 100_000  # tuples of the batch whose cost is estimated
+ROUND = 30_000.0  # what an exchange costs however little is sent, in rows sent
+SEEDS = 4  # fields that the search starts from
+IMPROVED = 2  # starts that are gone on from
+TRIES = 500  # statements that are placed anew from a start
+COPY = 0.02  # what a record that every node has costs a batch, in rows sent
+WORK = 1.0  # what a row costs a statement, in rows sent
+
+
+def choose_places(
+    program: Program,
+    sizes: Mapping[str, int],
+    partitions: int,
+    fixed: Mapping[str, Place] | None = None,
+    grids: bool = True,
+) -> dict[str, Place] | None:
+    """A place for each view but the result, of some as it is fixed; None if one partition does as well alone. `grids`:
+    may views be on one that are not fixed?
+
+    Raises Misplaced if no places for the others go with those that are fixed.
+    """
+    weigh = _Scales(program, sizes, partitions)
+    met = _met_fields(program, sizes)
+    joined = {field for fields in met if len(fields) > 1 for field in fields}
+    options = {view.name: tuple(_options(view, program, joined, grids)) for view in program.views[1:]}
+    options |= {name: (place,) for name, place in (fixed or {}).items()}
+    if not options:  # readers do it all
+        return {}
+    found = list(_starts(program, options, sizes, met[:SEEDS]))
+    if fixed:  # what the rule leads to may not go with it
+        ends: tuple[Place, ...] = (EVERYWHERE, ())
+        found = [{**start, **fixed} for start in (*found, *(dict.fromkeys(options, end) for end in ends))]
+    starts = sorted(found, key=weigh)[:IMPROVED]
+    statements = sum(len(trigger.statements) for trigger in program.triggers)
+    cost, best = min((_improved(start, options, weigh, statements) for start in starts), key=lambda found: found[0])
+    if fixed:
+        distributed(program, best)
+        return best
+    return best if cost < weigh(dict.fromkeys(options, ())) else None
+
+
+def _improved(
+    places: dict[str, Place],
+    options: Mapping[str, tuple[Place, ...]],
+    weigh: Callable[[Mapping[str, Place]], float],
+    statements: int,
+) -> tuple[float, dict[str, Place]]:
+    """One view moved at a time, as long as that helps, and not for ever."""
+    cost, left = weigh(places), TRIES // max(1, statements)
+    while True:
+        before = cost
+        for name, choices in options.items():
+            for place in choices:
+                tried = {**places, name: place}
+                left -= place != places[name]
+                if left >= 0 and place != places[name] and (found := weigh(tried)) < cost:
+                    places, cost = tried, found
+        if cost == before or left <= 0:
+            return cost, places
+
+
+def _options(view: View, program: Program, joined: Collection[tuple[str, str]], grids: bool) -> Iterator[Place]:
+    """Where a view may be: by one of its keys on which something is joined, or if there is none by all of them, so that
+    no value that many tuples share has them all at one node, or by any. What a nest is made of has its groups whole."""
+    nests = [nest for nest in program.nests if nest.source and nest.source.name == view.name]
+    if not any(map(has_one_row, nests)):
+        whole = [i for i in range(len(view.keys)) if all(groups_are_whole(nest, i) for nest in nests)]
+        known = {v for atom in view.atoms for f, v in atom.fields if (atom.relation.name, f) in joined}
+        met = [i for i in whole if view.keys[i] in known]
+        if not met and len(whole) > 1:
+            yield tuple(whole)
+        yield from ((i,) for i in met or whole)
+        if grids and not met and not nests:
+            yield from (ROWS, COLUMNS)
+    yield EVERYWHERE
+    if nests:
+        yield ()
+    elif len(view.terms) == 1:
+        yield RANDOM
+
+
+def _starts(
+    program: Program,
+    options: Mapping[str, tuple[Place, ...]],
+    sizes: Mapping[str, int],
+    met: Iterable[frozenset[tuple[str, str]]],
+) -> Iterator[dict[str, Place]]:
+    """The rule's places; then, for each field on which much meets, all views by it that know it."""
+    keys = _key_values(program, sizes)
+    views = {view.name: view for view in program.views}
+    yield {name: max(choices, key=lambda place: _values(views[name], place, keys)) for name, choices in options.items()}
+    for fields in met:
+        yield {name: _by(views[name], fields, choices) for name, choices in options.items()}
+    first = first_of(program)
+    yield {name: _on_grid(views[name], first, choices) for name, choices in options.items()}
+
+
+def _on_grid(view: View, first: str, choices: tuple[Place, ...]) -> Place:
+    """The view by rows of the grid if it is of the first relation, else by columns; everywhere if it cannot be."""
+    side = side_of(view, first)
+    return side if side in choices else EVERYWHERE
+
+
+def _key_values(program: Program, sizes: Mapping[str, int]) -> dict[tuple[str, str], int]:
+    """How many values the fields of primary and foreign keys have at most: a foreign one no more than there are rows of
+    the relation that it refers to."""
+    rows = {name.lower(): size for name, size in sizes.items()}
+    values = {(r.name, key): sizes.get(r.name, 0) for r in program.relations for key in r.primary_key}
+    for relation in program.relations:
+        for reference in relation.references:
+            for f in reference.fields:
+                most = values.get((relation.name, f), sizes.get(relation.name, 0))
+                values[relation.name, f] = min(most, rows.get(reference.relation.lower()) or most)
+    return values
+
+
+def _met_fields(program: Program, sizes: Mapping[str, int]) -> list[frozenset[tuple[str, str]]]:
+    """Fields that are joined or are alone, those of most tuples first, with all that they are joined with."""
+    found: dict[tuple[str, str], set[tuple[str, str]]] = {}
+    for term in (term for view in program.views for term in view.terms):
+        for bound in fields_of(term).values():
+            for one in bound:
+                found.setdefault(one, set()).update(bound)
+    classes = {frozenset(fields) for fields in found.values()}
+    return sorted(classes, key=lambda c: (-sum(sizes.get(name, 0) for name, _ in c), sorted(c)))
+
+
+def _by(view: View, fields: frozenset[tuple[str, str]], choices: tuple[Place, ...]) -> Place:
+    """The view by one of the fields: a copy everywhere if it has none of them, where its parts come about if it has
+    lost them."""
+    known = [v for atom in view.atoms for f, v in atom.fields if (atom.relation.name, f) in fields]
+    for v in known:
+        if v in view.keys and (place := (view.keys.index(v),)) in choices:
+            return place
+    return RANDOM if known and RANDOM in choices else EVERYWHERE
+
+
+def _values(view: View, place: Place, keys: Mapping[tuple[str, str], int]) -> float:
+    """How many values the key has by which a place spreads a view; less for anything else."""
+    if place is EVERYWHERE:
+        return -1
+    if not isinstance(place, tuple) or not place:
+        return -2
+    by = {view.keys[i] for i in place}
+    return max((keys.get((a.relation.name, f), 0) for a in view.atoms for f, v in a.fields if v in by), default=0)
+
+
+@dataclass(frozen=True)
+class _Scales:
+    """What a batch costs, in rows sent."""
+
+    program: Program
+    sizes: Mapping[str, int]
+    partitions: int
+    distribution: Distribution = field(init=False)
+    known: dict[tuple[Place | None, ...], float] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "distribution", Distribution(self.program))
+
+    def __call__(self, places: Mapping[str, Place]) -> float:
+        """Found once: from several starts one comes to the same places."""
+        key = tuple(places.get(view.name) for view in self.program.views)
+        if key not in self.known:
+            self.known[key] = self._weighed(places)
+        return self.known[key]
+
+    def _weighed(self, places: Mapping[str, Place]) -> float:
+        try:
+            blocks = self.distribution.blocks(places)
+        except Misplaced:
+            return float("inf")
+        grid = grid_of(self.program, places, self.sizes, self.partitions)
+        return self.of(blocks, grid) + self._copies(places, grid)
+
+    def _copies(self, places: Mapping[str, Place], grid: Grid | None) -> float:
+        """What it costs to have large views at several nodes."""
+        held = 0.0
+        for view in self.program.views:
+            if (place := places.get(view.name)) in (EVERYWHERE, ROWS, COLUMNS):
+                held += records(view, self.sizes) * share(place, grid)
+        return COPY * held
+
+    def of(self, blocks: tuple[Block, ...], grid: Grid | None = None) -> float:
+        rows, cost = dict(self._deltas()), 0.0
+        touched: dict[str, float] = {}  # rows added to a view
+        views = {view.name for view in self.program.views}
+        for block in blocks:
+            cost += ROUND if block.moves else 0.0
+            for step in block.steps:
+                match step:
+                    case Transfer(name, source, by, side):
+                        rows[name] = rows.get(source, float("inf"))  # a whole view
+                        part = share(side, grid) if side else 1 if by in (EVERYWHERE, ()) else 1 / self.partitions
+                        cost += rows[name] * part
+                    case Compute(statement, at):
+                        given = rows.get(statement.refs[0].name, float("inf"))
+                        if statement.target in views:
+                            touched[statement.target] = max(given, touched.get(statement.target, 0.0))
+                        else:
+                            rows[statement.target] = given
+                        alone = at is EVERYWHERE or at == Dist(())
+                        cost += WORK * given / (1 if alone and at is not SOURCE else self.partitions)
+                    case Derivation(_, source, deltas):
+                        rows |= dict.fromkeys(deltas, touched.get(source, 0.0))
+        return cost
+
+    def _deltas(self) -> Iterator[tuple[str, float]]:
+        total = sum(max(1, self.sizes.get(r.name, 0)) for r in self.program.relations)
+        for trigger in self.program.triggers:
+            share = max(1, self.sizes.get(trigger.relation.name, 0)) / total
+            for delta in trigger.deltas:
+                yield delta.name, BATCH * share

@@ -1,0 +1,72 @@
+"""Which join operator a plan has taken for each view that is looked up, and why, in a line.
+
+JOIN M_R, M_S on the grid: no equality compares them
+JOIN M_ORDERS by o_orderkey, an equality: what is added up has few records of a key
+"""
+
+from collections.abc import Iterator
+
+from squallpy.base.settings import JoinOperator
+from squallpy.physical.distribute.heavy_keys import SHARE
+from squallpy.physical.distribute.location_tags import COLUMNS, EVERYWHERE, RANDOM, ROWS
+from squallpy.physical.joins.groups import grids as grids_of
+from squallpy.physical.plan import Lookup, Plan, PoolPlan, Update
+
+_ON_GRID = (ROWS.value, COLUMNS.value)
+
+
+def join_lines(plan: Plan) -> list[str]:
+    """A line for the views that are alike, in the order of the pools; then what the grids do."""
+    found: dict[str, list[str]] = {}
+    for pool in plan.pools:
+        if plan.places and (bound := _bound(plan, pool)):
+            found.setdefault(_how(plan, pool, bound), []).append(pool.name)
+    return [*(f"JOIN {', '.join(names)} {how}" for how, names in found.items()), *_grids(plan)]
+
+
+def _bound(plan: Plan, pool: PoolPlan) -> list[frozenset[int]]:
+    """For each lookup of a view the positions of its keys that are given by an equality."""
+    updates = [step for stage in plan.stages for step in stage.steps if isinstance(step, Update)]
+    lookups = [step for u in updates for step in u.steps if isinstance(step, Lookup) and step.source == pool.name]
+    return [frozenset(position for position, _ in lookup.bound) for lookup in lookups]
+
+
+def _how(plan: Plan, pool: PoolPlan, bound: list[frozenset[int]]) -> str:
+    place, set_ = dict(plan.places)[pool.name], _set(plan, pool)
+    if place in _ON_GRID:
+        return f"on the grid: {set_ or 'no equality compares them'}"
+    if place == EVERYWHERE.value:
+        return f"everywhere: {set_ or 'copies cost less than to send what meets them'}"
+    if place == ():
+        return f"in one partition: {set_ or 'so its groups are whole'}"
+    alike = place != RANDOM.value and [set(place) <= positions for positions in bound]
+    if alike and any(alike):
+        by = ", ".join(pool.keys[i].name for i in place if isinstance(i, int))
+        others = "" if all(alike) else ", and by what is sent everywhere"
+        return f"by {by}, an equality{others}: {_light(plan, pool)}"
+    return f"where it is: {set_ or 'to send it what meets it everywhere costs less'}"
+
+
+def _set(plan: Plan, pool: PoolPlan) -> str:
+    """What has been set for a view, not chosen."""
+    if pool.name in plan.fixed:
+        return f"partition.{pool.name} is set"
+    return f"join.operator={plan.operator.value}" if plan.operator is not JoinOperator.AUTO else ""
+
+
+def _light(plan: Plan, pool: PoolPlan) -> str:
+    """Why keys have no grids, or when they get some."""
+    if any(view.view == pool.name and view.key for view in plan.on_grid):
+        return f"a key with more than 1/{1 / SHARE:.0f} of the mean joiner's work gets a grid"
+    return _set(plan, pool) or dict(plan.light)[pool.name]
+
+
+def _grids(plan: Plan) -> Iterator[str]:
+    """The mapping that joiners begin with, and whether it follows what flows."""
+    if plan.grid is not None:
+        views = [view.view for view in plan.on_grid]
+        grows = ", and to four times as many joiners when they are half full" if plan.capacity else ""
+        goes = f"{', '.join(views)} {'migrate' if len(views) > 1 else 'migrates'} to another when it is better{grows}"
+        grids = grids_of(plan.partitions) if plan.groups else (plan.grid,)
+        first = " and ".join(str(grid.mapping) for grid in grids)
+        yield f"GRID {first} at first, rows by columns; {goes if views else 'it stays'}"

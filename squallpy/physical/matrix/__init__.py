@@ -1,0 +1,1 @@
+"""Matrix programs on several partitions: blocks of views, and passes over them."""

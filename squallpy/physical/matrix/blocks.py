@@ -1,0 +1,391 @@
+"""A matrix program on several partitions: each has some rows of a view, and as many of its columns if these are asked
+for (LINVIEW §6).
+
+    pass A: t0 := A * uA, t2 := A' * vA', A += …     of its rows of A each partition computes its rows of t0, of its
+                                                     columns of A its rows of t2
+    send t0, t2                                      each to all: n · k numbers, never a view
+    UB := [uA, t0] …                                 what has few columns is computed by all alike
+    pass B: …
+
+A view with more rows than columns is kept by rows alone: A'·V is a sum of what each partition's rows make of it, so
+is X'·X. Rows and columns go round: partition p of P has p, p + P, p + 2P, …, so that a matrix can grow and every share
+stays as large as the others. What is between two exchanges is a superstep (Valiant's BSP), and a stage on Spark.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from squallpy.base.semirings import ARITHMETIC
+from squallpy.maintain.matrix.cost import Guess
+from squallpy.maintain.matrix.drift_probe import Look, Probe, probe
+from squallpy.maintain.matrix.materialise import Maintained
+from squallpy.maintain.matrix.nodes import (
+    Diagonal,
+    Fill,
+    Matrix,
+    Name,
+    Product,
+    Scale,
+    Stack,
+    Sum,
+    Transpose,
+    children,
+    names,
+)
+from squallpy.maintain.matrix.program import Statement
+from squallpy.physical.matrix.passes import Pass, passes, read_of
+
+Numbers = npt.NDArray[np.int64]
+
+
+class Form(StrEnum):
+    """What a partition has of a matrix."""
+
+    WHOLE = "whole"
+    ROWS = "rows"  # its own
+    COLUMNS = "columns"  # its own
+    SHARE = "share"  # of a sum of all partitions' shares
+
+
+Value = tuple[str, Form]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The share of partition `number` of `count`: every `count`th row, or column, from its number on."""
+
+    number: int
+    count: int
+
+    @property
+    def own(self) -> slice:
+        return slice(self.number, None, self.count)
+
+    def extent(self, size: int) -> int:
+        """How many it has of so many."""
+        return len(range(self.number, size, self.count))
+
+    def has(self, numbers: Numbers) -> npt.NDArray[np.bool_]:
+        """Which of them it has."""
+        own: npt.NDArray[np.bool_] = numbers % self.count == self.number
+        return own
+
+    def among(self, numbers: Numbers) -> Numbers:
+        """Those that it has."""
+        return numbers if self.count == 1 else numbers[self.has(numbers)]
+
+    def local(self, numbers: Numbers) -> Numbers:
+        """Where those that it has are in its block."""
+        return numbers // self.count
+
+
+ALONE = Part(0, 1)
+OWN = (Form.ROWS, Form.SHARE)  # what is sent
+
+
+@dataclass(frozen=True, slots=True)
+class Define:
+    """A definition evaluated anew, each partition its rows, or its share; `kept`: it is that of a view."""
+
+    statement: Statement
+    kept: bool
+    form: Form = Form.ROWS
+
+    def __str__(self) -> str:
+        return f"{self.form} of {self.statement}"
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """A view that was evaluated anew has arrived: its columns, or all of it."""
+
+    view: str
+    form: Form
+
+    def __str__(self) -> str:
+        return f"keep {'columns of ' if self.form is Form.COLUMNS else ''}{self.view}"
+
+
+@dataclass(frozen=True, slots=True)
+class See:
+    """What a probe ends in: how far views have drifted."""
+
+    looks: tuple[Look, ...]
+
+    def __str__(self) -> str:
+        return f"see {', '.join(f'{look.off} / {look.right}' for look in self.looks)}"
+
+
+Item = Statement | Pass | Define | Fetch | See
+
+
+@dataclass(frozen=True, slots=True)
+class Superstep:
+    """Work, then what each partition sends to the others: of a value its rows, or its share, to all, or to each its
+    columns of the rows. `keeps`: the values that it needs later; `turned`: those of which the transpose is sent."""
+
+    work: tuple[Item, ...]
+    sends: tuple[Value, ...] = ()
+    keeps: tuple[Value, ...] = ()
+    turned: frozenset[str] = frozenset()
+
+    def __str__(self) -> str:
+        return "\n".join([*map(str, self.work), *([f"send {sent(self.sends)}"] if self.sends else [])])
+
+
+def sent(values: Iterable[Value]) -> str:
+    """Values as people read them."""
+    return ", ".join(f"columns of {name}" if form is Form.COLUMNS else name for name, form in values)
+
+
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """How matrices lie: `symmetric` ones, of which rows are columns, too; `tall` ones, by rows alone; those that are
+    evaluated as sums of `shares`, and are then whole."""
+
+    symmetric: frozenset[str]
+    tall: frozenset[str]
+    shares: frozenset[str] = frozenset()
+
+    def shared(self, value: Matrix) -> Name | None:
+        """The tall matrix by whose rows a product is a sum."""
+        match value:
+            case Product((Transpose(Name(name) as of), Name() | Fill() | Diagonal())) if name in self.tall:
+                return of
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A part of what is done in a batch: `add` cells to the input `name`, `fire` the trigger of `name`, `look` how far
+    views have drifted, `evaluate` anew, always or only `if_asked`: where an inverse cannot be told, or views have."""
+
+    do: str
+    name: str = ""
+    rank: int = 0  # of the update that fires
+    if_asked: bool = False
+
+
+_NOTHING = Superstep(())
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """A program on partitions: how its matrices lie, the views that are kept by columns, too, and what is done when an
+    input, or a constant, changes, when views are looked at, or when all is evaluated anew."""
+
+    kinds: Kinds
+    by_columns: frozenset[str]
+    triggers: Mapping[str, tuple[Superstep, ...]]
+    evaluation: tuple[Superstep, ...]
+    probe: Probe
+    look: tuple[Superstep, ...]
+
+    def supersteps(self, phase: Phase) -> tuple[Superstep, ...]:
+        """Those of a phase; nothing is sent after its last."""
+        known = {"fire": self.triggers.get(phase.name, ()), "evaluate": self.evaluation, "look": self.look}
+        return known.get(phase.do, (_NOTHING,))
+
+    def timeline(self, phases: Sequence[Phase]) -> list[list[tuple[int, int]]]:
+        """What is done between two exchanges: the phases, and which superstep of each. A phase begins where the one
+        before ends."""
+        line: list[list[tuple[int, int]]] = [[]]
+        for number, phase in enumerate(phases):
+            for at in range(len(self.supersteps(phase))):
+                line += [[]] if at else []
+                line[-1].append((number, at))
+        return line
+
+
+def blocks(made: Maintained) -> Blocks:
+    """A program's supersteps."""
+    views = {name.name for name in made.stored}
+    kinds, definitions, asked = _kinds(made)
+    asked &= views
+    work = {name: passes(trigger, made.matrices) for name, trigger in made.triggers.items()}
+    seen = probe(made)
+    looked = [*_by_depth(seen.steps, views), See(seen.looks)] if made.program.ring is ARITHMETIC else []
+    visits = [item for items in (*work.values(), looked) for item in items if isinstance(item, Pass)]
+    asked |= {visit.view.name for visit in visits if _across(visit, kinds)}
+    stored = {name: _forms(name, asked) for name in views}
+    lasting, triggers = set[Value]().union(*stored.values()), {}
+    for name, items in work.items():
+        halves = {(half.name, Form.WHOLE) for half in (made.triggers[name].u, made.triggers[name].v)}
+        triggers[name] = _supersteps(items, kinds, lasting | halves, lasting)
+    fetched = [item for definition in definitions for item in _fetched(definition, asked)]
+    given = set[Value]().union(*(stored[i.name.name] for i in made.program.inputs))
+    evaluation = _supersteps(fetched, kinds, given, lasting)
+    vectors = {(vector.name, Form.WHOLE) for vector in seen.vectors}
+    look = _supersteps(looked, kinds, lasting | vectors, lasting)
+    return Blocks(kinds, frozenset(asked), triggers, evaluation, seen, look)
+
+
+def _by_depth(steps: Sequence[Statement], views: set[str]) -> list[Item]:
+    """Steps as visits to views and what is computed of them, those first that need the fewest exchanges before."""
+    depth, items = dict[str, int](), list[tuple[int, bool, Item]]()
+    for step in steps:
+        before = max((depth[name] for name in names(step.value) if name in depth), default=0)
+        found = read_of(step, views)
+        depth[step.name.name] = before + (found is not None)
+        items.append((before, found is not None, Pass(found[0], (found[1],), None) if found else step))
+    return [item for _, _, item in sorted(items, key=lambda entry: entry[:2])]
+
+
+def _kinds(made: Maintained) -> tuple[Kinds, list[Define], set[str]]:
+    """How matrices lie, how they are evaluated, and those whose columns are needed for that: no tall ones."""
+    symmetric = frozenset(name for name, known in made.anf.facts.items() if known.symmetric)
+    guess = Guess({})
+    tall = {n.name for n in made.stored if n.rows != n.cols and guess(n.rows) >= guess(n.cols)}
+    tall -= symmetric
+    while True:
+        kinds = Kinds(symmetric, frozenset(tall))
+        kinds = replace(kinds, shares=frozenset(d.name.name for d in made.anf.definitions if kinds.shared(d.value)))
+        definitions = _definitions(made, kinds)
+        asked = {name for d in definitions for name, form in _needs(d, kinds) if form is Form.COLUMNS}
+        if not tall & asked:
+            return kinds, definitions, asked
+        tall -= asked
+
+
+def _definitions(made: Maintained, kinds: Kinds) -> list[Define]:
+    kept = {name.name for name in made.kept}
+    constants = [Statement(made.anf.source(name), value) for name, value in made.anf.constants.items()]
+    return [
+        Define(statement, statement.name.name in kept, Form.SHARE if statement.name.name in kinds.shares else Form.ROWS)
+        for statement in (*constants, *made.anf.definitions)
+    ]
+
+
+def _fetched(definition: Define, by_columns: set[str]) -> Iterator[Item]:
+    """A definition, and behind it what has to arrive of its view, if that has not all of it by then."""
+    yield definition
+    name = definition.statement.name.name
+    if definition.kept and definition.form is Form.SHARE:
+        yield Fetch(name, Form.WHOLE)
+    elif definition.kept and name in by_columns:
+        yield Fetch(name, Form.COLUMNS)
+
+
+def _forms(name: str, by_columns: set[str]) -> set[Value]:
+    return {(name, Form.ROWS), *([(name, Form.COLUMNS)] if name in by_columns else [])}
+
+
+def _across(visit: Pass, kinds: Kinds) -> bool:
+    """Does a pass look at a view by columns?"""
+    view = visit.view.name
+    turned = view not in kinds.symmetric and any(read.transposed for read in visit.reads)
+    return view not in kinds.tall and (turned or bool(visit.update and visit.update.left))
+
+
+def _supersteps(items: Sequence[Item], kinds: Kinds, there: set[Value], lasting: set[Value]) -> tuple[Superstep, ...]:
+    """Work in its order, cut where it needs what the partitions have not sent yet. Some values are `there` from the
+    start, some are `lasting`: views have them."""
+    known, made = set(there), dict[Value, int]()
+    work: list[list[Item]] = [[]]
+    sends: list[list[Value]] = [[]]
+    for item in items:
+        missing = sorted(_needs(item, kinds) - known)
+        if any(max(made.get((name, form), 0) for form in OWN) == len(work) - 1 for name, _ in missing):
+            work.append([])
+            sends.append([])
+        if missing:
+            sends[-2] += missing
+            made |= dict.fromkeys(missing, len(work) - 1)
+        work[-1].append(item)
+        if isinstance(item, Pass) and item.update:
+            known.discard((item.view.name, Form.WHOLE))
+            made[item.view.name, Form.ROWS] = len(work) - 1
+        made |= dict.fromkeys(_makes(item, kinds), len(work) - 1)
+        known |= {*missing, *_makes(item, kinds)}
+    turned = frozenset(name for item in items if isinstance(item, Pass) for name in _turned(item))
+    return tuple(
+        Superstep(
+            tuple(some), tuple(told), _kept(at, work, sends, kinds, made | dict.fromkeys(there, 0), lasting), turned
+        )
+        for at, (some, told) in enumerate(zip(work, sends, strict=True))
+    )
+
+
+def _turned(visit: Pass) -> Iterator[str]:
+    yield from (read.name.name for read in visit.reads if read.turned)
+    if visit.update and visit.update.left:
+        yield visit.update.left[1].name
+
+
+def _kept(
+    at: int,
+    work: list[list[Item]],
+    sends: list[list[Value]],
+    kinds: Kinds,
+    made: Mapping[Value, int],
+    lasting: set[Value],
+) -> tuple[Value, ...]:
+    """What is there after a superstep, is needed in a later one, and is not a view's."""
+    needed = {value for some in work[at + 1 :] for item in some for value in _needs(item, kinds)}
+    needed |= {(name, form) for some in sends[at + 1 :] for name, _ in some for form in OWN}
+    return tuple(sorted(value for value in needed - lasting if made.get(value, at + 1) <= at))
+
+
+def _needs(item: Item, kinds: Kinds) -> set[Value]:
+    """What has to be there for some work."""
+    match item:
+        case Statement(_, value):
+            return _whole(value)
+        case Pass(_, reads, update):
+            halves = (update.u, update.v) if update else ()
+            return set[Value]().union(*(_whole(matrix) for matrix in (*(read.by for read in reads), *halves)))
+        case Define(Statement(_, value), _, Form.SHARE):
+            (_, right), of = children(value), kinds.shared(value)
+            assert of
+            return {(of.name, Form.ROWS)} | rows_need(right, kinds)
+        case Define(Statement(_, value)):
+            return rows_need(value, kinds)
+        case Fetch(view, form):
+            return {(view, form)}
+        case See(looks):
+            return {(name.name, Form.WHOLE) for look in looks for name in (look.off, look.right)}
+    raise AssertionError(item)
+
+
+def _makes(item: Item, kinds: Kinds) -> set[Value]:
+    """What is there after some work."""
+    match item:
+        case Statement(name, _):
+            return {(name.name, Form.WHOLE)}
+        case Pass(view, reads, update):
+            by_shares = view.name in kinds.tall
+            found = {(r.name.name, Form.SHARE if by_shares and r.transposed else Form.ROWS) for r in reads}
+            left = update.left if update else None
+            halves = zip(left, (Form.ROWS, Form.SHARE if by_shares else Form.ROWS), strict=True) if left else ()
+            return found | {(half.name, form) for half, form in halves}
+        case Define(Statement(name, _), _, form):
+            return {(name.name, form)}
+    return set()
+
+
+def rows_need(value: Matrix, kinds: Kinds) -> set[Value]:
+    """What a partition needs for its rows of a value."""
+    match value:
+        case Name(name) | Transpose(Name(name)) if name in kinds.shares:
+            return {(name, Form.WHOLE)}
+        case Name(name):
+            return {(name, Form.ROWS)}
+        case Transpose(Name(name)):
+            return {(name, Form.ROWS if name in kinds.symmetric else Form.COLUMNS)}
+        case Product((left, right)):
+            return rows_need(left, kinds) | _whole(right)
+        case Sum(parts) | Stack(parts):
+            return set[Value]().union(*(rows_need(part, kinds) for part in parts))
+        case Scale(_, of):
+            return rows_need(of, kinds)
+        case Fill() | Diagonal():
+            return set()
+    return _whole(value)
+
+
+def _whole(value: Matrix) -> set[Value]:
+    return {(name, Form.WHOLE) for name in names(value)}

@@ -1,0 +1,222 @@
+"""What a query does with matrices: the programs that are kept fresh for it, and the cells that it reads of them.
+
+SELECT j, value FROM p16.D WHERE i IN (3, 7)   →   p16 without what D does not need; D, rows 3 and 7
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from squallpy.base.errors import SquallError
+from squallpy.catalog.matrices import Matrix
+from squallpy.catalog.relation import Relation
+from squallpy.logical.expressions import MIRRORED, Call, Column, Expr, Literal, conjuncts, disjuncts
+from squallpy.maintain.matrix.compile import Compiled, Options, compile_program
+from squallpy.maintain.matrix.program import Program
+from squallpy.maintain.matrix.script_programs import alone, asked
+from squallpy.physical.plan import Feed
+from squallpy.program.calculus import Cmp
+from squallpy.program.program import Monomial
+
+Interval = tuple[int | None, int | None]  # from, to; both inclusive, None: no end
+Some = tuple[Interval, ...]  # indices in any of these
+ALL: Some = ((None, None),)
+LARGE = 1 << 30  # bytes of views from which on they are in blocks
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The cells of an output that a query looks at, as the rows of a relation."""
+
+    relation: Relation
+    output: str
+    rows: Some = ALL
+    cols: Some = ALL
+
+    def __str__(self) -> str:
+        parts = [
+            f", {name} {_spelled(some)}" for name, some in (("rows", self.rows), ("columns", self.cols)) if some != ALL
+        ]
+        return self.relation.name + "".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptProgram:
+    """A program as far as the query needs it, compiled; by the name of a matrix where that is read by itself."""
+
+    name: str
+    program: Program
+    compiled: Compiled
+    readings: tuple[Reading, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixPlan:
+    """The programs of a query, and the matrices under them by name; `by_rows`: where a semiring cannot subtract, the
+    rows under its matrices are kept, and cells that lose some are made of those that are left. `parts`: on how many
+    partitions they are, in blocks; 0: on the driver."""
+
+    programs: tuple[KeptProgram, ...]
+    matrices: Mapping[str, Matrix] = field(hash=False)
+    by_rows: bool = False
+    parts: int = 0
+
+    @property
+    def readings(self) -> tuple[Reading, ...]:
+        return tuple(reading for kept in self.programs for reading in kept.readings)
+
+    @property
+    def relations(self) -> set[str]:
+        """The streams and tables whose rows are cells."""
+        return {matrix.relation for matrix in self.matrices.values()}
+
+
+def plan_matrices(
+    feeds: Iterable[Feed],
+    matrices: Mapping[str, Matrix],
+    programs: Mapping[str, Program],
+    options: Options | None = None,
+    by_rows: bool = False,
+    place: str = "auto",
+    partitions: int = 1,
+) -> MatrixPlan | None:
+    """What feeds read of matrices, and how that is kept fresh; None if nothing. SQ7003 if they cannot be in blocks."""
+    by_program: dict[str, list[Reading]] = {}
+    for feed in feeds:
+        if feed.relation.made:
+            program, _, output = feed.relation.name.rpartition(".")
+            by_program.setdefault(program or output, []).append(reading(feed, output))
+    kept = tuple(
+        _kept(name, readings, matrices, programs, options or Options()) for name, readings in by_program.items()
+    )
+    symbols = {symbol for k in kept for symbol in k.program.symbols()}
+    used = {i.name.name for k in kept for i in k.program.inputs}
+    used |= {name for name, m in matrices.items() if symbols & {m.rows, m.cols}}  # these say how large they are
+    if not kept:
+        return None
+    plan = MatrixPlan(kept, {name: m for name, m in matrices.items() if name in used}, by_rows)
+    return replace(plan, parts=partitions) if partitions > 1 and _in_blocks(plan, place) else plan
+
+
+def _in_blocks(plan: MatrixPlan, place: str) -> bool:
+    """Are matrices on the partitions?"""
+    rows = next((kept.name for kept in plan.programs if plan.by_rows and not kept.program.ring.negates), None)
+    shares = next((matrix.name for matrix in plan.matrices.values() if matrix.shares), None)
+    if place == "blocks" and (rows or shares):
+        why = "for matrix.deletes=reevaluate" if rows else "to know its shares"
+        told = f"{rows or shares} cannot be in blocks: its rows are kept, {why}"
+        raise SquallError("SQ7003", told, hint="--set matrix.place=driver")
+    return place == "blocks" or (place == "auto" and not rows and not shares and any(map(_large, plan.programs)))
+
+
+def _large(kept: KeptProgram) -> bool:
+    """Are a program's views known to be too large for one place?"""
+    made = kept.compiled.maintained
+    if made.program.symbols():
+        return False
+    return sum(view.rows.at({}) * view.cols.at({}) for view in made.stored) * 8 > LARGE
+
+
+def _kept(
+    name: str,
+    readings: Sequence[Reading],
+    matrices: Mapping[str, Matrix],
+    programs: Mapping[str, Program],
+    options: Options,
+) -> KeptProgram:
+    if name in programs:
+        program = asked(programs[name], (reading.output for reading in readings))
+    else:
+        program = alone(matrices[name], readings[0].relation)
+    changing = [i.name.name for i in program.inputs if matrices[i.name.name].stream]
+    compiled = compile_program(program, changing, {}, options, sorted(program.symbols()))
+    return KeptProgram(name, program, compiled, tuple(readings))
+
+
+def reading(feed: Feed, output: str) -> Reading:
+    """The cells that pass any of a feed's filters."""
+    some: dict[str, Some] = {}
+    for place in ("i", "j"):
+        terms = [_passing(term, place) for view in feed.deltas for term in view.terms]
+        some[place] = _joined(interval for term in terms for interval in term)
+    return Reading(feed.relation, output, some["i"], some["j"])
+
+
+def _passing(term: Monomial, place: str) -> Some:
+    variables = [v for atom in term.atoms for name, v in atom.fields if name == place]
+    some = ALL
+    for factor in term.body if variables else ():
+        if isinstance(factor, Cmp):
+            some = _both(some, intervals(factor.predicate, variables[0]))
+    return some
+
+
+def intervals(predicate: Expr, variable: Column) -> Some:
+    """The values of a variable for which a predicate can be TRUE, as far as that is easy to see.
+
+    i IN (3, 7) AND j < i   →   [3, 3], [7, 7]        i >= 3 OR j = 1   →   all
+    """
+    if len(parts := conjuncts(predicate)) > 1:
+        some = ALL
+        for part in parts:
+            some = _both(some, intervals(part, variable))
+        return some
+    if len(parts := disjuncts(predicate)) > 1:
+        return _joined(interval for part in parts for interval in intervals(part, variable))
+    match predicate:
+        case Call("in", (Column() as column, *values)) if column == variable:
+            return _joined((v.value, v.value) for v in values) if all(map(_whole, values)) else ALL  # type: ignore[union-attr]
+        case Call(op, (Column() as column, Literal() as bound)) if column == variable and _whole(bound):
+            return _compared(op, bound.value)
+        case Call(op, (Literal() as bound, Column() as column)) if column == variable and _whole(bound):
+            return _compared(MIRRORED.get(op, op), bound.value)
+    return ALL
+
+
+def _whole(expr: Expr) -> bool:
+    return isinstance(expr, Literal) and expr.type.is_integer and expr.value is not None
+
+
+def _compared(op: str, bound: int) -> Some:
+    known: dict[str, Some] = {
+        "=": ((bound, bound),), "<": ((None, bound - 1),), "<=": ((None, bound),), ">": ((bound + 1, None),),
+        ">=": ((bound, None),),
+    }  # fmt: skip
+    return known.get(op, ALL)
+
+
+def _joined(some: Iterable[Interval]) -> Some:
+    """Intervals in order, those that touch as one."""
+    found: list[Interval] = []
+    for low, high in sorted(some, key=lambda i: (i[0] is not None, i[0] or 0)):
+        if found and _reaches(found[-1][1], low):
+            last = found[-1][1]
+            found[-1] = found[-1][0], None if last is None or high is None else max(last, high)
+        else:
+            found.append((low, high))
+    return tuple(found)
+
+
+def _reaches(high: int | None, low: int | None) -> bool:
+    return high is None or low is None or low <= high + 1
+
+
+def _both(some: Some, others: Some) -> Some:
+    """What is in both."""
+    found: list[Interval] = []
+    for a, b in some:
+        for c, d in others:
+            lows, highs = [x for x in (a, c) if x is not None], [x for x in (b, d) if x is not None]
+            low, high = max(lows, default=None), min(highs, default=None)
+            if low is None or high is None or low <= high:
+                found.append((low, high))
+    return _joined(found)
+
+
+def _spelled(some: Some) -> str:
+    texts = []
+    for low, high in some:
+        if low == high and low is not None:
+            texts.append(str(low))
+        else:
+            texts.append(f"{'' if low is None else low}…{'' if high is None else high}")
+    return " ".join(texts) or "none"

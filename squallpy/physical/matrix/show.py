@@ -1,0 +1,81 @@
+"""The matrices of a query as people read them: `squall explain logical`, `triggers`, `physical` and `stages`."""
+
+from collections.abc import Sequence
+
+from squallpy.maintain.matrix.show import phases_text, report_text
+from squallpy.physical.matrix.blocks import Superstep, blocks
+from squallpy.physical.matrix.passes import passes
+from squallpy.physical.matrix.programs import KeptProgram, MatrixPlan
+
+
+def matrices_text(plan: MatrixPlan) -> str:
+    """Matrices and programs as they were read, as far as the query needs them."""
+    lines = [f"Matrix {matrix}" for matrix in plan.matrices.values()]
+    for kept in plan.programs:
+        if kept.program.statements:
+            lines.append(f"Matrix program {kept.name} over {kept.program.ring}")
+            lines += [f"  {line}" for line in str(kept.program).splitlines()]
+    return "\n".join(lines) + "\n"
+
+
+def phases_of_matrices(plan: MatrixPlan) -> str:
+    """From ANF to triggers, and what each costs."""
+    parts = [
+        f"MATRIX PROGRAM {kept.name}\n\n{phases_text(kept.compiled.maintained)}"
+        f"\n-- costs, where unknown dimensions are 1,000\n{report_text(kept.compiled, {})}"
+        for kept in plan.programs
+        if kept.program.statements
+    ]
+    return "\n".join(parts)
+
+
+def passes_text(plan: MatrixPlan) -> str:
+    """Views, what each input's trigger does to them in passes, or in supersteps, and which cells are read."""
+    texts = (_in_blocks(kept, plan.parts) if plan.parts else _passes(kept) for kept in plan.programs)
+    return "\n".join("\n".join(lines) + "\n" for lines in texts)
+
+
+def _passes(kept: KeptProgram) -> list[str]:
+    made = kept.compiled.maintained
+    lines = [f"MATRICES {kept.name} over {kept.program.ring}: {', '.join(_views(kept))}"]
+    for trigger in made.triggers.values():
+        lines.append(f"  ON {trigger.input} += {trigger.u} * {trigger.v}")
+        lines += [f"    {work}" for work in passes(trigger, made.matrices)]
+    return [*lines, *(f"  READ {reading}" for reading in kept.readings)]
+
+
+def _in_blocks(kept: KeptProgram, parts: int) -> list[str]:
+    """A send is an exchange of all partitions; what is after it waits for all of them."""
+    made, plan = kept.compiled.maintained, blocks(kept.compiled.maintained)
+    views = [f"{name} by rows and columns" if name in plan.by_columns else f"{name} by rows" for name in _views(kept)]
+    lines = [f"MATRICES {kept.name} over {kept.program.ring}, in blocks on {parts} partitions: {', '.join(views)}"]
+    for name, trigger in made.triggers.items():
+        lines.append(f"  ON {trigger.input} += {trigger.u} * {trigger.v}")
+        lines += _lines(plan.triggers[name])
+    lines += ["  ANEW", *_lines(plan.evaluation)]
+    if plan.look[-1].work:
+        vectors = ", ".join(f"{vector} ({vector.rows})" for vector in plan.probe.vectors)
+        lines += [f"  LOOK at drift on random {vectors}", *_lines(plan.look)]
+    return [*lines, *(f"  READ {reading}" for reading in kept.readings)]
+
+
+def _lines(supersteps: Sequence[Superstep]) -> list[str]:
+    return [f"    {line}" for superstep in supersteps for line in str(superstep).splitlines()]
+
+
+def _views(kept: KeptProgram) -> list[str]:
+    return [name.name for name in kept.compiled.maintained.stored]
+
+
+def supersteps_text(plan: MatrixPlan) -> str:
+    """The stages that matrices in blocks have in a batch before those of the query, if there are any."""
+    lines = []
+    for kept in plan.programs if plan.parts else ():
+        made = blocks(kept.compiled.maintained)
+        counts = [
+            f"{len(steps)} when {name} changes" for name, steps in made.triggers.items() if kept.program.input(name)
+        ]
+        lines.append(f"MATRICES {kept.name} in the same job, first: {', '.join(counts)}, {len(made.evaluation)} anew")
+    if lines:
+        lines.append("  a stage each, after one for the orders of the driver; the last of them is STAGE 1 as well")
+    return "".join(f"{line}\n" for line in lines)

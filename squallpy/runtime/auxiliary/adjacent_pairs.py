@@ -1,0 +1,128 @@
+"""Nests of neighbours at work: each value of a group with the next one above it, or below.
+
+V(sym, time): (7, 10) (7, 20)    N1 = (7, 10, next 20) (7, 20, next NULL)
++ (7, 15)  →  ΔN1 = {(7, 10, 20): −1, (7, 10, 15): +1, (7, 15, 20): +1}
+
+The view has a sorted index by group and value, which finds neighbours in a logarithm; it is as after the batch. Who was
+whose neighbour before follows from that and from which values have come and gone.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from squallpy.physical.plan import Feed, Nested
+from squallpy.runtime.auxiliary.extremes import end_of
+from squallpy.runtime.auxiliary.groups import Groups, Mask, RowDeltas, came_or_went, titles
+from squallpy.runtime.kernels.radix_sort import ascending
+from squallpy.runtime.kernels.regions import Words
+from squallpy.runtime.kernels.sorted_index import GREATEST, LEAST, Sorted
+from squallpy.runtime.messages.deltas import NULL, Delta
+from squallpy.runtime.state.store import Store
+
+
+class _Beside(NamedTuple):
+    """The neighbours of some values: whether there is one, and its rank."""
+
+    there: Mask
+    ranks: Words
+
+
+class _Values(NamedTuple):
+    """Values in the order in which each comes after what may be its neighbour: (group, rank), once each.
+
+    `along` are the ranks, or where the neighbour is above their complements, so that they ascend in a group.
+    """
+
+    groups: Words
+    along: Words
+    came: Mask
+    gone: Mask
+
+
+class Neighbouring:
+    """A nest of neighbours."""
+
+    def __init__(self, feed: Feed, nested: Nested) -> None:
+        assert nested.neighbours is not None
+        self._source, self._order, self._above = nested.source.name, nested.order, nested.neighbours.above
+        self._count = nested.source.payload.offsets[nested.finish.count]
+        self._group, self._value = list(nested.group), nested.source.keys.index(nested.neighbours.value)
+        group = nested.grouped
+        self._titles = titles(nested.finish, (*group, nested.neighbours.value, nested.neighbours.other))
+        self._rows = RowDeltas(feed)
+
+    def deltas(self, store: Store, touched: Groups | None) -> dict[str, Delta]:
+        assert touched is not None
+        pool = store[self._source]
+        keys, came = came_or_went(pool, touched, self._count)
+        if not len(keys):
+            return {}
+        rows, times = self._moved(pool.sorted[self._order], keys, came)
+        return self._rows.of_keys(rows, times, self._titles, store.dictionary)
+
+    def _moved(self, index: Sorted, keys: Words, came: Mask) -> tuple[Words, Words]:
+        """Rows (group, value, neighbour) that went or came, and how often; of keys of the view that `came`, or went."""
+        values = self._concerned(index, np.ascontiguousarray(keys[:, self._group]), keys[:, self._value], came)
+        ranks = self._turned(values.along)
+        new = self._beside(index, values.groups, ranks, above=self._above)
+        old = self._before(values, new)
+        same = ~values.came & ~values.gone & (new.there == old.there) & (new.ranks == old.ranks)
+
+        def rows(some: Mask, beside: _Beside) -> Words:
+            others = np.where(beside.there, index.value(beside.ranks), NULL)
+            return np.column_stack([values.groups, index.value(ranks), others])[some]
+
+        went, come = rows(~values.came & ~same, old), rows(~values.gone & ~same, new)
+        return np.concatenate([went, come]), np.repeat([-1, 1], [len(went), len(come)])
+
+    def _concerned(self, index: Sorted, groups: Words, codes: Words, came: Mask) -> _Values:
+        """The values that have come or gone, and those whose neighbours they are or were."""
+        ranks = index.rank(codes)
+        others = self._beside(index, groups, ranks, above=not self._above)
+        n, found = len(ranks), np.concatenate([groups, groups[others.there]])
+        along = self._turned(np.concatenate([ranks, others.ranks[others.there]]))
+        beside = np.arange(len(found)) >= n  # of a value that is both, its change counts
+        order = ascending(np.column_stack([found, along, beside]))
+        found, along, beside = found[order], along[order], beside[order]
+        once = np.append(True, (found[1:] != found[:-1]).any(axis=1) | (along[1:] != along[:-1]))
+        arrived = np.append(came, np.zeros(len(order) - n, bool))[order]
+        return _Values(found[once], along[once], (arrived & ~beside)[once], (~arrived & ~beside)[once])
+
+    def _beside(self, index: Sorted, groups: Words, ranks: Words, above: bool) -> _Beside:
+        """The neighbours of values, in their groups, by what is there now."""
+        n, last = len(ranks), GREATEST if above else LEAST
+        nearest = np.where(ranks == last, last, ranks + (1 if above else -1))
+        bounds = (nearest, np.full(n, GREATEST)) if above else (np.full(n, LEAST), nearest)
+        places = end_of(index, self._count, groups, bounds, greatest=not above)
+        there, out = (places >= 0) & (ranks != last), np.zeros(n, np.int64)
+        out[there] = index.rank(index.column(self._value, places[there]))
+        return _Beside(there, out)
+
+    def _before(self, values: _Values, new: _Beside) -> _Beside:
+        """The neighbours of before the batch."""
+        groups, along, came, gone = values
+        rows, beside = np.arange(len(along)), self._turned(new.ranks)
+        begins = np.append(True, (groups[1:] != groups[:-1]).any(axis=1))
+        start = np.maximum.accumulate(np.where(begins, rows, 0))
+
+        def last(some: Mask) -> Words:
+            """The last of some values before each in its group, −1 where there is none."""
+            at = np.append(-1, np.maximum.accumulate(np.where(some, rows, -1))[:-1])
+            return np.where(at >= start, at, -1)
+
+        # of what has stayed: the neighbour of now, or, if that has just come, what was that one's
+        present = last(~gone)
+        fresh = new.there & (present >= 0) & came[present] & (along[present] == beside)
+        stays = np.maximum.accumulate(np.where(~gone & ~fresh, rows, -1))
+        root: Any = np.where(fresh, stays[present], rows)
+        there, nearest = new.there[root], beside[root]
+        # what has gone was nearer, it may be
+        left = last(gone)
+        nearer = (left >= 0) & (~there | (along[left] > nearest))
+        there, nearest = there | nearer, np.where(nearer, along[left], nearest)
+        return _Beside(there, np.where(there, self._turned(nearest), 0))
+
+    def _turned(self, ranks: Words) -> Words:
+        """Ranks in the order from neighbours to values, and back."""
+        return ~ranks if self._above else ranks

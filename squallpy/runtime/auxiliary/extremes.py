@@ -1,0 +1,198 @@
+"""MIN, MAX and their like as nests: what is found among, or made of, the values of each group, exact under deletes.
+
+V(k, x): (7, 3) (7, 5) (7, 9)    N1 = (7, MIN 3, MAX 9)      − (7, 9)  →  ΔN1 = {(7, 3, 9): −1, (7, 3, 5): +1}
+
+The view holds each value of a group once, with its multiplicity: an ordered multiset, as it has a sorted index by group
+and value. Beside it stand the extremes of each group; only when one of those has gone is the next looked up, in
+logarithmic time. Where keys are not in the order of values (texts), a group's other values are looked through.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from squallpy.base.rings import Payload, Ring
+from squallpy.logical.expressions import Column
+from squallpy.physical.plan import Feed, Nested, Plan
+from squallpy.runtime.auxiliary.folds import Folded
+from squallpy.runtime.auxiliary.groups import Groups, RowDeltas, begun
+from squallpy.runtime.auxiliary.percentiles import Placed
+from squallpy.runtime.evaluate.sort_keys import ordinals
+from squallpy.runtime.evaluate.vectors import Vec, full
+from squallpy.runtime.kernels.pool import Pool
+from squallpy.runtime.kernels.regions import Words
+from squallpy.runtime.kernels.sorted_index import GREATEST, Sorted
+from squallpy.runtime.messages.deltas import Delta, decode, least_in_order, null_of, numbered
+from squallpy.runtime.state.store import PoolLayout, Store
+
+ENDS = ("min", "max")
+
+
+def extremes_layouts(plan: Plan) -> tuple[PoolLayout, ...]:
+    """The pools that hold the extremes: by group, how many values it has and which are the extremes."""
+    found = []
+    for feed in plan.feeds:
+        if (nested := feed.nested) and nested.finish.over:
+            group, found_of = nested.grouped, [measure.column for measure in nested.finish.measures]
+            names = (*numbered(group), *numbered(found_of, len(group) + 1))
+            found.append(PoolLayout(_pool(feed), len(group), _payload(nested), numbered=names))
+    return tuple(found)
+
+
+def _pool(feed: Feed) -> str:
+    return f"{feed.relation.name} extremes"
+
+
+def _payload(nested: Nested) -> Payload:
+    return Payload((Ring.COUNT,) * (1 + len(nested.finish.measures)))
+
+
+class Extremes:
+    """A nest of extremes."""
+
+    def __init__(self, feed: Feed, nested: Nested) -> None:
+        finish, source = nested.finish, nested.source
+        assert finish.over is not None
+        self._finish, self._source, self._state, self._nested = finish, source.name, _pool(feed), nested
+        self._over, self._value, self._group = finish.over, source.keys.index(finish.over), list(nested.group)
+        self._count = source.payload.offsets[finish.count]
+        self._least = least_in_order(self._over.type)
+        self._null = null_of(self._over.type)
+        self._places = {source.keys[position].id: i for i, position in enumerate(nested.group)}
+        self._fields = {title: expr for title, expr in finish.items if isinstance(expr, Column)}
+        self._lanes = {m.column.id: 1 + i for i, m in enumerate(finish.measures)}
+        self._nulls = {self._lanes[m.column.id]: null_of(m.column.type) for m in finish.measures}
+        self._ends = tuple((m.function, self._lanes[m.column.id]) for m in finish.measures if m.function in ENDS)
+        placed, folded = Placed(nested, self._null), Folded(nested, self._null)
+        self._others = tuple(
+            (self._lanes[m.column.id], m, folded if m.is_folded else placed)
+            for m in finish.measures
+            if m.function not in ENDS
+        )
+        self._groups = Pool(len(nested.group), Payload((Ring.COUNT,)))
+        self._rows = RowDeltas(feed)
+
+    def deltas(self, store: Store, touched: Groups | None) -> dict[str, Delta]:
+        assert touched is not None
+        keys, before = touched
+        state, single = store[self._state], self._finish.single
+        self._groups.clear()
+        self._groups.upsert(np.ascontiguousarray(keys[:, self._group]), np.ones((len(keys), 1), np.int64))
+        groups = self._groups.keys.copy()
+        if single and not begun(store):
+            groups = np.empty((1, 0), np.int64)
+        if not len(groups):
+            return {}
+        old = state.get(groups)
+        new = self._advance(store, keys, before, groups, old)
+        state.upsert(groups, new - old)
+        payloads, both = np.concatenate([old, new]), np.concatenate([groups, groups])
+        times = (payloads[:, 0] != 0).astype(np.int64)
+        if single:
+            times[:] = int(begun(store)), 1
+        else:  # only rows that are others than before
+            moved = ((old[:, 0] != 0) != (new[:, 0] != 0)) | (old[:, 1:] != new[:, 1:]).any(axis=1)
+            times *= np.tile(moved, 2)
+        times[: len(groups)] *= -1
+
+        def field(name: str) -> Vec:
+            column = self._fields[name]
+            if column.id in self._places:
+                codes = np.ascontiguousarray(both[:, self._places[column.id]])
+            else:
+                lane = self._lanes[column.id]
+                codes = np.where(payloads[:, 0] == 0, self._nulls[lane], payloads[:, lane])
+            return full(decode(codes, column, store.dictionary), column.type, len(codes))
+
+        return self._rows(times, field, store.dictionary)
+
+    def _advance(self, store: Store, keys: Words, before: Words, groups: Words, old: Words) -> Words:
+        """How many values each group has now, and its extremes; all 0 for one that has none left."""
+        pool = store[self._source]
+        at = self._groups.probe(np.ascontiguousarray(keys[:, self._group]))
+        codes, was = keys[:, self._value], before[:, self._count] > 0
+        now = pool.get(keys)[:, self._count] > 0
+        new, n = np.zeros_like(old), len(groups)
+        new[:, 0] = old[:, 0] + np.bincount(at[now], minlength=n) - np.bincount(at[was], minlength=n)
+
+        lost = np.zeros(len(groups), bool)
+        for _, lane in self._ends:
+            gone = was & ~now & (codes == old[at, lane])
+            lost[at[gone]] = True
+        places, found = [at[now]], [codes[now]]
+        kept = np.flatnonzero(~lost & (old[:, 0] != 0))
+        for _, lane in self._ends:
+            places.append(kept)
+            found.append(old[kept, lane])
+        again = np.flatnonzero(lost)
+        rows, others = self._left(pool, np.ascontiguousarray(groups[again]))
+        places.append(again[rows])
+        found.append(others)
+        self._choose(store, new, np.concatenate(places), np.concatenate(found))
+        for lane, measure, maker in self._others:
+            there = np.flatnonzero(new[:, 0])
+            new[there, lane] = maker.codes(store, np.ascontiguousarray(groups[there]), measure)
+        return new
+
+    def _left(self, pool: Pool, groups: Words) -> tuple[Words, Words]:
+        """(group, value) of values that there are in groups, their extremes among them."""
+        if self._nested.order < 0:
+            rows, slots = pool.slice(self._nested.index, groups)
+            there = pool.words[slots, self._count] > 0
+            return rows[there], pool.keys[slots[there], self._value]
+        index = pool.sorted[self._nested.order]
+        rows, places = self._unordered(index, groups)
+        for function in sorted({function for function, _ in self._ends}):
+            found = self._extreme(index, groups, greatest=function == "max")
+            rows, places = np.append(rows, np.flatnonzero(found >= 0)), np.append(places, found[found >= 0])
+        return rows, index.column(self._value, places)
+
+    def _unordered(self, index: Sorted, groups: Words) -> tuple[Words, Words]:
+        """(group, place) of the values that are too wide to be in their order."""
+        rows, places = index.below(groups, self._least)
+        there = index.entries[places, index.payload_at + self._count] > 0
+        return rows[there], places[there]
+
+    def _extreme(self, index: Sorted, groups: Words, greatest: bool) -> Words:
+        """The place of the least or greatest value of each group, −1 where there is none."""
+        low, high = np.full(len(groups), self._least), np.full(len(groups), GREATEST)
+        return end_of(index, self._count, groups, (low, high), greatest=greatest)
+
+    def _choose(self, store: Store, new: Words, places: Words, codes: Words) -> None:
+        """Write the extremes of the values `codes` of the groups at `places`."""
+        for lane, null in self._nulls.items():
+            new[:, lane] = np.where(new[:, 0] != 0, null, 0)
+        valued = codes != self._null
+        places, codes = places[valued], codes[valued]
+        if not len(codes):
+            return
+        vec = full(decode(np.ascontiguousarray(codes), self._over, store.dictionary), self._over.type, len(codes))
+        ranks = ordinals(vec, self._over.type)
+        for function, lane in self._ends:
+            least = function == "min"
+            ends = np.full(len(new), GREATEST if least else ~GREATEST)
+            (np.minimum if least else np.maximum).at(ends, places, ranks)
+            chosen = ranks == ends[places]  # those of one group are equal, and so are their codes
+            new[places[chosen], lane] = codes[chosen]
+
+
+def end_of(index: Sorted, count: int, groups: Words, bounds: tuple[Words, Words], *, greatest: bool) -> Words:
+    """The place of the least or greatest value of each group between bounds that is there, −1 where there is none.
+
+    Word `count` of a payload says how often a value is there: less than once if its deletes came before its inserts.
+    """
+    low, high = bounds
+    found = index.ends(groups, low, high, greatest=greatest)
+    while True:
+        odd: Any = np.flatnonzero((found >= 0) & (index.entries[found, index.payload_at + count] <= 0))
+        if not len(odd):
+            return found
+        ranks = index.rank(index.column(index.ranged, found[odd]))
+        found[odd] = -1
+        more = ranks != (low[odd] if greatest else high[odd])
+        odd, ranks = odd[more], ranks[more]
+        if greatest:
+            high[odd] = ranks - 1
+        else:
+            low[odd] = ranks + 1
+        found[odd] = index.ends(np.ascontiguousarray(groups[odd]), low[odd], high[odd], greatest=greatest)

@@ -1,0 +1,109 @@
+"""The values that stand at a share of all in their order, MEDIAN among them: exact under deletes.
+
+V(k, x): (7, 3) (7, 5) twice (7, 9)    N1 = (7, BELOW 1/2: 5)      − (7, 5), − (7, 5), + (7, 4)  →  N1 = (7, 4)
+
+The sorted index knows how many values there are below each of its nodes, so that the one with a number is found on the
+way from the root to a leaf. Where keys are not in the order of values (texts), a group's values are looked through.
+"""
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from squallpy.physical.plan import Nested
+from squallpy.program.program import Measure
+from squallpy.runtime.evaluate.sort_keys import ordinals
+from squallpy.runtime.evaluate.vectors import full
+from squallpy.runtime.kernels.regions import Words
+from squallpy.runtime.kernels.sorted_index import GREATEST, LEAST, Sorted
+from squallpy.runtime.messages.deltas import decode, least_in_order
+from squallpy.runtime.state.store import Store
+
+
+def number_of(function: str, share: Fraction, counts: Words) -> Any:
+    """The number, from 0, of the value at a share of so many.
+
+    below, 1/2, [4, 5]  →  [1, 2]        above, 1/2, [4, 5]  →  [2, 2]
+    """
+    over, under = share.numerator, share.denominator
+    match function:
+        case "below":
+            return over * (counts - 1) // under
+        case "above":
+            return -(-over * (counts - 1) // under)
+        case "reaches":
+            return np.maximum(-(-over * counts // under) - 1, 0)
+    assert function == "left", function
+    return np.minimum(counts - 1, (under - over) * counts // under)
+
+
+class Placed:
+    """Finds the values of the groups of a nest; `null` is the code of none."""
+
+    def __init__(self, nested: Nested, null: int) -> None:
+        source, finish = nested.source, nested.finish
+        assert finish.over is not None
+        self._nested, self._null, self._over = nested, null, finish.over
+        self._value, self._count = source.keys.index(finish.over), source.payload.offsets[finish.count]
+        self._in_order = nested.order >= 0 and not finish.over.type.is_wide
+
+    def codes(self, store: Store, groups: Words, measure: Measure) -> Words:
+        """The value of each group at the share of a measure."""
+        found, rest = np.full(len(groups), self._null), np.arange(len(groups))
+        if self._in_order:
+            sure = self._passed(store[self._nested.source.name].sorted[self._nested.order], groups, measure, found)
+            rest = np.flatnonzero(~sure)
+        if len(rest):
+            found[rest] = self._looked_through(store, np.ascontiguousarray(groups[rest]), measure)
+        return found
+
+    def _passed(self, index: Sorted, groups: Words, measure: Measure, found: Words) -> Any:
+        """Write the values of groups; of which of them is it sure that they are right?"""
+        n, width = groups.shape
+        least, greatest = np.full(n, LEAST), np.full(n, GREATEST)
+        counts = index.sums(groups, least, greatest)[:, self._count]
+        sure = counts == 0
+        some = np.flatnonzero(counts > 0)
+        assert measure.share is not None
+        wanted = number_of(measure.function, measure.share, counts[some])
+        mine, least = np.ascontiguousarray(groups[some]), least[some]
+        before = index.in_front(np.column_stack([mine, least]))[:, self._count]
+        places = index.passing(self._count, before + wanted)
+        some, mine, least, wanted, places = (x[places >= 0] for x in (some, mine, least, wanted, places))
+        entries, codes = index.entries[places], index.column(self._value, places)
+        # NB: what is less than nothing in other groups, its deletes being early, may lead astray: is it the right one?
+        upto = index.sums(mine, least, index.rank(codes))[:, self._count]
+        own = entries[:, index.payload_at + self._count]
+        right = (entries[:, :width] == mine).all(axis=1) & (upto > wanted) & (upto - own <= wanted)
+        found[some[right]], sure[some[right]] = codes[right], True
+        return sure
+
+    def _looked_through(self, store: Store, groups: Words, measure: Measure) -> Words:
+        pool = store[self._nested.source.name]
+        if self._nested.order < 0:
+            rows, slots = pool.slice(self._nested.index, groups)
+            codes, counts = pool.keys[slots, self._value], pool.words[slots, self._count]
+        else:
+            index, n = pool.sorted[self._nested.order], len(groups)
+            least = least_in_order(self._over.type)
+            ways = index.below(groups, least), index.between(groups, np.full(n, least), np.full(n, GREATEST))
+            rows, places = (np.concatenate(each) for each in zip(*ways, strict=True))
+            codes, counts = index.column(self._value, places), index.entries[places, index.payload_at + self._count]
+        there: Any = (counts > 0) & (codes != self._null)
+        rows, codes, counts = rows[there], np.ascontiguousarray(codes[there]), counts[there]
+        found = np.full(len(groups), self._null)
+        if not len(rows):
+            return found
+        ranks = ordinals(
+            full(decode(codes, self._over, store.dictionary), self._over.type, len(codes)), self._over.type
+        )
+        order = np.lexsort((ranks, rows))
+        rows, codes, counts = rows[order], codes[order], counts[order]
+        totals = np.bincount(rows, counts, len(groups)).astype(np.int64)
+        upto = np.cumsum(counts) - (np.cumsum(totals) - totals)[rows]
+        assert measure.share is not None
+        passed = np.flatnonzero(upto > number_of(measure.function, measure.share, totals)[rows])
+        first, at = np.unique(rows[passed], return_index=True)
+        found[first] = codes[passed[at]]
+        return found

@@ -1,0 +1,164 @@
+"""Nests of spans at work: the value at each x of a group, and between which x it is the highest.
+
+V(k, x, v): (7, 10, 3) (7, 20, 9) (7, 30, 4)    N1 = (7, 10, 3, NULL, 20) (7, 20, 9, NULL, NULL) (7, 30, 4, 20, NULL)
++ (7, 25, 5)  →  ΔN1 = {(7, 25, 5, 20, NULL): +1, (7, 30, 4, 20, NULL): −1, (7, 30, 4, 25, NULL): +1}
+
+Beside the view stands what is at each x, in a sorted index that knows how high it is below each of its nodes, so that
+the next x that is higher is found in a logarithm. Where the value at x is another than before, the ends of those spans
+change that one sees from there: each higher than all on the way, and no higher than what came, or went.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from squallpy.base.index_order import Heights, Order
+from squallpy.base.rings import Payload, Ring
+from squallpy.base.types import Kind
+from squallpy.physical.plan import Feed, Nested, Plan
+from squallpy.runtime.auxiliary.extremes import end_of
+from squallpy.runtime.auxiliary.groups import Groups, Mask, RowDeltas, came_or_went, titles
+from squallpy.runtime.kernels.pool import Pool
+from squallpy.runtime.kernels.regions import Words
+from squallpy.runtime.kernels.sorted_index import GREATEST, Sorted
+from squallpy.runtime.messages.deltas import NULL, Delta, numbered
+from squallpy.runtime.state.store import PoolLayout, Store
+
+_ENDS = Payload((Ring.COUNT,) * 3)  # 1, and the ends of the span
+_COUNT = Payload((Ring.COUNT,))
+
+
+def spans_layouts(plan: Plan) -> tuple[PoolLayout, ...]:
+    """The pools that hold the spans: by (group, x, value) their ends, NULL for none."""
+    found = []
+    for feed in plan.feeds:
+        if feed.nested and (spans := feed.nested.spans):
+            n = len(feed.nested.group)
+            real = [column.type.kind is Kind.DOUBLE for column in (spans.x, spans.value)]
+            heights = Heights(spans.great, real=real[1])
+            order = Order(tuple(range(n + 2)), n, real=real[0], heights=heights)
+            names = numbered(feed.nested.grouped)
+            found.append(PoolLayout(_pool(feed), n + 2, _ENDS, orders=(order,), numbered=names))
+    return tuple(found)
+
+
+def _pool(feed: Feed) -> str:
+    return f"{feed.relation.name} spans"
+
+
+class _Tops(NamedTuple):
+    """What is the highest at each of some places, if anything is there."""
+
+    there: Mask
+    values: Words
+
+    def take(self, which: Mask) -> "_Tops":
+        return _Tops(self.there[which], self.values[which])
+
+
+class SpansOf:
+    """A nest of spans."""
+
+    def __init__(self, feed: Feed, nested: Nested) -> None:
+        spans = nested.spans
+        assert spans is not None
+        self._source, self._order, self._state = nested.source.name, nested.order, _pool(feed)
+        self._great, self._count = spans.great, nested.source.payload.offsets[nested.finish.count]
+        columns = [*nested.grouped, spans.x, spans.value]
+        self._columns = [nested.source.keys.index(column) for column in columns]
+        self._titles = titles(nested.finish, [*columns, spans.before, spans.behind])
+        self._n = len(nested.group)
+        self._rows = RowDeltas(feed)
+
+    def deltas(self, store: Store, touched: Groups | None) -> dict[str, Delta]:
+        assert touched is not None
+        pool, state = store[self._source], store[self._state]
+        keys, _ = came_or_went(pool, touched, self._count)
+        if not len(keys):
+            return {}
+        gone, come = self._moved(pool, state, np.ascontiguousarray(keys[:, self._columns[:-1]]))
+        rows, times = np.concatenate([gone, come]), np.repeat([-1, 1], [len(gone), len(come)])
+        return self._rows.of_keys(rows, times, self._titles, store.dictionary)
+
+    def _moved(self, pool: Pool, state: Pool, places: Words) -> tuple[Words, Words]:
+        """The rows (group, x, value, before, behind) that go, and those that come, if something may be another at some
+        places (group, x); the state is then as it is."""
+        index = state.sorted[0]
+        places = _once(places)
+        old, new = self._now(index, places), self._top(pool, places)
+        moved = (old.there != new.there) | (old.values != new.values)
+        places, old, new = places[moved], old.take(moved), new.take(moved)
+        gone, come = (np.column_stack([places, top.values])[top.there] for top in (old, new))
+        lost = state.get(gone)
+        fresh = np.zeros((len(come), 3), np.int64)
+        fresh[:, 0] = 1
+        state.upsert(np.concatenate([gone, come]), np.concatenate([-lost, fresh]))
+
+        seen = self._seen(index, places, old, new)
+        every = _once(np.concatenate([come, seen]))
+        ends, were = self._ends(index, every), state.get(every)
+        others = np.flatnonzero((ends != were).any(axis=1) | (np.arange(len(every)) < len(come)))
+        every, ends, were = every[others], ends[others], were[others]
+        state.upsert(every, ends - were)
+        before = np.flatnonzero(others >= len(come))
+        gone = np.column_stack([np.concatenate([gone, every[before]]), np.concatenate([lost, were[before]])[:, 1:]])
+        return gone, np.column_stack([every, ends[:, 1:]])
+
+    def _now(self, index: Sorted, places: Words) -> _Tops:
+        """What the state has there."""
+        ranks = index.rank(places[:, self._n])
+        found = index.ends(self._groups(places), ranks, ranks, greatest=True)
+        return _tops(index, self._n + 1, found)
+
+    def _top(self, pool: Pool, places: Words) -> _Tops:
+        """The highest that the view has there; NULL if it has nothing else."""
+        index, every = pool.sorted[self._order], np.full(len(places), GREATEST)
+        found = end_of(index, self._count, places, (~every + 1, every), greatest=self._great)
+        tops = _tops(index, self._columns[-1], found)
+        keys = np.empty((len(places), len(self._columns)), np.int64)
+        keys[:, self._columns] = np.column_stack([places, tops.values])
+        return _Tops(tops.there | (pool.get(keys)[:, self._count] > 0), tops.values)
+
+    def _seen(self, index: Sorted, places: Words, old: _Tops, new: _Tops) -> Words:
+        """The keys whose spans may begin or end elsewhere where there was another at these places."""
+        both, (a, b) = old.there & new.there, (index.height(top.values) for top in (old, new))
+        low, high = np.where(both, np.minimum(a, b), NULL), np.where(both, np.maximum(a, b), np.where(old.there, a, b))
+        groups, ranks, some = self._groups(places), index.rank(places[:, self._n]), high > NULL
+        _, before = index.ascent(groups[some], ranks[some], low[some], high[some] - 1, back=True)
+        _, behind = index.ascent(groups, ranks, low + both, high, back=False)
+        return self._keys(index, np.concatenate([before, behind]))
+
+    def _ends(self, index: Sorted, keys: Words) -> Words:
+        """The payloads of keys: the nearest before that are as high, and behind that are higher."""
+        groups, ranks = self._groups(keys), index.rank(keys[:, self._n])
+        heights = index.height(np.ascontiguousarray(keys[:, self._n + 1]))
+        out = np.full((len(keys), 3), NULL)
+        out[:, 0], topmost = 1, heights == GREATEST
+        higher, tops = np.where(topmost, heights, heights + 1), np.where(topmost, NULL, GREATEST)
+        for column, froms, back in ((1, heights, True), (2, higher, False)):
+            every = np.full(len(keys), GREATEST) if back else tops
+            rows, places = index.ascent(groups, ranks, froms, every, back=back, steps=1)
+            out[rows, column] = index.column(self._n, places)
+        return out
+
+    def _groups(self, keys: Words) -> Words:
+        return np.ascontiguousarray(keys[:, : self._n])
+
+    def _keys(self, index: Sorted, places: Words) -> Words:
+        """The keys at places of the state's index."""
+        return np.column_stack([index.column(i, places) for i in range(self._n + 2)])
+
+
+def _tops(index: Sorted, column: int, found: Words) -> _Tops:
+    """What stands in a column at places, −1 for none."""
+    there = found >= 0
+    values = np.full(len(found), NULL)
+    values[there] = index.column(column, found[there])
+    return _Tops(there, values)
+
+
+def _once(keys: Words) -> Words:
+    """Each key once, in the order in which they first come."""
+    once = Pool(keys.shape[1], _COUNT)
+    once.upsert(np.ascontiguousarray(keys), np.ones((len(keys), 1), np.int64))
+    return once.keys.copy()

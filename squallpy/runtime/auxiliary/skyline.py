@@ -1,0 +1,184 @@
+"""Skylines at work: of each group the values that none before them, in the order of x, equals or exceeds.
+
+V(k, x, v): (7, 10, 3) (7, 20, 2) (7, 30, 5)    N1 = (7, 10, 3) (7, 30, 5)
+− (7, 10, 3)  →  ΔN1 = {(7, 10, 3): −1, (7, 20, 2): +1}        + (7, 5, 9)  →  ΔN1 = {(7, 10, 3): −1, (7, 30, 5): −1, …}
+
+Beside the view, with its sorted index by group and x, stands the skyline, by x and by value: both ascend along it. What
+has come hides those of it that follow and are no higher; where one of it has gone, the values up to the next are looked
+through, for those that it has hidden.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from squallpy.base.index_order import Order
+from squallpy.base.rings import Payload, Ring
+from squallpy.base.types import Kind
+from squallpy.physical.plan import Feed, Nested, Plan
+from squallpy.runtime.auxiliary.groups import Groups, Mask, RowDeltas, came_or_went, titles
+from squallpy.runtime.kernels.pool import Pool
+from squallpy.runtime.kernels.radix_sort import ascending
+from squallpy.runtime.kernels.regions import Words
+from squallpy.runtime.kernels.sorted_index import GREATEST, LEAST, Sorted
+from squallpy.runtime.messages.deltas import Delta, numbered
+from squallpy.runtime.state.store import PoolLayout, Store
+
+_COUNT = Payload((Ring.COUNT,))
+_BY_X, _BY_VALUE = 0, 1  # the sorted indexes of a skyline
+
+
+def skylines_layouts(plan: Plan) -> tuple[PoolLayout, ...]:
+    """The pools that hold the skylines: keys (group, x, value)."""
+    found = []
+    for feed in plan.feeds:
+        if feed.nested and (line := feed.nested.skyline):
+            n = len(feed.nested.group)
+            group, (x, value) = tuple(range(n)), (n, n + 1)
+            real = [column.type.kind is Kind.DOUBLE for column in (line.x, line.value)]
+            orders = (Order((*group, x, value), n, real=real[0]), Order((*group, value, x), n, real=real[1]))
+            names = numbered(feed.nested.grouped)
+            found.append(PoolLayout(_pool(feed), n + 2, _COUNT, orders=orders, numbered=names))
+    return tuple(found)
+
+
+def _pool(feed: Feed) -> str:
+    return f"{feed.relation.name} skyline"
+
+
+class _Points(NamedTuple):
+    """Keys (group, x, value), and x and value as ranks that ascend along a skyline."""
+
+    keys: Words
+    along: Words
+    up: Words
+
+    def take(self, which: Mask | Words) -> "_Points":
+        return _Points(self.keys[which], self.along[which], self.up[which])
+
+
+class Skylines:
+    """A nest that is a skyline."""
+
+    def __init__(self, feed: Feed, nested: Nested) -> None:
+        assert nested.skyline is not None
+        self._source, self._order, self._state = nested.source.name, nested.order, _pool(feed)
+        self._line, self._count = nested.skyline, nested.source.payload.offsets[nested.finish.count]
+        columns = [*nested.grouped, nested.skyline.x, nested.skyline.value]
+        self._columns = [nested.source.keys.index(column) for column in columns]
+        self._titles = titles(nested.finish, columns)
+        self._group = len(nested.group)
+        self._rows = RowDeltas(feed)
+
+    def deltas(self, store: Store, touched: Groups | None) -> dict[str, Delta]:
+        assert touched is not None
+        pool, state = store[self._source], store[self._state]
+        keys, came = came_or_went(pool, touched, self._count)
+        if not len(keys):
+            return {}
+        points = self._points(state, np.ascontiguousarray(keys[:, self._columns]))
+        gone, shown = self._moved(pool.sorted[self._order], state, points, came)
+        rows, times = np.concatenate([gone, shown]), np.repeat([-1, 1], [len(gone), len(shown)])
+        state.upsert(rows, times[:, None])
+        return self._rows.of_keys(rows, times, self._titles, store.dictionary)
+
+    def _moved(self, index: Sorted, state: Pool, points: _Points, came: Mask) -> tuple[Words, Words]:
+        """The points of the skyline that go, and those that come, of points that `came` to the view, or went."""
+        gone = points.take(~came & (state.probe(points.keys) >= 0))
+        fresh = points.take(came)
+        shown = self._uncovered(index, state, gone)
+        hidden = self._hidden(state, fresh)
+        ahead = self._ahead(state, _Points(*(np.concatenate(pair) for pair in zip(fresh, gone, strict=True))))
+        every = self._points(state, np.concatenate([fresh.keys, shown, hidden, ahead]))
+        every = every.take(self._once(every))
+        left = np.isin(_rows_as_one(every.keys), _rows_as_one(gone.keys), invert=True)
+        every = every.take(left)
+        stands, stood = self._tops(every), state.probe(every.keys) >= 0
+        return np.concatenate([gone.keys, every.keys[stood & ~stands]]), every.keys[stands & ~stood]
+
+    def _points(self, state: Pool, keys: Words) -> _Points:
+        """Keys with their ranks."""
+        x = state.sorted[_BY_X].rank(keys[:, self._group])
+        value = state.sorted[_BY_VALUE].rank(keys[:, self._group + 1])
+        return _Points(keys, x if self._line.rising else ~x, value if self._line.great else ~value)
+
+    def _groups(self, points: _Points) -> Words:
+        return np.ascontiguousarray(points.keys[:, : self._group])
+
+    def _between(self, low: Words, high: Words, turned: bool) -> tuple[Words, Words]:
+        """Bounds in the order of an index, from bounds along the skyline."""
+        return (np.maximum(~high, LEAST), ~low) if turned else (low, high)
+
+    def _keys(self, index: Sorted, places: Words) -> Words:
+        """Keys of the skyline at places of one of its indexes."""
+        return np.column_stack([index.column(i, places) for i in range(self._group + 2)])
+
+    def _uncovered(self, index: Sorted, state: Pool, gone: _Points) -> Words:
+        """What there is from points of the skyline that have gone up to the next ones."""
+        n, by_x = len(gone.along), state.sorted[_BY_X]
+        bounds = self._between(_after(gone.along), np.full(n, GREATEST), not self._line.rising)
+        following = by_x.ends(self._groups(gone), *bounds, greatest=not self._line.rising)
+        following = np.where(gone.along == GREATEST, -1, following)
+        until = np.full(n, GREATEST)
+        some = following >= 0
+        x = by_x.rank(by_x.column(self._group, following[some]))
+        until[some] = (x if self._line.rising else ~x) - 1
+        bounds = self._between(gone.along, until, not self._line.rising)
+        _, places = index.between(self._groups(gone), *bounds)
+        there = places[index.entries[places, index.payload_at + self._count] > 0]
+        return np.column_stack([index.column(column, there) for column in self._columns])
+
+    def _hidden(self, state: Pool, fresh: _Points) -> Words:
+        """The points of the skyline that follow others and are no higher."""
+        n, by_x, by_value = len(fresh.along), state.sorted[_BY_X], state.sorted[_BY_VALUE]
+        groups = self._groups(fresh)
+        bounds = self._between(np.full(n, LEAST), fresh.up, not self._line.great)
+        last = by_value.ends(groups, *bounds, greatest=self._line.great)
+        until, some = np.full(n, LEAST), last >= 0
+        x = by_x.rank(by_value.column(self._group, last[some]))
+        until[some] = x if self._line.rising else ~x
+        some &= until >= fresh.along
+        bounds = self._between(fresh.along[some], until[some], not self._line.rising)
+        _, places = by_x.between(np.ascontiguousarray(groups[some]), *bounds)
+        return self._keys(by_x, places)
+
+    def _ahead(self, state: Pool, points: _Points) -> Words:
+        """The last points of the skyline before others, or beside them."""
+        n, by_x = len(points.along), state.sorted[_BY_X]
+        before = np.where(points.along == LEAST, LEAST, points.along - 1)
+        found = []
+        for until in (points.along, before):  # NB: one beside it may be the one that has gone
+            bounds = self._between(np.full(n, LEAST), until, not self._line.rising)
+            places = by_x.ends(self._groups(points), *bounds, greatest=self._line.rising)
+            found.append(self._keys(by_x, places[places >= 0]))
+        return np.concatenate(found)
+
+    def _once(self, points: _Points) -> Words:
+        """Positions of points, each once, in order: by group, along the skyline, the highest first."""
+        columns = np.column_stack([self._groups(points), points.along, ~points.up])
+        order = ascending(columns)
+        columns = columns[order]
+        first = np.append(True, (columns[1:] != columns[:-1]).any(axis=1))[: len(order)]
+        return np.asarray(order[first])
+
+    def _tops(self, points: _Points) -> Mask:
+        """Which of the points, in order, are higher than all before them in their groups?"""
+        n, groups = len(points.along), self._groups(points)
+        if not n:
+            return np.zeros(0, bool)
+        begins = np.append(False, (groups[1:] != groups[:-1]).any(axis=1))
+        height = np.cumsum(begins) * n + np.unique(points.up, return_inverse=True)[1]
+        before = np.append(-1, np.maximum.accumulate(height)[:-1])
+        tops: Mask = height > before
+        return tops
+
+
+def _after(along: Words) -> Words:
+    return np.where(along == GREATEST, GREATEST, along + 1)
+
+
+def _rows_as_one(keys: Words) -> npt.NDArray[np.void]:
+    """Rows as single values, to be compared."""
+    keys = np.ascontiguousarray(keys)
+    return keys.view(np.dtype((np.void, keys.dtype.itemsize * keys.shape[1]))).reshape(-1)

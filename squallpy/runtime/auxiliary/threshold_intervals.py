@@ -1,0 +1,203 @@
+"""Nests of intervals at work: where a running aggregate exists and satisfies predicates (`relational/running.py`).
+
+prefix sums of volume by price, down from the best:   10.5: 40   10.4: 90   10.2: 130   9.9: 200
+where 0.25 * 400 > f                              →   ΔN4 = {[10.4, 10.5): −1, [10.2, 10.5): +1}
+
+The tree of the sorted index is gone down level by level. Each piece of it says between which values its prefix sums
+are: if a predicate is TRUE for both, or for neither, so it is between them; only the other pieces are looked into. With
+groups the index is by group first: what stands in front of a group is taken off, and pieces that reach beyond it are
+looked into as well.
+"""
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from squallpy.base.rings import Payload, Ring
+from squallpy.logical.expressions import Column
+from squallpy.physical.plan import Feed, Nested, Plan
+from squallpy.runtime.auxiliary.groups import Groups, RowDeltas
+from squallpy.runtime.evaluate.functions import compiled
+from squallpy.runtime.evaluate.logic import is_true
+from squallpy.runtime.evaluate.vectors import Frame, Vec, full, take
+from squallpy.runtime.kernels.dictionary import Dictionary
+from squallpy.runtime.kernels.pool import Pool
+from squallpy.runtime.kernels.products import negated
+from squallpy.runtime.kernels.regions import Words
+from squallpy.runtime.kernels.sorted_index import Pieces, Sorted
+from squallpy.runtime.messages.deltas import NULL, Delta, numbered
+from squallpy.runtime.output import Printer
+from squallpy.runtime.state.store import PoolLayout, Store
+
+_NO, _YES, _MIXED = 0, 1, 2
+_COUNT = Payload((Ring.COUNT,))
+Context = list[tuple[Column, Vec]]  # variables of one row
+
+
+def intervals_layouts(plan: Plan) -> tuple[PoolLayout, ...]:
+    """The pools that hold the intervals, by group and their ends."""
+    found = []
+    for feed in plan.feeds:
+        if feed.nested and feed.nested.running:
+            keys = feed.nested.grouped
+            slices = (tuple(range(len(keys))),) if keys else ()
+            found.append(PoolLayout(_pool(feed), len(keys) + 2, _COUNT, slices, numbered=numbered(keys)))
+    return tuple(found)
+
+
+def _pool(feed: Feed) -> str:
+    return f"{feed.relation.name} intervals"
+
+
+@dataclass(frozen=True, slots=True)
+class _Runs:
+    """Pieces of the tree side by side, by the group they are of, in order: what stands before each, and whether the
+    predicates hold for all of it."""
+
+    groups: Words
+    places: Words
+    before: Words
+    verdicts: Words
+
+    def opened(self, mixed: Words, others: "_Runs", below: Words) -> "_Runs":
+        """With others in the place of those that are `mixed`; `below`: of which each is."""
+        kept = np.flatnonzero(self.verdicts != _MIXED)
+        order = np.argsort(np.concatenate([kept, mixed[below]]), kind="stable")
+
+        def joined(mine: Words, theirs: Words) -> Words:
+            return np.concatenate([mine[kept], theirs])[order]
+
+        return _Runs(*(joined(getattr(self, f.name), getattr(others, f.name)) for f in fields(self)))
+
+
+class Intervals:
+    """A nest of intervals."""
+
+    def __init__(self, feed: Feed, nested: Nested) -> None:
+        assert nested.running is not None
+        self._source, self._order, self._state = nested.source.name, nested.order, _pool(feed)
+        self._rows, self._group = RowDeltas(feed), list(nested.group)
+        self._titles = {title: (i, c) for i, (title, c) in enumerate(nested.finish.items) if isinstance(c, Column)}
+        self._total = nested.running.total
+        self._where = [compiled(predicate) for predicate in nested.running.where]
+        self._printer = Printer(nested.finish, nested.source)
+        self._measures = nested.finish.measures
+        self._context = [
+            (column, title, inner.source.name, Printer(inner.finish, inner.source))
+            for (column, _, title), inner in zip(nested.running.context, nested.context, strict=True)
+        ]
+
+    def deltas(self, store: Store, touched: Groups | None) -> dict[str, Delta]:
+        state, changed = store[self._state], Pool(len(self._group) + 2, _COUNT)
+        groups, old = np.empty((1, 0), np.int64), state.keys
+        if self._group:
+            assert touched is not None
+            keys, _ = touched
+            once = Pool(len(self._group), _COUNT)
+            once.upsert(np.ascontiguousarray(keys[:, self._group]), np.ones((len(keys), 1), np.int64))
+            groups = once.keys
+            old = state.keys[state.slice(0, groups)[1]]
+        if not len(groups):
+            return {}
+        new = self._find(store, groups)
+        changed.upsert(np.concatenate([old, new]), np.repeat([-1, 1], [len(old), len(new)])[:, None])
+        rows, times = (part.copy() for part in changed.rows())
+        state.upsert(rows, times)
+        return self._rows.of_keys(rows, times[:, 0], self._titles, store.dictionary)
+
+    def _find(self, store: Store, groups: Words) -> Words:
+        """The intervals of now: group and ends, NULL for none, in order."""
+        index = store[self._source].sorted[self._order]
+        context, names = self._fixed(store), store.dictionary
+        start = np.zeros((len(groups), index.payload.width), np.int64)
+        if self._group:
+            start = negated(index.in_front(groups), index.payload)
+
+        def run(pieces: Pieces, mine: Words) -> tuple[_Runs, Words]:
+            """Pieces with what is said of them, without those that are of other groups; and of which each was."""
+            there, whole = _own(index, groups, pieces, mine)
+            verdicts = self._judge(pieces.least[there], pieces.most[there], context, names)
+            verdicts = np.where(whole[there], verdicts, _MIXED)
+            return _Runs(mine[there], pieces.places[there], pieces.before[there], verdicts), pieces.rows[there]
+
+        pieces = index.pieces(None, start)
+        runs, _ = run(pieces, pieces.rows)
+        while len(mixed := np.flatnonzero(runs.verdicts == _MIXED)):
+            pieces = index.pieces(runs.places[mixed], runs.before[mixed])
+            runs = runs.opened(mixed, *run(pieces, runs.groups[mixed[pieces.rows]]))
+        nothing = np.zeros((1, start.shape[1]), np.int64)
+        return self._joined(index, groups, runs, int(self._judge(nothing, nothing, context, names)[0]))
+
+    def _joined(self, index: Sorted, groups: Words, runs: _Runs, nothing: int) -> Words:
+        """Pieces side by side as intervals; each goes from its first record up to that of the next piece, the first one
+        from nowhere to the first record."""
+        some = np.unique(runs.groups) if self._group else np.zeros(1, np.int64)
+        order = np.argsort(np.concatenate([some, runs.groups]), kind="stable")
+        of = np.concatenate([some, runs.groups])[order]
+        places = np.concatenate([np.full(len(some), -1), runs.places])[order]
+        holds = np.concatenate([np.full(len(some), nothing), runs.verdicts])[order] == _YES
+        same = of[1:] == of[:-1]
+        starts = np.flatnonzero(holds & ~np.append(False, holds[:-1] & same))
+        stops = np.flatnonzero(holds & ~np.append(holds[1:] & same, False))
+        out = np.full((len(starts), len(self._group) + 2), NULL)
+        out[:, : len(self._group)] = groups[of[starts]]
+        first, last = (-1, -2) if index.order.down else (-2, -1)
+        known = places[starts] >= 0
+        out[known, first] = index.column(index.ranged, index.firsts(places[starts[known]]))
+        ended = np.append(same, False)[stops]
+        out[ended, last] = index.column(index.ranged, index.firsts(places[stops[ended] + 1]))
+        return out
+
+    def _judge(self, least: Words, most: Words, context: Context, names: Dictionary) -> Words:
+        """What the predicates say of all records of each piece, whose prefix sums are between two payloads."""
+        printer, ends = self._printer, (least, most)
+        verdicts, nowhere = np.full(len(least), _YES), np.zeros(len(least), bool)
+        if not self._total:
+            nowhere = (printer.count(least) == 0) & (printer.count(most) == 0)
+            exists = _same_sign(*map(printer.count, ends))
+            verdicts = np.where(nowhere, _NO, np.where(exists, _YES, _MIXED))
+        frames = [self._frame(words, context, names) for words in ends]
+        for predicate in self._where:
+            low, high = (np.broadcast_to(is_true(predicate(frame)), frame.rows) for frame in frames)
+            told = np.where(low & high, _YES, np.where(low | high, _MIXED, _NO))
+            verdicts = np.where((verdicts == _NO) | (told == _NO), _NO, np.maximum(verdicts, told))
+        known = np.ones(len(verdicts), bool)  # whether a sum is NULL for all records, or for none
+        for measure in self._measures:
+            known &= _same_sign(*(printer.present(measure, words) for words in ends))
+        return np.where(known | nowhere, verdicts, _MIXED)
+
+    def _fixed(self, store: Store) -> Context:
+        """The variables of the context, one row each."""
+        out = []
+        for column, title, source, printer in self._context:
+            nothing = np.empty((1, 0), np.int64)
+            frame = printer.frame(nothing, store[source].get(nothing), store.dictionary)
+            out.append((column, full(printer.item(title, frame), column.type, 1)))
+        return out
+
+    def _frame(self, words: Words, context: Context, names: Dictionary) -> Frame:
+        rows = len(words)
+        frame = self._printer.frame(np.empty((rows, 0), np.int64), words, names)
+        columns = {column.id: take(vec, np.zeros(rows, np.int64)) for column, vec in context}
+        return Frame(rows, columns, frame.__getitem__)
+
+
+def _same_sign(low: Any, high: Any) -> Any:
+    """Are counts between `low` and `high` all 0, or none of them?"""
+    return (low > 0) | (high < 0) | ((low == 0) & (high == 0))
+
+
+def _own(index: Sorted, groups: Words, pieces: Pieces, mine: Words) -> tuple[Words, Any]:
+    """Which pieces may have records of the groups `mine`, one for each, and which have no others."""
+    if not groups.shape[1]:
+        return np.arange(len(mine)), np.ones(len(mine), bool)
+    records = index.entries[index.firsts(pieces.places), : groups.shape[1]]
+    side = np.zeros(len(mine), np.int64)  # of the first record: −1 before the group, +1 behind it
+    for a, b in zip(records.T, groups[mine].T, strict=True):
+        side = np.where(side == 0, np.sign((a > b).astype(np.int64) - (a < b)), side)
+    following = np.append(side[1:], 1)  # of the next piece's first one; as far as that is known here
+    following[:-1][pieces.rows[1:] != pieces.rows[:-1]] = 1
+    if index.are_records(pieces.places):
+        return np.flatnonzero(side == 0), side == 0
+    return np.flatnonzero((side <= 0) & (following >= 0)), (side == 0) & (following == 0)

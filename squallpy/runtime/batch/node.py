@@ -1,0 +1,373 @@
+"""One micro-batch, end to end, as three pure pieces that both executors share.
+
+Sender     a share of the batch's source rows  →  one message for each partition
+Node       messages, state of a partition      →  for each stage one message: parcels for others, or the result's change
+Publisher  the partitions' messages, result    →  the printed rows that went and came
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from squallpy.base.trace import SILENT, Trace
+from squallpy.physical.plan import Plan, Stage
+from squallpy.runtime.formats.file_rows import Sums
+from squallpy.runtime.formats.skipped_rows import skipped
+from squallpy.runtime.ingest.explode import in_parts
+from squallpy.runtime.ingest.feed import Feeder
+from squallpy.runtime.joiners.batch_plan import Course, course_of
+from squallpy.runtime.joiners.joiner import Joiner
+from squallpy.runtime.joiners.routing import keys_of, spread
+from squallpy.runtime.kernels.dictionary import Dictionary
+from squallpy.runtime.messages.deltas import Delta, pack_deltas, pack_head, unpack_deltas, unpack_head
+from squallpy.runtime.result.result import Changes, Result
+from squallpy.runtime.sources import Rows
+from squallpy.runtime.sources.replay import Again, Replay
+from squallpy.runtime.state.store import Store, StoreLayout
+from squallpy.runtime.time.windows import clock_deltas
+from squallpy.runtime.triggers.stage_executor import Machine
+
+Stats = dict[str, Any]
+COURSE = "course"  # what a message calls it
+
+
+@dataclass(frozen=True)
+class Made:
+    """The changes, in a batch, of relations whose rows are made of those of others, and what is worth to be told."""
+
+    tables: Mapping[str, pa.Table]
+    stats: Mapping[str, Any]
+
+    def share(self, split: int, splits: int) -> "Made":
+        """What one of `splits` tasks reads of it; the first tells."""
+        tables = {}
+        for name, table in self.tables.items():
+            start, stop = len(table) * split // splits, len(table) * (split + 1) // splits
+            tables[name] = table.slice(start, stop - start)
+        return Made(tables, {} if split else self.stats)
+
+
+class Maker(Protocol):
+    """Makes them."""
+
+    def made(self, batch: int, split: int, splits: int) -> Made:
+        """One task's share."""
+        ...
+
+
+@dataclass(frozen=True)
+class Input:
+    """What a query reads: a source for each relation, and the order in which streams are replayed; with a `maker` also
+    what that makes of them."""
+
+    sources: Mapping[str, Rows]
+    replay: Replay | Again
+    maker: Maker | None = None
+
+    def shares(self, batch: int, split: int, splits: int) -> dict[str, tuple[int, int]]:
+        """The rows of each relation that one of `splits` tasks reads in a batch; static tables come with batch 0.
+
+        Every other batch is cut up from its end: who has read the last rows reads the next, and may have them decoded.
+        """
+        tables = {} if batch else {name: (0, source.rows) for name, source in self.sources.items()}
+        number = splits - 1 - split if batch % 2 else split
+        return {
+            name: self.sources[name].share(rows, number, splits)
+            for name, rows in (tables | self.replay.ranges(batch)).items()
+        }
+
+
+@dataclass
+class Share:
+    """What a reader has made of its share of a batch: deltas, what ledgers and clocks are told, by partition, and what
+    was read."""
+
+    deltas: list[Delta]
+    ledgers: list[tuple[int, Delta]]
+    stats: Stats
+
+
+class Sender:
+    """Reads, pre-aggregates, does what can be done where a batch is read, and routes."""
+
+    def __init__(self, plan: Plan, input: Input, trace: Trace = SILENT) -> None:
+        self._plan, self._input, self._trace = plan, input, trace
+        self._feeders = [Feeder(feed, plan.partitions) for feed in plan.sources]
+        self._clocks, self._ledgers = tuple(plan.clocks.values()), plan.ledgers
+        self._reading = Machine(plan, plan.reading, is_last=False, trace=trace)
+
+    def read(self, batch: int, split: int, splits: int, names: Dictionary) -> Share:
+        """A share of the batch, pre-aggregated."""
+        share, shares = Share([], [], {"tuples": 0, "skipped": 0}), self._input.shares(batch, split, splits)
+        made, counted, sums = self._made(batch, split, splits, shares, share), set[str](), Sums()
+        for feeder in self._feeders:
+            relation = feeder.feed.relation
+            start, stop = shares.get(relation.source.name, (0, 0))
+            if start < stop or relation.made:
+                with self._trace(f"read {relation.name}"):
+                    if relation.made:
+                        assert made
+                        table = made.tables[relation.name]
+                    else:
+                        table = self._input.sources[relation.source.name].read(start, stop, feeder.read)
+                        sums.add(relation.source.name, table)
+                    rows = one_batch(table)
+                if relation.source.name not in counted:
+                    counted.add(relation.source.name)
+                    share.stats["tuples"] += stop - start
+                    share.stats["skipped"] += skipped(table).count
+                with self._trace(f"feed {relation.name}"):
+                    fed = in_parts(rows, relation)
+                    share.deltas += feeder(fed, names)
+                    if relation.name in self._ledgers:
+                        share.ledgers += feeder.ledger(fed)
+                    for told in clock_deltas(self._clocks, relation.source.name, rows):
+                        share.ledgers += [(partition, told) for partition in range(self._plan.partitions)]
+        share.stats = add_stats(share.stats, sums.stats)
+        return share
+
+    def often(self, batch: int, split: int, splits: int) -> Mapping[str, Mapping[str, int]]:
+        """What readers tell of keys in a share of a batch (`keys_of`)."""
+        store, plan = Store(StoreLayout(())), self._plan
+        _, sent = self._reading.apply(store, self.read(batch, split, splits, store.dictionary).deltas)
+        told: Mapping[str, Mapping[str, int]] = keys_of(plan, plan.reading.sends, sent, store.dictionary).get(
+            "keys", {}
+        )
+        return told
+
+    def _made(
+        self, batch: int, split: int, splits: int, shares: Mapping[str, tuple[int, int]], share: Share
+    ) -> Made | None:
+        """What is made of a batch; what only its maker reads is counted here."""
+        maker = self._input.maker
+        if maker is None:
+            return None
+        with self._trace("matrices"):
+            made = maker.made(batch, split, splits)
+        fed = {feeder.feed.relation.source.name for feeder in self._feeders}
+        share.stats["tuples"] += sum(stop - start for name, (start, stop) in shares.items() if name not in fed)
+        share.stats |= made.stats
+        return made
+
+    def messages(
+        self, batch: int, split: int, splits: int, course: str = "", only: Collection[int] | None = None
+    ) -> list[tuple[int, bytes]]:
+        """One message for each partition, or of `only` some, that the share concerns; the first always hears what was
+        read. All hear of a course, with the first share."""
+        store, plan = Store(StoreLayout(())), self._plan
+        share = self.read(batch, split, splits, store.dictionary)
+        with self._trace("statements"):
+            change, sent = self._reading.apply(store, share.deltas)
+        with self._trace("route and pack"):
+            share.stats |= keys_of(plan, plan.reading.sends, sent, store.dictionary)
+            parcels = Parcels(plan, store.dictionary, course, () if split else range(plan.partitions), only)
+            for partition, delta in share.ledgers:
+                parcels.put(partition, delta)
+            parcels.add(sent, plan.reading, change, split % plan.partitions)
+            return parcels.packed(share.stats, 0)
+
+
+class Parcels:
+    """What goes from one node to the partitions of the next stage, or to `only` some. Some `hear` of its course."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        names: Dictionary,
+        course: str = "",
+        hear: Collection[int] = (),
+        only: Collection[int] | None = None,
+    ) -> None:
+        self._plan, self._names, self._course, self._told = plan, names, course_of(course), course
+        self._columns = {p.name: p.keys for p in (*plan.pools, *plan.deltas, plan.result)}
+        self._hear, self._only = hear if course else (), range(plan.partitions) if only is None else only
+        self._parts: dict[int, list[Delta]] = {p: [] for p in self._hear if p in self._only}
+
+    def put(self, partition: int, delta: Delta) -> None:
+        if partition in self._only:
+            self._parts.setdefault(partition, []).append(delta)
+
+    def add(self, sent: Mapping[str, Delta], stage: Stage, change: Delta, here: int) -> None:
+        """What a stage sends; what it keeps, and the change of the result, goes to partition `here`."""
+        for send in stage.sends:
+            if send.name in sent:
+                delta = sent[send.name]
+                columns = self._columns[send.name]
+                for partition, part in spread(delta, columns, send, self._plan, self._course, self._names):
+                    self.put(partition, part)
+        for delta in (*(sent[name] for name in stage.keeps if name in sent), change):
+            if len(delta.keys):
+                self.put(here, delta)
+
+    @property
+    def letters(self) -> list[tuple[int, bytes]]:
+        """A message for each partition that there is anything for."""
+        return [(p, self._message(p, {})) for p in sorted(self._parts)]
+
+    def packed(self, stats: Stats, told: int) -> list[tuple[int, bytes]]:
+        """A message for each partition that there is anything for; `told` hears the statistics."""
+        if told in self._only:
+            self._parts.setdefault(told, [])
+        return [(p, self._message(p, stats if p == told else {})) for p in sorted(self._parts)]
+
+    def _message(self, partition: int, stats: Stats) -> bytes:
+        columned = [(delta, self._columns.get(delta.name, ())) for delta in self._parts[partition]]
+        head = stats | {COURSE: self._told} if partition in self._hear else stats
+        return pack_deltas(columned, self._names, head)
+
+
+class Node:
+    """A partition: each stage of the plan as a function from messages to a message."""
+
+    def __init__(self, plan: Plan, partition: int = 0, trace: Trace = SILENT) -> None:
+        self._plan, self._partition, self._trace = plan, partition, trace
+        last = len(plan.stages) - 1
+        self._machines = [
+            Machine(plan, stage, partition, is_last=i == last, trace=trace) for i, stage in enumerate(plan.stages)
+        ]
+        self._joiner = Joiner(plan, partition) if plan.on_grid else None
+
+    @property
+    def runs(self) -> tuple[Callable[[Store, list[bytes]], bytes], ...]:
+        """By stage: apply its part of a batch to the pools of a store; deterministic. The last answers with the change
+        of the result, and if joiners move what they have with letters (`parted`), the others with parcels."""
+        return tuple(partial(self._run, number) for number in range(len(self._machines)))
+
+    def _run(self, number: int, store: Store, messages: list[bytes]) -> bytes:
+        machine, stage = self._machines[number], self._plan.stages[number]
+        if number == 0 and store.dictionary.is_due and not (self._joiner and _is_moving(messages)):
+            store.renew()
+        with self._trace("unpack"):
+            deltas, total, told = _unpacked(messages, store)
+        course, is_last = course_of(told), number == len(self._machines) - 1
+        rows = {str(self._partition): sum(len(delta.keys) for delta in deltas)}
+        if self._joiner and course and number == 0:
+            with self._trace("migrate"):
+                deltas = self._joiner.begin(store, course, deltas)
+        with self._trace("statements"):
+            change, sent = machine.apply(store, deltas, course)
+        total = add_stats(total, machine.notes | {"received_bytes": sum(map(len, messages)), "received_rows": rows})
+        letters = None
+        if self._joiner and course:
+            total = add_stats(total, self._joiner.arrived(deltas, store.dictionary))
+            total = add_stats(total, self._joiner.held(store, course) if is_last else {})
+            if is_last and course.sends(self._partition):
+                with self._trace("migrate"):
+                    letters, copied = self._letters(store, course)
+                    total = add_stats(total, {"copied": copied})
+        with self._trace("route and pack"):
+            total = add_stats(total, keys_of(self._plan, stage.sends, sent, store.dictionary))
+            if not is_last:
+                parcels = Parcels(self._plan, store.dictionary, told, (self._partition,))
+                parcels.add(sent, stage, change, self._partition)
+                return pack_parcels(parcels.packed(total, self._partition))
+            answer = self._answer(store, change, total)
+            return answer if letters is None else pack_parcels([(self._partition, answer), *letters])
+
+    def _letters(self, store: Store, course: Course) -> tuple[list[tuple[int, bytes]], int]:
+        """What is sent to joiners after a batch; how many tuples were copied."""
+        assert self._joiner
+        sent, copied = self._joiner.sent(store, course)
+        parcels = Parcels(self._plan, store.dictionary)
+        for partition, delta in sent:
+            parcels.put(partition, delta)
+        return parcels.letters, copied
+
+    def _answer(self, store: Store, change: Delta, total: Stats) -> bytes:
+        return pack_deltas([(change, self._plan.result.keys)], store.dictionary, total | {"views": store.usage()})
+
+
+def parted(output: bytes) -> tuple[bytes, list[tuple[int, bytes]]]:
+    """What the last stage of a batch that moves something answers, and letters that the next batch begins with."""
+    (_, answer), *letters = unpack_parcels(output)
+    return answer, letters
+
+
+def pack_parcels(parcels: list[tuple[int, bytes]]) -> bytes:
+    """Messages and where they go as one."""
+    head = {"parcels": [(partition, len(message)) for partition, message in parcels]}
+    return pack_head(head) + b"".join(message for _, message in parcels)
+
+
+def unpack_parcels(packed: bytes) -> list[tuple[int, bytes]]:
+    """The reverse of `pack_parcels`."""
+    head, source = unpack_head(packed)
+    return [(partition, source.read(size)) for partition, size in head["parcels"]]
+
+
+class Publisher:
+    """The result on the driver as a function from messages to printed changes, empty where none are `wanted`."""
+
+    def __init__(self, plan: Plan, wanted: bool = True, trace: Trace = SILENT) -> None:
+        self.result, self._wanted, self._trace = Result(plan), wanted, trace
+
+    def run(self, store: Store, messages: list[bytes]) -> bytes:
+        """Merge the partitions' changes; the first message says whether anything was printed before."""
+        first, *outputs = messages
+        store.renew()
+        with self._trace("unpack"):
+            deltas, total, _ = _unpacked(outputs, store)
+        with self._trace("result"):
+            changes = self.result.apply(store, deltas, first == b"first", self._wanted)
+            total = add_stats(total, {"duplicates": self.result.duplicates})
+        return pack_changes(changes, add_stats(total, {"views": store.usage()}))
+
+
+def _is_moving(messages: list[bytes]) -> bool:
+    """Are joiners on their way from grid to grid? Then records are copied by keys or hashes, in which numbers are."""
+    told = next(filter(None, (unpack_head(message)[0].get(COURSE) for message in messages)), "")
+    course = course_of(told)
+    return course is not None and (course.moving or course.fresh or bool(course.came))
+
+
+def _unpacked(messages: list[bytes], store: Store) -> tuple[list[Delta], Stats, str]:
+    """All that messages hold; the last is the course of the batch, as one of them tells it."""
+    deltas: list[Delta] = []
+    total: Stats = {}
+    course = ""
+    for message in messages:
+        stats, part = unpack_deltas(message, store.dictionary)
+        course = stats.pop(COURSE, "") or course
+        deltas += part
+        total = add_stats(total, stats)
+    return deltas, total, course
+
+
+def add_stats(total: Stats, more: Stats) -> Stats:
+    """Numbers by name, added up; also those within."""
+    added = dict(total)
+    for name, value in more.items():
+        known = added.get(name)
+        added[name] = value if known is None else add_stats(known, value) if isinstance(value, dict) else known + value
+    return added
+
+
+def one_batch(table: pa.Table | pa.RecordBatch) -> pa.RecordBatch:
+    """A table as one record batch."""
+    if isinstance(table, pa.RecordBatch):
+        return table
+    batches = table.combine_chunks().to_batches()
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
+
+
+def pack_changes(changes: Changes | None, stats: Stats) -> bytes:
+    """Printed changes and the statistics of their batch as one message."""
+    sink = pa.BufferOutputStream()
+    sink.write(pack_head(stats))
+    for table in (changes.deletes, changes.inserts) if changes else ():
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def unpack_changes(message: bytes) -> tuple[Changes | None, Stats]:
+    """The reverse of `pack_changes`."""
+    stats, source = unpack_head(message)
+    tables = []
+    while source.tell() < source.size():
+        with pa.ipc.open_stream(source) as reader:
+            tables.append(reader.read_all())
+    return Changes(*tables) if tables else None, stats

@@ -1,0 +1,126 @@
+"""The files behind a checkpoint: as the last run found them, and checksums of what was read of each so far.
+
+    inputs         {"ended": true, "sources": {"t": {"columns": ["k", "v"], "files": [["d/1.csv", 4711, 1764…], …]}}}
+    1/batch        12 {"read": {"t": {"64": 9077…}}}      the checksums that batches of generation 1 have added up to
+    1/read-5c…-0   those of the files 0 … 63 of the first source, once reading is behind them
+
+A file of the same size and time of change is taken for the same one. Of another the checksum decides: it is accepted if
+what was read of it is still there.
+"""
+
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from squallpy.base.errors import SquallError
+from squallpy.runtime.checkpoint.durable import Durable
+from squallpy.runtime.checkpoint.record import damaged, read_record, write_record
+from squallpy.runtime.sources.replay import Again, Replay
+from squallpy.runtime.sources.source import Source
+
+RECORD = "inputs"
+SEGMENT = 64  # files of a source whose checksums are in one record
+Sums = dict[str, dict[int, int]]  # by source and number of the file
+
+
+@dataclass
+class ReadSums:
+    """Checksums that batches have added up to. `written` are the segments that have a record, by source."""
+
+    sums: Sums = field(default_factory=dict)
+    written: dict[str, int] = field(default_factory=dict)
+
+    @staticmethod
+    def load(folder: Durable, place: str, facts: Mapping[str, Mapping[str, int]]) -> "ReadSums":
+        """Those of a commit, and of the records of segments; SQ6005 if one of these is damaged."""
+        found = ReadSums.of(facts)
+        for source, parts in found.sums.items():
+            found.written[source] = min(parts) // SEGMENT
+            for segment in range(found.written[source]):
+                text = read_record(folder, _segment(source, segment), place)
+                if text is None:
+                    raise damaged(_segment(source, segment), place)
+                parts |= {int(part): sum for part, sum in json.loads(text).items()}
+        return found
+
+    @staticmethod
+    def of(sums: Mapping[str, Mapping[str, int]]) -> "ReadSums":
+        """All of them, as JSON has them."""
+        return ReadSums({source: {int(part): sum for part, sum in parts.items()} for source, parts in sums.items()})
+
+    def add(self, read: Mapping[str, Mapping[str, int]]) -> None:
+        """What one more batch has read."""
+        for source, parts in read.items():
+            known = self.sums.setdefault(source, {})
+            for part, sum in parts.items():
+                known[int(part)] = (known.get(int(part), 0) + sum) % (1 << 64)
+
+    def compare(self, before: "ReadSums") -> None:
+        """SQ6001 if the same batches had others before."""
+        for source, parts in before.sums.items():
+            if self.sums.get(source) != parts:
+                told = f"the files of {source} are not what they were when the checkpoint was made"
+                raise SquallError("SQ6001", told, hint="give it another folder, to begin anew")
+
+    def save(self, folder: Durable) -> Sums:
+        """Write the segments that reading is behind, for good; returns the others, for the commit."""
+        rest: Sums = {}
+        for source, parts in self.sums.items():
+            last = max(parts) // SEGMENT
+            for segment in range(self.written.get(source, 0), last):
+                inside = {part: sum for part, sum in parts.items() if part // SEGMENT == segment}
+                write_record(folder, _segment(source, segment), json.dumps(inside))
+            self.written[source] = last
+            rest[source] = {part: sum for part, sum in parts.items() if part // SEGMENT >= last}
+        return rest
+
+
+def _segment(source: str, segment: int) -> str:
+    return f"read-{zlib.crc32(source.encode()):08x}-{segment}"
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What a run reads: each source by the name that statistics have for it, with its columns; and in what order."""
+
+    sources: Mapping[str, tuple[Source, tuple[str, ...]]]
+    replay: Replay
+
+    def compare(self, root: Durable, where: str, before: int, batches: int, read: ReadSums) -> bool:
+        """SQ6001 if a file of which something was read, by so many batches of a generation, is not what it was.
+
+        True if a file was written since, but behind what was read, and the last run did not end by itself: then what it
+        had begun and not committed may be of what the file had before.
+        """
+        text = read_record(root, RECORD, where)
+        known: dict[str, Any] = json.loads(text) if text else {"ended": True, "sources": {}}
+        rows, written = self._rows(before, batches), False
+        for name, (source, _) in self.sources.items():
+            was = known["sources"].get(name)
+            for number, file in enumerate(was["files"] if was else ()):
+                part = source.parts[number] if number < len(source.parts) else None
+                if part is None or not part.file.changed or file[1:] != [part.file.size, part.file.changed]:
+                    written = True
+                    first = max(0, rows[name] - source.starts[number]) if part else 0
+                    sum = part.checksum(first, was["columns"]) if part and first else 0
+                    if sum != read.sums.get(name, {}).get(number, 0):
+                        told = f"{part.file.shown if part else file[0]} is not what it was when the checkpoint {where}"
+                        raise SquallError("SQ6001", f"{told} read it", hint="give it another folder, to begin anew")
+        return written and not known["ended"]
+
+    def _rows(self, before: int, batches: int) -> dict[str, int]:
+        """How many rows of each source so many batches of a generation have read."""
+        if not batches:
+            return dict.fromkeys(self.sources, 0)
+        ends = {name: end for name, (_, end) in Again(self.replay, before).ranges(batches - 1).items()}
+        return {name: ends.get(source.relation.name, source.rows) for name, (source, _) in self.sources.items()}
+
+    def save(self, root: Durable, ended: bool) -> None:
+        """Write down the files as they are now; has the run that reads them `ended` by itself?"""
+        sources = {
+            name: {"columns": columns, "files": [[p.file.shown, p.file.size, p.file.changed] for p in source.parts]}
+            for name, (source, columns) in self.sources.items()
+        }
+        write_record(root, RECORD, json.dumps({"ended": ended, "sources": sources}))

@@ -1,0 +1,243 @@
+"""The lease of a checkpoint: one run at a time has it.
+
+    with hold_folder(Path("kept")) as lease:        SQ6007 if another run has it, which it names
+        lease.check()                               SQ6008 if it was lost meanwhile
+
+In a folder that this host can lock, the operating system keeps it (flock), and a run that dies has lost it at once.
+Elsewhere a run writes a record there, and again every few seconds; a record that has not changed for long is of a run
+that is dead. That is a best effort: no such file system can compare and write in one step.
+
+    {"token": "5f…", "host": "a", "boot": "3c…", "space": "pid:[4026531836]", "process": 71, "started": 1042, "beat": 3}
+"""
+
+import errno
+import fcntl
+import json
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from time import monotonic, sleep
+
+from squallpy.base.errors import SquallError
+from squallpy.runtime.checkpoint.durable import Durable, keeping
+from squallpy.runtime.checkpoint.head import boot, fresh_name
+
+NAME = ".lease"  # NB: hidden, so that a folder with nothing else is a new one
+_BEAT, _STALE = 5.0, 20.0  # seconds from record to record; without a new one until its run is taken for dead
+_SETTLE, _LOOK = 1.0, 1.0  # seconds for two records that are written at once to show; between two looks
+_TAKEN = (errno.EWOULDBLOCK, errno.EACCES)
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """A run, as it has written itself down. `started` is its process's, in ticks since `boot`."""
+
+    token: str
+    host: str
+    boot: str
+    space: str
+    process: int
+    started: int
+    beat: int = 0
+
+    @classmethod
+    def here(cls) -> "Owner":
+        """This process."""
+        me = os.getpid()
+        return cls(fresh_name(), socket.gethostname(), boot(), _space(), me, _started(me) or 0)
+
+    @classmethod
+    def read(cls, text: bytes | None) -> "Owner | None":
+        """The run that a record names; None if it names none."""
+        try:
+            return None if text is None else cls(**json.loads(text))
+        except (ValueError, TypeError):
+            return None
+
+    def packed(self) -> bytes:
+        """Its record."""
+        return json.dumps(asdict(self)).encode()
+
+    @property
+    def is_dead(self) -> bool:
+        """True if this host can tell that the process is gone."""
+        if self.host != socket.gethostname():
+            return False
+        return self.boot != boot() or (self.space == _space() and _started(self.process) != self.started)
+
+    @property
+    def is_alive(self) -> bool:
+        """True if this host can tell that the process is there, and it is another one."""
+        here = (self.host, self.boot, self.space) == (socket.gethostname(), boot(), _space())
+        return here and self.process != os.getpid() and _started(self.process) == self.started
+
+    def __str__(self) -> str:
+        return f"process {self.process} on {self.host}"
+
+
+class Lease:
+    """The right to change a checkpoint; `read` looks up who has it."""
+
+    def __init__(self, where: str, owner: Owner, read: Callable[[], Owner | None]) -> None:
+        self._where, self._owner, self._read = where, owner, read
+
+    @property
+    def is_held(self) -> bool:
+        """True while the record is this run's."""
+        found = self._read()
+        return found is not None and found.token == self._owner.token
+
+    def check(self) -> None:
+        """SQ6008 if the lease was lost: nothing may be written any more."""
+        found = self._read()
+        if found is None or found.token != self._owner.token:
+            by = f"taken over by {found}" if found else "removed"
+            what = f"the checkpoint {self._where} was {by} while this run used it"
+            raise SquallError("SQ6008", what, hint="this run has stopped; what it did since then does not count")
+
+
+@contextmanager
+def hold_folder(folder: Path, shared: Callable[[], Durable]) -> Iterator[Lease]:
+    """The lease of a local folder; SQ6007 if another run has it. Without locks there, that of the `shared` folder."""
+    path, owner = folder / NAME, Owner.here()
+    with keeping(str(path)):
+        file = _locked(path, str(folder))
+    if file is None:
+        with hold_shared(shared(), str(folder)) as lease:
+            yield lease
+        return
+    try:
+        if (found := _read(path)) and found.is_alive:  # by a URI, with no lock
+            raise _in_use(str(folder), found)
+        with keeping(str(path)):
+            os.ftruncate(file, 0)
+            os.pwrite(file, owner.packed(), 0)
+        lease = Lease(str(folder), owner, lambda: _read(path))
+        try:
+            yield lease
+        finally:
+            if lease.is_held:  # NB: while it is locked, so that nobody else's goes
+                with suppress(OSError):
+                    path.unlink()
+    finally:
+        os.close(file)
+
+
+def _locked(path: Path, where: str) -> int | None:
+    """The descriptor of the lock file, locked; None if this file system has no locks.
+
+    NB: a child that had it would hold the lock on when this process is dead; Python's descriptors are not inherited.
+    """
+    while True:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(file), os.stat(path)):
+                return file
+        except FileNotFoundError:  # the run that had it has just ended
+            pass
+        except OSError as error:
+            if error.errno in _TAKEN:
+                raise _in_use(where, _read(path)) from None
+            os.close(file)
+            return None
+        except BaseException:
+            os.close(file)
+            raise
+        os.close(file)
+
+
+def _read(path: Path) -> Owner | None:
+    try:
+        return Owner.read(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+@contextmanager
+def hold_shared(folder: Durable, where: str, pause: Callable[[float], None] = sleep) -> Iterator[Lease]:
+    """The lease of a folder on any file system; SQ6007 if another run has it. Waits while it is not known whether the
+    one that had it is dead."""
+    owner = Owner.here()
+    _await_end(folder, where, pause)
+    with keeping(where):
+        _write(folder, owner)
+    pause(_SETTLE)
+    lease = Lease(where, owner, lambda: Owner.read(folder.read(NAME)))
+    if not lease.is_held:
+        raise _in_use(where, Owner.read(folder.read(NAME)))
+    ended = threading.Event()
+    thread = threading.Thread(target=_keep_alive, args=(folder, owner, lease, ended), name="lease", daemon=True)
+    thread.start()
+    try:
+        yield lease
+    finally:
+        ended.set()
+        thread.join()
+        with suppress(OSError):
+            if lease.is_held:
+                folder.delete(NAME)
+
+
+def _await_end(folder: Durable, where: str, pause: Callable[[float], None]) -> None:
+    """Return when no run has the folder; SQ6007 as soon as one is seen to live."""
+    first, waited = Owner.read(folder.read(NAME)), 0.0
+    if first is not None and first.is_alive:
+        raise _in_use(where, first)
+    while first is not None and not first.is_dead and waited < _STALE:
+        pause(_LOOK)
+        waited += _LOOK
+        found = Owner.read(folder.read(NAME))
+        if found is not None and found != first:
+            raise _in_use(where, found)
+        first = found
+
+
+def _keep_alive(folder: Durable, owner: Owner, lease: Lease, ended: threading.Event) -> None:
+    """Write the record again and again, until the run ends or it is another's."""
+    due = monotonic() + _BEAT
+    while not ended.wait(max(0.0, due - monotonic())):
+        due = monotonic() + _BEAT
+        with suppress(OSError, SquallError):  # it may be reached again, before the record is stale
+            if not lease.is_held:
+                return
+            owner = replace(owner, beat=owner.beat + 1)
+            _write(folder, owner)
+
+
+def _write(folder: Durable, owner: Owner) -> None:
+    folder.create(NAME, lambda sink: sink.write(owner.packed()))
+
+
+def _in_use(where: str, owner: Owner | None) -> SquallError:
+    by = f"{owner}" if owner else "another run"
+    return SquallError("SQ6007", f"the checkpoint {where} is in use by {by}", hint="wait for its end, or name another")
+
+
+def _space() -> str:
+    """Name of what process ids are counted in: containers of one host have one each."""
+    try:
+        return os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return ""
+
+
+def _started(process: int) -> int | None:
+    """When a process was started, in ticks since the host was; None if it is not there. 0 where that is not told."""
+    try:
+        stat = Path(f"/proc/{process}/stat").read_text()
+    except OSError:
+        if Path("/proc/self/stat").exists():
+            return None
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            return None
+        except OSError:
+            pass
+        return 0
+    return int(stat.rpartition(")")[2].split()[19])

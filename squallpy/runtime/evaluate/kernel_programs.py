@@ -1,0 +1,251 @@
+"""Expressions → programs for `kernels/expressions.py`, which filters and evaluates a batch in one call.
+
+price * (1 - discount)   →   r0 = load price | r1 = constant 100 | r2 = load discount | r3 = r1 - r2 | r4 = r0 * r3
+
+Not every expression has a program. Text functions that cannot fail are computed beforehand, as columns of their own.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from squallpy.base.types import BIGINT, VARCHAR, YEARS, Kind, Type
+from squallpy.logical.expressions import (
+    COMPARISONS,
+    MIRRORED,
+    Call,
+    Case,
+    Cast,
+    Column,
+    Expr,
+    Literal,
+    columns,
+    substitute,
+    walk,
+)
+from squallpy.runtime.evaluate.dates import DAY
+from squallpy.runtime.evaluate.functions import Function, compiled
+from squallpy.runtime.evaluate.numbers import LIMIT, digits_bound
+from squallpy.runtime.evaluate.vectors import Frame, Vec, full
+from squallpy.runtime.kernels import expressions as op
+from squallpy.runtime.kernels.regions import Words
+
+_COMPARE = dict(zip(COMPARISONS, range(op.EQUAL, op.GREATER_EQUAL + 1), strict=True))
+_ARITHMETIC = {"+": op.ADD, "-": op.SUBTRACT, "*": op.MULTIPLY}
+_ARITHMETIC |= {"add_days": op.ADD, "add_micros": op.ADD, "days_between": op.SUBTRACT}
+_REAL = {"+": op.REAL_ADD, "-": op.REAL_SUBTRACT, "*": op.REAL_MULTIPLY, "/": op.DIVIDE}
+_PARTS = ("extract_year", "extract_month", "extract_day")
+_TEXT_FUNCTIONS = {"like", "startswith", "endswith", "contains", "substring", "upper", "lower", "length", "||"}
+_TEXT_FUNCTIONS |= {*COMPARISONS, "in", "and", "or", "not", "is_null"}
+_FEW = 8  # texts of a list that are compared one by one
+
+
+class Unknown(Exception):
+    """An expression without a program."""
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """A column that is computed of whole ones before a program runs."""
+
+    expr: Expr
+    function: Function
+
+    def __call__(self, frame: Frame) -> Vec:
+        """Its values, given those of fields."""
+        return full(self.function(frame), self.expr.type, frame.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Code, and where the columns that it loads come from: fields by their names, or what is computed of texts."""
+
+    code: Words
+    sources: tuple[str | Computed, ...]
+    types: tuple[Type, ...]
+    registers: int
+    texts: tuple[bytes, ...]  # the code has their addresses
+
+
+@dataclass(slots=True)
+class Coder:
+    """A program under way. `fields` are the columns that are fields of what it reads."""
+
+    fields: dict[int, str]
+    _code: list[int] = field(default_factory=list)
+    _sources: list[str | Computed] = field(default_factory=list)
+    _types: list[Type] = field(default_factory=list)
+    _texts: list[bytes] = field(default_factory=list)
+    _registers: dict[Expr, int] = field(default_factory=dict)  # what has been evaluated
+    _assigned: dict[int, int] = field(default_factory=dict)  # variables
+    _spelled: dict[int, Expr] = field(default_factory=dict)  # variables that are texts
+    _count: int = 0
+
+    def program(self) -> Program:
+        code = np.array(self._code, np.int64)
+        return Program(code, tuple(self._sources), tuple(self._types), self._count, tuple(self._texts))
+
+    def assign(self, variable: Column, value: Expr) -> None:
+        """A variable from here on stands for a value."""
+        if variable.type.kind is Kind.VARCHAR:
+            self._spelled[variable.id] = substitute(value, self._spelled)
+        else:
+            self._assigned[variable.id] = self.value(value)
+
+    def filter(self, predicates: Sequence[Expr]) -> None:
+        """Drop the rows for which one of some predicates is not TRUE."""
+        if predicates:
+            tests = [self.value(predicate) for predicate in predicates]
+            self._emit(op.FILTER, reduce(lambda a, b: self._fill(op.AND, a, b), tests))
+            self._registers.clear()
+            for register in set(self._assigned.values()):
+                self._emit(op.KEEP, register)
+
+    def key(self, place: int, column: Column, least: int) -> None:
+        """A key: its value, which is not below `least`."""
+        register = self.value(column)
+        if column.type.kind is Kind.DOUBLE:
+            register = self._fill(op.REAL_KEY, register)
+        self._emit(op.KEY, place, register, least)
+
+    def lane(self, at: int, words: int, factors: Sequence[Expr], times: Expr | None) -> None:
+        """A lane of so many words: the product of exact factors, NULL being 0, `times` times."""
+        product = [self.value(f) for f in factors] or [self.value(Literal(1, BIGINT))]
+        register = reduce(lambda a, b: self._fill(op.MULTIPLY, a, b), product)
+        self._emit(op.LANE, at, words, register, -1 if times is None else self.value(times))
+
+    def value(self, expr: Expr) -> int:
+        """The register that holds an expression; Unknown if there is no program for it."""
+        if isinstance(expr, Column) and expr.id in self._assigned:
+            return self._assigned[expr.id]
+        if expr not in self._registers:
+            self._registers[expr] = self._evaluated(expr)
+        return self._registers[expr]
+
+    def _evaluated(self, expr: Expr) -> int:
+        if expr.type.kind in (Kind.VARCHAR, Kind.INTERVAL):
+            raise Unknown(expr)
+        match expr:
+            case Column(id):
+                return self._fill(op.LOAD, self._column(self.fields[id], expr.type))
+            case Literal(value):
+                return self._constant(value, expr.type)
+            case Cast(arg, target):
+                return self._cast(self.value(arg), arg.type, target)
+            case Case(whens, otherwise):
+                out = self.value(otherwise)
+                for condition, value in reversed(whens):
+                    out = self._fill(op.CHOOSE, self.value(condition), self.value(value), out)
+                return out
+            case Call():
+                return self._call(expr)
+        raise AssertionError(expr)
+
+    def _call(self, call: Call) -> int:
+        name, args = call.name, call.args
+        if any(arg.type.kind is Kind.VARCHAR for arg in args):
+            return self._of_texts(call)
+        if name in _COMPARE:
+            return self._fill(_COMPARE[name], *(self._ordinal(arg) for arg in args))
+        if name == "in" and args[0].type.kind is not Kind.DOUBLE:
+            same = [self._fill(op.EQUAL, self.value(args[0]), self.value(arg)) for arg in args[1:]]
+            return reduce(lambda a, b: self._fill(op.OR, a, b), same)
+        if name in ("and", "or"):
+            operation = op.AND if name == "and" else op.OR
+            return reduce(lambda a, b: self._fill(operation, a, b), [self.value(arg) for arg in args])
+        if name in ("not", "is_null"):
+            return self._fill(op.NOT if name == "not" else op.IS_NULL, self.value(args[0]))
+        if name in _PARTS and args[0].type.kind is Kind.DATE:
+            return self._fill(op.PART, self.value(args[0]), _PARTS.index(name))
+        if name == "negate" and call.type.is_exact:
+            return self._fill(op.SUBTRACT, self._constant(0, BIGINT), self.value(args[0]))
+        operations = _REAL if call.type.kind is Kind.DOUBLE else _ARITHMETIC
+        if name in operations:
+            register = self._fill(operations[name], *(self.value(arg) for arg in args))
+            if call.type.kind in YEARS:
+                self._emit(op.WITHIN, register, *YEARS[call.type.kind])
+            return register
+        raise Unknown(call)
+
+    def _of_texts(self, call: Call) -> int:
+        """A function of texts: of a field compared with constants, or one that cannot fail."""
+        match call:
+            case Call(name, (Column(id), Literal(str(text)))) if name in _COMPARE and id in self.fields:
+                return self._text(_COMPARE[name], id, text)
+            case Call(name, (Literal(str(text)), Column(id))) if name in _COMPARE and id in self.fields:
+                return self._text(_COMPARE[MIRRORED[name]], id, text)
+            case Call("in", (Column(id), *listed)) if id in self.fields and len(listed) <= _FEW and _all_texts(listed):
+                same = [self._text(op.EQUAL, id, each.value) for each in listed if isinstance(each, Literal)]
+                return reduce(lambda a, b: self._fill(op.OR, a, b), same)
+        expr = substitute(call, self._spelled)
+        if not all(_cannot_fail(part) for part in walk(expr)) or any(c.id not in self.fields for c in columns(expr)):
+            raise Unknown(call)
+        source = Computed(expr, compiled(expr))
+        self._sources.append(source)
+        self._types.append(call.type)
+        return self._fill(op.LOAD, len(self._sources) - 1)
+
+    def _cast(self, register: int, source: Type, target: Type) -> int:
+        if source == target:
+            return register
+        if source.kind is Kind.DATE and target.kind is Kind.TIMESTAMP:
+            return self._fill(op.MULTIPLY, register, self._constant(DAY, BIGINT))
+        if source.is_exact and target.kind is Kind.DOUBLE and 10**source.scale < LIMIT:
+            return self._fill(op.TO_REAL, register, _bits(10.0**source.scale))
+        step = target.scale - source.scale
+        if not (source.is_exact and target.is_exact) or step < 0:
+            raise Unknown
+        if step:
+            register = self._fill(op.MULTIPLY, register, self._constant(10**step, BIGINT))
+        bound = digits_bound(target)
+        if digits_bound(source) * 10**step > bound and bound < LIMIT:
+            self._emit(op.WITHIN, register, -bound if target.is_integer else 1 - bound, bound - 1)
+        return register
+
+    def _ordinal(self, expr: Expr) -> int:
+        register = self.value(expr)
+        return self._fill(op.ORDINAL, register) if expr.type.kind is Kind.DOUBLE else register
+
+    def _constant(self, value: Any, type: Type) -> int:
+        if type.kind is Kind.DOUBLE and value is not None:
+            value = _bits(value)
+        if value is not None and not -LIMIT < value < LIMIT:
+            raise Unknown(value)
+        return self._fill(op.CONSTANT, int(value or 0), int(value is None))
+
+    def _text(self, comparison: int, id: int, text: str) -> int:
+        spelled = text.encode()
+        self._texts.append(spelled)
+        at = int(np.frombuffer(spelled or b"\0", np.uint8).__array_interface__["data"][0])
+        return self._fill(op.TEXT, self._column(self.fields[id], VARCHAR), comparison, at, len(spelled))
+
+    def _column(self, name: str, type: Type) -> int:
+        if name not in self._sources:
+            self._sources.append(name)
+            self._types.append(type)
+        return self._sources.index(name)
+
+    def _fill(self, operation: int, *operands: int) -> int:
+        """An operation that fills a register of its own."""
+        self._count += 1
+        self._code += [operation, self._count - 1, *operands, *[0] * (op.WIDTH - 2 - len(operands))]
+        return self._count - 1
+
+    def _emit(self, operation: int, *operands: int) -> None:
+        """An operation that fills none."""
+        self._code += [operation, 0, *operands, *[0] * (op.WIDTH - 2 - len(operands))]
+
+
+def _bits(value: float) -> int:
+    return int(np.float64(value).view(np.int64))
+
+
+def _all_texts(exprs: Sequence[Expr]) -> bool:
+    return all(isinstance(e, Literal) and isinstance(e.value, str) for e in exprs)
+
+
+def _cannot_fail(expr: Expr) -> bool:
+    return isinstance(expr, Column | Literal) or (isinstance(expr, Call) and expr.name in _TEXT_FUNCTIONS)

@@ -1,0 +1,28 @@
+"""Sort keys: what ORDER BY compares, as integers."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+
+from squallpy.base.types import Kind, Type
+from squallpy.runtime.evaluate.vectors import Vec
+
+_MAGNITUDE = 2**63 - 1  # all bits but the sign
+
+
+def ordinals(vec: Vec, type: Type) -> Any:
+    """An int64 for each value, in the order of the values; `~` turns it round. Arbitrary where a value is NULL.
+
+    −∞ < −1.0 < −0.0 = 0.0 < ∞ < NaN        'B' < 'a' < 'é': by code point
+    """
+    values = vec.values
+    match type.kind:
+        case Kind.VARCHAR | Kind.NULL:
+            return np.asarray(pc.rank(values, tiebreaker="dense")).astype(np.int64)
+        case Kind.DOUBLE:  # the bits of a double ascend with it, and those of a negative one descend
+            bits = np.where(np.isnan(values), np.nan, values + 0.0).view(np.int64)
+            return np.where(bits < 0, bits ^ _MAGNITUDE, bits)
+    if values.dtype == object:
+        return np.unique(values, return_inverse=True)[1].astype(np.int64)
+    return values.astype(np.int64)

@@ -1,0 +1,325 @@
+"""Delimited text: any range of rows parsed by Arrow, and where Arrow gives up, the rows and values at fault.
+
+1|36901|O|173665.47|1996-01-02|   →   five fields: the empty one after the last delimiter is none
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv
+
+from squallpy.base.errors import SquallError, shorten
+from squallpy.base.types import VARCHAR, Kind
+from squallpy.catalog.relation import MULT, Field
+from squallpy.runtime.evaluate.text_casts import column_type
+from squallpy.runtime.formats.change_operations import columns_of_change, decode_op
+from squallpy.runtime.formats.checksum import added, checksum
+from squallpy.runtime.formats.conform import Problem, check_names, check_once, conform
+from squallpy.runtime.formats.counted_table import joined
+from squallpy.runtime.formats.csv_dialect import Dialect
+from squallpy.runtime.formats.file_rows import Piece
+from squallpy.runtime.formats.files import File, reason
+from squallpy.runtime.formats.line_index import EVERY, Index, Scan, build_index
+from squallpy.runtime.formats.numerals import EXPONENT, HEXADECIMAL, numerals
+
+PIECE = 1 << 25  # bytes that are parsed at once
+COMPRESSED = (".gz", ".zst", ".bz2", ".zip", ".xz", ".lz4")
+MAGIC = (b"\x1f\x8b\x08", b"PK\x03\x04", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ")  # of gzip, zip, zstd and xz
+TRUE, FALSE = ("true", "True", "TRUE", "1", "t", "T"), ("false", "False", "FALSE", "0", "f", "F")
+
+
+@dataclass(frozen=True)
+class CsvPart:
+    """One file. `names` are its columns in order; `extra` says that its rows end with a delimiter."""
+
+    file: File
+    dialect: Dialect
+    index: Index
+    names: tuple[str, ...] = ()
+    extra: bool = False
+
+    @staticmethod
+    def open(file: File, dialect: Dialect, names: Sequence[str] | None = None) -> "CsvPart":
+        """Names come from the header, else as given, else they are c0, c1, …"""
+        with file.open() as source:
+            head = source.read_at(min(5, file.size), 0)
+        if file.shown.endswith(COMPRESSED) or head.startswith(MAGIC):
+            raise SquallError("SQ4001", f"{file.shown} is compressed", hint="decompress it, or write it as parquet")
+        if head == b"PAR1\x15":
+            raise SquallError("SQ4003", f"{file.shown} is a parquet file", hint="write USING parquet")
+        part = CsvPart(file, dialect, build_index(file, dialect))
+        if part.index.open_quote:
+            raise SquallError("SQ4003", f"{part.place(part.rows - 1)}: a quote that is never closed")
+        first = part.cells(0)
+        if dialect.header or names is None:
+            found = first[:-1] if len(first) > 1 and not first[-1] else first
+            names = [name.strip() if dialect.header and name else f"c{i}" for i, name in enumerate(found)]
+        data = part.cells(1) if dialect.header else first
+        return replace(part, names=tuple(names), extra=len(data) == len(names) + 1 and not data[-1])
+
+    @property
+    def rows(self) -> int:
+        return max(0, self.index.rows - self.dialect.header)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.names if self.index.rows else ()
+
+    @property
+    def seams(self) -> tuple[int, ...]:
+        return ()
+
+    @cached_property
+    def positions(self) -> dict[str, int]:
+        """Column names in lower case → positions."""
+        return {name.lower(): i for i, name in enumerate(self.names)}
+
+    def check(self, fields: tuple[Field, ...], op: str | None) -> None:
+        """Every column must be there; SQ4002. A file without even a header is an empty stream."""
+        if self.index.rows:
+            check_names(self.file.shown, self.names, (*(f.name for f in fields), *([op] if op else [])))
+
+    def check_read(self, fields: Sequence[Field]) -> None:
+        check_once(self.file.shown, self.names, (f.name for f in fields))
+
+    def place(self, row: int) -> str:
+        """The file and line of a row."""
+        row += self.dialect.header
+        block = row // EVERY
+        scan = Scan(self.dialect, int(self.index.lines[block]), self.index.encoding)
+        scan.run(self._text(block * EVERY, row + 1)[0], row % EVERY)
+        return f"{self.file.shown}:{scan.line}"
+
+    def hint(self, row: int) -> str:
+        """The first row may name the columns."""
+        if row or self.dialect.header:
+            return ""
+        cells = [cell.strip().lower() for cell in self.cells(0)]
+        named = sum(cell in self.positions for cell in cells)
+        return "it names columns: write OPTIONS (header 'true')" if 2 * named >= len(cells) else ""
+
+    def cells(self, row: int) -> list[str]:
+        """The fields of one row, the header being a row too; none after the last row."""
+        if row >= self.index.rows:
+            return []
+        # NB: it is the number of fields that counts; values that are not UTF-8 are found where they are read
+        text = self._utf8(row, row + 1).decode(errors="replace").encode() + b"\n"  # NB: Arrow wants an end of it
+        try:
+            header = csv.read_csv(pa.BufferReader(text), _at_once(text), self._cut(None))
+        except pa.ArrowInvalid as error:
+            raise SquallError("SQ4003", f"{self.file.shown} cannot be read as csv: {reason(error)}") from None
+        return list(header.column_names)
+
+    def sample(self, rows: int, type: pa.DataType | None = None) -> pa.Table:
+        """The first rows, in types that Arrow infers or in one type; those with a wrong number of fields left out."""
+        text = self._utf8(int(self.dialect.header), min(self.index.rows, rows + self.dialect.header))
+        data = text.decode(errors="replace").encode()
+        try:
+            return self._parse(data, dict.fromkeys(range(len(self.names)), type), lambda _: "skip")
+        except pa.ArrowInvalid as error:
+            told = f"{self.file.shown} cannot be read as csv: {reason(error)}"
+            raise SquallError("SQ4003", told, hint="list the columns after the name") from None
+
+    def read(self, start: int, stop: int, fields: tuple[Field, ...], op: str | None, summed: bool = False) -> Piece:
+        """Rows start..stop; the checksum is that of their text, and of the header with the first of them."""
+        if start >= stop:
+            types = {f.name: column_type(f.type) for f in fields} | ({MULT: pa.int64()} if op else {})
+            return Piece(pa.schema(list(types.items())).empty_table())
+        wrong: dict[int, Problem] = {}
+        tables, sum, images = [], 0, 0
+        for first, last in self._pieces(start, stop):
+            found: dict[int, Problem] = {}
+            text, at = self._text(first + self.dialect.header, last + self.dialect.header)
+            table, more = self._piece(self.index.encoding.utf8(text), first, last, fields, op, found)
+            tables.append(table)
+            images += more
+            wrong.update({first - start + row: problem for row, problem in found.items()})
+            sum = added(sum, checksum(text, at)) if summed else 0
+        if summed and start == 0 and self.dialect.header:
+            sum = added(sum, checksum(*self._text(0, 1)))
+        return Piece(joined(tables), wrong, {"": sum} if summed else {}, images)
+
+    def checksum(self, rows: int, names: Sequence[str]) -> int:
+        """The checksum of the text of the first rows, and of the header with them."""
+        sum, header = 0, int(self.dialect.header)
+        for first, last in self._pieces(0, min(rows, self.rows)):
+            sum = added(sum, checksum(*self._text(first + header if first else 0, last + header)))
+        return sum
+
+    def _pieces(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        """At most about PIECE bytes each."""
+        step = max(1, PIECE * self.index.rows // max(1, self.index.size))
+        for first in range(start, stop, step):
+            yield first, min(stop, first + step)
+
+    def _piece(
+        self, data: bytes, start: int, stop: int, fields: tuple[Field, ...], op: str | None, wrong: dict[int, Problem]
+    ) -> tuple[pa.Table, int]:
+        """The rows start..stop from their text, and how many more are old rows of updates than new ones."""
+        change = [Field(name, VARCHAR) for name in columns_of_change(op) if name.lower() in self.positions]
+        # NB: a piece needs a column to know how many rows it has
+        wanted = {self.positions[f.name.lower()]: f for f in (*change, *fields)} or {0: Field(self.names[0], VARCHAR)}
+        try:
+            raw = self._typed(data, wanted)
+            if len(raw) != stop - start or self._overflow(raw) is not None or not all(map(fits, raw.columns)):
+                raise pa.ArrowInvalid("more than fits")
+        except pa.ArrowException:
+            raw = self._parse_loosely(data, wanted, start, stop, wrong)
+        own = raw.select([str(self.positions[f.name.lower()]) for f in fields])
+        columns, names, images = conform(own, fields, wrong), [f.name for f in fields], 0
+        if op:
+            given = (raw.column(str(self.positions[f.name.lower()])) for f in change)
+            operations = decode_op(*given, name=op, wrong=wrong)
+            columns, names = [*columns, operations.multiplicities], [*names, MULT]
+            images = 0 if operations.images is None else int(operations.images.sum())
+        return pa.table(columns, names) if columns else raw.select([]), images
+
+    def _typed(self, data: bytes, wanted: Mapping[int, Field]) -> pa.Table:
+        """The columns as Arrow parses them; as text where it may have read what is no number in SQL."""
+        types = {at: parsed_type(field) for at, field in wanted.items()}
+        found = numerals(np.frombuffer(data, np.uint8))
+        for spelling, is_read_so in ((HEXADECIMAL, pa.types.is_integer), (EXPONENT, pa.types.is_decimal)):
+            if found & spelling:
+                types = {at: pa.binary() if is_read_so(type) else type for at, type in types.items()}
+        raw = self._parse(data, types)
+        numbers = [at for at, type in types.items() if pa.types.is_floating(type)]
+        if doubtful := [at for at in numbers if pc.any(pc.is_nan(raw.column(str(at)))).as_py()]:  # -nan, nan(1)
+            raw = self._parse(data, types | dict.fromkeys(doubtful, pa.binary()))
+        return raw
+
+    def _cut(self, handler: Any) -> csv.ParseOptions:
+        d = self.dialect
+        return csv.ParseOptions(
+            delimiter=d.delimiter, quote_char=d.quote or False, escape_char=d.escape or False,
+            newlines_in_values=True, invalid_row_handler=handler,
+        )  # fmt: skip
+
+    def _parse(self, data: bytes, types: Mapping[int, pa.DataType | None], handler: Any = None) -> pa.Table:
+        """The columns at some positions, called by these; the field after the last delimiter as well."""
+        width = len(self.names) + self.extra
+        kept = {**types, width - 1: pa.binary()} if self.extra else types
+        reading = _at_once(data, [str(i) for i in range(width)])
+        converting = csv.ConvertOptions(
+            column_types={str(at): type for at, type in kept.items() if type}, include_columns=[str(at) for at in kept],
+            null_values=[self.dialect.null], strings_can_be_null=True, quoted_strings_can_be_null=False,
+            true_values=TRUE, false_values=FALSE,
+        )  # fmt: skip
+        return csv.read_csv(pa.BufferReader(data), reading, self._cut(handler), converting)
+
+    def _parse_loosely(
+        self, data: bytes, wanted: Mapping[int, Field], start: int, stop: int, wrong: dict[int, Problem]
+    ) -> pa.Table:
+        """The columns as text; rows with a wrong number of fields are noted, and NULL in all columns."""
+        invalid: dict[int, Problem] = {}
+        marked, mark = marked_bytes(data)
+
+        def note(row: Any) -> str:
+            invalid[row.number - 1] = self._misfit(row.text, row.actual_columns)
+            return "skip"
+
+        try:
+            raw = self._parse(marked, dict.fromkeys(wanted, pa.binary()), note)
+            parsed = len(raw) + len(invalid) == stop - start
+        except pa.ArrowException:
+            parsed = False
+        if not parsed:
+            raise SquallError("SQ4003", f"{self.place(start)}: quotes that do not match, here or in the rows below")
+        if mark:
+            raw = pa.table([unmarked(raw.column(i), mark) for i in range(raw.num_columns)], raw.column_names)
+        if invalid:
+            number = iter(range(len(raw)))
+            raw = raw.take(pa.array([None if i in invalid else next(number) for i in range(stop - start)], pa.int64()))
+            wrong.update(invalid)
+        overflow = self._overflow(raw)
+        if overflow is not None:
+            for row in pc.indices_nonzero(overflow).to_pylist():
+                wrong[row] = self._misfit("", len(self.names) + 1)
+        null = pa.scalar(self.dialect.null.encode(), pa.binary())
+        for i, (at, field) in enumerate(wanted.items()):
+            if field.type.kind is not Kind.VARCHAR:  # quotes matter only for text
+                values = raw.column(str(at))
+                raw = raw.set_column(
+                    i, str(at), pc.if_else(pc.equal(values, null), pa.scalar(None, pa.binary()), values)
+                )
+        return raw
+
+    def _misfit(self, text: str, found: int) -> Problem:
+        shown = f": {shorten(repr(text))}" if text else ""
+        return Problem("SQ4003", f"expected {len(self.names)} fields, found {found}{shown}")
+
+    def _overflow(self, raw: pa.Table) -> Any:
+        """Where the field after the last delimiter is not empty; None if nowhere."""
+        if not self.extra:
+            return None
+        full = pc.greater(pc.fill_null(pc.binary_length(raw.column(str(len(self.names)))), 0), 0)
+        return full if pc.any(full).as_py() else None
+
+    def _utf8(self, start: int, stop: int) -> bytes:
+        """The text of rows start..stop, the header being a row too."""
+        return self.index.encoding.utf8(self._text(start, stop)[0])
+
+    def _text(self, start: int, stop: int) -> tuple[bytes, int]:
+        """The text of rows start..stop as the file has it, and where in the file it begins."""
+        low, high = start // EVERY, -(-stop // EVERY)
+        offset = self.index.offset(low)
+        with self.file.open() as file:
+            data: bytes = file.read_at(self.index.offset(high) - offset, offset)
+        last = self.index.offset(stop // EVERY) - offset
+        begin = self._find(data, 0, start % EVERY)
+        end = self._find(data, last, stop % EVERY) if stop % EVERY and stop < self.index.rows else len(data)
+        return data[begin:end] if begin or end < len(data) else data, offset + begin
+
+    def _find(self, data: bytes, offset: int, rows: int) -> int:
+        """The offset of the start of a row, `rows` rows after one that starts at `offset`."""
+        scan = Scan(self.dialect, encoding=self.index.encoding)
+        return offset + scan.run(memoryview(data)[offset:], rows)[0] if rows else offset
+
+
+def _at_once(data: bytes, names: Sequence[str] = ()) -> csv.ReadOptions:
+    """All of it in one block, for a row has to be in one; the names are those of the first row if none are given."""
+    return csv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=list(names))
+
+
+def parsed_type(field: Field) -> pa.DataType:
+    """INT is parsed in 32 bits, so that larger numbers are found."""
+    return pa.int32() if field.type.kind is Kind.INT else column_type(field.type)
+
+
+def marked_bytes(data: bytes) -> tuple[bytes, str]:
+    """The text with each byte that is not UTF-8 written as a mark and two digits, and the mark; '' if there are none.
+
+    NB: Arrow gives rows with a wrong number of fields to Python as text, and stumbles over those that are none.
+    """
+    try:
+        data.decode()
+        return data, ""
+    except UnicodeDecodeError:
+        text = data.decode(errors="surrogateescape")
+    mark = next(chr(c) for c in range(0xFDD0, 0xFDF0) if chr(c) not in text)  # characters that no text has
+    return re.sub("[\udc80-\udcff]", lambda m: f"{mark}{ord(m[0]) - 0xDC00:02x}", text).encode(), mark
+
+
+def unmarked(values: pa.ChunkedArray, mark: str) -> pa.ChunkedArray:
+    """Values with their bytes again."""
+    some = pc.match_substring(values, mark.encode())
+    if not pc.any(some).as_py():
+        return values
+    pattern = re.compile(mark.encode() + b"(..)")
+    back = [pattern.sub(lambda m: bytes([int(m[1], 16)]), v.as_py()) for v in values.filter(some)]
+    return pc.replace_with_mask(values.combine_chunks(), some.combine_chunks(), pa.array(back, pa.binary()))
+
+
+def fits(values: pa.ChunkedArray) -> bool:
+    """Whether decimals are within their precision, which Arrow's parser does not check."""
+    if not pa.types.is_decimal(values.type):
+        return True
+    least, most = pc.min_max(values).as_py().values()
+    end = Decimal((0, (1,), values.type.precision - values.type.scale))
+    return most is None or -end < least <= most < end  # NB: compared and not computed with, which would round

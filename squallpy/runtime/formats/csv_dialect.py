@@ -1,0 +1,46 @@
+"""How a delimited text is cut into fields: the csv options of a relation."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from squallpy.base.errors import SquallError
+from squallpy.runtime.formats.encoding import codec_of
+
+NAMED = {r"\t": "\t", "tab": "\t", r"\\": "\\", r"\0": "\0", r"\u0000": "\0"}
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """A character each, empty for none. `null` is the text that means NULL, where it is not in quotes.
+
+    `encoding` is a codec of Python's, empty where files tell.
+
+    A quote within quotes is doubled (RFC 4180), and nothing escapes unless `escape` says so.
+    """
+
+    delimiter: str = ","
+    header: bool = False
+    quote: str = '"'
+    escape: str = ""
+    null: str = ""
+    encoding: str = ""
+
+    @staticmethod
+    def of(options: Mapping[str, str]) -> "Dialect":
+        """From OPTIONS (...); SQ7002 for what is not one ASCII character."""
+        marks = {name: _mark(name, options[name]) for name in ("delimiter", "quote", "escape") if name in options}
+        if marks.get("delimiter") in ("", "\0"):
+            raise SquallError("SQ7002", 'option "delimiter" cannot be empty', hint="one ASCII character, or \\t")
+        marks = {name: "" if mark == "\0" else mark for name, mark in marks.items()}  # as Spark turns quotes off
+        if marks.get("escape") and marks["escape"] == marks.get("quote", '"'):
+            marks["escape"] = ""  # a doubled quote, as always
+        codec = codec_of(options["encoding"]) if "encoding" in options else ""
+        header = options.get("header", "false") == "true"
+        return Dialect(**marks, header=header, null=options.get("null", ""), encoding=codec)
+
+
+def _mark(name: str, text: str) -> str:
+    mark = NAMED.get(text.lower(), text)
+    if len(mark) > 1 or not mark.isascii() or mark in ("\n", "\r"):
+        raise SquallError("SQ7002", f'option "{name}" cannot be {text!r}', hint="one ASCII character, or \\t")
+    return mark

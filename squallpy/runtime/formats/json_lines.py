@@ -1,0 +1,47 @@
+"""Rows as JSON lines: DECIMAL and other numbers as numbers with all their digits, dates and times as strings.
+
+    json_rows(table)  →  b'{"id": 1, "price": 1.50, "name": null}\\n'
+
+JSON has no number for a NaN or an infinity of a DOUBLE: they are the strings "NaN", "Infinity" and "-Infinity".
+"""
+
+import json
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from squallpy.runtime.formats.text_columns import cells, join, pieces, to_bytes
+
+_NO_NUMBER = {"nan": '"NaN"', "-nan": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"'}
+
+
+def json_rows(table: pa.Table) -> Iterator[bytes]:
+    """The lines of a table, some at a time."""
+    names = [json.dumps(name, ensure_ascii=False) for name in table.column_names]
+    for piece in pieces(table):
+        pairs = [
+            join(pa.scalar(name), _value(column), by=": ") for name, column in zip(names, piece.columns, strict=True)
+        ]
+        yield to_bytes(join(pa.scalar("{"), join(*pairs, by=", "), pa.scalar("}")))
+
+
+def _value(column: pa.Array) -> pa.Array:
+    text, kind = cells(column), column.type
+    if pa.types.is_string(kind):
+        text = _string(text)
+    elif pa.types.is_temporal(kind):
+        text = join(pa.scalar('"'), text, pa.scalar('"'))
+    elif pa.types.is_floating(kind):
+        for word, string in _NO_NUMBER.items():
+            text = pc.if_else(pc.equal(text, word), string, text)
+    return pc.fill_null(text, "null")
+
+
+def _string(text: pa.Array) -> pa.Array:
+    if pc.any(pc.match_substring_regex(text, r"[\x00-\x1f]")).as_py():  # rare, and many kinds of escapes
+        return pa.array(
+            [None if s is None else json.dumps(s, ensure_ascii=False) for s in text.to_pylist()], pa.string()
+        )
+    escaped = pc.replace_substring(pc.replace_substring(text, "\\", "\\\\"), '"', '\\"')
+    return join(pa.scalar('"'), escaped, pa.scalar('"'))

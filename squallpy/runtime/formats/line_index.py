@@ -1,0 +1,171 @@
+"""Where the rows of a delimited text start: one scan of the file, then any range of rows can be read on its own.
+
+A row ends at a line end (\\n, \\r or both) outside quotes; empty lines are no rows. Quotes count only at the start of a
+field, as in Arrow's parser. Only the start of every EVERY-th row is kept.
+"""
+
+from dataclasses import InitVar, dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from squallpy.runtime.formats.csv_dialect import Dialect
+from squallpy.runtime.formats.encoding import HEAD, UTF8, Encoding, encoding_of
+from squallpy.runtime.formats.files import File
+from squallpy.runtime.kernels.compiled import VECTOR, kernel
+
+EVERY = 4096
+CHUNK = 1 << 24
+
+BYTES = "Array(uint8, 1, 'C', readonly=True)"
+MODE, ROWS, LINE, RETURN, FOUND = range(5)  # the words of a scan's state
+AT_LINE, AT_FIELD, INSIDE, QUOTED, CLOSING, ESCAPED, ESCAPED_QUOTED = range(7)
+NEVER = 256  # no byte: there is no quote or escape character
+
+
+@kernel(f"int64({BYTES}, {VECTOR}, int64, int64, int64, boolean, int64, int64, {VECTOR}, {VECTOR})")
+def scan(
+    data: Any, state: Any, delimiter: int, quote: int, escape: int, plain: bool, every: int, limit: int,
+    starts: Any, lines: Any,
+) -> int:  # fmt: skip
+    """Go on to the end of `data`, or to the start of row `limit`; returns how far.
+
+    Notes offset and line number of each `every`-th row in `starts` and `lines`, their number in state[FOUND]. `plain`
+    says that `data` holds neither quotes nor escapes, so that only line ends matter.
+    """
+    mode, rows, line, after_return, found = state[0], state[1], state[2], state[3], 0
+    at, end = 0, len(data)
+    while at < end:
+        byte = data[at]
+        if byte == 10 or byte == 13:
+            if byte == 13 or after_return == 0:
+                line += 1
+            after_return = 1 if byte == 13 else 0
+            if mode == ESCAPED:
+                mode = INSIDE
+            elif mode == ESCAPED_QUOTED:
+                mode = QUOTED
+            elif mode != QUOTED:
+                mode = AT_LINE
+            at += 1
+            continue
+        after_return = 0
+        if mode == AT_LINE:
+            if rows == limit:
+                break
+            if rows % every == 0:
+                starts[found] = at
+                lines[found] = line
+                found += 1
+            rows += 1
+            mode = AT_FIELD
+        if plain and mode <= INSIDE:
+            at += 1
+            while at < end and data[at] != 10 and data[at] != 13:
+                at += 1
+            mode = AT_FIELD if data[at - 1] == delimiter else INSIDE
+            continue
+        if mode == QUOTED:
+            if byte == quote:
+                mode = CLOSING
+            elif byte == escape:
+                mode = ESCAPED_QUOTED
+        elif mode == ESCAPED:
+            mode = INSIDE
+        elif mode == ESCAPED_QUOTED:
+            mode = QUOTED
+        elif byte == delimiter:
+            mode = AT_FIELD
+        elif byte == quote and (mode == AT_FIELD or mode == CLOSING):  # noqa: SIM109 - compiled
+            mode = QUOTED
+        elif byte == escape:
+            mode = ESCAPED
+        else:
+            mode = INSIDE
+        at += 1
+    state[0], state[1], state[2], state[3], state[4] = mode, rows, line, after_return, found
+    return at
+
+
+@dataclass(slots=True)
+class Scan:
+    """A scan under way: `rows` so far; `line` is counted from `first`. It is given whole units of the encoding."""
+
+    dialect: Dialect
+    first: InitVar[int] = 1
+    encoding: Encoding = UTF8
+    state: npt.NDArray[np.int64] = field(init=False)
+
+    def __post_init__(self, first: int) -> None:
+        self.state = np.array([AT_LINE, 0, first, 0, 0], np.int64)
+
+    @property
+    def rows(self) -> int:
+        return int(self.state[ROWS])
+
+    @property
+    def mode(self) -> int:
+        return int(self.state[MODE])
+
+    @property
+    def line(self) -> int:
+        return int(self.state[LINE])
+
+    def run(self, data: Any, limit: int = -1) -> tuple[int, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """How far it went, and offsets and lines of the rows to keep."""
+        d, width = self.dialect, self.encoding.width
+        bytes_ = self.encoding.units(data)
+        room = len(bytes_) // EVERY + 2
+        starts, lines = np.empty(room, np.int64), np.empty(room, np.int64)
+        plain = not any(mark and (bytes_ == ord(mark)).any() for mark in (d.quote, d.escape))
+        at = scan(
+            bytes_, self.state, ord(d.delimiter), code(d.quote), code(d.escape), plain, EVERY, limit, starts, lines
+        )
+        found = int(self.state[FOUND])
+        return at * width, starts[:found] * width, lines[:found]
+
+
+def code(mark: str) -> int:
+    return ord(mark) if mark else NEVER
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Index:
+    """The rows of a file, a header among them: how many, and where each EVERY-th starts."""
+
+    rows: int
+    size: int
+    starts: npt.NDArray[np.int64]
+    lines: npt.NDArray[np.int64]
+    open_quote: bool  # the file ends within quotes
+    encoding: Encoding = UTF8
+
+    def offset(self, block: int) -> int:
+        """Where block `block` of EVERY rows starts; the end of the file after the last."""
+        return int(self.starts[block]) if block < len(self.starts) else self.size
+
+
+@lru_cache(maxsize=256)
+def build_index(file: File, dialect: Dialect) -> Index:
+    """Scan a file once; the same file is not scanned again by this process."""
+    starts, lines = [], []
+    with file.open() as stream:
+        encoding, at = encoding_of(stream.read_at(min(HEAD, file.size), 0), dialect.encoding, file.shown)
+        progress = Scan(dialect, encoding=encoding)
+        while at < file.size:
+            data = stream.read_at(min(CHUNK, file.size - at), at)
+            _, some_starts, some_lines = progress.run(data)
+            starts.append(some_starts + at)
+            lines.append(some_lines)
+            at += len(data)
+    empty = np.empty(0, np.int64)
+    return Index(
+        progress.rows,
+        file.size,
+        np.concatenate([empty, *starts]),
+        np.concatenate([empty, *lines]),
+        progress.mode == QUOTED,
+        encoding,
+    )

@@ -1,0 +1,1 @@
+"""Source rows → deltas: filtered, exploded, projected and pre-aggregated."""

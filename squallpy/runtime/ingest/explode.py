@@ -1,0 +1,170 @@
+"""Rows of a relation → rows of its parts: a value is cut where it is read (`logical/bind/explode.py`).
+
+line 'a b', 'c'   →   line 'a b', part 'a', position 0    line 'a b', part 'b', position 1    line 'c', part 'c', …
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from squallpy.base.errors import SquallError
+from squallpy.base.types import DATE, TIMESTAMP, YEARS, Kind, Type
+from squallpy.catalog.relation import Hops, Relation, Series, Split
+from squallpy.logical.expressions import Expr, Literal, children, columns
+from squallpy.runtime.evaluate import dates
+from squallpy.runtime.evaluate.functions import compiled
+from squallpy.runtime.evaluate.texts import matching
+from squallpy.runtime.evaluate.vectors import Frame, Vec, arrow_type, from_arrow, full
+from squallpy.runtime.kernels.regions import Words
+
+Mask = npt.NDArray[np.bool_]
+MOST_VALUES = 1_000_000  # of a series
+MOST_ROWS = 50_000_000  # that series make of a batch
+MOST_DAYS = 100_000_000  # of a step, which have room in microseconds
+
+
+def columns_of(relation: Relation, fields: tuple[str, ...]) -> tuple[str, ...]:
+    """The columns that are read for some fields of a relation."""
+    if relation.parts is None:
+        return fields
+    base, values = relation.parts.of, {c.id for c in columns(relation.parts.value)}
+    return columns_of(base, tuple(f.name for i, f in enumerate(base.fields) if i in values or f.name in fields))
+
+
+def in_parts(rows: pa.RecordBatch, relation: Relation) -> pa.RecordBatch:
+    """For each row of the relation that is read one for each part, of which two columns come last."""
+    parts = relation.parts
+    if parts is None:
+        return rows
+    rows, fields = in_parts(rows, parts.of), parts.of.fields
+
+    def load(number: int) -> Vec:
+        return from_arrow(rows.column(rows.schema.get_field_index(fields[number].name)), fields[number].type)
+
+    frame = Frame(len(rows), {}, load)
+
+    def evaluated(expr: Expr) -> tuple[Any, Mask]:
+        values, valid = full(compiled(expr)(frame), expr.type, len(rows))
+        return values, np.ones(len(rows), np.bool_) if valid is None else np.asarray(valid)
+
+    match parts.made:
+        case Split(separator, kept):
+            at, *new = _cut(*evaluated(parts.value), separator, kept)
+        case Hops() as hops:
+            values, there = evaluated(parts.value)
+            at, *new = _windows(np.asarray(values), there, hops)
+        case Series() as series:
+            arguments, valids = zip(*map(evaluated, children(parts.value)), strict=True)
+            there = np.logical_and.reduce(valids)
+            at, *new = _spaced([np.asarray(a)[there] for a in arguments], there, series, parts.value.type)
+    out = rows.take(pa.array(at))
+    for field, array in zip(relation.fields[-2:], new, strict=True):
+        out = out.append_column(field.name, array)
+    return out
+
+
+def _cut(texts: pa.Array, there: Mask, separator: str, kept: bool) -> tuple[Words, pa.Array, pa.Array]:
+    """Of each part of texts its row, itself, and its position."""
+    of = np.flatnonzero(there)
+    cut = matching(pc.split_pattern_regex, texts.take(pa.array(of)), separator)
+    counts = np.asarray(pc.list_value_length(cut), np.int64)
+    at = np.repeat(of, counts)
+    positions = pa.array(np.arange(len(at)) - np.repeat(np.cumsum(counts) - counts, counts))
+    parts = pc.list_flatten(cut)
+    if kept and len(missing := np.flatnonzero(~there)):
+        nothing = pa.nulls(len(missing))
+        at = np.concatenate([at, missing])
+        parts, positions = (pa.concat_arrays([a, nothing.cast(a.type)]) for a in (parts, positions))
+    return at, parts, positions
+
+
+def _spaced(arguments: list[Words], there: Mask, series: Series, type: Type) -> tuple[Words, pa.Array, pa.Array]:
+    """Of each value of a series its row, itself, and its position; the arguments are of the rows that are `there`."""
+    start, stop, *step = arguments
+    counts = _counts(start, stop, step, series, type)
+    if np.any(counts > MOST_VALUES):
+        told = f"{series.function} of {int(counts.max()):,} values"
+        raise SquallError("SQ5001", told, hint=f"{MOST_VALUES:,} are the most for a row")
+    if (total := int(counts.sum())) > MOST_ROWS:
+        raise SquallError(
+            "SQ5001", f"{series.function} makes {total:,} rows of a batch", hint="make the batches smaller"
+        )
+    of = np.flatnonzero(there)
+    which = np.repeat(np.arange(len(of)), counts)
+    positions = np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)
+    values = _value(start[which], positions, [part[which] for part in step], type)
+    at, found = of[which], _array(values, type)
+    if series.kept and len(missing := np.setdiff1d(np.arange(len(there)), of[counts > 0])):
+        nothing = pa.nulls(len(missing))
+        found = pa.concat_arrays([found, nothing.cast(found.type)])
+        return np.concatenate([at, missing]), found, pa.concat_arrays([pa.array(positions), nothing.cast(pa.int64())])
+    return at, found, pa.array(positions)
+
+
+def _counts(start: Words, stop: Words, step: list[Words], series: Series, type: Type) -> Words:
+    """How many values each series has; SQ5001 for steps that never lead to the stop."""
+    months, even = _step(step, type)
+    if np.any((months != 0) & (even != 0)):
+        raise SquallError("SQ5001", f"a step of {series.function} is of months and of days", hint="use one of them")
+    way, ahead = np.sign(months + np.sign(even)), (stop > start).astype(np.int64) - (stop < start)
+    if np.any((way == 0) & ((ahead != 0) | np.bool_(not series.strict))):
+        raise SquallError("SQ5001", f"a step of {series.function} is 0", hint="write 1, or -1 to go down")
+    if series.strict and np.any(way * ahead < 0):
+        raise SquallError("SQ5001", f"a step of {series.function} leads away from its stop", hint="use GENERATE_SERIES")
+    # NB: without a sign, 64 bits have room for what is between any two numbers
+    apart = np.maximum(start, stop).view(np.uint64) - np.minimum(start, stop).view(np.uint64)
+    width = np.maximum(np.abs(even).view(np.uint64), np.uint64(1))
+    counts = np.minimum(apart // width, np.uint64(2**62)).astype(np.int64) + 1
+    if not series.closed:
+        counts -= apart % width == 0
+    if np.any(by_month := months != 0):
+        first, last = (dates.days(bound, type).astype("datetime64[M]").astype(np.int64) for bound in (start, stop))
+        steps = np.abs(last - first) // np.maximum(np.abs(months), 1)
+        final = dates.add_months(start, steps * months, type)  # which is in the month of the stop, or before
+        inside = (stop - final) * way >= int(not series.closed)
+        counts = np.where(by_month, steps + inside, counts)
+    return np.where(way * ahead < 0, 0, counts)
+
+
+def _array(values: Words, type: Type) -> pa.Array:
+    if type == DATE:
+        return pa.array(values.astype(np.int32)).view(arrow_type(DATE))
+    return pa.array(values).cast(arrow_type(TIMESTAMP)) if type == TIMESTAMP else pa.array(values)
+
+
+def _step(step: list[Words], type: Type) -> tuple[Words, Words]:
+    """A step as months, and as days of DATEs, microseconds of TIMESTAMPs or a number."""
+    if len(step) == 1:
+        return np.zeros(len(step[0]), np.int64), step[0]
+    months, days, micros = step
+    if np.any(np.abs(days) > MOST_DAYS):
+        raise SquallError("SQ5001", f"a step of {np.abs(days).max():,} days", hint=f"{MOST_DAYS:,} are the most")
+    return months, days if type == DATE else days * dates.DAY + micros
+
+
+def _value(start: Words, positions: Words, step: list[Words], type: Type) -> Words:
+    """The values of a series at positions."""
+    months, even = _step(step, type)
+    values = start + positions * even
+    return (
+        np.where(months != 0, dates.add_months(start, positions * months, type), values) if np.any(months) else values
+    )
+
+
+def _windows(times: Words, there: Mask, hops: Hops) -> tuple[Words, pa.Array, pa.Array]:
+    """Of each window that times are in its row, its start and its end."""
+    of = np.flatnonzero(there)
+    last = times[of] - (times[of] - hops.offset) % hops.slide
+    starts = last[:, None] - hops.slide * np.arange(-(-hops.size // hops.slide))
+    inside = starts + hops.size > times[of, None]
+    found = starts[inside]
+    least, most = YEARS[Kind.TIMESTAMP]
+    outside = (found < least) | (found > most - hops.size)
+    if outside.any():
+        time = Literal(int(np.repeat(times[of], inside.sum(axis=1))[outside.argmax()]), TIMESTAMP)
+        raise SquallError("SQ5001", f"a WINDOW of {time} begins or ends outside the years 1 to 9999")
+    moments = (pa.array(bound).cast(arrow_type(TIMESTAMP)) for bound in (found, found + hops.size))
+    return (np.repeat(of, inside.sum(axis=1)), *moments)

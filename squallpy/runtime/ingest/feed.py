@@ -1,0 +1,84 @@
+"""Feeds: a batch of a relation's tuples → filtered, projected, pre-aggregated deltas (`dbtoaster-batch-ivm` §3.3).
+
+lineitem rows  →  ΔLINEITEM(l_orderkey)⟨n, revenue⟩   of those that were shipped after the date
+"""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from squallpy.base.types import Kind
+from squallpy.catalog.relation import MULT
+from squallpy.logical.expressions import Column
+from squallpy.physical.plan import Feed
+from squallpy.runtime.evaluate.kernel_runner import Batch
+from squallpy.runtime.evaluate.vectors import Vec, from_arrow
+from squallpy.runtime.ingest.explode import columns_of
+from squallpy.runtime.kernels.content_hash import from_zero, hash_columns
+from squallpy.runtime.kernels.dictionary import Dictionary
+from squallpy.runtime.kernels.lanes import pack_decimal128
+from squallpy.runtime.kernels.regions import Words
+from squallpy.runtime.messages.deltas import NULL, Delta, encode, rank_of
+from squallpy.runtime.messages.grouping import Grouping
+from squallpy.runtime.time.ledger import entries, ledger_name
+
+
+class Feeder:
+    """A feed made runnable. Not shared between threads: it reuses its scratch pools."""
+
+    def __init__(self, feed: Feed, partitions: int) -> None:
+        self.feed = feed
+        self._partitions = partitions
+        self.read = columns_of(feed.relation, feed.fields)
+        self._types = {f.name: f.type for f in feed.relation.fields}
+        self._groups = [Grouping(d, payload) for d, payload in zip(feed.deltas, feed.payloads, strict=True)]
+
+    def __call__(self, table: pa.RecordBatch, dictionary: Dictionary) -> list[Delta]:
+        """The deltas of a batch that have rows, strings numbered by `dictionary`."""
+        mult, batch = _multiplicities(table), Batch(table)
+
+        def read(name: str) -> Vec:
+            return from_arrow(table.column(table.schema.get_field_index(name)), self._types[name])
+
+        found = (Delta(g.name, *g(len(table), read, mult, dictionary, batch)) for g in self._groups)
+        return [delta for delta in found if len(delta.keys)]
+
+    def ledger(self, table: pa.RecordBatch) -> list[tuple[int, Delta]]:
+        """Which rows of a change stream came and went, each with the partition that the row has for good."""
+        mult = _multiplicities(table)
+        if not self.feed.relation.op or mult is None:
+            return []
+        keys, words = entries(self._hashes(table), mult)
+        name, place = ledger_name(self.feed.relation.name), keys[:, 0] % self._partitions
+        parts = ((p, Delta(name, keys[place == p], words[place == p])) for p in range(self._partitions))
+        return [(p, delta) for p, delta in parts if len(delta.keys)]
+
+    def _hashes(self, table: pa.RecordBatch) -> Words:
+        """A hash of each tuple: a pure function of its contents, so that a retried batch books alike."""
+        hashed: list[Any] = []
+        for name in self.feed.fields:
+            column, type = table.column(name), self._types[name]
+            if type.kind is Kind.VARCHAR:
+                hashed.append(column)
+            elif type.is_wide:
+                low, high = pack_decimal128(column).T
+                word = low + _SPREAD * (high - (low >> 63))
+                hashed.append(np.where(np.asarray(column.is_null()), NULL, word))
+            elif type.is_integer:  # NB: the hole hashes as the value above it, so that it is only refused as a key
+                values, valid = from_arrow(column, type)
+                hashed.append(np.where(True if valid is None else valid, rank_of(values, 1), NULL))
+            else:
+                hashed.append(encode(from_arrow(column, type), Column(0, name, type), len(table), _NO_STRINGS))
+        if not hashed:
+            return np.zeros(len(table), np.int64)
+        return from_zero(hash_columns(hashed))
+
+
+_NO_STRINGS = Dictionary()
+_SPREAD = 0x1D8E4E27C47D124F  # an odd constant: no two upper words of one lower word hash alike
+
+
+def _multiplicities(table: pa.RecordBatch) -> Words | None:
+    at = table.schema.get_field_index(MULT)
+    return None if at < 0 else np.asarray(table.column(at), np.int64)

@@ -1,0 +1,117 @@
+"""Where rows of deltas go: by the hash of what their keys stand for, hence the same on every node and each time.
+
+spread(ΔORDERS, by o_custkey, over 2)   →   (0, rows of some customers), (1, those of the others)
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from squallpy.base.types import Kind
+from squallpy.logical.expressions import Column
+from squallpy.physical.distribute.heavy_keys import SHARE
+from squallpy.physical.joins.heavy_keys import routed
+from squallpy.physical.joins.mapping import Tickets
+from squallpy.physical.plan import Plan, Send
+from squallpy.runtime.joiners.batch_plan import OTHERS, Course, name_of
+from squallpy.runtime.kernels.content_hash import from_zero, hash_columns, hash_strings
+from squallpy.runtime.kernels.dictionary import Dictionary
+from squallpy.runtime.kernels.regions import Words
+from squallpy.runtime.messages.deltas import NULL, Delta, spelled
+
+
+def partitions_of(
+    keys: Words, columns: Sequence[Column], by: Sequence[int], partitions: int, names: Dictionary
+) -> Words:
+    """The partition of each row by those of its key columns; of none: 0."""
+    if not by or partitions == 1:
+        return np.zeros(len(keys), np.int64)
+    return from_zero(_hashes(keys, columns, by, names)) % partitions
+
+
+def tickets_of(keys: Words, columns: Sequence[Column], by: Sequence[int], names: Dictionary) -> Tickets:
+    """The ticket of each row in the join-matrix, by those of its key columns: a delete has that of its insert."""
+    if not by:
+        return np.zeros(len(keys), np.uint64)
+    return _hashes(keys, columns, by, names).view(np.uint64)
+
+
+def spread(
+    delta: Delta, columns: Sequence[Column], send: Send, plan: Plan, course: Course | None, names: Dictionary
+) -> Iterator[tuple[int, Delta]]:
+    """The rows for each partition, where there are any."""
+    partitions, grids = plan.partitions, course.grids if course else (plan.grid,) if plan.grid else ()
+    if not len(delta.keys):
+        return
+    if send.by is None:
+        yield from ((partition, delta) for partition in range(partitions))
+        return
+    if course and send.side is not None and send.key:
+        yield from _by_key(delta, columns, send, partitions, course, names)
+        return
+    if send.side is None or not grids:
+        targets = partitions_of(delta.keys, columns, send.by, partitions, names)
+        for partition in range(partitions):
+            yield from _part(partition, delta, targets == partition)
+        return
+    tickets = tickets_of(delta.keys, columns, send.by, names)
+    for grid in grids:
+        parts, joiners = grid.part(send.side, tickets), grid.numbers
+        homes = grid.part_of(send.side, joiners)
+        for part in range(grid.mapping.cuts(send.side)):
+            for _, rows in _part(part, delta, parts == part):
+                yield from ((joiner, rows) for joiner in joiners[homes == part].tolist())
+
+
+def _by_key(
+    delta: Delta, columns: Sequence[Column], send: Send, partitions: int, course: Course, names: Dictionary
+) -> Iterator[tuple[int, Delta]]:
+    """Rows by the hash of what a join compares, those of heavy keys to the joiners of their row or column."""
+    assert send.side is not None and send.by is not None
+    keys, tickets = (tickets_of(delta.keys, columns, by, names) for by in (send.key, send.by))
+    heavy = np.array([key for key, _ in course.heavy], np.uint64)
+    positions, joiners = routed(partitions, heavy, [grid for _, grid in course.heavy], send.side, keys, tickets)
+    for joiner in np.unique(joiners).tolist():
+        rows = positions[joiners == joiner]
+        yield joiner, delta.take(rows)
+
+
+def keys_of(plan: Plan, sends: Iterable[Send], sent: Mapping[str, Delta], names: Dictionary) -> dict[str, Any]:
+    """Of what a join compares: how often the keys come and go that do most, by side; nothing if no key may be heavy.
+
+    A key is named that has as large a share of the tuples as a counter of the driver's sketch; with keys that are all
+    as frequent none is.
+    """
+    columns, found = {d.name: d.keys for d in plan.deltas}, defaultdict[str, Counter[str]](Counter)
+    for send in sends:
+        if send.key and send.side is not None and send.name in sent:
+            delta = sent[send.name]
+            hashes = tickets_of(delta.keys, columns[send.name], send.key, names)
+            for sign in (1, -1):
+                keys, counts = np.unique(hashes[delta.words[:, 0] * sign > 0], return_counts=True)
+                many = counts > counts.sum() * SHARE / (2 * plan.partitions)
+                often = dict(zip(map(str, keys[many].tolist()), counts[many].tolist(), strict=True))
+                found[name_of(send.side, sign)].update(often | {OTHERS: int(counts[~many].sum())})
+    return {"keys": dict(found)} if found else {}
+
+
+def _part(partition: int, delta: Delta, chosen: Any) -> Iterator[tuple[int, Delta]]:
+    rows = np.flatnonzero(chosen)
+    if len(rows):
+        yield partition, delta.take(rows)
+
+
+def _hashes(keys: Words, columns: Sequence[Column], by: Sequence[int], names: Dictionary) -> Words:
+    return hash_columns([_contents(np.ascontiguousarray(keys[:, i]), columns[i], names) for i in by])
+
+
+def _contents(keys: Words, column: Column, names: Dictionary) -> Any:
+    """A key column as what can be hashed anywhere: texts and long digits by their bytes."""
+    if column.type.kind is Kind.VARCHAR:
+        return names.strings(keys)
+    if column.type.is_wide and (some := spelled(keys)).any():
+        digits = hash_strings(names.strings(np.where(some, keys - NULL - 1, -1)))
+        return np.where(some, digits, keys)
+    return keys

@@ -1,0 +1,272 @@
+"""The hash index under everything: open addressing over one word per entry, in a table that grows a little at a time.
+
+    entry = upper 32 bits of the hash | number + 1          0 = empty
+
+An entry's home is its hash scaled to the table; it stands there or behind, and entries stand in the order of their
+hashes. So a search ends where a larger hash stands: after few steps in a table that is two thirds full, also for
+what is not there. Deletion (backward shift) needs no tombstones. Numbers stay below 2³¹.
+
+All that asks of a home is that a larger hash has none before that of a smaller one. So a table of `old` positions that
+shall have `size` is so at once, with room at its end, but for the homes of the hashes up to a `turn`, all at first:
+
+    |h h h h h h h h·········|      →      |h h h h h·····h · h · h·|      →      |h · h · h · h · h · h · h|
+
+As rows come the turn goes down, and the entries that it passes move back: growing is one sequential pass that never
+looks at a key, and no batch waits for it.
+
+Source: Amble, Knuth, *Ordered hash tables* (1974); Gonnet, Munro, *The analysis of linear probing sort* (1984); Litwin,
+*Linear hashing* (1980) for growing step by step.
+"""
+
+import numpy as np
+
+from squallpy.runtime.kernels.compiled import inlined, kernel, making
+from squallpy.runtime.kernels.intrinsics import below, load, multiply_high, prefetch, shift_right, store
+
+LOW, HIGH = 0xFFFFFFFF, -0x100000000
+_NEAR = 56  # bytes behind its home that an entry seldom goes beyond
+MOST, OF = 2, 3  # so full may a table be: two thirds
+SIZE, OLD, TURN = 0, 1, 2  # the first words of its region; all zero: a table of FIRST positions
+HEADER = 8  # words before the entries
+FIRST = 512 - HEADER
+PACE = 16  # positions that are passed with each row while a table grows, so that it is done long before it grows again
+
+_ALL = 1 << 24  # rows with which most tables are done
+
+Shape = tuple[int, int, int]  # size, old, turn
+
+
+@inlined
+def table_of(region: int) -> tuple[int, Shape]:
+    """Where the entries of a region's table begin, and its shape."""
+    size = load(region, SIZE)
+    return region + 8 * HEADER, (size if size != 0 else FIRST, load(region, OLD), load(region, TURN))
+
+
+@inlined
+def home(entry: int, shape: Shape) -> int:
+    """Where in a table an entry (or its hash) would like to stand."""
+    size, old, turn = shape
+    h = entry & HIGH
+    return multiply_high(h, size if below(turn, h) != 0 else old)
+
+
+@inlined
+def full(count: int, shape: Shape) -> bool:
+    """Too many entries for one more?"""
+    return count * OF >= shape[0] * MOST
+
+
+def wider(size: int) -> int:
+    """The size that a table grows to, half as much again or a third: with the header sizes are 2ᵏ and 3 · 2ᵏ."""
+    words = size + HEADER
+    return size + (words // 2 if words & (words - 1) == 0 else words // 3)
+
+
+@inlined
+def same(a: int, b: int, width: int) -> bool:
+    """Are the `width` words at two addresses equal?"""
+    for i in range(width):  # noqa: SIM110
+        if load(a, i) != load(b, i):
+            return False
+    return True
+
+
+@inlined
+def is_of(entry: int, h: int) -> bool:
+    """Is this an entry, and most probably that of a hash?"""
+    return entry != 0 and (entry ^ h) & HIGH == 0
+
+
+@inlined
+def is_behind(entry: int, h: int, at: int, shape: Shape) -> bool:
+    """Is there no entry at a position, or one that stands behind where that of a hash would?
+
+    What the end of the table sent on to its beginning stands before what is at home there, and has the larger hash.
+    """
+    if below(entry - 1, h | LOW) != 0:  # as unsigned words: there is one, and its hash is not larger
+        return (entry ^ h) & HIGH != 0 and home(h, shape) > at and home(entry, shape) <= at
+    return entry == 0 or home(entry, shape) <= at or home(h, shape) > at
+
+
+@inlined
+def after(at: int, shape: Shape) -> int:
+    """The next position."""
+    return 0 if at + 1 == shape[0] else at + 1
+
+
+@inlined
+def ask(table: int, shape: Shape, h: int) -> int:
+    """Ask for the cache lines where the entry of a hash would stand: it may be in the next. Its home."""
+    at = home(h, shape)
+    prefetch(table + 8 * at)
+    prefetch(table + 8 * at + _NEAR)
+    return at
+
+
+@inlined
+def peek(table: int, shape: Shape, start: int, h: int) -> int:
+    """Where the entry that a hash most probably has stands, found from its home on without a look at any key, or where
+    it would."""
+    at = start
+    while True:
+        entry = load(table, at)
+        if is_behind(entry, h, at, shape) or (entry ^ h) & HIGH == 0:
+            return at
+        at = after(at, shape)
+
+
+@inlined
+def seek(table: int, shape: Shape, start: int, h: int, key: int, width: int, rows: int, stride: int) -> int:
+    """Position of the entry whose row (`width` words at `rows + number * stride`) equals `key`; if there is none, that
+    where it belongs, as ~position. From `start` on, its home or where it was peeked, if nothing was removed since."""
+    at = start
+    while True:
+        entry = load(table, at)
+        if is_of(entry, h):
+            if same(rows + ((entry & LOW) - 1) * stride, key, width):
+                return at
+        elif is_behind(entry, h, at, shape):
+            return ~at
+        at = after(at, shape)
+
+
+@inlined
+def seek_number(table: int, shape: Shape, h: int, number: int) -> int:
+    """Position of the entry of `number`, which is there."""
+    at = home(h, shape)
+    while load(table, at) & LOW != number + 1:
+        at = after(at, shape)
+    return at
+
+
+@inlined
+def insert(table: int, shape: Shape, at: int, entry: int) -> None:
+    """Put an entry where it belongs; what stands there and behind moves on."""
+    while entry != 0:
+        following = load(table, at)
+        store(table, at, entry)
+        at, entry = after(at, shape), following
+
+
+@inlined
+def remove(table: int, shape: Shape, at: int) -> None:
+    """Take the entry at a position out; what stands behind, but not at home, moves back."""
+    while True:
+        behind = after(at, shape)
+        entry = load(table, behind)
+        if entry == 0 or home(entry, shape) == behind:
+            break
+        store(table, at, entry)
+        at = behind
+    store(table, at, 0)
+
+
+@inlined
+def wipe(table: int, shape: Shape, h: int) -> None:
+    """Empty the cluster from the home of `h` on; for each hash in the table, this empties the table."""
+    at = home(h, shape)
+    while load(table, at) != 0:
+        store(table, at, 0)
+        at = after(at, shape)
+
+
+@inlined
+def wipe_all(region: int) -> None:
+    """Empty a table, at a cost in proportion to its size."""
+    table, shape = table_of(region)
+    for at in range(shape[0]):
+        store(table, at, 0)
+    settle(region)
+
+
+@inlined
+def settle(region: int) -> None:
+    """An empty table has nothing to move, whatever it grew to."""
+    store(region, TURN, 0)
+
+
+@inlined
+def _enter(table: int, shape: Shape, entry: int) -> int:
+    """Put an entry that is not there into a table; its position."""
+    at = home(entry, shape)
+    while not is_behind(load(table, at), entry, at, shape):
+        at = after(at, shape)
+    insert(table, shape, at, entry)
+    return at
+
+
+@making
+def go_on_growing(region: int, rows: int) -> bool:
+    """Move the turn of a table that grows by what so many rows are due; whether it goes on to grow.
+
+    The entries that it passes, and those behind them that stand behind their homes, leave, which leaves all others
+    where a search finds them; then they come back, most of them one behind the other.
+    """
+    table, shape = table_of(region)
+    size, old, turn = shape
+    if turn == 0:
+        return False
+    last, step = shift_right(turn, 32), (PACE * rows << 32) // old + 1
+    least = max(last - step, 0)  # the hashes that move are above it
+    start, end = home((least + 1) << 32, shape), home(turn, shape)
+    while not is_behind(load(table, end), turn, end, shape):
+        end = after(end, shape)
+    behind = end
+    while load(table, behind) != 0 and home(load(table, behind), shape) != behind:
+        behind = after(behind, shape)
+    entries, n = np.empty(_from(start, end, size) + _from(end, behind, size) + 1, np.int64), 0
+    at = start
+    while at != end:  # without a jump: which positions are taken nobody could predict
+        entry = load(table, at)
+        moves = below(shift_right(entry, 32) - least - 1, last - least)
+        entries[n] = entry
+        store(table, at, entry & (moves - 1))
+        n += moves
+        at = after(at, shape)
+    while at != behind:
+        entries[n] = load(table, at)
+        store(table, at, 0)
+        n += 1
+        at = after(at, shape)
+    shape = (size, old, least << 32)
+    store(region, TURN, shape[2])
+    at = -1
+    for i in range(n):
+        there = max(home(entries[i], shape), at + 1)
+        ascends = i == 0 or below(entries[i - 1], entries[i]) != 0  # not where they come from the end and the beginning
+        if ascends and there < size and load(table, there) == 0:
+            store(table, there, entries[i])
+            at = there
+        else:
+            at = _enter(table, shape, entries[i])
+    return least != 0
+
+
+@inlined
+def _from(start: int, end: int, size: int) -> int:
+    """How many positions there are from one to another."""
+    return end - start if end >= start else end - start + size
+
+
+@kernel("void(int64, int64)")
+def begin_growing(region: int, size: int) -> None:
+    """Give a table more positions: there is memory for them in its region, empty.
+
+    What the end of the table sent on to its beginning has room behind the end now.
+    """
+    while go_on_growing(region, _ALL):
+        pass
+    table, (old, _, _) = table_of(region)
+    sent, shape, wider_shape = 0, (old, old, 0), (size, old, -1)
+    while load(table, sent) != 0 and home(load(table, sent), shape) > sent:
+        sent += 1
+    entries = np.empty(sent, np.int64)
+    for i in range(sent):
+        entries[i] = load(table, 0)
+        remove(table, shape, 0)
+    store(region, SIZE, size)
+    store(region, OLD, old)
+    store(region, TURN, -1)
+    for i in range(sent):
+        _enter(table, wider_shape, entries[i])

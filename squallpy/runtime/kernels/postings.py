@@ -1,0 +1,391 @@
+"""Secondary indexes of a pool: from the values of some key columns to the records that have them.
+
+    slice on column 0:   index → posting in block 7: length 3, its shape, records 0, 5, 9 → where[5] = 1
+                               → record 4, which is alone
+
+A record that is alone with its values stands in the index itself. The records that share theirs, a posting, stand
+together in a block of the arena, so a slice reads memory in order; the key of the first tells the values. `where` tells
+each record's place in its posting, so unlinking takes constant time. A posting that a deletion left out of order is
+sorted when it is next read: what a slice answers then depends on the records alone, not on how they came to be.
+
+Source: the multi-indexed record pools of `dbtoaster-batch-ivm` §5.2.1.
+"""
+
+import numpy as np
+
+from squallpy.runtime.kernels import layout as at
+from squallpy.runtime.kernels.area import HEAD
+from squallpy.runtime.kernels.buddy import allocate, block_at, halve, release
+from squallpy.runtime.kernels.compiled import GIVEN_MATRIX, VECTOR, Vector, address, inlined, kernel, making
+from squallpy.runtime.kernels.hash_index import (
+    HIGH,
+    LOW,
+    Shape,
+    after,
+    ask,
+    full,
+    home,
+    insert,
+    is_behind,
+    is_of,
+    peek,
+    remove,
+    settle,
+    table_of,
+    wipe,
+    wipe_all,
+)
+from squallpy.runtime.kernels.hashing import hash_picked
+from squallpy.runtime.kernels.intrinsics import load, load32, prefetch, store, store32
+from squallpy.runtime.kernels.payloads import copy
+from squallpy.runtime.kernels.regions import Words
+
+ALONE = 1 << 31  # numbers from here on are no block's, but stand for record `number − ALONE`
+
+
+@inlined
+def _state(frame: Vector, s: int) -> int:
+    return frame[HEAD] + 8 * (at.SLICE_STATE + s * at.STATE)
+
+
+@inlined
+def _place(frame: Vector, s: int) -> int:
+    return frame[at.PLACES] + at.SLICE + s * at.SLICE_STRIDE
+
+
+@inlined
+def _columns(frame: Vector, s: int) -> int:
+    """Where in the frame the slice's columns begin: how many, then which."""
+    return frame[at.BOUNDS] + s * (frame[at.KEY] + 1)
+
+
+@inlined
+def _key(frame: Vector, record: int) -> int:
+    """Address of a record's key."""
+    return frame[frame[at.PLACES] + at.KEYS] + 8 * record * frame[at.KEY]
+
+
+@inlined
+def _hash(frame: Vector, s: int, key: int) -> int:
+    """Hash of the slice's columns in the key at `key`."""
+    columns = _columns(frame, s)
+    return hash_picked(key, address(frame) + 8 * (columns + 1), frame[columns])
+
+
+@inlined
+def _seek(
+    table: int, shape: Shape, start: int, h: int, key: int, picks: int, width: int, arena: int, keys: int, wide: int
+) -> int:
+    """Position of the entry that the key at `key` belongs to; if there is none, that where it should be, as ~position.
+
+    All is by address: records' keys are `wide` bytes apart, and `width` columns, `picks`, tell. It is at `start`, where
+    it was peeked, or behind.
+    """
+    position = start
+    while True:
+        entry = load(table, position)
+        if is_behind(entry, h, position, shape):
+            return ~position
+        if (entry ^ h) & HIGH == 0:
+            other, i = keys + _first((entry & LOW) - 1, arena) * wide, 0
+            while i < width and load(other, load(picks, i)) == load(key, load(picks, i)):
+                i += 1
+            if i == width:
+                return position
+        position = after(position, shape)
+
+
+@inlined
+def _first(number: int, arena: int) -> int:
+    """The first record of an entry."""
+    return number - ALONE if number >= ALONE else load32(block_at(arena, number), at.RECORDS)
+
+
+@inlined
+def _peeked(table: int, position: int, h: int) -> int:
+    """The number of the entry that a hash most probably has, −1 if none; it was peeked."""
+    entry = load(table, position)
+    return (entry & LOW) - 1 if is_of(entry, h) else -1
+
+
+@inlined
+def _position(frame: Vector, s: int, h: int, record: int) -> int:
+    """Where the entry is in the index to which a linked record belongs."""
+    place, columns = _place(frame, s), _columns(frame, s)
+    (table, shape), keys, wide = table_of(frame[place]), frame[frame[at.PLACES] + at.KEYS], 8 * frame[at.KEY]
+    picks, width, key = address(frame) + 8 * (columns + 1), frame[columns], keys + record * wide
+    return _seek(table, shape, home(h, shape), h, key, picks, width, frame[place + at.ARENA], keys, wide)
+
+
+@inlined
+def ask_unlink(frame: Vector, start: int, count: int) -> None:
+    """Ask for the cache lines that unlinking records will need: two chunks at most, which stand in the frame.
+
+    In passes: of their places, then of the index, then of who stands there, then the posting's end and the key that
+    tells its values.
+    """
+    keys, wide, notes = frame[frame[at.PLACES] + at.KEYS], 8 * frame[at.KEY], frame[at.SCRATCH] + 4 * at.CHUNK
+    for s in range(frame[at.SLICES]):
+        place = _place(frame, s)
+        (table, shape), arena, where = table_of(frame[place]), frame[place + at.ARENA], frame[place + at.WHERE]
+        for i in range(count):
+            prefetch(where + 4 * frame[start + i])
+            h = _hash(frame, s, keys + frame[start + i] * wide)
+            frame[notes + i] = h
+            ask(table, shape, h)
+        for i in range(count):
+            h = frame[notes + i]
+            number = _peeked(table, peek(table, shape, home(h, shape), h), h)
+            frame[notes + i] = number
+            if 0 <= number < ALONE:
+                prefetch(block_at(arena, number))
+        for i in range(count):
+            if 0 <= frame[notes + i] < ALONE:
+                posting = block_at(arena, frame[notes + i])
+                prefetch(keys + load32(posting, at.RECORDS) * wide)
+                prefetch(posting + 4 * (at.RECORDS + load32(posting, at.LENGTH)))
+
+
+@inlined
+def has_room(frame: Vector, count: int) -> bool:
+    """Can a chunk of records be linked, whatever their keys, in a pool of `count`?"""
+    for s in range(frame[at.SLICES]):
+        place, state = _place(frame, s), _state(frame, s)
+        _, shape = table_of(frame[place])
+        if (
+            full(load(state, at.LIVE) + at.CHUNK, shape)
+            or at.PIECE * load(state, at.TOP) + at.ARENA_ROOM * count + at.ARENA_LEAST > 2 * frame[place + at.ARENA + 1]
+            or count + at.CHUNK > 2 * frame[place + at.WHERE + 1]
+        ):
+            return False
+    return True
+
+
+@inlined
+def link(frame: Vector, first: int, count: int) -> None:
+    """Enter the newest records, from `first` on and a chunk at most, in all slices; there is room.
+
+    Slice by slice, and in passes: each asks for the cache lines that the next will need, of the index, then who stands
+    there, then the posting's end and the key that tells its values.
+    """
+    hashes, keys, wide = frame[at.SCRATCH] + 2 * at.CHUNK, frame[frame[at.PLACES] + at.KEYS], 8 * frame[at.KEY]
+    for s in range(frame[at.SLICES]):
+        place, columns, state = _place(frame, s), _columns(frame, s), _state(frame, s)
+        (table, shape), arena, where = table_of(frame[place]), frame[place + at.ARENA], frame[place + at.WHERE]
+        picks, width = address(frame) + 8 * (columns + 1), frame[columns]
+        for record in range(first, count):
+            h = hash_picked(keys + record * wide, picks, width)
+            frame[hashes + record - first] = h
+            frame[hashes + at.CHUNK + record - first] = ask(table, shape, h)
+        for record in range(first, count):
+            position = frame[hashes + at.CHUNK + record - first]
+            position = peek(table, shape, position, frame[hashes + record - first])
+            frame[hashes + at.CHUNK + record - first] = position
+            number = _peeked(table, position, frame[hashes + record - first])
+            if number >= ALONE:
+                prefetch(keys + (number - ALONE) * wide)
+                prefetch(where + 4 * (number - ALONE))
+            elif number >= 0:
+                prefetch(block_at(arena, number))
+        for record in range(first, count):
+            number = _peeked(table, frame[hashes + at.CHUNK + record - first], frame[hashes + record - first])
+            if 0 <= number < ALONE:
+                posting = block_at(arena, number)
+                prefetch(keys + load32(posting, at.RECORDS) * wide)
+                prefetch(posting + 4 * (at.RECORDS + load32(posting, at.LENGTH)))
+        for record in range(first, count):
+            h, position = frame[hashes + record - first], frame[hashes + at.CHUNK + record - first]
+            position = _seek(table, shape, position, h, keys + record * wide, picks, width, arena, keys, wide)
+            if position < 0:
+                insert(table, shape, ~position, (h & HIGH) | (ALONE + record + 1))
+                store(state, at.LIVE, load(state, at.LIVE) + 1)
+            else:
+                number = _append(state, arena, where, (load(table, position) & LOW) - 1, record)
+                store(table, position, (h & HIGH) | (number + 1))
+
+
+@inlined
+def _append(state: int, arena: int, where: int, number: int, record: int) -> int:
+    """Put a record, newer than all, at the end of a posting, or behind one that was alone; the posting's block."""
+    if number >= ALONE:
+        block, length = allocate(state, arena, at.SMALLEST), 1
+        posting = block_at(arena, block)
+        store32(posting, at.RECORDS, number - ALONE)
+        store32(where, number - ALONE, 0)
+    else:
+        block, posting = number, block_at(arena, number)
+        length, size_class = load32(posting, at.LENGTH), load32(posting, at.SHAPE) & at.CLASS
+        if at.RECORDS + length == at.PIECE << size_class:
+            block, posting = _moved(state, arena, number, size_class)
+    store32(posting, at.LENGTH, length + 1)
+    store32(posting, at.RECORDS + length, record)
+    store32(where, record, length)
+    return block
+
+
+@inlined
+def _moved(state: int, arena: int, number: int, size_class: int) -> tuple[int, int]:
+    """A posting in a block of twice the size: the block and its address."""
+    block = allocate(state, arena, size_class + 1)
+    old, new = block_at(arena, number), block_at(arena, block)
+    copy(new, old, (at.PIECE << size_class) >> 1)
+    store32(new, at.SHAPE, load32(old, at.SHAPE) + 1)
+    release(state, arena, number, size_class)
+    return block, new
+
+
+@inlined
+def unlink(frame: Vector, record: int) -> None:
+    """Take a record out of all slices; its key is still there."""
+    for s in range(frame[at.SLICES]):
+        place, state, h = _place(frame, s), _state(frame, s), _hash(frame, s, _key(frame, record))
+        (table, shape), arena, where = table_of(frame[place]), frame[place + at.ARENA], frame[place + at.WHERE]
+        position = _position(frame, s, h, record)
+        number = (load(table, position) & LOW) - 1
+        if number < ALONE:
+            left = _without(state, arena, where, number, load32(where, record))
+            store(table, position, (h & HIGH) | (left + 1))
+        else:
+            remove(table, shape, position)
+            store(state, at.LIVE, load(state, at.LIVE) - 1)
+
+
+@inlined
+def _without(state: int, arena: int, where: int, block: int, gone: int) -> int:
+    """Take what is at a place out of a posting, whose last takes that place; what its entry is then."""
+    posting = block_at(arena, block)
+    last, shape = load32(posting, at.LENGTH) - 1, load32(posting, at.SHAPE)
+    size_class = shape & at.CLASS
+    if last == 1:
+        alone = ALONE + load32(posting, at.RECORDS + 1 - gone)
+        release(state, arena, block, size_class)
+        return alone
+    store32(posting, at.LENGTH, last)
+    if gone != last:
+        moved = load32(posting, at.RECORDS + last)
+        store32(posting, at.RECORDS + gone, moved)
+        store32(where, moved, gone)
+        store32(posting, at.SHAPE, shape | at.DISORDER)
+    if at.RECORDS + last <= (at.PIECE << size_class) >> 2:
+        halve(state, arena, block, size_class)
+    return block
+
+
+@inlined
+def renumber(frame: Vector, old: int, new: int) -> None:
+    """A record's number changes from `old` to `new`, which no other has; its key is still at `old`."""
+    for s in range(frame[at.SLICES]):
+        place, h = _place(frame, s), _hash(frame, s, _key(frame, old))
+        (table, _), where = table_of(frame[place]), frame[place + at.WHERE]
+        position = _position(frame, s, h, old)
+        number = (load(table, position) & LOW) - 1
+        if number >= ALONE:
+            store(table, position, (h & HIGH) | (ALONE + new + 1))
+            continue
+        posting, spot = block_at(frame[place + at.ARENA], number), load32(where, old)
+        store32(posting, at.RECORDS + spot, new)
+        store32(where, new, spot)
+        store32(posting, at.SHAPE, load32(posting, at.SHAPE) | at.DISORDER)
+
+
+@inlined
+def unlink_all(frame: Vector, count: int) -> None:
+    """Empty all slices of a pool of `count`, at a cost in proportion to it; the keys are still there."""
+    for s in range(frame[at.SLICES]):
+        place, state = _place(frame, s), _state(frame, s)
+        table, shape = table_of(frame[place])
+        if count * 64 > shape[0]:
+            wipe_all(frame[place])
+        else:
+            for record in range(count):
+                wipe(table, shape, _hash(frame, s, _key(frame, record)))
+            settle(frame[place])
+        for i in range(at.STATE):
+            store(state, i, 0)
+
+
+@inlined
+def _sort(posting: int, where: int) -> None:
+    """Make a posting ascend (Shell's sort: nearly sorted postings, the usual ones, take one easy pass)."""
+    length, records, gap = load32(posting, at.LENGTH), posting + 4 * at.RECORDS, 1
+    while gap * 9 < length * 4:
+        gap = gap * 9 // 4 + 1
+    while gap > 0:
+        for i in range(gap, length):
+            record, j = load32(records, i), i
+            while j >= gap and load32(records, j - gap) > record:
+                store32(records, j, load32(records, j - gap))
+                j -= gap
+            store32(records, j, record)
+        gap = gap * 4 // 9
+    for i in range(length):
+        store32(where, load32(records, i), i)
+    store32(posting, at.SHAPE, load32(posting, at.SHAPE) & ~at.DISORDER)
+
+
+@inlined
+def _ask(number: int, arena: int, keys: int, wide: int, depth: int) -> None:
+    """Ask for what tells an entry's values: the record's key, or the posting (depth 0), then its first record's."""
+    if number >= ALONE:
+        prefetch(keys + (number - ALONE) * wide)
+    elif number >= 0:
+        posting = block_at(arena, number)
+        prefetch(posting if depth == 0 else keys + load32(posting, at.RECORDS) * wide)
+
+
+@making
+def sliced(frame: Vector, s: int, bound: Vector) -> tuple[Words, Words]:
+    """All (row of `bound`, record) that agree on the columns of slice `s`, ascending."""
+    place, columns, width, n = _place(frame, s), _columns(frame, s), bound.shape[1], bound.shape[0]
+    (table, shape), base = table_of(frame[place]), address(bound)
+    arena, where, picks = frame[place + at.ARENA], frame[place + at.WHERE], address(frame) + 8 * (columns + 1)
+    keys, wide = frame[frame[at.PLACES] + at.KEYS], 8 * frame[at.KEY]
+    key = address(frame) + 8 * (frame[at.SCRATCH] + 6 * at.CHUNK)
+    found = np.empty(n, np.int64)
+    for row in range(n):
+        for i in range(width):
+            store(key, load(picks, i), load(base, row * width + i))
+        found[row] = hash_picked(key, picks, width)
+    total = 0
+    for row in range(n):
+        if row + at.CHUNK < n:
+            ask(table, shape, found[row + at.CHUNK])
+        for depth in range(2):
+            ahead = row + at.CHUNK // (2 << depth)
+            if ahead < n:
+                number = _peeked(table, peek(table, shape, home(found[ahead], shape), found[ahead]), found[ahead])
+                _ask(number, arena, keys, wide, depth)
+        for i in range(width):
+            store(key, load(picks, i), load(base, row * width + i))
+        position = _seek(table, shape, home(found[row], shape), found[row], key, picks, width, arena, keys, wide)
+        number = (load(table, position) & LOW) - 1 if position >= 0 else -1
+        found[row] = number
+        if number >= ALONE:
+            total += 1
+        elif number >= 0:
+            posting = block_at(arena, number)
+            total += load32(posting, at.LENGTH)
+            if load32(posting, at.SHAPE) & at.DISORDER != 0:
+                _sort(posting, where)
+    rows, records, i = np.empty(total, np.int64), np.empty(total, np.int64), 0
+    for row in range(n):
+        number = found[row]
+        if row + at.CHUNK < n and 0 <= found[row + at.CHUNK] < ALONE:
+            prefetch(block_at(arena, found[row + at.CHUNK]))
+        if number >= ALONE:
+            rows[i], records[i] = row, number - ALONE
+            i += 1
+        elif number >= 0:
+            posting = block_at(arena, number)
+            for j in range(at.RECORDS, at.RECORDS + load32(posting, at.LENGTH)):
+                record = load32(posting, j)
+                prefetch(keys + record * wide)  # which the caller will read
+                rows[i], records[i] = row, record
+                i += 1
+    return rows, records
+
+
+@kernel(f"Tuple(({VECTOR}, {VECTOR}))({VECTOR}, int64, {GIVEN_MATRIX})")
+def slice_records(frame: Vector, s: int, bound: Vector) -> tuple[Words, Words]:
+    """`sliced`, on its own."""
+    return sliced(frame, s, bound)

@@ -1,0 +1,62 @@
+"""Pools that nobody looks anything up in: rows as they come, and no index.
+
+pool = Listed(1, Payload((Ring.COUNT,)))
+pool.upsert([[7], [8]], [[1], [1]]); pool.upsert([[7]], [[-1]])
+pool.rows()                                                 →   [[7], [8], [7]], [[1], [1], [-1]]
+"""
+
+import numpy as np
+
+from squallpy.base.rings import Payload
+from squallpy.runtime.kernels.area import SCALARS, Area
+from squallpy.runtime.kernels.pool import Pool
+from squallpy.runtime.kernels.regions import HEAP, Storage, Words
+
+_BIRTH = 512  # words of a region at first: a page
+
+
+class Listed(Pool):
+    """A pool whose rows are changes, a key perhaps several times: neither `probe`, `get`, `slice` nor an address for
+    kernels."""
+
+    def __init__(self, key_width: int, payload: Payload, storage: Storage = HEAP, name: str = "pool") -> None:
+        self.key_width, self.payload, self.slices, self.sorted = key_width, payload, (), ()
+        self._widths = key_width, payload.width
+        self._area = Area(storage, name, {"keys": _BIRTH, "words": _BIRTH}, scalars=1)
+
+    def upsert(self, keys: Words, words: Words) -> None:
+        """Append rows."""
+        self._area.current()
+        start, stop = len(self), len(self) + len(keys)
+        for region, (width, rows) in enumerate(zip(self._widths, (keys, words), strict=True)):
+            if stop * width > self._area.words(region):
+                self._area.grow(region, max(stop * width, 2 * self._area.words(region)))
+            self._area.array(region)[start * width : stop * width] = np.reshape(rows, -1)
+        self._area.head[SCALARS] = stop
+
+    @property
+    def keys(self) -> Words:
+        """Keys by row, a view."""
+        return self._column(0)
+
+    @property
+    def words(self) -> Words:
+        """Payloads by row, a view."""
+        return self._column(1)
+
+    def clear(self) -> None:
+        self._area.current()
+        self._area.head[SCALARS] = 0
+
+    def __len__(self) -> int:
+        return self._area.head[SCALARS]
+
+    @property
+    def usage(self) -> dict[str, int]:
+        """Rows, and bytes in use."""
+        return {"records": len(self), "rows": 8 * len(self) * sum(self._widths)}
+
+    def _column(self, region: int) -> Words:
+        self._area.current()
+        width = self._widths[region]
+        return self._area.array(region)[: len(self) * width].reshape(len(self), width)

@@ -1,0 +1,126 @@
+"""Boolean triggers as one kernel: visits to views one after the other, on columns that are the lines of one array.
+
+    pass G: G += uG * vG (of which uG~ * vG~ is new)        lines 0 1 are uG, 2 3 vG, 4 5 uG~, 6 7 vG~
+    pass x0: t1 := x0 * vG~', x0 += uG~ * vG~               8 9 t1
+    V1 := [t1'; vG~]                                        8 9 6 7: to put side by side costs nothing
+    …
+
+What a trigger of an idempotent semiring does is known before an update comes, but for its rank.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from squallpy.maintain.matrix.materialise import Trigger
+from squallpy.maintain.matrix.nodes import Matrix, Name, Stack, Sum, Transpose
+from squallpy.physical.matrix.passes import Pass, Work
+from squallpy.runtime.kernels import bits
+from squallpy.runtime.kernels.bits import IDENTITY, Bits, Lines, Numbers, Step
+from squallpy.runtime.matrix.packed_boolean import Packed
+from squallpy.runtime.matrix.views import BitView, View
+
+
+@dataclass(frozen=True, slots=True)
+class Fused:
+    """The steps of a trigger for updates of one rank, over `views`, on so many lines."""
+
+    views: tuple[str, ...]
+    steps: tuple[Step, ...]
+    codes: tuple[Numbers, ...]
+    lines: int
+
+    def fire(self, views: Mapping[str, View], u: Packed, v: Packed) -> Bits:
+        """Change views as the trigger does for u·v; what the lines are then."""
+        found = [_in_bits(views[name]) for name in self.views]
+        lines = np.zeros((self.lines, bits.words(max(max(view.shape) for view in found))), np.uint64)
+        at = 0
+        for half in (u.columns, v.rows):
+            lines[at : at + len(half), : half.shape[1]] = half
+            at += len(half)
+        bits.visit(self.codes, [view.stored for view in found], lines)
+        return lines
+
+    def changes(self, views: Mapping[str, View], lines: Bits) -> Iterator[tuple[str, Packed, Packed]]:
+        """Of views that have an update: what of it made a difference, as factors."""
+        for step in self.steps:
+            if step.u:
+                name = self.views[step.matrix]
+                n, m = views[name].shape
+                left, right = lines[step.left, : bits.words(n)], lines[step.right, : bits.words(m)]
+                yield name, Packed(left, n), Packed(right, m, True)
+
+
+def _in_bits(view: View) -> BitView:
+    assert isinstance(view, BitView)
+    return view
+
+
+def fused(trigger: Trigger, work: Sequence[Work], rank: int) -> Fused | None:
+    """A trigger as one kernel, if all that it does between visits is to add columns, or to put them side by side."""
+    numbered = _Numbered(trigger, rank)
+    try:
+        for item in work:
+            numbered.take(item)
+    except _Otherwise:
+        return None
+    steps = tuple(numbered.steps)
+    return Fused(tuple(numbered.views), steps, tuple(step.code for step in steps), numbered.count)
+
+
+class _Otherwise(Exception):
+    """Work that is no visit, and more than columns added or side by side."""
+
+
+class _Numbered:
+    """The lines that factors are."""
+
+    def __init__(self, trigger: Trigger, rank: int) -> None:
+        self.count, self.views, self.steps = 0, list[str](), list[Step]()
+        self._input = trigger.input
+        self._lines: dict[str, Lines] = {}
+        self._lines = {half.name: self._more(rank) for half in (trigger.u, trigger.v)}
+
+    def take(self, item: Work) -> None:
+        if isinstance(item, Pass):
+            self.steps.append(self._step(item))
+        else:
+            self._lines[item.name.name] = self._of(item.value)
+
+    def _step(self, item: Pass) -> Step:
+        update, view = item.update, item.view.name
+        if view not in self.views:
+            self.views.append(view)
+        x, y = ([line for read in reads for line in self._of(read.by)] for reads in (item.straight, item.across))
+        u, v = (self._of(update.u), self._of(update.v)) if update else (range(0), range(0))
+        mx, mty, left, right = (self._more(len(of)) for of in (x, y, u, v))
+        for reads, made in ((item.straight, mx), (item.across, mty)):
+            at = 0
+            for read in reads:
+                count = len(self._of(read.by))
+                self._lines[read.name.name] = made[at : at + count]
+                at += count
+        halves = (update.left if update else None) or ()
+        self._lines |= {half.name: made for half, made in zip(halves, (left, right), strict=bool(halves))}
+        last = bool(halves) and item.view == self._input
+        return Step(self.views.index(view), x, mx, y, mty, u, v, left, right, last)
+
+    def _of(self, matrix: Matrix) -> Lines:
+        match matrix:
+            case Name(name) if name in self._lines:
+                return self._lines[name]
+            case Transpose(of):
+                return self._of(of)
+            case Stack(parts):
+                return [line for part in parts for line in self._of(part)]
+            case Sum(terms):
+                added = [self._of(term) for term in terms]
+                into = self._more(len(added[0]))
+                self.steps += [Step(IDENTITY, lines, into) for lines in added]
+                return into
+        raise _Otherwise
+
+    def _more(self, lines: int) -> Lines:
+        self.count += lines
+        return range(self.count - lines, self.count)

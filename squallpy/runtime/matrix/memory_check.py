@@ -1,0 +1,70 @@
+"""Is there memory for the views of a program? Asked before any of it is allocated."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from squallpy.base.errors import SquallError
+from squallpy.base.semirings import BOOLEAN
+from squallpy.maintain.matrix.dimensions import Sizes
+from squallpy.maintain.matrix.materialise import Maintained
+from squallpy.maintain.matrix.nodes import Name
+
+_LIMITS = (("memory.max", "memory.current"), ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"))
+
+
+_CELL = 64  # bytes of a cell that is kept as such, while it is merged
+
+
+def check_room(called: str, maintained: Maintained, sizes: Sizes, more: int = 0, few: Mapping[str, int] = {}) -> None:
+    """SQ5013 where a program's matrices, and `more` bytes, are larger than the memory that is free; `few`: inputs that
+    are kept as so many cells."""
+    need, free = needed(maintained, sizes, few) + more, available()
+    if need > free:
+        raise no_room(called, need, free, sizes)
+
+
+def no_room(called: str, need: int, free: int, sizes: Sizes) -> SquallError:
+    """SQ5013"""
+    at = ", ".join(f"{symbol} = {size:,}" for symbol, size in sorted(sizes.items()))
+    told = f"the matrices of {called} need {_gigabytes(need)}{f' at {at}' if at else ''}"
+    hint = "number rows and columns from 0 without gaps" if sizes else ""
+    return SquallError("SQ5013", f"{told}, and {_gigabytes(free)} of memory is free", hint=hint)
+
+
+def needed(maintained: Maintained, sizes: Sizes, few: Mapping[str, int] = {}) -> int:
+    """Bytes of the inputs and views of a program, and of the two largest operations while it is evaluated."""
+    program = maintained.program
+    item = np.dtype(program.ring.dtype).itemsize
+
+    def cells(name: Name) -> int:
+        return name.rows.at(sizes) * name.cols.at(sizes)
+
+    stored = sum(cells(name) for name in maintained.stored if name.name not in few)
+    made = sorted(cells(d.name) for d in maintained.anf.definitions)
+    largest = max((cells(i.name) for i in program.inputs if i.name.name not in few), default=0)
+    whole = stored * item // (8 if program.ring is BOOLEAN else 1) + (sum(made[-2:]) + largest) * item
+    return whole + _CELL * sum(few.values())
+
+
+def available() -> int:
+    """Bytes of memory that this process can have."""
+    free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        free = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
+    except (OSError, StopIteration):
+        pass
+    for limit, used in _LIMITS:
+        try:
+            folder = Path("/sys/fs/cgroup")
+            free = min(free, int((folder / limit).read_text()) - int((folder / used).read_text()))
+        except (OSError, ValueError):  # NB: a limit of `max` is none
+            continue
+    return free
+
+
+def _gigabytes(size: int) -> str:
+    return f"{size / 2**30:,.1f} GB" if size >= 2**30 / 10 else f"{size / 2**20:,.1f} MB"

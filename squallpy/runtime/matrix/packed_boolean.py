@@ -1,0 +1,120 @@
+"""Boolean factors as bits, and what steps of triggers do with them: packed once, where an update comes in.
+
+Packed.of(u)              u (n, k), its columns packed: k rows of ⌈n/64⌉ words
+Packed.of(u).T            the same words, read as (k, n)
+evaluate(step, …)         products, sums and stacks of such, 64 cells at a time
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from squallpy.base.semirings import BOOLEAN
+from squallpy.maintain.matrix.dimensions import Sizes
+from squallpy.maintain.matrix.nodes import Diagonal, Fill, Matrix, Name, Product, Scale, Stack, Sum, Transpose
+from squallpy.runtime.kernels import bits
+from squallpy.runtime.kernels.bits import Bits
+
+
+@dataclass(slots=True)  # NB: frozen ones take four times as long to make, and a trigger makes dozens
+class Packed:
+    """A matrix of truth values as lines of `cells` each: its columns, or its rows where it is `turned`."""
+
+    lines: Bits
+    cells: int
+    turned: bool = False
+
+    @staticmethod
+    def of(values: "npt.NDArray[Any] | Packed") -> "Packed":
+        """These values, by the longer of their dimensions."""
+        if isinstance(values, Packed):
+            return values
+        rows, cols = values.shape
+        truth = values.astype(bool, copy=False)
+        return Packed(bits.pack(truth), cols, True) if rows < cols else Packed(bits.pack(truth.T), rows)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return (len(self.lines), self.cells) if self.turned else (self.cells, len(self.lines))
+
+    @property
+    def T(self) -> "Packed":
+        return Packed(self.lines, self.cells, not self.turned)
+
+    @property
+    def columns(self) -> Bits:
+        return bits.transposed(self.lines, self.cells) if self.turned else self.lines
+
+    @property
+    def rows(self) -> Bits:
+        return self.T.columns
+
+    def plain(self) -> "npt.NDArray[Any]":
+        """As an array."""
+        lines = bits.unpack(self.lines, self.cells)
+        return lines if self.turned else lines.T
+
+    def __matmul__(self, other: "Packed") -> "Packed":
+        """self · other, in whatever layout needs the least to be turned."""
+        if not self.turned and other.turned:
+            outer = self.lines.size <= other.lines.size
+            return self._by_rows(other) if outer else (other.T._by_rows(self.T)).T
+        if not self.turned:
+            return other.T._by_rows(self.T).T
+        if other.turned:
+            return self._by_rows(other)
+        return Packed(bits.meeting(self.lines, other.lines), other.shape[1], True)
+
+    def _by_rows(self, other: "Packed") -> "Packed":
+        """Each row is the or of the other's rows that it names."""
+        return Packed(bits.product(self.rows, other.rows), other.shape[1], True)
+
+    def __or__(self, other: "Packed") -> "Packed":
+        mine = other.rows if self.turned else other.columns
+        return Packed(self.lines | mine, self.cells, self.turned)
+
+    def occupied(self) -> npt.NDArray[np.bool_]:
+        """The rows in which any cell is true."""
+        if self.turned:
+            return np.asarray(self.lines.any(axis=1))
+        some: Bits = np.bitwise_or.reduce(self.lines, axis=0, keepdims=True)
+        return np.asarray(bits.unpack(some, self.cells)[0])
+
+
+def beside(parts: Sequence[Packed]) -> Packed:
+    """The parts side by side."""
+    return Packed(np.concatenate([part.columns for part in parts]), parts[0].shape[0])
+
+
+def evaluate(matrix: Matrix, read: Callable[[str], Packed], sizes: Sizes) -> Packed:
+    """The values of an operation whose names `read` gives."""
+    match matrix:
+        case Name(name):
+            return read(name)
+        case Transpose(of):
+            return evaluate(of, read, sizes).T
+        case Product((left, right)):
+            return evaluate(left, read, sizes) @ evaluate(right, read, sizes)
+        case Sum(terms):
+            return reduce(Packed.__or__, (evaluate(term, read, sizes) for term in terms))
+        case Scale(by, of):
+            value = evaluate(of, read, sizes)
+            return value if by.at(sizes, BOOLEAN) else Packed(np.zeros_like(value.lines), value.cells, value.turned)
+        case Stack(parts):
+            return beside([evaluate(part, read, sizes) for part in parts])
+        case Fill(rows, cols, value):
+            line = bits.pack(np.full((1, cols.at(sizes)), bool(value.at(sizes, BOOLEAN))))
+            return Packed(np.repeat(line, rows.at(sizes), axis=0), cols.at(sizes), True)
+        case Diagonal(size, value):
+            return _diagonal(size.at(sizes), bool(value.at(sizes, BOOLEAN)))
+    raise AssertionError(matrix)
+
+
+def _diagonal(size: int, value: bool) -> Packed:
+    lines, places = np.zeros((size, bits.words(size)), np.uint64), np.arange(size)
+    lines[places, places // 64] = np.uint64(value) << (places % 64).astype(np.uint64)
+    return Packed(lines, size, True)

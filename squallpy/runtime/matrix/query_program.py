@@ -1,0 +1,251 @@
+"""One program of a query at work: its views, its inputs as streams add to them, and what has been told of it.
+
+    program.step(batch's rows, sizes)     every reading is as if the program were evaluated on all rows so far
+
+A batch is one update of rank k for each input, k the fewer of distinct rows and columns that it has cells in. A program
+whose views cannot grow in place is evaluated anew where a dimension has grown; so it is where rows are taken away that
+a semiring cannot subtract.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from squallpy.catalog.matrices import Matrix
+from squallpy.maintain.matrix.dimensions import Sizes
+from squallpy.maintain.matrix.program import Input
+from squallpy.physical.matrix.programs import KeptProgram
+from squallpy.runtime.kernels.pool import Pool
+from squallpy.runtime.kernels.regions import Words
+from squallpy.runtime.matrix.cells import Cells, as_words, of_words
+from squallpy.runtime.matrix.maintained_program import Live
+from squallpy.runtime.matrix.memory_check import check_room
+from squallpy.runtime.matrix.normalised_rows import Shares
+from squallpy.runtime.matrix.rows import Rows, added, check_known
+from squallpy.runtime.matrix.sparse import SparseView, few
+from squallpy.runtime.matrix.subscription import Shown
+from squallpy.runtime.matrix.views import Array
+
+
+@dataclass
+class Changes:
+    """What a batch has changed, as words: keys and multiplicities."""
+
+    inputs: list[tuple[Words, Words]] = field(default_factory=list)
+    """(input, i, j, value): the cells of inputs that went and came; rows, where these are kept or cells are shares."""
+    shown: list[tuple[Words, Words]] = field(default_factory=list)
+    """(reading, i, j, value)"""
+
+
+class ProgramAtWork:
+    """A program's state. Inputs and readings are numbered over all programs of a query, from the given ones on."""
+
+    def __init__(
+        self, kept: KeptProgram, matrices: Mapping[str, Matrix], first_input: int, first_reading: int, by_rows: bool
+    ) -> None:
+        self.kept, self._matrices, self._ring = kept, matrices, kept.program.ring
+        self._inputs = dict(enumerate(kept.program.inputs, first_input))
+        self.shown = {n: Shown(r, self._ring) for n, r in enumerate(kept.readings, first_reading)}
+        self.by_rows = by_rows and not self._ring.negates
+        self._shares = {i.name.name: Shares() for i in kept.program.inputs if matrices[i.name.name].shares}
+        self._live: Live | None = None
+
+    @property
+    def inputs(self) -> int:
+        """How many matrices it reads."""
+        return len(self._inputs)
+
+    def step(self, rows: Mapping[str, Rows], sizes: Sizes, pool: Pool | None) -> tuple[Changes, dict[str, Any]]:
+        """Take in the rows of a batch. With a pool, the changes of inputs are told too; it holds those until now."""
+        mine = {symbol: sizes[symbol] for symbol in self.kept.program.symbols()}
+        changes, more, other = Changes(), dict[str, Cells](), dict[str, Cells]()
+        for number, source in self._inputs.items():
+            name = source.name.name
+            if not len(rows.get(name, ())):
+                continue
+            grows = True
+            if self.by_rows:
+                assert pool is not None
+                cells, grows = self._rows_of(number, rows[name], pool, changes)
+            elif name in self._shares:
+                cells = self._shared(number, rows[name], changes)
+            else:
+                cells = added(rows[name], self._ring)
+            check_known(self._matrices[name], cells)
+            (more if grows else other)[name] = cells
+        recorded = pool is not None and not self.by_rows
+        before = self._at({n: c for n, c in more.items() if n not in self._shares}) if recorded else {}
+        figures = self._apply(mine, more, other)
+        for number, source in self._inputs.items():
+            if source.name.name in before:
+                self._record(number, more[source.name.name], before[source.name.name], changes)
+        self._compare(changes)
+        return changes, figures
+
+    def _rows_of(self, number: int, rows: Rows, pool: Pool, changes: Changes) -> tuple[Cells, bool]:
+        """The cells as the rows that are left make them; can these be had by adding to what there is?"""
+        own = np.column_stack([np.full(len(rows), number), rows.i, rows.j, as_words(rows.entries(self._ring))])
+        changes.inputs.append((own, rows.mult))
+        places = np.unique(own[:, :3], axis=0)
+        _, slots = pool.slice(0, places)
+        old_keys, old_mult = pool.keys[slots], pool.words[slots, 0]
+        old = self._summed(places, old_keys, old_mult)
+        new = self._summed(places, np.vstack([old_keys, own]), np.concatenate([old_mult, rows.mult]))
+        grows = bool((self._ring.add(old, new) == new).all())
+        return Cells(places[:, 1], places[:, 2], new), grows
+
+    def _shared(self, number: int, rows: Rows, changes: Changes) -> Cells:
+        """What rows make of the shares beside them, as what is to be added: where nothing is left, exactly nothing."""
+        name = self._inputs[number].name.name
+        cells, own, mult = self._shares[name].add(rows)
+        changes.inputs.append((np.column_stack([np.full(len(own), number), own]), mult))
+        return Cells(cells.rows, cells.cols, cells.values - self._values(name, cells)).merged(self._ring)
+
+    def _summed(self, places: Words, keys: Words, mult: Words) -> Array:
+        """At each place the sum, ⊕, of the rows that are there: their keys and how often each came and went."""
+        some, where = np.unique(np.vstack([places, keys[:, :3]]), axis=0, return_inverse=True)
+        assert len(some) == len(places)
+        rows, row = np.unique(np.column_stack([where.ravel()[len(places) :], keys[:, 3]]), axis=0, return_inverse=True)
+        count = np.bincount(row.ravel(), mult, len(rows))
+        there = rows[count > 0]
+        out = np.full(len(places), self._ring.zero, self._ring.dtype)
+        self._ring.add.at(out, there[:, 0], of_words(there[:, 1], self._ring.dtype))
+        return out
+
+    def _apply(self, sizes: Sizes, more: Mapping[str, Cells], other: Mapping[str, Cells]) -> dict[str, Any]:
+        rank = max((cells.rank for cells in (*more.values(), *other.values())), default=0)
+        live, why = self._live, ""
+        grown = {symbol for symbol, size in sizes.items() if live is None or size > live.sizes[symbol]}
+        if live is None or not self._grows_in_place(live, grown):
+            why = "a dimension has grown" if live else "the first batch"
+            self._live = live = self._evaluated(sizes, more, other)
+            return self._figures(live, rank, why)
+        if grown:
+            self._check_room(sizes, live.few)
+            live.grow(sizes)
+        if other:
+            why = "rows were taken away"
+            mixed = {n: Cells(c.rows, c.cols, self._ring.add(self._values(n, c), c.values)) for n, c in more.items()}
+            live.replace({**mixed, **other})
+        elif more:
+            counts, singular = live.counts, live.singular
+            known = counts.reevaluated, counts.refreshed
+            live.add(more)
+            if counts.reevaluated > known[0]:
+                why = "a matrix was singular" if singular else "cheaper than the triggers"
+            elif counts.refreshed > known[1]:
+                why = "rounding had added up, or a matrix was almost singular"
+        return self._figures(live, rank, why)
+
+    def _figures(self, live: Live, rank: int, why: str) -> dict[str, Any]:
+        figures = {"rank": rank, "how": "evaluated" if why else "incremental", "why": why, "bytes": live.nbytes,
+                   "drift": live.counts.drift}  # fmt: skip
+        return figures | ({"singular": live.singular.message} if live.singular else {})
+
+    def _grows_in_place(self, live: Live, grown: set[str]) -> bool:
+        return not grown or (grown <= set(self.kept.compiled.maintained.growing) and not live.singular)
+
+    def _evaluated(self, sizes: Sizes, more: Mapping[str, Cells], other: Mapping[str, Cells]) -> Live:
+        """The program over its inputs as they are now."""
+        cells = {}
+        for name in self._extents(sizes).keys() - set(other):
+            old = self._live.cells(name) if self._live else Cells.none(self._ring)
+            if old is not None:
+                cells[name] = old + more[name] if name in more else old
+        return self._started(sizes, cells, lambda source: self._whole(source, sizes, more, other))
+
+    def _whole(self, source: Input, sizes: Sizes, more: Mapping[str, Cells], other: Mapping[str, Cells]) -> Array:
+        """All of an input as it is now."""
+        name, values = source.name.name, self._zeros(source, sizes)
+        if self._live is not None:
+            old = self._live.read(name)
+            values[: old.shape[0], : old.shape[1]] = old
+        if name in more:
+            cells = more[name]
+            values[cells.rows, cells.cols] = self._ring.add(values[cells.rows, cells.cols], cells.values)
+        if name in other:
+            values[other[name].rows, other[name].cols] = other[name].values
+        return values
+
+    def _started(self, sizes: Sizes, cells: Mapping[str, Cells], whole: Callable[[Input], Array]) -> Live:
+        """The program over inputs of few cells, and others as a whole, which are not made unless there is room."""
+        extents = self._extents(sizes)
+        sparse = {name: some for name, some in cells.items() if few(len(some), extents[name], self._ring)}
+        self._check_room(sizes, {name: len(some) for name, some in sparse.items()})
+        inputs = dict[str, Array | SparseView]()
+        for source in self._inputs.values():
+            name = source.name.name
+            inputs[name] = SparseView(sparse[name], extents[name], self._ring) if name in sparse else whole(source)
+        live = Live(self.kept.compiled.maintained, inputs, self.kept.compiled.options.strategy)
+        if self._live is not None:
+            live.counts = self._live.counts
+        return live
+
+    def _check_room(self, sizes: Sizes, cells: Mapping[str, int]) -> None:
+        """Is there memory for the views, and for what has been told of them? Of some inputs so many cells are kept."""
+        shapes = {n.name: (n.rows.at(sizes), n.cols.at(sizes)) for n in self.kept.program.names()}
+        told = sum(shown.nbytes(shapes[shown.reading.output]) for shown in self.shown.values())
+        check_room(self.kept.name, self.kept.compiled.maintained, sizes, told, cells)
+
+    def _extents(self, sizes: Sizes) -> dict[str, tuple[int, int]]:
+        """The rows and columns of each input."""
+        return {i.name.name: (i.name.rows.at(sizes), i.name.cols.at(sizes)) for i in self._inputs.values()}
+
+    def _zeros(self, source: Input, sizes: Sizes) -> Array:
+        return np.full((source.name.rows.at(sizes), source.name.cols.at(sizes)), self._ring.zero, self._ring.dtype)
+
+    def _at(self, more: Mapping[str, Cells]) -> dict[str, Array]:
+        return {name: self._values(name, cells) for name, cells in more.items()}
+
+    def _values(self, name: str, cells: Cells) -> Array:
+        """What an input has at places."""
+        if self._live is None:
+            return np.full(len(cells), self._ring.zero, self._ring.dtype)
+        return self._live.at(name, cells.rows, cells.cols)
+
+    def _record(self, number: int, cells: Cells, before: Array, changes: Changes) -> None:
+        after = self._values(self._inputs[number].name.name, cells)
+        for values, mult in ((before, -1), (after, 1)):
+            there = values != self._ring.zero
+            columns = np.full(there.sum(), number), cells.rows[there], cells.cols[there], as_words(values[there])
+            changes.inputs.append((np.column_stack(columns), np.full(len(columns[0]), mult)))
+
+    def _compare(self, changes: Changes) -> None:
+        """What readings have to be told."""
+        assert self._live is not None
+        touched = self._live.taken_touched()
+        for number, shown in self.shown.items():
+            name = shown.reading.output
+            shown.resize(self._shape(name))
+            if touched is not None and name not in touched:
+                continue
+            read = partial(self._live.read, name) if self._live.has(name) else None
+            keys, mult = shown.change(read, None if touched is None else touched[name])
+            changes.shown.append((np.column_stack([np.full(len(keys), number), keys]), mult))
+
+    def _shape(self, name: str) -> tuple[int, int]:
+        assert self._live is not None
+        found = next(n for n in self.kept.program.names() if n.name == name)
+        return found.rows.at(self._live.sizes), found.cols.at(self._live.sizes)
+
+    def restore(self, inputs: Words, mult: Words, shown: Words, sizes: Sizes) -> None:
+        """Go on where words tell of inputs and of what has been shown: keys that begin with their numbers."""
+        mine = {symbol: sizes[symbol] for symbol in self.kept.program.symbols()}
+        cells = {}
+        for number, source in self._inputs.items():
+            name, own = source.name.name, inputs[:, 0] == number
+            if name in self._shares:
+                cells[name] = self._shares[name].restore(inputs[own, 1:], mult[own])
+                continue
+            own &= mult > 0
+            values = of_words(inputs[own, 3], self._ring.dtype)
+            cells[name] = Cells(inputs[own, 1], inputs[own, 2], values).merged(self._ring)
+        self._live = None
+        self._live = self._started(mine, cells, lambda source: self._whole(source, mine, cells, {}))
+        self._live.taken_touched()  # NB: what is off in the last bit only is not told again
+        for number, told in self.shown.items():
+            told.resize(self._shape(told.reading.output))
+            told.restore(shown[shown[:, 0] == number, 1:])

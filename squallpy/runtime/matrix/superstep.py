@@ -1,0 +1,404 @@
+"""A superstep of a matrix program, on the blocks that a partition has of its views."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from squallpy.base.semirings import BOOLEAN
+from squallpy.maintain.matrix.dimensions import Sizes
+from squallpy.maintain.matrix.drift_probe import Look
+from squallpy.maintain.matrix.materialise import Update
+from squallpy.maintain.matrix.nodes import (
+    Diagonal,
+    Fill,
+    Matrix,
+    Name,
+    Product,
+    Scale,
+    Stack,
+    Sum,
+    Transpose,
+    children,
+    names,
+)
+from squallpy.maintain.matrix.program import Statement
+from squallpy.physical.matrix.blocks import Define, Fetch, Form, Item, Part, Phase, See, Superstep, Value, blocks
+from squallpy.physical.matrix.passes import Pass
+from squallpy.physical.matrix.programs import KeptProgram
+from squallpy.runtime.kernels import bits
+from squallpy.runtime.matrix.algebra import SingularError, evaluate, operated, product, total
+from squallpy.runtime.matrix.cells import Cells
+from squallpy.runtime.matrix.commands import Arrays
+from squallpy.runtime.matrix.drift import DRIFT, largest
+from squallpy.runtime.matrix.errors import beyond, overflow, singular
+from squallpy.runtime.matrix.memory_check import available, no_room
+from squallpy.runtime.matrix.packed_boolean import Packed
+from squallpy.runtime.matrix.subscription import Read, Shown, table_of, told_layouts
+from squallpy.runtime.matrix.superstep_state import Now, Parts
+from squallpy.runtime.matrix.views import Array, BitView, View, in_place
+from squallpy.runtime.state.matrices import BlockLayout
+from squallpy.runtime.state.store import Store
+
+
+class ProgramPart:
+    """A partition's share of a program."""
+
+    def __init__(self, kept: KeptProgram, part: Part) -> None:
+        self.kept, self.part = kept, part
+        self.made, self.ring = kept.compiled.maintained, kept.program.ring
+        self.blocks = blocks(self.made)
+        self.stored = [name.name for name in self.made.stored]
+
+    def layouts(self) -> Iterator[BlockLayout]:
+        """The blocks that it keeps."""
+        for name in self.stored:
+            for form in self.forms(name):
+                if self.ring is BOOLEAN:
+                    yield BlockLayout(self.block(name, form), "uint64", dense=True)
+                else:
+                    yield BlockLayout(self.block(name, form), np.dtype(self.ring.dtype).name)
+        for number in range(len(self.kept.readings)):
+            yield from told_layouts(self.told(number), self.ring)
+
+    def forms(self, name: str) -> tuple[Form, ...]:
+        """In which it has a view."""
+        return (Form.ROWS, Form.COLUMNS) if name in self.blocks.by_columns else (Form.ROWS,)
+
+    def block(self, name: str, form: Form) -> str:
+        return f"{self.kept.name}.{name} {form}"
+
+    def begun(self, stage: int, phases: Sequence[Phase]) -> int:
+        """How many phases have, when a superstep is done."""
+        line = self.blocks.timeline(phases)
+        return line[min(stage, len(line) - 1)][-1][0] + 1 if phases else 0
+
+    def told(self, number: int) -> str:
+        """What the blocks of a reading are called."""
+        return f"{self.kept.name} {number}"
+
+
+class Work:
+    """A superstep of a program, on the blocks in a store."""
+
+    def __init__(self, share: ProgramPart, store: Store, sizes: Sizes) -> None:
+        self._share, self._store, self._sizes = share, store, dict(sizes)
+        self._part, self._ring, self._made = share.part, share.ring, share.made
+        self.now = Now()
+
+    def go(self, stage: int, given: Sequence[tuple[Phase, Arrays]], parts: Parts) -> None:
+        """Take in what was sent, do what there is to do until the next exchange, and send."""
+        phases = [phase for phase, _ in given]
+        line = self._share.blocks.timeline(phases)
+        here = line[stage] if stage < len(line) else []
+        if here and stage:
+            number, at = line[stage - 1][-1]
+            if self._goes(phases[number]):
+                self._receive(self._share.blocks.supersteps(phases[number])[at], parts, phases[number].name)
+        sends: tuple[Value, ...] = ()
+        keeps: tuple[Value, ...] = ()
+        for number, at in here:
+            superstep = self._share.blocks.supersteps(phases[number])[at]
+            if at == 0:
+                self._begin(*given[number])
+            if self._goes(phases[number]):
+                self._do(phases[number], superstep)
+            sends, keeps = (superstep.sends, superstep.keeps) if self._goes(phases[number]) else ((), ())
+        self.now.sent = list(self._sent(sends))
+        self.now.values = {value: self.now.values[value] for value in keeps if value in self.now.values}
+
+    # what there is
+
+    def resize(self) -> None:
+        """All blocks as large as the dimensions say; SQ5013 if there is no room."""
+        share, more = self._share, 0
+        shapes = {(name, form): self._extent(name, form) for name in share.stored for form in share.forms(name)}
+        for view, (rows, columns) in shapes.items():
+            shapes[view] = rows, bits.words(columns) if self._ring is BOOLEAN else columns
+            before = self._store.blocks[share.block(*view)].shape
+            more += shapes[view][0] * shapes[view][1] - before[0] * before[1]
+        if 8 * more > (free := available()):
+            raise no_room(share.kept.name, 8 * more, free, self._sizes)
+        for view, shape in shapes.items():
+            self._store.blocks[share.block(*view)].resize(shape, 0 if self._ring is BOOLEAN else self._ring.zero)
+
+    def _extent(self, name: str, form: Form) -> tuple[int, int]:
+        """The shape of what this partition has of a matrix."""
+        rows, columns = self._shape(name)
+        return (self._part.extent(rows), columns) if form is Form.ROWS else (rows, self._part.extent(columns))
+
+    def _shape(self, name: str) -> tuple[int, int]:
+        named = self._made.named(name)
+        return named.rows.at(self._sizes), named.cols.at(self._sizes)
+
+    def _view(self, name: str, form: Form) -> View:
+        values = self._store.blocks[self._share.block(name, form)].values
+        return BitView(values, self._extent(name, form)[1]) if self._ring is BOOLEAN else in_place(values, self._ring)
+
+    def _value(self, name: str, form: Form) -> Array:
+        """A value in a form: of this batch, or a view's."""
+        found = self.now.values.get((name, form))
+        return self._view(name, form).read(slice(None), slice(None)) if found is None else found
+
+    def _evaluated(self, matrix: Matrix) -> Array:
+        """The whole value of what is made of whole values."""
+        return evaluate(matrix, lambda name: self.now.values[name, Form.WHOLE], self._sizes, self._ring)
+
+    # phases
+
+    def _begin(self, phase: Phase, given: Arrays) -> None:
+        """What a phase starts with."""
+        self.now.values, self.now.taken = {}, False
+        if phase.do == "add":
+            self._add(phase.name, Cells(given["rows"], given["cols"], given["values"]))
+        elif phase.do == "fire":
+            trigger = self._made.triggers[phase.name]
+            self.now.values = {(trigger.u.name, Form.WHOLE): given["u"], (trigger.v.name, Form.WHOLE): given["v"]}
+            if self.now.asked:
+                self._take(phase.name)
+        elif phase.do == "look":
+            self.now.values = {(name, Form.WHOLE): vector for name, vector in given.items()}
+        else:
+            self.now.asked |= not phase.if_asked
+
+    def _goes(self, phase: Phase) -> bool:
+        """Is anything done in its supersteps?"""
+        return phase.do in (("evaluate",) if self.now.asked else ("fire", "look"))
+
+    def _do(self, phase: Phase, superstep: Superstep) -> None:
+        if phase.do == "fire":
+            self._sizes[self._made.triggers[phase.name].u.cols.symbols[0][0]] = phase.rank
+        self.now.anywhere |= phase.do == "evaluate"
+        try:
+            for item in superstep.work:
+                self._item(item, phase.name)
+        except SingularError:
+            # NB: all partitions find it, for all compute the same
+            self.now.asked, self.now.why = True, "a matrix was almost singular"
+            if not self.now.taken:
+                self._take(phase.name)
+
+    def _see(self, looks: Sequence[Look]) -> None:
+        """How far have views drifted?"""
+        values = {name: value for (name, form), value in self.now.values.items() if form is Form.WHOLE}
+        self.now.drift = largest(looks, values)
+        if not self.now.drift < DRIFT:
+            self.now.asked, self.now.why = True, "rounding had added up"
+
+    def _item(self, item: Item, changed: str) -> None:
+        match item:
+            case Statement(name, value):
+                with self._told(self._last(changed) or name.name):
+                    self.now.values[name.name, Form.WHOLE] = self._evaluated(value)
+            case Pass(view, _, update):
+                with self._told(view.name):
+                    self._pass(item)
+                self.now.taken |= view.name == changed and update is not None
+            case Define():
+                self._define(item)
+            case See(looks):
+                self._see(looks)
+            case Fetch(view, form):
+                if view not in self.now.missing:
+                    self._fetch(view, form)
+
+    def _last(self, changed: str) -> str:
+        """The last view that the trigger of an input changes."""
+        return self._made.triggers[changed].updates[-1].view.name if changed else ""
+
+    def _take(self, name: str) -> None:
+        """Change an input as its trigger would."""
+        trigger = self._made.triggers[name]
+        self._pass(Pass(trigger.input, (), Update(trigger.input, trigger.u, trigger.v)))
+        self.now.taken = True
+
+    def _add(self, name: str, cells: Cells) -> None:
+        """Add to cells, those of them that are here."""
+        for form in self._share.forms(name):
+            by_rows = form is Form.ROWS
+            own = self._part.has(cells.rows if by_rows else cells.cols)
+            rows, cols, values = cells.rows[own], cells.cols[own], cells.values[own]
+            rows, cols = (self._part.local(rows), cols) if by_rows else (rows, self._part.local(cols))
+            with self._told(name):
+                self._view(name, form).add_at(rows, cols, values)
+
+    def _pass(self, item: Pass) -> None:
+        """One visit to the rows and columns of a view that are here."""
+        view, update, own = item.view.name, item.update, self._part.own
+        across = [read for read in item.reads if read.transposed and view not in self._share.blocks.kinds.symmetric]
+        straight = [read for read in item.reads if read not in across]
+        x, y = ([self._evaluated(read.by) for read in reads] for reads in (straight, across))
+        u, v = (self._evaluated(half) for half in (update.u, update.v)) if update else (None, None)
+        mine, there = None if u is None else u[own], None if v is None else v[:, own]
+        left, form = (update.left if update else None), Form.ROWS
+        more: Sequence[Any] = []
+        right: Any = None
+        if view in self._share.blocks.kinds.tall:
+            form = Form.SHARE
+            found, more, rows, right = _visited(
+                self._view(view, Form.ROWS), left, mine, v, x, [half[own] for half in y]
+            )
+        else:
+            found, _, rows, _ = _visited(self._view(view, Form.ROWS), left, mine, v, x, [])
+        if view in self._share.blocks.by_columns:
+            _, more, _, right = _visited(self._view(view, Form.COLUMNS), left, u, there, [], y)
+        self.now.values |= {(r.name.name, Form.ROWS): _plain(f) for r, f in zip(straight, found, strict=True)}
+        self.now.values |= {(r.name.name, form): _plain(f) for r, f in zip(across, more, strict=True)}
+        if left:
+            self.now.values[left[0].name, Form.ROWS] = _plain(rows)
+            self.now.values[left[1].name, form] = _plain(right.T)
+        if u is not None and v is not None:
+            self._touch(view, u[own], v)
+
+    def _touch(self, view: str, u: Array, v: Array) -> None:
+        rows, columns = ((half != self._ring.zero).any(axis=1) for half in (u, v.T))
+        before = self.now.touched.get(view)
+        self.now.touched[view] = (rows | before[0], columns | before[1]) if before else (rows, columns)
+
+    def _define(self, item: Define) -> None:
+        name, value = item.statement.name.name, item.statement.value
+        if names(value) & self.now.missing:
+            self.now.missing.add(name)
+            return
+        try:
+            with self._told(name):
+                rows = self._shared(value) if item.form is Form.SHARE else self._rows(value)
+        except SingularError:
+            self.now.singular = self.now.singular or singular(self._made, value).message
+            self.now.missing.add(name)
+            return
+        if item.kept and item.form is Form.ROWS:
+            self._assign(name, Form.ROWS, rows)
+        else:
+            self.now.values[name, item.form] = rows
+
+    def _shared(self, matrix: Matrix) -> Array:
+        """A partition's share of a product, by its rows of both factors."""
+        of, (_, right) = self._share.blocks.kinds.shared(matrix), children(matrix)
+        assert of
+        return product(self._value(of.name, Form.ROWS).T, self._rows(right), self._ring)
+
+    def _fetch(self, view: str, form: Form) -> None:
+        """Keep what has arrived of a view."""
+        values, own = self.now.values[view, form], self._part.own
+        if form is Form.COLUMNS:
+            self._assign(view, form, values)
+            return
+        for kept in self._share.forms(view):
+            self._assign(view, kept, values[own] if kept is Form.ROWS else values[:, own])
+
+    def _assign(self, name: str, form: Form, values: Array) -> None:
+        plain = bits.pack(np.ascontiguousarray(values)) if self._ring is BOOLEAN else values
+        self._store.blocks[self._share.block(name, form)].assign(plain)
+
+    def _rows(self, matrix: Matrix) -> Array:
+        """The rows of a value that are this partition's, of what `rows_need` says."""
+        part, sizes, ring, kinds = self._part, self._sizes, self._ring, self._share.blocks.kinds
+        match matrix:
+            case Name(name) if name in kinds.shares:
+                return self.now.values[name, Form.WHOLE][part.own]
+            case Transpose(Name(name)) if name in kinds.shares:
+                return self.now.values[name, Form.WHOLE].T[part.own]
+            case Name(name):
+                return self._value(name, Form.ROWS)
+            case Transpose(Name(name)):
+                turned = name not in kinds.symmetric
+                return self._value(name, Form.COLUMNS).T if turned else self._value(name, Form.ROWS)
+            case Product((left, right)):
+                return product(self._rows(left), self._evaluated(right), ring)
+            case Sum() | Stack() | Scale():
+                return operated(matrix, [self._rows(child) for child in children(matrix)], sizes, ring)
+            case Fill(rows, cols, value):
+                return np.full((part.extent(rows.at(sizes)), cols.at(sizes)), value.at(sizes, ring), ring.dtype)
+            case Diagonal(size, value):
+                numbers = part.among(np.arange(size.at(sizes)))
+                out = np.full((len(numbers), size.at(sizes)), ring.zero, ring.dtype)
+                out[np.arange(len(numbers)), numbers] = value.at(sizes, ring)
+                return out
+        return self._evaluated(matrix)[part.own]
+
+    # exchanges
+
+    def _sent(self, sends: Iterable[Value]) -> Iterator[tuple[int, Value, Array]]:
+        """Values by their rows, or shares of them, to all, or to each its columns of the rows."""
+        for name, form in sends:
+            if name in self.now.missing:
+                continue
+            form = Form.SHARE if (name, Form.SHARE) in self.now.values else form
+            rows = self._value(name, Form.SHARE if form is Form.SHARE else Form.ROWS)
+            for target in range(self._part.count):
+                own = Part(target, self._part.count).own
+                yield target, (name, form), rows[:, own] if form is Form.COLUMNS else rows
+
+    def _receive(self, superstep: Superstep, parts: Parts, changed: str) -> None:
+        """Put together what the partitions have sent after a superstep."""
+        for name, form in superstep.sends:
+            if name in self.now.missing:
+                continue
+            if shares := parts.get((name, Form.SHARE)):
+                with self._told(self._last(changed) or name):
+                    whole = total([shares[number] for number in sorted(shares)], self._ring)
+            else:
+                rows = parts[name, form]
+                whole = np.empty((sum(map(len, rows.values())), rows[0].shape[1]), rows[0].dtype, order="F")
+                for number, some in rows.items():
+                    whole[Part(number, self._part.count).own] = some
+            self.now.values[name, form] = whole.T if name in superstep.turned else whole
+
+    # readings
+
+    def show(self) -> None:
+        """What readings have to be told of the rows here."""
+        share = self._share
+        for number, reading in enumerate(share.kept.readings):
+            name = reading.output
+            told = [self._store.blocks[layout.name] for layout in told_layouts(share.told(number), self._ring)]
+            shown = Shown(reading, self._ring, self._part, told)
+            shown.resize(self._shape(name))
+            if self.now.anywhere or name in self.now.touched:
+                keys, mult = shown.change(self._reader(name), self._seen(name))
+                self.now.shown.append((reading, table_of(reading, keys, mult)))
+            else:
+                self.now.shown.append((reading, table_of(reading, np.empty((0, 3), np.int64), np.empty(0, np.int64))))
+        self.now.nbytes = sum(self._store.blocks[layout.name].nbytes for layout in share.layouts())
+
+    def _reader(self, name: str) -> Read | None:
+        """Reads a view by the numbers that its rows have in all; None: it is zero."""
+        if name in self.now.missing:
+            return None
+        view = self._view(name, Form.ROWS)
+
+        def read(rows: slice | Array, columns: slice | Array) -> Array:
+            return view.read(rows if isinstance(rows, slice) else self._part.local(rows), columns)
+
+        return read
+
+    def _seen(self, name: str) -> tuple[Array, Array] | None:
+        """In which rows and columns of all a view may have changed; None: in any."""
+        if self.now.anywhere:
+            return None
+        rows, columns = self.now.touched[name]
+        whole = np.zeros(self._shape(name)[0], bool)
+        whole[self._part.own] = rows
+        return whole, columns
+
+    @contextmanager
+    def _told(self, view: str) -> Iterator[None]:
+        """An overflow inside is one of this view: SQ5001."""
+        try:
+            yield
+        except OverflowError as error:
+            raise overflow(beyond(self._made, view)) from error
+
+
+def _visited(
+    view: View, left: Any, u: Array | None, v: Array | None, x: Sequence[Array], y: Sequence[Array]
+) -> tuple[Any, ...]:
+    """Products straight and across, and what is `left` of u and v, if that is asked for."""
+    return view.pruned(u, v, x, y) if left else (*view.pass_over(u, v, x, y), None, None)
+
+
+def _plain(factor: Array | Packed) -> Array:
+    """A factor as an array."""
+    return factor if isinstance(factor, np.ndarray) else factor.plain()

@@ -1,0 +1,256 @@
+"""Groupings: one delta of a batch: its predicates, keys and lanes evaluated, and equal keys added up (§3.3).
+
+A program evaluates record batches in one call where all that it computes fits 64 bits; vectors do everything.
+"""
+
+from collections.abc import Callable
+from functools import reduce
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from squallpy.base.rings import Payload, Ring
+from squallpy.base.types import BIGINT, Kind, Type
+from squallpy.catalog.relation import MULT
+from squallpy.logical.expressions import Column, Expr, columns, conjunction, substitute
+from squallpy.program.calculus import Assign, Cmp, Lane, ring
+from squallpy.program.program import View
+from squallpy.runtime.evaluate.functions import Function, compiled
+from squallpy.runtime.evaluate.kernel_programs import Coder, Unknown
+from squallpy.runtime.evaluate.kernel_runner import Batch, Runner
+from squallpy.runtime.evaluate.logic import is_true
+from squallpy.runtime.evaluate.numbers import LIMIT, largest
+from squallpy.runtime.evaluate.vectors import Frame, Vec, both, full, take
+from squallpy.runtime.kernels.dictionary import Dictionary
+from squallpy.runtime.kernels.lanes import fill_reals, pack
+from squallpy.runtime.kernels.pool import Pool
+from squallpy.runtime.kernels.regions import Words
+from squallpy.runtime.messages.deltas import NULL, encode, least_as_held
+
+_TIMES = Column(-1, MULT, BIGINT, nullable=False)
+
+
+class Grouping:
+    """One delta: evaluates its predicates, keys and lanes, and adds up equal keys in a scratch pool."""
+
+    def __init__(self, delta: View, payload: Payload) -> None:
+        (term,) = delta.terms
+        (atom,) = term.atoms
+        self.name, self._keys = delta.name, delta.keys
+        self._fields = {v.id: name for name, v in atom.fields}
+        steps = [f for f in term.body if isinstance(f, Assign | Cmp)]
+        assigned = {f.variable.id for f in steps if isinstance(f, Assign)}
+        early = [f for f in steps if isinstance(f, Cmp) and not any(c.id in assigned for c in columns(f.predicate))]
+        late = _ordered([f for f in steps if f not in early])
+        ordered = [*early, *late]
+        self._early = compiled(conjunction(f.predicate for f in early))  # before anything is copied
+        self._late: list[tuple[Column | None, Function]] = [
+            (f.variable, compiled(f.value)) if isinstance(f, Assign) else (None, compiled(f.predicate)) for f in late
+        ]
+        self._payload = payload
+        lanes = [lane for lane in term.lanes if lane is not None]
+        self._factors = [_factors(lane) for lane in lanes]
+        self._scratch = Pool(len(delta.keys), self._payload)
+        self._runners = [self._runner(ordered, lanes, counted) for counted in (False, True)]
+        values: dict[int, Expr] = {}
+        for step in ordered:
+            if isinstance(step, Assign):
+                values[step.variable.id] = substitute(step.value, values)
+        self._origins = [values.get(key.id, key) for key in delta.keys]
+        self._texts = [
+            (i, key, compiled(origin))
+            for i, (key, origin) in enumerate(zip(delta.keys, self._origins, strict=True))
+            if key.type.kind is Kind.VARCHAR
+        ]
+
+    def __call__(
+        self,
+        rows: int,
+        read: Callable[[str], Vec],
+        mult: Words | None,
+        names: Dictionary,
+        batch: Batch | None = None,
+    ) -> tuple[Words, Words]:
+        """Keys and payloads of `rows` tuples; `read` gives fields.
+
+        `batch`: they are those of a record batch.
+        """
+        found = self._run(rows, read, mult, names, batch)
+        keys, words = found or self._evaluate(rows, read, mult, names)
+        self._scratch.clear()
+        self._scratch.upsert(keys, words)
+        grouped, sums = self._scratch.rows()
+        return grouped.copy(), sums.copy()
+
+    def _runner(self, steps: list[Assign | Cmp], lanes: list[Lane], counted: bool) -> Runner | None:
+        """The program for batches with or without multiplicities."""
+        if any(kind >= Ring.REAL for kind in self._payload.rings):
+            return None
+        coder = Coder(self._fields | {_TIMES.id: MULT})
+        try:
+            for _, run in groupby(steps, type):
+                some = list(run)
+                coder.filter([step.predicate for step in some if isinstance(step, Cmp)])
+                for step in some:
+                    if isinstance(step, Assign):
+                        coder.assign(step.variable, step.value)
+            for i, key in enumerate(self._keys):
+                if key.type.kind is not Kind.VARCHAR:
+                    coder.key(i, key, NULL if key.type.kind is Kind.DOUBLE else least_as_held(key.type))
+            for lane, at, kind in zip(lanes, self._payload.offsets, self._payload.rings, strict=True):
+                coder.lane(at, kind.words, lane, _TIMES if counted else None)
+        except Unknown:
+            return None
+        return Runner(coder.program(), self._scratch.key_width, self._payload.width)
+
+    def _run(
+        self,
+        rows: int,
+        read: Callable[[str], Vec],
+        mult: Words | None,
+        names: Dictionary,
+        batch: Batch | None,
+    ) -> tuple[Words, Words] | None:
+        """What the program makes of the rows; keys that are texts are numbered here."""
+        runner = self._runners[mult is not None]
+        if runner is None:
+            return None
+        if batch:
+            found = runner.over_batch(batch, lambda: self._frame(rows, read, None))
+        else:
+            found = runner.over_vectors(
+                rows, lambda name: Vec(mult) if name == MULT else read(name), lambda: self._frame(rows, read, None)
+            )
+        if found is None:
+            return None
+        keys, words, kept = found
+        if self._texts:
+            frame = self._frame(len(kept), read, None if len(kept) == rows else kept)
+            for i, key, function in self._texts:
+                keys[:, i] = encode(function(frame), key, len(kept), names)
+        return keys, words
+
+    def _frame(
+        self, rows: int, read: Callable[[str], Vec], chosen: Any, columns: dict[int, Vec] | None = None
+    ) -> Frame:
+        """Fields of chosen rows (None: of all), and columns that are there."""
+
+        def load(id: int) -> Vec:
+            vec = read(self._fields[id])
+            return vec if chosen is None else take(vec, chosen)
+
+        return Frame(rows, columns or {}, load)
+
+    def _evaluate(
+        self, rows: int, read: Callable[[str], Vec], mult: Words | None, names: Dictionary
+    ) -> tuple[Words, Words]:
+        chosen: Any = None
+        frame = self._frame(rows, read, None)
+        mask = is_true(self._early(frame))
+        if not np.all(mask):
+            chosen = np.flatnonzero(np.broadcast_to(mask, rows))
+            rows = len(chosen)
+            frame = self._frame(rows, read, chosen)
+            mult = None if mult is None else mult[chosen]
+        for variable, function in self._late:
+            if variable is not None:
+                frame._columns[variable.id] = function(frame)
+                continue
+            kept = np.flatnonzero(np.broadcast_to(is_true(function(frame)), rows))
+            if len(kept) < rows:
+                chosen = kept if chosen is None else chosen[kept]
+                rows = len(kept)
+                frame = self._frame(rows, read, chosen, {id: take(vec, kept) for id, vec in frame._columns.items()})
+                mult = None if mult is None else mult[kept]
+        keys = np.empty((rows, len(self._keys)), np.int64)
+        for i, (key, origin) in enumerate(zip(self._keys, self._origins, strict=True)):
+            keys[:, i] = encode(frame[key.id], key, rows, names, origin)
+        words = np.empty((rows, self._payload.width), np.int64)
+        for product, at, kind in zip(self._factors, self._payload.offsets, self._payload.rings, strict=True):
+            if kind >= Ring.REAL:
+                values, times = product(frame)
+                fill_reals(words, at, kind, values, mult if times is None else times if mult is None else times * mult)
+            else:
+                _fill(words, at, kind, product(frame), mult)
+        return keys, words
+
+
+def _ordered(steps: list[Assign | Cmp]) -> list[Assign | Cmp]:
+    """Assignments before what reads them."""
+    done: list[Assign | Cmp] = []
+    left = list(steps)
+    names = {f.variable.id for f in steps if isinstance(f, Assign)}
+    while left:
+        known = {f.variable.id for f in done if isinstance(f, Assign)}
+        waiting = names - known
+        free = [
+            f
+            for f in left
+            if not any(c.id in waiting for c in columns(f.value if isinstance(f, Assign) else f.predicate))
+        ]
+        assert free, "assignments in a circle"
+        done += free
+        left = [f for f in left if f not in free]
+    return done
+
+
+def _factors(lane: Lane) -> Callable[[Frame], Any]:
+    return _real_product(lane) if ring(lane) is Ring.REAL else _product(lane)
+
+
+def _product(lane: Lane) -> Callable[[Frame], Any]:
+    """The product of a lane's factors, NULL counting as 0; None stands for 1."""
+    functions = [(compiled(f), f.type) for f in lane]
+
+    def run(frame: Frame) -> Any:
+        values = [number(f(frame), type, frame.rows) for f, type in functions]
+        return reduce(multiply, values) if values else None
+
+    return run
+
+
+def _real_product(lane: Lane) -> Callable[[Frame], tuple[Any, Words | None]]:
+    """The product of a lane's factors as doubles, with how often it counts (None: once): 0 times where a factor is NULL
+    or FALSE, which is not the same as a product with 0, for that may be NaN."""
+    functions = [(compiled(f), f.type) for f in lane]
+
+    def run(frame: Frame) -> tuple[Any, Words | None]:
+        product, counts = np.float64(1.0), None
+        for function, type in functions:
+            vec = full(function(frame), type, frame.rows)
+            counts = both(counts, vec.valid, vec.values if type.kind is Kind.BOOLEAN else None)
+            if type.kind is not Kind.BOOLEAN:
+                with np.errstate(all="ignore"):  # what stands at a NULL is arbitrary
+                    product = product * vec.values
+        return product, None if counts is None else counts.astype(np.int64)
+
+    return run
+
+
+def number(vec: Vec, type: Type, rows: int) -> Any:
+    """A factor as plain numbers: NULL is 0, TRUE is 1."""
+    values, valid = full(vec, type, rows)
+    if values.dtype == bool:
+        return (values if valid is None else values & valid).astype(np.int64)
+    return values if valid is None else np.where(valid, values, 0)
+
+
+def multiply(a: Any, b: Any) -> Any:
+    if a.dtype.kind == b.dtype.kind == "i" and largest(a) * largest(b) >= LIMIT:
+        return a.astype(object) * b
+    return a * b
+
+
+def _fill(words: Words, at: int, ring: Ring, values: Any, mult: Words | None) -> None:
+    """Write a COUNT or EXACT lane: values (None: 1) times multiplicities (None: 1)."""
+    if values is None:
+        values = 1 if mult is None else mult
+    elif mult is not None:
+        values = multiply(values, mult)
+    if np.asarray(values).dtype.kind == "O":
+        words[:, at : at + ring.words] = pack(values, ring)
+    else:
+        words[:, at] = values
+        if ring is Ring.EXACT:
+            words[:, at + 1] = np.right_shift(values, 63)

@@ -1,0 +1,1 @@
+"""Observers of a run: metrics, late rows and profiles of its batches."""

@@ -1,0 +1,82 @@
+"""Rows that came when a window had passed them, as a CSV: batch, stream, and the row as JSON.
+
+    batch,stream,row
+    7,bids,"{""price"": 1.50, ""ts"": ""2026-01-01 00:00:03""}"
+
+Each is there once: a resumed run takes away the rows of the batches that it does again.
+"""
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from squallpy.base.errors import SquallError
+from squallpy.logical.nodes import Query
+from squallpy.runtime.sinks.output_file import AppendedFile
+
+_HEAD = ["batch", "stream", "row"]
+
+
+class LateRows:
+    """A sink that adds the late rows of each batch to a file."""
+
+    def __init__(self, path: Path, several: bool = False, resumed: bool = False) -> None:
+        self._head = ["query", *_HEAD] if several else _HEAD
+        self._query, self._several, self._begun = 1, several, False
+        self._path, self._file = path, AppendedFile(path)
+        self._rewrite(self._lines() if resumed else [])
+
+    def begin(self, query: Query, schema: pa.Schema, batches: int) -> None:
+        self._query, self._begun = query.number, False
+
+    def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None, stats: dict[str, Any]) -> None:
+        mine = [str(self._query)] if self._several else []
+        if not self._begun:
+            self._begun = True
+            before = self._lines()
+            kept = [line for line in before if not self._is_again(line, number)]
+            if len(kept) < len(before):
+                self._rewrite(kept)
+        late = stats.get("late_rows", {})
+        lines = [[*mine, str(number), stream, row] for stream in sorted(late) for row in sorted(late[stream])]
+        if lines:
+            self._file.append(_text(lines))
+
+    def final(self, table: pa.Table) -> None: ...
+
+    def finish(self, summary: dict[str, Any]) -> None: ...
+
+    def close(self) -> None:
+        """No row comes any more."""
+        self._file.close()
+
+    def _is_again(self, line: list[str], number: int) -> bool:
+        """Is it of a batch of this query from that one on?"""
+        mine = not self._several or line[0] == str(self._query)
+        return mine and int(line[self._head.index("batch")]) >= number
+
+    def _lines(self) -> list[list[str]]:
+        return _lines(self._path, self._file.read(), self._head)
+
+    def _rewrite(self, lines: list[list[str]]) -> None:
+        self._file.rewrite(_text([self._head, *lines]))
+
+
+def _text(lines: list[list[str]]) -> bytes:
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows(lines)
+    return text.getvalue().encode()
+
+
+def _lines(path: Path, data: bytes, head: list[str]) -> list[list[str]]:
+    """The whole lines of a file of ours, without its head; a last one that a crash cut short is left out."""
+    try:
+        found, *lines = list(csv.reader(io.StringIO(data.decode(), newline=""))) or [head]
+    except (csv.Error, UnicodeDecodeError):
+        found, lines = [], []
+    if found != head:
+        raise SquallError("SQ7005", f"{path} is no file of late rows of ours", hint="choose another")
+    return [line for line in lines if len(line) == len(head) and line[-1].endswith("}")]

@@ -1,0 +1,244 @@
+"""From the keys and payloads of the result view to printed columns: measures, HAVING, the SELECT list, ORDER BY."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from squallpy.base.types import Kind, Type
+from squallpy.logical.expressions import Column, columns
+from squallpy.physical.plan import PoolPlan
+from squallpy.program.program import Finish, Measure
+from squallpy.runtime.evaluate.functions import compiled
+from squallpy.runtime.evaluate.logic import is_true
+from squallpy.runtime.evaluate.numbers import LIMIT, first_of, largest, overflow
+from squallpy.runtime.evaluate.sort_keys import ordinals
+from squallpy.runtime.evaluate.vectors import Frame, Vec, arrow_type, full, take, to_arrow
+from squallpy.runtime.kernels.dictionary import Dictionary
+from squallpy.runtime.kernels.lanes import unpack
+from squallpy.runtime.kernels.regions import Words
+from squallpy.runtime.messages.deltas import decode
+
+_Terms = tuple[tuple[int, int], ...]  # of a sum: coefficients and lanes
+
+
+class Groups(Frame):
+    """Groups as a frame: key columns and measures; `pick` gives some of them."""
+
+    def __init__(self, keys: Words, load: Callable[[int], Vec], pick: Callable[[Words], "Groups"]) -> None:
+        super().__init__(len(keys), {}, load)
+        self.keys, self.pick = keys, pick
+
+
+class Printer:
+    """From keys and payloads to printed columns."""
+
+    def __init__(self, finish: Finish, pool: PoolPlan) -> None:
+        self._finish, self._keys, self._payload = finish, pool.keys, pool.payload
+        self._having = None if finish.having is None else compiled(finish.having)
+        self._times = None if finish.times is None else compiled(finish.times)
+        self._items = [(compiled(e), e.type) for _, e in finish.items]
+        self._order = [(compiled(e), e.type, down, nulls) for e, down, nulls in finish.order]
+        self._by_keys = [(compiled(key), key.type, False, False) for key in pool.keys]
+        measures = {m.column.id for m in finish.measures}
+        self._measured = {i for i, (_, e) in enumerate(finish.items) if any(c.id in measures for c in columns(e))}
+        self.schema = pa.schema([(name, arrow_type(e.type)) for name, e in finish.items])
+        self.in_key_order = _in_key_order(finish, pool)
+
+    def frame(self, keys: Words, words: Words, names: Dictionary) -> Groups:
+        """Key columns and measures."""
+        places = {k.id: i for i, k in enumerate(self._keys)}
+        measures = {m.column.id: m for m in self._finish.measures}
+        total = cache(lambda terms: self._sum(terms, words))  # measures are often over the same rows
+
+        def load(id: int) -> Vec:
+            if id in places:
+                return decode(np.ascontiguousarray(keys[:, places[id]]), self._keys[places[id]], names)
+            return self._measure(measures[id], total)
+
+        return Groups(keys, load, lambda rows: self.frame(keys.take(rows, axis=0), words.take(rows, axis=0), names))
+
+    def count(self, words: Words) -> Words:
+        """How many rows each group has."""
+        return np.asarray(words[:, self._payload.offsets[self._finish.count]])
+
+    def present(self, measure: Measure, words: Words) -> Any:
+        """How many of them an aggregate is over: those whose value is not NULL."""
+        return self._sum(measure.present, words)
+
+    def times(self, frame: Frame, words: Words) -> Words:
+        """How often each row is printed: its multiplicity, or once where its group exists and HAVING is TRUE."""
+        count = self.count(words)
+        if self._finish.repeat:
+            return np.maximum(count, 0)
+        shown: Any = count != 0
+        if self._finish.single:  # one row, unless it is cut off
+            shown = np.full(len(count), self._finish.limit != 0 and not self._finish.offset)
+        if self._having is not None:
+            shown = np.logical_and(shown, is_true(self._having(frame)))
+        if self._times is not None:
+            shown = shown * np.maximum(self._times(frame).values, 0)
+        return np.asarray(shown).astype(np.int64)
+
+    def item(self, name: str, frame: Frame) -> Vec:
+        """A printed column."""
+        function, type = self._items[self.schema.get_field_index(name)]
+        return full(function(frame), type, frame.rows)
+
+    def table(self, frame: Frame) -> pa.Table:
+        """The printed rows of a frame."""
+        return self._printed([full(f(frame), type, frame.rows) for f, type in self._items])
+
+    def changes(self, frame: Groups, gone: Words, come: Words) -> tuple[pa.Table, pa.Table]:
+        """Rows that went, and that came: how often each group was printed, and is, which stands in the first half of a
+        frame as it was, and in the second as it is. What depends on keys alone is looked at where it is printed."""
+        items = list(enumerate(self._items))
+        measured: dict[int, Vec] = {}
+        same = np.ones(len(gone), bool)
+        for i, (f, type) in items:
+            if i in self._measured and same.any():
+                measured[i] = full(f(frame), type, frame.rows)
+                same &= _alike(measured[i], len(gone))
+        kept = np.where(same, np.minimum(gone, come), 0)
+        rows = np.repeat(np.arange(frame.rows), np.concatenate([gone - kept, come - kept]))
+        some = frame.pick(rows)
+        table = self._printed(
+            [take(measured[i], rows) if i in measured else full(f(some), type, some.rows) for i, (f, type) in items]
+        )
+        cut = int((gone - kept).sum())
+        return table.slice(0, cut), table.slice(cut)
+
+    def _printed(self, items: list[Vec]) -> pa.Table:
+        columns = [to_arrow(vec, type, len(vec.values)) for vec, (_, type) in zip(items, self._items, strict=True)]
+        return pa.Table.from_arrays(columns, schema=self.schema)
+
+    def not_after_last(self, frame: Groups) -> Any:
+        """Rows that sort before the last by ORDER BY, or with it: a filter before the sort."""
+        near, tied = np.zeros(frame.rows, bool), np.arange(frame.rows)
+        for function, type, down, nulls_first in self._order:
+            some = frame if len(tied) == frame.rows else frame.pick(tied)
+            still = np.ones(len(tied), bool)
+            for rank in _ranks(full(function(some), type, some.rows), type, down, nulls_first, _from_last):
+                near[tied[still & (rank < rank[-1])]] = True
+                still &= rank == rank[-1]
+            tied = tied[still]
+            if len(tied) == 1:
+                break
+        near[tied] = True
+        return near
+
+    def ordered(self, frame: Groups, rows: Words) -> Words:
+        """`rows` by ORDER BY, then by their keys, so that equal rows have one order too; stable.
+
+        What the first column leaves equal is looked at more closely; of a group with itself there is nothing to say.
+        """
+        rows, tied = rows.copy(), np.arange(len(rows))
+        label = np.zeros(len(rows), np.int64)  # what is equal so far
+        for some_columns in (self._order[:1], self._order[1:], self._by_keys):
+            if len(tied) < 2:
+                break
+            chosen, ranks = rows[tied], list[Any]()
+            some = frame.pick(chosen) if len(chosen) < frame.rows else frame
+            for function, type, down, nulls_first in some_columns:
+                vec = full(function(some), type, some.rows)
+                ranks += _ranks(vec if some is not frame else take(vec, chosen), type, down, nulls_first)
+            moved = np.lexsort([*ranks[::-1], label])
+            rows[tied] = chosen = chosen[moved]
+            apart = label[1:] != label[:-1]
+            for rank in ranks:
+                rank = rank[moved]
+                apart |= rank[1:] != rank[:-1]
+            equal = np.flatnonzero(~apart)
+            equal = equal[(frame.keys[chosen[equal]] != frame.keys[chosen[equal + 1]]).any(axis=1)]
+            if not len(equal):
+                break
+            label = np.append(0, apart).cumsum()
+            going = np.zeros(len(label), bool)
+            going[label[equal]] = True
+            tied, label = tied[going[label]], label[going[label]]
+        return rows
+
+    def _sum(self, terms: _Terms, words: Words) -> Any:
+        """Σ coefficient · lane."""
+        total: Any = None
+        for coefficient, lane in terms:
+            at, ring = self._payload.offsets[lane], self._payload.rings[lane]
+            values: Any = unpack(words[:, at : at + ring.words], ring)
+            if len(terms) == 1 and coefficient == 1:
+                return values
+            if values.dtype == np.int64 and largest(values) * (abs(coefficient) + 1) * len(terms) >= LIMIT:
+                values = values.astype(object)
+            part = values if coefficient == 1 else values * coefficient
+            with np.errstate(invalid="ignore"):  # ∞ − ∞
+                total = part if total is None else total + part
+        return np.zeros(len(words), np.int64) if total is None else total
+
+    def _measure(self, measure: Measure, total: Callable[[_Terms], Any]) -> Vec:
+        count = total(measure.present)
+        if measure.function == "count":
+            return Vec(count)
+        value, valid = total(measure.value), count != 0
+        if measure.function == "avg":
+            with np.errstate(all="ignore"):
+                mean = np.asarray(value / np.where(valid, count, 1), np.float64) / 10.0**measure.scale
+            return Vec(mean, valid)
+        return Vec(_fitted(value, measure.column), valid)
+
+
+def _in_key_order(finish: Finish, pool: PoolPlan) -> bool:
+    """Does the order of groups follow from their keys, whatever their payloads are?"""
+    left, measures = {key.id for key in pool.keys}, {m.column.id for m in finish.measures}
+    for expr, _, _ in finish.order:
+        if left and any(c.id in measures for c in columns(expr)):
+            return False
+        if isinstance(expr, Column):
+            left.discard(expr.id)
+    return True
+
+
+def _ranks(
+    vec: Vec, type: Type, down: bool, nulls_first: bool, ordered: Callable[[Vec, Type], Any] = ordinals
+) -> list[Any]:
+    """What to sort by, first things first."""
+    rank = ~ordered(vec, type) if down else ordered(vec, type)
+    if vec.valid is None:
+        return [rank]
+    return [vec.valid if nulls_first else ~vec.valid, np.where(vec.valid, rank, 0)]
+
+
+def _from_last(vec: Vec, type: Type) -> Any:
+    """As `ordinals`, but only good for comparing with the last value: texts need not be sorted for that."""
+    if type.kind is not Kind.VARCHAR:
+        return ordinals(vec, type)
+    values = pc.fill_null(vec.values, "") if vec.values.null_count else vec.values
+    more, less = np.asarray(pc.greater(values, values[-1])), np.asarray(pc.less(values, values[-1]))
+    return more.astype(np.int64) - less
+
+
+def _alike(vec: Vec, half: int) -> Any:
+    """Which values of the first half are those of the second: NULL is NULL, and NaN is NaN."""
+    values, valid = vec
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        equal = np.asarray(pc.fill_null(pc.equal(values.slice(0, half), values.slice(half)), False))
+    else:
+        above, below = values[:half], values[half:]
+        equal = np.asarray(above == below, bool)
+        if values.dtype == np.float64:
+            equal |= np.isnan(above) & np.isnan(below)
+    if valid is None:
+        return equal
+    return np.where(valid[:half], equal & valid[half:], ~valid[half:])
+
+
+def _fitted(total: Any, column: Column) -> Any:
+    """A sum in the range of its type."""
+    type = column.type
+    if total.dtype != object:
+        return total
+    least, end = (1 - 10**38, 10**38) if type.kind is Kind.DECIMAL else (-LIMIT, LIMIT)
+    if np.any(wrong := (total < least) | (total >= end)):
+        raise overflow(column, type, first_of(total, wrong))
+    return total if type.kind is Kind.DECIMAL else total.astype(np.int64)

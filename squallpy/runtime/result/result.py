@@ -1,0 +1,147 @@
+"""The result: the top-level view on the driver, and the rows that are printed from it.
+
+Each batch brings the change ΔQ of the view; the result answers with the printed rows that went and that came.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from squallpy.base.rings import Payload, Ring
+from squallpy.physical.plan import Plan
+from squallpy.program.program import RESULT
+from squallpy.runtime.kernels.dictionary import Dictionary
+from squallpy.runtime.kernels.pool import Pool
+from squallpy.runtime.kernels.regions import Words
+from squallpy.runtime.messages.deltas import Delta, numbered
+from squallpy.runtime.output import Printer
+from squallpy.runtime.result.top_n import Head, TopK
+from squallpy.runtime.state.store import PoolLayout, Store, StoreLayout
+from squallpy.runtime.triggers.duplicate_keys import KeyCheck
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Printed rows that a batch took away and added."""
+
+    deletes: pa.Table
+    inserts: pa.Table
+
+
+def result_layout(plan: Plan) -> StoreLayout:
+    keys = plan.result.keys
+    return StoreLayout((PoolLayout(RESULT, len(keys), plan.result.payload, numbered=numbered(keys)),))
+
+
+class Result:
+    """The printed rows of a plan's result view."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._finish, self._pool, self._kept = plan.finish, plan.result, plan.keeps_result
+        self._printer = Printer(plan.finish, plan.result)
+        self._scratch = Pool(len(plan.result.keys), plan.result.payload)
+        self._groups = Pool(len(plan.result.keys), Payload((Ring.COUNT,)))
+        unique = next((view for view in plan.unique if view.view == RESULT), None)
+        self._check = KeyCheck(unique, plan.result.keys) if unique and plan.keeps_result else None
+        self.duplicates = 0
+        """Rows of the last batch that broke a PRIMARY KEY."""
+        self.schema = self._printer.schema
+        self._nothing = Changes(self.schema.empty_table(), self.schema.empty_table())
+        cut = (plan.finish.limit is not None or plan.finish.offset) and not plan.finish.single
+        self._top = (
+            TopK(self._printer, RESULT, len(plan.result.keys), plan.finish.offset, plan.finish.limit) if cut else None
+        )
+
+    def apply(self, store: Store, changes: Sequence[Delta], first: bool, wanted: bool = True) -> Changes | None:
+        """Add changes, one from each partition, to the view; the printed rows that went and came, if `wanted`.
+
+        `first`: nothing has been printed before this batch.
+        """
+        pool = store[RESULT]
+        keys, words = self._merged(changes)
+        if self._finish.single and not len(keys):
+            keys, words = np.empty((1, 0), np.int64), np.zeros((1, self._pool.payload.width), np.int64)
+        if self._check:
+            self._check.note(pool, keys, words)
+        printed = self._applied(store, keys, words, first, wanted)
+        self.duplicates = self._check.duplicates(pool, store.dictionary) if self._check else 0
+        return printed
+
+    def _applied(self, store: Store, keys: Words, words: Words, first: bool, wanted: bool) -> Changes | None:
+        pool = store[RESULT]
+        if not wanted:
+            pool.upsert(keys, words)
+            return None
+        if not len(keys) and not first:
+            return self._nothing
+        if self._top:
+            old = None if first else self._top.before(store)
+            pool.upsert(keys, words)
+            new = self._top.after(store, keys)
+            return self._nothing if new is old else self._moves(old, new, store.dictionary)
+        if not self._kept:
+            come = self._come(keys.copy(), words.copy(), store.dictionary)  # NB: what is printed may share their memory
+            return Changes(self._nothing.deletes, come)
+        before = pool.get(keys)
+        pool.upsert(keys, words)
+        words = np.concatenate([before, pool.get(keys)])
+        frame = self._printer.frame(np.concatenate([keys, keys]), words, store.dictionary)
+        gone, come = np.split(self._printer.times(frame, words), 2)
+        gone = np.zeros_like(gone) if first else gone
+        return Changes(*self._printer.changes(frame, gone, come))
+
+    def _come(self, keys: Words, words: Words, names: Dictionary) -> pa.Table:
+        """What is printed of a result that is not kept: it only grows, so there is nothing to compare it with."""
+        frame = self._printer.frame(keys, words, names)
+        times = self._printer.times(frame, words)
+        if (times != 1).any():
+            frame = frame.pick(np.repeat(np.arange(len(keys)), times))
+        return self._printer.table(frame)
+
+    def _merged(self, changes: Sequence[Delta]) -> tuple[Words, Words]:
+        """Changes with each group once: it may have changed in several partitions."""
+        if len(changes) == 1:
+            return changes[0].keys, changes[0].words
+        self._scratch.clear()
+        for change in changes:
+            self._scratch.upsert(change.keys, change.words)
+        return self._scratch.rows()
+
+    def final(self, store: Store) -> pa.Table:
+        """All printed rows, in order and cut to the limit."""
+        keys, words = store[RESULT].rows()
+        if self._finish.single and not len(keys):
+            keys, words = np.empty((1, 0), np.int64), np.zeros((1, self._pool.payload.width), np.int64)
+        frame = self._printer.frame(keys, words, store.dictionary)
+        times = self._printer.times(frame, words)
+        rows = np.repeat(np.arange(len(keys)), times)
+        if self._finish.order or self._top:
+            rows = self._printer.ordered(frame, rows)
+        stop = None if self._finish.limit is None else self._finish.offset + self._finish.limit
+        rows = rows[self._finish.offset : stop]
+        return self._printer.table(frame.pick(rows))
+
+    def _moves(self, old: Head | None, new: Head, names: Dictionary) -> Changes:
+        """From the first groups as they were to the first groups as they are."""
+        keys, words, times = self._beside(old, new)
+        moved = np.flatnonzero((words[0] != words[1]).any(axis=1) | (times[0] != times[1]))
+        frame = self._printer.frame(np.tile(keys[moved], (2, 1)), np.concatenate(words[:, moved]), names)
+        return Changes(*self._printer.changes(frame, times[0, moved], times[1, moved]))
+
+    def _beside(self, old: Head | None, new: Head) -> tuple[Words, Words, Words]:
+        """The groups of both, each once; payloads and how often they are printed, as they were and as they are."""
+        if old and np.array_equal(old.keys, new.keys):
+            return new.keys, np.stack([old.words, new.words]), np.stack([old.times, new.times])
+        heads = [(half, head) for half, head in enumerate((old, new)) if head]
+        self._groups.clear()
+        for _, head in heads:
+            self._groups.upsert(head.keys, np.ones((len(head.keys), 1), np.int64))
+        keys = self._groups.keys
+        words = np.zeros((2, len(keys), self._pool.payload.width), np.int64)
+        times = np.zeros((2, len(keys)), np.int64)
+        for half, head in heads:
+            at = self._groups.probe(head.keys)
+            words[half, at], times[half, at] = head.words, head.times
+        return keys, words, times

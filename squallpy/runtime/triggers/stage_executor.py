@@ -1,0 +1,254 @@
+"""Triggers at work: the stages of a plan over the pools of one partition."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from squallpy.base.trace import SILENT, Trace
+from squallpy.physical.distribute.location_tags import EVERYWHERE
+from squallpy.physical.joins.groups import Homes
+from squallpy.physical.plan import Derive, Feed, Lookup, Nested, Plan, Stage, Update
+from squallpy.program.program import RESULT
+from squallpy.runtime.auxiliary.adjacent_pairs import Neighbouring
+from squallpy.runtime.auxiliary.extremes import Extremes, extremes_layouts
+from squallpy.runtime.auxiliary.groups import Aggregates, NestFeed, RowsOf, Touched, begin, begun_layouts
+from squallpy.runtime.auxiliary.range_extremes import SpansOf, spans_layouts
+from squallpy.runtime.auxiliary.skyline import Skylines, skylines_layouts
+from squallpy.runtime.auxiliary.threshold_intervals import Intervals, intervals_layouts
+from squallpy.runtime.joiners.batch_plan import Course
+from squallpy.runtime.joiners.joiner import Changes
+from squallpy.runtime.joiners.routing import partitions_of, tickets_of
+from squallpy.runtime.kernels.dictionary import Dictionary
+from squallpy.runtime.kernels.pool import Pool
+from squallpy.runtime.kernels.regions import Words
+from squallpy.runtime.messages.deltas import Delta, numbered
+from squallpy.runtime.state.store import PoolLayout, Store, StoreLayout
+from squallpy.runtime.time.ledger import COUNTS, ledger_layouts, ledger_name, unmatched
+from squallpy.runtime.time.windows import Windows, tick, windows_layouts
+from squallpy.runtime.triggers.duplicate_keys import KeyCheck
+from squallpy.runtime.triggers.statement import Keeper, Noted, Statement
+
+Deltas = dict[str, Delta]  # by name
+
+
+def store_layout(plan: Plan) -> StoreLayout:
+    """The pools that a partition of the plan keeps."""
+    views = tuple(
+        PoolLayout(p.name, len(p.keys), p.payload, p.slices, p.orders, numbered(p.keys), p.ordered) for p in plan.pools
+    )
+    twice = {line.view: Course.second(line.view) for line in plan.on_grid if not line.key}
+    second = [replace(view, name=twice[view.name]) for view in views if view.name in twice]
+    plain = [replace(view, slices=(), orders=(), ordered=False, listed=True) for view in views if view.name in twice]
+    changed = [replace(view, name=Course.changed(view.name)) for view in plain]
+    reached = [replace(view, name=Course.reached(view.name), payload=COUNTS) for view in plain]
+    return StoreLayout(
+        (
+            *views,
+            *second,
+            *changed,
+            *reached,
+            *ledger_layouts(plan),
+            *begun_layouts(plan),
+            *extremes_layouts(plan),
+            *intervals_layouts(plan),
+            *skylines_layouts(plan),
+            *spans_layouts(plan),
+            *windows_layouts(plan),
+        )
+    )
+
+
+@dataclass(slots=True)
+class Notes:
+    """What came up in a batch."""
+
+    unmatched: int = 0
+    duplicates: int = 0
+    late: int = 0
+    compared: int = 0
+    pairs: int = 0
+    late_rows: dict[str, list[str]] = field(default_factory=dict)
+
+    def take(self, window: Windows, booked: bool) -> None:
+        """What came up in a window; of a stream that is `booked` the ledger knows better what matched."""
+        self.unmatched += 0 if booked else window.unmatched
+        self.late += window.late
+        if window.late_rows:
+            self.late_rows.setdefault(window.stream, []).extend(window.late_rows)
+
+
+class Machine:
+    """A stage of the trigger program in one partition. Deterministic: all its memory is in the store."""
+
+    def __init__(
+        self, plan: Plan, stage: Stage, partition: int = 0, *, is_last: bool = True, trace: Trace = SILENT
+    ) -> None:
+        self._plan, self._partition, self._is_last, self._trace = plan, partition, is_last, trace
+        self._sends, self._keeps = stage.sends, stage.keeps
+        updates = [step for step in stage.steps if isinstance(step, Update)]
+        payloads = {p.name: p.payload for p in (*plan.pools, *plan.deltas, plan.result)}
+        indexed = {step.source for u in updates for step in u.steps if isinstance(step, Lookup)}
+        targets = {u.target for u in updates}
+        self._scratch = {  # deltas that are looked up, and those that are added up here
+            d.name: Pool(len(d.keys), d.payload, d.slices, orders=d.orders)
+            for d in plan.deltas
+            if d.name in indexed | targets
+        }
+        self._scratch[RESULT] = Pool(len(plan.result.keys), plan.result.payload)
+        derived = {step.nest for step in stage.steps if isinstance(step, Derive)}
+        nested = {f.relation.name: (f, f.nested) for f in plan.feeds if f.nested and f.relation.name in derived}
+        self._nested = {name: _nest(feed, nest) for name, (feed, nest) in nested.items()}
+        self._sources = {name: nest.source.name for name, (_, nest) in nested.items()}
+        looked = {step.row.nest for u in updates for step in u.steps if isinstance(step, Lookup) and step.row}
+        seen = {f.relation.name: f.nested for f in plan.feeds if f.nested and f.relation.name in looked | derived}
+        self._copied = {name for name, place in plan.places if place == EVERYWHERE.value}
+        self._everywhere = {name for name, source in self._sources.items() if source in self._copied}
+        self._touched = {n.source.name: Touched(n.source) for n in seen.values() if n.group or not n.running}
+        rows = {name: RowsOf(seen[name], self._touched[seen[name].source.name]) for name in looked}
+        self._steps = [Statement(s, payloads, rows) if isinstance(s, Update) else s for s in stage.steps]
+        self._statements = [step for step in self._steps if isinstance(step, Statement)]
+        self._counted = self._counts()
+        self._clocks, self._ledgers = tuple(plan.clocks), plan.ledgers
+        noted, columns = self._touched, {pool.name: pool.keys for pool in plan.pools}
+        unique = [view for view in plan.unique if view.view in targets & columns.keys()]
+        self._unique = {u.view: KeyCheck(u, columns[u.view], noted.get(u.view)) for u in unique}
+        self._notes = Notes()
+
+    @property
+    def notes(self) -> dict[str, Any]:
+        """What is to be said of the last batch: `unmatched`, how many deletes found nothing to delete; `duplicates`,
+        how many rows broke a PRIMARY KEY; `late`, how many rows came when a window had passed them; `late_rows`, which,
+        by stream, where that is asked for; `compared` and `pairs`: the comparisons of its lookups, and the rows that
+        they made."""
+        counts: dict[str, Any] = {name: getattr(self._notes, name) for name in ("unmatched", "duplicates", "late")}
+        counts |= {"compared": self._notes.compared, "pairs": self._notes.pairs}
+        return counts | ({"late_rows": self._notes.late_rows} if self._notes.late_rows else {})
+
+    @property
+    def work(self) -> int:
+        """What its statements have done so far (`Statement.work`)."""
+        return sum(step.work for step in self._statements)
+
+    def apply(self, store: Store, deltas: Iterable[Delta], course: Course | None = None) -> tuple[Delta, Deltas]:
+        """Apply a batch: the change of the result, and by name what the stage sends or keeps, on a course's grid."""
+        given = self._given(deltas)
+        self._book(store, given)
+        tick(store, self._clocks, given)
+        pools = dict(store) | self._scratch
+        on_grid = {line.view for line in self._plan.on_grid} if course else set()
+        changes: dict[str, Noted] = {**self._touched, **self._unique}
+        if course:
+            pools |= {view: store[course.pool(view)] for view in on_grid}
+            changes |= {view: Changes(store[course.changed(view)]) for view in on_grid if course.to}
+        for step in self._steps:
+            if isinstance(step, Derive):
+                with self._trace(f"Δ{step.nest.upper()}"):
+                    self._derive(step, store, given)
+            elif (delta := _rows(step.delta, given, pools)) is not None:
+                keep = None if step.update.keep is None else self._keeper(step.update, store.dictionary)
+                if course and step.target in on_grid and len(course.grids) > 1:
+                    keep = self._home(step.update, course, store.dictionary)
+                with self._trace(f"{step.delta} → {step.target}"):
+                    step.run(delta, pools, store.dictionary, changes.get(step.target), keep)
+        for view, check in self._unique.items():
+            more = check.duplicates(pools[view], store.dictionary)
+            if not (self._partition and view in self._copied):
+                self._notes.duplicates += more
+        before, self._counted = self._counted, self._counts()
+        self._notes.compared, self._notes.pairs = (now - then for now, then in zip(self._counted, before, strict=True))
+        for touched in self._touched.values():
+            touched.clear()
+        if self._is_last:
+            begin(store)
+        keys, words = self._scratch[RESULT].rows()
+        names = [(send.name, send.source) for send in self._sends] + [(name, name) for name in self._keeps]
+        found = ((name, _rows(source, given, pools)) for name, source in names)
+        return Delta(RESULT, keys, words), {name: Delta(name, d.keys, d.words) for name, d in found if d is not None}
+
+    def _counts(self) -> tuple[int, int]:
+        """Comparisons made so far, and pairs."""
+        return sum(s.compared for s in self._statements), sum(s.pairs for s in self._statements)
+
+    def _given(self, deltas: Iterable[Delta]) -> Deltas:
+        """What has arrived, added up by name; what is looked up, in its pool."""
+        parts: dict[str, list[Delta]] = {}
+        for delta in deltas:
+            parts.setdefault(delta.name, []).append(delta)
+        for pool in self._scratch.values():
+            pool.clear()
+        given = {name: _merged(some) for name, some in parts.items()}
+        self._fill(given)
+        return given
+
+    def _fill(self, given: Mapping[str, Delta]) -> None:
+        for name, delta in given.items():
+            if name in self._scratch:
+                self._scratch[name].upsert(np.ascontiguousarray(delta.keys), np.ascontiguousarray(delta.words))
+
+    def _book(self, store: Store, given: Mapping[str, Delta]) -> None:
+        self._notes = Notes()
+        for feed in self._plan.sources:
+            if changes := given.get(ledger_name(feed.relation.name)):
+                self._notes.unmatched += unmatched(store[changes.name], changes.keys, changes.words)
+
+    def _derive(self, step: Derive, store: Store, given: Deltas) -> None:
+        if step.alone and self._partition != 0:
+            return
+        touched = self._touched.get(self._sources[step.nest])
+        nest = self._nested[step.nest]
+        found = nest.deltas(store, touched.groups() if touched else None)
+        if isinstance(nest, Windows) and not (self._partition and step.nest in self._everywhere):
+            self._notes.take(nest, booked=nest.stream in self._ledgers)
+        self._fill(found)
+        given |= found
+
+    def _home(self, step: Update, course: Course, names: Dictionary) -> Keeper:
+        """Which rows of what joiners of all groups see are stored in this one's."""
+        homes, group = Homes(tuple(grid.joiners for grid in course.grids)), course.group(self._partition)
+        by, columns = range(len(step.keys)), step.keys
+
+        def mine(keys: Words) -> Words:
+            return np.flatnonzero(homes.of(tickets_of(keys, columns, by, names)) == group)
+
+        return mine
+
+    def _keeper(self, step: Update, names: Dictionary) -> Keeper:
+        """Which rows of an outcome that every partition has are this one's."""
+        assert step.keep is not None
+        by, columns = step.keep, step.keys
+
+        def mine(keys: Words) -> Words:
+            targets = partitions_of(keys, columns, by, self._plan.partitions, names)
+            return np.flatnonzero(targets == self._partition)
+
+        return mine
+
+
+def _nest(feed: Feed, nested: Nested) -> NestFeed:
+    if nested.window:
+        return Windows(feed, nested)
+    if nested.running:
+        return Intervals(feed, nested)
+    if nested.neighbours:
+        return Neighbouring(feed, nested)
+    if nested.skyline:
+        return Skylines(feed, nested)
+    if nested.spans:
+        return SpansOf(feed, nested)
+    return Extremes(feed, nested) if nested.finish.over else Aggregates(feed, nested)
+
+
+def _rows(name: str, given: Mapping[str, Delta], pools: Mapping[str, Pool]) -> Delta | None:
+    """What a delta of this batch, or a view, holds by now, if anything."""
+    if name in given or name not in pools:
+        return given.get(name)
+    keys, words = pools[name].rows()
+    return Delta(name, keys, words) if len(keys) else None
+
+
+def _merged(parts: list[Delta]) -> Delta:
+    if len(parts) == 1:
+        return parts[0]
+    return Delta(parts[0].name, np.concatenate([p.keys for p in parts]), np.concatenate([p.words for p in parts]))

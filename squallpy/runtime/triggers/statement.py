@@ -1,0 +1,316 @@
+"""A statement at work: from the rows of a delta, through its steps, to what is added to its target.
+
+ΔO(ck, ok) ⋈ M_C(ck) ⋈ M_L(ok)    →    rows of ΔO, probe M_C, probe M_L, multiply payloads, add to Q
+
+Lookups by equality, comparisons of keys and products of payloads are one call of a kernel (`kernels/steps.py`). What
+else a statement asks for, ranges and what only expressions tell, is done between two of its calls.
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+import numpy as np
+
+from squallpy.base.rings import Payload, Ring
+from squallpy.base.types import Kind, Type
+from squallpy.logical.expressions import Column
+from squallpy.physical.plan import Let, Lookup, Update, Where
+from squallpy.runtime.auxiliary.groups import RowsOf, Touched
+from squallpy.runtime.evaluate.functions import Function, compiled
+from squallpy.runtime.evaluate.logic import is_true
+from squallpy.runtime.evaluate.vectors import Frame, Vec, full
+from squallpy.runtime.joiners.joiner import Changes
+from squallpy.runtime.kernels import steps
+from squallpy.runtime.kernels.content_hash import hash_columns
+from squallpy.runtime.kernels.dictionary import Dictionary
+from squallpy.runtime.kernels.lanes import fill_reals, pack
+from squallpy.runtime.kernels.pool import Pool
+from squallpy.runtime.kernels.regions import Words
+from squallpy.runtime.kernels.sorted_index import Sorted
+from squallpy.runtime.messages.deltas import Delta, decode, encode
+from squallpy.runtime.messages.grouping import number
+from squallpy.runtime.triggers.assembly import Part, assembled, computed_ring
+from squallpy.runtime.triggers.duplicate_keys import KeyCheck
+from squallpy.runtime.triggers.ranges import Bounds, Ranges, overlaid
+
+CHUNK = 1 << 14  # rows of a delta joined at a time: what a step makes of them is to stay in the cache
+Noted = Touched | Changes | KeyCheck  # who is told what is added to a pool, before it is
+Keeper = Callable[[Words], Words]  # from the keys of an outcome to the rows that are kept
+PAIRS = 1 << 22  # pairs that a scan or a range makes at a time
+
+
+class _Rows:
+    """The rows under way: a column for each register, and where each row's payload of each source is; `kept` is what
+    the places lie in, besides the pools."""
+
+    def __init__(self, columns: Words, places: Words, kept: tuple[Words, ...]) -> None:
+        self.columns, self.places, self.kept = columns, places, kept
+
+    def __len__(self) -> int:
+        return int(self.columns.shape[1])
+
+    def pick(self, chosen: Words) -> "_Rows":
+        return _Rows(self.columns.take(chosen, axis=1), self.places.take(chosen, axis=1), self.kept)
+
+    def hold(self, source: int, words: Words, rows: Words | None = None, offset: int = 0) -> None:
+        """The payloads of a source are rows of a matrix (None: one row each), behind as many of its words."""
+        self.kept = (*self.kept, words)
+        rows = np.arange(len(self)) if rows is None else rows
+        self.places[source] = words.ctypes.data + 8 * offset + 8 * words.shape[1] * rows
+
+
+class _Crowded(Exception):
+    """A range makes more pairs of the rows than fit in memory at a time."""
+
+
+class Statement:
+    """An update made runnable."""
+
+    def __init__(
+        self, update: Update, payloads: Mapping[str, Payload], nests: Mapping[str, RowsOf] = MappingProxyType({})
+    ) -> None:
+        self.update, self.delta, self.target = update, update.delta, update.target
+        self._code = assembled(update, payloads, {name: rows.nested for name, rows in nests.items()})
+        self._payload = payloads[update.delta]
+        self._variables = {v.id: v for v in _variables(update)}
+        self._functions: dict[int, Function] = {
+            i: compiled(part.predicate if isinstance(part, Where) else part.value)
+            for i, part in enumerate(self._code.parts)
+            if isinstance(part, Where | Let)
+        }
+        self._counted = all(ring is Ring.COUNT for ring in self._payload.rings)
+        lookups = [s for s in update.steps if isinstance(s, Lookup)]
+        self._scanned = [s.source for s in lookups if s.how == "scan"]
+        self._ranges = {step: Ranges(step) for step in lookups if step.range}
+        self._nests = nests
+        self._numbers = {id(step): n for n, step in enumerate(lookups, 1)}
+        rings = payloads[update.target].rings
+        self._computed = [
+            (compiled(f), f.type, ring) for lane, ring in zip(update.lanes, rings, strict=True) for f in lane or ()
+        ]
+        self._program: Words | None = None  # all there is to do, if it is one program
+        if not self._code.parts and not self._computed:
+            self._program = np.empty(0, np.int64)
+        elif len(self._code.parts) == 1 and not self._computed and isinstance(self._code.parts[0], Part):
+            self._program = self._code.parts[0].program
+        same = update.variables == update.keys and self._payload == payloads[update.target]
+        whole = same and update.picks == tuple(range(len(rings)))
+        self._between, self._added, self._searched = 0, 0, 0
+        delta_keys = {v.id for v in update.variables}
+        self._apart = {s for s in self._ranges if delta_keys <= {*s.live, *(v.id for _, v in s.bound)}}
+        self._plain = whole and not update.steps and all(lane == () for lane in update.lanes)
+
+    @property
+    def work(self) -> int:
+        """Records that its lookups have found so far, and rows that it has added: what its cost follows from."""
+        return self._counted_in(steps.FOUND) + self._between + self._added
+
+    @property
+    def compared(self) -> int:
+        """Comparisons that its lookups have made so far with records, or with what bounds them: the steps of searches,
+        one for each row that is hashed, and one for each record that was found, whatever is asked of it later."""
+        return self._counted_in(steps.TRIED) + self._between + self._searched
+
+    @property
+    def pairs(self) -> int:
+        """Rows that its lookups have made so far: those that it has added."""
+        return self._added if self._numbers else 0
+
+    def _counted_in(self, word: int) -> int:
+        programs = [part for part in self._code.parts if isinstance(part, Part)]
+        return sum(int(p.program[at + word - steps.FRAME]) for p in programs for at, _ in p.frames)
+
+    def run(
+        self,
+        delta: Delta,
+        pools: Mapping[str, Pool],
+        dictionary: Dictionary,
+        touched: Noted | None = None,
+        keep: Keeper | None = None,
+    ) -> None:
+        """Evaluate the statement for a delta and add the outcome, or what of it is to be kept, to its target, whose
+        groups are noted in `touched`."""
+        target = pools[self.target]
+        if self._plain:
+            self._added += len(delta.keys)
+            _add(target, np.ascontiguousarray(delta.keys), np.ascontiguousarray(delta.words), touched, keep)
+            return
+        for part in self._code.parts:
+            if isinstance(part, Part):
+                for position, source in part.frames:
+                    part.program[position] = pools[source].address
+                for position, nest in part.noted:
+                    part.program[position : position + 2] = self._nests[nest].noted
+        chunk = CHUNK
+        for source in self._scanned:  # every row of a chunk meets every record
+            chunk = max(1, min(chunk, PAIRS // max(1, len(pools[source]))))
+        start = 0
+        while start < len(delta.keys):
+            keys, words = (np.ascontiguousarray(m[start : start + chunk]) for m in (delta.keys, delta.words))
+            try:
+                outcome = self._run(keys, words, pools, dictionary)
+            except _Crowded:
+                chunk = len(keys) // 2
+                continue
+            self._added += len(outcome[0])
+            _add(target, *outcome, touched, keep)
+            start += chunk
+
+    def _run(self, keys: Words, words: Words, pools: Mapping[str, Pool], names: Dictionary) -> tuple[Words, Words]:
+        """What rows of the delta add to the target."""
+        code = self._code
+        if self._program is not None:
+            return steps.run(self._program, code.outcome, keys, words, code.width, code.sources)
+        rows = _Rows(*steps.loaded(keys, words, code.width, code.sources), (words,))
+        for i, part in enumerate(code.parts):
+            match part:
+                case Part(program):
+                    rows = _Rows(*steps.joined(program, rows.columns, rows.places), rows.kept)
+                case Lookup(row=None):
+                    index, ranges = pools[part.source].sorted[part.index], self._ranges[part]
+                    before = index.compared + ranges.tried
+                    try:
+                        rows = self._look_up(part, rows, index, names)
+                    finally:  # NB: also what is to be done again, with fewer rows
+                        self._searched += index.compared + ranges.tried - before
+                    self._between += len(rows)
+                case Lookup():
+                    rows = self._look_through(part, rows, pools[part.source], names)
+                    self._between += len(rows)
+                case Where():
+                    true = np.broadcast_to(is_true(self._functions[i](self._frame(rows, names))), len(rows))
+                    rows = rows if true.all() else rows.pick(np.flatnonzero(true))
+                case Let(variable, expr):
+                    value = self._functions[i](self._frame(rows, names))
+                    rows.columns[code.registers[variable.id]] = encode(value, variable, len(rows), names, expr)
+            if not len(rows):
+                break
+        frame, first = self._frame(rows, names), code.sources - len(self._computed)
+        for source, (function, type, ring) in enumerate(self._computed, first):
+            rows.hold(source, _scalar(function(frame), type, len(rows), ring))
+        return steps.emitted(code.outcome, rows.columns, rows.places)
+
+    def _look_up(self, step: Lookup, rows: _Rows, index: Sorted, names: Dictionary) -> _Rows:
+        """The rows with the records of their ranges, or the nearest or highest of those, or with their sum."""
+        ranges, given, source = self._ranges[step], self._given(step, rows), self._numbers[id(step)]
+        assert step.range is not None
+        variable = step.range.variable
+
+        def framed(words: Words | None, chosen: Words | None) -> Frame:
+            some = rows if chosen is None else rows.pick(chosen)
+            return self._frame(some, names, {} if words is None else {variable.id: words})
+
+        bounds = ranges.find(index, given, framed, names)
+        if step.how == "sum":
+            sums = index.sums(given, *bounds)
+            found = np.flatnonzero(sums.any(axis=1))
+            out = rows.pick(found)
+            out.hold(source, sums, found)
+            return out
+        if step.how in ("nearest", "highest"):
+            if step.how == "nearest":
+                places = index.ends(given, *bounds, greatest=step.range.rising is None)
+            else:
+                places = index.highest(given, *bounds)
+            found = np.flatnonzero(places >= 0)
+            return self._bound(step, rows.pick(found), index, places[found])
+        others = ranges.unordered(index, given)
+        alike = source == 1 and self._counted and step not in self._apart  # may rows only differ in their ranges?
+        if alike and len(rows) > 1 and not len(others[0]):
+            rows, given, bounds = self._overlay(step, rows, given, bounds)
+        firsts, counts = index.stretches(given, *bounds)
+        if len(rows) > 1 and counts.sum() > PAIRS:
+            raise _Crowded
+        found, places = index.along(firsts, counts)
+        if len(others[0]):
+            true = ranges.test(framed(index.column(index.ranged, others[1]), others[0]))
+            found, places = np.append(found, others[0][true]), np.append(places, others[1][true])
+        return self._bound(step, rows.pick(found), index, places)
+
+    def _bound(self, step: Lookup, rows: _Rows, index: Sorted, places: Words) -> _Rows:
+        """The rows with the records at places of an index, one each."""
+        for position, v in step.binds:
+            if v.id in step.live:
+                rows.columns[self._code.registers[v.id]] = index.column(position, places)
+        rows.hold(self._numbers[id(step)], index.entries, places, index.payload_at)
+        return rows
+
+    def _look_through(self, step: Lookup, rows: _Rows, pool: Pool, names: Dictionary) -> _Rows:
+        """The rows with those that a nest makes of the records that they name."""
+        assert step.row is not None
+        found, item = self._nests[step.row.nest](pool, self._given(step, rows), step.row.before, names)
+        out = rows if found.all() else rows.pick(np.flatnonzero(found))
+        for title, v in step.row.fields:
+            if v.id in step.live:
+                words = encode(item(title), v, len(rows), names)
+                out.columns[self._code.registers[v.id]] = words if out is rows else words[found]
+        return out
+
+    def _overlay(self, step: Lookup, rows: _Rows, given: Words, bounds: Bounds) -> tuple[_Rows, Words, Bounds]:
+        """Rows that only differ in their ranges, as rows whose ranges do not overlap; as they are if all differ
+        otherwise."""
+        registers = self._code.registers
+        bound = {v.id for _, v in step.binds}
+        live = sorted({registers[id] for id in step.live if id in registers and id not in bound})
+        groups = np.concatenate([given, rows.columns[live].T], axis=1)
+        if _all_differ(groups):
+            return rows, given, bounds
+        words = steps.payloads(np.ascontiguousarray(rows.places[0]), self._payload.width)
+        chosen, bounds, counts = overlaid(groups, bounds, words)
+        out = rows.pick(chosen)
+        out.hold(0, counts)
+        return out, given.take(chosen, axis=0), bounds
+
+    def _given(self, step: Lookup, rows: _Rows) -> Words:
+        """The values by which a lookup looks, row by row."""
+        return np.ascontiguousarray(rows.columns[[self._code.registers[v.id] for _, v in step.bound]].T)
+
+    def _frame(self, rows: _Rows, names: Dictionary, more: Mapping[int, Words] | None = None) -> Frame:
+        """The variables of the rows, and `more` of them."""
+
+        def load(id: int) -> Vec:
+            words = more[id] if more and id in more else rows.columns[self._code.registers[id]]
+            return decode(np.ascontiguousarray(words), self._variables[id], names)
+
+        return Frame(len(rows), {}, load)
+
+
+def _all_differ(rows: Words) -> bool:
+    """Is no row twice there? By their hashes: where those of two agree, the answer is no."""
+    if not rows.shape[1]:
+        return len(rows) < 2
+    hashes = np.sort(hash_columns(list(rows.T)))
+    return bool((hashes[1:] != hashes[:-1]).all())
+
+
+def _add(target: Pool, keys: Words, words: Words, touched: Noted | None, keep: Keeper | None) -> None:
+    if keep is not None:
+        mine = keep(keys)
+        keys, words = keys.take(mine, axis=0), words.take(mine, axis=0)
+    if not len(keys):
+        return
+    if touched is not None:
+        touched.note(target, keys, words)
+    target.upsert(keys, words)
+
+
+def _scalar(vec: Vec, type: Type, rows: int, target: Ring) -> Words:
+    """A computed factor as a lane of `computed_ring`."""
+    values, valid = full(vec, type, rows)
+    if type.kind is Kind.DOUBLE:
+        words = np.empty((rows, target.words), np.int64)
+        fill_reals(words, 0, target, values, None if valid is None else valid.astype(np.int64))
+        return words
+    return pack(number(Vec(values, valid), type, rows), computed_ring(type, target))
+
+
+def _variables(update: Update) -> list[Column]:
+    found = list(update.variables)
+    for step in update.steps:
+        match step:
+            case Lookup(_, _, _, _, binds, range=ranged, row=row):
+                found += [v for _, v in (*binds, *(row.fields if row else ()))]
+                found += [ranged.variable] if ranged else []
+            case Let(variable):
+                found.append(variable)
+    return found

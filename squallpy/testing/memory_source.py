@@ -1,0 +1,80 @@
+"""Rows in memory in place of files, and batches as they were pushed in place of a replay's.
+
+rows = MemorySource(relation); rows.add(table)        a source that grows; with `__mult` for a change stream
+batches = PushedBatches(); batches.push({"r": 3})     batch 0: the first three rows of r
+
+Both are plain data and can be sent to other processes; both go where a `Source` and a `Replay` go.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pyarrow as pa
+
+from squallpy.catalog.relation import MULT, Relation
+from squallpy.catalog.stream_window import ARRIVAL
+from squallpy.runtime.batch.node import Input
+from squallpy.runtime.evaluate.text_casts import column_type
+from squallpy.runtime.sources.source import cut, numbered
+
+
+@dataclass(slots=True)
+class MemorySource:
+    """The rows of a relation so far."""
+
+    relation: Relation
+    table: pa.Table = field(init=False)
+
+    def __post_init__(self) -> None:
+        fields = [(f.name, column_type(f.type)) for f in self.relation.fields]
+        self.table = pa.schema([*fields, (MULT, pa.int64())]).empty_table()
+
+    @property
+    def rows(self) -> int:
+        return len(self.table)
+
+    def add(self, rows: pa.Table) -> None:
+        """Rows behind the others; inserts where they do not say."""
+        rows = with_mult(rows, 1) if MULT not in rows.column_names else rows
+        self.table = pa.concat_tables([self.table, rows.select(self.table.column_names).cast(self.table.schema)])
+
+    def share(self, rows: tuple[int, int], number: int, shares: int) -> tuple[int, int]:
+        return cut(*rows, number, shares), cut(*rows, number + 1, shares)
+
+    def read(self, start: int, stop: int, columns: tuple[str, ...]) -> pa.Table:
+        names = [*(name for name in columns if name != ARRIVAL), *([MULT] if self.relation.op else [])]
+        return numbered(self.table.slice(start, stop - start).select(names), start, ARRIVAL in columns)
+
+
+@dataclass(slots=True)
+class PushedBatches:
+    """How many rows of each stream were there after each batch."""
+
+    ends: list[dict[str, int]] = field(default_factory=list)
+
+    def push(self, rows: Mapping[str, int]) -> None:
+        """One more batch, up to so many rows of each stream."""
+        self.ends.append(dict(rows))
+
+    @property
+    def batches(self) -> int:
+        return len(self.ends)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        return self.ends[-1] if self.ends else {}
+
+    def ranges(self, batch: int) -> dict[str, tuple[int, int]]:
+        before = self.ends[batch - 1] if batch else {}
+        return {name: (before.get(name, 0), end) for name, end in self.ends[batch].items()}
+
+
+def memory_input(sources: Mapping[str, MemorySource], batches: PushedBatches) -> Input:
+    """What executors read."""
+    return Input(cast(Any, sources), cast(Any, batches))
+
+
+def with_mult(rows: pa.Table, mult: int) -> pa.Table:
+    """Rows that all have one multiplicity."""
+    return rows.append_column(MULT, pa.array([mult] * len(rows), pa.int64()))
