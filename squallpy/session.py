@@ -1,6 +1,6 @@
-"""The whole engine on one screen: from the text of a script to rows, and EXPLAIN, which stops on the way.
+"""A script and its settings, at work: its queries compiled, explained, or run over their input.
 
-text → Script → Query → optimised Query → calculus → trigger program → plan → executor → sink
+text → Script → queries → `compiler.py` → plan → executor → sink
 """
 
 import hashlib
@@ -15,26 +15,20 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from squallpy.base.errors import SquallError
 from squallpy.base.recursion import deeply, guarded_depth
-from squallpy.base.settings import JoinOperator, Settings
+from squallpy.base.settings import Settings
 from squallpy.base.trace import Trace
 from squallpy.catalog.relation import Field, Relation
+from squallpy.compiler import CompiledQuery, Compiler
+from squallpy.explain import PLACED, Timer, Tracer, list_passes, program_stage_text, stage_text
 from squallpy.frontend.source_text import read_script, remark
 from squallpy.logical.bind import Script, compile_script
 from squallpy.logical.nodes import Query
-from squallpy.logical.show import show
-from squallpy.maintain.lowering.query import Lowered, lower
-from squallpy.maintain.matrix.compile import Options as MatrixOptions
 from squallpy.maintain.matrix.script_programs import Programs
-from squallpy.maintain.relational.materialise import materialise
-from squallpy.optimizer.pipeline import optimise, stages
-from squallpy.physical.distribute.program import Switches
-from squallpy.physical.matrix.programs import MatrixPlan, plan_matrices
-from squallpy.physical.matrix.show import matrices_text, passes_text, phases_of_matrices, supersteps_text
+from squallpy.physical.matrix.programs import MatrixPlan
+from squallpy.physical.matrix.show import matrices_text
 from squallpy.physical.plan import Plan
-from squallpy.physical.planner import place, tuned
-from squallpy.physical.show import plan_text, stages_text, triggers_text
-from squallpy.program.program import Program
-from squallpy.program.show import definition, fold, head, program_text
+from squallpy.physical.show import plan_text
+from squallpy.program.show import program_text
 from squallpy.runtime.evaluate.constants import constant
 
 if TYPE_CHECKING:  # what rows flow through is loaded when they do: EXPLAIN starts at once
@@ -52,29 +46,6 @@ if TYPE_CHECKING:  # what rows flow through is loaded when they do: EXPLAIN star
     from squallpy.runtime.sinks.protocol import Sink
     from squallpy.runtime.sources import Source
     from squallpy.runtime.sources.replay import Replay
-
-PLACED = ("physical", "stages")  # what shows where views are
-STAGES = ("logical", "optimized", "calculus", "triggers", *PLACED)
-
-
-@dataclass(frozen=True, slots=True)
-class Maintained:
-    """A query at every stage until it is known how it is kept fresh, wherever its views are."""
-
-    query: Query
-    optimised: Query
-    lowered: Lowered
-    program: Program
-
-
-@dataclass(frozen=True, slots=True)
-class Compiled(Maintained):
-    """A query at every stage."""
-
-    plan: Plan
-    matrices: MatrixPlan | None = None
-    relations: tuple[Relation, ...] = ()
-    """What is read: streams and tables of the query, and those under its matrices."""
 
 
 class Executor(Protocol):
@@ -127,93 +98,37 @@ class Session:
         """Text → statements → bound queries."""
         return deeply(lambda: compile_script(self.text, str(self.path), self._infer, self._programs.outputs, constant))
 
-    def maintain(self, query: Query, told: bool = False) -> Maintained:
-        """Query → optimised query → calculus → trigger program; are late rows `told`?"""
-        return deeply(lambda: self._maintain(query, told))
+    @cached_property
+    def compiler(self) -> Compiler:
+        """The compiler of the script's queries."""
+        return Compiler(self.script, self.settings, self._programs)
 
-    def _maintain(self, query: Query, told: bool) -> Maintained:
-        optimised = optimise(query, stages(constant)) if self.settings.optimizer else query
-        lowered = lower(optimised, told, constant if self.settings.optimizer else None)
-        return Maintained(query, optimised, lowered, materialise(lowered, self.settings.statements))
-
-    def compile(self, query: Query, partitions: int, sizes: dict[str, int], told: bool = False) -> Compiled:
-        """Query → trigger program → physical plan."""
-        return deeply(lambda: self._compile(query, partitions, sizes, told))
-
-    def _compile(self, query: Query, partitions: int, sizes: dict[str, int], told: bool) -> Compiled:
-        made = self._maintain(query, told)
-        program = made.program
-        sizes = sizes | {r.name: sizes.get(r.source.name, 0) for r in program.relations if r.parts}
-        plan = place(
-            program,
-            partitions,
-            sizes,
-            self._switches,
-            self.settings.partition,
-            JoinOperator(self.settings.join_operator),
-        )
-        capacity = (self.settings.join_capacity_mb << 20) or None
-        plan = tuned(plan, self.settings.join_epsilon, capacity, self.settings.join_groups)
-        matrices = plan_matrices(
-            plan.sources,
-            self.script.matrices,
-            self._programs.read,
-            MatrixOptions(self.settings.matrix_model, self.settings.matrix_strategy),
-            self.settings.matrix_deletes == "reevaluate",
-            self.settings.matrix_place,
-            partitions,
-        )
-        relations = self._read(program, matrices)
-        return Compiled(query, made.optimised, made.lowered, program, plan, matrices, relations)
-
-    def _read(self, program: Program, matrices: MatrixPlan | None) -> tuple[Relation, ...]:
-        own = [relation.source for relation in program.relations if not relation.made]
-        under = [self.script.relations[name] for name in sorted(matrices.relations)] if matrices else []
-        return tuple(dict.fromkeys([*own, *under]))
-
-    @property
-    def _switches(self) -> Switches:
-        return Switches(self.settings.move_rules, self.settings.move_sharing, self.settings.fusion)
+    def compile(self, query: Query, partitions: int, sizes: dict[str, int], report_late: bool = False) -> CompiledQuery:
+        """Compile a query to its physical plan (`Compiler.compile`)."""
+        return self.compiler.compile(query, partitions, sizes, report_late)
 
     def explain(self, stage: str) -> str:
-        """The queries at one of STAGES; reads no rows and starts no JVM."""
+        """Show the queries at one of `explain.STAGES`, or what each pass has changed ("trace").
+
+        Reads no rows and starts no JVM.
+        """
         return deeply(lambda: "\n".join(self._explain(query, stage) for query in self._queries()))
 
     def _explain(self, query: Query, stage: str) -> str:
+        if stage == "trace":
+            tracer = Tracer()
+            self.compiler.to_program(query, observer=tracer)
+            return "\n".join(tracer.steps)
         if stage not in PLACED and not (self.script.matrices or self.script.programs):
-            return self._maintained(self.maintain(query), stage)
-        return self.text_of(self.compile(query, self.settings.partitions, self.sizes), stage)
+            return program_stage_text(self.compiler.to_program(query), stage)
+        return stage_text(self.compile(query, self.settings.partitions, self.sizes), stage, self.yardstick)
 
-    def text_of(self, compiled: Compiled, stage: str) -> str:
-        """A query at a stage, its matrices first."""
-        text = self._explained(compiled, stage)
-        shown = {
-            "logical": matrices_text, "triggers": phases_of_matrices, "physical": passes_text, "stages": supersteps_text
-        }.get(stage)  # fmt: skip
-        if compiled.matrices and shown:
-            text = "\n".join(part for part in (shown(compiled.matrices), text) if part)
-        return text
-
-    def _explained(self, compiled: Compiled, stage: str) -> str:
-        match stage:
-            case "physical":
-                return plan_text(compiled.plan)
-            case "stages":
-                return stages_text(compiled.plan, self.yardstick)
-        return self._maintained(compiled, stage)
-
-    def _maintained(self, made: Maintained, stage: str) -> str:
-        """A query at a stage before its views are at places."""
-        match stage:
-            case "logical":
-                return show(made.query.plan) + "\n"
-            case "optimized":
-                return show(made.optimised.plan) + "\n"
-            case "calculus":
-                return fold(f"{head(made.lowered.view)} := {definition(made.lowered.view)}") + "\n"
-            case "triggers":
-                return triggers_text(made.program)
-        raise AssertionError(stage)
+    def time_passes(self) -> str:
+        """List all passes with the milliseconds that each takes for the queries of the script."""
+        timer = Timer()
+        for query in self._queries():
+            self.compiler.to_program(query, observer=timer)
+        return list_passes(timer.seconds)
 
     @property
     def yardstick(self) -> str:
@@ -367,7 +282,7 @@ class Session:
         return sizes
 
 
-def fingerprint(compiled: Compiled, batch_rows: int, order: str, sizes: dict[str, int]) -> "MadeFor":
+def fingerprint(compiled: CompiledQuery, batch_rows: int, order: str, sizes: dict[str, int]) -> "MadeFor":
     """What a checkpoint has to agree with: program and replay; where its plan is another, it is made anew."""
     from squallpy.runtime.checkpoint.checkpoint import MadeFor
 
@@ -396,7 +311,7 @@ def _how_read(relation: Relation) -> list[tuple[str, str]]:
     return sorted((name, value) for name, value in relation.options.items() if name != "path")
 
 
-def columns_read(compiled: Compiled) -> dict[str, tuple[str, ...]]:
+def columns_read(compiled: CompiledQuery) -> dict[str, tuple[str, ...]]:
     """The columns of each source that a query reads, by what statistics call it."""
     from squallpy.runtime.ingest.explode import columns_of
     from squallpy.runtime.matrix.source import under_matrices
@@ -412,7 +327,7 @@ def columns_read(compiled: Compiled) -> dict[str, tuple[str, ...]]:
     return {name: tuple(sorted(columns)) for name, columns in found.items()}
 
 
-def inputs_of(compiled: Compiled, sources: "Mapping[str, Source]", replay: "Replay") -> "Inputs":
+def inputs_of(compiled: CompiledQuery, sources: "Mapping[str, Source]", replay: "Replay") -> "Inputs":
     """What a checkpoint has to know of the files that a query reads."""
     from squallpy.runtime.checkpoint.input_files import Inputs
     from squallpy.runtime.formats.change_operations import columns_of_change

@@ -128,7 +128,8 @@ class Settings:
         "below a table, and begin with a column query if the script has several",
         name="changes.marks",
     )
-    optimizer: bool = setting(True, "rewrite the logical plan; off shows what the rules are worth")
+    optimizer: bool = setting(True, "all passes; off: only those that are required (squall explain passes)")
+    passes: str = setting("", "passes and rules to switch off: -NAME,-NAME (squall explain passes)")
     statements: int = setting(
         MOST_STATEMENTS, "statements that keep a query fresh, at most: a query that needs more is refused", 1
     )

@@ -1,13 +1,11 @@
-"""What rewritings of nests have in common: which domains there are, what is read of whom, in which order, and what a
-nest says that is known."""
+"""Properties of auxiliary relations that several passes ask for: domains, implications, who reads whom."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from squallpy.base.types import BOOLEAN
 from squallpy.logical.expressions import Call, Column, Expr, conjunction, disjunction, is_null, not_null
-from squallpy.program.calculus import MINUS, Assign, Cmp, Factor, Rel, renamed
-from squallpy.program.program import Monomial, Nest, View
+from squallpy.program.calculus import MINUS, Cmp, Factor, Rel, renamed
+from squallpy.program.program import Nest, View
 
 
 def is_domain(nest: Nest) -> bool:
@@ -73,54 +71,3 @@ def needed(view: View, nests: list[Nest]) -> tuple[Nest, ...]:
         if nest.relation.name in read:
             read |= nest.reads
     return tuple(nest for nest in nests if nest.relation.name in read)
-
-
-def without_known(view: View, nests: tuple[Nest, ...]) -> tuple[View, tuple[Nest, ...]]:
-    """The query's view and its nests, without uses of nests that only ask whether a group is there which must be.
-
-    T(k) ⋈ N1(k), N1(k, n) := Exists(R(k) + T(k))   →   T(k)
-    T(k) ⋈ N1(),  N1(n) := a row, also over nothing  →   T(k)
-    """
-    for known in (_is_one_row, _has_groups):
-        by_name = {nest.relation.name: nest for nest in nests if known(nest)}
-        view, nests = _rid(view, by_name), tuple(replace(nest, view=_rid(nest.view, by_name)) for nest in nests)
-    return view, needed(view, list(nests))
-
-
-def _is_one_row(nest: Nest) -> bool:
-    """Has it one row from the first batch on, whatever there is?"""
-    return nest.by_group and nest.finish.single and not (nest.finish.having or nest.finish.times)
-
-
-def _has_groups(nest: Nest) -> bool:
-    """Has it a row for each group, if that is there?"""
-    finish = nest.finish
-    return nest.by_group and not (finish.having or finish.times or finish.single) and only_adds(nest)
-
-
-def _rid(view: View, nests: dict[str, Nest]) -> View:
-    return replace(view, terms=tuple(_without(term, nests) for term in view.terms))
-
-
-def _without(term: Monomial, nests: dict[str, Nest]) -> Monomial:
-    body = list(term.body)
-    for atom in term.atoms:
-        others = [f for f in body if f is not atom]
-        if (nest := nests.get(atom.relation.name)) and _is_known(others, atom, nest):
-            body = others
-    return term if len(body) == len(term.body) else replace(term, body=tuple(body))
-
-
-def _is_known(body: list[Factor], atom: Rel, nest: Nest) -> bool:
-    """Does it follow from the body that the group of a nest is there, of which nothing else is read?"""
-    if nest.finish.single:
-        return not atom.fields and any(isinstance(f, Rel) for f in body)
-    made, group = dict(nest.finish.items), {*nest.view.keys} - nest.finish.beside
-    names: dict[int, Expr] = {e.id: v for title, v in atom.fields if isinstance(e := made[title], Column)}
-    if names.keys() != {key.id for key in group} or len(names) != len(atom.fields):
-        return False
-    definitions = (
-        [f for f in term.body if not (isinstance(f, Assign) and f.variable in nest.finish.beside)]
-        for term in nest.view.terms
-    )
-    return any(implies(body, definition, names) for definition in definitions)

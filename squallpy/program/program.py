@@ -298,3 +298,13 @@ class Program:
         """The streams and tables that are read."""
         nested = {nest.relation.name for nest in self.nests}
         return tuple(trigger.relation for trigger in self.triggers if trigger.relation.name not in nested)
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """A query in the ring calculus: its view and its auxiliary relations, innermost first, nothing materialised yet."""
+
+    view: View
+    finish: Finish
+    relations: tuple[Relation, ...]
+    nests: tuple[Nest, ...] = ()

@@ -15,7 +15,19 @@ from squallpy.catalog.relation import Relation
 from squallpy.catalog.stream_window import WindowSpec, spoken
 from squallpy.logical.expressions import Call, Column, Expr, Literal, substitute, transform
 from squallpy.program.calculus import Assign, Cmp, Factor, Lane, Rel, Values, variables
-from squallpy.program.program import Measure, Nest, Program, Ref, Running, Skyline, Spans, Statement, Trigger, View
+from squallpy.program.program import (
+    Lowered,
+    Measure,
+    Nest,
+    Program,
+    Ref,
+    Running,
+    Skyline,
+    Spans,
+    Statement,
+    Trigger,
+    View,
+)
 
 WIDTH = 112  # of a printed line
 
@@ -177,6 +189,16 @@ def nest_text(nest: Nest) -> str:
     terms = [*([] if finish.single else [groups]), *filter(None, fields), *times]
     line = f"{head} := {' ⋈ '.join(terms)}"
     return line if len(line) <= WIDTH else f"{head} :=\n    " + "\n      ⋈ ".join(terms)
+
+
+def lowered_text(lowered: Lowered) -> str:
+    """Show a lowered query: its auxiliary relations, innermost first, each with the groups that it is made of."""
+    lines = []
+    for nest in lowered.nests:
+        lanes = tuple(range(len(nest.view.terms[0].lanes)))
+        lines.append(fold(f"{head(nest.view)} := {definition(nest.view)}"))
+        lines.append(nest_text(replace(nest, source=Ref(nest.view.name, nest.view.keys, lanes))))
+    return "\n".join([*lines, fold(f"{head(lowered.view)} := {definition(lowered.view)}")]) + "\n"
 
 
 def _intervals_text(nest: Nest, source: Ref, running: Running) -> str:

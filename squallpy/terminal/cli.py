@@ -169,32 +169,39 @@ def submit(
 @squall.command(short_help="Show the queries of a script at a stage.")
 @click.argument("arguments", metavar="[STAGE] QUERY.sql", nargs=-1)
 @click.option("-c", "--command", metavar="SQL", help=_COMMAND_HELP)
+@click.option("--time", "timed", is_flag=True, help="With passes and a script: what each pass takes.")
 @click.option("--set", "settings", multiple=True, metavar="K=V", help="An engine setting; squall options lists them.")
-def explain(arguments: tuple[str, ...], command: str | None, settings: tuple[str, ...]) -> None:
+def explain(arguments: tuple[str, ...], command: str | None, timed: bool, settings: tuple[str, ...]) -> None:
     """Show the queries of a script at a stage: logical, optimized, calculus, triggers (default), physical or stages.
 
-    QUERY.sql may be - for stdin.
+    passes lists all passes of the optimizer, with --time and a script what each of them takes; trace shows the query
+    before and after each pass that changes it. QUERY.sql may be - for stdin.
     """
     from squallpy.base.errors import SquallError, nearest
     from squallpy.base.settings import parse
-    from squallpy.session import STAGES, Session
+    from squallpy.explain import LISTS, STAGES, list_passes
+    from squallpy.session import Session
     from squallpy.terminal.progress import Progress
     from squallpy.terminal.script import find_script
 
     stages = list(arguments)
+    if [each.lower() for each in stages[:1]] == ["passes"] and not timed:
+        click.echo(list_passes(), nl=False)
+        return
     script = stages.pop() if command is None and stages else None
-    if len(stages) > 1 or (script and script.lower() in STAGES):
+    known = (*STAGES, *LISTS)
+    if len(stages) > 1 or (script and script.lower() in known):
         raise SquallError("SQ7004", "explain takes a stage and one script", hint="squall explain triggers query.sql")
     stage = stages[0].lower() if stages else "triggers"
-    if stage not in STAGES:
-        hint = nearest(stage, STAGES)
+    if stage not in known:
+        hint = nearest(stage, known)
         if command is not None and not hint.startswith("did you mean"):  # it is a second script
             find_script(stages[0], command)
         raise SquallError("SQ7004", f'unknown stage "{stages[0]}"', hint=hint)
     path, given = find_script(script, command)
     session = Session(path, parse(settings), given)
     with Progress("compiling").running():
-        text = session.explain(stage)
+        text = session.time_passes() if stage == "passes" else session.explain(stage)
     for notice in session.script.notices:
         click.echo(notice, err=True)
     click.echo(text, nl=False)

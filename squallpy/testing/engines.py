@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from squallpy.base.settings import Settings
 from squallpy.catalog.relation import CONSTANT
+from squallpy.compiler import CompiledQuery
 from squallpy.physical.plan import Plan
 from squallpy.runtime.batch.node import Input, Node, Publisher, Sender, parted, unpack_changes, unpack_parcels
 from squallpy.runtime.checkpoint.checkpoint import open_checkpoint
@@ -35,7 +36,7 @@ from squallpy.runtime.result.result import Changes, result_layout
 from squallpy.runtime.sources import open_source
 from squallpy.runtime.state.store import Store
 from squallpy.runtime.triggers.stage_executor import store_layout
-from squallpy.session import Compiled, Session, fingerprint
+from squallpy.session import Session, fingerprint
 from squallpy.testing.memory_source import MemorySource, PushedBatches, memory_input, with_mult
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class MemoryEngine:
                 source.add(open_source(source.relation, checkpoint).read(0, 1, ("zero",)))
         self._batches = PushedBatches()
         sizes = {name: source.rows for name, source in self._sources.items()}
-        self._compiled: Compiled = session.compile(query, self._partitions, sizes)
+        self._compiled: CompiledQuery = session.compile(query, self._partitions, sizes)
         self._open(memory_input(self._sources, self._batches))
 
     def expect(self, batches: Sequence[dict[str, pa.Table]]) -> None:

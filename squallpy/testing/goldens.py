@@ -13,6 +13,7 @@ from difflib import unified_diff
 from pathlib import Path
 
 from squallpy.base.settings import Settings
+from squallpy.explain import stage_text
 from squallpy.session import Session
 from squallpy.testing.manual import manual
 
@@ -57,7 +58,8 @@ def _texts(session: Session, stages: tuple[str, ...], options: str = "") -> Iter
     (query,) = session.script.queries
     compiled = session.compile(query, PARTITIONS, {name: ROWS.get(name, 0) for name in session.script.relations})
     for stage in stages:
-        yield f"# squall explain {stage} {session.path.name}{options}\n\n{session.text_of(compiled, stage).rstrip()}\n"
+        text = stage_text(compiled, stage, session.yardstick).rstrip()
+        yield f"# squall explain {stage} {session.path.name}{options}\n\n{text}\n"
 
 
 def differences() -> str:

@@ -15,11 +15,9 @@ from hypothesis import settings
 
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
+from squallpy.compiler import to_program
 from squallpy.logical.bind import compile_script
-from squallpy.maintain.lowering.query import lower
 from squallpy.maintain.matrix.script_programs import Programs
-from squallpy.maintain.relational.materialise import materialise
-from squallpy.optimizer.pipeline import optimise, stages
 from squallpy.program.show import program_text
 from squallpy.runtime.evaluate.constants import constant
 from squallpy.session import RunOptions, Session
@@ -50,7 +48,7 @@ class Nobody:
 def compile_whole(script: str) -> None:
     """Up to the trigger program."""
     for query in compile_script(script, "q.sql", lambda relation: (), Programs().outputs, constant).queries:
-        program_text(materialise(lower(optimise(query, stages(constant)), False, constant)))
+        program_text(to_program(query).program)
 
 
 def test_mutated_scripts_are_answered_or_refused() -> None:

@@ -4,14 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from squallpy.compiler import to_program
 from squallpy.logical.bind import compile_script
 from squallpy.maintain.lowering import query as lowering
-from squallpy.maintain.lowering.query import lower
-from squallpy.maintain.relational.materialise import materialise
-from squallpy.optimizer.pipeline import optimise, stages
 from squallpy.program.program import Program
 from squallpy.program.show import program_text
-from squallpy.runtime.evaluate.constants import constant
 
 RST = """
 CREATE STREAM r (a INT NOT NULL, b INT NOT NULL) USING csv OPTIONS (path 'r');
@@ -22,8 +19,7 @@ CREATE STREAM t (c INT NOT NULL, d INT NOT NULL) USING csv OPTIONS (path 't');
 
 def program(sql: str, relations: str = RST) -> Program:
     (query,) = compile_script(f"{relations} {sql};", "q.sql", lambda relation: ()).queries
-    lowered = lower(optimise(query, stages(constant)), evaluate=constant)
-    return materialise(lowered)
+    return to_program(query).program
 
 
 def golden_example_2_2() -> None:
@@ -179,7 +175,7 @@ FLAKE = outer("LEFT", [(f"t{i}", f"t{i}.k = t{(i - 1) // 3}.{'abc'[i % 3]}") for
 def products(sql: str, relations: str) -> int:
     """The most that a query or one of its nests sums up."""
     (query,) = compile_script(f"{relations} {sql};", "q.sql", lambda relation: ()).queries
-    lowered = lower(optimise(query, stages(constant)), evaluate=constant)
+    lowered = to_program(query).lowered
     return max(len(view.terms) for view in (lowered.view, *(nest.view for nest in lowered.nests)))
 
 

@@ -3,7 +3,9 @@
 import pytest
 
 from squallpy.base.errors import SquallError
-from squallpy.maintain.relational.materialise import MOST_STATEMENTS
+from squallpy.base.settings import MOST_STATEMENTS, Settings
+from squallpy.compiler import to_program
+from squallpy.logical.bind import compile_script
 from squallpy.program.program import Program, Trigger
 from squallpy.program.show import program_text
 from tests.maintain.test_program import program
@@ -86,11 +88,7 @@ def test_partial_products_alike_are_one() -> None:
 
 
 def test_too_many_statements_are_refused_with_their_number() -> None:
-    from squallpy.logical.bind import compile_script
-    from squallpy.maintain.lowering.query import lower
-    from squallpy.maintain.relational.materialise import materialise
-
     (query,) = compile_script(f"{R} {chain(6)};", "q.sql", lambda relation: ()).queries
     with pytest.raises(SquallError, match=r"SQ3001 the query needs at least \d+ statements .* more than 10,"):
-        materialise(lower(query), 10)
-    assert statements(materialise(lower(query))) < MOST_STATEMENTS
+        to_program(query, Settings(statements=10))
+    assert statements(to_program(query).program) < MOST_STATEMENTS

@@ -2,10 +2,10 @@
 
 import pytest
 
+from squallpy.compiler import to_program
 from squallpy.logical.bind import compile_script
 from squallpy.logical.show import show
-from squallpy.optimizer.pipeline import optimise, stages, trace
-from squallpy.runtime.evaluate.constants import constant
+from squallpy.optimizer.pipeline import ALL
 
 RELATIONS = """
 CREATE STREAM r (a INT NOT NULL, b INT NOT NULL) USING csv OPTIONS (path 'r');
@@ -13,12 +13,9 @@ CREATE STREAM s (b INT NOT NULL, c INT NOT NULL) USING csv OPTIONS (path 's');
 """
 
 
-STAGES = stages(constant)
-
-
 def plan(sql: str) -> str:
     (query,) = compile_script(f"{RELATIONS} {sql};", "q.sql", lambda relation: ()).queries
-    return show(optimise(query, STAGES).plan)
+    return show(to_program(query).optimised.plan)
 
 
 @pytest.mark.parametrize(
@@ -209,12 +206,12 @@ def test_a_filter_moves_below_a_chain_of_views_in_one_pass() -> None:
 
 def test_an_unchanged_plan_is_the_same_object() -> None:
     (query,) = compile_script(f"{RELATIONS} SELECT a FROM r;", "q.sql", lambda relation: ()).queries
-    assert optimise(query, STAGES) is query
-    assert list(trace(query.plan, STAGES)) == []
+    compiled = to_program(query)
+    assert compiled.optimised is compiled.query is query
 
 
-def test_stages_say_why() -> None:
-    assert all(stage.why and (stage.nodes or stage.exprs) for stage in STAGES)
+def test_passes_say_why() -> None:
+    assert all(each.why for _, passes in ALL for each in passes)
 
 
 def test_constants_of_a_union_leave_one_input() -> None:

@@ -2,9 +2,8 @@
 
 import pytest
 
+from squallpy.compiler import to_program
 from squallpy.logical.bind import compile_script
-from squallpy.maintain.lowering.query import lower
-from squallpy.maintain.relational.materialise import materialise
 from squallpy.physical.plan import Lookup, Update
 from squallpy.physical.planner import place
 
@@ -27,7 +26,7 @@ CREATE STREAM s (sk INT NOT NULL, n INT, PRIMARY KEY (sk)) USING csv OPTIONS (pa
 def test_of_lookups_of_one_record_the_narrowed_view_is_first(where: str, order: list[str]) -> None:
     select = f"SELECT d, n, SUM(v) FROM l JOIN o ON l.ok = o.ok JOIN s ON l.sk = s.sk WHERE {where} GROUP BY d, n;"
     (query,) = compile_script(STREAMS + select, "q.sql", lambda relation: ()).queries
-    plan = place(materialise(lower(query)), 1, {})
+    plan = place(to_program(query).program, 1, {})
     updates = [step for stage in plan.stages for step in stage.steps if isinstance(step, Update)]
     found = [[s.source for s in u.steps if isinstance(s, Lookup)] for u in updates if u.delta == "ΔL"]
     assert order in found and order[::-1] not in found
@@ -47,5 +46,5 @@ def test_of_lookups_of_one_record_the_narrowed_view_is_first(where: str, order: 
 )
 def test_what_only_ranges_look_up_is_its_sorted_index(select: str, ordered: set[str]) -> None:
     (query,) = compile_script(STREAMS + select + ";", "q.sql", lambda relation: ()).queries
-    plan = place(materialise(lower(query)), 1, {})
+    plan = place(to_program(query).program, 1, {})
     assert {pool.name for pool in plan.pools if pool.ordered} == ordered

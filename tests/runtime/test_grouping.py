@@ -8,9 +8,8 @@ import pytest
 
 from squallpy.base.errors import SquallError
 from squallpy.base.types import Kind
+from squallpy.compiler import to_program
 from squallpy.logical.bind import compile_script
-from squallpy.maintain.lowering.query import lower
-from squallpy.maintain.relational.materialise import materialise
 from squallpy.physical.planner import place
 from squallpy.runtime.evaluate.vectors import Vec, arrow_type, from_arrow, to_arrow
 from squallpy.runtime.ingest.feed import Feeder
@@ -53,7 +52,7 @@ def feeders(sql: str, op: bool) -> tuple[Feeder, Feeder]:
     """With programs, and without."""
     script = STREAM.format(", op 'op'" if op else "") + sql + ";"
     (query,) = compile_script(script, "q.sql", lambda relation: ()).queries
-    plan = place(materialise(lower(query)), 1, {})
+    plan = place(to_program(query).program, 1, {})
     fast, slow = Feeder(plan.feeds[0], 1), Feeder(plan.feeds[0], 1)
     for grouping in slow._groups:
         grouping._runners = [None, None]

@@ -6,9 +6,8 @@ from random import Random
 import pyarrow as pa
 import pytest
 
+from squallpy.compiler import to_program
 from squallpy.logical.bind import compile_script
-from squallpy.maintain.lowering.query import lower
-from squallpy.maintain.relational.materialise import materialise
 from squallpy.physical.planner import place
 from squallpy.runtime.messages.deltas import Delta
 from squallpy.runtime.result.result import Result, result_layout, top_n
@@ -35,8 +34,7 @@ QUERIES = [
 def property_shown_rows_are_the_first_of_all(sql: str, spare: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(top_n, "SPARE", spare)
     (query,) = compile_script(f"{STREAM} {sql};", "q.sql", lambda relation: ()).queries
-    lowered = lower(query)
-    plan = place(materialise(lowered), 1, {})
+    plan = place(to_program(query).program, 1, {})
     from squallpy.runtime.ingest.feed import Feeder
 
     for seed in range(8):

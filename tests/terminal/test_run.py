@@ -15,7 +15,8 @@ import pyarrow as pa
 import pytest
 
 from squallpy.base.errors import SquallError
-from squallpy.session import STAGES, Session
+from squallpy.explain import STAGES
+from squallpy.session import Session
 from squallpy.terminal.output import Output
 from squallpy.terminal.run import Choice, RunRequest, choose
 from tests.terminal.conftest import ENVIRONMENT, QUERY, SQUALL, STREAM, Ended, Squall

@@ -8,7 +8,7 @@ rows that it would print, which the rest of the query joins like any other.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, reduce
 from itertools import chain, count, zip_longest
@@ -37,11 +37,9 @@ from squallpy.logical.expressions import (
 from squallpy.logical.interning import Spelling
 from squallpy.logical.monotonicity import FALLING, RISING, slope
 from squallpy.logical.nodes import (
-    FOLDED,
     Agg,
     Aggregate,
     AntiJoin,
-    ConditionalJoin,
     Filter,
     Join,
     LeftJoin,
@@ -57,20 +55,12 @@ from squallpy.logical.nodes import (
     Window,
 )
 from squallpy.logical.nulls import fold_null
-from squallpy.maintain.lowering.windows import narrowed, timed
 from squallpy.maintain.relational.linear import Polynomial, linear, present
-from squallpy.optimizer.calculus.extremes import deciding, whether
-from squallpy.optimizer.calculus.push_tests_into_scalars import asked
-from squallpy.optimizer.calculus.split_range_disjunctions import ranges_apart
-from squallpy.optimizer.calculus.threshold_intervals import intervals
-from squallpy.optimizer.plan.aggregate_over_left_join import padded
-from squallpy.optimizer.plan.exists_not_equal import counted
 from squallpy.optimizer.plan.groupjoin import Nothing, defaulted, without_case
 from squallpy.optimizer.plan.materialise_outer_joins import bag, optional
-from squallpy.program.auxiliary import without_known
 from squallpy.program.calculus import MINUS, Assign, Cmp, Factor, Lane, Rel, renamed
 from squallpy.program.components import prune
-from squallpy.program.program import RESULT, Finish, Measure, Monomial, Nest, View, nest_name
+from squallpy.program.program import RESULT, Finish, Lowered, Measure, Monomial, Nest, View, nest_name
 
 
 @dataclass(slots=True)
@@ -111,49 +101,38 @@ class Block:
         return any(isinstance(c, Literal) and not c.value for c in self.conjuncts)
 
 
-@dataclass(frozen=True, slots=True)
-class Lowered:
-    """A query in the ring calculus: its view and its nests, innermost first, nothing materialised yet."""
-
-    view: View
-    finish: Finish
-    relations: tuple[Relation, ...]
-    nests: tuple[Nest, ...] = ()
-
-
 MOST = 8  # products that a query or nest is multiplied out to
 Order = tuple[tuple[Expr, bool, bool], ...]
 Items = tuple[tuple[str, Expr], ...]
 Finished = tuple[Expr | None, Items, Order]  # HAVING, SELECT list, ORDER BY
 
 
-def lower(query: Query, told: bool = False, evaluate: Evaluate | None = None) -> Lowered:
-    """The query as a view of the ring calculus, not yet materialised, with its `Finish`; are late rows `told`? What
-    reads no column once rows of constants are joined is computed, if something can `evaluate` it.
+def lower(query: Query, ids: Iterator[int], evaluate: Evaluate | None = None) -> Lowered:
+    """Lower a bound query to a view of the ring calculus, not yet materialised, and the `Finish` that prints it.
+
+    Args:
+        ids: Ids for new columns.
+        evaluate: Computes expressions that read no column once rows of constants are joined, if it is given.
     """
-    node = timed(query.plan, told)
+    node = query.plan
     limit, offset = None, 0
     if isinstance(node, Limit):
         limit, offset, node = node.count, node.offset, node.child
     above = _chain(node)
     bottom = above[-1].inputs[0] if above else node
-    blocks = _Blocks(evaluate)
+    blocks = _Blocks(evaluate, ids)
     grouped, times = bottom, None
     if isinstance(bottom, Repeat) and bottom.number is None:
         grouped, times = bottom.child, bottom.times
     if isinstance(grouped, Aggregate) and not any(agg.extreme for _, agg in grouped.aggs):
-        view, printed, measures = _grouped(RESULT, blocks.seen(grouped), blocks)
+        view, printed, measures = _grouped(RESULT, grouped, blocks)
         having, items, order = _finish(above, query.names, printed, node)
         single, times = not grouped.keys, times and substitute(times, printed)
         finish = Finish(measures, having, items, order, limit, offset, repeat=False, single=single, times=times)
     else:
         view, items, order = _bag(bottom, _finish(above, query.names, {}, node), blocks)
         finish = Finish((), None, items, order, limit, offset, repeat=True, single=False)
-    view, nests = intervals(*deciding(*without_known(view, tuple(blocks.nests))))
-    view, nests = asked(view, narrowed(view, nests))
-    nests = whether(view, nests)
-    nests = tuple(replace(nest, view=ranges_apart(nest.view)) for nest in nests)
-    return Lowered(ranges_apart(view), finish, tuple(blocks.relations.values()), nests)
+    return Lowered(view, finish, tuple(blocks.relations.values()), tuple(blocks.nests))
 
 
 def _grouped(name: str, node: Aggregate, blocks: "_Blocks") -> tuple[View, dict[int, Expr], tuple[Measure, ...]]:
@@ -162,7 +141,7 @@ def _grouped(name: str, node: Aggregate, blocks: "_Blocks") -> tuple[View, dict[
     made = [[block.inline(expr) for _, expr in node.keys] for block in every]
     given = [[agg.arg and block.inline(agg.arg) for _, agg in node.aggs] for block in every]
     atoms = [
-        _Atoms(block, (*exprs, *(arg for arg in args if arg is not None)))
+        _Atoms(block, (*exprs, *(arg for arg in args if arg is not None)), blocks.ids)
         for block, exprs, args in zip(every, made, given, strict=True)
     ]
     lanes = _Lanes(atoms)
@@ -173,7 +152,7 @@ def _grouped(name: str, node: Aggregate, blocks: "_Blocks") -> tuple[View, dict[
     measures = [
         lanes.measure(column, agg, [args[number] for args in given]) for number, (column, agg) in enumerate(node.aggs)
     ]
-    shared = _shared(keys)
+    shared = _shared(keys, blocks.ids)
     printed: dict[int, Expr] = {column.id: v for (column, _), v in zip(node.keys, shared, strict=True)}
     return _view(name, shared, keys, atoms, lanes), printed, tuple(measures)
 
@@ -181,10 +160,9 @@ def _grouped(name: str, node: Aggregate, blocks: "_Blocks") -> tuple[View, dict[
 def _bag(child: Node, finished: Finished, blocks: "_Blocks") -> tuple[View, Items, Order]:
     """A query without aggregates: every printed and every ordering expression is a key of a bag of rows."""
     having, items, order = finished
-    fresh = count(900_000_000)
     keys: dict[Expr, Column] = {}
     for name, expr in (*items, *((str(expr), expr) for expr, _, _ in order)):
-        keys.setdefault(expr, Column(next(fresh), name, expr.type, expr.nullable))
+        keys.setdefault(expr, Column(next(blocks.ids), name, expr.type, expr.nullable))
     rows = child if having is None else Filter(child, having)
     view, printed, _ = _grouped(RESULT, Aggregate(rows, tuple((c, expr) for expr, c in keys.items()), ()), blocks)
     found = {expr: printed[column.id] for expr, column in keys.items()}
@@ -201,12 +179,11 @@ def _view(name: str, shared: list[Column], keys: list[list[Column]], atoms: list
     return View(name, tuple(dict.fromkeys(shared)), terms)
 
 
-def _shared(keys: list[list[Column]]) -> list[Column]:
+def _shared(keys: list[list[Column]], ids: Iterator[int]) -> list[Column]:
     """The key variables of a view: those of its block, or new ones where several have to agree."""
     if len(keys) == 1:
         return keys[0]
-    fresh = count(800_000_000)
-    return [Column(next(fresh), k[0].name, k[0].type, any(v.nullable for v in k)) for k in zip(*keys, strict=True)]
+    return [Column(next(ids), k[0].name, k[0].type, any(v.nullable for v in k)) for k in zip(*keys, strict=True)]
 
 
 class _Many(Exception):
@@ -216,13 +193,12 @@ class _Many(Exception):
 class _Blocks:
     """Plans as sums of select-project-join blocks, with the relations met on the way and the nests made."""
 
-    def __init__(self, evaluate: Evaluate | None) -> None:
-        self._fold = _folding(evaluate)
+    def __init__(self, evaluate: Evaluate | None, ids: Iterator[int]) -> None:
+        self._fold, self.ids = _folding(evaluate), ids
         self.relations: dict[str, Relation] = {}
         self.nests: list[Nest] = []
         self._spelling = Spelling()
         self._known: dict[int, Nest] = {}  # by how it is spelled
-        self._fresh = count(700_000_000)
         self._few = False  # are outer joins, and sums that are joined, nests?
         self._made: dict[tuple[bool, int], tuple[Node, list[Block]]] = {}  # by id, which is no other's while it is here
 
@@ -249,8 +225,6 @@ class _Blocks:
         return [block.copy() for block in self._made[key][1]]
 
     def _of(self, node: Node) -> list[Block]:
-        if isinstance(node, Join | ConditionalJoin) and (by_counts := counted(node, self._fresh)):
-            return self.of(by_counts)
         match node:
             case Scan(relation):
                 if all(nest.relation is not relation for nest in self.nests):
@@ -271,7 +245,7 @@ class _Blocks:
             case Join(left, right, on):
                 ours, theirs = self.of(left), self.of(right)
                 if self._few and len(ours) > 1 and len(theirs) > 1:
-                    theirs = self.of(bag(right, self._fresh))
+                    theirs = self.of(bag(right, self.ids))
                 return _filled([_joined(a, b, on) for a in ours for b in theirs])
             case LeftJoin(left, right, on):
                 return self._defaulted(node) or self._outer(node)
@@ -292,11 +266,8 @@ class _Blocks:
                 return [self._of_nest(node, scan)]
             case Sort(child):
                 return self.of(child)  # an ordering inside a view or derived table orders nothing
-            case Aggregate(_, _, aggs) if any(agg.extreme for _, agg in aggs) and len({_part(a) for _, a in aggs}) > 1:
-                return self.of(self._apart(node))
             case Aggregate() | Repeat():
-                scan = self._nested(self.seen(node) if isinstance(node, Aggregate) else node)
-                return [self._of_nest(node, scan)]
+                return [self._of_nest(node, self._nested(node))]
         raise AssertionError(f"the binder let {type(node).__name__} below a join")
 
     def _of_nest(self, node: Node, scan: Scan) -> Block:
@@ -315,7 +286,7 @@ class _Blocks:
         rest = [c for c in conjuncts(predicate) if not _is_null_of(c, found)]
         if len(rest) == len(conjuncts(predicate)) or not _is_restricted(join.right):
             return []
-        if not _is_one_product(join.left) or counted(join, self._fresh):
+        if not _is_one_product(join.left):
             return []
         every = self._unmatched(join.left, join.right, join.on)
         for block in every:
@@ -323,13 +294,9 @@ class _Blocks:
             block.restrict(conjunction(rest))
         return _filled(every)
 
-    def seen(self, node: Aggregate) -> Aggregate:
-        """An Aggregate without an outer join whose NULLs it does not see."""
-        return padded(node, self._fresh) or node
-
     def _defaulted(self, join: LeftJoin) -> list[Block]:
         """left ⋈ groups with defaults; nothing if that is not what `right` is"""
-        found = defaulted(join, self._fresh)
+        found = defaulted(join, self.ids)
         if found is None:
             return []
         plan, nothing = found
@@ -342,7 +309,7 @@ class _Blocks:
         """left ⋈ right, and what of left is in no match, with NULLs beside it."""
         left, right, on = join.left, join.right, join.on
         if self._few:
-            return self.of(optional(join, self._fresh))
+            return self.of(optional(join, self.ids))
         found, lost = self.of(Join(left, right, on)), self._lonely(left, right, on)
         for block in found:
             block.compute((c, c) for c in right.output)  # not NULL here, if they are not in `right`
@@ -406,24 +373,7 @@ class _Blocks:
         return Aggregate(Filter(right, conjunction(own)) if own else right, tuple(keys), ()), same
 
     def _column(self, of: Expr) -> Column:
-        return Column(next(self._fresh), of.name if isinstance(of, Column) else "x", of.type, of.nullable)
-
-    def _apart(self, node: Aggregate) -> Node:
-        """An Aggregate with MIN or MAX as a join of Aggregates: one for each argument of those, one for all others."""
-        plan: Node | None = None
-        for part in dict.fromkeys(_part(agg) for _, agg in node.aggs):
-            aggs = tuple((column, agg) for column, agg in node.aggs if _part(agg) == part)
-            if plan is None:
-                plan = replace(node, aggs=aggs)
-                continue
-            keys = [(self._column(column), expr) for column, expr in node.keys]
-            same = [
-                Call("<=>", (column, key), BOOLEAN, False)
-                for (column, _), (key, _) in zip(node.keys, keys, strict=True)
-            ]
-            plan = Join(plan, Aggregate(node.child, tuple(keys), aggs), conjunction(same) if same else None)
-        assert plan is not None
-        return plan
+        return Column(next(self.ids), of.name if isinstance(of, Column) else "x", of.type, of.nullable)
 
     def _nested(self, node: Aggregate | Repeat) -> Scan:
         """The scan of the relation that an Aggregate makes; equal ones make one."""
@@ -479,7 +429,7 @@ class _Blocks:
             nest = Nest(relation, view, finish, window=replace(node.spec, field=time))
             self.nests.append(nest)
             self._known[spelled] = nest
-        return Scan(nest.relation, nest.relation.name, tuple(replace(c, id=next(self._fresh)) for c in node.output))
+        return Scan(nest.relation, nest.relation.name, tuple(replace(c, id=next(self.ids)) for c in node.output))
 
 
 def _is_null_of(conjunct: Expr, ids: set[int]) -> bool:
@@ -509,11 +459,6 @@ def _is_one_product(node: Node) -> bool:
         case Filter() | Project() | Join():
             return all(map(_is_one_product, node.inputs))
     return False
-
-
-def _part(agg: Agg) -> tuple[object, ...]:
-    """What MIN, MAX and what is made of all values are of; aggregates of one part are kept in one view."""
-    return (agg.arg, agg.order, agg.function in FOLDED) if agg.extreme else ()
 
 
 def _of_values(column: Column, agg: Agg, keys: Mapping[Expr, Column]) -> Measure:
@@ -652,10 +597,10 @@ class _Atoms:
     R(a), b := a, S(b) and not R(b), S(b), for some values of S may be in no row of R.
     """
 
-    def __init__(self, block: Block, made: Iterable[Expr]) -> None:
+    def __init__(self, block: Block, made: Iterable[Expr], ids: Iterator[int]) -> None:
         self.scans, self._sign = block.scans, block.sign
         self._owner = {c.id: i for i, scan in enumerate(block.scans) for c in scan.columns}
-        self._fresh = count(max(self._owner, default=0) + 500_000)
+        self._fresh = ids
         self._parent: dict[Expr, Expr] = {}
         self._strict: set[Expr] = set()  # terms that are equal to something, hence not NULL
         self._computed: list[Assign] = []

@@ -19,14 +19,11 @@ from squallpy.base.errors import SquallError
 from squallpy.base.settings import MOST_STATEMENTS
 from squallpy.catalog.relation import Relation
 from squallpy.logical.expressions import Column
-from squallpy.maintain.lowering.query import Lowered
 from squallpy.maintain.relational.deltas import delta, monomials, telescope
 from squallpy.maintain.relational.registry import Registry
-from squallpy.maintain.relational.schedule import schedule
-from squallpy.optimizer.program.inline_auxiliary import look_through
 from squallpy.program.calculus import Prod, Sum, Values
 from squallpy.program.components import Mixed, Split, Unit, split
-from squallpy.program.program import Monomial, Nest, Program, Ref, Statement, Trigger, View
+from squallpy.program.program import Lowered, Monomial, Nest, Program, Ref, Statement, Trigger, View
 
 Joined = tuple[str, ...]  # the relations of a query or nest
 MOST = 8  # views for each relation of a query or nest, before they are too many
@@ -93,7 +90,7 @@ def _materialise(lowered: Lowered, apart: frozenset[Joined], most: int) -> Progr
         ]
         if statements:
             triggers.append(Trigger(relation, deltas.views, tuple(statements)))
-    return schedule(look_through(Program(tuple(views.values()), tuple(triggers), lowered.finish, nests)))
+    return Program(tuple(views.values()), tuple(triggers), lowered.finish, nests)
 
 
 def _too_many(statements: int, most: int) -> SquallError:

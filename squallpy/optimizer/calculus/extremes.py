@@ -34,7 +34,6 @@ whether that one is: EXISTS, NOT EXISTS.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import count
 
 from squallpy.base.types import BOOLEAN
 from squallpy.catalog.relation import Field, Relation
@@ -56,10 +55,11 @@ from squallpy.logical.expressions import (
 )
 from squallpy.logical.functions import call
 from squallpy.logical.monotonicity import FALLING, RISING, STEADY, direction
+from squallpy.optimizer.passes import PassContext
 from squallpy.program.auxiliary import bounded, implies, in_order, is_domain, needed, only_adds
 from squallpy.program.calculus import Assign, Cmp, Factor, Rel, renamed, variables
 from squallpy.program.components import prune
-from squallpy.program.program import Measure, Monomial, Neighbours, Nest, Skyline, Spans, View, nest_name
+from squallpy.program.program import Lowered, Measure, Monomial, Neighbours, Nest, Skyline, Spans, View, nest_name
 
 _NEAR = {"min": (">", ">="), "max": ("<", "<=")}  # how values that are asked for compare with the one that is given
 _FURTHER = {"min": FALLING, "max": RISING}  # which way predicates go that all values fail if the decisive one does
@@ -169,15 +169,16 @@ class _Framed(_Decided):
         return (nest,), (Monomial(body, self.term.lanes),)
 
 
-def deciding(view: View, nests: tuple[Nest, ...]) -> tuple[View, tuple[Nest, ...]]:
-    """The query's view and its nests, with the values that decide where nests have the pairs.
+def rewrite_extremes(lowered: Lowered, context: PassContext) -> Lowered:
+    """Replace pairs that are only searched for an extreme by the one or two values that decide it.
 
     A nest that says nothing else is what its users join themselves; one that also says where there is none has two
     candidates at most, where it had all. Of several extremes, each is a nest of its own if one value decides it.
     """
+    view, nests = lowered.view, lowered.nests
     taken = {a.relation.name for v in (view, *(n.view for n in nests)) for a in v.atoms}
     taken |= {n.relation.name for n in nests}
-    fresh = (Column(id, "x", BOOLEAN) for id in count(620_000_000))
+    fresh = (Column(id, "x", BOOLEAN) for id in context.ids)
     made = set[Relation]()
 
     def names() -> Iterator[str]:
@@ -202,7 +203,7 @@ def deciding(view: View, nests: tuple[Nest, ...]) -> tuple[View, tuple[Nest, ...
             view = _inlined(view, found, mine.terms[0], fresh)
             nests = tuple(replace(n, view=_inlined(n.view, found, mine.terms[0], fresh)) for n in nests)
         nests = needed(view, in_order(nests))
-    return view, nests
+    return replace(lowered, view=view, nests=nests)
 
 
 def _apart(nest: Nest, nests: tuple[Nest, ...], names: Iterator[str]) -> tuple[Nest, ...]:
@@ -248,9 +249,13 @@ def _of_parts(view: View, parts: tuple[Nest, ...]) -> View:
     return replace(view, terms=tuple(terms))
 
 
-def whether(view: View, nests: tuple[Nest, ...]) -> tuple[Nest, ...]:
-    """N(k, found) ⋈ (found > 0): 1 for any count above 0, so that one more or less is no change"""
-    return tuple(_once(nest) if _is_asked(nest, view, nests) else nest for nest in nests)
+def clamp_existence_counts(lowered: Lowered, _: PassContext) -> Lowered:
+    """Make counts that are only compared with 0 one at most, so that one more or less is no change.
+
+    N(k, found) ⋈ (found > 0)   →   N(k, LEAST(found, 1)) ⋈ (found > 0)
+    """
+    view, nests = lowered.view, lowered.nests
+    return replace(lowered, nests=tuple(_once(nest) if _is_asked(nest, view, nests) else nest for nest in nests))
 
 
 def _once(nest: Nest) -> Nest:

@@ -10,32 +10,32 @@ filter of the nest's changes.
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import count
 
 from squallpy.base.types import BOOLEAN
 from squallpy.catalog.relation import Field
 from squallpy.logical.expressions import Column, Expr, children, columns, rebuild, substitute
+from squallpy.optimizer.passes import PassContext
 from squallpy.program.calculus import Assign, Cmp, Factor, Rel, variables
 from squallpy.program.components import bound_by
-from squallpy.program.program import Monomial, Nest, View
+from squallpy.program.program import Lowered, Monomial, Nest
 
 
-def asked(view: View, nests: tuple[Nest, ...]) -> tuple[View, tuple[Nest, ...]]:
-    """The query's view and its nests, with what is asked of nests of one row in the place of their fields."""
-    fresh = count(580_000_000)
-    context = {name for nest in nests if nest.running for _, name, _ in nest.running.context}
+def push_tests_into_scalars(lowered: Lowered, context: PassContext) -> Lowered:
+    """Replace a scalar subquery's value by the test made on it: outer rows are revisited only when the test flips."""
+    view, nests = lowered.view, lowered.nests
+    in_context = {name for nest in nests if nest.running for _, name, _ in nest.running.context}
     for name in [n.relation.name for n in nests if n.by_group and n.finish.single and not n.finish.over]:
         nest = next(nest for nest in nests if nest.relation.name == name)
         views = (view, *(nest.view for nest in nests))
         questions = list(dict.fromkeys(q for v in views for term in v.terms for q in _questions(nest, term, v.keys)))
-        if name in context or None in questions or not any(_is_part(nest, term) for v in views for term in v.terms):
+        if name in in_context or None in questions or not any(_is_part(nest, term) for v in views for term in v.terms):
             continue
         items = tuple((f"asked_{i}" if i else "asked", q) for i, q in enumerate(questions) if q is not None)
         fields = tuple(Field(title, BOOLEAN, question.nullable) for title, question in items)
         new = replace(nest, relation=replace(nest.relation, fields=fields), finish=replace(nest.finish, items=items))
-        view, *others = (replace(v, terms=tuple(_asking(nest, new, t, fresh) for t in v.terms)) for v in views)
+        view, *others = (replace(v, terms=tuple(_asking(nest, new, t, context.ids) for t in v.terms)) for v in views)
         nests = tuple(replace(new if n is nest else n, view=v) for n, v in zip(nests, others, strict=True))
-    return view, nests
+    return replace(lowered, view=view, nests=nests)
 
 
 def _questions(nest: Nest, term: Monomial, keys: tuple[Column, ...]) -> Iterator[Expr | None]:

@@ -11,14 +11,20 @@ from dataclasses import replace
 
 from squallpy.logical.expressions import Call, Column, Expr, columns, disjunction, disjuncts
 from squallpy.logical.monotonicity import FALLING, RISING, direction
+from squallpy.optimizer.passes import PassContext
 from squallpy.program.calculus import MINUS, Cmp
-from squallpy.program.program import Monomial, View
+from squallpy.program.program import Lowered, Monomial, View
 
 APART = 3  # disjunctions of a product
 
 
-def ranges_apart(view: View) -> View:
-    """The view with such disjunctions as sums of its terms."""
+def split_range_disjunctions(lowered: Lowered, _: PassContext) -> Lowered:
+    """Split disjunctions that bound a column from both sides into sums of ranges, in the query and its subqueries."""
+    nests = tuple(replace(nest, view=_split(nest.view)) for nest in lowered.nests)
+    return replace(lowered, view=_split(lowered.view), nests=nests)
+
+
+def _split(view: View) -> View:
     return replace(view, terms=tuple(part for term in view.terms for part in _apart(term, APART)))
 
 

@@ -12,7 +12,6 @@ prefix sums finds where f crosses the bound in a logarithm; N4 has a row for eac
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import count
 
 from squallpy.base.rings import Ring
 from squallpy.catalog.relation import Field, Relation
@@ -30,10 +29,11 @@ from squallpy.logical.expressions import (
 )
 from squallpy.logical.monotonicity import FALLING, RISING, direction
 from squallpy.logical.nulls import fold_nulls
+from squallpy.optimizer.passes import PassContext
 from squallpy.program.auxiliary import bounded, implies, in_order, is_domain, needed
 from squallpy.program.calculus import Cmp, Factor, Rel, renamed, variables
 from squallpy.program.components import prune
-from squallpy.program.program import Finish, Measure, Monomial, Nest, Running, View, nest_name
+from squallpy.program.program import Finish, Lowered, Measure, Monomial, Nest, Running, View, nest_name
 
 Context = tuple[tuple[Column, str, str], ...]
 
@@ -64,16 +64,18 @@ class _Running:
         return {expr: title for title, expr in items if isinstance(expr, Column) and expr in keys}
 
 
-def intervals(view: View, nests: tuple[Nest, ...]) -> tuple[View, tuple[Nest, ...]]:
-    """The query's view and its nests, running aggregates replaced where all that is asked is how they compare."""
+def maintain_threshold_intervals(lowered: Lowered, context: PassContext) -> Lowered:
+    """Replace running aggregates that are only compared by the intervals in which the comparison holds."""
+    view, nests = lowered.view, lowered.nests
     found = [running for nest in nests if (running := _running(nest, nests))]
     if not found:
-        return view, nests
-    rewriting = _Rewriting(view, nests)
+        return lowered
+    rewriting = _Rewriting(view, nests, context.ids)
     for running in found:
         view = rewriting.rewrite(view, running)
         rewriting.nests = [replace(nest, view=rewriting.rewrite(nest.view, running)) for nest in rewriting.nests]
-    return view, needed(view, in_order([*rewriting.nests, *rewriting.made.values()]))
+    nests = needed(view, in_order([*rewriting.nests, *rewriting.made.values()]))
+    return replace(lowered, view=view, nests=nests)
 
 
 def _running(nest: Nest, nests: tuple[Nest, ...]) -> _Running | None:
@@ -142,13 +144,13 @@ def _factors(term: Monomial) -> Iterator[Expr]:
 class _Rewriting:
     """Uses of running aggregates replaced, one after the other."""
 
-    def __init__(self, view: View, nests: tuple[Nest, ...]) -> None:
+    def __init__(self, view: View, nests: tuple[Nest, ...], ids: Iterator[int]) -> None:
         self.nests = list(nests)
         self._single = {n.relation.name for n in nests if _is_total(n)}
         self._taken = {a.relation.name for v in (view, *(n.view for n in nests)) for a in v.atoms}
         self._taken |= {n.relation.name for n in nests}
         self.made: dict[tuple[str, ...], Nest] = {}
-        self._fresh = count(600_000_000)
+        self._fresh = ids
 
     def rewrite(self, view: View, running: _Running) -> View:
         return replace(view, terms=tuple(t for term in view.terms for t in self._rewrite(term, view.keys, running)))

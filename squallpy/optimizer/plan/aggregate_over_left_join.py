@@ -14,8 +14,10 @@ from squallpy.logical.nodes import Aggregate, Join, LeftJoin, Node, Project, Uni
 from squallpy.logical.nulls import fold_nulls
 
 
-def padded(node: Aggregate, fresh: Iterator[int]) -> Aggregate | None:
-    """The same groups over a union; None if there is no outer join, or its NULLs, or how often they come, are seen."""
+def aggregate_over_left_join(node: Node, fresh: Iterator[int]) -> Node | None:
+    """Replace an outer join below an aggregate that ignores its NULLs by a union of matches and of left rows."""
+    if not isinstance(node, Aggregate):
+        return None
     below, shown, filters = peeled(node.child)
     if filters or not isinstance(below, LeftJoin) or not node.aggs or any(agg.arg is None for _, agg in node.aggs):
         return None

@@ -33,7 +33,6 @@ from squallpy.logical.nodes import (
     Agg,
     Aggregate,
     AntiJoin,
-    ConditionalJoin,
     Filter,
     Join,
     LeftJoin,
@@ -45,8 +44,8 @@ from squallpy.logical.nodes import (
 Pair = tuple[Expr, Expr]  # of the left and of the right
 
 
-def counted(node: Join | ConditionalJoin, fresh: Iterator[int]) -> Node | None:
-    """The same rows and columns, by counts; None if there is no EXISTS with a <>."""
+def exists_not_equal(node: Node, fresh: Iterator[int]) -> Node | None:
+    """Replace an EXISTS whose condition has one `<>` by counts of equal rows."""
     match node:
         case SemiJoin(left, right, on):
             found = _counts(left, right, on, fresh)

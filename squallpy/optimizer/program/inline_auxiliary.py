@@ -15,8 +15,8 @@ from squallpy.program.calculus import Assign, Rel
 from squallpy.program.program import Nest, Program, Ref, Row, Statement, Trigger, View
 
 
-def look_through(program: Program) -> Program:
-    """The program without the views that only repeat a nest's rows."""
+def inline_auxiliary(program: Program) -> Program:
+    """Drop the views that only repeat the rows of an auxiliary relation; their readers compute the rows instead."""
     kept = {nest.source.name for nest in program.nests if nest.source}
     nests = {nest.relation.name: nest for nest in program.nests if _has_rows(nest)}
     views = program.views[1:]

@@ -1,0 +1,110 @@
+"""The whole way of a query, from its text to the physical plan; `squall explain passes` prints the passes on it.
+
+text → bind → plan passes → lower → calculus passes → materialise → program passes → place
+"""
+
+from dataclasses import dataclass, replace
+
+from squallpy.base.recursion import deeply
+from squallpy.base.settings import JoinOperator, Settings
+from squallpy.catalog.relation import Relation
+from squallpy.logical.bind import Script
+from squallpy.logical.nodes import Query
+from squallpy.maintain.lowering.query import lower
+from squallpy.maintain.matrix.compile import Options as MatrixOptions
+from squallpy.maintain.matrix.script_programs import Programs
+from squallpy.maintain.relational.materialise import materialise
+from squallpy.optimizer.passes import Observer, PassContext, fresh_ids, run_passes
+from squallpy.optimizer.pipeline import CALCULUS_PASSES, PLAN_PASSES, PROGRAM_PASSES, disabled_passes
+from squallpy.physical.distribute.program import Switches
+from squallpy.physical.matrix.programs import MatrixPlan, plan_matrices
+from squallpy.physical.plan import Plan
+from squallpy.physical.planner import place, tuned
+from squallpy.program.program import Lowered, Program
+from squallpy.runtime.evaluate.constants import constant
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledProgram:
+    """A query at every stage up to its trigger program, wherever its views will be."""
+
+    query: Query
+    optimised: Query
+    lowered: Lowered
+    program: Program
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledQuery(CompiledProgram):
+    """A query at every stage. `relations` are all that is read: its own, and those under its matrices."""
+
+    plan: Plan
+    matrices: MatrixPlan | None = None
+    relations: tuple[Relation, ...] = ()
+
+
+def to_program(
+    query: Query, settings: Settings | None = None, report_late: bool = False, observer: Observer | None = None
+) -> CompiledProgram:
+    """Compile a bound query to its trigger program.
+
+    Args:
+        report_late: Rows that come after their window has passed are reported.
+        observer: Hears of each pass.
+    """
+    settings = settings or Settings()
+    disabled = disabled_passes(settings.passes, settings.optimizer)
+    context = PassContext(constant, fresh_ids(query.plan), report_late, disabled)
+    plan = run_passes(query.plan, PLAN_PASSES, context, observer)
+    optimised = query if plan is query.plan else replace(query, plan=plan)
+    lowered = lower(optimised, context.ids, constant if "fold_constant" not in disabled else None)
+    lowered = run_passes(lowered, CALCULUS_PASSES, context, observer)
+    program = run_passes(materialise(lowered, settings.statements), PROGRAM_PASSES, context, observer)
+    return CompiledProgram(query, optimised, lowered, program)
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """Compiles the queries of a script, with its matrix programs, under the same settings."""
+
+    script: Script
+    settings: Settings
+    matrix_programs: Programs
+
+    def to_program(self, query: Query, report_late: bool = False, observer: Observer | None = None) -> CompiledProgram:
+        """Compile a query to its trigger program."""
+        return deeply(lambda: to_program(query, self.settings, report_late, observer))
+
+    def compile(self, query: Query, partitions: int, sizes: dict[str, int], report_late: bool = False) -> CompiledQuery:
+        """Compile a query to its physical plan.
+
+        Args:
+            sizes: Rows of each relation, as far as they are known.
+            report_late: Rows that come after their window has passed are reported.
+        """
+        return deeply(lambda: self._compile(query, partitions, sizes, report_late))
+
+    def _compile(self, query: Query, partitions: int, sizes: dict[str, int], report_late: bool) -> CompiledQuery:
+        settings, compiled = self.settings, to_program(query, self.settings, report_late)
+        program = compiled.program
+        sizes = sizes | {r.name: sizes.get(r.source.name, 0) for r in program.relations if r.parts}
+        joins = JoinOperator(settings.join_operator)
+        switches = Switches(settings.move_rules, settings.move_sharing, settings.fusion)
+        plan = place(program, partitions, sizes, switches, settings.partition, joins)
+        plan = tuned(plan, settings.join_epsilon, (settings.join_capacity_mb << 20) or None, settings.join_groups)
+        matrices = plan_matrices(
+            plan.sources,
+            self.script.matrices,
+            self.matrix_programs.read,
+            MatrixOptions(settings.matrix_model, settings.matrix_strategy),
+            settings.matrix_deletes == "reevaluate",
+            settings.matrix_place,
+            partitions,
+        )
+        relations = self._relations(program, matrices)
+        return CompiledQuery(query, compiled.optimised, compiled.lowered, program, plan, matrices, relations)
+
+    def _relations(self, program: Program, matrices: MatrixPlan | None) -> tuple[Relation, ...]:
+        own = [relation.source for relation in program.relations if not relation.made]
+        under = [self.script.relations[name] for name in sorted(matrices.relations)] if matrices else []
+        return tuple(dict.fromkeys([*own, *under]))

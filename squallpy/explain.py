@@ -1,0 +1,104 @@
+"""EXPLAIN: a query at any stage of its compilation, the list of passes, and what each of them has changed."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from squallpy.compiler import CompiledProgram, CompiledQuery
+from squallpy.logical.nodes import Node
+from squallpy.logical.show import show
+from squallpy.optimizer import pipeline
+from squallpy.optimizer.passes import Observer
+from squallpy.physical.matrix.show import matrices_text, passes_text, phases_of_matrices, supersteps_text
+from squallpy.physical.show import plan_text, stages_text, triggers_text
+from squallpy.program.program import Lowered, Program
+from squallpy.program.show import lowered_text, program_text
+
+PLACED = ("physical", "stages")  # stages that show where views are
+STAGES = ("logical", "optimized", "calculus", "triggers", *PLACED)
+LISTS = ("passes", "trace")
+
+_MATRICES: dict[str, Callable[..., str]] = {
+    "logical": matrices_text,
+    "triggers": phases_of_matrices,
+    "physical": passes_text,
+    "stages": supersteps_text,
+}
+
+
+def program_stage_text(compiled: CompiledProgram, stage: str) -> str:
+    """Show a query at a stage before its views are placed."""
+    match stage:
+        case "logical":
+            return show(compiled.query.plan) + "\n"
+        case "optimized":
+            return show(compiled.optimised.plan) + "\n"
+        case "calculus":
+            return lowered_text(compiled.lowered)
+        case "triggers":
+            return triggers_text(compiled.program)
+    raise AssertionError(stage)
+
+
+def stage_text(compiled: CompiledQuery, stage: str, yardstick: str = "") -> str:
+    """Show a query at a stage, its matrices first.
+
+    Args:
+        yardstick: What the stages are to be compared with, from a comment of the script.
+    """
+    match stage:
+        case "physical":
+            text = plan_text(compiled.plan)
+        case "stages":
+            text = stages_text(compiled.plan, yardstick)
+        case _:
+            text = program_stage_text(compiled, stage)
+    if compiled.matrices and stage in _MATRICES:
+        text = "\n".join(part for part in (_MATRICES[stage](compiled.matrices), text) if part)
+    return text
+
+
+@dataclass
+class Tracer(Observer):
+    """Collects each step of a compilation that changed the query, as text."""
+
+    steps: list[str] = field(default_factory=list)
+    last: str = ""
+
+    def changed(self, name: str, before: Any, after: Any) -> None:
+        shown, new = _text(before), _text(after)
+        if shown != self.last:  # else it stands above, as what the step before has made
+            self.steps.append(f"-- before {name}\n{shown}")
+        self.steps.append(f"-- after {name}\n{new}")
+        self.last = new
+
+
+@dataclass
+class Timer(Observer):
+    """Adds up the seconds that each pass takes."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def took(self, name: str, seconds: float) -> None:
+        self.seconds[name] = self.seconds.get(name, 0.0) + seconds
+
+
+def _text(value: Node | Lowered | Program) -> str:
+    match value:
+        case Lowered():
+            return lowered_text(value)
+        case Program():
+            return program_text(value)
+    return show(value) + "\n"
+
+
+def list_passes(seconds: dict[str, float] | None = None) -> str:
+    """List all passes in their order, each with its reason and its rules, and with the milliseconds that it took."""
+    lines = []
+    for kind, passes in pipeline.ALL:
+        lines += [f"{kind.upper()} PASSES"]
+        for each in passes:
+            took = f"{1000 * seconds.get(each.name, 0.0):8.1f} ms  " if seconds is not None else ""
+            lines.append(f"  {took}{each.name}{' (required)' if each.required else ''}: {each.why}")
+            lines += [f"  {' ' * len(took)}  {rule}" for rule in each.rules]
+    return "\n".join(lines) + "\n"

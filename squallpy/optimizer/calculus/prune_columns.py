@@ -1,0 +1,67 @@
+"""Columns of windows and bags that nobody reads are not kept; times of a window become panes that leave together."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from math import gcd
+
+from squallpy.base.types import BIGINT, TIMESTAMP
+from squallpy.catalog.stream_window import WindowSpec
+from squallpy.logical.expressions import Call, Column, Expr, Literal
+from squallpy.optimizer.passes import PassContext
+from squallpy.program.calculus import Assign
+from squallpy.program.components import prune
+from squallpy.program.program import Lowered, Nest
+
+
+def prune_columns(lowered: Lowered, context: PassContext) -> Lowered:
+    """Keep of windows and bags only the columns that are read, and the time of windows.
+
+    N1(a, b, c, ts), of which a is read    →   N1(a, ts)
+
+    Windows whose late rows are reported keep all columns.
+    """
+    view, out = lowered.view, list[Nest]()
+    for nest in reversed(lowered.nests):  # outermost first: what is not kept there is not read further in
+        atoms = (a for v in (view, *(n.view for n in out)) for a in v.atoms if a.relation == nest.relation)
+        read = {title for atom in atoms for title, _ in atom.fields}
+        if nest.window and not nest.window.told:
+            nest = _pruned_window(nest, nest.window, read, context.ids)
+        elif nest.by_group and nest.finish.is_bag:
+            nest = _of_items(nest, tuple(item for item in nest.finish.items if item[0] in read))
+        out.append(nest)
+    return replace(lowered, nests=tuple(reversed(out)))
+
+
+def _pruned_window(nest: Nest, window: WindowSpec, read: set[str], ids: Iterator[int]) -> Nest:
+    items = tuple((title, expr) for title, expr in nest.finish.items if title in (*read, window.field))
+    if window.field not in read and (pane := _pane(window, dict(items)[window.field], ids)):
+        items = tuple((title, pane.variable if title == window.field else expr) for title, expr in items)
+        return _of_items(nest, items, pane)
+    return _of_items(nest, items)
+
+
+def _of_items(nest: Nest, items: tuple[tuple[str, Expr], ...], *made: Assign) -> Nest:
+    """The nest with these of its items, which are keys of its view, or `made` of some."""
+    keys = tuple(dict.fromkeys(expr for _, expr in items if isinstance(expr, Column)))
+    terms = (replace(term, body=prune((*term.body, *made), keys, term.lanes)) for term in nest.view.terms)
+    return replace(
+        nest, view=replace(nest.view, keys=keys, terms=tuple(terms)), finish=replace(nest.finish, items=items)
+    )
+
+
+def _pane(window: WindowSpec, time: Expr, ids: Iterator[int]) -> Assign | None:
+    """Instead of a row's time the end of its pane: that of all rows that fall out with it. None where each goes alone.
+
+    RANGE 60 SEC SLIDE 20 SEC    (0, 20] → 20    (20, 40] → 40        TUMBLE 20 SEC    [0, 20) → 0    [20, 40) → 20
+    """
+    frame = window.frame
+    size = gcd(frame.size, frame.slide)
+    if size == 1 or not isinstance(time, Column) or time.type != TIMESTAMP:
+        return None
+    # NB: a number of microseconds, as a TIMESTAMP that a pane at the ends of the years 1 to 9999 may not have
+    end = Call("trunc_time", (time, Literal(size, BIGINT)), BIGINT, time.nullable)
+    if not frame.tumbling:
+        before = Call("add_micros", (time, Literal(-1, BIGINT)), BIGINT, time.nullable)
+        end = Call("trunc_time", (before, Literal(size, BIGINT)), BIGINT, time.nullable)
+        end = Call("add_micros", (end, Literal(size, BIGINT)), BIGINT, time.nullable)
+    return Assign(Column(next(ids), time.name, TIMESTAMP, time.nullable), end)

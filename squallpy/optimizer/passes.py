@@ -1,0 +1,247 @@
+"""Passes: named rewrites of a query, applied in the order of a list; one that is not required can be switched off."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count, islice
+from time import perf_counter
+from typing import Any, Generic, TypeVar
+
+from squallpy.logical.constant_folding import Evaluate
+from squallpy.logical.expressions import Expr, transform
+from squallpy.logical.nodes import (
+    Aggregate,
+    ConditionalJoin,
+    Filter,
+    Join,
+    Node,
+    Project,
+    Repeat,
+    Sort,
+    with_inputs,
+)
+
+T = TypeVar("T")
+NodeRule = Callable[[Node], Node | None]
+ExprRule = Callable[[Expr], Expr | None]
+Rewritten = dict[int, tuple[Node, Node]]  # by its id: an operator, and what a rule makes of it
+
+
+@dataclass(frozen=True, slots=True)
+class PassContext:
+    """Inputs of passes beside what they rewrite.
+
+    Args:
+        evaluate: Computes a constant expression as the runtime would.
+        ids: Ids for new columns, which no column of the query has.
+        report_late: Rows that come after their window has passed are reported, with all of their columns.
+        disabled: Names of the passes and rules that are switched off.
+    """
+
+    evaluate: Evaluate
+    ids: Iterator[int]
+    report_late: bool = False
+    disabled: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Pass(Generic[T]):
+    """A rewrite of a plan, of a lowered query or of a program. `why` gives the reason for it and for its place."""
+
+    name: str
+    why: str
+    run: Callable[[T, PassContext], T]
+    required: bool = False
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The names of the rules that it is made of, if it is."""
+        return ()
+
+    def steps(self, value: T, context: PassContext) -> Iterator[tuple[str, T]]:
+        """Yield the value after each step that changed it, with the name of the step."""
+        after = self.run(value, context)
+        if after is not value and after != value:
+            yield self.name, after
+
+
+@dataclass(frozen=True, slots=True)
+class RulePass(Pass[Node]):
+    """Rules that are applied together, bottom-up, until none of them changes the plan."""
+
+    run: Callable[[Node, PassContext], Node] = field(init=False)
+    nodes: tuple[NodeRule, ...] = ()
+    exprs: tuple[ExprRule, ...] = ()
+    evaluating: tuple[Callable[[Evaluate], ExprRule], ...] = ()  # tried before `exprs`
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "run", self._run)
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        return tuple(rule.__name__ for rule in (*self.evaluating, *self.exprs, *self.nodes))
+
+    def _run(self, plan: Node, context: PassContext) -> Node:
+        for _, after in self.steps(plan, context):
+            plan = after
+        return plan
+
+    def steps(self, value: Node, context: PassContext) -> Iterator[tuple[str, Node]]:
+        exprs = [(make.__name__, make(context.evaluate)) for make in self.evaluating]
+        exprs += [(rule.__name__, rule) for rule in self.exprs]
+        passes = [(rule.__name__, _over_nodes(rule)) for rule in self.nodes]
+        passes += [(name, _over_expressions(rule)) for name, rule in exprs]
+        passes = [(name, change) for name, change in passes if name not in context.disabled]
+        known = defaultdict[str, Rewritten](dict)
+        changed = True
+        while changed:
+            changed = False
+            for name, change in passes:
+                after = _rewritten(value, change, known[name])
+                if after is not value:
+                    check_same_output(value, after, name)
+                    value, changed = after, True
+                    yield name, after
+
+
+class Observer:
+    """A listener to passes at work; this one ignores what it hears."""
+
+    def changed(self, name: str, before: Any, after: Any) -> None:
+        """Hear that the step `name` has changed the query."""
+
+    def took(self, name: str, seconds: float) -> None:
+        """Hear how long a pass has taken."""
+
+
+def run_passes(value: T, passes: Sequence[Pass[T]], context: PassContext, observer: Observer | None = None) -> T:
+    """Apply the passes in their order, those aside that are switched off."""
+    for each in passes:
+        if each.name in context.disabled:
+            continue
+        start = perf_counter()
+        if observer is None:
+            value = each.run(value, context)
+            continue
+        for name, after in each.steps(value, context):
+            observer.changed(name, value, after)
+            value = after
+        observer.took(each.name, perf_counter() - start)
+    return value
+
+
+def fresh_ids(plan: Node) -> Iterator[int]:
+    """Ids above those of all columns of a plan."""
+    return count(1 + max((c.id for node in nodes(plan) for c in node.output), default=0))
+
+
+def nodes(plan: Node) -> Iterator[Node]:
+    """Yield every operator of a plan once, inputs first."""
+    seen = set[int]()
+    pending = [(plan, False)]
+    while pending:
+        node, has_inputs = pending.pop()
+        if has_inputs:
+            yield node
+        elif id(node) not in seen:
+            seen.add(id(node))
+            pending += [(node, True), *((child, False) for child in node.inputs)]
+
+
+def node_pass(
+    name: str, why: str, rule: Callable[[Node, Iterator[int]], Node | None], required: bool = False
+) -> Pass[Node]:
+    """Make a pass of one rule that needs new columns; it is tried on each operator before the inputs of the outcome."""
+
+    def run(plan: Node, context: PassContext) -> Node:
+        known: Rewritten = {}
+
+        def rewritten(node: Node) -> Node:
+            if id(node) not in known:
+                after = rule(node, context.ids) or node
+                known[id(node)] = node, with_inputs(after, tuple(map(rewritten, after.inputs)))
+            return known[id(node)][1]
+
+        after = rewritten(plan)
+        check_same_output(plan, after, name)
+        return after
+
+    return Pass(name, why, run, required)
+
+
+def check_same_output(before: Node, after: Node, rule: str) -> None:
+    """Assert that a rewrite keeps the output columns and their types."""
+    for a, b in zip(before.output, after.output, strict=True):
+        assert a == b, f"rule {rule} changed {a.name}: {a.type} → {b.name}: {b.type}"
+
+
+def _over_nodes(rule: NodeRule) -> Callable[[Node], Node]:
+    return lambda node: rule(node) or node
+
+
+def _over_expressions(rule: ExprRule) -> Callable[[Node], Node]:
+    def change(node: Node) -> Node:
+        old = expressions(node)
+        new = tuple(transform(expr, rule) for expr in old)
+        return node if all(a is b for a, b in zip(old, new, strict=True)) else with_expressions(node, new)
+
+    return change
+
+
+def _rewritten(node: Node, change: Callable[[Node], Node], known: Rewritten) -> Node:
+    """Change each operator until it stays as it is, behind its inputs; what is pushed down a chain is at its end then.
+
+    Args:
+        known: Operators and what became of them, in earlier turns as well.
+    """
+    if id(node) not in known:
+        inputs = tuple(_rewritten(child, change, known) for child in node.inputs)
+        before = with_inputs(node, inputs)
+        after = change(before)
+        if after is before:
+            known[id(before)] = before, before
+        known[id(node)] = node, before if after is before else _rewritten(after, change, known)
+    return known[id(node)][1]
+
+
+def expressions(node: Node) -> tuple[Expr, ...]:
+    """What an operator computes, its inputs aside."""
+    match node:
+        case Filter(_, predicate):
+            return (predicate,)
+        case Join(_, _, on) if on is not None:
+            return (on,)
+        case ConditionalJoin(_, _, on):
+            return (on,)
+        case Project(_, items):
+            return tuple(expr for _, expr in items)
+        case Aggregate(_, keys, aggs):
+            return (*(expr for _, expr in keys), *(arg for _, agg in aggs for arg in agg.args))
+        case Sort(_, keys):
+            return tuple(expr for expr, _, _ in keys)
+        case Repeat(_, times):
+            return (times,)
+    return ()
+
+
+def with_expressions(node: Node, new: tuple[Expr, ...]) -> Node:
+    """The node with other expressions, in the order of `expressions`."""
+    rest = iter(new)
+    match node:
+        case Filter():
+            return replace(node, predicate=next(rest))
+        case Join() | ConditionalJoin():
+            return replace(node, on=next(rest))
+        case Project(_, items):
+            return replace(node, items=tuple((column, next(rest)) for column, _ in items))
+        case Aggregate(_, keys, aggs):
+            return replace(
+                node,
+                keys=tuple((column, next(rest)) for column, _ in keys),
+                aggs=tuple((column, agg.with_args(islice(rest, len(agg.args)))) for column, agg in aggs),
+            )
+        case Sort(_, keys):
+            return replace(node, keys=tuple((next(rest), down, nulls) for _, down, nulls in keys))
+        case Repeat():
+            return replace(node, times=next(rest))
+    raise AssertionError(f"{type(node).__name__} computes nothing")

@@ -1,0 +1,67 @@
+"""Windows move with clocks: the largest time of any stream under the same clause, or the number of rows."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from squallpy.base.types import BIGINT
+from squallpy.catalog.relation import Field
+from squallpy.catalog.stream_window import ARRIVAL, Clock
+from squallpy.logical.expressions import Column
+from squallpy.logical.nodes import Node, Project, Scan, Window, with_inputs
+
+
+def assign_window_clocks(plan: Node, ids: Iterator[int], report_late: bool) -> Node:
+    """Give each window the clocks of all streams under its clause, and number the rows where a window counts rows.
+
+    Window ROWS 10 (Scan s(a, b))   →   Window ROWS 10 of __arrival (Scan s(a, b, __arrival))
+
+    Args:
+        ids: Ids for the columns of row numbers.
+        report_late: Late rows are reported, or else only counted.
+    """
+    found = list(windows(plan))
+    if not found:
+        return plan
+    clocks: dict[int, set[Clock]] = {}
+    for window in found:
+        clocks.setdefault(window.spec.number, set()).update(window.spec.clocks)
+    numbered = {clock.relation for window in found for clock in window.spec.clocks if clock.field == ARRIVAL}
+
+    def counted(scan: Scan) -> Scan:
+        """The scan with the numbers of rows, where they are asked for: all scans of a stream read the same fields."""
+        if scan.relation.name not in numbered:
+            return scan
+        fields = (*scan.relation.fields, Field(ARRIVAL, BIGINT, nullable=False))
+        own = Column(next(ids), ARRIVAL, BIGINT, nullable=False)
+        return Scan(replace(scan.relation, fields=fields), scan.alias, (*scan.columns, own))
+
+    def rewritten(node: Node) -> Node:
+        match node:
+            case Scan():
+                return _of(node.output, counted(node))
+            case Window(Scan() as scan, spec, None):
+                child = counted(scan)
+                mine = replace(spec, number=0, told=report_late)
+                return _of(node.output, Window(child, mine, child.columns[-1]))
+            case Window(child, spec, time):
+                mine = replace(spec, clocks=tuple(sorted(clocks[spec.number], key=_named)), number=0, told=report_late)
+                return Window(rewritten(child), mine, time)
+        return with_inputs(node, tuple(map(rewritten, node.inputs)))
+
+    return rewritten(plan)
+
+
+def _of(columns: tuple[Column, ...], node: Node) -> Node:
+    """Some columns of a node."""
+    return node if node.output == columns else Project(node, tuple((c, c) for c in columns))
+
+
+def _named(clock: Clock) -> str:
+    return clock.relation
+
+
+def windows(plan: Node) -> Iterator[Window]:
+    if isinstance(plan, Window):
+        yield plan
+    for child in plan.inputs:
+        yield from windows(child)
