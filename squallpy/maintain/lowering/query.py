@@ -58,6 +58,7 @@ from squallpy.logical.nulls import fold_null
 from squallpy.maintain.relational.linear import Polynomial, linear, present
 from squallpy.optimizer.plan.groupjoin import Nothing, defaulted, without_case
 from squallpy.optimizer.plan.materialise_outer_joins import bag, optional
+from squallpy.optimizer.plan.split_aggregates import split_aggregates
 from squallpy.program.calculus import MINUS, Assign, Cmp, Factor, Lane, Rel, renamed
 from squallpy.program.components import prune
 from squallpy.program.program import RESULT, Finish, Lowered, Measure, Monomial, Nest, View, nest_name
@@ -266,6 +267,8 @@ class _Blocks:
                 return [self._of_nest(node, scan)]
             case Sort(child):
                 return self.of(child)  # an ordering inside a view or derived table orders nothing
+            case Aggregate() if split := split_aggregates(node, self.ids):  # one that a groupjoin has made
+                return self.of(split)
             case Aggregate() | Repeat():
                 return [self._of_nest(node, self._nested(node))]
         raise AssertionError(f"the binder let {type(node).__name__} below a join")
