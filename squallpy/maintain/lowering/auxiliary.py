@@ -1,0 +1,136 @@
+"""Aggregates, repeats and windows below a join → auxiliary relations, which the query reads by name."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from itertools import chain, count
+
+from squallpy.catalog.relation import Field, Relation
+from squallpy.logical.expressions import (
+    Column,
+    Expr,
+    column_of,
+    substitute,
+)
+from squallpy.logical.interning import Spelling
+from squallpy.logical.nodes import (
+    Agg,
+    Aggregate,
+    Node,
+    Repeat,
+    Scan,
+    Window,
+)
+from squallpy.maintain.lowering.block import Block
+from squallpy.maintain.lowering.views import group_view
+from squallpy.program.program import Finish, Measure, Nest, View, nest_name
+
+Expand = Callable[[Node], list[Block]]
+
+
+class AuxiliaryRelations:
+    """The auxiliary relations of a query, innermost first; plans that are equal up to names share one."""
+
+    def __init__(self, ids: Iterator[int], names: Mapping[str, Relation], expand: Expand) -> None:
+        """Begin without any.
+
+        Args:
+            names: The relations whose names are taken.
+            expand: Lowers the input of an operator to blocks.
+        """
+        self.nests: list[Nest] = []
+        self.ids, self._names, self._expand = ids, names, expand
+        self._spelling = Spelling()
+        self._known: dict[int, Nest] = {}  # by how it is spelled
+
+    def copy(self) -> "tuple[list[Nest], dict[int, Nest]]":
+        """Return what `restore` takes back."""
+        return self.nests[:], self._known.copy()
+
+    def restore(self, saved: "tuple[list[Nest], dict[int, Nest]]") -> None:
+        """Forget what has come since."""
+        self.nests, self._known = saved
+
+    def of_groups(self, node: Aggregate | Repeat) -> Scan:
+        """The scan of the relation that an Aggregate makes; equal ones make one."""
+        spelled = self._spelling.number(node)
+        output, number = node.output, node.number if isinstance(node, Repeat) else None
+        node, times = (node.child, node.times) if isinstance(node, Repeat) else (node, None)
+        nest = self._known.get(spelled)
+        if nest is None:
+            over: Column | None = None
+            if any(agg.extreme for _, agg in node.aggs):
+                arg, beside = node.aggs[0][1].arg, {e: self._column(e) for e in node.aggs[0][1].args}
+                keys = (*node.keys, *((column, e) for e, column in beside.items()))
+                view, printed, _ = self._view(replace(node, keys=keys, aggs=()))
+                found = {e: v for e, column in beside.items() if isinstance(v := printed.pop(column.id), Column)}
+                over = found[arg] if arg else None
+                measures = tuple(value_measure(column, agg, found) for column, agg in node.aggs)
+            else:
+                view, printed, measures = self._view(node)
+            taken = {*self._names, *(n.relation.name for n in self.nests)}
+            name = nest_name(taken)
+            titles = distinct_names([_word(column.name) for column in output])
+            fields = tuple(Field(t, c.type, c.nullable) for t, c in zip(titles, output, strict=True))
+            stream = any(atom.relation.stream for atom in view.atoms)
+            items = tuple((t, printed.get(c.id, c)) for t, c in zip(titles, output, strict=True))
+            times = times and substitute(times, printed)
+            finish = Finish(
+                measures, None, items, (), None, 0, repeat=False, single=not node.keys, over=over, times=times,
+                number=number,
+            )  # fmt: skip
+            last = titles[-1:] if number is not None else []
+            relation = Relation(name, fields, stream, "view", primary_key=(*titles[: len(node.keys)], *last))
+            nest = Nest(relation, replace(view, name=f"G_{name.upper()}"), finish)
+            self.nests.append(nest)
+            self._known[spelled] = nest
+        columns = (replace(c, name=f.name) for c, f in zip(output, nest.relation.fields, strict=True))
+        return Scan(nest.relation, nest.relation.name, tuple(columns))
+
+    def of_window(self, node: Window) -> Scan:
+        """The scan of the relation of the rows that a window shows; equal ones are one."""
+        spelled = self._spelling.number(node)
+        nest = self._known.get(spelled)
+        if nest is None:
+            keys = tuple((self._column(c), c) for c in node.output)
+            view, printed, _ = self._view(Aggregate(node.child, keys, ()))
+            name = nest_name({*self._names, *(n.relation.name for n in self.nests)})
+            titles = distinct_names([c.name for c in node.output])
+            fields = tuple(Field(t, c.type, c.nullable) for t, c in zip(titles, node.output, strict=True))
+            items = tuple((t, printed[c.id]) for t, (c, _) in zip(titles, keys, strict=True))
+            finish = Finish((), None, items, (), None, 0, repeat=True, single=False)
+            time = next(t for t, c in zip(titles, node.output, strict=True) if c == node.time)
+            relation = Relation(name, fields, True, "view")
+            view = replace(view, name=f"W_{name.upper()}")
+            nest = Nest(relation, view, finish, window=replace(node.spec, field=time))
+            self.nests.append(nest)
+            self._known[spelled] = nest
+        return Scan(nest.relation, nest.relation.name, tuple(replace(c, id=next(self.ids)) for c in node.output))
+
+    def _view(self, node: Aggregate) -> tuple[View, dict[int, Expr], tuple[Measure, ...]]:
+        return group_view("", node, self._expand(node.child), self.ids)
+
+    def _column(self, of: Expr) -> Column:
+        return column_of(of, next(self.ids))
+
+
+def value_measure(column: Column, agg: Agg, keys: Mapping[Expr, Column]) -> Measure:
+    """An aggregate of a group's values, which are listed in the order of `keys`."""
+    ways = tuple((keys[expr], down, nulls) for expr, down, nulls in agg.order)
+    return Measure(agg.function, column, (), (), share=agg.share, separator=agg.separator, order=ways)
+
+
+def _word(name: str) -> str:
+    """SUM(l_quantity)  →  sum_l_quantity"""
+    return re.sub(r"\W+", "_", name).strip("_").lower() or "x"
+
+
+def distinct_names(names: list[str]) -> list[str]:
+    """a, b, A  →  a, b, A_2"""
+    taken: set[str] = set()
+    out = []
+    for name in names:
+        free = next(n for n in chain((name,), (f"{name}_{i}" for i in count(2))) if n.lower() not in taken)
+        taken.add(free.lower())
+        out.append(free)
+    return out

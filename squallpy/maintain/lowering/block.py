@@ -1,0 +1,90 @@
+"""Select-project-join blocks: a lowered plan is a sum of them."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import cache
+
+from squallpy.logical.constant_folding import Evaluate, fold_constant
+from squallpy.logical.expressions import (
+    TRUE,
+    Call,
+    Column,
+    Expr,
+    Literal,
+    Rewriter,
+    conjuncts,
+    not_null,
+    substitute,
+)
+from squallpy.logical.nodes import (
+    Scan,
+)
+from squallpy.logical.nulls import fold_null
+from squallpy.optimizer.plan.groupjoin import Nothing, without_case
+
+
+@dataclass(slots=True)
+class Block:
+    """A select-project-join block: its scans, its conjuncts and the columns that projections computed.
+
+    A plan is a sum of blocks; one with `sign` −1 is taken away. `fold` makes less of expressions.
+    """
+
+    scans: list[Scan]
+    conjuncts: list[Expr]
+    computed: dict[int, Expr]
+    fold: Callable[[Expr], Expr]
+    sign: int = 1
+    nothing: Nothing = field(default_factory=dict)
+
+    def inline(self, expr: Expr) -> Expr:
+        if not self.computed:
+            return expr
+        return without_case(self.fold(substitute(expr, self.computed)), self.nothing)
+
+    def compute(self, new: Iterable[tuple[Column, Expr]]) -> None:
+        """Know more columns."""
+        self.computed |= {column.id: self.inline(expr) for column, expr in new}
+
+    def restrict(self, predicate: Expr) -> None:
+        every = dict.fromkeys((*self.conjuncts, *(_asked(self.inline(c)) for c in conjuncts(predicate))))
+        self.conjuncts = [c for c in every if c != TRUE]
+
+    def copy(self) -> "Block":
+        """The same, to be restricted on its own."""
+        parts = list(self.scans), list(self.conjuncts), dict(self.computed)
+        return Block(*parts, self.fold, self.sign, dict(self.nothing))
+
+    @property
+    def empty(self) -> bool:
+        """No row is let through, whatever is there."""
+        return any(isinstance(c, Literal) and not c.value for c in self.conjuncts)
+
+
+def join_blocks(a: Block, b: Block, on: Expr | None) -> Block:
+    computed, nothing = a.computed | b.computed, a.nothing | b.nothing
+    block = Block(a.scans + b.scans, a.conjuncts + b.conjuncts, computed, a.fold, a.sign * b.sign, nothing)
+    if on is not None:
+        block.restrict(on)
+    return block
+
+
+def _asked(conjunct: Expr) -> Expr:
+    """x = x → NOT x IS NULL, where no more is asked than whether it is TRUE"""
+    match conjunct:
+        case Call("=", (a, b)) if a == b:
+            return not_null(a)
+    return conjunct
+
+
+def drop_empty(blocks: list[Block]) -> list[Block]:
+    """The blocks that may have rows, or any, as a view has at least one."""
+    return [block for block in blocks if not block.empty] or blocks[:1]
+
+
+def folding(evaluate: Evaluate | None) -> Callable[[Expr], Expr]:
+    """Make the function that folds NULLs in expressions, and constants if something can `evaluate` them."""
+    if evaluate is None:
+        return Rewriter(fold_null)
+    computed = cache(fold_constant(evaluate))
+    return Rewriter(lambda expr: fold_null(expr if (value := computed(expr)) is None else value) or value)

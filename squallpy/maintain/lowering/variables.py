@@ -1,0 +1,195 @@
+"""The variables of a block: columns that are equal, in different relations, are one variable."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import reduce
+
+from squallpy.base.types import BOOLEAN, VARCHAR, Type, common
+from squallpy.logical.expressions import (
+    Call,
+    Cast,
+    Column,
+    Expr,
+    column_of,
+    columns,
+    not_null,
+    substitute,
+    uncast,
+    walk,
+)
+from squallpy.logical.monotonicity import FALLING, RISING, slope
+from squallpy.maintain.lowering.block import Block
+from squallpy.program.calculus import MINUS, Assign, Cmp, Factor, Lane, Rel, renamed
+from squallpy.program.components import prune
+from squallpy.program.program import Monomial
+
+
+class Variables:
+    """The atoms of a block with their shared variables: equalities between atoms are folded into names.
+
+    But where what is asked of a column, or `made` of it, may fail, it is not asked of what the column is equal to:
+    R(a), b := a, S(b) and not R(b), S(b), for some values of S may be in no row of R.
+    """
+
+    def __init__(self, block: Block, made: Iterable[Expr], ids: Iterator[int]) -> None:
+        self.scans, self._sign = block.scans, block.sign
+        self._owner = {c.id: i for i, scan in enumerate(block.scans) for c in scan.columns}
+        self._fresh = ids
+        self._parent: dict[Expr, Expr] = {}
+        self._strict: set[Expr] = set()  # terms that are equal to something, hence not NULL
+        self._computed: list[Assign] = []
+        self._assigns: dict[Expr, Column] = {}
+        others = [c for c in block.conjuncts if not self._equate(c)]
+        asked = (*others, *made)
+        self._own, self._typed = _reading(asked, _may_fail), _reading(asked, _is_of_type)
+        self._variables: dict[int, Expr] = {}
+        self._filters = self._name_classes()
+        self._filters += [self._compared(c) for c in others]
+
+    def owner(self, column: Column) -> int:
+        return self._owner[column.id]
+
+    def rename(self, expr: Expr) -> Expr:
+        """Columns replaced by the variables of their classes."""
+        return substitute(expr, self._variables)
+
+    def variable(self, column: Column, expr: Expr) -> Column:
+        """The variable of a GROUP BY key, assigned if it is computed."""
+        expr = self.rename(expr)
+        if isinstance(expr, Column):
+            return expr
+        if expr not in self._assigns:
+            self._assigns[expr] = Column(next(self._fresh), column.name, expr.type, expr.nullable)
+        return self._assigns[expr]
+
+    def term(self, mine: list[Column], shared: list[Column], lanes: tuple[Lane | None, ...]) -> Monomial:
+        """What the block contributes to a view whose key variables are `shared`, where ours are `mine`."""
+        names: dict[int, Expr] = {}
+        copies = []
+        for own, key in zip(mine, shared, strict=True):
+            if names.setdefault(own.id, key) != key:
+                copies.append(Assign(key, names[own.id]))
+        body = tuple(renamed(factor, names) for factor in self._body())
+        taken = () if self._sign > 0 else (MINUS,)
+        lanes = tuple(
+            None if lane is None else (*(substitute(factor, names) for factor in lane), *taken) for lane in lanes
+        )
+        return Monomial(prune((*body, *copies), shared, lanes), lanes)
+
+    def _compared(self, conjunct: Expr) -> Expr:
+        """x < f(y, z), of two atoms   →   x < v, where v := f(y, z) can be looked up"""
+        match conjunct:
+            case Call("<" | "<=" | ">" | ">=", (a, b)) if len(self._owners(a)) == len(self._owners(b)) == 1:
+                if self._owners(a) != self._owners(b):
+                    return replace(conjunct, args=(self._side(a), self._side(b)))
+        return self.rename(conjunct)
+
+    def _side(self, expr: Expr) -> Expr:
+        """A side of a comparison, as a variable if the order of no column is its order. (A nest is looked through.)"""
+        first, *more = columns(expr)
+        ordered = not more and slope(expr, first) in (RISING, FALLING)
+        if ordered or not expr.type.is_held_in_order or self.scans[self.owner(first)].relation.format == "view":
+            return self.rename(expr)
+        return self.variable(column_of(expr, 0), expr)
+
+    def _body(self) -> tuple[Factor, ...]:
+        """Relations, then assignments, then predicates."""
+        rels = [
+            Rel(
+                scan.relation,
+                tuple((f.name, self._renamed(c)) for f, c in zip(scan.relation.fields, scan.columns, strict=True)),
+            )
+            for scan in self.scans
+        ]
+        assigns = [Assign(variable, expr) for expr, variable in self._assigns.items()]
+        return (*rels, *self._computed, *assigns, *map(Cmp, self._filters))
+
+    def _renamed(self, column: Column) -> Column:
+        variable = self._variables.get(column.id, column)
+        assert isinstance(variable, Column)
+        return variable
+
+    def _owners(self, expr: Expr) -> set[int]:
+        return {self._owner[c.id] for c in columns(expr)}
+
+    def _equate(self, conjunct: Expr) -> bool:
+        """Take `a = b` over two different atoms into the classes of equal terms."""
+        match conjunct:
+            case Call("=" | "<=>" as name, (left, right)) if len(self._owners(left)) == len(self._owners(right)) == 1:
+                if self._owners(left) != self._owners(right):
+                    self._strict |= {uncast(left), uncast(right)} if name == "=" else set()
+                    self._parent[self._root(uncast(left))] = self._root(uncast(right))
+                    return True
+        return False
+
+    def _root(self, term: Expr) -> Expr:
+        while (parent := self._parent.setdefault(term, term)) != term:
+            term = parent
+        return term
+
+    def _name_classes(self) -> list[Expr]:
+        """One variable for each class of equal terms. Returns what must hold besides: members are not NULL (a NULL
+        equals nothing, but for <=>), and two members in one atom are equal."""
+        classes: dict[Expr, list[Expr]] = {}
+        for term in self._parent:
+            classes.setdefault(self._root(term), []).append(term)
+        filters: list[Expr] = []
+        computed: list[tuple[Column, Expr]] = []
+        for members in classes.values():
+            members.sort(key=lambda m: not isinstance(m, Column))
+            name = members[0].name if isinstance(members[0], Column) else "x"
+            type = reduce(_wider, (m.type for m in members))
+            shared = Column(next(self._fresh), name, type, any(m.nullable for m in members))
+            if shared.nullable and self._strict & set(members):
+                filters.append(not_null(shared))
+            taken: set[int] = set()
+            for member in members:
+                (owner,) = self._owners(member)
+                if owner in taken:
+                    filters.append(Call("<=>", (shared, member), BOOLEAN, False))
+                elif isinstance(member, Column) and not self._is_own(member, type):
+                    self._variables[member.id] = shared
+                else:  # NB: a column as such would be a second name for what is held
+                    computed.append((shared, Cast(member, type) if isinstance(member, Column) else member))
+                taken.add(owner)
+        self._computed = []
+        for shared, member in computed:
+            expr = self.rename(member)
+            if self._is_known_beside(shared, expr):
+                filters.append(Call("<=>", (shared, member), BOOLEAN, False))
+            else:
+                self._computed.append(Assign(shared, expr))
+        return [self.rename(f) for f in filters]
+
+    def _is_own(self, column: Column, type: Type) -> bool:
+        """Is a column not to be called as what it is equal to, which is of a type?"""
+        return column in self._own or (column.type != type and column in self._typed)
+
+    def _is_known_beside(self, variable: Column, expr: Expr) -> bool:
+        """Is a variable known in an atom that has all which `expr` reads: its column, or computed of others there?"""
+        read = columns(expr)
+        known = [a.value for a in self._computed if a.variable == variable]
+        every = [frozenset(map(self._renamed, scan.columns)) for scan in self.scans]
+        return any(read <= atom and (variable in atom or any(columns(e) <= atom for e in known)) for atom in every)
+
+
+def _reading(exprs: Iterable[Expr], kind: Callable[[Expr], bool]) -> frozenset[Column]:
+    """The columns that are read by what has a part of a kind."""
+    return frozenset().union(*(columns(expr) for expr in exprs if any(map(kind, walk(expr)))))
+
+
+def _may_fail(expr: Expr) -> bool:
+    """Has it no value for some values of the type that it is given? (A sum has none for very few.)"""
+    return isinstance(expr, Cast) and expr.type not in (common(expr.arg.type, expr.type), VARCHAR)
+
+
+def _is_of_type(expr: Expr) -> bool:
+    """May it have no value for what is in no column of the type that it is given?"""
+    return isinstance(expr, Cast) or (isinstance(expr, Call) and expr.name in ("+", "-", "*", "div", "negate"))
+
+
+def _wider(a: Type, b: Type) -> Type:
+    """The type that holds the values of both, which are held alike."""
+    wider = common(a, b)
+    assert wider is not None, (a, b)
+    return wider

@@ -1,0 +1,57 @@
+"""Aggregates over sums of blocks → views: keys, lanes, and one term for each block."""
+
+from collections.abc import Iterator
+
+from squallpy.logical.expressions import (
+    Column,
+    Expr,
+)
+from squallpy.logical.nodes import (
+    Aggregate,
+)
+from squallpy.maintain.lowering.block import Block
+from squallpy.maintain.lowering.lanes import Lanes
+from squallpy.maintain.lowering.variables import Variables
+from squallpy.program.program import Measure, View
+
+
+def group_view(
+    name: str, node: Aggregate, every: list[Block], ids: Iterator[int]
+) -> tuple[View, dict[int, Expr], tuple[Measure, ...]]:
+    """Lower an Aggregate over a sum of blocks to a view.
+
+    Returns the view, its key variable for each key column by id, and the aggregates in terms of the view's lanes.
+    """
+    made = [[block.inline(expr) for _, expr in node.keys] for block in every]
+    given = [[agg.arg and block.inline(agg.arg) for _, agg in node.aggs] for block in every]
+    atoms = [
+        Variables(block, (*exprs, *(arg for arg in args if arg is not None)), ids)
+        for block, exprs, args in zip(every, made, given, strict=True)
+    ]
+    lanes = Lanes(atoms)
+    keys = [
+        [a.variable(column, expr) for (column, _), expr in zip(node.keys, exprs, strict=True)]
+        for a, exprs in zip(atoms, made, strict=True)
+    ]
+    measures = [
+        lanes.measure(column, agg, [args[number] for args in given]) for number, (column, agg) in enumerate(node.aggs)
+    ]
+    shared = _shared(keys, ids)
+    printed: dict[int, Expr] = {column.id: v for (column, _), v in zip(node.keys, shared, strict=True)}
+    return _view(name, shared, keys, atoms, lanes), printed, tuple(measures)
+
+
+def _view(name: str, shared: list[Column], keys: list[list[Column]], atoms: list[Variables], lanes: Lanes) -> View:
+    """The sum of what the blocks contribute."""
+    terms = tuple(
+        block.term(mine, shared, tuple(lane[number] for lane in lanes.all))
+        for number, (mine, block) in enumerate(zip(keys, atoms, strict=True))
+    )
+    return View(name, tuple(dict.fromkeys(shared)), terms)
+
+
+def _shared(keys: list[list[Column]], ids: Iterator[int]) -> list[Column]:
+    """The key variables of a view: those of its block, or new ones where several have to agree."""
+    if len(keys) == 1:
+        return keys[0]
+    return [Column(next(ids), k[0].name, k[0].type, any(v.nullable for v in k)) for k in zip(*keys, strict=True)]
