@@ -60,8 +60,9 @@ def stage_text(compiled: CompiledQuery, stage: str, yardstick: str = "") -> str:
 
 @dataclass
 class Tracer(Observer):
-    """Collects each step of a compilation that changed the query, as text."""
+    """Collects each step of a compilation that changed the query, by name and as text."""
 
+    names: list[str] = field(default_factory=list)
     steps: list[str] = field(default_factory=list)
     last: str = ""
 
@@ -71,6 +72,7 @@ class Tracer(Observer):
             self.steps.append(f"-- before {name}\n{shown}")
         self.steps.append(f"-- after {name}\n{new}")
         self.last = new
+        self.names.append(name)
 
 
 @dataclass

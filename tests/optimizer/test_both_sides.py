@@ -9,8 +9,8 @@ import pytest
 
 from squallpy.catalog.relation import MULT
 from squallpy.compiler import to_program
+from squallpy.explain import Tracer
 from squallpy.logical.bind import compile_script
-from squallpy.optimizer.passes import Observer
 from squallpy.optimizer.pipeline import ALL
 from squallpy.testing.compare import difference
 from squallpy.testing.engines import VolatileEngine
@@ -61,16 +61,6 @@ QUERIES = {
 }
 
 
-class Names(Observer):
-    """Collects the names of steps that change a query."""
-
-    def __init__(self) -> None:
-        self.seen: set[str] = set()
-
-    def changed(self, name: str, before: Any, after: Any) -> None:
-        self.seen.add(name)
-
-
 def steps() -> list[str]:
     """All rules, and the passes that have none."""
     optional = (each for _, passes in ALL for each in passes if not each.required)
@@ -84,9 +74,9 @@ def test_every_rule_is_here() -> None:
 @pytest.mark.parametrize("rule", QUERIES)
 def test_rule_changes_its_query(rule: str) -> None:
     (query,) = compile_script(f"{STREAMS} {QUERIES[rule]};", "q.sql", lambda relation: ()).queries
-    names = Names()
-    to_program(query, observer=names)
-    assert rule in names.seen
+    tracer = Tracer()
+    to_program(query, observer=tracer)
+    assert rule in tracer.names
 
 
 @pytest.mark.parametrize("rule", QUERIES)
