@@ -57,7 +57,7 @@ def to_program(
     context = PassContext(constant, fresh_ids(query.plan), report_late, disabled)
     plan = run_passes(query.plan, PLAN_PASSES, context, observer)
     optimised = query if plan is query.plan else replace(query, plan=plan)
-    lowered = lower(optimised, context.ids, constant if "fold_constant" not in disabled else None)
+    lowered = lower(optimised, context.ids, None if "fold_constant" in disabled else constant, context.empty_groups)
     lowered = run_passes(lowered, CALCULUS_PASSES, context, observer)
     program = run_passes(materialise(lowered, settings.statements), PROGRAM_PASSES, context, observer)
     return CompiledProgram(query, optimised, lowered, program)

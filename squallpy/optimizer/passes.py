@@ -36,12 +36,14 @@ class PassContext:
         ids: Ids for new columns, which no column of the query has.
         report_late: Rows that come after their window has passed are reported, with all of their columns.
         disabled: Names of the passes and rules that are switched off.
+        empty_groups: The values of groups that have no row, by the column that counts rows; passes add to it.
     """
 
     evaluate: Evaluate
     ids: Iterator[int]
     report_late: bool = False
     disabled: frozenset[str] = frozenset()
+    empty_groups: dict[int, dict[int, Expr]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +151,7 @@ def nodes(plan: Node) -> Iterator[Node]:
 
 
 def node_pass(
-    name: str, why: str, rule: Callable[[Node, Iterator[int]], Node | None], required: bool = False
+    name: str, why: str, rule: Callable[[Node, PassContext], Node | None], required: bool = False
 ) -> Pass[Node]:
     """Make a pass of one rule that needs new columns; it is tried on each operator before the inputs of the outcome."""
 
@@ -158,7 +160,7 @@ def node_pass(
 
         def rewritten(node: Node) -> Node:
             if id(node) not in known:
-                after = rule(node, context.ids) or node
+                after = rule(node, context) or node
                 known[id(node)] = node, with_inputs(after, tuple(map(rewritten, after.inputs)))
             return known[id(node)][1]
 

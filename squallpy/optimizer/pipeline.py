@@ -20,6 +20,10 @@ from squallpy.optimizer.plan import booleans, outer_joins, push_filters
 from squallpy.optimizer.plan.aggregate_over_left_join import aggregate_over_left_join
 from squallpy.optimizer.plan.assign_window_clocks import assign_window_clocks
 from squallpy.optimizer.plan.exists_not_equal import exists_not_equal
+from squallpy.optimizer.plan.expand_outer_joins import expand_outer_joins
+from squallpy.optimizer.plan.groupjoin import groupjoin
+from squallpy.optimizer.plan.left_join_to_anti_join import left_join_to_anti_join
+from squallpy.optimizer.plan.materialise_outer_joins import materialise_outer_joins
 from squallpy.optimizer.plan.split_aggregates import split_aggregates
 from squallpy.optimizer.program.inline_auxiliary import inline_auxiliary
 from squallpy.optimizer.program.schedule import schedule
@@ -72,20 +76,41 @@ PLAN_PASSES: tuple[Pass[Node], ...] = (
         required=True,
     ),
     node_pass(
-        "split_aggregates",
-        "a view holds the values of one argument, so each argument of MIN, MAX or a list has an Aggregate of its own",
-        split_aggregates,
-        required=True,
-    ),
-    node_pass(
         "exists_not_equal",
         "equal rows can be looked up and counted, where rows that differ have to be searched (TPC-H Q21)",
-        exists_not_equal,
+        lambda node, context: exists_not_equal(node, context.ids),
+    ),
+    node_pass(
+        "left_join_to_anti_join",
+        "before outer joins are rewritten: rows without a match are a difference, cheap where few rows have a match",
+        lambda node, _: left_join_to_anti_join(node),
     ),
     node_pass(
         "aggregate_over_left_join",
         "an aggregate that ignores the NULLs of an outer join need not know which rows have a match (TPC-H Q13)",
-        aggregate_over_left_join,
+        lambda node, context: aggregate_over_left_join(node, context.ids),
+    ),
+    Pass(
+        "materialise_outer_joins",
+        "while outer joins can be counted: multiplied out, n of them are 2ⁿ products",
+        lambda plan, context: materialise_outer_joins(plan, context.ids, context.empty_groups),
+        required=True,
+    ),
+    node_pass(
+        "groupjoin",
+        "groups that are asked for are kept, so an outer join with an aggregate is one product instead of three",
+        lambda node, context: groupjoin(node, context.ids, context.empty_groups),
+    ),
+    node_pass(
+        "expand_outer_joins",
+        "behind groupjoin, which needs no union; the rows without a match are then found by a groupjoin, too",
+        lambda node, context: expand_outer_joins(node, context.ids, context.empty_groups),
+    ),
+    node_pass(
+        "split_aggregates",
+        "last, for groupjoins make aggregates: a view holds the values of one argument of MIN, MAX or a list",
+        lambda node, context: split_aggregates(node, context.ids),
+        required=True,
     ),
 )
 

@@ -6,7 +6,7 @@ import pytest
 
 from squallpy.compiler import to_program
 from squallpy.logical.bind import compile_script
-from squallpy.maintain.lowering import sum_of_blocks
+from squallpy.optimizer.plan import materialise_outer_joins
 from squallpy.program.program import Program
 from squallpy.program.show import program_text
 
@@ -192,7 +192,7 @@ def test_few_outer_joins_are_multiplied_out() -> None:
 @pytest.mark.parametrize("query", [STARS[7], STARS[13], CHAINS["LEFT", 13], CHAINS["RIGHT", 13], FLAKE])
 def test_what_many_outer_joins_find_are_nests(query: tuple[str, str]) -> None:
     """Twelve LEFT JOINs would be 2¹² products: the rows of each, those of NULLs among them, are a nest."""
-    assert products(*query) <= sum_of_blocks.MOST
+    assert products(*query) <= materialise_outer_joins.MOST
 
 
 def test_full_joins_add_a_product_each() -> None:

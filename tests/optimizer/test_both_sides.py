@@ -57,6 +57,9 @@ QUERIES = {
     "push_tests_into_scalars": "SELECT a FROM r WHERE a NOT IN (SELECT d FROM s)",
     "clamp_existence_counts": "SELECT a, d FROM r LEFT JOIN s ON r.b = s.b WHERE d IS NULL OR d = 0",
     "split_range_disjunctions": "SELECT a, d FROM r, s WHERE r.b = s.b AND (d > a + 1 OR d < a - 1)",
+    "left_join_to_anti_join": "SELECT a FROM r WHERE NOT EXISTS (SELECT * FROM s WHERE s.b = r.b AND s.d > 0)",
+    "groupjoin": "SELECT a, n FROM r LEFT JOIN (SELECT b, COUNT(*) AS n FROM s GROUP BY b) q ON r.b = q.b",
+    "expand_outer_joins": "SELECT a, d FROM r LEFT JOIN s ON r.b = s.b",
     "inline_auxiliary": "SELECT a FROM r WHERE EXISTS (SELECT * FROM s WHERE s.b = r.b AND s.d <> r.a)",
 }
 

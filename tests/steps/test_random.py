@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 from squallpy.base.errors import SquallError
-from squallpy.maintain.lowering import query
+from squallpy.optimizer.plan import materialise_outer_joins
 from squallpy.testing.engines import LocalEngine, MemoryEngine, PartitionedEngine, SparkEngine, VolatileEngine
 from squallpy.testing.generators import Case, cases
 from squallpy.testing.step_tests import run_steps
@@ -41,7 +41,7 @@ class Nested(Weighed):
     """Outer joins and sums that are joined are nests, however few."""
 
     def start(self, script: str, checkpoint: Path, tables: dict[str, pa.Table]) -> None:
-        with patch.object(query, "MOST", 1):
+        with patch.object(materialise_outer_joins, "MOST", 1):
             super().start(script, checkpoint, tables)
 
 

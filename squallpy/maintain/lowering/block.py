@@ -1,7 +1,7 @@
 """Select-project-join blocks: a lowered plan is a sum of them."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 
 from squallpy.logical.constant_folding import Evaluate, fold_constant
@@ -20,14 +20,14 @@ from squallpy.logical.nodes import (
     Scan,
 )
 from squallpy.logical.nulls import fold_null
-from squallpy.optimizer.plan.groupjoin import Nothing, without_case
+from squallpy.optimizer.plan.groupjoin import EmptyGroups, without_case
 
 
 @dataclass(slots=True)
 class Block:
     """A select-project-join block: its scans, its conjuncts and the columns that projections computed.
 
-    A plan is a sum of blocks; one with `sign` −1 is taken away. `fold` makes less of expressions.
+    A plan is a sum of blocks; one with `sign` −1 is taken away. `fold` simplifies expressions.
     """
 
     scans: list[Scan]
@@ -35,12 +35,11 @@ class Block:
     computed: dict[int, Expr]
     fold: Callable[[Expr], Expr]
     sign: int = 1
-    nothing: Nothing = field(default_factory=dict)
 
     def inline(self, expr: Expr) -> Expr:
         if not self.computed:
             return expr
-        return without_case(self.fold(substitute(expr, self.computed)), self.nothing)
+        return self.fold(substitute(expr, self.computed))
 
     def compute(self, new: Iterable[tuple[Column, Expr]]) -> None:
         """Know more columns."""
@@ -53,7 +52,7 @@ class Block:
     def copy(self) -> "Block":
         """The same, to be restricted on its own."""
         parts = list(self.scans), list(self.conjuncts), dict(self.computed)
-        return Block(*parts, self.fold, self.sign, dict(self.nothing))
+        return Block(*parts, self.fold, self.sign)
 
     @property
     def empty(self) -> bool:
@@ -62,8 +61,9 @@ class Block:
 
 
 def join_blocks(a: Block, b: Block, on: Expr | None) -> Block:
-    computed, nothing = a.computed | b.computed, a.nothing | b.nothing
-    block = Block(a.scans + b.scans, a.conjuncts + b.conjuncts, computed, a.fold, a.sign * b.sign, nothing)
+    """Join two blocks; `on` None is the cross product."""
+    scans, computed = a.scans + b.scans, a.computed | b.computed
+    block = Block(scans, a.conjuncts + b.conjuncts, computed, a.fold, a.sign * b.sign)
     if on is not None:
         block.restrict(on)
     return block
@@ -82,9 +82,17 @@ def drop_empty(blocks: list[Block]) -> list[Block]:
     return [block for block in blocks if not block.empty] or blocks[:1]
 
 
-def folding(evaluate: Evaluate | None) -> Callable[[Expr], Expr]:
-    """Make the function that folds NULLs in expressions, and constants if something can `evaluate` them."""
-    if evaluate is None:
-        return Rewriter(fold_null)
-    computed = cache(fold_constant(evaluate))
-    return Rewriter(lambda expr: fold_null(expr if (value := computed(expr)) is None else value) or value)
+def folding(evaluate: Evaluate | None, empty_groups: EmptyGroups) -> Callable[[Expr], Expr]:
+    """Make the function that folds NULLs in expressions, and constants if something can `evaluate` them.
+
+    Args:
+        empty_groups: The values of groups that have no row, by the column that counts the rows of a group.
+    """
+    computed = cache(fold_constant(evaluate)) if evaluate else None
+
+    def folded(expr: Expr) -> Expr | None:
+        value = computed(expr) if computed else None
+        return fold_null(expr if value is None else value) or value
+
+    fold = Rewriter(folded)
+    return lambda expr: without_case(fold(expr), empty_groups)

@@ -26,8 +26,10 @@ from squallpy.logical.nodes import (
     Repeat,
     Sort,
 )
+from squallpy.maintain.lowering.block import folding
 from squallpy.maintain.lowering.sum_of_blocks import SumOfBlocks
 from squallpy.maintain.lowering.views import group_view
+from squallpy.optimizer.plan.groupjoin import EmptyGroups
 from squallpy.program.program import RESULT, Finish, Lowered, View
 
 Order = tuple[tuple[Expr, bool, bool], ...]
@@ -35,12 +37,13 @@ Items = tuple[tuple[str, Expr], ...]
 Finished = tuple[Expr | None, Items, Order]  # HAVING, SELECT list, ORDER BY
 
 
-def lower(query: Query, ids: Iterator[int], evaluate: Evaluate | None = None) -> Lowered:
+def lower(query: Query, ids: Iterator[int], evaluate: Evaluate | None, empty_groups: EmptyGroups) -> Lowered:
     """Lower a bound query to a view of the ring calculus, not yet materialised, and the `Finish` that prints it.
 
     Args:
         ids: Ids for new columns.
         evaluate: Computes expressions that read no column once rows of constants are joined, if it is given.
+        empty_groups: The values of groups that have no row, as passes have learned them.
     """
     node = query.plan
     limit, offset = None, 0
@@ -48,12 +51,12 @@ def lower(query: Query, ids: Iterator[int], evaluate: Evaluate | None = None) ->
         limit, offset, node = node.count, node.offset, node.child
     above = _chain(node)
     bottom = above[-1].inputs[0] if above else node
-    blocks = SumOfBlocks(evaluate, ids)
+    blocks = SumOfBlocks(ids, folding(evaluate, empty_groups))
     grouped, times = bottom, None
     if isinstance(bottom, Repeat) and bottom.number is None:
         grouped, times = bottom.child, bottom.times
     if isinstance(grouped, Aggregate) and not any(agg.extreme for _, agg in grouped.aggs):
-        view, printed, measures = group_view(RESULT, grouped, blocks.within(grouped.child), ids)
+        view, printed, measures = group_view(RESULT, grouped, blocks.of(grouped.child), ids)
         having, items, order = _finish(above, query.names, printed, node)
         single, times = not grouped.keys, times and substitute(times, printed)
         finish = Finish(measures, having, items, order, limit, offset, repeat=False, single=single, times=times)
@@ -71,7 +74,7 @@ def _bag(child: Node, finished: Finished, blocks: SumOfBlocks) -> tuple[View, It
         keys.setdefault(expr, Column(next(blocks.ids), name, expr.type, expr.nullable))
     rows = child if having is None else Filter(child, having)
     every = Aggregate(rows, tuple((c, expr) for expr, c in keys.items()), ())
-    view, printed, _ = group_view(RESULT, every, blocks.within(rows), blocks.ids)
+    view, printed, _ = group_view(RESULT, every, blocks.of(rows), blocks.ids)
     found = {expr: printed[column.id] for expr, column in keys.items()}
     shown = tuple((name, found[expr]) for name, expr in items)
     return view, shown, tuple((found[expr], down, nulls) for expr, down, nulls in order)

@@ -12,12 +12,17 @@ from squallpy.logical.containment import peeled
 from squallpy.logical.expressions import Column, Expr, Literal, column_of, columns, substitute
 from squallpy.logical.nodes import Aggregate, Join, LeftJoin, Node, Project, Union
 from squallpy.logical.nulls import fold_nulls
+from squallpy.optimizer.passes import nodes
+from squallpy.optimizer.plan.split_aggregates import split_aggregates
 
 
 def aggregate_over_left_join(node: Node, fresh: Iterator[int]) -> Node | None:
     """Replace an outer join below an aggregate that ignores its NULLs by a union of matches and of left rows."""
     if not isinstance(node, Aggregate):
         return None
+    if split := split_aggregates(node, fresh):  # of which each aggregate is tried when its turn comes
+        each = (part for part in nodes(split) if isinstance(part, Aggregate) and part.child is node.child)
+        return split if any(aggregate_over_left_join(part, fresh) for part in each) else None
     below, shown, filters = peeled(node.child)
     if filters or not isinstance(below, LeftJoin) or not node.aggs or any(agg.arg is None for _, agg in node.aggs):
         return None

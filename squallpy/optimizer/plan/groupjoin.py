@@ -32,7 +32,7 @@ from squallpy.logical.nodes import Agg, Aggregate, ConditionalJoin, Filter, Join
 from squallpy.logical.nulls import fold_nulls
 
 Rows = tuple[Node, tuple[Expr, ...]]  # an input, and expressions over its rows
-Nothing = dict[int, dict[int, Expr]]  # by the column that counts rows: what other columns are where it is 0
+EmptyGroups = dict[int, dict[int, Expr]]  # by the column that counts rows: what other columns are where it is 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,14 @@ class Pair:
     column: Column
 
 
-def defaulted(join: LeftJoin, fresh: Iterator[int]) -> tuple[Node, Nothing] | None:
-    """The same rows and columns without an outer join; None if `right` is no aggregate by what it is joined on."""
+def groupjoin(join: Node, fresh: Iterator[int], empty_groups: EmptyGroups) -> Node | None:
+    """Replace an outer join with an aggregate by the columns that it is joined on by an inner join.
+
+    Args:
+        empty_groups: Learns the values of groups that have no row, by the column that counts the rows of a group.
+    """
+    if not isinstance(join, LeftJoin):
+        return None
     below = _aggregate(join.right)
     if below is None:
         return None
@@ -63,7 +69,7 @@ def defaulted(join: LeftJoin, fresh: Iterator[int]) -> tuple[Node, Nothing] | No
     if pairs.keys() != keys.keys():
         return None
     if not rest and _has_all(join.left, aggregate, tuple(pairs.values())):
-        return _plain(join, aggregate, pairs, shown), {}
+        return _plain(join, aggregate, pairs, shown)
 
     found = Column(next(fresh), "found", BIGINT, False)
     aggs = {c.id: replace(c, id=next(fresh), nullable=agg.function != "count") for c, agg in aggregate.aggs}
@@ -85,7 +91,8 @@ def defaulted(join: LeftJoin, fresh: Iterator[int]) -> tuple[Node, Nothing] | No
     on = conjunction(Call("<=>", (p.here, p.column), BOOLEAN, False) for p in pairs.values()) if pairs else None
     items = ((replace(c, nullable=True), value(c)) for c in join.right.output)
     nothing: dict[int, Expr] = {c.id: Literal(None if c.nullable else 0, c.type) for c in aggs.values()}
-    return Project(Join(join.left, nest, on), (*((c, c) for c in join.left.output), *items)), {found.id: nothing}
+    empty_groups[found.id] = nothing
+    return Project(Join(join.left, nest, on), (*((c, c) for c in join.left.output), *items))
 
 
 def _has_all(left: Node, aggregate: Aggregate, pairs: tuple[Pair, ...]) -> bool:
@@ -105,7 +112,7 @@ def _plain(join: LeftJoin, aggregate: Aggregate, pairs: dict[int, Pair], shown: 
     return Project(Join(join.left, groups, same), (*((c, c) for c in join.left.output), *items))
 
 
-def without_case(expr: Expr, nothing: Nothing) -> Expr:
+def without_case(expr: Expr, nothing: EmptyGroups) -> Expr:
     """CASE WHEN found > 0 THEN COALESCE(sum, 0) ELSE 0 END → COALESCE(sum, 0), as `sum` is NULL where `found` is 0"""
 
     def rule(expr: Expr) -> Expr | None:

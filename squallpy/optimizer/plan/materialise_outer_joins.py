@@ -10,7 +10,7 @@ is nothing: it changes as R does, and when a value of l comes that R lacks. Valu
 are rows of P that join nothing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from squallpy.base.types import BIGINT, BOOLEAN
@@ -28,8 +28,91 @@ from squallpy.logical.expressions import (
     substitute,
 )
 from squallpy.logical.functions import call
-from squallpy.logical.nodes import Agg, Aggregate, Filter, Join, LeftJoin, Node, Project, Repeat, Union
-from squallpy.optimizer.plan.groupjoin import Pair, groups, values
+from squallpy.logical.nodes import (
+    Agg,
+    Aggregate,
+    AntiJoin,
+    Filter,
+    Join,
+    LeftJoin,
+    Node,
+    Project,
+    Repeat,
+    Scan,
+    SemiJoin,
+    Union,
+    Window,
+    with_inputs,
+)
+from squallpy.optimizer.passes import nodes
+from squallpy.optimizer.plan.expand_outer_joins import rows_without_match
+from squallpy.optimizer.plan.groupjoin import EmptyGroups, Pair, groupjoin, groups, values
+
+MOST = 8  # products that a query, or the input of an aggregate, is multiplied out to
+
+
+def materialise_outer_joins(plan: Node, ids: Iterator[int], empty_groups: EmptyGroups) -> Node:
+    """Materialise outer joins and unions where a query, or the input of an aggregate, would be too many products."""
+    counted: dict[int, tuple[Node, int]] = {}
+    known: dict[tuple[bool, int], tuple[Node, Node]] = {}  # by whether outer joins are materialised
+
+    def products(node: Node) -> int:
+        """Count the products of a region when it is multiplied out, or of its largest part."""
+        if id(node) not in counted:
+            counted[id(node)] = node, _products(node, [products(child) for child in _region(node)], ids)
+        return counted[id(node)][1]
+
+    def rewritten(node: Node, few: bool) -> Node:
+        key = few, id(node)
+        if key not in known:
+            after = node
+            if few:
+                after = _materialised(node, products, ids, empty_groups) or node
+            same = {id(child) for child in _region(after)}
+            inputs = (rewritten(c, few) if id(c) in same else region(c) for c in after.inputs)
+            known[key] = node, with_inputs(after, tuple(inputs))
+        return known[key][1]
+
+    def region(node: Node) -> Node:
+        return rewritten(node, products(node) > MOST)
+
+    return region(plan)
+
+
+def _region(node: Node) -> tuple[Node, ...]:
+    """The inputs that are multiplied out with an operator: those of an aggregate or a window are not."""
+    return () if isinstance(node, Aggregate | Repeat | Window) else node.inputs
+
+
+def _products(node: Node, inputs: list[int], ids: Iterator[int]) -> int:
+    match node:
+        case Join(_, _, on) if on is not None and not any(isinstance(n, Scan) for n in nodes(node)):
+            return max(inputs)  # rows of constants: pairs that are not equal are dropped while they are lowered
+        case Join():
+            return inputs[0] * inputs[1]
+        case LeftJoin():
+            return inputs[0] if groupjoin(node, ids, {}) else inputs[0] * (inputs[1] + 1)
+        case AntiJoin():
+            return 2 * inputs[0]
+        case SemiJoin():
+            return inputs[0]
+        case Union():
+            return sum(inputs)
+    return max(inputs, default=1)
+
+
+def _materialised(
+    node: Node, products: Callable[[Node], int], ids: Iterator[int], empty_groups: EmptyGroups
+) -> Node | None:
+    """One operator of a region with too many products, as a single one."""
+    match node:
+        case Join(left, right, on) if products(left) > 1 and products(right) > 1:
+            return Join(left, bag(right, ids), on)
+        case LeftJoin():
+            return groupjoin(node, ids, empty_groups) or optional(node, ids)
+        case AntiJoin(left, right, on):
+            return rows_without_match(left, right, on, ids, empty_groups)
+    return None
 
 
 def bag(node: Node, fresh: Iterator[int]) -> Node:

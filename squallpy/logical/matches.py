@@ -1,0 +1,61 @@
+"""Matches of a join: which values of its left side have some, each once, as SEMI, ANTI and outer joins ask."""
+
+from collections.abc import Iterator
+
+from squallpy.base.types import BOOLEAN
+from squallpy.logical.expressions import TRUE, Call, Column, Expr, column_of, columns, conjunction, conjuncts
+from squallpy.logical.nodes import Aggregate, Filter, Join, Node, Project
+
+
+def distinct_matches(left: Node, right: Node, on: Expr, ids: Iterator[int]) -> tuple[Node, Expr]:
+    """Make a plan that has the values of `left` with a match in `right` once each, and the condition that joins it.
+
+    L ⋉_{l.k = r.k ∧ r.a > 1} R   →   Aggregate by k := r.k of σ_{r.a > 1}(R),  (l.k = k)
+
+    Where `on` does more than equate both sides, the matches are looked for among the pairs of `left` and `right`.
+    """
+    ours, theirs = left.ids, right.ids
+    equal: list[tuple[str, Expr, Expr]] = []
+    own: list[Expr] = []
+    asked: list[Expr] = []  # of `left` alone
+    for conjunct in conjuncts(on):
+        match conjunct:
+            case Call("=" | "<=>" as name, (a, b)) if _reads(a, ours) and _reads(b, theirs):
+                equal.append((name, a, b))
+            case Call("=" | "<=>" as name, (a, b)) if _reads(a, theirs) and _reads(b, ours):
+                equal.append((name, b, a))
+            case _ if {c.id for c in columns(conjunct)} <= theirs:
+                own.append(conjunct)
+            case _ if {c.id for c in columns(conjunct)} <= ours:
+                asked.append(conjunct)
+            case _:
+                read = sorted((c for c in columns(on) if c.id in ours), key=lambda c: c.id)
+                keys: list[tuple[Column, Expr]] = [(column_of(c, next(ids)), c) for c in read]
+                same = conjunction(Call("<=>", (c, key), BOOLEAN, False) for key, c in keys)
+                return Aggregate(Join(left, right, on), tuple(keys), ()), same
+    if equal and not own and _unique(right) == {b.id if isinstance(b, Column) else None for _, _, b in equal}:
+        return right, on
+    if not equal:
+        equal = [("=", TRUE, TRUE)]
+    keys = [(column_of(b, next(ids)), b) for _, _, b in equal]
+    pairs = [Call(name, (a, k), BOOLEAN, name == "=") for (name, a, _), (k, _) in zip(equal, keys, strict=True)]
+    same = conjunction((*pairs, *asked))
+    return Aggregate(Filter(right, conjunction(own)) if own else right, tuple(keys), ()), same
+
+
+def _unique(node: Node) -> set[int | None]:
+    """The columns of which a plan has each combination once; empty if none are known."""
+    match node:
+        case Aggregate(_, keys):
+            return {column.id for column, _ in keys}
+        case Project(child, items):
+            names = {expr.id: column.id for column, expr in items if isinstance(expr, Column)}
+            return {names.get(id) for id in _unique(child) if id is not None}
+        case Filter(child):
+            return _unique(child)
+    return set()
+
+
+def _reads(expr: Expr, ids: frozenset[int]) -> bool:
+    """Does it read columns, and only those?"""
+    return bool(columns(expr)) and {c.id for c in columns(expr)} <= ids
