@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from squallpy.base.types import BIGINT, BOOLEAN
 from squallpy.logical.expressions import (
+    FALSE,
     TRUE,
     Call,
     Column,
@@ -38,13 +39,11 @@ from squallpy.logical.nodes import (
     Node,
     Project,
     Repeat,
-    Scan,
     SemiJoin,
     Union,
     Window,
     with_inputs,
 )
-from squallpy.optimizer.passes import nodes
 from squallpy.optimizer.plan.expand_outer_joins import rows_without_match
 from squallpy.optimizer.plan.groupjoin import EmptyGroups, Pair, groupjoin, groups, values
 
@@ -86,7 +85,7 @@ def _region(node: Node) -> tuple[Node, ...]:
 
 def _products(node: Node, inputs: list[int], ids: Iterator[int]) -> int:
     match node:
-        case Join(_, _, on) if on is not None and not any(isinstance(n, Scan) for n in nodes(node)):
+        case Join(_, _, on) if on is not None and _is_constant(node):
             return max(inputs)  # rows of constants: pairs that are not equal are dropped while they are lowered
         case Join():
             return inputs[0] * inputs[1]
@@ -99,6 +98,16 @@ def _products(node: Node, inputs: list[int], ids: Iterator[int]) -> int:
         case Union():
             return sum(inputs)
     return max(inputs, default=1)
+
+
+def _is_constant(node: Node) -> bool:
+    """True if a plan reads no rows, as VALUES does: one row, that of an aggregate over nothing, is all there is."""
+    match node:
+        case Aggregate(Filter(_, predicate), ()):
+            return predicate == FALSE
+        case Project() | Filter() | Union() | Join():
+            return all(map(_is_constant, node.inputs))
+    return False
 
 
 def _materialised(
