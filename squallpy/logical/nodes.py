@@ -3,7 +3,7 @@
 Limit(Sort(Project(Filter(Aggregate(Filter(Join(Scan, Scan)))))))
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import chain
@@ -375,6 +375,19 @@ class Query:
     names: tuple[str, ...]
     text: str
     number: int = 1
+
+
+def nodes(plan: Node) -> Iterator[Node]:
+    """Yield every operator of a plan once, inputs first."""
+    seen = set[int]()
+    pending = [(plan, False)]
+    while pending:
+        node, has_inputs = pending.pop()
+        if has_inputs:
+            yield node
+        elif id(node) not in seen:
+            seen.add(id(node))
+            pending += [(node, True), *((child, False) for child in node.inputs)]
 
 
 def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:

@@ -5,8 +5,13 @@ Project o_orderkey, revenue := SUM(l_extendedprice)
     Scan orders
 """
 
-from squallpy.logical.expressions import Column, Expr
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain, count
+
+from squallpy.logical.expressions import Column, Expr, substitute
 from squallpy.logical.nodes import (
+    Agg,
     Aggregate,
     AntiJoin,
     Filter,
@@ -21,57 +26,102 @@ from squallpy.logical.nodes import (
     Sort,
     Union,
     Window,
+    nodes,
 )
 
 
-def show(plan: Node, *, types: bool = False, depth: int = 0) -> str:
-    """The plan as an indented tree; with `types`, each line ends with the types of its columns."""
-    line = "  " * depth + describe(plan)
+def show(plan: Node, *, types: bool = False) -> str:
+    """Show the plan as an indented tree; with `types`, each line ends with the types of its columns.
+
+    Columns whose names an operator would not tell apart have that of their stream in front, or a number behind.
+    """
+    return "\n".join(_lines(plan, _Names(plan), types, 0))
+
+
+def _lines(node: Node, names: "_Names", types: bool, depth: int) -> Iterator[str]:
+    line = "  " * depth + _describe(node, names)
     if types:
-        line += "  -- " + ", ".join(f"{c.name} {c.type}{'' if c.nullable else ' NOT NULL'}" for c in plan.output)
-    return "\n".join([line, *(show(child, types=types, depth=depth + 1) for child in plan.inputs)])
+        columns = (f"{names(c)} {c.type}{'' if c.nullable else ' NOT NULL'}" for c in node.output)
+        line += "  -- " + ", ".join(columns)
+    yield line
+    for child in node.inputs:
+        yield from _lines(child, names, types, depth + 1)
 
 
-def describe(node: Node) -> str:
-    """One operator without its inputs."""
+class _Names:
+    """Names of the columns of a plan: their own, unless two that an operator reads have the same."""
+
+    def __init__(self, plan: Node) -> None:
+        found: dict[int, Column] = {}
+        alike: dict[int, None] = {}  # ids, in the order in which the plan makes the columns
+        aliases: dict[int, str] = {}
+        for node in nodes(plan):
+            if isinstance(node, Scan):
+                aliases |= {c.id: node.alias for c in node.columns}
+            by_name: dict[str, set[int]] = {}
+            for column in (c for child in node.inputs for c in child.output):
+                found.setdefault(column.id, column)
+                by_name.setdefault(column.name.lower(), set()).add(column.id)
+            alike |= dict.fromkeys(sorted(id for ids in by_name.values() if len(ids) > 1 for id in ids))
+        taken = {column.name.lower() for column in found.values()}
+        self._columns: dict[int, Expr] = {}
+        for id in alike:
+            column = found[id]
+            numbered = (f"{column.name}_{n}" for n in count(2))
+            qualified = (f"{aliases[id]}.{column.name}",) if id in aliases else ()
+            name = next(name for name in chain(qualified, numbered) if name.lower() not in taken)
+            taken.add(name.lower())
+            self._columns[id] = replace(column, name=name)
+
+    def __call__(self, expr: Expr) -> str:
+        return str(substitute(expr, self._columns))
+
+    def agg(self, agg: Agg) -> str:
+        """Show an aggregate."""
+        return str(agg.with_args(substitute(arg, self._columns) for arg in agg.args))
+
+    def named(self, column: Column, expr: Expr) -> str:
+        """Show a column that an operator makes of an expression."""
+        name, text = self(column), self(expr)
+        return name if name == text else f"{name} := {text}"
+
+
+def _describe(node: Node, names: _Names) -> str:
+    """Show one operator without its inputs."""
     match node:
         case Scan(relation, alias) if relation.parts:
             return f"Scan {relation.name} := {relation.parts} AS {alias}"
         case Scan(relation, alias):
             return f"Scan {relation.name}" + (f" AS {alias}" if alias.lower() != relation.name.lower() else "")
         case Window(_, spec, time):
-            return f"Window {spec.frame}" + (f" of {time}" if time is not None else "")
+            return f"Window {spec.frame}" + (f" of {names(time)}" if time is not None else "")
         case Filter(_, predicate):
-            return f"Filter {predicate}"
+            return f"Filter {names(predicate)}"
         case Project(_, items):
-            return "Project " + ", ".join(named(column, expr) for column, expr in items)
+            return "Project " + ", ".join(names.named(column, expr) for column, expr in items)
         case Join(_, _, on):
-            return f"Join on {on}" if on is not None else "Cross"
+            return f"Join on {names(on)}" if on is not None else "Cross"
         case LeftJoin(_, _, on):
-            return f"Left join on {on}"
+            return f"Left join on {names(on)}"
         case SemiJoin(_, _, on):
-            return f"Semi join on {on}"
+            return f"Semi join on {names(on)}"
         case AntiJoin(_, _, on):
-            return f"Anti join on {on}"
+            return f"Anti join on {names(on)}"
         case Union(_, columns):
-            return "Union all " + ", ".join(column.name for column in columns)
+            return "Union all " + ", ".join(map(names, columns))
         case Aggregate(_, keys, aggs):
-            by = " by " + ", ".join(named(column, expr) for column, expr in keys) if keys else ""
-            return f"Aggregate{by}" + (": " + ", ".join(str(agg) for _, agg in aggs) if aggs else "")
+            by = " by " + ", ".join(names.named(column, expr) for column, expr in keys) if keys else ""
+            return f"Aggregate{by}" + (": " + ", ".join(names.agg(agg) for _, agg in aggs) if aggs else "")
         case Repeat(_, times, number):
-            return f"Repeat {times} times" + ("" if number is None else f", {number} from 0")
+            return f"Repeat {names(times)} times" + ("" if number is None else f", {names(number)} from 0")
         case Sort(_, keys):
-            return "Sort " + ", ".join(order(*key) for key in keys)
-        case Limit(_, count, offset):
-            return f"Limit {'all' if count is None else count}" + (f" offset {offset}" if offset else "")
+            return "Sort " + ", ".join(order(names(expr), down, nulls) for expr, down, nulls in keys)
+        case Limit(_, most, offset):
+            return f"Limit {'all' if most is None else most}" + (f" offset {offset}" if offset else "")
     raise AssertionError(node)
 
 
-def named(column: Column, expr: Expr) -> str:
-    return column.name if column.name == str(expr) else f"{column.name} := {expr}"
-
-
-def order(expr: Expr, descending: bool, nulls_first: bool) -> str:
-    """Spark's defaults unsaid: NULLs first when ascending, last when descending."""
+def order(text: str, descending: bool, nulls_first: bool) -> str:
+    """Show a sort key without what is Spark's default: NULLs first when ascending, last when descending."""
     nulls = "" if nulls_first != descending else f" NULLS {'FIRST' if nulls_first else 'LAST'}"
-    return f"{expr}{' DESC' if descending else ''}{nulls}"
+    return f"{text}{' DESC' if descending else ''}{nulls}"

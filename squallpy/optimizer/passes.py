@@ -18,6 +18,7 @@ from squallpy.logical.nodes import (
     Project,
     Repeat,
     Sort,
+    nodes,
     with_inputs,
 )
 
@@ -135,19 +136,6 @@ def run_passes(value: T, passes: Sequence[Pass[T]], context: PassContext, observ
 def fresh_ids(plan: Node) -> Iterator[int]:
     """Ids above those of all columns of a plan."""
     return count(1 + max((c.id for node in nodes(plan) for c in node.output), default=0))
-
-
-def nodes(plan: Node) -> Iterator[Node]:
-    """Yield every operator of a plan once, inputs first."""
-    seen = set[int]()
-    pending = [(plan, False)]
-    while pending:
-        node, has_inputs = pending.pop()
-        if has_inputs:
-            yield node
-        elif id(node) not in seen:
-            seen.add(id(node))
-            pending += [(node, True), *((child, False) for child in node.inputs)]
 
 
 def node_pass(

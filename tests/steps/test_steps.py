@@ -77,8 +77,19 @@ def known(path: Path) -> object:
     return pytest.param(path, id=path.stem, marks=[pytest.mark.xdist_group(path.stem), *marks])
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("path", [known(path) for path in FILES])
+# NB: the view in which LAG looks rows up by their key, and which a broken key shows, is made by a pass
+CHECKED_BY_PASSES = {"key_broken_lag"}
+
+
+@pytest.mark.parametrize(
+    ("path", "engine"),
+    [
+        pytest.param(*known(path).values, engine, id=f"{path.stem}-{engine}", marks=known(path).marks)
+        for path in FILES
+        for engine in ENGINES
+        if not (engine == "plain" and path.stem in CHECKED_BY_PASSES)
+    ],
+)
 def step_local(path: Path, engine: str, tmp_path: Path) -> None:
     run_steps(path, ENGINES[engine](), tmp_path)
 

@@ -10,9 +10,8 @@ from collections.abc import Iterator
 
 from squallpy.logical.containment import peeled
 from squallpy.logical.expressions import Column, Expr, Literal, column_of, columns, substitute
-from squallpy.logical.nodes import Aggregate, Join, LeftJoin, Node, Project, Union
+from squallpy.logical.nodes import Aggregate, Join, LeftJoin, Node, Project, Union, nodes
 from squallpy.logical.nulls import fold_nulls
-from squallpy.optimizer.passes import nodes
 from squallpy.optimizer.plan.split_aggregates import split_aggregates
 
 
