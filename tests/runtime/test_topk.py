@@ -10,7 +10,8 @@ from squallpy.compiler import to_program
 from squallpy.logical.bind import compile_script
 from squallpy.physical.planner import place
 from squallpy.runtime.messages.deltas import Delta
-from squallpy.runtime.result.result import Result, result_layout, top_n
+from squallpy.runtime.result import top_n
+from squallpy.runtime.result.result import Result, result_layout
 from squallpy.runtime.state.store import Store, StoreLayout
 from squallpy.runtime.triggers.stage_executor import Machine, store_layout
 
