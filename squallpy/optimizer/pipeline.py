@@ -93,7 +93,9 @@ PLAN_PASSES: tuple[Pass[Node], ...] = (
     Pass(
         "materialise_outer_joins",
         "while outer joins can be counted: multiplied out, n of them are 2ⁿ products",
-        lambda plan, context: materialise_outer_joins(plan, context.ids, context.empty_groups),
+        lambda plan, context: materialise_outer_joins(
+            plan, context.ids, context.empty_groups, "groupjoin" not in context.disabled
+        ),
         required=True,
     ),
     node_pass(

@@ -50,15 +50,22 @@ from squallpy.optimizer.plan.groupjoin import EmptyGroups, Pair, groupjoin, grou
 MOST = 8  # products that a query, or the input of an aggregate, is multiplied out to
 
 
-def materialise_outer_joins(plan: Node, ids: Iterator[int], empty_groups: EmptyGroups) -> Node:
-    """Materialise outer joins and unions where a query, or the input of an aggregate, would be too many products."""
+def materialise_outer_joins(
+    plan: Node, ids: Iterator[int], empty_groups: EmptyGroups, has_groupjoins: bool = True
+) -> Node:
+    """Materialise outer joins and unions where a query, or the input of an aggregate, would be too many products.
+
+    Args:
+        empty_groups: Learns the values of groups that have no row, as `groupjoin` says.
+        has_groupjoins: Outer joins become groupjoins later, or else unions of differences.
+    """
     counted: dict[int, tuple[Node, int]] = {}
     known: dict[tuple[bool, int], tuple[Node, Node]] = {}  # by whether outer joins are materialised
 
     def products(node: Node) -> int:
         """Count the products of a region when it is multiplied out, or of its largest part."""
         if id(node) not in counted:
-            counted[id(node)] = node, _products(node, [products(child) for child in _region(node)], ids)
+            counted[id(node)] = node, _products(node, [products(child) for child in _region(node)], ids, has_groupjoins)
         return counted[id(node)][1]
 
     def rewritten(node: Node, few: bool) -> Node:
@@ -83,12 +90,14 @@ def _region(node: Node) -> tuple[Node, ...]:
     return () if isinstance(node, Aggregate | Repeat | Window) else node.inputs
 
 
-def _products(node: Node, inputs: list[int], ids: Iterator[int]) -> int:
+def _products(node: Node, inputs: list[int], ids: Iterator[int], has_groupjoins: bool) -> int:
     match node:
         case Join(_, _, on) if on is not None and _is_constant(node):
             return max(inputs)  # rows of constants: pairs that are not equal are dropped while they are lowered
         case Join():
             return inputs[0] * inputs[1]
+        case LeftJoin() if not has_groupjoins:
+            return inputs[0] * (inputs[1] + 2)
         case LeftJoin():
             return inputs[0] if groupjoin(node, ids, {}) else inputs[0] * (inputs[1] + 1)
         case AntiJoin():
