@@ -58,21 +58,38 @@ def stage_text(compiled: CompiledQuery, stage: str, yardstick: str = "") -> str:
     return text
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step of a compilation that changed the query, which is shown as text `before` and `after` it."""
+
+    name: str
+    before: str
+    after: str
+
+
 @dataclass
 class Tracer(Observer):
-    """Collects each step of a compilation that changed the query, by name and as text."""
+    """Collects the steps of a compilation that changed the query."""
 
-    names: list[str] = field(default_factory=list)
-    steps: list[str] = field(default_factory=list)
-    last: str = ""
+    steps: list[Step] = field(default_factory=list)
 
     def changed(self, name: str, before: Any, after: Any) -> None:
-        shown, new = _text(before), _text(after)
-        if shown != self.last:  # else it stands above, as what the step before has made
-            self.steps.append(f"-- before {name}\n{shown}")
-        self.steps.append(f"-- after {name}\n{new}")
-        self.last = new
-        self.names.append(name)
+        self.steps.append(Step(name, _text(before), _text(after)))
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the steps, in their order."""
+        return [step.name for step in self.steps]
+
+    @property
+    def text(self) -> str:
+        """All steps as text; what one begins with is left out where the one before has ended with it."""
+        parts, last = [], ""
+        for step in self.steps:
+            parts += [f"-- before {step.name}\n{step.before}"] if step.before != last else []
+            parts.append(f"-- after {step.name}\n{step.after}")
+            last = step.after
+        return "\n".join(parts)
 
 
 @dataclass

@@ -118,7 +118,7 @@ class Session:
         if stage == "trace":
             tracer = Tracer()
             self.compiler.to_program(query, observer=tracer)
-            return "\n".join(tracer.steps)
+            return tracer.text
         if stage not in PLACED and not (self.script.matrices or self.script.programs):
             return program_stage_text(self.compiler.to_program(query), stage)
         return stage_text(self.compile(query, self.settings.partitions, self.sizes), stage, self.yardstick)

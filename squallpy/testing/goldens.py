@@ -1,6 +1,6 @@
-"""Golden plans: EXPLAIN of the standard queries as files, reviewed as diffs; and the manual of the SQL.
+"""Golden plans: EXPLAIN of the standard queries as files, reviewed as diffs; the manual of the SQL; fixtures of passes.
 
-python -m squallpy.testing.goldens            rewrite plans/*.txt and docs/sql.md
+python -m squallpy.testing.goldens            rewrite plans/*.txt, docs/sql.md and the fixtures of passes
 python -m squallpy.testing.goldens --check    exit status 1, and what differs, if they are not what the engine says now
 
 Plans are made for fixed row counts, those of TPC-H and TPC-DS at scale 1: they do not depend on data that happens to be
@@ -13,12 +13,16 @@ from difflib import unified_diff
 from pathlib import Path
 
 from squallpy.base.settings import Settings
-from squallpy.explain import stage_text
+from squallpy.compiler import to_program
+from squallpy.explain import Tracer, stage_text
+from squallpy.logical.bind import compile_script
 from squallpy.session import Session
 from squallpy.testing.manual import manual
 
 ROOT = Path(__file__).parents[2]
 PLANS = ROOT / "plans"
+PASSES = ROOT / "tests" / "passes"
+STREAMS = PASSES / "streams.sql"
 MANUAL = ROOT / "docs" / "sql.md"
 ROWS = {
     "region": 5, "nation": 25, "supplier": 10_000, "customer": 150_000, "part": 200_000, "partsupp": 800_000,
@@ -62,6 +66,22 @@ def _texts(session: Session, stages: tuple[str, ...], options: str = "") -> Iter
         yield f"# squall explain {stage} {session.path.name}{options}\n\n{text}\n"
 
 
+def pass_fixture(text: str) -> str:
+    """Bring the fixture of a pass up to date: `-- NAME`, a query over `tests/passes/streams.sql`, its plan before and after.
+
+    The first step of that name is shown.
+    """
+    head, sql = text.split("\n\n")[0].split("\n", 1)
+    script = f"{STREAMS.read_text()}\n{sql}"
+    (query,) = compile_script(script, "q.sql", lambda relation: ()).queries
+    tracer = Tracer()
+    to_program(query, observer=tracer)
+    step = next((step for step in tracer.steps if step.name == head.removeprefix("-- ")), None)
+    if step is None:
+        return f"{head}\n{sql}\n\nis not changed by it\n"
+    return f"{head}\n{sql}\n\n-- before\n{step.before}\n-- after\n{step.after}"
+
+
 def differences() -> str:
     """How the files differ from what the engine says; empty if they do not."""
     return "\n".join(_differences())
@@ -77,7 +97,8 @@ def _differences() -> Iterator[str]:
 
 
 def _files() -> dict[Path, str]:
-    return {place(script): golden(script) for script in scripts()} | {MANUAL: manual()}
+    plans = {place(script): golden(script) for script in scripts()}
+    return plans | {MANUAL: manual()} | {path: pass_fixture(path.read_text()) for path in PASSES.glob("*.txt")}
 
 
 def rewrite() -> None:

@@ -1,0 +1,3 @@
+CREATE STREAM r (a INT, b INT, c BOOLEAN) USING csv OPTIONS (path 'r', op 'op');
+CREATE STREAM s (b INT, d INT) USING csv OPTIONS (path 's', op 'op');
+CREATE STREAM w (t TIMESTAMP, e INT) USING csv OPTIONS (path 'w', op 'op') TIMESTAMP BY t;

@@ -1,0 +1,72 @@
+"""Passes and rules: for each a query that it changes, and the query run with and without on one ± stream."""
+
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from squallpy.catalog.relation import MULT
+from squallpy.optimizer.pipeline import ALL
+from squallpy.testing import goldens
+from squallpy.testing.compare import difference
+from squallpy.testing.engines import VolatileEngine
+
+STREAMS = goldens.STREAMS.read_text()
+VALUES = {"a": (0, 1, 2, 3, None), "b": (0, 1, None), "c": (True, False, None), "d": (0, 1, 2, None)}
+VALUES |= {"t": (*range(0, 60_000_000, 1_000_000), None), "e": (0, 1, 2)}
+Row = tuple[Any, ...]
+FIELDS = {"r": "abc", "s": "bd", "w": "te"}
+QUERIES = {
+    path.stem: path.read_text().split("\n\n")[0].split("\n", 1)[1] for path in sorted(goldens.PASSES.glob("*.txt"))
+}
+
+
+def steps() -> list[str]:
+    """All rules, and the passes that have none."""
+    optional = (each for _, passes in ALL for each in passes if not each.required)
+    return list(dict.fromkeys(name for each in optional for name in each.rules or (each.name,)))
+
+
+def test_every_rule_is_here() -> None:
+    assert sorted(QUERIES) == sorted(steps())
+
+
+@pytest.mark.parametrize("rule", QUERIES)
+def golden_pass(rule: str) -> None:
+    """What a rule makes of its query is what its fixture says: `make plans` rewrites it."""
+    text = (goldens.PASSES / f"{rule}.txt").read_text()
+    assert "\n-- after\n" in text and goldens.pass_fixture(text) == text
+
+
+@pytest.mark.parametrize("rule", QUERIES)
+def differential_both_sides(rule: str, tmp_path: Path) -> None:
+    sides = [VolatileEngine(), VolatileEngine(passes=f"-{rule}"), VolatileEngine(optimizer=False)]
+    for number, side in enumerate(sides):
+        (tmp_path / str(number)).mkdir()
+        side.start(f"{STREAMS} {QUERIES[rule]}", tmp_path / str(number), {})
+    draw, stored = Random(rule), {name: list[Row]() for name in FIELDS}
+    for batch in range(6):
+        changes = {name: rows(draw, FIELDS[name], stored[name]) for name in FIELDS}
+        optimised, *others = [side.push(changes) for side in sides]
+        result, *results = [side.result() for side in sides]
+        assert not any(difference(optimised, other) for other in others), f"changes of batch {batch}"
+        assert not any(difference(result, other) for other in results), f"after batch {batch}"
+
+
+def rows(draw: Random, fields: str, stored: list[Row]) -> pa.Table:
+    """Draw up to 20 changes of a stream, two inserts for each delete of a row that is `stored`."""
+    changes: list[tuple[Row, int]] = []
+    for _ in range(draw.randrange(20)):
+        if stored and draw.randrange(3) == 0:
+            changes.append((stored.pop(draw.randrange(len(stored))), -1))
+        else:
+            changes.append((tuple(draw.choice(VALUES[f]) for f in fields), 1))
+            stored.append(changes[-1][0])
+    columns = {f: pa.array([row[i] for row, _ in changes], kind(f)) for i, f in enumerate(fields)}
+    return pa.table({**columns, MULT: pa.array([sign for _, sign in changes], pa.int64())})
+
+
+def kind(field: str) -> pa.DataType:
+    return {"c": pa.bool_(), "t": pa.timestamp("us")}.get(field, pa.int64())
