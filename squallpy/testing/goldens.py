@@ -67,7 +67,7 @@ def _texts(session: Session, stages: tuple[str, ...], options: str = "") -> Iter
 
 
 def pass_fixture(text: str) -> str:
-    """Bring the fixture of a pass up to date: `-- NAME`, a query over `streams.sql` beside it, its plan before and after.
+    """Bring the fixture of a pass up to date: `-- NAME`, a query over `streams.sql`, its plan before and after.
 
     The first step of that name is shown.
     """

@@ -44,6 +44,7 @@ from squallpy.logical.nodes import (
     Repeat,
     Sort,
     Union,
+    nodes,
 )
 
 if TYPE_CHECKING:
@@ -259,16 +260,14 @@ class _Carrier:
         return Project(plan, tuple(items))
 
 
-def has_domain(node: Node) -> bool:
-    return isinstance(node, Domain) or any(has_domain(child) for child in node.inputs)
+def has_domain(plan: Node) -> bool:
+    """True if a query stands over a domain."""
+    return any(isinstance(node, Domain) for node in nodes(plan))
 
 
-def domains(node: Node) -> Iterator[Domain]:
-    """Those that a query stands over."""
-    if isinstance(node, Domain):
-        yield node
-    for child in node.inputs:
-        yield from domains(child)
+def domains(plan: Node) -> Iterator[Domain]:
+    """Yield the domains that a query stands over."""
+    return (node for node in nodes(plan) if isinstance(node, Domain))
 
 
 def narrowed(plan: Node, needed: set[int]) -> Node:
@@ -320,6 +319,8 @@ def _equated(leaf: Node, conditions: tuple[Expr, ...], domain: Domain) -> Own:
 
 def places(node: Node, above: tuple[Expr, ...] = ()) -> Iterator[tuple[Node, tuple[Expr, ...]]]:
     """Where a query stands over its domain, with the conditions there, from before it groups."""
+    if not node.borrows:
+        return
     match node:
         case Domain():
             yield node, ()

@@ -60,7 +60,7 @@ def _materialise(lowered: Lowered, apart: frozenset[Joined], most: int) -> Progr
     own = {view.name: view for view in (lowered.view, *(n.view for n in lowered.nests if _is_own(n)))}
     relations = (*lowered.relations, *(nest.relation for nest in lowered.nests))
     views: dict[str, View] = {}
-    changes: dict[tuple[str, str], list[_Change]] = {}  # by view and relation
+    changes: dict[tuple[str, str], list[_Change]] = {}  # by relation and view
     while True:  # until no statement asks for a view or a lane that is not there yet
         sources = [_source(nest, registry) for nest in lowered.nests]
         nests = tuple(replace(n, source=source) for n, source in zip(lowered.nests, sources, strict=True))
@@ -71,8 +71,9 @@ def _materialise(lowered: Lowered, apart: frozenset[Joined], most: int) -> Progr
             break
         for view in new:
             root = origin[view.name]
-            for relation in relations:
-                changes[view.name, relation.name] = _changes(view, relation, registry, joined[root] in apart)
+            read = {atom.relation.name for atom in view.atoms}
+            for relation in (r for r in relations if r.name in read):
+                changes[relation.name, view.name] = _changes(view, relation, registry, joined[root] in apart)
             origin = dict.fromkeys(registry.names, root) | origin
             if joined[root] not in apart and list(origin.values()).count(root) > MOST * len(joined[root]):
                 raise _Many(joined[root])
@@ -80,13 +81,14 @@ def _materialise(lowered: Lowered, apart: frozenset[Joined], most: int) -> Progr
                 raise _too_many(found_so_far, most)
         views = found
 
+    complex_first = sorted(views.values(), key=lambda v: -v.degree)
     triggers = []
     for relation in sorted(relations, key=lambda r: r.stream):  # static tables are loaded before the first changes
         deltas = Registry("Δ", "′", fresh=registry.fresh)  # NB: they read variables that the other one has named
         statements = [
             change.statement(view, deltas)
-            for view in sorted(views.values(), key=lambda v: -v.degree)
-            for change in changes[view.name, relation.name]
+            for view in complex_first
+            for change in changes.get((relation.name, view.name), ())
         ]
         if statements:
             triggers.append(Trigger(relation, deltas.views, tuple(statements)))

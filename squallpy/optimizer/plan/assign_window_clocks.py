@@ -7,7 +7,7 @@ from squallpy.base.types import BIGINT
 from squallpy.catalog.relation import Field
 from squallpy.catalog.stream_window import ARRIVAL, Clock
 from squallpy.logical.expressions import Column
-from squallpy.logical.nodes import Node, Project, Scan, Window, with_inputs
+from squallpy.logical.nodes import Node, Project, Scan, Window, nodes, with_inputs
 
 
 def assign_window_clocks(plan: Node, ids: Iterator[int], report_late: bool) -> Node:
@@ -19,7 +19,7 @@ def assign_window_clocks(plan: Node, ids: Iterator[int], report_late: bool) -> N
         ids: Ids for the columns of row numbers.
         report_late: Late rows are reported, or else only counted.
     """
-    found = list(windows(plan))
+    found, known = windows(plan), dict[int, Node]()
     if not found:
         return plan
     clocks: dict[int, set[Clock]] = {}
@@ -36,6 +36,11 @@ def assign_window_clocks(plan: Node, ids: Iterator[int], report_late: bool) -> N
         return Scan(replace(scan.relation, fields=fields), scan.alias, (*scan.columns, own))
 
     def rewritten(node: Node) -> Node:
+        if id(node) not in known:
+            known[id(node)] = replaced(node)
+        return known[id(node)]
+
+    def replaced(node: Node) -> Node:
         match node:
             case Scan():
                 return _of(node.output, counted(node))
@@ -60,8 +65,6 @@ def _named(clock: Clock) -> str:
     return clock.relation
 
 
-def windows(plan: Node) -> Iterator[Window]:
-    if isinstance(plan, Window):
-        yield plan
-    for child in plan.inputs:
-        yield from windows(child)
+def windows(plan: Node) -> list[Window]:
+    """List the windows of a plan."""
+    return [node for node in nodes(plan) if isinstance(node, Window)]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from squallpy.base.types import BIGINT, BOOLEAN
 from squallpy.logical.containment import values_within
 from squallpy.logical.expressions import (
+    FALSE,
     TRUE,
     Call,
     Case,
@@ -28,7 +29,19 @@ from squallpy.logical.expressions import (
     uncast,
 )
 from squallpy.logical.functions import call
-from squallpy.logical.nodes import Agg, Aggregate, ConditionalJoin, Filter, Join, LeftJoin, Node, Project, Union
+from squallpy.logical.nodes import (
+    Agg,
+    Aggregate,
+    ConditionalJoin,
+    Filter,
+    Join,
+    LeftJoin,
+    Node,
+    Project,
+    Scan,
+    Union,
+    nodes,
+)
 from squallpy.logical.nulls import fold_nulls
 
 Rows = tuple[Node, tuple[Expr, ...]]  # an input, and expressions over its rows
@@ -177,8 +190,29 @@ def groups(left: Node, aggregate: Aggregate, pairs: tuple[Pair, ...], fresh: Ite
     return Aggregate(every, tuple(keys), tuple(aggs))
 
 
-def values(node: Node, exprs: tuple[Expr, ...]) -> Iterator[Rows]:
-    """The least inputs of a plan that have all values that some expressions have in it, perhaps more."""
+def values(plan: Node, exprs: tuple[Expr, ...]) -> Iterator[Rows]:
+    """Yield the least inputs of a plan that have all values that some expressions have in it, perhaps more.
+
+    Constants that several inputs have, as outer joins have NULLs, are those of a single row that is always there.
+    """
+    constants = list[Rows]()
+    for node, over in _values(plan, exprs):
+        if any(map(columns, over)):
+            yield node, over
+        else:
+            constants.append((node, over))
+    for over in dict.fromkeys(over for _, over in constants):
+        alike = [node for node, of in constants if of == over]
+        yield alike[0] if len(alike) == 1 else _row(alike[0]), over
+
+
+def _row(plan: Node) -> Node:
+    """Make a plan of one row without columns: an aggregate over none of the rows of a scan."""
+    scan = next(node for node in nodes(plan) if isinstance(node, Scan))
+    return Aggregate(Filter(scan, FALSE), (), ())
+
+
+def _values(node: Node, exprs: tuple[Expr, ...]) -> Iterator[Rows]:
     read = {c.id for expr in exprs for c in columns(expr)}
 
     def over(mapping: dict[int, Expr]) -> tuple[Expr, ...]:
@@ -186,20 +220,20 @@ def values(node: Node, exprs: tuple[Expr, ...]) -> Iterator[Rows]:
 
     match node:
         case Project(child, items):
-            yield from values(child, over({c.id: expr for c, expr in items}))
+            yield from _values(child, over({c.id: expr for c, expr in items}))
         case Aggregate(child, keys) if keys and read <= {c.id for c, _ in keys}:
-            yield from values(child, over({c.id: expr for c, expr in keys}))
-        case Filter(child) if (found := list(values(child, exprs))) != [(child, exprs)]:
+            yield from _values(child, over({c.id: expr for c, expr in keys}))
+        case Filter(child) if (found := list(_values(child, exprs))) != [(child, exprs)]:
             yield from found
         case Join(left) | ConditionalJoin(left) if read <= {c.id for c in left.output}:
-            yield from values(left, exprs)
+            yield from _values(left, exprs)
         case Join(_, right) if read <= {c.id for c in right.output}:
-            yield from values(right, exprs)
+            yield from _values(right, exprs)
         case LeftJoin(left, right) if read <= {c.id for c in right.output}:
-            yield from values(right, over({c.id: c for c in right.output}))  # NOT NULL again, perhaps
-            yield from values(left, over({c.id: Literal(None, c.type) for c in right.output}))
+            yield from _values(right, over({c.id: c for c in right.output}))  # NOT NULL again, perhaps
+            yield from _values(left, over({c.id: Literal(None, c.type) for c in right.output}))
         case Union(children, own):
             for child in children:
-                yield from values(child, over({c.id: of for c, of in zip(own, child.output, strict=True)}))
+                yield from _values(child, over({c.id: of for c, of in zip(own, child.output, strict=True)}))
         case _:
             yield node, exprs

@@ -33,6 +33,7 @@ from squallpy.logical.nodes import (
     Agg,
     Aggregate,
     AntiJoin,
+    ConditionalJoin,
     Filter,
     Join,
     LeftJoin,
@@ -55,11 +56,15 @@ def materialise_outer_joins(
 ) -> Node:
     """Materialise outer joins and unions where a query, or the input of an aggregate, would be too many products.
 
+    A chain of outer joins that still makes a sum of too many products, as FULL JOINs do, is materialised in between.
+
     Args:
         empty_groups: Learns the values of groups that have no row, as `groupjoin` says.
         has_groupjoins: Outer joins become groupjoins later, or else unions of differences.
     """
     counted: dict[int, tuple[Node, int]] = {}
+    left: dict[int, tuple[Node, int]] = {}
+    bags: dict[int, tuple[Node, Node]] = {}
     known: dict[tuple[bool, int], tuple[Node, Node]] = {}  # by whether outer joins are materialised
 
     def products(node: Node) -> int:
@@ -68,12 +73,28 @@ def materialise_outer_joins(
             counted[id(node)] = node, _products(node, [products(child) for child in _region(node)], ids, has_groupjoins)
         return counted[id(node)][1]
 
+    def products_left(node: Node) -> int:
+        """Count the products of a region when its outer joins are materialised."""
+        if id(node) not in left:
+            left[id(node)] = node, _products_left(node, [products_left(child) for child in _region(node)])
+        return left[id(node)][1]
+
+    def materialised(node: Node) -> Node:
+        """Materialise an input whose outer joins, one after the other, have made too many products."""
+        if products_left(node) <= MOST:
+            return node
+        if id(node) not in bags:
+            bags[id(node)] = node, bag(node, ids)
+        return bags[id(node)][1]
+
     def rewritten(node: Node, few: bool) -> Node:
         key = few, id(node)
         if key not in known:
             after = node
             if few:
-                after = _materialised(node, products, ids, empty_groups) or node
+                if isinstance(node, ConditionalJoin):
+                    after = replace(node, left=materialised(node.left), right=materialised(node.right))
+                after = _materialised(after, products, ids, empty_groups) or after
             same = {id(child) for child in _region(after)}
             inputs = (rewritten(c, few) if id(c) in same else region(c) for c in after.inputs)
             known[key] = node, with_inputs(after, tuple(inputs))
@@ -104,6 +125,17 @@ def _products(node: Node, inputs: list[int], ids: Iterator[int], has_groupjoins:
             return 2 * inputs[0]
         case SemiJoin():
             return inputs[0]
+        case Union():
+            return sum(inputs)
+    return max(inputs, default=1)
+
+
+def _products_left(node: Node, inputs: list[int]) -> int:
+    match node:
+        case Join():
+            return inputs[0] if min(inputs) > 1 else inputs[0] * inputs[1]
+        case ConditionalJoin():
+            return inputs[0] if inputs[0] <= MOST else 1
         case Union():
             return sum(inputs)
     return max(inputs, default=1)

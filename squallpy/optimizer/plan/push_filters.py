@@ -13,7 +13,19 @@ from squallpy.logical.expressions import (
     disjuncts,
     substitute,
 )
-from squallpy.logical.nodes import Aggregate, ConditionalJoin, Filter, Join, Node, Project, Repeat, Scan, Union, Window
+from squallpy.logical.nodes import (
+    Aggregate,
+    ConditionalJoin,
+    Filter,
+    Join,
+    Node,
+    Project,
+    Repeat,
+    Scan,
+    Union,
+    Window,
+    nodes,
+)
 from squallpy.logical.nulls import decided, fold_nulls
 
 
@@ -139,10 +151,9 @@ def _implied(conjunct: Expr, scan: Scan) -> Expr | None:
     return disjunction(map(conjunction, own)) if all(own) else None
 
 
-def _inside(node: Node, predicate: Expr) -> bool:
-    """Whether a predicate already stands somewhere below."""
-    here = predicate in conjuncts(node.predicate) if isinstance(node, Filter) else False
-    return here or any(_inside(child, predicate) for child in node.inputs)
+def _inside(plan: Node, predicate: Expr) -> bool:
+    """True if a filter of the plan has a predicate as a conjunct."""
+    return any(isinstance(node, Filter) and predicate in conjuncts(node.predicate) for node in nodes(plan))
 
 
 def push_filter_below_join(node: Node) -> Node | None:
@@ -172,5 +183,6 @@ def reading(predicate: Expr, node: Node) -> tuple[tuple[Expr, ...], tuple[Expr, 
     return mine, tuple(c for c in every if c not in mine)
 
 
-def scans(node: Node) -> list[Scan]:
-    return [node] if isinstance(node, Scan) else [s for child in node.inputs for s in scans(child)]
+def scans(plan: Node) -> list[Scan]:
+    """List the scans of a plan."""
+    return [node for node in nodes(plan) if isinstance(node, Scan)]

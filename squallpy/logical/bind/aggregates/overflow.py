@@ -2,7 +2,7 @@
 
 from squallpy.base.types import DOUBLE, Kind
 from squallpy.logical.expressions import Cast, Column, Expr, Literal, children
-from squallpy.logical.nodes import Agg, Aggregate, Node, Project, Scan, Union
+from squallpy.logical.nodes import Agg, Aggregate, Node, Project, Union, nodes
 
 NARROW = 19  # digits of a BIGINT
 
@@ -14,26 +14,27 @@ def is_risky(agg: Agg, wide: frozenset[int]) -> bool:
 
 
 def wide_columns(plan: Node) -> frozenset[int]:
-    """The columns of a plan, by id, whose values are wide, and not just of a type that could hold such."""
-    match plan:
-        case Scan(_, _, columns):
-            return frozenset(c.id for c in columns if c.type.precision > NARROW)
-        case Project(child, items):
-            below = wide_columns(child)
-            return frozenset(column.id for column, expr in items if _is_wide(expr, below))
-        case Aggregate(child, keys, aggs):
-            below = wide_columns(child)
+    """Find the columns of a plan, by id, whose values are wide, and not just of a type that could hold such."""
+    wide: dict[int, frozenset[int]] = {}
+    for node in nodes(plan):
+        wide[id(node)] = _wide_columns(node, [wide[id(child)] for child in node.inputs])
+    return wide[id(plan)]
+
+
+def _wide_columns(node: Node, below: list[frozenset[int]]) -> frozenset[int]:
+    """The same of an operator, of whose inputs they are known."""
+    match node:
+        case Project(_, items):
+            return frozenset(column.id for column, expr in items if _is_wide(expr, below[0]))
+        case Aggregate(_, keys, aggs):
             values = (*keys, *((column, agg.arg) for column, agg in aggs if agg.arg is not None))
-            return frozenset(column.id for column, expr in values if _is_wide(expr, below))
+            return frozenset(column.id for column, expr in values if _is_wide(expr, below[0]))
         case Union(inputs, columns):
-            known = [wide_columns(child) for child in inputs]
             rows = zip(columns, *(child.output for child in inputs), strict=True)
-            return frozenset(
-                c.id for c, *same in rows if any(s.id in below for s, below in zip(same, known, strict=True))
-            )
-    if not plan.inputs:
-        return frozenset(c.id for c in plan.output if c.type.precision > NARROW)
-    return frozenset[int]().union(*map(wide_columns, plan.inputs))
+            return frozenset(c.id for c, *same in rows if any(s.id in ids for s, ids in zip(same, below, strict=True)))
+    if not node.inputs:
+        return frozenset(c.id for c in node.output if c.type.precision > NARROW)
+    return frozenset[int]().union(*below)
 
 
 def _is_wide(expr: Expr, wide: frozenset[int]) -> bool:
