@@ -3,9 +3,13 @@
 from collections.abc import Iterable, Mapping
 
 from squallpy.frontend.unsupported import AGGREGATES, CLAUSES, FUNCTIONS, JOINS, NODES, QUERIES, STATEMENTS, Unsupported
+from squallpy.functions.function import ARROW, Function
+from squallpy.functions.registry import SCALAR_CATEGORIES
+from squallpy.functions.table import ROW_FUNCTIONS
 from squallpy.logical.bind.aggregates.collector import NAMES
-from squallpy.logical.bind.scalar_functions import NAMED, WITH_OVER
+from squallpy.logical.bind.scalar_functions import WITH_OVER
 
+PIPE = "\\|"  # in a cell of a table, also within code
 HEAD = """# The SQL
 
 What a script may say is in the [README](../README.md#sql). These tables are written from the code by `make plans`.
@@ -16,14 +20,6 @@ What a script may say is in the [README](../README.md#sql). These tables are wri
 ROWS = """Where a function takes a constant, an expression that reads no column is one, too: `PERCENTILE(x, 1 - 0.25)`.
 
 """
-MAKERS = (
-    ("`EXPLODE(a)`, `UNNEST(a)`", "a row for each part of `SPLIT(x, 'p')`, or value of the series below"),
-    ("`POSEXPLODE(a)`", "the same with its position, from 0 on"),
-    ("`EXPLODE_OUTER(a)`, `POSEXPLODE_OUTER(a)`", "the same, and a row of NULL where there is none"),
-    ("`SEQUENCE(a, b [, step])`", "from a to b as in Spark, down if b is less; a step that leads away is an error"),
-    ("`GENERATE_SERIES(a, b [, step])`", "from a to b as in PostgreSQL and DuckDB; none if the step leads away"),
-    ("`RANGE([a,] b [, step])`", "from a, or 0, to before b, as in Spark and DuckDB"),
-)
 QUERIES_RUN = """They stand in SELECT, in LATERAL VIEW, behind a comma or in LEFT JOIN LATERAL … ON TRUE with columns of
 what is before them, and as tables where they are constant: `FROM range(10)`, `FROM generate_series(1, 5) AS g(x)`.
 GENERATE_SERIES and RANGE need no EXPLODE in FROM. Bounds are integers, or DATEs or TIMESTAMPs with an INTERVAL for a
@@ -47,10 +43,21 @@ def manual() -> str:
         + _table("Aggregates", ("function",), ((f"`{name}`",) for name in sorted(NAMES)))
         + "All of them go with OVER as well.\n\n"
         + _table("Window functions", ("function",), ((f"`{name}`",) for name in sorted(WITH_OVER)))
-        + _table("Functions", ("function", "arguments"), ((f"`{name}`", _count(name)) for name in sorted(NAMED)))
-        + "Besides: CAST, EXTRACT, TRIM, CASE, BETWEEN, IN, LIKE, SIMILAR TO, IS NULL, ||, &, |, ^, ~.\n\n"
+        + "".join(
+            _table(
+                title,
+                ("operator" if title == "Operators" else "function", "what it gives", "example"),
+                map(_entry, functions),
+            )
+            for title, functions in SCALAR_CATEGORIES.items()
+        )
+        + "Besides: CAST, EXTRACT, TRIM, CASE, BETWEEN.\n\n"
         + ROWS
-        + _table("Rows made of a value", ("function", "what it makes"), MAKERS)
+        + _table(
+            "Rows made of a value",
+            ("function", "what it makes"),
+            ((_syntax(f.syntax), f.doc) for f in ROW_FUNCTIONS),
+        )
         + QUERIES_RUN
         + _table(
             "Refused by name",
@@ -65,9 +72,19 @@ def _constructs(*tables: Mapping[str, Unsupported]) -> Iterable[Unsupported]:
     return (construct for table in tables for construct in table.values())
 
 
-def _count(name: str) -> str:
-    least, most, _ = NAMED[name]
-    return str(least) if least == most else f"{least} or more" if most is None else f"{least} to {most}"
+def _entry(function: Function) -> tuple[str, ...]:
+    """LENGTH(s)  →  `LENGTH(s)`, also `LEN`  |  what it gives  |  `LENGTH('abc')` → `3`"""
+    syntax = _syntax(function.syntax)
+    aliases = ", ".join(f"`{name}`" for name in function.names[1:])
+    return (f"{syntax}, also {aliases}" if aliases else syntax, function.doc, _code(function.example))
+
+
+def _syntax(ways: str) -> str:
+    return " or ".join(f"`{way}`" for way in ways.split(" or "))
+
+
+def _code(example: str) -> str:
+    return ARROW.join(f"`{part}`" for part in example.split(ARROW))
 
 
 def _table(title: str, head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
@@ -76,4 +93,4 @@ def _table(title: str, head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -
 
 
 def _row(cells: tuple[str, ...]) -> str:
-    return f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
+    return f"| {' | '.join(cell.replace('|', PIPE) for cell in cells)} |"

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from squallpy.base.errors import Span, SquallError, nearest
-from squallpy.base.types import BIGINT, DOUBLE, NULL
+from squallpy.base.types import BIGINT, DOUBLE, NULL, unify
 from squallpy.frontend.unsupported import AGGREGATES, QUERIES
 from squallpy.logical.bind.aggregates.calls import Called, aggregate, aggregate_name, check_ordered
 from squallpy.logical.bind.aggregates.collector import NAMES, Aggregation
@@ -38,7 +38,7 @@ from squallpy.logical.bind.over.frame_aggregates import (
     Key,
 )
 from squallpy.logical.bind.over.frame_bounds import extent
-from squallpy.logical.coercion import coerce, unify
+from squallpy.logical.coercion import coerce
 from squallpy.logical.expressions import TRUE, Column, Expr, Literal, columns, conjunction, not_null, substitute
 from squallpy.logical.functions import call, case, coalesce, not_distinct
 from squallpy.logical.nodes import Aggregate, Filter, Node, Project
