@@ -1,13 +1,13 @@
 """The reference of the SQL, written from the tables that the binder itself asks: `docs/sql.md`."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from squallpy.frontend.unsupported import AGGREGATES, CLAUSES, FUNCTIONS, JOINS, NODES, QUERIES, STATEMENTS, Unsupported
+from squallpy.functions.aggregate.aggregate import EXAMPLE_COLUMNS, EXAMPLE_ROWS, Aggregate
 from squallpy.functions.function import ARROW, Function
-from squallpy.functions.registry import SCALAR_CATEGORIES
+from squallpy.functions.registry import AGGREGATE_CATEGORIES, SCALAR_CATEGORIES
 from squallpy.functions.table import ROW_FUNCTIONS
-from squallpy.logical.bind.aggregates.collector import NAMES
-from squallpy.logical.bind.scalar_functions import WITH_OVER
+from squallpy.functions.window import WINDOW_FUNCTIONS, WindowFunction
 
 PIPE = "\\|"  # in a cell of a table, also within code
 HEAD = """# The SQL
@@ -17,6 +17,13 @@ What a script may say is in the [README](../README.md#sql). These tables are wri
 """
 
 
+EXAMPLES = f"""Examples of aggregates and window functions are over a table of {EXAMPLE_COLUMNS} with the rows
+{", ".join(map(str, EXAMPLE_ROWS))}.
+
+"""
+WINDOWS = """All aggregates go with OVER as well.
+
+"""
 ROWS = """Where a function takes a constant, an expression that reads no column is one, too: `PERCENTILE(x, 1 - 0.25)`.
 
 """
@@ -40,17 +47,11 @@ def manual() -> str:
     refused |= {f"{name}(…)": hint for name, hint in (AGGREGATES | FUNCTIONS).items()}
     text = (
         HEAD
-        + _table("Aggregates", ("function",), ((f"`{name}`",) for name in sorted(NAMES)))
-        + "All of them go with OVER as well.\n\n"
-        + _table("Window functions", ("function",), ((f"`{name}`",) for name in sorted(WITH_OVER)))
-        + "".join(
-            _table(
-                title,
-                ("operator" if title == "Operators" else "function", "what it gives", "example"),
-                map(_entry, functions),
-            )
-            for title, functions in SCALAR_CATEGORIES.items()
-        )
+        + EXAMPLES
+        + "".join(_functions(title, aggregates) for title, aggregates in AGGREGATE_CATEGORIES.items())
+        + WINDOWS
+        + _functions("Window functions", WINDOW_FUNCTIONS)
+        + "".join(_functions(title, functions) for title, functions in SCALAR_CATEGORIES.items())
         + "Besides: CAST, EXTRACT, TRIM, CASE, BETWEEN.\n\n"
         + ROWS
         + _table(
@@ -72,10 +73,16 @@ def _constructs(*tables: Mapping[str, Unsupported]) -> Iterable[Unsupported]:
     return (construct for table in tables for construct in table.values())
 
 
-def _entry(function: Function) -> tuple[str, ...]:
+def _functions(title: str, functions: Sequence[Function | Aggregate | WindowFunction]) -> str:
+    head = "operator" if title == "Operators" else "function"
+    return _table(title, (head, "what it gives", "example"), map(_entry, functions))
+
+
+def _entry(function: Function | Aggregate | WindowFunction) -> tuple[str, ...]:
     """LENGTH(s)  →  `LENGTH(s)`, also `LEN`  |  what it gives  |  `LENGTH('abc')` → `3`"""
     syntax = _syntax(function.syntax)
-    aliases = ", ".join(f"`{name}`" for name in function.names[1:])
+    names = () if isinstance(function, WindowFunction) else function.names
+    aliases = ", ".join(f"`{name}`" for name in names[1:])
     return (f"{syntax}, also {aliases}" if aliases else syntax, function.doc, _code(function.example))
 
 

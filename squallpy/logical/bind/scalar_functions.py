@@ -6,12 +6,12 @@ from sqlglot import exp
 
 from squallpy.base.errors import SquallError, nearest
 from squallpy.base.types import VARCHAR, unify
-from squallpy.frontend.unsupported import AGGREGATES, FUNCTIONS
+from squallpy.frontend.unsupported import AGGREGATES as UNSUPPORTED_AGGREGATES
+from squallpy.frontend.unsupported import FUNCTIONS
 from squallpy.functions.function import Function
-from squallpy.functions.registry import SCALARS
+from squallpy.functions.registry import AGGREGATES, SCALARS, WINDOWS
 from squallpy.logical.bind.aggregates.calls import aggregate, grouping, head
 from squallpy.logical.bind.aggregates.collect import collected
-from squallpy.logical.bind.aggregates.collector import NAMES
 from squallpy.logical.bind.expressions import Scalars, note_lost_fraction
 from squallpy.logical.bind.scalar import conditional, datetime, hash, json, math, text
 from squallpy.logical.bind.scalar.expansion import EXPANSIONS, Builder
@@ -20,9 +20,6 @@ from squallpy.logical.expressions import Expr, Literal
 from squallpy.logical.functions import call
 
 EXPANDED = (conditional, math, text, datetime, json, hash)  # each registers its expansions
-WITH_OVER = (
-    "RANK", "DENSE_RANK", "ROW_NUMBER", "NTILE", "PERCENT_RANK", "CUME_DIST", "LAG", "LEAD", "NTH_VALUE",
-)  # fmt: skip
 
 
 def builder(function: Function) -> Builder:
@@ -33,11 +30,11 @@ def builder(function: Function) -> Builder:
 def function(s: Scalars, node: exp.Anonymous) -> Expr:
     """Bind a call by name: an aggregate or a function of the registry; others are refused."""
     name = node.name.upper()
-    if name in NAMES:
+    if name in AGGREGATES:
         return aggregate(s, name, node)
     if name in ("GROUPING", "GROUPING_ID"):
         return grouping(s, node)
-    if name in WITH_OVER:
+    if name in WINDOWS:
         raise SquallError("SQ2009", f"{name} needs OVER", head(s, node), "write OVER (… ORDER BY …)")
     if node.expressions and is_split(node.expressions[0]):
         if name in SIZES and len(node.expressions) == 1:
@@ -46,12 +43,12 @@ def function(s: Scalars, node: exp.Anonymous) -> Expr:
             return item(s, node.expressions[0], node.expressions[1], FIRST[name])
     if (spelled := collected(s, node)) is not None:
         return spelled
-    if name in AGGREGATES:
-        raise SquallError("SQ3001", f"{name} is not supported yet", head(s, node), AGGREGATES[name])
+    if name in UNSUPPORTED_AGGREGATES:
+        raise SquallError("SQ3001", f"{name} is not supported yet", head(s, node), UNSUPPORTED_AGGREGATES[name])
     if name in FUNCTIONS:
         raise SquallError("SQ3001", f"{name} is not supported yet", head(s, node), FUNCTIONS[name])
     if (called := SCALARS.get(name)) is None:
-        known = (*SCALARS, *NAMES, "CAST", "EXTRACT", "TRIM")
+        known = (*SCALARS, *AGGREGATES, "CAST", "EXTRACT", "TRIM")
         raise SquallError("SQ2004", f'unknown function "{node.name}"', head(s, node), nearest(name, known))
     least, most, build = called.least, called.most, builder(called)
     count = len(node.expressions)
