@@ -34,7 +34,7 @@ AGGREGATES = (
     aggregate(
         "ARG_MAX(x, y)",
         ArgExtreme("max", skips_nulls=True),
-        "the same, of the rows in which x is not NULL",
+        "the x of the row with the greatest y, of the rows in which x is not NULL",
         "ARG_MAX(s, y) → c",
     ),
     aggregate(
@@ -43,7 +43,7 @@ AGGREGATES = (
     aggregate(
         "ARG_MIN(x, y)",
         ArgExtreme("min", skips_nulls=True),
-        "the same, of the rows in which x is not NULL",
+        "the x of the row with the least y, of the rows in which x is not NULL",
         "ARG_MIN(s, y) → b",
     ),
 )

@@ -26,7 +26,10 @@ AGGREGATES = (
         "STRING_AGG",
     ),
     aggregate(
-        "GROUP_CONCAT(x [, separator])", Listing(","), "the same, with commas by default", "GROUP_CONCAT(s) → a,a,b,c"
+        "GROUP_CONCAT(x [, separator])",
+        Listing(","),
+        "the texts of all values, by default with commas between them",
+        "GROUP_CONCAT(s) → a,a,b,c",
     ),
     aggregate("BIT_AND(x)", Direct("bit_and"), "the bits that all integers have", "BIT_AND(x) → 0"),
     aggregate("BIT_OR(x)", Direct("bit_or"), "the bits that an integer has", "BIT_OR(x) → 7"),

@@ -19,10 +19,16 @@ AGGREGATES = (
     aggregate("REGR_COUNT(y, x)", Paired(), "the rows that have both numbers", "REGR_COUNT(y, x) → 4"),
     aggregate("REGR_AVGX(y, x)", Paired(), "the mean of x", "REGR_AVGX(y, x) → 2.5"),
     aggregate("REGR_AVGY(y, x)", Paired(), "the mean of y", "REGR_AVGY(y, x) → 6.0"),
-    aggregate("REGR_SXX(y, x)", Paired(), "the squared differences of x from its mean", "REGR_SXX(y, x) → 9.0"),
-    aggregate("REGR_SYY(y, x)", Paired(), "the squared differences of y from its mean", "REGR_SYY(y, x) → 36.0"),
-    aggregate("REGR_SXY(y, x)", Paired(), "the products of both differences", "REGR_SXY(y, x) → 18.0"),
+    aggregate(
+        "REGR_SXX(y, x)", Paired(), "the sum of the squared differences of x from its mean", "REGR_SXX(y, x) → 9.0"
+    ),
+    aggregate(
+        "REGR_SYY(y, x)", Paired(), "the sum of the squared differences of y from its mean", "REGR_SYY(y, x) → 36.0"
+    ),
+    aggregate("REGR_SXY(y, x)", Paired(), "the sum of the products of both differences", "REGR_SXY(y, x) → 18.0"),
     aggregate("REGR_SLOPE(y, x)", Paired(), "the slope of the line of least squares", "REGR_SLOPE(y, x) → 2.0"),
-    aggregate("REGR_INTERCEPT(y, x)", Paired(), "the y of that line at x = 0", "REGR_INTERCEPT(y, x) → 1.0"),
+    aggregate(
+        "REGR_INTERCEPT(y, x)", Paired(), "the y of the line of least squares at x = 0", "REGR_INTERCEPT(y, x) → 1.0"
+    ),
     aggregate("REGR_R2(y, x)", Paired(), "the square of the correlation", "REGR_R2(y, x) → 1.0"),
 )

@@ -53,7 +53,10 @@ FUNCTIONS = (
         constant=1,
     ),
     derived(
-        "TRY_TO_DATE(s [, pattern])", "the same; NULL where the text says none", "TRY_TO_DATE('x') → NULL", constant=1
+        "TRY_TO_DATE(s [, pattern])",
+        "the DATE that a text says; NULL where it says none",
+        "TRY_TO_DATE('x') → NULL",
+        constant=1,
     ),
     derived(
         "TO_TIMESTAMP(s [, pattern])",
@@ -63,7 +66,7 @@ FUNCTIONS = (
     ),
     derived(
         "TRY_TO_TIMESTAMP(s [, pattern])",
-        "the same; NULL where the text says none",
+        "the TIMESTAMP that a text says; NULL where it says none",
         "TRY_TO_TIMESTAMP('x') → NULL",
         constant=1,
     ),

@@ -131,7 +131,7 @@ FUNCTIONS = (
     ),
     derived(
         "REGEXP_LIKE(s, pattern [, flags])",
-        "the same, with the flags 'i' (in any case) and 'c'",
+        "TRUE if a regular expression matches a part of the text; the flag 'i' ignores case",
         "REGEXP_LIKE('ABC', 'b', 'i') → true",
         "REGEXP_MATCHES",
     ),
