@@ -21,10 +21,12 @@ EXAMPLES = f"""Examples of aggregates and window functions are over a table of {
 {", ".join(map(str, EXAMPLE_ROWS))}.
 
 """
-WINDOWS = """All aggregates go with OVER as well.
+WINDOWS = """All aggregates go with OVER and FILTER (WHERE …) as well, and pass over NULLs; beside them, GROUPING and
+GROUPING_ID tell the rows of ROLLUP, CUBE and GROUPING SETS apart.
 
 """
-ROWS = """Where a function takes a constant, an expression that reads no column is one, too: `PERCENTILE(x, 1 - 0.25)`.
+ROWS = """A function of NULL is NULL unless its description says more. Where one takes a constant, an expression that
+reads no column is one, too: `PERCENTILE(x, 1 - 0.25)`.
 
 """
 QUERIES_RUN = """They stand in SELECT, in LATERAL VIEW, behind a comma or in LEFT JOIN LATERAL … ON TRUE with columns of

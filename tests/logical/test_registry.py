@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from squallpy.base.types import NULL, VARCHAR
+from squallpy.frontend import unsupported
 from squallpy.functions.aggregate.aggregate import (
     EXAMPLE_COLUMNS,
     EXAMPLE_ROWS,
@@ -17,14 +18,17 @@ from squallpy.functions.function import ARROW, Function, arity
 from squallpy.functions.registry import (
     AGGREGATE_CATEGORIES,
     AGGREGATE_OPERATIONS,
+    AGGREGATES,
     OPERATIONS,
     SCALAR_CATEGORIES,
     SCALARS,
+    WINDOWS,
 )
 from squallpy.functions.table import SEQUENCE
 from squallpy.functions.window import WINDOW_FUNCTIONS, WindowFunction
 from squallpy.logical.bind import compile_script
 from squallpy.logical.bind.aggregates.derived import DERIVED, PAIRED
+from squallpy.logical.bind.over.window_functions import NEIGHBOURS, RANKS, SHARES
 from squallpy.logical.bind.scalar.expansion import EXPANSIONS
 from squallpy.logical.bind.scalar_functions import EXPANDED
 from squallpy.logical.coercion import convert
@@ -130,10 +134,18 @@ def test_examples_of_window_functions(function: WindowFunction, table: Path) -> 
 def test_every_form_of_an_aggregate_is_built() -> None:
     derived = {each.name for each in AGGREGATED if isinstance(each.form, Derived)}
     paired = {each.name for each in AGGREGATED if isinstance(each.form, Paired)}
-    assert (DERIVED.keys(), PAIRED.keys()) == (derived, paired)
+    assert (set(DERIVED), set(PAIRED)) == (derived, paired)
     direct = {each.form.operation for each in AGGREGATED if isinstance(each.form, Direct)}
     assert direct <= AGGREGATE_OPERATIONS.keys()
     assert {o.name for o in AGGREGATE_OPERATIONS.values() if o.maintenance is Maintenance.FOLD} == {*FOLDS, "listagg"}
+
+
+def test_every_window_function_is_bound() -> None:
+    assert {*RANKS, *NEIGHBOURS, *SHARES, "NTH_VALUE"} == WINDOWS.keys()
+
+
+def test_no_function_is_also_refused() -> None:
+    assert not (SCALARS | AGGREGATES | WINDOWS).keys() & (unsupported.AGGREGATES | unsupported.FUNCTIONS).keys()
 
 
 def test_every_name_of_an_aggregate_is_its_own() -> None:
