@@ -80,6 +80,8 @@ class Type:
 BOOLEAN, INT, BIGINT = Type(Kind.BOOLEAN), Type(Kind.INT), Type(Kind.BIGINT)
 DOUBLE, VARCHAR, DATE, TIMESTAMP = Type(Kind.DOUBLE), Type(Kind.VARCHAR), Type(Kind.DATE), Type(Kind.TIMESTAMP)
 INTERVAL, NULL = Type(Kind.INTERVAL), Type(Kind.NULL)
+MOST_DIGITS = 38
+"""The digits of the longest DECIMAL."""
 
 YEARS = {Kind.DATE: (-719_162, 2_932_896), Kind.TIMESTAMP: (-62_135_596_800_000_000, 253_402_300_799_999_999)}
 """The first and the last value of the years 1 to 9999, outside of which there are no DATEs and TIMESTAMPs."""
@@ -87,7 +89,7 @@ YEARS = {Kind.DATE: (-719_162, 2_932_896), Kind.TIMESTAMP: (-62_135_596_800_000_
 
 def decimal(precision: int, scale: int) -> Type:
     """DECIMAL with the precision capped at 38 digits."""
-    return Type(Kind.DECIMAL, min(38, max(precision, scale, 1)), scale)
+    return Type(Kind.DECIMAL, min(MOST_DIGITS, max(precision, scale, 1)), scale)
 
 
 def as_decimal(type: Type) -> Type:
@@ -115,3 +117,14 @@ def common(left: Type, right: Type) -> Type | None:
     if left.is_temporal and right.is_temporal:
         return TIMESTAMP
     return None
+
+
+def unify(types: list[Type]) -> Type | None:
+    """The common type of several; None if there is none."""
+    result = types[0]
+    for type in types[1:]:
+        merged = common(result, type)
+        if merged is None:
+            return None
+        result = merged
+    return result

@@ -1,1 +1,1 @@
-"""Functions that a query can call, each with its arguments and types."""
+"""The registry of the functions that a query can call: arguments, types, NULLs, descriptions and examples."""

@@ -7,10 +7,9 @@ from typing import Any
 
 from squallpy.base.errors import SquallError, shorten
 from squallpy.base.text_casts import parse
-from squallpy.base.types import BIGINT, DOUBLE, INT, VARCHAR, Kind, Type, common, decimal
+from squallpy.base.types import BIGINT, DOUBLE, INT, MOST_DIGITS, VARCHAR, Kind, Type, decimal
 from squallpy.logical.expressions import Cast, Expr, Literal
 
-MOST_DIGITS = 38
 WIDE = Context(prec=2 * MOST_DIGITS, rounding=ROUND_HALF_UP)  # NB: Python's default context rounds to 28 digits
 ALWAYS = frozenset({Kind.BOOLEAN, Kind.INT, Kind.BIGINT, Kind.DECIMAL, Kind.DOUBLE, Kind.DATE, Kind.TIMESTAMP})
 NUMBERS = frozenset({Kind.INT, Kind.BIGINT, Kind.DECIMAL, Kind.DOUBLE})
@@ -76,17 +75,6 @@ def cast(expr: Expr, target: Type) -> Expr:
     if isinstance(expr, Literal):
         return Literal(convert(expr.value, source, target), target)
     return expr if source == target else Cast(expr, target)
-
-
-def unify(types: list[Type]) -> Type | None:
-    """The common type of several; None if there is none."""
-    result = types[0]
-    for type in types[1:]:
-        merged = common(result, type)
-        if merged is None:
-            return None
-        result = merged
-    return result
 
 
 def convert(value: Any, source: Type, target: Type) -> Any:

@@ -86,7 +86,7 @@ class Compound:
 
 @dataclass(frozen=True, slots=True)
 class Call(Compound):
-    """An operator or function applied to arguments; the names are the keys of `functions.FUNCTIONS`."""
+    """An operator or function applied to arguments; the names are the keys of `functions.registry.OPERATIONS`."""
 
     name: str
     args: tuple["Expr", ...]

@@ -12,6 +12,8 @@ from typing import Any, ClassVar, Generic, TypeVar, cast
 from squallpy.base.types import BIGINT, BOOLEAN
 from squallpy.catalog.relation import Relation
 from squallpy.catalog.stream_window import WindowSpec
+from squallpy.functions.aggregate.aggregate import Maintenance
+from squallpy.functions.registry import AGGREGATE_OPERATIONS
 from squallpy.logical.expressions import Column, Expr, columns
 
 T = TypeVar("T")
@@ -244,10 +246,6 @@ class Union(Node):
         return self.children
 
 
-PLACED = ("below", "above", "reaches", "left")
-FOLDED = ("listagg", "bit_and", "bit_or", "bit_xor", "product")
-
-
 @dataclass(frozen=True, slots=True)
 class Agg:
     """SUM, AVG, MIN or MAX(arg), COUNT(arg) or COUNT(*) (arg None); NULL, COUNT aside, over no non-NULL value.
@@ -258,20 +256,24 @@ class Agg:
     their own.
     """
 
-    function: str  # "sum" | "count" | "avg" | "min" | "max" | one of PLACED, or of FOLDED
+    function: str  # a key of `functions.registry.AGGREGATE_OPERATIONS`
     arg: Expr | None
     share: Fraction | None = None
     separator: str | None = None
     order: tuple[tuple[Expr, bool, bool], ...] = ()
 
     def __post_init__(self) -> None:
-        assert (self.share is not None) == (self.function in PLACED)
+        assert (self.share is not None) == (self.maintenance is Maintenance.ORDER_STATISTIC)
         assert (self.separator is not None) == (self.function == "listagg")
+
+    @property
+    def maintenance(self) -> Maintenance:
+        return AGGREGATE_OPERATIONS[self.function].maintenance
 
     @property
     def extreme(self) -> bool:
         """One of the values themselves, or made of all of them, which no sum can give."""
-        return self.function in ("min", "max", *PLACED, *FOLDED)
+        return self.maintenance is not Maintenance.SUM
 
     @property
     def args(self) -> tuple[Expr, ...]:

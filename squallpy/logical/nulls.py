@@ -1,6 +1,7 @@
 """What NULL does to expressions, as far as it can be told without rows."""
 
 from squallpy.base.types import BOOLEAN
+from squallpy.functions.registry import OPERATIONS
 from squallpy.logical.coercion import exactly
 from squallpy.logical.expressions import (
     FALSE,
@@ -16,7 +17,6 @@ from squallpy.logical.expressions import (
     disjuncts,
     transform,
 )
-from squallpy.logical.functions import FUNCTIONS
 
 
 def fold_nulls(expr: Expr) -> Expr:
@@ -91,7 +91,7 @@ def fold_null(expr: Expr) -> Expr | None:
             return Literal(None, BOOLEAN)
         case Call("and" | "or" | "in"):
             return None
-        case Call(name, args, type) if FUNCTIONS[name].nulls not in ("never", "all") and any(map(_is_null, args)):
+        case Call(name, args, type) if OPERATIONS[name].nulls not in ("never", "all") and any(map(_is_null, args)):
             return Literal(None, type)
         case Cast(arg, type) if _is_null(arg):
             return Literal(None, type)

@@ -16,8 +16,9 @@ from itertools import count
 from squallpy.base.rings import Ring
 from squallpy.catalog.relation import Relation
 from squallpy.catalog.stream_window import WindowSpec
+from squallpy.functions.aggregate.aggregate import Maintenance
+from squallpy.functions.registry import AGGREGATE_OPERATIONS
 from squallpy.logical.expressions import Column, Expr
-from squallpy.logical.nodes import FOLDED
 from squallpy.program.calculus import Factor, Lane, Rel, ring
 
 RESULT = "Q"  # the name of the view that the query asks for
@@ -133,8 +134,8 @@ class Measure:
 
     @property
     def is_folded(self) -> bool:
-        """Is it made of all values of a group?"""
-        return self.function in FOLDED
+        """True if it is made of all values of a group."""
+        return AGGREGATE_OPERATIONS[self.function].maintenance is Maintenance.FOLD
 
 
 @dataclass(frozen=True, slots=True)

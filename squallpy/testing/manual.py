@@ -1,11 +1,15 @@
 """The reference of the SQL, written from the tables that the binder itself asks: `docs/sql.md`."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from squallpy.frontend.unsupported import AGGREGATES, CLAUSES, FUNCTIONS, JOINS, NODES, QUERIES, STATEMENTS, Unsupported
-from squallpy.logical.bind.aggregates.collector import NAMES
-from squallpy.logical.bind.scalar_functions import NAMED, WITH_OVER
+from squallpy.functions.aggregate.aggregate import EXAMPLE_COLUMNS, EXAMPLE_ROWS, Aggregate
+from squallpy.functions.function import ARROW, Function
+from squallpy.functions.registry import AGGREGATE_CATEGORIES, SCALAR_CATEGORIES
+from squallpy.functions.table import ROW_FUNCTIONS
+from squallpy.functions.window import WINDOW_FUNCTIONS, WindowFunction
 
+PIPE = "\\|"  # in a cell of a table, also within code
 HEAD = """# The SQL
 
 What a script may say is in the [README](../README.md#sql). These tables are written from the code by `make plans`.
@@ -13,17 +17,18 @@ What a script may say is in the [README](../README.md#sql). These tables are wri
 """
 
 
-ROWS = """Where a function takes a constant, an expression that reads no column is one, too: `PERCENTILE(x, 1 - 0.25)`.
+EXAMPLES = f"""Examples of aggregates and window functions are over a table of {EXAMPLE_COLUMNS} with the rows
+{", ".join(map(str, EXAMPLE_ROWS))}.
 
 """
-MAKERS = (
-    ("`EXPLODE(a)`, `UNNEST(a)`", "a row for each part of `SPLIT(x, 'p')`, or value of the series below"),
-    ("`POSEXPLODE(a)`", "the same with its position, from 0 on"),
-    ("`EXPLODE_OUTER(a)`, `POSEXPLODE_OUTER(a)`", "the same, and a row of NULL where there is none"),
-    ("`SEQUENCE(a, b [, step])`", "from a to b as in Spark, down if b is less; a step that leads away is an error"),
-    ("`GENERATE_SERIES(a, b [, step])`", "from a to b as in PostgreSQL and DuckDB; none if the step leads away"),
-    ("`RANGE([a,] b [, step])`", "from a, or 0, to before b, as in Spark and DuckDB"),
-)
+WINDOWS = """All aggregates go with OVER and FILTER (WHERE …) as well, and pass over NULLs; beside them, GROUPING and
+GROUPING_ID tell the rows of ROLLUP, CUBE and GROUPING SETS apart.
+
+"""
+ROWS = """A function of NULL is NULL unless its description says more. Where one takes a constant, an expression that
+reads no column is one, too: `PERCENTILE(x, 1 - 0.25)`.
+
+"""
 QUERIES_RUN = """They stand in SELECT, in LATERAL VIEW, behind a comma or in LEFT JOIN LATERAL … ON TRUE with columns of
 what is before them, and as tables where they are constant: `FROM range(10)`, `FROM generate_series(1, 5) AS g(x)`.
 GENERATE_SERIES and RANGE need no EXPLODE in FROM. Bounds are integers, or DATEs or TIMESTAMPs with an INTERVAL for a
@@ -44,13 +49,18 @@ def manual() -> str:
     refused |= {f"{name}(…)": hint for name, hint in (AGGREGATES | FUNCTIONS).items()}
     text = (
         HEAD
-        + _table("Aggregates", ("function",), ((f"`{name}`",) for name in sorted(NAMES)))
-        + "All of them go with OVER as well.\n\n"
-        + _table("Window functions", ("function",), ((f"`{name}`",) for name in sorted(WITH_OVER)))
-        + _table("Functions", ("function", "arguments"), ((f"`{name}`", _count(name)) for name in sorted(NAMED)))
-        + "Besides: CAST, EXTRACT, TRIM, CASE, BETWEEN, IN, LIKE, SIMILAR TO, IS NULL, ||, &, |, ^, ~.\n\n"
+        + EXAMPLES
+        + "".join(_functions(title, aggregates) for title, aggregates in AGGREGATE_CATEGORIES.items())
+        + WINDOWS
+        + _functions("Window functions", WINDOW_FUNCTIONS)
+        + "".join(_functions(title, functions) for title, functions in SCALAR_CATEGORIES.items())
+        + "Besides: CAST, EXTRACT, TRIM, CASE, BETWEEN.\n\n"
         + ROWS
-        + _table("Rows made of a value", ("function", "what it makes"), MAKERS)
+        + _table(
+            "Rows made of a value",
+            ("function", "what it makes"),
+            ((_syntax(f.syntax), f.doc) for f in ROW_FUNCTIONS),
+        )
         + QUERIES_RUN
         + _table(
             "Refused by name",
@@ -65,9 +75,25 @@ def _constructs(*tables: Mapping[str, Unsupported]) -> Iterable[Unsupported]:
     return (construct for table in tables for construct in table.values())
 
 
-def _count(name: str) -> str:
-    least, most, _ = NAMED[name]
-    return str(least) if least == most else f"{least} or more" if most is None else f"{least} to {most}"
+def _functions(title: str, functions: Sequence[Function | Aggregate | WindowFunction]) -> str:
+    head = "operator" if title == "Operators" else "function"
+    return _table(title, (head, "what it gives", "example"), map(_entry, functions))
+
+
+def _entry(function: Function | Aggregate | WindowFunction) -> tuple[str, ...]:
+    """LENGTH(s)  →  `LENGTH(s)`, also `LEN`  |  what it gives  |  `LENGTH('abc')` → `3`"""
+    syntax = _syntax(function.syntax)
+    names = () if isinstance(function, WindowFunction) else function.names
+    aliases = ", ".join(f"`{name}`" for name in names[1:])
+    return (f"{syntax}, also {aliases}" if aliases else syntax, function.doc, _code(function.example))
+
+
+def _syntax(ways: str) -> str:
+    return " or ".join(f"`{way}`" for way in ways.split(" or "))
+
+
+def _code(example: str) -> str:
+    return ARROW.join(f"`{part}`" for part in example.split(ARROW))
 
 
 def _table(title: str, head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
@@ -76,4 +102,4 @@ def _table(title: str, head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -
 
 
 def _row(cells: tuple[str, ...]) -> str:
-    return f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
+    return f"| {' | '.join(cell.replace('|', PIPE) for cell in cells)} |"

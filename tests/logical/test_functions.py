@@ -6,7 +6,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT, BOOLEAN, DOUBLE, INT, NULL, VARCHAR, decimal
 from squallpy.logical.coercion import convert, number_literal
 from squallpy.logical.expressions import Column, Literal
-from squallpy.logical.functions import FUNCTIONS, call
+from squallpy.logical.functions import call
 
 A, B, S = Column(1, "a", INT), Column(2, "b", decimal(12, 4)), Column(3, "s", VARCHAR)
 
@@ -31,10 +31,6 @@ def test_null_takes_the_other_type() -> None:
 def test_unknown_functions_name_the_nearest() -> None:
     with pytest.raises(SquallError, match='SQ2004 unknown function "lengt", did you mean "length"'):
         call("lengt", S)
-
-
-def test_every_function_has_a_line_for_the_manual() -> None:
-    assert all(function.doc for function in FUNCTIONS.values())
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 
 from squallpy.base.errors import SquallError
 from squallpy.logical.similar_to import MOST_NESTED, expression_of
-from squallpy.runtime.evaluate.texts import similar
+from squallpy.runtime.evaluate.scalar.text import similar
 
 MATCHES = [  # pattern, escape, what matches, what does not
     ("a(b|c)*%", "\\", ["a", "abx", "abcbc"], ["", "b"]),

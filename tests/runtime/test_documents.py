@@ -2,7 +2,7 @@
 
 import pytest
 
-from squallpy.runtime.evaluate.json_paths import at, path
+from squallpy.runtime.evaluate.scalar.json import at, path
 
 BOOK = '{"a": {"b": [1.50, "x\\"é", null, {"c" : [ true, 1e5 ], "d.e": ""}]}, "a": 7}'
 

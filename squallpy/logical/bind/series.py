@@ -7,13 +7,13 @@ GENERATE_SERIES(d, e, INTERVAL 1 MONTH)  →  SEQUENCE(d, e, 1, 0, 0): months, d
 from sqlglot import exp
 
 from squallpy.base.errors import SquallError
-from squallpy.base.types import BIGINT, DATE, INT, INTERVAL, NULL, TIMESTAMP
+from squallpy.base.types import BIGINT, DATE, INT, INTERVAL, NULL, TIMESTAMP, unify
 from squallpy.catalog.relation import CONSTANT, Field, Relation, Series
 from squallpy.logical.bind.aggregates.calls import head
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.datetime import intervals
 from squallpy.logical.bind.expressions import Scalars
-from squallpy.logical.coercion import coerce, exactly, unify
+from squallpy.logical.coercion import coerce, exactly
 from squallpy.logical.expressions import Column, Expr, Literal
 from squallpy.logical.functions import call, case
 from squallpy.logical.nodes import Scan

@@ -11,7 +11,7 @@ from itertools import pairwise
 from sqlglot import exp
 
 from squallpy.base.errors import SquallError, nearest
-from squallpy.base.types import BIGINT, INT, NULL, VARCHAR
+from squallpy.base.types import BIGINT, INT, NULL, VARCHAR, unify
 from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.decorrelate import Outer
@@ -20,7 +20,7 @@ from squallpy.logical.bind.from_clause import bind_nested
 from squallpy.logical.bind.limit import cut, with_ties
 from squallpy.logical.bind.order_by import bind_limit, bind_order, place_sort
 from squallpy.logical.bind.scope import Scope, Source
-from squallpy.logical.coercion import exactly, unify
+from squallpy.logical.coercion import exactly
 from squallpy.logical.expressions import Column, Expr, Literal
 from squallpy.logical.functions import call, case
 from squallpy.logical.nodes import Agg, Aggregate, Filter, Node, Project, Repeat, Union

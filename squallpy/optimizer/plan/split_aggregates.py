@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from squallpy.base.types import BOOLEAN
+from squallpy.functions.aggregate.aggregate import Maintenance
 from squallpy.logical.expressions import Call, conjunction
-from squallpy.logical.nodes import FOLDED, Agg, Aggregate, Join, Node, Project
+from squallpy.logical.nodes import Agg, Aggregate, Join, Node, Project
 
 
 def split_aggregates(node: Node, ids: Iterator[int]) -> Node | None:
@@ -35,4 +36,4 @@ def split_aggregates(node: Node, ids: Iterator[int]) -> Node | None:
 
 def _part(agg: Agg) -> tuple[object, ...]:
     """Return equal parts for aggregates that one view holds."""
-    return (agg.arg, agg.order, agg.function in FOLDED) if agg.extreme else ()
+    return (agg.arg, agg.order, agg.maintenance is Maintenance.FOLD) if agg.extreme else ()

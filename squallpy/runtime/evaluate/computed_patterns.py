@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from squallpy.functions.registry import OPERATIONS
 from squallpy.logical.expressions import Call, Column, Expr, Literal
-from squallpy.logical.functions import FUNCTIONS
 from squallpy.runtime.evaluate.vectors import Frame, Vec, both, full, take
 
 Function = Callable[[Frame], Vec]
@@ -21,7 +21,7 @@ GIVEN = -1  # the id of a column that no plan has
 
 def varying(call: Call, compiled: Callable[[Expr], Function]) -> Function:
     """The function that evaluates a call whose settings read columns."""
-    first = FUNCTIONS[call.name].settings
+    first = OPERATIONS[call.name].settings
     assert first is not None
     evaluated = [(compiled(arg), arg.type) for arg in call.args]
     given = [Column(GIVEN - n, "given", arg.type, arg.nullable) for n, arg in enumerate(call.args[:first])]

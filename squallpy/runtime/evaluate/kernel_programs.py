@@ -26,9 +26,10 @@ from squallpy.logical.expressions import (
     substitute,
     walk,
 )
-from squallpy.runtime.evaluate.dates import DAY
-from squallpy.runtime.evaluate.functions import Function, compiled
+from squallpy.runtime.evaluate.evaluators import Function
+from squallpy.runtime.evaluate.functions import compiled
 from squallpy.runtime.evaluate.numbers import LIMIT, digits_bound
+from squallpy.runtime.evaluate.scalar.datetime import DAY
 from squallpy.runtime.evaluate.vectors import Frame, Vec, full
 from squallpy.runtime.kernels import expressions as op
 from squallpy.runtime.kernels.regions import Words

@@ -9,7 +9,7 @@ import numpy as np
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT, DOUBLE, Kind, Type
 from squallpy.logical.expressions import ROUNDED, Call, Expr, Literal
-from squallpy.runtime.evaluate.vectors import Vec, both
+from squallpy.runtime.evaluate.vectors import Frame, Vec, both
 
 LIMIT = 2**63
 EXACT = 2.0**49  # below it, ten times a whole number and five are exact as doubles
@@ -94,6 +94,20 @@ def exact(
                 raise overflow(call, call.type, _first_beyond(values, 1 - 10**38, 10**38))
             return Vec(values, both(a.valid, b.valid))
         return Vec(operate(x, y), both(a.valid, b.valid))
+
+    return run
+
+
+def signed(arg: Callable[[Frame], Vec], operate: Callable[[Any], Any], call: Call) -> Callable[[Frame], Vec]:
+    """Negation and absolute value, which the least integer does not have."""
+
+    def run(frame: Frame) -> Vec:
+        values, valid = vec = arg(frame)
+        if call.type.is_exact and np.any(np.equal(masked(vec), -LIMIT)):
+            if call.type.is_integer:
+                raise overflow(call, call.type, LIMIT)
+            values = np.asarray(values, object)
+        return Vec(operate(values), valid)
 
     return run
 

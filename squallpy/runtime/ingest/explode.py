@@ -14,9 +14,9 @@ from squallpy.base.errors import SquallError
 from squallpy.base.types import DATE, TIMESTAMP, YEARS, Kind, Type
 from squallpy.catalog.relation import Hops, Relation, Series, Split
 from squallpy.logical.expressions import Expr, Literal, children, columns
-from squallpy.runtime.evaluate import dates
 from squallpy.runtime.evaluate.functions import compiled
-from squallpy.runtime.evaluate.texts import matching
+from squallpy.runtime.evaluate.scalar import datetime as dates
+from squallpy.runtime.evaluate.scalar.text import matching
 from squallpy.runtime.evaluate.vectors import Frame, Vec, arrow_type, from_arrow, full
 from squallpy.runtime.kernels.regions import Words
 

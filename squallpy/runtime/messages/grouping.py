@@ -16,7 +16,8 @@ from squallpy.catalog.relation import MULT
 from squallpy.logical.expressions import Column, Expr, columns, conjunction, substitute
 from squallpy.program.calculus import Assign, Cmp, Lane, ring
 from squallpy.program.program import View
-from squallpy.runtime.evaluate.functions import Function, compiled
+from squallpy.runtime.evaluate.evaluators import Function
+from squallpy.runtime.evaluate.functions import compiled
 from squallpy.runtime.evaluate.kernel_programs import Coder, Unknown
 from squallpy.runtime.evaluate.kernel_runner import Batch, Runner
 from squallpy.runtime.evaluate.logic import is_true

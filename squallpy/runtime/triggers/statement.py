@@ -16,7 +16,8 @@ from squallpy.base.types import Kind, Type
 from squallpy.logical.expressions import Column
 from squallpy.physical.plan import Let, Lookup, Update, Where
 from squallpy.runtime.auxiliary.groups import RowsOf, Touched
-from squallpy.runtime.evaluate.functions import Function, compiled
+from squallpy.runtime.evaluate.evaluators import Function
+from squallpy.runtime.evaluate.functions import compiled
 from squallpy.runtime.evaluate.logic import is_true
 from squallpy.runtime.evaluate.vectors import Frame, Vec, full
 from squallpy.runtime.joiners.joiner import Changes

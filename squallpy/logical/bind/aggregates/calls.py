@@ -7,9 +7,19 @@ from sqlglot import exp
 
 from squallpy.base.errors import Span, SquallError
 from squallpy.base.types import DOUBLE, INT, INTERVAL, NULL, VARCHAR
-from squallpy.frontend.unsupported import AGGREGATES
-from squallpy.logical.bind.aggregates.collector import LISTS, NAMES, Aggregation, Keys
-from squallpy.logical.bind.aggregates.derived import CHOSEN, DERIVED, ENDS, PAIRED, PLACES, between, paired
+from squallpy.frontend.unsupported import AGGREGATES as UNSUPPORTED
+from squallpy.functions.aggregate.aggregate import (
+    Aggregate,
+    ArgExtreme,
+    Derived,
+    Direct,
+    Listing,
+    Paired,
+    Percentile,
+)
+from squallpy.functions.registry import AGGREGATE_OPERATIONS, AGGREGATES
+from squallpy.logical.bind.aggregates.collector import Aggregation, Keys
+from squallpy.logical.bind.aggregates.derived import DERIVED, PAIRED, between, paired
 from squallpy.logical.bind.decorrelate import Outer
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.grouping_sets import grouping_sets
@@ -18,8 +28,6 @@ from squallpy.logical.expressions import Expr, Literal, conjunction, not_null
 from squallpy.logical.functions import call, case
 
 Called = exp.Anonymous | exp.WithinGroup  # f(q), f(q) WITHIN GROUP (ORDER BY x)
-ORDERED = ("PERCENTILE_CONT", "PERCENTILE_DISC", "MODE", "LISTAGG", "STRING_AGG")  # what goes with the latter
-APPROXIMATE = ("APPROX_COUNT_DISTINCT", "APPROX_PERCENTILE", "PERCENTILE_APPROX")  # what may be told how exact to be
 MOST_PARTS = 10**9  # of a share, whose products with counts have room then
 NUMBERS = {1: "one argument", 2: "two arguments"}
 
@@ -78,9 +86,9 @@ def aggregate(s: Scalars, name: str, node: Called, where: exp.Expr | None = None
     if aggregation is None:
         hint = {"WHERE": "use HAVING", "an aggregate": "take the inner one from a subquery in FROM"}.get(s.clause, "")
         raise SquallError("SQ2009", f"{name} is an aggregate and cannot stand in {s.clause}", head(s, node), hint)
-    given = arguments(s, name, node)
+    entry, given = AGGREGATES[name], arguments(s, name, node)
     values = [s.inner().bind(each) for each in given.values]
-    listing = listing_of(s, name, given, values, node, order) if name in LISTS else None
+    listing = listing_of(s, name, entry.form, given, values, node, order) if isinstance(entry.form, Listing) else None
     own = values[0] if values else None
     if any(value.type == INTERVAL for value in values):
         hint = "take TIMESTAMPDIFF(SECOND, a, b) for b - a"
@@ -88,25 +96,28 @@ def aggregate(s: Scalars, name: str, node: Called, where: exp.Expr | None = None
     if where is not None:
         condition = replace(s.inner(), clause="FILTER").condition(where)
         values = [case([(condition, value)], Literal(None, NULL)) for value in values or [Literal(1, INT)]]
-    apart = tuple(dict.fromkeys(values)) if given.distinct or name == "APPROX_COUNT_DISTINCT" else None
-    if name in PAIRED:
-        return pair(s, aggregation, name, node, given, values)
-    if name in CHOSEN:
-        return chosen(aggregation, name, *values)
-    if name == "MODE":
-        return aggregation.choose("mode", values[0], values[0])
-    if name in PLACES:
-        return placed(aggregation, name, values[0], apart, given)
-    if listing:
-        (value,), (separator, listed) = values, listing
-        keys = tuple((value if key == own else key, down, nulls) for key, down, nulls in listed)
-        return aggregation.listed(value, apart, separator, keys)
-    if name == "PRODUCT" and (values[0].type.is_numeric or values[0].type == NULL):
-        values, apart = [coerce(values[0], DOUBLE)], apart and (coerce(values[0], DOUBLE),)
-    if name in DERIVED:
-        return DERIVED[name](lambda function, of: aggregation.column(function, of, apart), *values)
-    function = "count" if name == "APPROX_COUNT_DISTINCT" else name.lower()
-    return aggregation.column(function, none_null(values), apart)
+    is_distinct = given.distinct is not None or (isinstance(entry.form, Direct) and entry.form.is_distinct)
+    distinct = tuple(dict.fromkeys(values)) if is_distinct else None
+    match entry.form:
+        case Paired():
+            return pair(s, aggregation, entry, name, node, given, values)
+        case ArgExtreme(function, skips_nulls):
+            return arg_extreme(aggregation, function, skips_nulls, values[0], values[-1])
+        case Percentile(is_interpolated):
+            return placed(aggregation, name, is_interpolated, values[0], distinct, given)
+        case Listing():
+            assert listing is not None
+            (value,), (separator, listed) = values, listing
+            keys = tuple((value if key == own else key, down, nulls) for key, down, nulls in listed)
+            return aggregation.listed(value, distinct, separator, keys)
+        case Derived():
+            return DERIVED[entry.name](lambda function, of: aggregation.column(function, of, distinct), *values)
+        case Direct(function):
+            wanted = AGGREGATE_OPERATIONS[function].argument
+            if wanted is not None and (values[0].type.is_numeric or values[0].type == NULL):
+                values = [coerce(values[0], wanted)]
+                distinct = distinct and tuple(values)
+            return aggregation.column(function, none_null(values), distinct)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,28 +134,29 @@ class Given:
 
 def arguments(s: Scalars, name: str, node: Called) -> Given:
     """The arguments of a call, as many as there are to be; COUNT(*) has none."""
-    if name in LISTS:
+    entry = AGGREGATES[name]
+    if isinstance(entry.form, Listing):
         return of_list(s, name, node)
     down, expressions = False, node.expressions
     if isinstance(node, exp.WithinGroup):
         expressions, down = within_group(s, node, name)
-    elif name in ("PERCENTILE_CONT", "PERCENTILE_DISC"):
+    elif entry.must_be_within_group:
         raise SquallError("SQ2009", f"{name} needs WITHIN GROUP", head(s, node), "write WITHIN GROUP (ORDER BY …)")
-    if name in ENDS and expressions:
+    if entry.takes_null_mark and expressions:
         expressions = without_mark(s, name, expressions)
     (first, *more) = expressions or [None]
     distinct = first if isinstance(first, exp.Distinct) else None
     if distinct:
         s.ctx.only(distinct, "expressions")
     args = [*(distinct.expressions if distinct else expressions[:1]), *more]
-    takes = 2 if name in (*PAIRED, *CHOSEN, *PLACES) and name != "MEDIAN" else 1
-    if name in APPROXIMATE and len(args) == takes + 1:
+    if entry.has_accuracy and len(args) == entry.least + 1:
         accuracy = args.pop()  # which an exact answer has
         if not isinstance(s.ctx.folded(s.inner().bind(accuracy)), Literal):
             raise s.ctx.error("SQ2005", f"{name} needs a constant accuracy", accuracy)
-    if len(args) != takes and not (name == "COUNT" and args):
-        raise SquallError("SQ2005", f"{name} takes {NUMBERS[takes]}, not {len(args)}", head(s, node))
-    share = share_of(s, name, args.pop()) if name in PLACES and takes == 2 else Fraction(1, 2)
+    if len(args) < entry.least or (entry.most is not None and len(args) > entry.least):
+        wanted = "one argument" if entry.least == 1 else "two arguments"
+        raise SquallError("SQ2005", f"{name} takes {wanted}, not {len(args)}", head(s, node))
+    share = share_of(s, name, args.pop()) if isinstance(entry.form, Percentile) and len(args) == 2 else Fraction(1, 2)
     if name == "COUNT" and len(args) == 1 and isinstance(args[0], exp.Star) and not distinct:
         s.ctx.only(args.pop())
     return Given(args, distinct, share, down)
@@ -165,9 +177,14 @@ def without_mark(s: Scalars, name: str, args: list[exp.Expr]) -> list[exp.Expr]:
 def marked(s: Scalars, node: exp.IgnoreNulls | exp.RespectNulls) -> Expr:
     """FIRST(x) IGNORE NULLS"""
     call = node.this.this if isinstance(node.this, exp.Filter) else node.this
-    if not isinstance(call, exp.Anonymous) or aggregate_name(call) not in ENDS:
+    if not (isinstance(call, exp.Anonymous) and takes_null_mark(aggregate_name(call))):
         raise s.ctx.refuse(node)
     return s.bind(node.this)
+
+
+def takes_null_mark(name: str) -> bool:
+    """True if IGNORE NULLS may follow an aggregate of this name."""
+    return name in AGGREGATES and AGGREGATES[name].takes_null_mark
 
 
 def of_list(s: Scalars, name: str, node: Called) -> Given:
@@ -190,11 +207,11 @@ def of_list(s: Scalars, name: str, node: Called) -> Given:
 
 
 def listing_of(
-    s: Scalars, name: str, given: Given, values: list[Expr], node: Called, of_rows: Keys
+    s: Scalars, name: str, form: Listing, given: Given, values: list[Expr], node: Called, of_rows: Keys
 ) -> tuple[str, Keys]:
     """What stands between the values of a list, and its order; a value that is the text of a key is listed as that."""
     between = (
-        Literal(LISTS[name], VARCHAR) if given.separator is None else s.ctx.folded(s.inner().bind(given.separator))
+        Literal(form.separator, VARCHAR) if given.separator is None else s.ctx.folded(s.inner().bind(given.separator))
     )
     if not isinstance(between, Literal) or between.type not in (VARCHAR, NULL):
         raise s.ctx.error("SQ2005", f"{name} needs a constant text between values", given.separator or node)
@@ -211,7 +228,9 @@ def listing_of(
     return between.value or "", tuple(order)
 
 
-def pair(s: Scalars, aggregation: Aggregation, name: str, node: Called, given: Given, values: list[Expr]) -> Expr:
+def pair(
+    s: Scalars, aggregation: Aggregation, entry: Aggregate, name: str, node: Called, given: Given, values: list[Expr]
+) -> Expr:
     """CORR(y, x) and what else is of two numbers."""
     if given.distinct:
         raise s.ctx.refuse(given.distinct)
@@ -219,32 +238,38 @@ def pair(s: Scalars, aggregation: Aggregation, name: str, node: Called, given: G
         types = ", ".join(str(value.type) for value in values)
         raise SquallError("SQ2005", f"{name} does not take ({types})", head(s, node))
     y, x = (coerce(value, DOUBLE) if value.type == NULL else value for value in values)
-    return PAIRED[name](paired(aggregation.column, y, x))
+    return PAIRED[entry.name](paired(aggregation.column, y, x))
 
 
-def chosen(aggregation: Aggregation, name: str, value: Expr, by: Expr) -> Expr:
-    """MAX_BY(x, y); ARG_MAX(x, y), of rows that have an x."""
-    function, is_needed = CHOSEN[name]
-    if is_needed and value.nullable:
+def arg_extreme(aggregation: Aggregation, function: str, skips_nulls: bool, value: Expr, by: Expr) -> Expr:
+    """MAX_BY(x, y); ARG_MAX(x, y), of rows that have an x; MODE(x), by x itself."""
+    if skips_nulls and value.nullable:
         by = case([(not_null(value), by)], Literal(None, by.type))
     return aggregation.choose(function, value, by)
 
 
-def placed(aggregation: Aggregation, name: str, value: Expr, apart: tuple[Expr, ...] | None, given: Given) -> Expr:
+def placed(
+    aggregation: Aggregation,
+    name: str,
+    is_interpolated: bool,
+    value: Expr,
+    distinct: tuple[Expr, ...] | None,
+    given: Given,
+) -> Expr:
     """The value at a share of all, one of theirs or one between two."""
     share, down = given.share, given.down
     if value.type == NULL:
-        value, apart = coerce(value, DOUBLE), apart and (coerce(value, DOUBLE),)
-    if not PLACES[name]:
-        return aggregation.column("left" if down else "reaches", value, apart, share)
+        value, distinct = coerce(value, DOUBLE), distinct and (coerce(value, DOUBLE),)
+    if not is_interpolated:
+        return aggregation.column("left" if down else "reaches", value, distinct, share)
     if not value.type.is_numeric:
         hint = "PERCENTILE_DISC takes all that has an order"
         raise SquallError("SQ2005", f"{name} does not take {value.type}", hint=hint)
-    if value.type.is_wide and apart is None:
+    if value.type.is_wide and distinct is None:
         value = coerce(value, DOUBLE)
     share = 1 - share if down else share
-    count = aggregation.column("count", value, apart)
-    return between(lambda function: aggregation.column(function, value, apart, share), count, share)
+    count = aggregation.column("count", value, distinct)
+    return between(lambda function: aggregation.column(function, value, distinct, share), count, share)
 
 
 def none_null(values: list[Expr]) -> Expr | None:
@@ -279,7 +304,7 @@ def every_key(s: Scalars, node: exp.Anonymous) -> list[exp.Expr]:
 def filtered(s: Scalars, node: exp.Filter) -> Expr:
     """aggregate FILTER (WHERE condition)"""
     inner = node.this
-    if not isinstance(inner, exp.Anonymous | exp.WithinGroup) or aggregate_name(inner) not in NAMES:
+    if not isinstance(inner, exp.Anonymous | exp.WithinGroup) or aggregate_name(inner) not in AGGREGATES:
         raise SquallError("SQ2009", "FILTER goes with an aggregate", s.ctx.query.keyword(node, "FILTER"))
     if isinstance(inner, exp.WithinGroup):
         check_ordered(s, inner)
@@ -295,10 +320,11 @@ def ordered(s: Scalars, node: exp.WithinGroup) -> Expr:
 def check_ordered(s: Scalars, node: exp.WithinGroup) -> None:
     """SQ3001 for what is known to go with WITHIN GROUP, SQ2009 for what does not."""
     name = aggregate_name(node)
-    if name in AGGREGATES:
-        raise SquallError("SQ3001", f"{name} is not supported yet", head(s, node), AGGREGATES[name])
-    if name not in ORDERED:
-        told = f"WITHIN GROUP goes with {', '.join(ORDERED[:-1])} and {ORDERED[-1]}"
+    if name in UNSUPPORTED:
+        raise SquallError("SQ3001", f"{name} is not supported yet", head(s, node), UNSUPPORTED[name])
+    if name not in AGGREGATES or not AGGREGATES[name].may_be_within_group:
+        *most, last = (known for known, entry in AGGREGATES.items() if entry.may_be_within_group)
+        told = f"WITHIN GROUP goes with {', '.join(most)} and {last}"
         raise SquallError("SQ2009", told, s.ctx.query.keyword(node, "WITHIN"))
 
 

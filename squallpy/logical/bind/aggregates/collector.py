@@ -7,26 +7,18 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from squallpy.base.errors import SquallError
-from squallpy.base.types import BIGINT, DOUBLE, INT, VARCHAR, Kind, Type, decimal
+from squallpy.base.types import BIGINT, DOUBLE, INT, VARCHAR, Kind
+from squallpy.functions.registry import AGGREGATE_OPERATIONS, AGGREGATES
 from squallpy.logical.bind.aggregates.arg_extremum import Chosen, beside
-from squallpy.logical.bind.aggregates.derived import CHOSEN, DERIVED, PAIRED, PLACES
 from squallpy.logical.bind.aggregates.overflow import is_risky, wide_columns
 from squallpy.logical.bind.context import Context
 from squallpy.logical.coercion import coerce
 from squallpy.logical.expressions import Call, Case, Column, Expr, Literal, children, columns, not_null, rebuild
 from squallpy.logical.functions import call
-from squallpy.logical.nodes import PLACED, Agg, Aggregate, Node, Project, Union
+from squallpy.logical.nodes import Agg, Aggregate, Node, Project, Union
 
 if TYPE_CHECKING:
     from squallpy.logical.bind.subqueries import Subqueries
-
-PLAIN = ("SUM", "COUNT", "AVG", "MIN", "MAX")
-BITWISE = ("BIT_AND", "BIT_OR", "BIT_XOR")
-LISTS = {"LISTAGG": "", "STRING_AGG": "", "GROUP_CONCAT": ","}  # with what is between values, unless it is said
-NAMES = (
-    *PLAIN, *DERIVED, *PAIRED, *CHOSEN, *PLACES, *BITWISE, *LISTS, "APPROX_COUNT_DISTINCT", "MODE", "PRODUCT"
-)  # fmt: skip
 
 Items = tuple[tuple[Column, Expr], ...]
 Values = tuple[Expr, ...]  # what DISTINCT compares
@@ -72,7 +64,8 @@ class Aggregation:
         function, arg = agg.function, agg.arg
         if (agg, distinct) not in self.aggs:
             name = str(agg) if distinct is None else f"{function.upper()}(DISTINCT {', '.join(map(str, distinct))})"
-            self.aggs[agg, distinct] = self.ctx.column(name, result_type(function, arg), nullable=function != "count")
+            type = AGGREGATE_OPERATIONS[function].rule(function, None if arg is None else arg.type)
+            self.aggs[agg, distinct] = self.ctx.column(name, type, nullable=function != "count")
         return self.aggs[agg, distinct]
 
     def choose(self, function: str, value: Expr, by: Expr) -> Column:
@@ -218,26 +211,6 @@ class Aggregation:
         return Aggregate(Union(projects, united), regrouped, aggs)
 
 
-def result_type(function: str, arg: Expr | None) -> Type:
-    """SUM keeps exact types exact; AVG is always DOUBLE; COUNT is BIGINT; MIN and MAX are of the argument's type."""
-    if function == "count":
-        return BIGINT
-    assert arg is not None
-    if function in ("min", "max", *PLACED):
-        return arg.type
-    if function == "listagg":
-        return VARCHAR
-    if function.startswith("bit_"):
-        if not arg.type.is_integer:
-            raise SquallError("SQ2005", f"{function.upper()} does not take {arg.type}")
-        return arg.type
-    if not arg.type.is_numeric:
-        raise SquallError("SQ2005", f"{function.upper()} does not take {arg.type}")
-    if function in ("avg", "product") or arg.type == DOUBLE:
-        return DOUBLE
-    return decimal(38, arg.type.scale) if arg.type.kind is Kind.DECIMAL else BIGINT
-
-
 def replace_known(expr: Expr, known: Mapping[Expr, Column]) -> Expr:
     """The largest parts of `expr` that are known, replaced by the columns that hold them.
 
@@ -256,5 +229,5 @@ def replace_known(expr: Expr, known: Mapping[Expr, Column]) -> Expr:
 
 def is_aggregate(node: exp.Expr) -> bool:
     return isinstance(node, exp.Filter | exp.WithinGroup) or (
-        isinstance(node, exp.Anonymous) and str(node.name).upper() in NAMES
+        isinstance(node, exp.Anonymous) and str(node.name).upper() in AGGREGATES
     )

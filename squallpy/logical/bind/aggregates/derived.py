@@ -54,29 +54,14 @@ def deviation(function: str) -> Callable[[Of, Expr], Expr]:
 
 DERIVED: dict[str, Callable[[Of, Expr], Expr]] = {
     "COUNT_IF": count_if,
-    **dict.fromkeys(("BOOL_AND", "EVERY"), all_true),
-    **dict.fromkeys(("BOOL_OR", "ANY", "SOME"), any_true),
-    **dict.fromkeys(("VARIANCE", "VAR_SAMP"), variance("var_samp")),
-    **dict.fromkeys(("STD", "STDDEV", "STDDEV_SAMP"), deviation("var_samp")),
+    "BOOL_AND": all_true,
+    "BOOL_OR": any_true,
+    "VAR_SAMP": variance("var_samp"),
     "VAR_POP": variance("var_pop"),
+    "STDDEV_SAMP": deviation("var_samp"),
     "STDDEV_POP": deviation("var_pop"),
-    "MEAN": lambda of, x: of("avg", x),
-    **dict.fromkeys(("ANY_VALUE", "FIRST", "FIRST_VALUE"), lambda of, x: of("min", x)),
-    **dict.fromkeys(("LAST", "LAST_VALUE"), lambda of, x: of("max", x)),
 }
-ENDS = ("ANY_VALUE", "FIRST", "FIRST_VALUE", "LAST", "LAST_VALUE")  # rows have no order; they may be told to skip NULLs
-
-CHOSEN: dict[str, tuple[str, bool]] = {  # which value decides, and is a row left out that lacks the other?
-    "MAX_BY": ("max", False), "ARG_MAX": ("max", True), "ARG_MAX_NULL": ("max", False),
-    "MIN_BY": ("min", False), "ARG_MIN": ("min", True), "ARG_MIN_NULL": ("min", False),
-}  # fmt: skip
-PLACES: dict[str, bool] = {  # is what is between two values a value?
-    **dict.fromkeys(("MEDIAN", "PERCENTILE", "PERCENTILE_CONT", "QUANTILE_CONT"), True),
-    **dict.fromkeys(
-        ("PERCENTILE_DISC", "QUANTILE", "QUANTILE_DISC", "PERCENTILE_APPROX", "APPROX_PERCENTILE", "APPROX_QUANTILE"),
-        False,
-    ),
-}
+"""Builders of the aggregates whose form is Derived."""
 
 
 def between(of: Callable[[str], Expr], count: Expr, share: Fraction) -> Expr:
@@ -156,3 +141,4 @@ PAIRED: dict[str, Callable[[Pairs], Expr]] = {
     "REGR_INTERCEPT": lambda p: p.intercept,
     "REGR_R2": lambda p: p.determination,
 }
+"""Builders of the aggregates whose form is Paired."""

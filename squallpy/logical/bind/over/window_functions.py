@@ -15,10 +15,12 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from squallpy.base.errors import Span, SquallError, nearest
-from squallpy.base.types import BIGINT, DOUBLE, NULL
-from squallpy.frontend.unsupported import AGGREGATES, QUERIES
+from squallpy.base.types import BIGINT, DOUBLE, NULL, unify
+from squallpy.frontend.unsupported import AGGREGATES as UNSUPPORTED
+from squallpy.frontend.unsupported import QUERIES
+from squallpy.functions.registry import AGGREGATES, WINDOWS
 from squallpy.logical.bind.aggregates.calls import Called, aggregate, aggregate_name, check_ordered
-from squallpy.logical.bind.aggregates.collector import NAMES, Aggregation
+from squallpy.logical.bind.aggregates.collector import Aggregation
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.datetime.intervals import lengths
 from squallpy.logical.bind.expressions import Scalars
@@ -38,7 +40,7 @@ from squallpy.logical.bind.over.frame_aggregates import (
     Key,
 )
 from squallpy.logical.bind.over.frame_bounds import extent
-from squallpy.logical.coercion import coerce, unify
+from squallpy.logical.coercion import coerce
 from squallpy.logical.expressions import TRUE, Column, Expr, Literal, columns, conjunction, not_null, substitute
 from squallpy.logical.functions import call, case, coalesce, not_distinct
 from squallpy.logical.nodes import Aggregate, Filter, Node, Project
@@ -132,7 +134,7 @@ class Overs:
         partition, order, spec = self.written(node, rows)
         if ignoring is not None and name not in (*ENDS, *NEIGHBOURS, "ANY_VALUE"):
             raise self.ctx.refuse(ignoring)
-        if name in NAMES and (name not in ENDS or not order):
+        if name in AGGREGATES and (name not in ENDS or not order):
             frame = replace(extent(rows, spec, name, order), partition=partition)
             if frame.rows == BEFORE:  # from here to the end is up to here from the end
                 frame = replace(frame, rows=UPTO).backwards()
@@ -145,9 +147,9 @@ class Overs:
         if where is not None:
             raise SquallError("SQ2009", "FILTER goes with an aggregate", self.ctx.query.keyword(node, "FILTER"))
         if name not in (*RANKS, *NEIGHBOURS, *ENDS, *SHARES):
-            if name in AGGREGATES:
-                raise SquallError("SQ3001", f"{name} is not supported yet", self.head(function), AGGREGATES[name])
-            known = (*NAMES, *RANKS, *NEIGHBOURS, *ENDS, *SHARES)
+            if name in UNSUPPORTED:
+                raise SquallError("SQ3001", f"{name} is not supported yet", self.head(function), UNSUPPORTED[name])
+            known = (*AGGREGATES, *WINDOWS)
             told = f"{function.name} is no function that goes with OVER"
             raise SquallError("SQ2004", told, self.head(function), nearest(name, known))
         if not order:
@@ -155,7 +157,7 @@ class Overs:
         if spec is not None and name not in ENDS:
             raise SquallError("SQ2009", f"{name} takes no frame", self.head(function), "write ORDER BY alone")
         if name in RANKS:
-            self.takes(function, 0, 0)
+            self.check_arity(name, function)
             return self.rank(Frame(partition, order, RANKS[name], name == "ROW_NUMBER", asker=name), node)
         if name in SHARES:
             return self.share(name, function, Frame(partition, order, BEFORE), node)
@@ -167,7 +169,10 @@ class Overs:
     def head(self, function: exp.Anonymous) -> Span:
         return self.ctx.query.own(function)
 
-    def takes(self, function: exp.Anonymous, least: int, most: int) -> None:
+    def check_arity(self, name: str, function: exp.Anonymous) -> None:
+        """SQ2005 for a call with fewer or more arguments than its function takes."""
+        least, most = WINDOWS[name].arity if name in WINDOWS else (AGGREGATES[name].least, AGGREGATES[name].most)
+        assert most is not None
         count = len(function.expressions)
         if not least <= count <= most:
             wanted = " to ".join(map(str, sorted({least, most})))
@@ -254,7 +259,7 @@ class Overs:
 
     def share(self, name: str, function: exp.Anonymous, frame: Frame, node: exp.Expr) -> Expr:
         """Where a row stands among all, from 0 to 1, or in which of so many parts of equal size."""
-        self.takes(function, int(name == "NTILE"), int(name == "NTILE"))
+        self.check_arity(name, function)
         every = self.framed(replace(frame, order=(), rows=ALL), node).aggregation.column("count", None)
         if name == "CUME_DIST":
             return call("/", self.framed(replace(frame, rows=UPTO), node).aggregation.column("count", None), every)
@@ -312,7 +317,7 @@ class Overs:
         node: exp.Expr,
         ignoring: exp.Expr | None,
     ) -> Expr:
-        self.takes(function, 1, 3)
+        self.check_arity(name, function)
         first, *more = function.expressions
         of, distance = rows.bind(first), 1
         if more:
@@ -347,7 +352,7 @@ class Overs:
     ) -> Expr:
         """The value of the first or last row of a frame."""
         nth = name == "NTH_VALUE"
-        self.takes(function, 1 + nth, 1 + nth)
+        self.check_arity(name, function)
         at = self.whole(function.expressions[1], name) if nth else ONE
         of, which = rows.bind(function.expressions[0]), extent(rows, spec, name, frame.order)
         is_last = which.rows == (UPTO if ENDS[name] else BEFORE)  # is it the row itself, or one like it?

@@ -8,6 +8,7 @@ import numpy as np
 from squallpy.base.errors import SquallError
 from squallpy.base.types import YEARS, Kind, Type
 from squallpy.logical.expressions import Call, Literal
+from squallpy.runtime.evaluate.evaluators import Evaluated, Function, binary, evaluator, parameter, unary
 from squallpy.runtime.evaluate.numbers import masked
 from squallpy.runtime.evaluate.vectors import Vec, both
 
@@ -103,3 +104,48 @@ def truncate(unit: str, values: Any, type: Type) -> Any:
     month = day.astype("datetime64[M]").astype(np.int64)
     size = {"year": 12, "quarter": 3, "month": 1}[unit]
     return (month // size * size).astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
+
+
+_PARTS = ("year", "quarter", "month", "week", "day", "dayofweek", "weekday", "dayofyear", "hour", "minute", "second")
+
+
+@evaluator(*(f"extract_{part}" for part in _PARTS))
+def part_of(call: Call, args: Evaluated) -> Function:
+    part, type = call.name.removeprefix("extract_"), call.args[0].type
+    return unary(args[0], lambda x: extract(part, x, type))
+
+
+@evaluator("micros")
+def micros(call: Call, args: Evaluated) -> Function:
+    return args[0]
+
+
+@evaluator("last_day")
+def last_of_month(call: Call, args: Evaluated) -> Function:
+    return unary(args[0], lambda x: last_day(x, call.args[0].type))
+
+
+@evaluator("trunc")
+def first_of_unit(call: Call, args: Evaluated) -> Function:
+    unit = parameter(call, 1)
+    return unary(args[0], lambda x: truncate(unit, x, call.args[0].type))
+
+
+@evaluator("trunc_time")
+def start_of_unit(call: Call, args: Evaluated) -> Function:
+    return binary(args, moved(call, lambda x, size: x - np.mod(x, size)))
+
+
+@evaluator("add_months")
+def months_later(call: Call, args: Evaluated) -> Function:
+    return binary(args, moved(call, lambda x, months: add_months(x, months, call.args[0].type)))
+
+
+@evaluator("add_days", "add_micros")
+def later(call: Call, args: Evaluated) -> Function:
+    return binary(args, moved(call, add))
+
+
+@evaluator("days_between")
+def days_between(call: Call, args: Evaluated) -> Function:
+    return binary(args, lambda a, b: Vec(np.subtract(a.values, b.values), both(a.valid, b.valid)))

@@ -10,10 +10,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from squallpy.base.errors import SquallError
+from squallpy.logical.expressions import Call
 from squallpy.logical.similar_to import expression_of
-from squallpy.runtime.evaluate.hashes import of_each
-from squallpy.runtime.evaluate.vectors import Vec
+from squallpy.runtime.evaluate.evaluators import (
+    Evaluated,
+    Function,
+    evaluator,
+    integer_of_each_text,
+    integers,
+    mask,
+    of_each,
+    of_each_text,
+    parameter,
+    text_evaluator,
+)
+from squallpy.runtime.evaluate.vectors import Vec, full
 
+_CODES = {
+    letter: code for code, letters in enumerate(("BFPV", "CGJKQSXZ", "DT", "L", "MN", "R"), 1) for letter in letters
+}
 LONGEST = 2**31  # characters of a text, and more
 MOST_BYTES = 2**30  # of the texts that a function makes of a batch at once
 
@@ -45,7 +60,8 @@ def similar(values: Any, pattern: str, escape: str | None) -> Any:
     return matching(pc.match_substring_regex, values, expression_of(pattern, escape))
 
 
-def substring(values: Any, start: int, length: int | None) -> Any:
+@text_evaluator("substring")
+def substring(values: Any, start: int, length: int | None = None) -> Any:
     """SUBSTRING(x, start, length): start 0 means 1; a negative one counts from the end."""
     start, length = max(-LONGEST, min(start, LONGEST)), None if length is None else min(length, LONGEST)
     if length is not None and length <= 0:
@@ -55,6 +71,47 @@ def substring(values: Any, start: int, length: int | None) -> Any:
         return pc.utf8_slice_codeunits(values, begin, None if length is None else begin + length)
     end = None if length is None or start + length >= 0 else start + length
     return pc.utf8_slice_codeunits(values, start, end)
+
+
+text_evaluator("trim")(pc.utf8_trim)
+text_evaluator("ltrim")(pc.utf8_ltrim)
+text_evaluator("rtrim")(pc.utf8_rtrim)
+text_evaluator("reverse")(pc.utf8_reverse)
+
+
+@text_evaluator("length")
+def length(values: Any) -> Any:
+    return integers(pc.utf8_length(values))
+
+
+@text_evaluator("octets")
+def octets(values: Any) -> Any:
+    return integers(pc.binary_length(values))
+
+
+@text_evaluator("startswith")
+def starts_with(values: Any, part: str) -> Any:
+    return mask(pc.starts_with(values, part))
+
+
+@text_evaluator("endswith")
+def ends_with(values: Any, part: str) -> Any:
+    return mask(pc.ends_with(values, part))
+
+
+@text_evaluator("contains")
+def contains(values: Any, part: str) -> Any:
+    return mask(pc.match_substring(values, part))
+
+
+@text_evaluator("rlike")
+def matches(values: Any, expression: str) -> Any:
+    return mask(matching(pc.match_substring_regex, values, expression))
+
+
+@text_evaluator("replace")
+def replaced(values: Any, old: str, new: str) -> Any:
+    return pc.replace_substring(values, old, new) if old else values
 
 
 def compare(name: str, left: Any, right: Any) -> Any:
@@ -90,11 +147,22 @@ def check_room(name: str, size: int) -> None:
         raise SquallError("SQ5001", told, hint="repeat or fill up less, or take smaller batches")
 
 
+@text_evaluator("repeat")
 def repeat(values: Any, times: int) -> Any:
     """Each text after itself, so many times."""
     times = max(0, times)
     check_room("repeat", times * (pc.sum(pc.binary_length(values)).as_py() or 0))
     return pc.binary_repeat(values, times)
+
+
+@text_evaluator("lpad")
+def left_pad(values: Any, width: int, fill: str) -> Any:
+    return pad(values, width, fill, left=True)
+
+
+@text_evaluator("rpad")
+def right_pad(values: Any, width: int, fill: str) -> Any:
+    return pad(values, width, fill, left=False)
 
 
 def pad(values: Any, width: int, fill: str, left: bool) -> Any:
@@ -140,21 +208,30 @@ def _in_case(values: Any, name: str, simple: Any, full: Callable[[str], str]) ->
     return pc.replace_with_mask(simple(array), special, of_each(array.filter(special), full, pa.string()))
 
 
+@text_evaluator("upper")
 def upper(values: Any) -> Any:
     """'Straße'  →  'STRASSE'"""
     return _in_case(values, "upper", pc.utf8_upper, str.upper)
 
 
+@text_evaluator("lower")
 def lower(values: Any) -> Any:
     """'ΟΔΟΣ'  →  'οδος'"""
     return _in_case(values, "lower", pc.utf8_lower, str.lower)
 
 
+@text_evaluator("initcap")
 def initcap(values: Any) -> Any:
     """'ab CD'  →  'Ab Cd'; words are what spaces part."""
     words = pc.split_pattern(_array(values), " ")
     capitals = _in_case(words.values, "capitalize", pc.utf8_capitalize, str.capitalize)
     return pc.binary_join(pa.ListArray.from_arrays(words.offsets, capitals), " ")
+
+
+@evaluator("concat_ws")
+def joined(call: Call, args: Evaluated) -> Function:
+    separator = parameter(call, 0)
+    return lambda frame: Vec(between(separator, [full(a(frame), call.type, frame.rows) for a in args[1:]]))
 
 
 def between(separator: str, parts: list[Any]) -> Any:
@@ -167,6 +244,7 @@ def between(separator: str, parts: list[Any]) -> Any:
     )
 
 
+@text_evaluator("split_part")
 def part(values: Any, separator: str, position: int) -> Any:
     """The part at a position between separators, counted from the end if it is negative; '' if there is none."""
     if not separator:
@@ -177,6 +255,7 @@ def part(values: Any, separator: str, position: int) -> Any:
     return pc.fill_null(lists.values.take(pa.array(at, mask=(at < starts) | (at >= ends))), "")
 
 
+@text_evaluator("instr")
 def place(values: Any, sought: str) -> Any:
     """The position at which a text first occurs, in characters from 1; 0 if it does not."""
     if not sought:
@@ -195,6 +274,7 @@ def matching(function: Any, values: Any, *arguments: str) -> Any:
         raise SquallError("SQ5002", f"'{arguments[0]}' is not a valid regular expression: {error}") from None
 
 
+@text_evaluator("regexp_extract")
 def extracted(values: Any, expression: str, group: int) -> Any:
     """What a group of the first match is, the whole match being group 0; '' where nothing matches."""
     matched = matching(pc.match_substring_regex, values, expression)
@@ -212,11 +292,13 @@ def group_count(expression: str) -> int:
     return len(re.findall(r"\((?!\?)|\(\?P?<[A-Za-z_]", plain))
 
 
+@text_evaluator("regexp_count")
 def times(values: Any, expression: str) -> Any:
     """How often a regular expression matches."""
     return np.asarray(pc.fill_null(matching(pc.count_substring_regex, values, expression), 0)).astype(np.int64)
 
 
+@text_evaluator("substring_index")
 def before(values: Any, separator: str, count: int) -> Any:
     """What is before the separator of a number, or behind the one that is so many from the end if it is below 0."""
     if not separator or not count:
@@ -228,6 +310,7 @@ def before(values: Any, separator: str, count: int) -> Any:
     )
 
 
+@text_evaluator("ascii")
 def first_points(values: Any) -> Any:
     """The code point of the first character, 0 of ''."""
     first = pc.dictionary_encode(pc.utf8_slice_codeunits(_array(values), 0, 1))
@@ -235,11 +318,21 @@ def first_points(values: Any) -> Any:
     return points[np.asarray(pc.fill_null(first.indices, 0)).astype(np.int64)]
 
 
-def characters(vec: Vec) -> Vec:
+@evaluator("chr")
+def characters(call: Call, args: Evaluated) -> Function:
+    return lambda frame: character_of(full(args[0](frame), call.args[0].type, frame.rows))
+
+
+def character_of(vec: Vec) -> Vec:
     """The characters of some numbers, by their last eight bits as in Spark; '' of those below 0."""
     points = np.asarray(vec.values, np.int64)
     known = pa.array([chr(n) for n in range(256)] + [""], pa.string())
     return Vec(known.take(pa.array(np.where(points < 0, 256, points & 255))), vec.valid)
+
+
+@text_evaluator("regexp_replace")
+def replaced_matches(values: Any, expression: str, new: str) -> Any:
+    return matching(pc.replace_substring_regex, values, expression, groups(new))
 
 
 def groups(text: str) -> str:
@@ -247,6 +340,7 @@ def groups(text: str) -> str:
     return re.sub(r"\\(.)|\$(\d)", lambda m: rf"\{m[2]}" if m[2] else m[1].replace("\\", r"\\"), text)
 
 
+@text_evaluator("translate")
 def translate(values: Any, characters: str, others: str) -> Any:
     """Each of some characters replaced by the other at its place, or taken away if there is none.
 
@@ -266,3 +360,35 @@ def translate(values: Any, characters: str, others: str) -> Any:
     bounds = np.concatenate([[0], np.cumsum(sizes)])[np.concatenate([[0], ends]).astype(np.int64)].astype(np.int32)
     data = new[kept].tobytes().decode("utf-32-le").encode()
     return pa.StringArray.from_buffers(len(array), pa.py_buffer(bounds), pa.py_buffer(data))
+
+
+@text_evaluator("soundex")
+@of_each_text
+def soundex(text: str) -> str:
+    """'Robert'  →  'R163'; what does not begin with a letter is left as it is.
+
+    Letters of one code that nothing, or H or W, stands between count once.
+    """
+    word = text.upper()
+    if not ("A" <= word[:1] <= "Z"):
+        return text
+    code, last = word[0], _CODES.get(word[0], 0)
+    for letter in word[1:]:
+        found = _CODES.get(letter, 0)
+        if found and found != last:
+            code += str(found)
+        if letter not in "HW":
+            last = found
+    return code[:4].ljust(4, "0")
+
+
+@text_evaluator("levenshtein")
+@integer_of_each_text
+def distance(text: str, other: str) -> int:
+    """How many characters are put in, taken out or changed, at least, from one text to another (Levenshtein)."""
+    row = list(range(len(other) + 1))
+    for i, here in enumerate(text, 1):
+        corner, row[0] = row[0], i
+        for j, there in enumerate(other, 1):
+            corner, row[j] = row[j], min(corner + (here != there), row[j] + 1, row[j - 1] + 1)
+    return row[-1]

@@ -7,6 +7,13 @@ import json
 import re
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
+from squallpy.logical.expressions import Call
+from squallpy.runtime.evaluate.evaluators import Evaluated, Function, evaluator, of_each, parameter
+from squallpy.runtime.evaluate.vectors import Frame, Vec, both, full
+
 Path = tuple[str | int, ...]
 STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\['([^']*)'\]")
 
@@ -62,3 +69,15 @@ def _no_number(name: str) -> Any:
 
 
 _READER = json.JSONDecoder(object_pairs_hook=_fields, parse_int=_Number, parse_float=_Number, parse_constant=_no_number)
+
+
+@evaluator("json_at")
+def json_at(call: Call, args: Evaluated) -> Function:
+    steps = path(parameter(call, 1))
+
+    def run(frame: Frame) -> Vec:
+        vec = full(args[0](frame), call.args[0].type, frame.rows)
+        found = of_each(vec.values, lambda document: at(document, steps), pa.string())
+        return Vec(found, both(vec.valid, np.asarray(found.is_valid()) if found.null_count else None))
+
+    return run

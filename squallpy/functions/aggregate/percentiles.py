@@ -1,0 +1,49 @@
+"""Order statistics: values at a share of all in their order, and the most frequent one."""
+
+from squallpy.functions.aggregate.aggregate import AggregateOperation, ArgExtreme, Maintenance, Percentile, aggregate
+from squallpy.functions.aggregate.extremes import same_type
+
+AGGREGATES = (
+    aggregate("MEDIAN(x)", Percentile(True), "the value in the middle, or the mean of the two", "MEDIAN(x) → 2.0"),
+    aggregate(
+        "PERCENTILE_CONT(q) WITHIN GROUP (ORDER BY x)",
+        Percentile(True),
+        "the value at a constant share q of all, interpolated between two",
+        "PERCENTILE_CONT(0.75) WITHIN GROUP (ORDER BY x) → 2.75",
+    ),
+    aggregate(
+        "PERCENTILE_DISC(q) WITHIN GROUP (ORDER BY x)",
+        Percentile(False),
+        "the first value that is not below a constant share q of all",
+        "PERCENTILE_DISC(0.75) WITHIN GROUP (ORDER BY x) → 2",
+    ),
+    aggregate(
+        "PERCENTILE(x, q)", Percentile(True), "PERCENTILE_CONT as a call", "PERCENTILE(x, 0.75) → 2.75", "QUANTILE_CONT"
+    ),
+    aggregate(
+        "QUANTILE(x, q)",
+        Percentile(False),
+        "PERCENTILE_DISC as a call",
+        "QUANTILE(s, 0.75) → b",
+        "QUANTILE_DISC APPROX_QUANTILE",
+    ),
+    aggregate(
+        "APPROX_PERCENTILE(x, q [, accuracy])",
+        Percentile(False),
+        "PERCENTILE_DISC as a call, exactly",
+        "APPROX_PERCENTILE(x, 0.5) → 2",
+        "PERCENTILE_APPROX",
+    ),
+    aggregate(
+        "MODE(x) or MODE() WITHIN GROUP (ORDER BY x)",
+        ArgExtreme("mode"),
+        "the most frequent value, of several the least",
+        "MODE(x) → 2",
+    ),
+)
+
+OPERATIONS = tuple(
+    AggregateOperation(name, Maintenance.ORDER_STATISTIC, same_type) for name in ("below", "above", "reaches", "left")
+)
+"""Of n values in order the one just below q · (n − 1) or above it, counted from 0; the one that reaches q · n, counted
+from 1; and the one that is left by that, from behind."""

@@ -1,0 +1,54 @@
+"""The registry: every function and operation by its name, and the categories in which the manual lists them."""
+
+from squallpy.functions.aggregate import extremes, lists, moments, percentiles, sums
+from squallpy.functions.aggregate.aggregate import Aggregate, AggregateOperation
+from squallpy.functions.function import Function, Operation
+from squallpy.functions.scalar import conditional, datetime, hash, json, math, operators, text
+from squallpy.functions.table import SEQUENCE
+from squallpy.functions.window import WINDOW_FUNCTIONS, WindowFunction
+
+SCALAR_CATEGORIES = {
+    "Operators": operators.OPERATORS,
+    "Conditions, NULL and casts": conditional.FUNCTIONS,
+    "Numbers": math.FUNCTIONS,
+    "Texts": text.FUNCTIONS,
+    "Dates and times": datetime.FUNCTIONS,
+    "JSON": json.FUNCTIONS,
+    "Hashes and encodings": hash.FUNCTIONS,
+}
+
+_FUNCTIONS = tuple(function for functions in SCALAR_CATEGORIES.values() for function in functions)
+_INTERNAL = (
+    *operators.INTERNAL, *math.INTERNAL, *text.INTERNAL, *datetime.INTERNAL, *json.INTERNAL, *hash.INTERNAL,
+    SEQUENCE,
+)  # fmt: skip
+
+SCALARS: dict[str, Function] = {name: function for function in _FUNCTIONS for name in function.names}
+"""Scalar functions by their names in queries and their aliases."""
+
+OPERATIONS: dict[str, Operation] = {
+    operation.name: operation for operation in (*(f.operation for f in _FUNCTIONS if f.operation), *_INTERNAL)
+}
+"""Scalar operations by their names in plans."""
+
+AGGREGATE_CATEGORIES = {
+    "Counts and sums": sums.AGGREGATES,
+    "Extremes": extremes.AGGREGATES,
+    "Percentiles": percentiles.AGGREGATES,
+    "Lists, products and bits": lists.AGGREGATES,
+    "Variances and regressions": moments.AGGREGATES,
+}
+
+AGGREGATES: dict[str, Aggregate] = {
+    name: each for aggregates in AGGREGATE_CATEGORIES.values() for each in aggregates for name in each.names
+}
+"""Aggregates by their names in queries and their aliases."""
+
+AGGREGATE_OPERATIONS: dict[str, AggregateOperation] = {
+    operation.name: operation
+    for operation in (*sums.OPERATIONS, *extremes.OPERATIONS, *percentiles.OPERATIONS, *lists.OPERATIONS)
+}
+"""Aggregates by their names in plans."""
+
+WINDOWS: dict[str, WindowFunction] = {function.name: function for function in WINDOW_FUNCTIONS}
+"""Functions that only stand before OVER."""

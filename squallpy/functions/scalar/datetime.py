@@ -1,0 +1,166 @@
+"""Functions of DATEs and TIMESTAMPs. There are no time zones."""
+
+from squallpy.base.types import BIGINT, DATE, INT, TIMESTAMP
+from squallpy.functions.function import Function, Operation, derived, native
+from squallpy.functions.type_rules import DAYS, MOMENTS, TEXT, TIMES, WHOLE, months, takes
+
+
+def _part(syntax: str, part: str, doc: str, result: int, aliases: str = "") -> Function:
+    """A part of a DATE or TIMESTAMP."""
+    example = f"{syntax[: syntax.index('(')]}(DATE '2026-03-01') → {result}"
+    return native(syntax, takes(INT, MOMENTS), doc, example, aliases, call=f"extract_{part}")
+
+
+def _part_of_time(syntax: str, result: int) -> Function:
+    """A part of a TIMESTAMP's time."""
+    name = syntax[: syntax.index("(")]
+    example = f"{name}(TIMESTAMP '2026-03-01 14:05:59') → {result}"
+    return native(syntax, takes(INT, TIMES), f"the {name.lower()}, whole", example, call=f"extract_{name.lower()}")
+
+
+FUNCTIONS = (
+    _part("YEAR(d)", "year", "the year", 2026),
+    _part("QUARTER(d)", "quarter", "the quarter of the year, from 1", 1),
+    _part("MONTH(d)", "month", "the month of the year, from 1", 3),
+    _part("WEEK(d)", "week", "the week of the year by ISO 8601", 9, "WEEKOFYEAR"),
+    _part("DAY(d)", "day", "the day of the month", 1, "DAYOFMONTH"),
+    _part("DAYOFWEEK(d)", "dayofweek", "the day of the week; Sunday is 1", 1),
+    _part("WEEKDAY(d)", "weekday", "the day of the week; Monday is 0", 6),
+    _part("DAYOFYEAR(d)", "dayofyear", "the day of the year", 60),
+    _part_of_time("HOUR(t)", 14),
+    _part_of_time("MINUTE(t)", 5),
+    _part_of_time("SECOND(t)", 59),
+    derived(
+        "DATE_PART(part, d)",
+        "EXTRACT(part FROM d), the part being a constant text",
+        "DATE_PART('MONTH', DATE '2026-03-01') → 3",
+        "DATEPART",
+        constant=0,
+    ),
+    derived("MONTHNAME(d)", "the month's name in three letters", "MONTHNAME(DATE '2026-03-01') → Mar"),
+    derived("DAYNAME(d)", "the day's name in three letters", "DAYNAME(DATE '2026-03-01') → Sun"),
+    derived(
+        "DATE_FORMAT(d, pattern)",
+        "as a constant pattern of Spark writes it",
+        "DATE_FORMAT(DATE '2026-03-01', 'dd.MM.yyyy') → 01.03.2026",
+        "TO_CHAR",
+        constant=1,
+    ),
+    derived(
+        "TO_DATE(s [, pattern])",
+        "the DATE that a text says, as ISO 8601 or a constant pattern of Spark writes it",
+        "TO_DATE('01.03.2026', 'dd.MM.yyyy') → 2026-03-01",
+        constant=1,
+    ),
+    derived(
+        "TRY_TO_DATE(s [, pattern])",
+        "the DATE that a text says; NULL where it says none",
+        "TRY_TO_DATE('x') → NULL",
+        constant=1,
+    ),
+    derived(
+        "TO_TIMESTAMP(s [, pattern])",
+        "the TIMESTAMP that a text says, as ISO 8601 or a constant pattern of Spark writes it",
+        "TO_TIMESTAMP('01.03.2026 10:30', 'dd.MM.yyyy HH:mm') → 2026-03-01 10:30:00",
+        constant=1,
+    ),
+    derived(
+        "TRY_TO_TIMESTAMP(s [, pattern])",
+        "the TIMESTAMP that a text says; NULL where it says none",
+        "TRY_TO_TIMESTAMP('x') → NULL",
+        constant=1,
+    ),
+    derived("MAKE_DATE(year, month, day)", "the DATE; NULL if there is none", "MAKE_DATE(2026, 2, 30) → NULL"),
+    derived(
+        "DATE_ADD(d, n) or DATE_ADD(unit, n, t)",
+        "n days or an INTERVAL later; or n units later",
+        "DATE_ADD(DATE '2026-02-27', 3) → 2026-03-02",
+        "DATEADD",
+        has_unit=True,
+    ),
+    derived("DATE_SUB(d, n)", "n days or an INTERVAL earlier", "DATE_SUB(DATE '2026-03-02', 3) → 2026-02-27"),
+    derived(
+        "TIMESTAMPADD(unit, n, t)",
+        "n units later",
+        "TIMESTAMPADD(HOUR, 2, TIMESTAMP '2026-03-01 23:00:00') → 2026-03-02 01:00:00",
+        has_unit=True,
+    ),
+    native(
+        "ADD_MONTHS(d, n)",
+        months,
+        "n months later; the day is cut to the last of the month",
+        "ADD_MONTHS(DATE '2026-01-31', 1) → 2026-02-28",
+    ),
+    derived(
+        "DATEDIFF(end, start) or DATEDIFF(unit, start, end)",
+        "the days between two dates; or units: complete ones, of a unit in quotes the boundaries between",
+        "DATEDIFF(DATE '2026-03-01', DATE '2026-02-27') → 2",
+        "DATE_DIFF",
+        has_unit=True,
+    ),
+    derived(
+        "TIMESTAMPDIFF(unit, start, end)",
+        "the complete units between two moments",
+        "TIMESTAMPDIFF(HOUR, TIMESTAMP '2026-03-01 10:00:00', TIMESTAMP '2026-03-01 12:59:00') → 2",
+        has_unit=True,
+    ),
+    derived(
+        "MONTHS_BETWEEN(end, start)",
+        "the months between two moments, a day being 1/31",
+        "MONTHS_BETWEEN(DATE '2026-03-15', DATE '2026-01-15') → 2.0",
+    ),
+    native(
+        "LAST_DAY(d)", takes(DATE, MOMENTS), "the last day of the month", "LAST_DAY(DATE '2026-02-01') → 2026-02-28"
+    ),
+    derived(
+        "NEXT_DAY(d, day)",
+        "the next day of the week with a constant name",
+        "NEXT_DAY(DATE '2026-03-01', 'Mon') → 2026-03-02",
+        constant=1,
+    ),
+    derived(
+        "TRUNC(d, unit) or TRUNC(x [, n])",
+        "the first day of the YEAR, QUARTER, MONTH or WEEK; a number cut to n digits after the point",
+        "TRUNC(DATE '2026-03-15', 'MONTH') → 2026-03-01",
+        constant=1,
+    ),
+    derived(
+        "DATE_TRUNC(unit, t)",
+        "the TIMESTAMP at which a constant unit begins, from YEAR to MICROSECOND",
+        "DATE_TRUNC('HOUR', TIMESTAMP '2026-03-01 14:05:59') → 2026-03-01 14:00:00",
+        constant=0,
+    ),
+    derived("UNIX_DATE(d)", "the days since 1970-01-01", "UNIX_DATE(DATE '1970-01-31') → 30"),
+    derived("UNIX_SECONDS(t)", "the seconds since 1970, whole", "UNIX_SECONDS(TIMESTAMP '1970-01-01 00:01:00') → 60"),
+    derived(
+        "UNIX_MILLIS(t)", "the milliseconds since 1970, whole", "UNIX_MILLIS(TIMESTAMP '1970-01-01 00:00:01') → 1000"
+    ),
+    derived("UNIX_MICROS(t)", "the microseconds since 1970", "UNIX_MICROS(TIMESTAMP '1970-01-01 00:00:01') → 1000000"),
+    derived(
+        "UNIX_TIMESTAMP(s [, pattern])",
+        "the seconds since 1970 of a moment, or of the text of one",
+        "UNIX_TIMESTAMP('1970-01-01 00:01:00') → 60",
+        "TO_UNIX_TIMESTAMP",
+        constant=1,
+    ),
+    derived(
+        "FROM_UNIXTIME(n [, pattern])",
+        "the text of the moment n seconds after 1970 began",
+        "FROM_UNIXTIME(60) → 1970-01-01 00:01:00",
+        constant=1,
+    ),
+    derived("TIMESTAMP_SECONDS(n)", "n seconds after 1970 began", "TIMESTAMP_SECONDS(60) → 1970-01-01 00:01:00"),
+    derived("TIMESTAMP_MILLIS(n)", "n milliseconds after 1970 began", "TIMESTAMP_MILLIS(1000) → 1970-01-01 00:00:01"),
+    derived(
+        "TIMESTAMP_MICROS(n)", "n microseconds after 1970 began", "TIMESTAMP_MICROS(1000000) → 1970-01-01 00:00:01"
+    ),
+)
+
+INTERNAL = (
+    Operation("micros", 1, 1, takes(BIGINT, TIMES), "the microseconds since 1970"),
+    Operation("trunc", 2, 2, takes(DATE, MOMENTS, TEXT), "the first day of the year, quarter, month or week"),
+    Operation("trunc_time", 2, 2, takes(TIMESTAMP, TIMES, WHOLE), "the last multiple of so many microseconds"),
+    Operation("add_days", 2, 2, takes(DATE, DAYS, WHOLE), "days later"),
+    Operation("add_micros", 2, 2, takes(TIMESTAMP, TIMES, WHOLE), "microseconds later"),
+    Operation("days_between", 2, 2, takes(INT, DAYS), "the first date minus the second, in days"),
+)

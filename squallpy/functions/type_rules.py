@@ -1,0 +1,279 @@
+"""Type rules of operations: from the types of arguments to those that they are coerced to, and that of the result.
+
+additive("+", (INT, DECIMAL(2,1)))  →  (DECIMAL(11,1), DECIMAL(2,1)), DECIMAL(12,1)
+"""
+
+from squallpy.base.errors import SquallError
+from squallpy.base.types import BIGINT, BOOLEAN, DOUBLE, MOST_DIGITS, VARCHAR, Kind, Type, as_decimal, decimal, unify
+from squallpy.functions.function import Argument, Arguments, Rule, Typing
+
+TEXT, WHOLE = (Kind.VARCHAR,), (Kind.INT, Kind.BIGINT)
+NUMERIC = (Kind.DOUBLE, Kind.INT, Kind.BIGINT, Kind.DECIMAL)
+DAYS, TIMES, MOMENTS = (Kind.DATE,), (Kind.TIMESTAMP,), (Kind.DATE, Kind.TIMESTAMP)
+
+
+def mismatch(name: str, args: Arguments, hint: str = "") -> SquallError:
+    """The error for arguments that a function does not take."""
+    types = ", ".join(str(arg.type) for arg in args)
+    return SquallError("SQ2005", f"{name.upper()} does not take ({types})", hint=hint)
+
+
+def types(args: Arguments) -> tuple[Type, ...]:
+    return tuple(arg.type for arg in args)
+
+
+def typed(args: Arguments) -> Arguments:
+    """Give NULL literals the type of the first argument that has one."""
+    known = next((arg.type for arg in args if arg.type.kind is not Kind.NULL), BIGINT)
+    return [arg._replace(type=known) if arg.type.kind is Kind.NULL else arg for arg in args]
+
+
+def smallest(arg: Argument) -> Type:
+    """Find the DECIMAL of an exact argument; an integer literal only needs its digits."""
+    if arg.is_literal and arg.type.is_integer and arg.value is not None:
+        return decimal(len(str(abs(arg.value))), 0)
+    return as_decimal(arg.type)
+
+
+def numbers(name: str, args: Arguments) -> Arguments:
+    """Two numbers, both DOUBLE or both exact."""
+    args = typed(args)
+    if not all(arg.type.is_numeric for arg in args):
+        hint = "CAST the text to a number" if any(arg.type == VARCHAR for arg in args) else ""
+        raise mismatch(name, args, hint)
+    return [arg._replace(type=DOUBLE) for arg in args] if any(arg.type == DOUBLE for arg in args) else args
+
+
+def additive(name: str, args: Arguments) -> Typing:
+    args = numbers(name, args)
+    if args[0].type == DOUBLE:
+        return types(args), DOUBLE
+    if all(arg.type.is_integer for arg in args):
+        return types(args), BIGINT
+    aligned, digits, scale = align(args)
+    return aligned, decimal(digits + scale + 1, scale)
+
+
+def align(args: Arguments) -> tuple[tuple[Type, ...], int, int]:
+    """Bring exact arguments to DECIMALs of one scale; the most digits before the point; the scale."""
+    smallest_types = [smallest(arg) for arg in args]
+    scale = max(type.scale for type in smallest_types)
+    digits = [type.precision - type.scale for type in smallest_types]
+    return tuple(decimal(n + scale, scale) for n in digits), max(digits), scale
+
+
+def multiplicative(name: str, args: Arguments) -> Typing:
+    args = numbers(name, args)
+    if args[0].type == DOUBLE:
+        return types(args), DOUBLE
+    if all(arg.type.is_integer for arg in args):
+        return types(args), BIGINT
+    factors = tuple(smallest(arg) for arg in args)
+    scale = sum(type.scale for type in factors)
+    if scale > MOST_DIGITS:
+        product = " * ".join(map(str, factors))
+        raise SquallError("SQ2005", f"{product} has more than 38 decimals", hint="CAST a factor to DOUBLE")
+    return factors, decimal(sum(type.precision for type in factors), scale)
+
+
+def rounded_decimals(name: str, args: Arguments) -> Typing:
+    """DECIMALs whose exact result takes more than 38 digits: it keeps the digits before the point, and six behind it.
+
+    DECIMAL(38,18) * DECIMAL(38,18)  →  DECIMAL(38,6)        DECIMAL(38,0) + DECIMAL(30,20)  →  DECIMAL(38,6)
+
+    Source: Spark, `DecimalType.adjustPrecisionScale`.
+    """
+    operands = tuple(smallest(arg) for arg in typed(args))
+    (p, s), (q, t) = ((type.precision, type.scale) for type in operands)
+    if name == "remainder":
+        return operands, decimal(min(p - s, q - t) + max(s, t), max(s, t))
+    digits, scale = (p + q + 1 - s - t, s + t) if name == "product" else (max(p - s, q - t) + 1, max(s, t))
+    return operands, decimal(MOST_DIGITS, max(MOST_DIGITS - digits, min(scale, 6)))
+
+
+def quotient(name: str, args: Arguments) -> Typing:
+    return (DOUBLE,) * len(numbers(name, args)), DOUBLE
+
+
+def remainder(name: str, args: Arguments) -> Typing:
+    args = numbers(name, args)
+    if args[0].type == DOUBLE:
+        return types(args), DOUBLE
+    if all(arg.type.is_integer for arg in args):
+        return types(args), BIGINT
+    aligned, digits, scale = align(args)
+    return aligned, decimal(digits + scale, scale)
+
+
+def whole_quotient(name: str, args: Arguments) -> Typing:
+    wanted, type = remainder(name, args)
+    if type == DOUBLE:
+        raise mismatch(name, [Argument(DOUBLE)] * 2, "it is for exact numbers")
+    return wanted, BIGINT
+
+
+def signed(name: str, args: Arguments) -> Typing:
+    """A number; INT gives BIGINT, as the least INT has no opposite among them."""
+    args = typed(args)
+    if not args[0].type.is_numeric:
+        raise mismatch(name, args)
+    return types(args), BIGINT if args[0].type.is_integer else args[0].type
+
+
+def comparable(name: str, args: Arguments) -> Typing:
+    """Arguments of a common type, whose comparison is BOOLEAN."""
+    return (compared_type(args),) * len(args), BOOLEAN
+
+
+def compared_type(args: Arguments) -> Type:
+    """Find the type in which arguments are compared; SQ2005 if they have none in common."""
+    target = unify([arg.type for arg in args])
+    if target is None or target.kind is Kind.INTERVAL:
+        compared = " with ".join(dict.fromkeys(str(arg.type) for arg in args))
+        raise SquallError("SQ2005", f"cannot compare {compared}", hint="CAST one side")
+    if target.kind is Kind.NULL:
+        return BIGINT
+    if target.kind is Kind.DECIMAL:  # a literal with fewer digits than its type would make the other side wider
+        return unify([smallest(arg) for arg in args if arg.type.kind is not Kind.NULL]) or target
+    return target
+
+
+def extreme(name: str, args: Arguments) -> Typing:
+    target = compared_type(args)
+    return (target,) * len(args), target
+
+
+def booleans(name: str, args: Arguments) -> Typing:
+    others = [arg for arg in args if arg.type != BOOLEAN and arg.type.kind is not Kind.NULL]
+    if others:
+        raise mismatch(name, others, "write a comparison")
+    return (BOOLEAN,) * len(args), BOOLEAN
+
+
+def anything(name: str, args: Arguments) -> Typing:
+    if any(arg.type.kind is Kind.INTERVAL for arg in args):
+        raise mismatch(name, args)
+    return types(args), BOOLEAN
+
+
+def takes(result: Type, *accepted: tuple[Kind, ...]) -> Rule:
+    """Make a rule for fixed kinds of arguments; the last one repeats. NULL literals take the first kind."""
+
+    def rule(name: str, args: Arguments) -> Typing:
+        wanted = list[Type]()
+        for i, arg in enumerate(args):
+            kinds = accepted[min(i, len(accepted) - 1)]
+            type = Type(kinds[0]) if arg.type.kind is Kind.NULL else arg.type
+            if type.kind not in kinds:
+                raise mismatch(name, args, "CAST it to VARCHAR" if kinds == TEXT else "")
+            wanted.append(type)
+        return tuple(wanted), result
+
+    return rule
+
+
+def as_texts(name: str, args: Arguments) -> Typing:
+    """Values of any type, as CAST writes them."""
+    if any(arg.type.kind is Kind.INTERVAL for arg in args):
+        raise mismatch(name, args)
+    return (VARCHAR,) * len(args), VARCHAR
+
+
+def real(name: str, args: Arguments) -> Typing:
+    args = typed(args)
+    if not all(arg.type.is_numeric for arg in args):
+        raise mismatch(name, args)
+    return (DOUBLE,) * len(args), DOUBLE
+
+
+def whole(name: str, args: Arguments) -> Typing:
+    """FLOOR and CEIL: integers as they are, DECIMAL without a scale, BIGINT of a DOUBLE."""
+    args = typed(args)
+    (arg,) = args
+    if not arg.type.is_numeric:
+        raise mismatch(name, args)
+    if arg.type.kind is Kind.DECIMAL:
+        return types(args), decimal(arg.type.precision - arg.type.scale + 1, 0)
+    return types(args), BIGINT if arg.type == DOUBLE else arg.type
+
+
+def rounded(name: str, args: Arguments) -> Typing:
+    """A DOUBLE, or an exact number to tens, hundreds …: those have no digits after the point."""
+    if args[0].type.is_integer:
+        return types(args), BIGINT
+    if args[0].type.kind is Kind.DECIMAL:
+        return types(args), decimal(args[0].type.precision - args[0].type.scale + 1, 0)
+    return takes(DOUBLE, (Kind.DOUBLE,), WHOLE)(name, args)
+
+
+def truncated(name: str, args: Arguments) -> Typing:
+    """A DOUBLE, an integer to tens, hundreds …, or a DECIMAL to fewer digits after the point than it has."""
+    wanted, _ = takes(DOUBLE, NUMERIC, WHOLE)(name, args)
+    number, places = wanted[0], args[1]
+    if number.kind is not Kind.DECIMAL:
+        return wanted, number
+    assert places.is_literal and places.value < number.scale
+    scale = max(places.value, 0)
+    return wanted, decimal(number.precision - number.scale + scale, scale)
+
+
+def bits(name: str, args: Arguments) -> Typing:
+    """Integers, as 64 bits."""
+    args = typed(args)
+    if not all(arg.type.is_integer for arg in args):
+        raise mismatch(name, args)
+    return types(args), BIGINT
+
+
+def unchanged(name: str, args: Arguments) -> Typing:
+    return types(args), args[0].type
+
+
+def moments(name: str, args: Arguments) -> Typing:
+    """COUNT(x), SUM(x), SUM(x * x)"""
+    count, total, squares = types(args)
+    assert count == BIGINT and squares.scale == 2 * total.scale
+    return types(args), DOUBLE
+
+
+def mixed_moments(name: str, args: Arguments) -> Typing:
+    """COUNT(*), SUM(y), SUM(x), SUM(y * x)"""
+    count, first, second, product = types(args)
+    assert count == BIGINT and product.scale == first.scale + second.scale
+    return types(args), DOUBLE
+
+
+def checked_sum(name: str, args: Arguments) -> Typing:
+    """SUM(x), SUM(CAST(x AS DOUBLE))"""
+    total, near = types(args)
+    assert total.kind is Kind.DECIMAL and near == DOUBLE
+    return types(args), total
+
+
+def single_value(name: str, args: Arguments) -> Typing:
+    """A value, how many rows have one, and the query."""
+    value, rows, query = args
+    assert rows.type == BIGINT and query.is_literal
+    return types(args), value.type
+
+
+def months(name: str, args: Arguments) -> Typing:
+    return takes(args[0].type, MOMENTS, WHOLE)(name, args)
+
+
+def pattern(name: str, args: Arguments) -> Typing:
+    """A text, a pattern, and a literal escape character."""
+    assert all(arg.is_literal for arg in args[2:])
+    return takes(BOOLEAN, TEXT)(name, args)
+
+
+def series(name: str, args: Arguments) -> Typing:
+    """A start, a stop, and a step: a number, or months, days and microseconds."""
+    assert args[0].type == args[1].type and len(args) in (3, 5)
+    return types(args), args[0].type
+
+
+def listed(name: str, args: Arguments) -> Typing:
+    """A value and literals to compare it with."""
+    assert all(arg.is_literal for arg in args[1:])
+    return comparable(name, args)

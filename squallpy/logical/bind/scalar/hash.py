@@ -1,0 +1,31 @@
+"""Hashes and encodings of texts."""
+
+from squallpy.base.errors import SquallError
+from squallpy.base.types import VARCHAR
+from squallpy.logical.bind.scalar.expansion import Builder, expands
+from squallpy.logical.expressions import Expr, Literal
+from squallpy.logical.functions import call
+
+
+def digest(algorithm: str) -> Builder:
+    """MD5(x), SHA1(x)"""
+    return lambda text: call("digest", text, Literal(algorithm, VARCHAR))
+
+
+expands("MD5")(digest("md5"))
+expands("SHA1")(digest("sha1"))
+
+
+@expands("SHA2")
+def sha2(text: Expr, bits: Expr) -> Expr:
+    """SHA2(x, 256), of 224, 256, 384 or 512 bits; 0 is 256, and of others there is none."""
+    if not isinstance(bits, Literal) or not bits.type.is_integer:
+        raise SquallError("SQ3001", "SHA2 of a computed number of bits is not supported yet")
+    if bits.value not in (0, 224, 256, 384, 512):
+        return Literal(None, VARCHAR)
+    return call("digest", text, Literal(f"sha{bits.value or 256}", VARCHAR))
+
+
+@expands("HEX")
+def hexadecimal(value: Expr) -> Expr:
+    return call("hex_number" if value.type.is_integer else "hex", value)

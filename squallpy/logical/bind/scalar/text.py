@@ -1,0 +1,144 @@
+"""Functions of texts."""
+
+import re
+
+from squallpy.base.errors import SquallError
+from squallpy.base.types import INT, VARCHAR
+from squallpy.logical.bind.datetime.intervals import negate
+from squallpy.logical.bind.scalar.expansion import EMPTY, NOTHING, ONE, SPACE, ZERO, Builder, expands
+from squallpy.logical.expressions import Expr, Literal, conjunction, not_null
+from squallpy.logical.functions import call, case
+
+
+@expands("CONCAT")
+def concat(first: Expr, *rest: Expr) -> Expr:
+    """CONCAT(a, b, c)  →  a || b || c"""
+    return call("||", first, *rest) if rest else first
+
+
+@expands("CONCAT_WS")
+def joined(separator: Expr, *parts: Expr) -> Expr:
+    """CONCAT_WS(',', a, b)"""
+    if not isinstance(separator, Literal):
+        raise SquallError("SQ3001", "CONCAT_WS with a computed separator is not supported yet")
+    if separator.value is None:
+        return Literal(None, VARCHAR)
+    return call("concat_ws", separator, *parts) if parts else EMPTY
+
+
+@expands("LEFT")
+def left(text: Expr, length: Expr) -> Expr:
+    return call("substring", text, ONE, length)
+
+
+@expands("RIGHT")
+def right(text: Expr, length: Expr) -> Expr:
+    return call("substring", text, negate(length), length)
+
+
+def padded(name: str) -> Builder:
+    def build(text: Expr, length: Expr, fill: Expr = SPACE) -> Expr:
+        return call(name, text, length, fill)
+
+    return build
+
+
+expands("LPAD")(padded("lpad"))
+expands("RPAD")(padded("rpad"))
+
+
+def of_spaces(name: str) -> Builder:
+    """TRIM(x) is TRIM(' ' FROM x)."""
+    return lambda text: call(name, text, SPACE)
+
+
+expands("LTRIM")(of_spaces("ltrim"))
+expands("RTRIM")(of_spaces("rtrim"))
+
+
+@expands("BTRIM")
+def trimmed(text: Expr, characters: Expr = SPACE) -> Expr:
+    return call("trim", text, characters)
+
+
+@expands("SPACE")
+def spaces(count: Expr) -> Expr:
+    return call("repeat", SPACE, count)
+
+
+@expands("BIT_LENGTH")
+def bit_length(text: Expr) -> Expr:
+    return call("*", call("octets", text), Literal(8, INT))
+
+
+@expands("REPLACE")
+def replaced(text: Expr, old: Expr, new: Expr = EMPTY) -> Expr:
+    return call("replace", text, old, new)
+
+
+@expands("OVERLAY")
+def overlaid(text: Expr, other: Expr, start: Expr, length: Expr | None = None) -> Expr:
+    """OVERLAY('abcdef', 'XY', 2, 3)  →  'aXYef'"""
+    rest = call("+", start, call("length", other) if length is None else length)
+    return concat(left(text, call("-", start, ONE)), other, call("substring", text, rest))
+
+
+@expands("SPLIT_PART")
+def part(text: Expr, separator: Expr, position: Expr) -> Expr:
+    if isinstance(position, Literal) and position.value == 0:
+        raise SquallError("SQ2005", "SPLIT_PART counts from 1, or from -1 at the end")
+    return call("split_part", text, separator, position)
+
+
+@expands("LOCATE")
+def located(sought: Expr, text: Expr, start: Expr | None = None) -> Expr:
+    """LOCATE('b', 'abcb', 3)  →  4: the first place from there on, 0 if there is none."""
+    if start is None:
+        return call("instr", text, sought)
+    before = call("-", start, ONE)
+    found = call("instr", call("substring", text, start), sought)
+    is_there = conjunction((call(">", start, ZERO), call(">", found, ZERO)))
+    return case([(is_there, call("+", found, before)), (not_null(found), ZERO)], Literal(None, INT))
+
+
+def with_flags(expression: Expr, flags: Expr | None, known: str) -> Expr:
+    """A regular expression as 'i' asks for it; the other known flags change nothing."""
+    given = "" if flags is None else flags.value if isinstance(flags, Literal) else None
+    if (
+        not isinstance(given, str)
+        or set(given) - set(known)
+        or (flags is not None and "g" in known and "g" not in given)
+    ):
+        told = f"a regular expression with the flags {flags} is not supported yet"
+        raise SquallError("SQ3001", told, hint=f"there are {' and '.join(map(repr, known))}")
+    if "i" not in given:
+        return expression
+    if not isinstance(expression, Literal):
+        raise SquallError("SQ3001", "flags of a computed regular expression are not supported yet")
+    return Literal(f"(?i){expression.value}", VARCHAR)
+
+
+@expands("REGEXP_LIKE")
+def matching(text: Expr, expression: Expr, flags: Expr | None = None) -> Expr:
+    """REGEXP_LIKE(x, p, 'i')"""
+    return call("rlike", text, with_flags(expression, flags, "ic"))
+
+
+@expands("REGEXP_REPLACE")
+def all_replaced(text: Expr, expression: Expr, new: Expr, flags: Expr | None = None) -> Expr:
+    """REGEXP_REPLACE(x, p, y), of all matches, as 'g' says elsewhere."""
+    return call("regexp_replace", text, with_flags(expression, flags, "gi"), new)
+
+
+@expands("REGEXP_EXTRACT")
+def extracted(text: Expr, expression: Expr, group: Expr | None = None) -> Expr:
+    """REGEXP_EXTRACT(x, p): the first group, or all if there is none."""
+    if group is None:
+        has_group = isinstance(expression, Literal) and re.search(r"(?<!\\)\((?!\?)", str(expression.value))
+        group = Literal(int(bool(has_group)), INT)
+    return call("regexp_extract", text, expression, group)
+
+
+@expands("REGEXP_SUBSTR")
+def first_match(text: Expr, expression: Expr) -> Expr:
+    return case([(call("rlike", text, expression), extracted(text, expression, ZERO))], NOTHING)

@@ -1,0 +1,1 @@
+"""Evaluators of the operations in `functions/scalar`, by the same categories."""

@@ -1,0 +1,13 @@
+"""Evaluators of functions that choose among their arguments."""
+
+from squallpy.logical.expressions import Call
+from squallpy.runtime.evaluate import logic
+from squallpy.runtime.evaluate.evaluators import Evaluated, Function, evaluator
+from squallpy.runtime.evaluate.scalar.operators import comparison
+
+
+@evaluator("greatest", "least")
+def extreme(call: Call, args: Evaluated) -> Function:
+    type = call.args[0].type
+    beats = comparison(">" if call.name == "greatest" else "<", type)
+    return lambda frame: logic.best([a(frame) for a in args], beats, type, frame.rows)

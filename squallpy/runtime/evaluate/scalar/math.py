@@ -1,0 +1,82 @@
+"""Evaluators of functions of numbers; `evaluate/numbers.py` has the arithmetic."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from squallpy.logical.expressions import Call
+from squallpy.runtime.evaluate import numbers
+from squallpy.runtime.evaluate.evaluators import Evaluated, Function, binary, evaluator, parameter, unary
+from squallpy.runtime.evaluate.vectors import Vec, both
+
+_REALS: dict[str, Callable[[Any], Any]] = {
+    "sqrt": np.sqrt, "exp": np.exp, "sign": np.sign, "cbrt": np.cbrt, "degrees": np.degrees, "radians": np.radians,
+    "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
+    "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh,
+}  # fmt: skip
+_PAIRS: dict[str, Callable[[Any, Any], Any]] = {"power": np.power, "atan2": np.arctan2, "hypot": np.hypot}
+
+
+@evaluator(*_REALS)
+def real(call: Call, args: Evaluated) -> Function:
+    """By IEEE rules, without warnings."""
+    operate = _REALS[call.name]
+
+    def run(values: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return operate(np.float64(values) if np.ndim(values) == 0 else values)
+
+    return unary(args[0], run)
+
+
+@evaluator(*_PAIRS)
+def real_of_two(call: Call, args: Evaluated) -> Function:
+    return binary(args, numbers.real(_PAIRS[call.name]))
+
+
+@evaluator("ln", "log10", "log2")
+def logarithm(call: Call, args: Evaluated) -> Function:
+    return lambda frame: numbers.logarithm(call.name, args[0](frame))
+
+
+@evaluator("abs")
+def magnitude(call: Call, args: Evaluated) -> Function:
+    return numbers.signed(args[0], np.abs, call)
+
+
+@evaluator("div")
+def quotient(call: Call, args: Evaluated) -> Function:
+    return binary(args, numbers.quotient(call))
+
+
+@evaluator("floor", "ceil")
+def whole(call: Call, args: Evaluated) -> Function:
+    return lambda frame: numbers.whole(call, args[0](frame), call.args[0].type, frame.rows)
+
+
+@evaluator("round")
+def rounded(call: Call, args: Evaluated) -> Function:
+    type, places = call.args[0].type, parameter(call, 1)
+    if type.is_exact:
+        return lambda frame: numbers.tens(args[0](frame), type, places, call)
+    return unary(args[0], lambda x: numbers.rounded(x, places))
+
+
+@evaluator("truncate")
+def truncated(call: Call, args: Evaluated) -> Function:
+    type, places = call.args[0].type, parameter(call, 1)
+    if type.is_exact:
+        return lambda frame: numbers.cut(args[0](frame), type, places)
+    return unary(args[0], lambda x: numbers.truncated(x, places))
+
+
+@evaluator("shift_left", "shift_right")
+def shifted(call: Call, args: Evaluated) -> Function:
+    move: Any = np.left_shift if call.name == "shift_left" else np.right_shift
+    return binary(args, lambda a, b: Vec(move(a.values, np.bitwise_and(b.values, 63)), both(a.valid, b.valid)))
+
+
+@evaluator("bit_count")
+def bit_count(call: Call, args: Evaluated) -> Function:
+    return unary(args[0], numbers.bit_count)

@@ -1,0 +1,162 @@
+"""Evaluators of operators, of predicates, and of operations that no query writes."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from squallpy.base.types import Kind, Type
+from squallpy.logical.expressions import COMPARISONS, Call, Cast, Literal
+from squallpy.runtime.evaluate import logic, numbers
+from squallpy.runtime.evaluate.casts import tried
+from squallpy.runtime.evaluate.evaluators import (
+    EVALUATORS,
+    Evaluated,
+    Function,
+    binary,
+    evaluator,
+    mask,
+    of_text,
+    parameter,
+    unary,
+)
+from squallpy.runtime.evaluate.guarded import guarded, one_by_one
+from squallpy.runtime.evaluate.scalar import text
+from squallpy.runtime.evaluate.vectors import Frame, Vec, both
+
+
+@evaluator("and")
+def conjunction(call: Call, args: Evaluated) -> Function:
+    return guarded(lambda frame: logic.conjunction([a(frame) for a in args]), one_by_one(args, True))
+
+
+@evaluator("or")
+def disjunction(call: Call, args: Evaluated) -> Function:
+    return guarded(lambda frame: logic.disjunction([a(frame) for a in args]), one_by_one(args, False))
+
+
+@evaluator("not")
+def negation(call: Call, args: Evaluated) -> Function:
+    return unary(args[0], np.logical_not)
+
+
+@evaluator("is_null")
+def is_null(call: Call, args: Evaluated) -> Function:
+    return lambda frame: logic.is_null(args[0](frame), frame.rows)
+
+
+@evaluator("in")
+def member(call: Call, args: Evaluated) -> Function:
+    kind, listed = call.args[0].type, [a.value for a in call.args[1:] if isinstance(a, Literal) and a.value is not None]
+    assert all(isinstance(a, Literal) for a in call.args[1:])
+    has_null = len(listed) < len(call.args) - 1
+    return lambda frame: logic.member(args[0](frame), listed, has_null, kind)
+
+
+@evaluator(*COMPARISONS)
+def compared(call: Call, args: Evaluated) -> Function:
+    return binary(args, comparison(call.name, call.args[0].type))
+
+
+@evaluator("<=>")
+def not_distinct(call: Call, args: Evaluated) -> Function:
+    equal = EVALUATORS["="](replace(call, name="="), args)
+    return lambda frame: logic.same(equal(frame), args[0](frame), args[1](frame), frame.rows)
+
+
+@evaluator("+", "-", "*")
+def arithmetic(call: Call, args: Evaluated) -> Function:
+    operate: Any = {"+": np.add, "-": np.subtract, "*": np.multiply}[call.name]
+    if call.type.kind is Kind.DOUBLE:
+        return binary(args, numbers.real(operate))
+    bound: Callable[[int, int], int] = (lambda x, y: x * y) if call.name == "*" else (lambda x, y: x + y)
+    return binary(args, numbers.exact(operate, bound, call))
+
+
+@evaluator("total", "difference", "product", "remainder")
+def rounded_decimals(call: Call, args: Evaluated) -> Function:
+    return binary(args, numbers.rounded_decimals(call))
+
+
+@evaluator("/")
+def quotient(call: Call, args: Evaluated) -> Function:
+    return binary(args, numbers.divide)
+
+
+@evaluator("%")
+def remainder(call: Call, args: Evaluated) -> Function:
+    return binary(args, numbers.remainder)
+
+
+@evaluator("negate")
+def opposite(call: Call, args: Evaluated) -> Function:
+    return numbers.signed(args[0], np.negative, call)
+
+
+@evaluator("bit_and", "bit_or", "bit_xor")
+def bits(call: Call, args: Evaluated) -> Function:
+    operate: Any = {"bit_and": np.bitwise_and, "bit_or": np.bitwise_or, "bit_xor": np.bitwise_xor}[call.name]
+    return binary(args, lambda a, b: Vec(operate(a.values, b.values), both(a.valid, b.valid)))
+
+
+@evaluator("bit_not")
+def other_bits(call: Call, args: Evaluated) -> Function:
+    return unary(args[0], np.bitwise_not)
+
+
+@evaluator("||")
+def concatenation(call: Call, args: Evaluated) -> Function:
+    def run(frame: Frame) -> Vec:
+        parts = [a(frame) for a in args]
+        return Vec(text.concat([part.values for part in parts]), both(*(part.valid for part in parts)))
+
+    return run
+
+
+@evaluator("like", "similar")
+def pattern(call: Call, args: Evaluated) -> Function:
+    match = text.like if call.name == "like" else text.similar
+    expression, escape = parameter(call, 1), parameter(call, 2) if len(args) > 2 else None
+    return of_text(args[0], lambda x: mask(match(x, expression, escape)))
+
+
+@evaluator("tried")
+def attempt(call: Call, args: Evaluated) -> Function:
+    from squallpy.runtime.evaluate.functions import compiled  # it imports this module
+
+    match call.args[0]:
+        case Cast(arg, target):
+            given = compiled(arg)
+            return lambda frame: tried(given(frame), arg.type, target, frame.rows)
+    return args[0]
+
+
+@evaluator("checked")
+def checked(call: Call, args: Evaluated) -> Function:
+    return binary(args, lambda total, near: numbers.checked(total, near, call))
+
+
+@evaluator("only")
+def only(call: Call, args: Evaluated) -> Function:
+    query = parameter(call, 2)
+    return lambda frame: logic.only(args[0](frame), args[1](frame), query)
+
+
+@evaluator("var_samp", "var_pop")
+def variance(call: Call, args: Evaluated) -> Function:
+    scale, sample = call.args[1].type.scale, call.name == "var_samp"
+    return lambda frame: numbers.variance([a(frame) for a in args], scale, sample)
+
+
+@evaluator("covar_samp", "covar_pop")
+def covariance(call: Call, args: Evaluated) -> Function:
+    scale, sample = call.args[3].type.scale, call.name == "covar_samp"
+    return lambda frame: numbers.covariance([a(frame) for a in args], scale, sample)
+
+
+def comparison(name: str, type: Type) -> Callable[[Vec, Vec], Vec]:
+    """Make the comparison of vectors of a type."""
+    if type.kind is Kind.VARCHAR:
+        return lambda a, b: Vec(mask(text.compare(name, a.values, b.values)), both(a.valid, b.valid))
+    return numbers.compare(name, type.kind is Kind.DOUBLE)
