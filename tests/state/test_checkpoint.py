@@ -62,7 +62,7 @@ def record(checkpoint: Path | str) -> dict:
 
 
 def another_plan(checkpoint: Path | str) -> None:
-    """What a checkpoint looks like whose plan was of another number of partitions, or of another version."""
+    """Make a checkpoint look like one of a plan for another number of partitions."""
     write_record(open_durable(str(checkpoint)), "made-for", json.dumps(record(checkpoint) | {"plan": "another"}))
 
 
