@@ -26,7 +26,7 @@ CREATE STREAM n (y INT, z INT) USING csv OPTIONS (path 'n');
 
 @pytest.mark.parametrize("example", DOMAINS)
 def test_domain_is_the_group(example: str) -> None:
-    """An auxiliary relation changes in the groups that its view's delta names, by what the nested query is correlated with."""
+    """The groups that change are those of the view's delta, by what the nested query is correlated with."""
     (aux,) = program((PLANS / f"{example}.sql").read_text(), "").auxiliary
     assert aux.source is not None
     assert (aux.source.name, [v.name for v in aux.source.variables]) == DOMAINS[example]

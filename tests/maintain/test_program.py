@@ -191,7 +191,7 @@ def test_few_outer_joins_are_multiplied_out() -> None:
 
 @pytest.mark.parametrize("query", [STARS[7], STARS[13], CHAINS["LEFT", 13], CHAINS["RIGHT", 13], FLAKE])
 def test_what_many_outer_joins_find_are_auxiliary_relations(query: tuple[str, str]) -> None:
-    """Twelve LEFT JOINs would be 2¹² products: the rows of each, those of NULLs among them, are an auxiliary relation."""
+    """Twelve LEFT JOINs would be 2¹² products: the rows of each, NULLs among them, are an auxiliary relation."""
     assert products(*query) <= materialise_outer_joins.MOST
 
 

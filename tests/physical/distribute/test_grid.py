@@ -81,8 +81,8 @@ def test_an_operator_that_cannot_be_is_refused(tmp_path):
     with pytest.raises(SquallError) as raised:
         stages(tmp_path, nested, "Dynamic")
     assert str(raised.value) == (
-        "SQ7003 join.operator=Dynamic: the query cannot be spread so, for the groups of a nest change in one stage and "
-        "are read in another, auto takes an operator that suits it"
+        "SQ7003 join.operator=Dynamic: the query cannot be spread so, for the groups of an auxiliary relation change "
+        "in one stage and are read in another, auto takes an operator that suits it"
     )
 
 
