@@ -82,7 +82,7 @@ def rows_text(name: str, source: Ref, output: OutputSpec, values: Mapping[int, s
 
 
 def _value_text(measure: Measure, over: str, names: Names) -> str:
-    """MIN x, BELOW 1/2 x, LISTAGG ', ' x BY y DESC"""
+    """Return what is made of values: MIN x, BELOW 1/2 x, LISTAGG ', ' x BY y DESC."""
     details = "" if measure.share is None else f"{measure.share} "
     details += "" if measure.separator is None else f"{measure.separator!r} "
     keys = ", ".join(f"{names(key)}{' DESC' if down else ''}" for key, down, _ in measure.order)

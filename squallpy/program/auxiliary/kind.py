@@ -1,7 +1,7 @@
 """Base class of the kinds of auxiliary relations: all that compiling and printing a program asks of one.
 
-A kind is one file here, one of the same name in `runtime/auxiliary/` that keeps its rows fresh, and one line in the
-registries of both (`relation.Kind`, `runtime/auxiliary/registry.py`).
+A kind is one file here, one of the same name in `runtime/auxiliary/` with its maintainer, and a line in either registry
+(`relation.Kind`, `runtime/auxiliary/registry.py`).
 """
 
 from abc import ABC, abstractmethod
@@ -116,14 +116,14 @@ class AuxiliaryKind(ABC):
 
 
 def delta_of_groups(name: str, source: Ref, group: Columns) -> str:
-    """ΔN1 := Dom_[b](ΔM_R) ⋈ (N1[M_R + ΔM_R] − N1[M_R])"""
+    """Return ΔN1 := Dom_[b](ΔM_R) ⋈ (N1[M_R + ΔM_R] − N1[M_R]), b the group."""
     keys = Names(source.variables).list(group)
     domain = f"Dom_[{keys}](Δ{source.name}) ⋈ " if keys else ""
     return f"Δ{name} := {domain}({name}[{source.name} + Δ{source.name}] − {name}[{source.name}])"
 
 
 def head_text(name: str, output: OutputSpec) -> str:
-    """N1(k, at, value)"""
+    """Return name and fields: N1(k, at, value)."""
     return f"{name}({', '.join(title for title, _ in output.items)})"
 
 

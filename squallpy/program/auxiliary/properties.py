@@ -1,4 +1,4 @@
-"""Properties of auxiliary relations that several passes ask for: domains, implications, who reads whom."""
+"""Properties of auxiliary relations that several passes ask for: domains, implications, and which ones are read."""
 
 from collections.abc import Iterable
 
@@ -42,7 +42,7 @@ def only_adds(aux: AuxiliaryRelation) -> bool:
 
 
 def bounded(op: str, value: Expr, bound: Column) -> Expr:
-    """bound IS NULL OR value >= bound, of a value that is not NULL"""
+    """Return bound IS NULL OR value >= bound, of a value that is not NULL."""
     known = (not_null(value),) if value.nullable else ()
     open_ = conjunction((is_null(bound), *known))
     return disjunction((open_, Call(op, (value, bound), BOOLEAN, True)))

@@ -18,7 +18,7 @@ Kind = Groups | ThresholdIntervals | WindowRows | AdjacentPairs | Skyline | Rang
 
 
 def auxiliary_name(taken: Collection[str]) -> str:
-    """n1, n2, …: the first name that no relation has"""
+    """Return the first of n1, n2, … that no relation is called."""
     return next(name for name in (f"n{i}" for i in count(1)) if name not in taken)
 
 

@@ -42,7 +42,7 @@ class _Values(NamedTuple):
 
 
 class PairMaintainer(Maintainer):
-    """Keeps each value of a group with its neighbour."""
+    """A maintainer of the values of groups, each with its neighbour."""
 
     def __init__(self, feed: Feed, aux: AuxiliaryPlan) -> None:
         kind = aux.kind

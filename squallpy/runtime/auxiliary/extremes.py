@@ -14,8 +14,8 @@ import numpy as np
 from squallpy.base.rings import Payload, Ring
 from squallpy.logical.expressions import Column
 from squallpy.physical.plan import AuxiliaryPlan, Feed
-from squallpy.runtime.auxiliary.folds import Folded
-from squallpy.runtime.auxiliary.percentiles import Placed
+from squallpy.runtime.auxiliary.folds import Folds
+from squallpy.runtime.auxiliary.percentiles import Percentiles
 from squallpy.runtime.auxiliary.rows import RowDeltas, TouchedGroups, begun
 from squallpy.runtime.evaluate.sort_keys import ordinals
 from squallpy.runtime.evaluate.vectors import Vec, full
@@ -59,9 +59,9 @@ class ExtremeRows:
         self._lanes = {m.column.id: 1 + i for i, m in enumerate(output.measures)}
         self._nulls = {self._lanes[m.column.id]: null_of(m.column.type) for m in output.measures}
         self._ends = tuple((m.function, self._lanes[m.column.id]) for m in output.measures if m.function in ENDS)
-        placed, folded = Placed(aux, self._null), Folded(aux, self._null)
+        percentiles, folds = Percentiles(aux, self._null), Folds(aux, self._null)
         self._others = tuple(
-            (self._lanes[m.column.id], m, folded if m.is_folded else placed)
+            (self._lanes[m.column.id], m, folds if m.is_folded else percentiles)
             for m in output.measures
             if m.function not in ENDS
         )

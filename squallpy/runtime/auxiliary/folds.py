@@ -33,7 +33,7 @@ FOLDS: dict[str, Callable[[Any, Words, Words], Any]] = {
 }
 
 
-class Folded:
+class Folds:
     """Makes one value of all that a group has; `null` is the code of none."""
 
     def __init__(self, aux: AuxiliaryPlan, null: int) -> None:

@@ -20,7 +20,7 @@ from squallpy.runtime.state.store import PoolLayout, Store
 
 
 class GroupMaintainer(Maintainer):
-    """Keeps rows of groups fresh, from their sums or from the values of a key."""
+    """A maintainer of rows of groups, made of their sums or of the values of a key."""
 
     def __init__(self, feed: Feed, aux: AuxiliaryPlan) -> None:
         self._rows: _SumRows | ExtremeRows = ExtremeRows(feed, aux) if aux.output.over else _SumRows(feed, aux)

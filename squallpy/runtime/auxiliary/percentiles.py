@@ -38,7 +38,7 @@ def number_of(function: str, share: Fraction, counts: Words) -> Any:
     return np.minimum(counts - 1, (under - over) * counts // under)
 
 
-class Placed:
+class Percentiles:
     """Finds the values of groups; `null` is the code of none."""
 
     def __init__(self, aux: AuxiliaryPlan, null: int) -> None:

@@ -43,7 +43,7 @@ class _Tops(NamedTuple):
 
 
 class SpanMaintainer(Maintainer):
-    """Keeps the span of the highest value at each x."""
+    """A maintainer of the span of the highest value at each x."""
 
     def __init__(self, feed: Feed, aux: AuxiliaryPlan) -> None:
         spans = aux.kind

@@ -32,7 +32,7 @@ BEGUN_LAYOUT = PoolLayout(_BEGUN, 0, COUNT)  # a relation without keys has a row
 
 
 class Maintainer(ABC):
-    """Keeps the rows of one auxiliary relation fresh."""
+    """A maintainer of the rows of one auxiliary relation."""
 
     @abstractmethod
     def __init__(self, feed: Feed, aux: AuxiliaryPlan) -> None: ...
@@ -57,7 +57,7 @@ def begun(store: Store) -> bool:
 
 
 def begin(store: Store) -> None:
-    """A batch is done."""
+    """Note that a batch is done."""
     if _BEGUN in store and not len(store[_BEGUN]):
         store[_BEGUN].upsert(np.empty((1, 0), np.int64), np.ones((1, 1), np.int64))
 
@@ -70,14 +70,14 @@ class Touched:
         self._before = np.empty((0, source.payload.width), np.int64)
 
     def note(self, pool: Pool, keys: Words, words: Words) -> None:
-        """To be told before `keys` change."""
+        """Note the payloads of `keys` before they change."""
         known = len(self._seen)
         self._seen.upsert(keys, np.ones((len(keys), 1), np.int64))
         fresh = self._seen.keys[known:]
         self._before = np.concatenate([self._before, pool.get(fresh)])
 
     def groups(self) -> TouchedGroups:
-        """Keys, each once, and payloads."""
+        """Return keys, each once, and payloads."""
         return self._seen.keys, self._before
 
     @property
@@ -104,7 +104,7 @@ def titles(output: OutputSpec, columns: Iterable[Column]) -> Titles:
 
 
 def came_or_went(pool: Pool, touched: TouchedGroups, count: int) -> tuple[Words, Mask]:
-    """The groups that are there since the batch or no more, by the word that counts their rows, and which came."""
+    """Return the groups that came with the batch or went, by the word that counts their rows, and which came."""
     keys, before = touched
     was, now = before[:, count] > 0, pool.get(keys)[:, count] > 0
     changed = np.flatnonzero(was != now)
@@ -128,7 +128,7 @@ class RowDeltas:
         return out
 
     def of_keys(self, rows: Words, times: Words, titles: Titles, names: Dictionary) -> dict[str, Delta]:
-        """The same of rows that are keys."""
+        """Return the deltas of rows that are keys."""
 
         def field(title: str) -> Vec:
             place, column = titles[title]

@@ -44,7 +44,7 @@ class _Points(NamedTuple):
 
 
 class SkylineMaintainer(Maintainer):
-    """Keeps the skyline of each group."""
+    """A maintainer of the skyline of each group."""
 
     def __init__(self, feed: Feed, aux: AuxiliaryPlan) -> None:
         assert isinstance(aux.kind, Skyline)

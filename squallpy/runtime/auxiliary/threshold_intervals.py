@@ -60,7 +60,7 @@ class _Runs:
 
 
 class IntervalMaintainer(Maintainer):
-    """Keeps the intervals in which a running aggregate satisfies predicates."""
+    """A maintainer of the intervals in which a running aggregate satisfies predicates."""
 
     def __init__(self, feed: Feed, aux: AuxiliaryPlan) -> None:
         kind = aux.kind

@@ -34,8 +34,8 @@ def _bound_of(feed: Feed) -> str:
 
 
 class WindowMaintainer(Maintainer):
-    """Keeps the rows that a window shows. Of the last batch, how many rows were `late`, which, if that is reported, and
-    how many deletes in the window were `unmatched`."""
+    """A maintainer of the rows that a window shows. Of the last batch, how many rows were `late`, which, if that is
+    reported, and how many deletes in the window were `unmatched`."""
 
     def __init__(self, feed: Feed, aux: AuxiliaryPlan) -> None:
         assert isinstance(aux.kind, WindowRows)

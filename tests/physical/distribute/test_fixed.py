@@ -19,7 +19,7 @@ CREATE STREAM t (c INT NOT NULL, d INT NOT NULL) USING csv OPTIONS (path 't.csv'
 """
 QUERIES = {
     "join": "SELECT r.b, COUNT(*) AS n, SUM(a * d) AS x FROM r JOIN s ON r.b = s.b JOIN t ON s.c = t.c GROUP BY r.b;",
-    "nest": "SELECT a, SUM(n) AS x FROM r JOIN (SELECT b, c, COUNT(*) AS n FROM s GROUP BY b, c) q ON r.b = q.b "
+    "groups": "SELECT a, SUM(n) AS x FROM r JOIN (SELECT b, c, COUNT(*) AS n FROM s GROUP BY b, c) q ON r.b = q.b "
     "WHERE n > 1 GROUP BY a;",
     "total": "SELECT b, COUNT(*) AS n FROM r WHERE a > (SELECT AVG(c) FROM s) GROUP BY b;",
     "extreme": "SELECT a, m FROM r JOIN (SELECT b, MAX(c) AS m FROM s GROUP BY b) q ON r.b = q.b;",
