@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from squallpy.logical.expressions import Call, Column, columns
 from squallpy.physical.plan import UniqueView
-from squallpy.program.auxiliary.adjacent_pairs import AdjacentPairs
 from squallpy.program.auxiliary.kind import RowSearch
 from squallpy.program.calculus import Assign, Cmp, Factor, Rel
 from squallpy.program.program import Program
@@ -32,10 +31,10 @@ def certain_keys(program: Program) -> dict[str, tuple[str, ...]]:
 
 def unique_views(program: Program) -> Iterator[UniqueView]:
     """Find the views in which a count above 1 tells that data break a PRIMARY KEY: the views of one relation by its
-    key, and those whose rows LAG and LEAD find by it."""
+    key, and those whose auxiliary relations rely on it."""
     auxiliary = {aux.relation.name for aux in program.auxiliary}
     declared = {r.name: r.primary_key for r in program.relations if r.primary_key and r.name not in auxiliary}
-    adjacent = {aux.materialised.name for aux in program.auxiliary if isinstance(aux.kind, AdjacentPairs)}
+    relied_on = {aux.materialised.name for aux in program.auxiliary if aux.kind.relies_on_primary_key}
     for view in (v for v in program.views if len(v.terms) == 1 and v.terms[0].lanes[0] == ()):
         (term,) = view.terms
         if not term.atoms or any(atom.relation.name not in declared for atom in term.atoms):
@@ -44,7 +43,7 @@ def unique_views(program: Program) -> Iterator[UniqueView]:
         fields, key = dict(atom.fields), declared[atom.relation.name]
         whole = not others and {fields.get(name) for name in key} == set(view.keys)
         read = {v for each in term.atoms for _, v in each.fields}
-        if whole or (view.name in adjacent and read <= _determined(term, view.keys, declared)):
+        if whole or (view.name in relied_on and read <= _determined(term, view.keys, declared)):
             at = tuple((name, view.keys.index(v)) for name, v in fields.items() if name in key and v in view.keys)
             options = atom.relation.source.options
             yield UniqueView(view.name, options.get("path", ""), at, skips=options.get("on_error") == "skip")

@@ -108,7 +108,7 @@ def test_each_kind_has_a_maintainer_in_a_file_of_its_name() -> None:
 
 def test_only_files_of_kinds_and_passes_name_a_kind() -> None:
     """A new kind touches its two files, its registries and the pass that makes it."""
-    names = [kind.__name__ for kind in get_args(Kind) if kind not in (Groups, WindowRows, AdjacentPairs)]
+    names = [kind.__name__ for kind in get_args(Kind) if kind not in (Groups, WindowRows)]
     package = Path(__file__).parents[2] / "squallpy"
     for path in package.rglob("*.py"):
         if not {"auxiliary", "optimizer"} & {*path.relative_to(package).parts}:

@@ -26,6 +26,11 @@ class AdjacentPairs(AuxiliaryKind):
     above: bool
 
     @property
+    def relies_on_primary_key(self) -> bool:
+        """True: LAG and LEAD in the order of a key take the nearest value for the row before or behind."""
+        return True
+
+    @property
     def along(self) -> Columns:
         return (self.value,)
 

@@ -78,6 +78,11 @@ class AuxiliaryKind(ABC):
         return True
 
     @property
+    def relies_on_primary_key(self) -> bool:
+        """True if a value of the view stands for the one row that has it by a PRIMARY KEY, which is then checked."""
+        return False
+
+    @property
     def along(self) -> Columns:
         """Keys of the view by which a group is ordered: partitioning by one of them would tear groups apart."""
         return ()
