@@ -72,6 +72,8 @@ _NEAR = {"min": (">", ">="), "max": ("<", "<=")}  # how values that are asked fo
 _FURTHER = {"min": FALLING, "max": RISING}  # which way predicates go that all values fail if the decisive one does
 _ENDS = {">": ">=", ">=": ">", "<": "<=", "<=": "<"}  # how the given one compares with the neighbour on its other side
 
+Relations = tuple[AuxiliaryRelation, ...]
+
 
 @dataclass(frozen=True, slots=True)
 class _Decided:
@@ -92,9 +94,7 @@ class _Decided:
     def x(self) -> Column:
         return self.keys[-1]
 
-    def deciding(
-        self, names: Iterator[str], fresh: Iterator[Column]
-    ) -> tuple[tuple[AuxiliaryRelation, ...], tuple[Monomial, ...]]:
+    def deciding(self, names: Iterator[str], fresh: Iterator[Column]) -> tuple[Relations, tuple[Monomial, ...]]:
         """Make the auxiliary relation of the values that decide, and the term with these: of each group the one, or all
         with their neighbours."""
         name = next(names)
@@ -133,9 +133,7 @@ class _Prefix(_Decided):
 
     nulls: Monomial | None = None  # the term of rows whose v is NULL
 
-    def deciding(
-        self, names: Iterator[str], fresh: Iterator[Column]
-    ) -> tuple[tuple[AuxiliaryRelation, ...], tuple[Monomial, ...]]:
+    def deciding(self, names: Iterator[str], fresh: Iterator[Column]) -> tuple[Relations, tuple[Monomial, ...]]:
         """Make the auxiliary relations of the skyline and of the neighbours on it, and the term with these."""
         assert self.near is not None
         name, stream, (op, _) = next(names), self.aux.relation.stream, self.near
@@ -165,9 +163,7 @@ class _Framed(_Decided):
     low: Call
     high: Call
 
-    def deciding(
-        self, names: Iterator[str], fresh: Iterator[Column]
-    ) -> tuple[tuple[AuxiliaryRelation, ...], tuple[Monomial, ...]]:
+    def deciding(self, names: Iterator[str], fresh: Iterator[Column]) -> tuple[Relations, tuple[Monomial, ...]]:
         """Make the auxiliary relation of the spans, and the term with these."""
         name, stream, (x, v) = next(names), self.aux.relation.stream, self.keys[-2:]
         before, behind = (Column(next(fresh).id, title, x.type, True) for title in ("before", "behind"))
@@ -221,14 +217,12 @@ def rewrite_extremes(lowered: Lowered, context: PassContext) -> Lowered:
     return replace(lowered, view=view, auxiliary=auxiliary)
 
 
-def _all_decided(view: View, auxiliary: tuple[AuxiliaryRelation, ...], made: set[Relation]) -> Iterator[_Decided]:
+def _all_decided(view: View, auxiliary: Relations, made: set[Relation]) -> Iterator[_Decided]:
     for aux in auxiliary:
         yield from _decided(aux, auxiliary, made, _is_asked(aux, view, auxiliary))
 
 
-def _apart(
-    aux: AuxiliaryRelation, auxiliary: tuple[AuxiliaryRelation, ...], names: Iterator[str]
-) -> tuple[AuxiliaryRelation, ...]:
+def _apart(aux: AuxiliaryRelation, auxiliary: Relations, names: Iterator[str]) -> Relations:
     """Split several extremes into one relation for each that one value decides, and one for the others.
 
     N3(k, p, most, least)   →   N3(k, p, most), N4(k, p, least)
@@ -251,7 +245,7 @@ def _only(aux: AuxiliaryRelation, measures: tuple[Measure, ...], name: str) -> A
     return replace(aux, relation=relation, view=view, output=replace(aux.output, measures=measures, items=items))
 
 
-def _of_parts(view: View, parts: tuple[AuxiliaryRelation, ...]) -> View:
+def _of_parts(view: View, parts: Relations) -> View:
     """Read the parts of a split relation of which a view reads extremes; the first one has the whole one's name."""
 
     def atoms(whole: Rel) -> Iterator[Rel]:
@@ -295,7 +289,7 @@ def _is_plain(aux: AuxiliaryRelation) -> bool:
     return len(set(shown)) == len(shown) and all(isinstance(expr, Column) for expr in shown)
 
 
-def _is_asked(aux: AuxiliaryRelation, view: View, auxiliary: tuple[AuxiliaryRelation, ...]) -> bool:
+def _is_asked(aux: AuxiliaryRelation, view: View, auxiliary: Relations) -> bool:
     """True if all that is asked of its counts is whether they are 0."""
     output = aux.output
     if output.over or output.having or output.times or not aux.is_by_group or not _is_plain(aux):
@@ -326,7 +320,7 @@ def _reads_more(expr: Expr, counts: set[Column]) -> bool:
 
 
 def _decided(
-    aux: AuxiliaryRelation, auxiliary: tuple[AuxiliaryRelation, ...], made: set[Relation], asked: bool = False
+    aux: AuxiliaryRelation, auxiliary: Relations, made: set[Relation], asked: bool = False
 ) -> Iterator[_Decided]:
     """Find the terms for which one value decides, and not yet one that was `made` of these; is it only `asked`
     whether there is something to count?"""
