@@ -1,4 +1,4 @@
--- What trades have paid above the last bid before them (docs/nested.md).
+-- What trades have paid above the last bid before them (docs/auxiliary.md).
 CREATE STREAM trades (symbol VARCHAR, time TIMESTAMP, price DECIMAL(12, 2)) USING csv OPTIONS (path 'trades.csv');
 CREATE STREAM quotes (symbol VARCHAR, time TIMESTAMP, bid DECIMAL(12, 2)) USING csv OPTIONS (path 'quotes.csv');
 

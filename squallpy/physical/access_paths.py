@@ -8,7 +8,7 @@ a sorted index; if nothing else is asked of the records in it, their sum is look
 there are few records: a slice is then as good, and takes less.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -18,24 +18,23 @@ from squallpy.logical.expressions import Column, columns, conjunction
 from squallpy.logical.monotonicity import FALLING, RISING, direction
 from squallpy.physical.plan import Let, Lookup, Range, Step, Update, Where
 from squallpy.physical.unique_keys import (
-    Beside,
-    Spanned,
     certain_keys,
+    few_record_views,
     finds_one,
     foreign_keys,
     known_keys,
     narrow_views,
-    views_of_intervals,
-    views_of_neighbours,
-    views_of_spans,
+    row_searches,
 )
+from squallpy.program.auxiliary.kind import RowSearch
 from squallpy.program.calculus import Assign, Cmp, Factor, variables
-from squallpy.program.program import Program, Ref, Statement, View
+from squallpy.program.program import Program, Statement
+from squallpy.program.views import Ref, View
 
-# The sooner the better. "one" is a slice or scan of one record, "few" a scan of intervals. What has no key at all is
-# "apart": it picks no rows, and ranges that overlap are best looked up before they are multiplied. Of what a nest makes
-# of a record, "exists" only asks whether there is a row, "row" has it computed; "later", when the record is known.
-# Of lookups alike that find one record at most, those in a view that predicates have narrowed leave fewer rows.
+# The sooner the better. "one" is a slice or scan of one record, "few" a scan of few. What has no key at all is "apart":
+# it picks no rows, and ranges that overlap are best looked up before they are multiplied. Of the row that an auxiliary
+# relation makes of a record, "exists" asks whether there is one, "row" has it computed; "later", when the record is
+# known. Of lookups alike that find one record at most, those in a view that predicates have narrowed leave fewer rows.
 _ONE, _FOUND = ("probe", "exists", "one"), ("nearest", "highest")
 _CHOICE = (*_ONE, "row", "few", *_FOUND, "sum", "slice", "range", "apart", "scan", "later")
 
@@ -77,11 +76,9 @@ class Known:
 
     def __init__(self, program: Program) -> None:
         self.views = {view.name: view for view in program.views}
-        self.keys, self.foreign, self.few = known_keys(program), foreign_keys(program), views_of_intervals(program)
+        self.keys, self.foreign, self.few = known_keys(program), foreign_keys(program), few_record_views(program)
         self.narrow = narrow_views(program)
-        certain = certain_keys(program)
-        beside, spans = views_of_neighbours(program, certain), views_of_spans(program, certain)
-        self.chosen: Mapping[str, Beside | Spanned] = {**beside, **spans}
+        self.searches = row_searches(program, certain_keys(program))
 
 
 def access(statement: Statement, known: Known, indexes: Indexes) -> Update:
@@ -120,7 +117,7 @@ def access(statement: Statement, known: Known, indexes: Indexes) -> Update:
         ways = []
         for ref in others:
             elsewhere = partial(_elsewhere, asked, others, ref)
-            ways.append(_way(ref, bound, filters, elsewhere, size, known.chosen.get(ref.name)))
+            ways.append(_way(ref, bound, filters, elsewhere, size, known.searches.get(ref.name)))
         best = min(ways, key=lambda way: _cost(way, bound, known.narrow))
         others.remove(best.ref)
         steps.append(_lookup(best, bound, indexes))
@@ -170,7 +167,7 @@ class _Way:
     how: str
     range: Range | None = None
     used: tuple[Factor, ...] = ()
-    spans: Spanned | None = None  # where the highest is looked up
+    search: RowSearch | None = None  # that the range is for
 
 
 def _way(
@@ -179,12 +176,12 @@ def _way(
     filters: list[Factor],
     elsewhere: Callable[[], set[Column]],
     size_of: Callable[[Ref], str | None],
-    chosen: Beside | Spanned | None,
+    search: RowSearch | None,
 ) -> _Way:
     """The best way with those variables bound; `elsewhere` are those that keys, lanes and other views read.
 
-    `size_of`: how it is looked up if there is one record at most, or there are few. `chosen`: which keys of a view of
-    neighbours, or of spans, are what.
+    `size_of`: how it is looked up if there is one record at most, or there are few. `search`: how a range finds one
+    record of the view, if it may.
     """
     new = [v for v in ref.variables if v not in bound]
     if ref.row:
@@ -197,27 +194,12 @@ def _way(
     if ranges:
         range, used = max(ranges, key=lambda found: len(found[1]))
         read = elsewhere().union(*(variables(f) for f in filters if f not in used))
-        if isinstance(chosen, Beside) and _is_between(ref, range, new, chosen):
-            return _Way(ref, "nearest", range, used)
-        if isinstance(chosen, Spanned) and _is_within(ref, range, new, chosen):
-            return _Way(ref, "highest", range, used, chosen)
+        ends = (range.rising is not None, range.falling is not None)
+        if search and search.finds(ref.variables, new, range.variable, ends):
+            return _Way(ref, search.how, range, used, search)
         ordered = not range.variable.type.is_wide
         return _Way(ref, "sum" if ordered and not read & set(new) else "range", range, used)
     return _Way(ref, "scan" if len(new) == len(ref.variables) else "slice")
-
-
-def _is_between(ref: Ref, range: Range, new: list[Column], beside: Beside) -> bool:
-    """Is a record of neighbours asked for by its group and one bound of its value? The other bound is its neighbour."""
-    value, other = ref.variables[beside.value], ref.variables[beside.other]
-    known = not any(ref.variables[i] in new for i in beside.group)
-    return known and other in new and range.variable == value and (range.rising is None) != (range.falling is None)
-
-
-def _is_within(ref: Ref, range: Range, new: list[Column], spans: Spanned) -> bool:
-    """Is a record of spans asked for by its group and both bounds of its x? It is the one whose span reaches beyond."""
-    known = not any(ref.variables[i] in new for i in spans.group)
-    all_else = len(new) == len(ref.variables) - len(spans.group)
-    return known and all_else and range.variable == ref.variables[spans.x] and None not in (range.rising, range.falling)
 
 
 def _range(variable: Column, bound: set[Column], filters: Iterable[Factor]) -> tuple[Range, tuple[Factor, ...]] | None:
@@ -252,10 +234,10 @@ def _lookup(way: _Way, bound: set[Column], indexes: Indexes) -> Lookup:
         index = indexes.slice(ref.name, equal)
     elif range:
         ranged = ref.variables.index(range.variable)
-        first = (ranged, way.spans.value) if way.spans else (ranged,)
+        first = (ranged, *way.search.then) if way.search else (ranged,)
         order = Order((*equal, *first, *(i for i, _ in new if i not in first)), len(equal))
         order = replace(order, real=range.variable.type.kind is Kind.DOUBLE)
-        index = indexes.order(ref.name, replace(order, heights=way.spans.heights) if way.spans else order)
+        index = indexes.order(ref.name, replace(order, heights=way.search.heights) if way.search else order)
     else:
         indexes.records.add(ref.name)
     return Lookup(ref.name, how, index, given, () if how == "sum" else new, ref.picks, range=range, row=ref.row)

@@ -10,49 +10,34 @@ scan M_CUSTOMER()                O(n)       all of a view
 from collections.abc import Mapping
 from itertools import islice
 
-from squallpy.physical.plan import Lookup, Nested, Plan, Update
-from squallpy.physical.unique_keys import Keys, finds_one, known_keys, views_of_intervals
-from squallpy.program.program import View
-
-COSTS = ("O(1)", "O(log n)", "O(slice)", "O(n)")  # cheap to dear
-ONE, LOG, SLICE, ALL = COSTS
+from squallpy.physical.plan import Lookup, Plan, Update
+from squallpy.physical.unique_keys import Keys, few_record_views, finds_one, known_keys
+from squallpy.program.cost_marks import ALL, COST_MARKS, LOG, ONE, SLICE
+from squallpy.program.views import View
 
 Costs = tuple[tuple[str, ...], ...]
 
 
 def costs(plan: Plan) -> Costs:
-    """Of a plan of one partition, by trigger, by statement; of the trigger of a nest, first what a group costs that its
-    view's delta touched."""
+    """Of a plan of one partition, by trigger, by statement; of the trigger of an auxiliary relation, first what a group
+    costs that its view's delta touched."""
     program = plan.program
     views = {view.name: view for view in (*program.views, *(d for t in program.triggers for d in t.deltas))}
-    keys, few = known_keys(program), views_of_intervals(program)
+    keys, few = known_keys(program), few_record_views(program)
     (stage,) = plan.stages
     steps = iter(stage.steps)
     found = []
     for feed, trigger in zip(plan.feeds, program.triggers, strict=True):
-        mine = islice(steps, (feed.nested is not None) + len(trigger.statements))
-        rows = [_rows(feed.nested)] if feed.nested else []
+        mine = islice(steps, (feed.auxiliary is not None) + len(trigger.statements))
+        rows = [a.kind.cost(a.source.keys, a.output)] if (a := feed.auxiliary) else []
         found.append((*rows, *(_cost(step, views, keys, few) for step in mine if isinstance(step, Update))))
     return tuple(found)
-
-
-def _rows(nested: Nested) -> str:
-    """The cost of a group's rows: where an extreme has gone, the next is looked for; where values are too wide to be in
-    their order, they are looked through for the one at a share."""
-    if nested.running or nested.window or nested.neighbours or nested.skyline or nested.spans:
-        return LOG
-    if nested.finish.over is None:
-        return ONE
-    is_placed = any(measure.share is not None for measure in nested.finish.measures)  # NB: what is folded has no order
-    if nested.order >= 0 and not (is_placed and nested.finish.over.type.is_wide):
-        return LOG
-    return SLICE if nested.group else ALL
 
 
 def _cost(update: Update, views: Mapping[str, View], keys: Keys, few: frozenset[str]) -> str:
     """The cost of its dearest step."""
     lookups = (step for step in update.steps if isinstance(step, Lookup))
-    return max((_step(step, views[step.source], keys, few) for step in lookups), key=COSTS.index, default=ONE)
+    return max((_step(step, views[step.source], keys, few) for step in lookups), key=COST_MARKS.index, default=ONE)
 
 
 def _step(step: Lookup, view: View, keys: Keys, few: frozenset[str]) -> str:

@@ -1,8 +1,8 @@
 """What a batch sends, in bytes per tuple of each stream: an estimate from the plan alone.
 
 A tuple is taken to pass every filter, to be a row of its own in each delta, and to find one partner in each join; a
-group of a nest that it touches has an old row and a new one. Pre-aggregation, filters and an empty other side send
-less, joins that find many send more.
+group of an auxiliary relation that it touches has an old row and a new one. Pre-aggregation, filters and an empty other
+side send less, joins that find many send more.
 """
 
 from dataclasses import dataclass, field
@@ -46,15 +46,15 @@ class _Estimate:
             self._stage(stage)
 
     def _stage(self, stage: Stage) -> None:
-        nests = {feed.relation.name: feed for feed in self.plan.feeds if feed.nested}
+        auxiliary = {feed.relation.name: feed for feed in self.plan.feeds if feed.auxiliary}
         for step in stage.steps:
             match step:
                 case Update(target, delta):
                     self.rows[target] = _most(self.rows.get(target, {}), self.rows.get(delta, {}))
-                case Derive(nest):
-                    feed = nests[nest]
-                    assert feed.nested is not None
-                    touched = self.rows.get(feed.nested.source.name, {})
+                case Derive(relation):
+                    feed = auxiliary[relation]
+                    assert feed.auxiliary is not None
+                    touched = self.rows.get(feed.auxiliary.source.name, {})
                     rows = {name: 2 * count for name, count in touched.items()}
                     self.rows |= {delta.name: rows for delta in feed.deltas}
         for send in stage.sends:

@@ -15,8 +15,12 @@ from squallpy.logical.expressions import Column, Expr
 from squallpy.physical.joins.controller import EPSILON
 from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.mapping import Side
+from squallpy.program.auxiliary.relation import Kind
+from squallpy.program.auxiliary.window_rows import WindowRows
 from squallpy.program.calculus import Lane
-from squallpy.program.program import Finish, Neighbours, Program, Row, Running, Skyline, Spans, View
+from squallpy.program.output import OutputSpec
+from squallpy.program.program import Program
+from squallpy.program.views import Row, View
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +52,8 @@ class Lookup:
     `how` is probe (all keys bound), slice (some; `index` says which) or scan (none); or, over a sorted index, range
     (the records of a range), nearest (the one of them next to the bound), highest (the one with the greatest value, or
     the least) or sum (their sum: no more is asked of them). `bound` and `binds` pair key positions with variables,
-    `live` are the variables that later steps read. With `row`, what is found is the row that a nest makes of the
-    record.
+    `live` are the variables that later steps read. With `row`, what is found is the row that an auxiliary relation
+    makes of the record.
     """
 
     source: str
@@ -100,9 +104,10 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Derive:
-    """The deltas of a nest, from the groups of its view that the batch touched. `alone`: only one partition has it."""
+    """The deltas of an auxiliary relation, from the groups of its view that the batch touched. `alone`: only one
+    partition has it."""
 
-    nest: str
+    relation: str
     alone: bool = False
 
 
@@ -130,27 +135,24 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
-class Nested:
-    """Where the rows of a nest come from: `source` is a pool under the finish's variables.
+class AuxiliaryPlan:
+    """The rows of an auxiliary relation in terms of pools.
 
-    For extremes, `group` are the positions in its keys of what is grouped by; the values of a group are in the sorted
-    index `order`, or, of a type whose keys are in no order, in the slice `index`. For intervals, `order` is a sorted
-    index that knows its extents, with what there is to group by before the value, and `context` what the running's
-    context comes from. For a window, `order` is a sorted index by time; for neighbours, one by group and value;
-    for a skyline, by group and x; for spans, by group, x and value.
+    Args:
+        source: The pool of the view that it is made of, under the output's variables.
+        group: Positions in its keys of what is grouped by.
+        index: The slice by the group, −1 for none.
+        order: The sorted index that the kind asks for, −1 for none.
+        context: The other auxiliary relations that the kind reads.
     """
 
     source: PoolPlan
-    finish: Finish
+    output: OutputSpec
+    kind: Kind
     group: tuple[int, ...] = ()
     index: int = -1
     order: int = -1
-    running: Running | None = None
-    window: WindowSpec | None = None
-    context: tuple["Nested", ...] = ()
-    neighbours: Neighbours | None = None
-    skyline: Skyline | None = None
-    spans: Spans | None = None
+    context: tuple["AuxiliaryPlan", ...] = ()
 
     @property
     def grouped(self) -> tuple[Column, ...]:
@@ -161,13 +163,13 @@ class Nested:
 @dataclass(frozen=True, slots=True)
 class Feed:
     """A source component: the fields read, and the deltas, with their payloads, that a batch of them is pre-aggregated
-    to (§3.3). With `nested`, its rows come from a view of the same partition."""
+    to (§3.3). The rows of an `auxiliary` relation come from a view of the same partition."""
 
     relation: Relation
     fields: tuple[str, ...]
     deltas: tuple[View, ...]
     payloads: tuple[Payload, ...]
-    nested: Nested | None = None
+    auxiliary: AuxiliaryPlan | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,31 +228,37 @@ class Plan:
     keeps_result: bool = True  # else what is added to it is printed and forgotten
 
     @property
-    def finish(self) -> Finish:
-        return self.program.finish
+    def output(self) -> OutputSpec:
+        return self.program.output
 
     @property
     def only_grows(self) -> bool:
         """Is all that is ever printed of the result more of its rows? Then nobody has to know those that it has."""
-        f, program = self.program.finish, self.program
+        f, program = self.program.output, self.program
         plain = f.repeat and f.having is None and f.times is None and f.limit is None and not f.offset
-        return plain and not program.nests and not any(relation.op for relation in program.relations)
+        return plain and not program.auxiliary and not any(relation.op for relation in program.relations)
 
     @property
     def sources(self) -> tuple[Feed, ...]:
         """The feeds that read streams and tables."""
-        return tuple(feed for feed in self.feeds if feed.nested is None)
+        return tuple(feed for feed in self.feeds if feed.auxiliary is None)
+
+    @property
+    def windows(self) -> dict[str, WindowSpec]:
+        """The windows over streams, by the names of the auxiliary relations of their rows."""
+        kinds = ((feed.relation.name, feed.auxiliary.kind) for feed in self.feeds if feed.auxiliary)
+        return {name: kind.window for name, kind in kinds if isinstance(kind, WindowRows)}
 
     @property
     def clocks(self) -> dict[str, Clock]:
         """What windows go by, by name."""
-        found = [feed.nested.window for feed in self.feeds if feed.nested and feed.nested.window]
-        return {clock.name: clock for window in found for clock in window.clocks}
+        return {clock.name: clock for window in self.windows.values() for clock in window.clocks}
 
     @property
     def ledgers(self) -> frozenset[str]:
         """The change streams of whose rows there is a book: not those that are only seen through windows."""
-        passing = {feed.nested.source.name for feed in self.feeds if feed.nested and feed.nested.window}
+        windows = self.windows
+        passing = {f.auxiliary.source.name for f in self.feeds if f.auxiliary and f.relation.name in windows}
         kept = {t.relation.name for t in self.program.triggers if any(s.target not in passing for s in t.statements)}
         return frozenset(f.relation.name for f in self.sources if f.relation.op and not f.relation.made) & kept
 

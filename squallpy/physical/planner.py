@@ -6,11 +6,9 @@ from contextlib import suppress
 from dataclasses import replace
 
 from squallpy.base.errors import SquallError
-from squallpy.base.index_order import Order
 from squallpy.base.rings import Payload, Ring
 from squallpy.base.settings import JoinOperator
 from squallpy.base.types import Kind
-from squallpy.logical.expressions import Column
 from squallpy.physical.access_paths import Indexes, Known, access
 from squallpy.physical.distribute.heavy_keys import why_light, with_heavy
 from squallpy.physical.distribute.initial_grids import SIDES, all_on_grid, grid_of
@@ -23,10 +21,10 @@ from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.groups import powers
 from squallpy.physical.joins.mapping import Mapping, Side
 from squallpy.physical.plan import (
+    AuxiliaryPlan,
     Derive,
     Feed,
     Lookup,
-    Nested,
     OnGrid,
     Plan,
     PoolPlan,
@@ -36,7 +34,9 @@ from squallpy.physical.plan import (
     Update,
 )
 from squallpy.physical.unique_keys import unique_views
-from squallpy.program.program import Nest, Program, Statement, View
+from squallpy.program.auxiliary.relation import AuxiliaryRelation
+from squallpy.program.program import Program, Statement
+from squallpy.program.views import View
 
 
 def place(
@@ -127,10 +127,10 @@ def _in_one(program: Program) -> Plan:
     making = _Making(program)
     steps: list[Update | Derive] = []
     for trigger in program.triggers:
-        if trigger.relation.name in making.nested:
+        if trigger.relation.name in making.auxiliary:
             steps.append(Derive(trigger.relation.name))
         steps += [making.update(s) for s in trigger.statements]
-    sends = [Send(d.name, d.name, ()) for feed in making.feeds if not feed.nested for d in feed.deltas]
+    sends = [Send(d.name, d.name, ()) for feed in making.feeds if not feed.auxiliary for d in feed.deltas]
     return making.plan(Stage((), tuple(sends)), (Stage(tuple(steps)),), {}, 1)
 
 
@@ -138,7 +138,7 @@ def _spread(program: Program, places: Places, partitions: int, switches: Switche
     """Views at their places, and a stage between two exchanges."""
     making = _Making(program)
     reading, others = Stage(), list[Stage]()
-    read = {delta.name for feed in making.feeds if not feed.nested for delta in feed.deltas}
+    read = {delta.name for feed in making.feeds if not feed.auxiliary for delta in feed.deltas}
     for block in distributed(program, places, switches):
         if not block.moves:
             stage = Stage(tuple(making.step(step) for step in block.steps))
@@ -199,7 +199,7 @@ def _shown(place: Place) -> tuple[int, ...] | str:
 
 def _keeping(reading: Stage, stages: list[Stage], making: "_Making") -> tuple[Stage, ...]:
     """The stages, with what each keeps for later ones."""
-    nests = {feed.relation.name: [d.name for d in feed.deltas] for feed in making.feeds}
+    auxiliary = {feed.relation.name: [d.name for d in feed.deltas] for feed in making.feeds}
     asked: list[set[str]] = []
     for stage in stages:
         updates = [step for step in stage.steps if isinstance(step, Update)]
@@ -209,7 +209,9 @@ def _keeping(reading: Stage, stages: list[Stage], making: "_Making") -> tuple[St
     out = []
     for i, stage in enumerate(stages):
         here |= {
-            name for step in stage.steps for name in ([step.target] if isinstance(step, Update) else nests[step.nest])
+            name
+            for step in stage.steps
+            for name in ([step.target] if isinstance(step, Update) else auxiliary[step.relation])
         }
         kept = here & set().union(*asked[i + 1 :]) & making.passing
         out.append(replace(stage, keeps=tuple(sorted(kept))))
@@ -229,16 +231,16 @@ class _Making:
     def __init__(self, program: Program) -> None:
         self._program, self._real = program, _real(program)
         self.indexes, self.known = Indexes(), Known(program)
-        self.nested: dict[str, Nested] = {}
-        for nest in program.nests:
-            self.nested[nest.relation.name] = _nested(nest, program, self._real, self.indexes, self.nested)
+        self.auxiliary: dict[str, AuxiliaryPlan] = {}
+        for aux in program.auxiliary:
+            self.auxiliary[aux.relation.name] = _auxiliary_plan(aux, program, self._real, self.indexes, self.auxiliary)
         self.feeds: list[Feed] = []
         self._made = {view.name: _pool(view, self._real) for view in program.views}
         for trigger in program.triggers:
             own = [_pool(d, self._real) for d in trigger.deltas]
             self._made |= {pool.name: pool for pool in own}
-            payloads, nested = tuple(pool.payload for pool in own), self.nested.get(trigger.relation.name)
-            self.feeds.append(Feed(trigger.relation, _fields(trigger.deltas), trigger.deltas, payloads, nested))
+            payloads, rows = tuple(pool.payload for pool in own), self.auxiliary.get(trigger.relation.name)
+            self.feeds.append(Feed(trigger.relation, _fields(trigger.deltas), trigger.deltas, payloads, rows))
 
     @property
     def passing(self) -> set[str]:
@@ -253,9 +255,9 @@ class _Making:
         return Send(step.name, step.source, step.by if isinstance(step.by, tuple) else None, side, step.key)
 
     def step(self, step: Step) -> Update | Derive:
-        """A statement as steps, or the change of a nest."""
+        """A statement as steps, or the change of an auxiliary relation."""
         if isinstance(step, Derivation):
-            return Derive(step.nest, step.alone)
+            return Derive(step.relation, step.alone)
         assert isinstance(step, Compute)
         return replace(self.update(step.statement), keep=step.keep)
 
@@ -293,49 +295,18 @@ def _pool(view: View, real: Ring) -> PoolPlan:
     return PoolPlan(view.name, view.keys, Payload(rings))
 
 
-def _nested(nest: Nest, program: Program, real: Ring, indexes: Indexes, known: Map[str, Nested]) -> Nested:
-    assert nest.source is not None
-    indexes.records.add(nest.source.name)
-    view = next(v for v in program.views if v.name == nest.source.name)
-    source = replace(_pool(view, real), keys=nest.source.variables)
-    finish = nest.finish.picked(nest.source.picks)
-    if nest.running:
-        down, doubles = nest.running.op in (">", ">="), nest.running.x.type.kind is Kind.DOUBLE
-        group = tuple(source.keys.index(column) for column in nest.running.group)
-        columns = (*group, source.keys.index(nest.running.x))
-        along = indexes.order(view.name, Order(columns, len(group), real=doubles, down=down, extents=True))
-        context = tuple(known[name] for _, name, _ in nest.running.context)
-        return Nested(source, finish, group, order=along, running=nest.running, context=context)
-    if nest.window:
-        time = next(i for i, key in enumerate(source.keys) if (nest.window.field, key) in finish.items)
-        others = tuple(i for i in range(len(source.keys)) if i != time)
-        return Nested(source, finish, order=indexes.order(view.name, Order((time, *others), 0)), window=nest.window)
-    if nest.neighbours:
-        group, order = _by_group(source, nest.neighbours.value)
-        return Nested(source, finish, group, order=indexes.order(view.name, order), neighbours=nest.neighbours)
-    if nest.skyline:
-        group, order = _by_group(source, nest.skyline.x, nest.skyline.value)
-        return Nested(source, finish, group, order=indexes.order(view.name, order), skyline=nest.skyline)
-    if nest.spans:
-        group, order = _by_group(source, nest.spans.x, nest.spans.value)
-        order = replace(order, equal=len(group) + 1, real=nest.spans.value.type.kind is Kind.DOUBLE)
-        return Nested(source, finish, group, order=indexes.order(view.name, order), spans=nest.spans)
-    if finish.over is None:
-        return Nested(source, finish)
-    printed = {expr for _, expr in finish.items}
-    group = tuple(i for i, key in enumerate(source.keys) if key in printed)
-    value = source.keys.index(finish.over)
-    if value in group or not finish.over.type.is_ordered or any(m.is_folded for m in finish.measures):
-        return Nested(source, finish, group, index=indexes.slice(view.name, group))
-    order = Order((*group, value), len(group), real=finish.over.type.kind is Kind.DOUBLE)
-    return Nested(source, finish, group, order=indexes.order(view.name, order))
-
-
-def _by_group(source: PoolPlan, *values: Column) -> tuple[tuple[int, ...], Order]:
-    """The places of the keys other than `values`, and the order by those and then by these."""
-    last = tuple(source.keys.index(value) for value in values)
-    group = tuple(i for i in range(len(source.keys)) if i not in last)
-    return group, Order((*group, *last), len(group), real=values[0].type.kind is Kind.DOUBLE)
+def _auxiliary_plan(
+    aux: AuxiliaryRelation, program: Program, real: Ring, indexes: Indexes, known: Map[str, AuxiliaryPlan]
+) -> AuxiliaryPlan:
+    ref = aux.materialised
+    indexes.records.add(ref.name)
+    view = next(v for v in program.views if v.name == ref.name)
+    source, output = replace(_pool(view, real), keys=ref.variables), aux.output.picked(ref.picks)
+    found = aux.kind.index(source.keys, output)
+    slice = indexes.slice(view.name, found.group) if found.sliced else -1
+    order = -1 if found.order is None else indexes.order(view.name, found.order)
+    context = tuple(known[name] for name in aux.kind.reads)
+    return AuxiliaryPlan(source, output, aux.kind, found.group, slice, order, context)
 
 
 def _fields(deltas: tuple[View, ...]) -> tuple[str, ...]:

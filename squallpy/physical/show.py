@@ -6,10 +6,11 @@ from squallpy.base.rings import Payload
 from squallpy.physical.cost import costs
 from squallpy.physical.explain_joins import join_lines
 from squallpy.physical.network_cost import traffic
-from squallpy.physical.plan import Derive, Let, Lookup, Nested, Plan, PoolPlan, Send, Stage, Update, Where
+from squallpy.physical.plan import Derive, Let, Lookup, Plan, PoolPlan, Send, Stage, Update, Where
 from squallpy.physical.planner import place
+from squallpy.program.names import Names
 from squallpy.program.program import Program
-from squallpy.program.show import Names, program_text
+from squallpy.program.show import program_text
 
 
 def triggers_text(program: Program) -> str:
@@ -20,14 +21,15 @@ def triggers_text(program: Program) -> str:
 def plan_text(plan: Plan) -> str:
     """Components: feeds, stages with their statements as lookup steps and what they send, pools with their layouts."""
     lines: list[str] = []
-    nested = {feed.relation.name: _derived(feed.nested) for feed in plan.feeds if feed.nested}
+    auxiliary = ((feed.relation.name, feed.auxiliary) for feed in plan.feeds if feed.auxiliary)
+    origins = {name: aux.kind.origin_text(aux.source.name) for name, aux in auxiliary}
     for feed in plan.sources:
         kind = "stream" if feed.relation.stream else "table"
         lines.append(f"FEED {kind} {feed.relation.name}({', '.join(feed.fields)})")
         lines += [f"  {pool_text(plan.delta(d.name))}" for d in feed.deltas]
-    lines += ["", "STAGE 1 where a batch is read", *_stage_lines(plan, plan.reading, nested)]
+    lines += ["", "STAGE 1 where a batch is read", *_stage_lines(plan, plan.reading, origins)]
     for number, stage in enumerate(plan.stages, 2):
-        lines += ["", f"STAGE {number} on {_many(plan.partitions, 'partition')}", *_stage_lines(plan, stage, nested)]
+        lines += ["", f"STAGE {number} on {_many(plan.partitions, 'partition')}", *_stage_lines(plan, stage, origins)]
     places = dict(plan.places)
     lines += ["", "POOLS"]
     unique = {view.view for view in plan.unique}
@@ -39,22 +41,16 @@ def plan_text(plan: Plan) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _stage_lines(plan: Plan, stage: Stage, nested: Mapping[str, str]) -> list[str]:
+def _stage_lines(plan: Plan, stage: Stage, origins: Mapping[str, str]) -> list[str]:
     lines = []
     for step in stage.steps:
         match step:
-            case Derive(nest):
-                lines.append(f"  Δ{nest.upper()} from {nested[nest]}")
+            case Derive(relation):
+                lines.append(f"  Δ{relation.upper()} from {origins[relation]}")
             case Update():
                 lines.append(f"  {update_text(step)}")
     lines += [f"  KEEP {name}" for name in stage.keeps]
     return lines + [f"  SEND {send_text(plan, send)}" for send in stage.sends]
-
-
-def _derived(nested: Nested) -> str:
-    if nested.window:
-        return f"{nested.source.name}, less what falls out of {nested.window.frame}"
-    return f"the groups of {nested.source.name} that changed"
 
 
 def _where(pool: PoolPlan, place: tuple[int, ...] | str | None) -> str:
@@ -115,7 +111,7 @@ def update_text(update: Update) -> str:
             case Lookup(source, how, _, bound, range=ranged) as step:
                 given = [names(v) for _, v in bound]
                 given += [names.expr(side) for side in (ranged.rising, ranged.falling) if side] if ranged else []
-                of = f"{step.row.nest.upper()}[{source}]" if step.row else source
+                of = f"{step.row.relation.upper()}[{source}]" if step.row else source
                 steps.append(f"{how} {of}({', '.join(given)})")
             case Where(predicate):
                 steps.append(f"where {names.expr(predicate)}")

@@ -4,38 +4,19 @@ N1(p, avg) has a row for each p    →    ΔL(p) ⋈ M_N1(p, avg) finds one
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
 
-from squallpy.base.index_order import Heights
-from squallpy.base.types import Kind
-from squallpy.catalog.relation import Relation
-from squallpy.logical.expressions import Call, Column, Expr, columns
+from squallpy.logical.expressions import Call, Column, columns
 from squallpy.physical.plan import UniqueView
+from squallpy.program.auxiliary.kind import RowSearch
 from squallpy.program.calculus import Assign, Cmp, Factor, Rel
-from squallpy.program.program import Monomial, Nest, Program, View
+from squallpy.program.program import Program
+from squallpy.program.views import Monomial, View
 
 Keys = Mapping[str, tuple[str, ...]]  # fields, by relation
 
 
-class Beside(NamedTuple):
-    """Which keys of a view are the group of a value, the value, and its neighbour."""
-
-    group: tuple[int, ...]
-    value: int
-    other: int
-
-
-class Spanned(NamedTuple):
-    """Which keys of a view are the group of an x, the x, and the value that spans are of, and how high that is."""
-
-    group: tuple[int, ...]
-    x: int
-    value: int
-    heights: Heights
-
-
 def known_keys(program: Program) -> Keys:
-    """The fields that tell the rows of a relation apart, where they are known: of a nest, those of its groups.
+    """Return the fields that tell the rows of a relation apart, where they are known.
 
     NB: data may break a declared PRIMARY KEY, so this is for costs; for answers there is `certain_keys`.
     """
@@ -43,16 +24,17 @@ def known_keys(program: Program) -> Keys:
 
 
 def certain_keys(program: Program) -> dict[str, tuple[str, ...]]:
-    """The fields that tell the rows of a nest apart, whatever the data: those of its groups."""
-    return {nest.relation.name: _group(nest) for nest in program.nests if not (nest.running or nest.window)}
+    """Return the fields that tell the rows of an auxiliary relation apart, whatever the data."""
+    keys = ((aux.relation.name, aux.unique_key) for aux in program.auxiliary)
+    return {name: key for name, key in keys if key is not None}
 
 
 def unique_views(program: Program) -> Iterator[UniqueView]:
     """Find the views in which a count above 1 tells that data break a PRIMARY KEY: the views of one relation by its
-    key, and those whose rows LAG and LEAD find by it."""
-    nests = {nest.relation.name for nest in program.nests}
-    declared = {r.name: r.primary_key for r in program.relations if r.primary_key and r.name not in nests}
-    adjacent = {nest.source.name for nest in program.nests if nest.neighbours and nest.source}
+    key, and those whose auxiliary relations rely on it."""
+    auxiliary = {aux.relation.name for aux in program.auxiliary}
+    declared = {r.name: r.primary_key for r in program.relations if r.primary_key and r.name not in auxiliary}
+    relied_on = {aux.materialised.name for aux in program.auxiliary if aux.kind.relies_on_primary_key}
     for view in (v for v in program.views if len(v.terms) == 1 and v.terms[0].lanes[0] == ()):
         (term,) = view.terms
         if not term.atoms or any(atom.relation.name not in declared for atom in term.atoms):
@@ -61,50 +43,31 @@ def unique_views(program: Program) -> Iterator[UniqueView]:
         fields, key = dict(atom.fields), declared[atom.relation.name]
         whole = not others and {fields.get(name) for name in key} == set(view.keys)
         read = {v for each in term.atoms for _, v in each.fields}
-        if whole or (view.name in adjacent and read <= _determined(term, view.keys, declared)):
+        if whole or (view.name in relied_on and read <= _determined(term, view.keys, declared)):
             at = tuple((name, view.keys.index(v)) for name, v in fields.items() if name in key and v in view.keys)
             options = atom.relation.source.options
             yield UniqueView(view.name, options.get("path", ""), at, skips=options.get("on_error") == "skip")
 
 
-def views_of_intervals(program: Program) -> frozenset[str]:
-    """The views that have a record for each interval of some nests, which are few: mostly one."""
-    nests = {nest.relation.name for nest in program.nests if nest.running and not nest.running.group}
-    return frozenset(v.name for v in program.views if v.atoms and all(a.relation.name in nests for a in v.atoms))
+def few_record_views(program: Program) -> frozenset[str]:
+    """Return the views of auxiliary relations without groups alone, which have few rows."""
+    few = {aux.relation.name for aux in program.auxiliary if not aux.kind.has_groups}
+    return frozenset(v.name for v in program.views if v.atoms and all(a.relation.name in few for a in v.atoms))
 
 
-def views_of_neighbours(program: Program, keys: Keys) -> dict[str, Beside]:
-    """The views that have a record for each row of a nest of neighbours, or for some."""
+def row_searches(program: Program, keys: Keys) -> dict[str, RowSearch]:
+    """Return how a range finds one row of a group, by view that has a record for each row of an auxiliary relation."""
+    auxiliary = {aux.relation: aux for aux in program.auxiliary}
     found = {}
-    for view, nest, at in _rows_of(program, keys, {n.relation: n for n in program.nests if n.neighbours}):
-        assert nest.neighbours
-        value, other = at.pop(nest.neighbours.value), at.pop(nest.neighbours.other)
-        found[view.name] = Beside(tuple(at.values()), value, other)
-    return found
-
-
-def views_of_spans(program: Program, keys: Keys) -> dict[str, Spanned]:
-    """The views that have a record for each row of a nest of spans."""
-    found = {}
-    for view, nest, at in _rows_of(program, keys, {n.relation: n for n in program.nests if n.spans}):
-        spans = nest.spans
-        assert spans
-        x, value, _, _ = (at.pop(column) for column in (spans.x, spans.value, spans.before, spans.behind))
-        heights = Heights(spans.great, real=spans.value.type.kind is Kind.DOUBLE)
-        found[view.name] = Spanned(tuple(at.values()), x, value, heights)
-    return found
-
-
-def _rows_of(
-    program: Program, keys: Keys, nests: Mapping[Relation, Nest]
-) -> Iterator[tuple[View, Nest, dict[Expr, int]]]:
-    """The views that have a record for each row of one of these nests, or for some, and where the row's fields are."""
     for view in (v for v in program.views if len(v.terms) == 1):
-        for atom in (a for a in view.atoms if a.relation in nests):
-            items = dict(nests[atom.relation].finish.items)
+        for atom in (a for a in view.atoms if a.relation in auxiliary):
+            aux = auxiliary[atom.relation]
+            items = dict(aux.output.items)
             at = {items[title]: view.keys.index(v) for title, v in atom.fields if v in view.keys}
-            if len(at) == len(items) and finds_one(view, [view.keys[i] for i in at.values()], keys):
-                yield view, nests[atom.relation], at
+            search = aux.kind.search(at) if len(at) == len(items) else None
+            if search and finds_one(view, [view.keys[i] for i in at.values()], keys):
+                found[view.name] = search
+    return found
 
 
 def narrow_views(program: Program) -> frozenset[str]:
@@ -119,13 +82,6 @@ def _narrows(factor: Factor) -> bool:
     return isinstance(factor, Cmp)
 
 
-def _group(nest: Nest) -> tuple[str, ...]:
-    assert nest.source is not None
-    line = nest.skyline or nest.spans
-    group = {*nest.source.variables} - (nest.finish.beside | ({line.value} if line else set()))
-    return tuple(title for title, expr in nest.finish.items if expr in group or expr == nest.finish.number)
-
-
 def foreign_keys(program: Program) -> frozenset[tuple[str, str]]:
     """(relation, field) that is declared a foreign key, or that the query equates with the primary key, of one field,
     of another relation.
@@ -134,7 +90,7 @@ def foreign_keys(program: Program) -> frozenset[tuple[str, str]]:
     """
     keys = {r.name: r.primary_key[0] for r in program.relations if len(r.primary_key) == 1}
     found = {(r.name, ref.fields[0]) for r in program.relations for ref in r.references if len(ref.fields) == 1}
-    for term in (t for view in (program.result, *(nest.view for nest in program.nests)) for t in view.terms):
+    for term in (t for view in (program.result, *(aux.view for aux in program.auxiliary)) for t in view.terms):
         named = {v: a.relation for a in term.atoms for name, v in a.fields if keys.get(a.relation.name) == name}
         found |= {
             (atom.relation.name, name)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from squallpy.base.types import Kind, Type
 from squallpy.logical.expressions import Column, columns
 from squallpy.physical.plan import PoolPlan
-from squallpy.program.program import Finish, Measure
+from squallpy.program.output import Measure, OutputSpec
 from squallpy.runtime.evaluate.functions import compiled
 from squallpy.runtime.evaluate.logic import is_true
 from squallpy.runtime.evaluate.numbers import LIMIT, first_of, largest, overflow
@@ -36,22 +36,22 @@ class Groups(Frame):
 class Printer:
     """From keys and payloads to printed columns."""
 
-    def __init__(self, finish: Finish, pool: PoolPlan) -> None:
-        self._finish, self._keys, self._payload = finish, pool.keys, pool.payload
-        self._having = None if finish.having is None else compiled(finish.having)
-        self._times = None if finish.times is None else compiled(finish.times)
-        self._items = [(compiled(e), e.type) for _, e in finish.items]
-        self._order = [(compiled(e), e.type, down, nulls) for e, down, nulls in finish.order]
+    def __init__(self, output: OutputSpec, pool: PoolPlan) -> None:
+        self._output, self._keys, self._payload = output, pool.keys, pool.payload
+        self._having = None if output.having is None else compiled(output.having)
+        self._times = None if output.times is None else compiled(output.times)
+        self._items = [(compiled(e), e.type) for _, e in output.items]
+        self._order = [(compiled(e), e.type, down, nulls) for e, down, nulls in output.order]
         self._by_keys = [(compiled(key), key.type, False, False) for key in pool.keys]
-        measures = {m.column.id for m in finish.measures}
-        self._measured = {i for i, (_, e) in enumerate(finish.items) if any(c.id in measures for c in columns(e))}
-        self.schema = pa.schema([(name, arrow_type(e.type)) for name, e in finish.items])
-        self.in_key_order = _in_key_order(finish, pool)
+        measures = {m.column.id for m in output.measures}
+        self._measured = {i for i, (_, e) in enumerate(output.items) if any(c.id in measures for c in columns(e))}
+        self.schema = pa.schema([(name, arrow_type(e.type)) for name, e in output.items])
+        self.in_key_order = _in_key_order(output, pool)
 
     def frame(self, keys: Words, words: Words, names: Dictionary) -> Groups:
         """Key columns and measures."""
         places = {k.id: i for i, k in enumerate(self._keys)}
-        measures = {m.column.id: m for m in self._finish.measures}
+        measures = {m.column.id: m for m in self._output.measures}
         total = cache(lambda terms: self._sum(terms, words))  # measures are often over the same rows
 
         def load(id: int) -> Vec:
@@ -63,7 +63,7 @@ class Printer:
 
     def count(self, words: Words) -> Words:
         """How many rows each group has."""
-        return np.asarray(words[:, self._payload.offsets[self._finish.count]])
+        return np.asarray(words[:, self._payload.offsets[self._output.count]])
 
     def present(self, measure: Measure, words: Words) -> Any:
         """How many of them an aggregate is over: those whose value is not NULL."""
@@ -72,11 +72,11 @@ class Printer:
     def times(self, frame: Frame, words: Words) -> Words:
         """How often each row is printed: its multiplicity, or once where its group exists and HAVING is TRUE."""
         count = self.count(words)
-        if self._finish.repeat:
+        if self._output.repeat:
             return np.maximum(count, 0)
         shown: Any = count != 0
-        if self._finish.single:  # one row, unless it is cut off
-            shown = np.full(len(count), self._finish.limit != 0 and not self._finish.offset)
+        if self._output.single:  # one row, unless it is cut off
+            shown = np.full(len(count), self._output.limit != 0 and not self._output.offset)
         if self._having is not None:
             shown = np.logical_and(shown, is_true(self._having(frame)))
         if self._times is not None:
@@ -188,10 +188,10 @@ class Printer:
         return Vec(_fitted(value, measure.column), valid)
 
 
-def _in_key_order(finish: Finish, pool: PoolPlan) -> bool:
+def _in_key_order(output: OutputSpec, pool: PoolPlan) -> bool:
     """Does the order of groups follow from their keys, whatever their payloads are?"""
-    left, measures = {key.id for key in pool.keys}, {m.column.id for m in finish.measures}
-    for expr, _, _ in finish.order:
+    left, measures = {key.id for key in pool.keys}, {m.column.id for m in output.measures}
+    for expr, _, _ in output.order:
         if left and any(c.id in measures for c in columns(expr)):
             return False
         if isinstance(expr, Column):

@@ -26,10 +26,10 @@ CREATE STREAM n (y INT, z INT) USING csv OPTIONS (path 'n');
 
 @pytest.mark.parametrize("example", DOMAINS)
 def test_domain_is_the_group(example: str) -> None:
-    """A nest changes in the groups that its view's delta names, by what the nested query is correlated with."""
-    (nest,) = program((PLANS / f"{example}.sql").read_text(), "").nests
-    assert nest.source is not None
-    assert (nest.source.name, [v.name for v in nest.source.variables]) == DOMAINS[example]
+    """The groups that change are those of the view's delta, by what the nested query is correlated with."""
+    (aux,) = program((PLANS / f"{example}.sql").read_text(), "").auxiliary
+    assert aux.source is not None
+    assert (aux.source.name, [v.name for v in aux.source.variables]) == DOMAINS[example]
 
 
 def test_domain_is_as_strict_as_the_delta() -> None:
@@ -91,7 +91,7 @@ def test_a_condition_does_not_ask_whether_a_list_has_nulls(query: str) -> None:
     ],
 )
 def test_what_asks_whether_there_is_a_row_is_not_told_how_many(where: str) -> None:
-    """One more beside others is no change of the nest."""
-    for nest in program(f"SELECT x, COUNT(*) FROM m WHERE {where} GROUP BY x", NULLABLE).nests:
-        counts = {measure.column for measure in nest.finish.measures}
-        assert counts and not counts & {expr for _, expr in nest.finish.items}
+    """One more beside others is no change of the rows."""
+    for aux in program(f"SELECT x, COUNT(*) FROM m WHERE {where} GROUP BY x", NULLABLE).auxiliary:
+        counts = {measure.column for measure in aux.output.measures}
+        assert counts and not counts & {expr for _, expr in aux.output.items}

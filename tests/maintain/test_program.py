@@ -49,8 +49,8 @@ def test_rows_of_constants_are_compared_at_once() -> None:
 def test_what_is_asked_of_one_row_is_kept() -> None:
     """Not how many rows there are, which changes with each of them and would go through all of R."""
     compiled = program("SELECT a FROM r WHERE a = 1 OR (SELECT COUNT(*) FROM s) > 9")
-    (nest,) = compiled.nests
-    assert [f.name for f in nest.relation.fields] == ["asked"]
+    (aux,) = compiled.auxiliary
+    assert [f.name for f in aux.relation.fields] == ["asked"]
     assert "N1(asked) := (asked := M_S.0 > 9)" in program_text(compiled)
 
 
@@ -173,10 +173,10 @@ FLAKE = outer("LEFT", [(f"t{i}", f"t{i}.k = t{(i - 1) // 3}.{'abc'[i % 3]}") for
 
 
 def products(sql: str, relations: str) -> int:
-    """The most that a query or one of its nests sums up."""
+    """The most that a query or one of its auxiliary relations sums up."""
     (query,) = compile_script(f"{relations} {sql};", "q.sql", lambda relation: ()).queries
     lowered = to_program(query).lowered
-    return max(len(view.terms) for view in (lowered.view, *(nest.view for nest in lowered.nests)))
+    return max(len(view.terms) for view in (lowered.view, *(aux.view for aux in lowered.auxiliary)))
 
 
 def statements(sql: str, relations: str) -> int:
@@ -190,8 +190,8 @@ def test_few_outer_joins_are_multiplied_out() -> None:
 
 
 @pytest.mark.parametrize("query", [STARS[7], STARS[13], CHAINS["LEFT", 13], CHAINS["RIGHT", 13], FLAKE])
-def test_what_many_outer_joins_find_are_nests(query: tuple[str, str]) -> None:
-    """Twelve LEFT JOINs would be 2¹² products: the rows of each, those of NULLs among them, are a nest."""
+def test_what_many_outer_joins_find_are_auxiliary_relations(query: tuple[str, str]) -> None:
+    """Twelve LEFT JOINs would be 2¹² products: the rows of each, NULLs among them, are an auxiliary relation."""
     assert products(*query) <= materialise_outer_joins.MOST
 
 
@@ -211,12 +211,12 @@ def test_statements_of_outer_joins_grow_as_the_joins_do() -> None:
 
 def test_bags_have_what_is_read() -> None:
     """The padded rows of a dimension: what they are joined by, and what is selected."""
-    padded = [nest.view for nest in program(*STARS[7]).nests if nest.finish.is_bag]
+    padded = [aux.view for aux in program(*STARS[7]).auxiliary if aux.output.is_bag]
     assert [tuple(key.name for key in view.keys) for view in padded] == [("k", "v")] * 6
 
 
-def test_sums_that_are_joined_are_nests() -> None:
-    """Six unions of two, joined with each other, would be 2⁶ products: all but the first are nests."""
+def test_sums_that_are_joined_are_auxiliary_relations() -> None:
+    """Six unions of two, joined with each other, would be 2⁶ products: all but the first are auxiliary relations."""
     names = [f"u{i}" for i in range(12)]
     relations = "".join(f"CREATE STREAM {n} (k INT, v INT) USING csv OPTIONS (path '{n}');\n" for n in names)
     unions = [f"(SELECT * FROM u{i} UNION ALL SELECT * FROM u{i + 1}) x{i}" for i in range(0, 12, 2)]

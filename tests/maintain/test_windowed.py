@@ -24,11 +24,11 @@ END = "ADD_MICROS(TRUNC_TIME(ADD_MICROS(ts_2, -1), {0}), {0})"
 )
 def test_rows_that_fall_out_together_are_one_where_they_are_alike(query: str, kept: str) -> None:
     (bound,) = compile_script(f"{SCRIPT} {query};", "q.sql", lambda relation: ()).queries
-    (nest,) = to_program(bound).lowered.nests
-    assert definition(nest.view) == kept
+    (aux,) = to_program(bound).lowered.auxiliary
+    assert definition(aux.view) == kept
 
 
 def test_whole_rows_are_kept_where_late_ones_are_told() -> None:
     (bound,) = compile_script(f"{SCRIPT} SELECT a FROM s TUMBLE 1 SEC;", "q.sql", lambda relation: ()).queries
-    (nest,) = to_program(bound, report_late=True).lowered.nests
-    assert definition(nest.view) == "Sum_[a, b, ts](S(a, b, ts))"
+    (aux,) = to_program(bound, report_late=True).lowered.auxiliary
+    assert definition(aux.view) == "Sum_[a, b, ts](S(a, b, ts))"

@@ -118,7 +118,7 @@ def differential_steps_while_the_grid_changes(name, tmp_path):
 @pytest.mark.parametrize("name", ["case_over_keys", "keys_wide_join", "range_self_join", *SEVERAL_STAGES])
 def differential_all_on_a_grid_that_changes(name, tmp_path):
     """What is sent may have more sums than the view that it is added to; what is added to that may be joined first with
-    other views, or fall out of a window, or be what a nest says, and come to it in any stage."""
+    other views, or fall out of a window, or be rows of an auxiliary relation, and come to it in any stage."""
     run_steps(STEPS / f"{name}.slt", WildEngine(4, join_operator="Dynamic"), tmp_path)
 
 

@@ -62,7 +62,7 @@ def record(checkpoint: Path | str) -> dict:
 
 
 def another_plan(checkpoint: Path | str) -> None:
-    """What a checkpoint looks like whose plan was of another number of partitions, or of another version."""
+    """Make a checkpoint look like one of a plan for another number of partitions."""
     write_record(open_durable(str(checkpoint)), "made-for", json.dumps(record(checkpoint) | {"plan": "another"}))
 
 
@@ -101,6 +101,20 @@ def differential_any_file_system(script: Path, monkeypatch, place: str) -> None:
     another_plan(place)
     last = run(script, place)
     assert changes | last.changes == calm.changes and last.final_rows == calm.final_rows
+
+
+@pytest.mark.parametrize(("format", "age"), [(7, "an earlier"), (1_000, "a later")])
+def fault_checkpoint_of_another_version_is_refused(script: Path, format: int, age: str) -> None:
+    """Texts that tell queries apart may be others, so it is not said to be of another query."""
+    folder = script.parent / "kept"
+    run(script, str(folder), 7)
+    made_for = record(folder) | {"format": format, "query": "another"}
+    write_record(open_durable(str(folder)), "made-for", json.dumps(made_for))
+    with pytest.raises(
+        SquallError, match=rf"SQ6001 the checkpoint .*/kept was made by {age} version, begin in a new folder"
+    ):
+        run(script, str(folder))
+    assert record(folder) == made_for
 
 
 def fault_input_that_has_grown_is_refused(script: Path) -> None:

@@ -38,7 +38,7 @@ class Weighed(VolatileEngine):
 
 
 class Nested(Weighed):
-    """Outer joins and sums that are joined are nests, however few."""
+    """Outer joins and sums that are joined are auxiliary relations, however few."""
 
     def start(self, script: str, checkpoint: Path, tables: dict[str, pa.Table]) -> None:
         with patch.object(materialise_outer_joins, "MOST", 1):

@@ -23,7 +23,11 @@ from squallpy.logical.nodes import (
 )
 from squallpy.maintain.lowering.block import Block
 from squallpy.maintain.lowering.views import group_view
-from squallpy.program.program import Finish, Measure, Nest, View, nest_name
+from squallpy.program.auxiliary.groups import Groups
+from squallpy.program.auxiliary.relation import AuxiliaryRelation, auxiliary_name
+from squallpy.program.auxiliary.window_rows import WindowRows
+from squallpy.program.output import Measure, OutputSpec
+from squallpy.program.views import View
 
 Expand = Callable[[Node], list[Block]]
 
@@ -38,26 +42,26 @@ class AuxiliaryRelations:
             names: The relations whose names are taken.
             expand: Lowers the input of an operator to blocks.
         """
-        self.nests: list[Nest] = []
+        self.relations: list[AuxiliaryRelation] = []
         self.ids, self._names, self._expand = ids, names, expand
         self._spelling = Spelling()
-        self._known: dict[int, Nest] = {}  # by how it is spelled
+        self._known: dict[int, AuxiliaryRelation] = {}  # by how it is spelled
 
-    def copy(self) -> "tuple[list[Nest], dict[int, Nest]]":
+    def copy(self) -> tuple[list[AuxiliaryRelation], dict[int, AuxiliaryRelation]]:
         """Return what `restore` takes back."""
-        return self.nests[:], self._known.copy()
+        return self.relations[:], self._known.copy()
 
-    def restore(self, saved: "tuple[list[Nest], dict[int, Nest]]") -> None:
+    def restore(self, saved: tuple[list[AuxiliaryRelation], dict[int, AuxiliaryRelation]]) -> None:
         """Forget what has come since."""
-        self.nests, self._known = saved
+        self.relations, self._known = saved
 
     def of_groups(self, node: Aggregate | Repeat) -> Scan:
         """The scan of the relation that an Aggregate makes; equal ones make one."""
         spelled = self._spelling.number(node)
-        output, number = node.output, node.number if isinstance(node, Repeat) else None
+        columns, number = node.output, node.number if isinstance(node, Repeat) else None
         node, times = (node.child, node.times) if isinstance(node, Repeat) else (node, None)
-        nest = self._known.get(spelled)
-        if nest is None:
+        aux = self._known.get(spelled)
+        if aux is None:
             over: Column | None = None
             if any(agg.extreme for _, agg in node.aggs):
                 arg, beside = node.aggs[0][1].arg, {e: self._column(e) for e in node.aggs[0][1].args}
@@ -68,44 +72,44 @@ class AuxiliaryRelations:
                 measures = tuple(value_measure(column, agg, found) for column, agg in node.aggs)
             else:
                 view, printed, measures = self._view(node)
-            taken = {*self._names, *(n.relation.name for n in self.nests)}
-            name = nest_name(taken)
-            titles = distinct_names([_word(column.name) for column in output])
-            fields = tuple(Field(t, c.type, c.nullable) for t, c in zip(titles, output, strict=True))
+            taken = {*self._names, *(n.relation.name for n in self.relations)}
+            name = auxiliary_name(taken)
+            titles = distinct_names([_word(column.name) for column in columns])
+            fields = tuple(Field(t, c.type, c.nullable) for t, c in zip(titles, columns, strict=True))
             stream = any(atom.relation.stream for atom in view.atoms)
-            items = tuple((t, printed.get(c.id, c)) for t, c in zip(titles, output, strict=True))
+            items = tuple((t, printed.get(c.id, c)) for t, c in zip(titles, columns, strict=True))
             times = times and substitute(times, printed)
-            finish = Finish(
+            output = OutputSpec(
                 measures, None, items, (), None, 0, repeat=False, single=not node.keys, over=over, times=times,
                 number=number,
             )  # fmt: skip
             last = titles[-1:] if number is not None else []
             relation = Relation(name, fields, stream, "view", primary_key=(*titles[: len(node.keys)], *last))
-            nest = Nest(relation, replace(view, name=f"G_{name.upper()}"), finish)
-            self.nests.append(nest)
-            self._known[spelled] = nest
-        columns = (replace(c, name=f.name) for c, f in zip(output, nest.relation.fields, strict=True))
-        return Scan(nest.relation, nest.relation.name, tuple(columns))
+            aux = AuxiliaryRelation(relation, replace(view, name=f"G_{name.upper()}"), output, Groups())
+            self.relations.append(aux)
+            self._known[spelled] = aux
+        named = (replace(c, name=f.name) for c, f in zip(columns, aux.relation.fields, strict=True))
+        return Scan(aux.relation, aux.relation.name, tuple(named))
 
     def of_window(self, node: Window) -> Scan:
         """The scan of the relation of the rows that a window shows; equal ones are one."""
         spelled = self._spelling.number(node)
-        nest = self._known.get(spelled)
-        if nest is None:
+        aux = self._known.get(spelled)
+        if aux is None:
             keys = tuple((self._column(c), c) for c in node.output)
             view, printed, _ = self._view(Aggregate(node.child, keys, ()))
-            name = nest_name({*self._names, *(n.relation.name for n in self.nests)})
+            name = auxiliary_name({*self._names, *(n.relation.name for n in self.relations)})
             titles = distinct_names([c.name for c in node.output])
             fields = tuple(Field(t, c.type, c.nullable) for t, c in zip(titles, node.output, strict=True))
             items = tuple((t, printed[c.id]) for t, (c, _) in zip(titles, keys, strict=True))
-            finish = Finish((), None, items, (), None, 0, repeat=True, single=False)
+            output = OutputSpec((), None, items, (), None, 0, repeat=True, single=False)
             time = next(t for t, c in zip(titles, node.output, strict=True) if c == node.time)
             relation = Relation(name, fields, True, "view")
             view = replace(view, name=f"W_{name.upper()}")
-            nest = Nest(relation, view, finish, window=replace(node.spec, field=time))
-            self.nests.append(nest)
-            self._known[spelled] = nest
-        return Scan(nest.relation, nest.relation.name, tuple(replace(c, id=next(self.ids)) for c in node.output))
+            aux = AuxiliaryRelation(relation, view, output, WindowRows(replace(node.spec, field=time)))
+            self.relations.append(aux)
+            self._known[spelled] = aux
+        return Scan(aux.relation, aux.relation.name, tuple(replace(c, id=next(self.ids)) for c in node.output))
 
     def _view(self, node: Aggregate) -> tuple[View, dict[int, Expr], tuple[Measure, ...]]:
         return group_view("", node, self._expand(node.child), self.ids)

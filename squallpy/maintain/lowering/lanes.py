@@ -12,7 +12,7 @@ from squallpy.logical.nodes import (
 from squallpy.maintain.lowering.variables import Variables
 from squallpy.maintain.relational.linear import Polynomial, linear, present
 from squallpy.program.calculus import Lane
-from squallpy.program.program import Measure
+from squallpy.program.output import Measure
 
 
 class Lanes:

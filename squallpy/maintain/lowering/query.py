@@ -1,10 +1,10 @@
 """Logical plan → ring calculus: the query as one view, and how its rows are printed.
 
-    Project(Aggregate(Filter(Join(Scan, Scan))))   →   Q(keys) = Sum_[keys](R ⋈ S ⋈ predicates ⋈ ⟨1, …⟩)  +  Finish
+    Project(Aggregate(Filter(Join(Scan, Scan))))   →   Q(keys) = Sum_[keys](R ⋈ S ⋈ predicates ⋈ ⟨1, …⟩)  +  OutputSpec
 
 Equalities between two atoms become shared variables (computed ones where a side is an expression); lane 0 is the
-count of rows, which says whether a group exists. An Aggregate below the top one becomes a *nest*: a relation of the
-rows that it would print, which the rest of the query joins like any other.
+count of rows, which says whether a group exists. An Aggregate below the top one becomes an *auxiliary relation* of
+the rows that it would print, which the rest of the query joins like any other.
 """
 
 from collections.abc import Iterator
@@ -30,7 +30,9 @@ from squallpy.maintain.lowering.block import folding
 from squallpy.maintain.lowering.sum_of_blocks import SumOfBlocks
 from squallpy.maintain.lowering.views import group_view
 from squallpy.optimizer.plan.groupjoin import EmptyGroups
-from squallpy.program.program import RESULT, Finish, Lowered, View
+from squallpy.program.output import OutputSpec
+from squallpy.program.program import RESULT, Lowered
+from squallpy.program.views import View
 
 Order = tuple[tuple[Expr, bool, bool], ...]
 Items = tuple[tuple[str, Expr], ...]
@@ -38,7 +40,7 @@ Finished = tuple[Expr | None, Items, Order]  # HAVING, SELECT list, ORDER BY
 
 
 def lower(query: Query, ids: Iterator[int], evaluate: Evaluate | None, empty_groups: EmptyGroups) -> Lowered:
-    """Lower a bound query to a view of the ring calculus, not yet materialised, and the `Finish` that prints it.
+    """Lower a bound query to a view of the ring calculus, not yet materialised, and the `OutputSpec` that prints it.
 
     Args:
         ids: Ids for new columns.
@@ -59,11 +61,11 @@ def lower(query: Query, ids: Iterator[int], evaluate: Evaluate | None, empty_gro
         view, printed, measures = group_view(RESULT, grouped, blocks.of(grouped.child), ids)
         having, items, order = _finish(above, query.names, printed, node)
         single, times = not grouped.keys, times and substitute(times, printed)
-        finish = Finish(measures, having, items, order, limit, offset, repeat=False, single=single, times=times)
+        output = OutputSpec(measures, having, items, order, limit, offset, repeat=False, single=single, times=times)
     else:
         view, items, order = _bag(bottom, _finish(above, query.names, {}, node), blocks)
-        finish = Finish((), None, items, order, limit, offset, repeat=True, single=False)
-    return Lowered(view, finish, tuple(blocks.relations.values()), tuple(blocks.auxiliary.nests))
+        output = OutputSpec((), None, items, order, limit, offset, repeat=True, single=False)
+    return Lowered(view, output, tuple(blocks.relations.values()), tuple(blocks.auxiliary.relations))
 
 
 def _bag(child: Node, finished: Finished, blocks: SumOfBlocks) -> tuple[View, Items, Order]:

@@ -46,7 +46,7 @@ class SumOfBlocks:
     def _of(self, node: Node) -> list[Block]:
         match node:
             case Scan(relation):
-                if all(nest.relation is not relation for nest in self.auxiliary.nests):
+                if all(aux.relation is not relation for aux in self.auxiliary.relations):
                     self.relations[relation.name] = relation
                 return [Block([node], [], {}, self._fold)]
             case Filter(child, predicate):
@@ -77,15 +77,15 @@ class SumOfBlocks:
                     every += mine
                 return drop_empty(every)
             case Window():
-                return [self._of_nest(node, self.auxiliary.of_window(node))]
+                return [self._of_auxiliary(node, self.auxiliary.of_window(node))]
             case Sort(child):
                 return self.of(child)  # an ordering inside a view or derived table orders nothing
             case Aggregate() | Repeat():
-                return [self._of_nest(node, self.auxiliary.of_groups(node))]
+                return [self._of_auxiliary(node, self.auxiliary.of_groups(node))]
         raise AssertionError(f"the binder let {type(node).__name__} below a join")
 
-    def _of_nest(self, node: Node, scan: Scan) -> Block:
-        """What scans the nest that an operator makes."""
+    def _of_auxiliary(self, node: Node, scan: Scan) -> Block:
+        """Scan the auxiliary relation that an operator makes."""
         titled = zip(node.output, scan.columns, strict=True)  # NB: columns go by id, their names differ
         return Block([scan], [], {column.id: field for column, field in titled}, self._fold)
 

@@ -21,7 +21,7 @@ from squallpy.logical.monotonicity import FALLING, RISING, slope
 from squallpy.maintain.lowering.block import Block
 from squallpy.program.calculus import MINUS, Assign, Cmp, Factor, Lane, Rel, renamed
 from squallpy.program.components import prune
-from squallpy.program.program import Monomial
+from squallpy.program.views import Monomial
 
 
 class Variables:
@@ -85,7 +85,7 @@ class Variables:
         return self.rename(conjunct)
 
     def _side(self, expr: Expr) -> Expr:
-        """A side of a comparison, as a variable if the order of no column is its order. (A nest is looked through.)"""
+        """A side of a comparison, as a variable if the order of no column is its order and no row computes it."""
         first, *more = columns(expr)
         ordered = not more and slope(expr, first) in (RISING, FALLING)
         if ordered or not expr.type.is_held_in_order or self.scans[self.owner(first)].relation.format == "view":

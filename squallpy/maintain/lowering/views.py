@@ -12,7 +12,8 @@ from squallpy.logical.nodes import (
 from squallpy.maintain.lowering.block import Block
 from squallpy.maintain.lowering.lanes import Lanes
 from squallpy.maintain.lowering.variables import Variables
-from squallpy.program.program import Measure, View
+from squallpy.program.output import Measure
+from squallpy.program.views import View
 
 
 def group_view(

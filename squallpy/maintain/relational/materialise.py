@@ -2,7 +2,7 @@
 
 For each delta of each view, the parts that the batch does not change are materialised, each connected component on its
 own; then the same for those views, until deltas read no relation. Views equal up to renaming are shared, those that
-nests are made of among them.
+auxiliary relations are made of among them.
 
     Q(b) = Sum_[b](R(a,b) ⋈ S(b,c) ⋈ T(c,d))   →   Q(b), M_RS(b,c), M_ST(b), M_R(b), M_S(b,c), M_T(c)
 
@@ -21,12 +21,14 @@ from squallpy.catalog.relation import Relation
 from squallpy.logical.expressions import Column
 from squallpy.maintain.relational.deltas import delta, monomials, telescope
 from squallpy.maintain.relational.registry import Registry
+from squallpy.program.auxiliary.relation import AuxiliaryRelation
 from squallpy.program.calculus import Prod, Sum, Values
 from squallpy.program.components import Mixed, Split, Unit, split
-from squallpy.program.program import Lowered, Monomial, Nest, Program, Ref, Statement, Trigger, View
+from squallpy.program.program import Lowered, Program, Statement, Trigger
+from squallpy.program.views import Monomial, Ref, View
 
-Joined = tuple[str, ...]  # the relations of a query or nest
-MOST = 8  # views for each relation of a query or nest, before they are too many
+Joined = tuple[str, ...]  # the relations of a query or auxiliary relation
+MOST = 8  # views for each relation of a query or auxiliary relation, before they are too many
 MOST_TERMS = 3  # of a delta, for each time that the relation is joined
 
 
@@ -44,7 +46,7 @@ def materialise(lowered: Lowered, most: int = MOST_STATEMENTS) -> Program:
 
 
 class _Many(Exception):
-    """What the deltas of a query or nest ask for, and the deltas of that, are too many views."""
+    """Too many views for the deltas of a query or auxiliary relation, and the deltas of those."""
 
     def __init__(self, joined: Joined) -> None:
         super().__init__(joined)
@@ -54,17 +56,17 @@ class _Many(Exception):
 def _materialise(lowered: Lowered, apart: frozenset[Joined], most: int) -> Program:
     """The program with the relations of some joins `apart`; raises _Many for one whose relations have to be."""
     registry = Registry("M_")
-    roots = (lowered.view, *(n.view for n in lowered.nests))
+    roots = (lowered.view, *(n.view for n in lowered.auxiliary))
     joined = {view.name: _joined(view) for view in roots}
     origin = {view.name: view.name for view in roots}  # of each view: what asked for it first
-    own = {view.name: view for view in (lowered.view, *(n.view for n in lowered.nests if _is_own(n)))}
-    relations = (*lowered.relations, *(nest.relation for nest in lowered.nests))
+    own = {view.name: view for view in (lowered.view, *(n.view for n in lowered.auxiliary if _is_own(n)))}
+    relations = (*lowered.relations, *(aux.relation for aux in lowered.auxiliary))
     views: dict[str, View] = {}
     changes: dict[tuple[str, str], list[_Change]] = {}  # by relation and view
     while True:  # until no statement asks for a view or a lane that is not there yet
-        sources = [_source(nest, registry) for nest in lowered.nests]
-        nests = tuple(replace(n, source=source) for n, source in zip(lowered.nests, sources, strict=True))
-        origin = {source.name: n.view.name for n, source in zip(nests, sources, strict=True)} | origin
+        sources = [_source(aux, registry) for aux in lowered.auxiliary]
+        auxiliary = tuple(replace(n, source=source) for n, source in zip(lowered.auxiliary, sources, strict=True))
+        origin = {source.name: n.view.name for n, source in zip(auxiliary, sources, strict=True)} | origin
         found = own | {v.name: v for v in registry.views}
         new = [view for name, view in found.items() if views.get(name) != view]
         if not new:
@@ -92,7 +94,7 @@ def _materialise(lowered: Lowered, apart: frozenset[Joined], most: int) -> Progr
         ]
         if statements:
             triggers.append(Trigger(relation, deltas.views, tuple(statements)))
-    return Program(tuple(views.values()), tuple(triggers), lowered.finish, nests)
+    return Program(tuple(views.values()), tuple(triggers), lowered.output, auxiliary)
 
 
 def _too_many(statements: int, most: int) -> SquallError:
@@ -107,15 +109,15 @@ def _joined(view: View) -> Joined:
     return tuple(sorted(reduce(or_, times, Counter[str]()).elements()))
 
 
-def _is_own(nest: Nest) -> bool:
-    """Is its view nobody else's? It is, if it is no product, or if what a window has passed is taken out of it."""
-    return len(nest.view.terms) > 1 or nest.window is not None
+def _is_own(aux: AuxiliaryRelation) -> bool:
+    """True if its view is not shared: it is no product, or the relation itself changes it."""
+    return len(aux.view.terms) > 1 or aux.kind.owns_view
 
 
-def _source(nest: Nest, registry: Registry) -> Ref:
-    """The view that a nest is made of, shared where it may be."""
-    view = nest.view
-    if _is_own(nest):
+def _source(aux: AuxiliaryRelation, registry: Registry) -> Ref:
+    """The view that an auxiliary relation is made of, shared where it may be."""
+    view = aux.view
+    if _is_own(aux):
         return Ref(view.name, view.keys, tuple(range(len(view.terms[0].lanes))))
     (term,) = view.terms
     return Ref(*registry.request(Unit(term.body, view.keys, term.lanes)))

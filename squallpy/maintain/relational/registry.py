@@ -13,7 +13,7 @@ from squallpy.logical.expressions import Column, Expr, columns, substitute
 from squallpy.maintain.relational.canonical import Spelling, spell
 from squallpy.program.calculus import Assign, Factor, Lane, Rel
 from squallpy.program.components import Unit, prune
-from squallpy.program.program import Monomial, View
+from squallpy.program.views import Monomial, View
 
 
 @dataclass(slots=True)

@@ -4,9 +4,11 @@ from dataclasses import replace
 
 from squallpy.logical.expressions import Column, Expr
 from squallpy.optimizer.passes import PassContext
-from squallpy.program.auxiliary import implies, needed, only_adds
+from squallpy.program.auxiliary.properties import implies, needed, only_adds
+from squallpy.program.auxiliary.relation import AuxiliaryRelation
 from squallpy.program.calculus import Assign, Factor, Rel
-from squallpy.program.program import Lowered, Monomial, Nest, View
+from squallpy.program.program import Lowered
+from squallpy.program.views import Monomial, View
 
 
 def drop_redundant_lookups(lowered: Lowered, _: PassContext) -> Lowered:
@@ -15,47 +17,47 @@ def drop_redundant_lookups(lowered: Lowered, _: PassContext) -> Lowered:
     T(k) ⋈ N1(k), N1(k, n) := Exists(R(k) + T(k))   →   T(k)
     T(k) ⋈ N1(),  N1(n) := a row, also over nothing  →   T(k)
     """
-    view, nests = lowered.view, lowered.nests
+    view, auxiliary = lowered.view, lowered.auxiliary
     for known in (_is_one_row, _has_groups):
-        by_name = {nest.relation.name: nest for nest in nests if known(nest)}
-        view, nests = _rid(view, by_name), tuple(replace(nest, view=_rid(nest.view, by_name)) for nest in nests)
-    return replace(lowered, view=view, nests=needed(view, list(nests)))
+        by_name = {aux.relation.name: aux for aux in auxiliary if known(aux)}
+        view, auxiliary = _rid(view, by_name), tuple(replace(aux, view=_rid(aux.view, by_name)) for aux in auxiliary)
+    return replace(lowered, view=view, auxiliary=needed(view, list(auxiliary)))
 
 
-def _is_one_row(nest: Nest) -> bool:
-    """Has it one row from the first batch on, whatever there is?"""
-    return nest.by_group and nest.finish.single and not (nest.finish.having or nest.finish.times)
+def _is_one_row(aux: AuxiliaryRelation) -> bool:
+    """True if it has one row from the first batch on, whatever there is."""
+    return aux.is_by_group and aux.output.single and not (aux.output.having or aux.output.times)
 
 
-def _has_groups(nest: Nest) -> bool:
-    """Has it a row for each group, if that is there?"""
-    finish = nest.finish
-    return nest.by_group and not (finish.having or finish.times or finish.single) and only_adds(nest)
+def _has_groups(aux: AuxiliaryRelation) -> bool:
+    """True if it has a row for each group that is there."""
+    output = aux.output
+    return aux.is_by_group and not (output.having or output.times or output.single) and only_adds(aux)
 
 
-def _rid(view: View, nests: dict[str, Nest]) -> View:
-    return replace(view, terms=tuple(_without(term, nests) for term in view.terms))
+def _rid(view: View, auxiliary: dict[str, AuxiliaryRelation]) -> View:
+    return replace(view, terms=tuple(_without(term, auxiliary) for term in view.terms))
 
 
-def _without(term: Monomial, nests: dict[str, Nest]) -> Monomial:
+def _without(term: Monomial, auxiliary: dict[str, AuxiliaryRelation]) -> Monomial:
     body = list(term.body)
     for atom in term.atoms:
         others = [f for f in body if f is not atom]
-        if (nest := nests.get(atom.relation.name)) and _is_known(others, atom, nest):
+        if (aux := auxiliary.get(atom.relation.name)) and _is_known(others, atom, aux):
             body = others
     return term if len(body) == len(term.body) else replace(term, body=tuple(body))
 
 
-def _is_known(body: list[Factor], atom: Rel, nest: Nest) -> bool:
-    """Does it follow from the body that the group of a nest is there, of which nothing else is read?"""
-    if nest.finish.single:
+def _is_known(body: list[Factor], atom: Rel, aux: AuxiliaryRelation) -> bool:
+    """True if it follows from the body that a group is there, of which nothing else is read."""
+    if aux.output.single:
         return not atom.fields and any(isinstance(f, Rel) for f in body)
-    made, group = dict(nest.finish.items), {*nest.view.keys} - nest.finish.beside
+    made, group = dict(aux.output.items), {*aux.view.keys} - aux.output.beside
     names: dict[int, Expr] = {e.id: v for title, v in atom.fields if isinstance(e := made[title], Column)}
     if names.keys() != {key.id for key in group} or len(names) != len(atom.fields):
         return False
     definitions = (
-        [f for f in term.body if not (isinstance(f, Assign) and f.variable in nest.finish.beside)]
-        for term in nest.view.terms
+        [f for f in term.body if not (isinstance(f, Assign) and f.variable in aux.output.beside)]
+        for term in aux.view.terms
     )
     return any(implies(body, definition, names) for definition in definitions)

@@ -56,25 +56,34 @@ from squallpy.logical.expressions import (
 from squallpy.logical.functions import call
 from squallpy.logical.monotonicity import FALLING, RISING, STEADY, direction
 from squallpy.optimizer.passes import PassContext
-from squallpy.program.auxiliary import bounded, implies, in_order, is_domain, needed, only_adds
+from squallpy.program.auxiliary.adjacent_pairs import AdjacentPairs
+from squallpy.program.auxiliary.groups import Groups
+from squallpy.program.auxiliary.properties import bounded, implies, in_order, is_domain, needed, only_adds
+from squallpy.program.auxiliary.range_extreme_spans import RangeExtremeSpans
+from squallpy.program.auxiliary.relation import AuxiliaryRelation, Kind, auxiliary_name
+from squallpy.program.auxiliary.skyline import Skyline
 from squallpy.program.calculus import Assign, Cmp, Factor, Rel, renamed, variables
 from squallpy.program.components import prune
-from squallpy.program.program import Lowered, Measure, Monomial, Neighbours, Nest, Skyline, Spans, View, nest_name
+from squallpy.program.output import Measure
+from squallpy.program.program import Lowered
+from squallpy.program.views import Monomial, View
 
 _NEAR = {"min": (">", ">="), "max": ("<", "<=")}  # how values that are asked for compare with the one that is given
 _FURTHER = {"min": FALLING, "max": RISING}  # which way predicates go that all values fail if the decisive one does
 _ENDS = {">": ">=", ">=": ">", "<": "<=", "<=": "<"}  # how the given one compares with the neighbour on its other side
 
+Relations = tuple[AuxiliaryRelation, ...]
+
 
 @dataclass(frozen=True, slots=True)
 class _Decided:
-    """A term domain(k, p) ⋈ rest(k, x) ⋈ asking(x, p) of a nest, for which the least or greatest x that is asked for
-    decides; of all if there is no `near` (x op e(p)) among what is asked."""
+    """A term domain(k, p) ⋈ rest(k, x) ⋈ asking(x, p) for which the least or greatest x that is asked for decides; of
+    all if there is no `near` (x op e(p)) among what is asked."""
 
-    nest: Nest
+    aux: AuxiliaryRelation
     term: Monomial
     domain: Rel
-    definition: Nest  # of the domain
+    definition: AuxiliaryRelation  # of the domain
     rest: Monomial
     keys: tuple[Column, ...]  # of the rest: k, x
     asking: tuple[Factor, ...]
@@ -85,16 +94,17 @@ class _Decided:
     def x(self) -> Column:
         return self.keys[-1]
 
-    def deciding(self, names: Iterator[str], fresh: Iterator[Column]) -> tuple[tuple[Nest, ...], tuple[Monomial, ...]]:
-        """The nest of the values that decide, and the term with these: of each group the one, or all with their
-        neighbours."""
+    def deciding(self, names: Iterator[str], fresh: Iterator[Column]) -> tuple[Relations, tuple[Monomial, ...]]:
+        """Make the auxiliary relation of the values that decide, and the term with these: of each group the one, or all
+        with their neighbours."""
         name = next(names)
         *group, x = self.keys
         titles = [f"k{i}" for i in range(1, len(self.keys))]
         fields = [Field(title, key.type, key.nullable) for title, key in zip(titles, group, strict=True)]
         items: list[tuple[str, Expr]] = list(zip(titles, group, strict=True))
-        finish = replace(self.nest.finish, measures=(), over=None, single=False)
-        view, beside = View(f"G_{name.upper()}", self.keys, (self.rest,)), None
+        output = replace(self.aux.output, measures=(), over=None, single=False)
+        view = View(f"G_{name.upper()}", self.keys, (self.rest,))
+        kind: Kind = Groups()
         body = [self.domain, *self.asking]
         if self.near:
             op, given = self.near
@@ -102,42 +112,42 @@ class _Decided:
             value, other = x, _alike(next(fresh), fields[-1])
             items += [("value", x), (other.name, other)]
             body.append(Cmp(bounded(_ENDS[op], given, other)))
-            beside = Neighbours(x, other, op in ("<", "<="))
+            kind = AdjacentPairs(x, other, op in ("<", "<="))
             titles.append("value")
         else:
             value = replace(next(fresh), name=self.function, type=x.type, nullable=True)
             fields.append(Field(self.function, x.type))
             items.append((self.function, value))
-            finish = replace(finish, measures=(Measure(self.function, value, (), ()),), over=x)
-        stream = self.nest.relation.stream
+            output = replace(output, measures=(Measure(self.function, value, (), ()),), over=x)
+        stream = self.aux.relation.stream
         relation = Relation(name, tuple(fields), stream, "view", primary_key=tuple(titles))
-        nest = Nest(relation, view, replace(finish, items=tuple(items)), neighbours=beside)
+        aux = AuxiliaryRelation(relation, view, replace(output, items=tuple(items)), kind)
         bound = {v.id: x if v == value else v for _, v in items if isinstance(v, Column)}
         body.insert(1, Rel(relation, tuple((title, bound[v.id]) for title, v in items if isinstance(v, Column))))
-        return (nest,), (Monomial(tuple(body), self.term.lanes),)
+        return (aux,), (Monomial(tuple(body), self.term.lanes),)
 
 
 @dataclass(frozen=True, slots=True)
 class _Prefix(_Decided):
     """The same of rest(k, x, v), where the least or greatest v is asked for of those x that are on one side of e(p)."""
 
-    nulls: Monomial | None = None  # what v that are NULL are to the nest
+    nulls: Monomial | None = None  # the term of rows whose v is NULL
 
-    def deciding(self, names: Iterator[str], fresh: Iterator[Column]) -> tuple[tuple[Nest, ...], tuple[Monomial, ...]]:
-        """The nests of the skyline and of the neighbours on it, and the term with these."""
+    def deciding(self, names: Iterator[str], fresh: Iterator[Column]) -> tuple[Relations, tuple[Monomial, ...]]:
+        """Make the auxiliary relations of the skyline and of the neighbours on it, and the term with these."""
         assert self.near is not None
-        name, stream, (op, _) = next(names), self.nest.relation.stream, self.near
+        name, stream, (op, _) = next(names), self.aux.relation.stream, self.near
         titles = (*(f"k{i}" for i in range(1, len(self.keys) - 1)), "at", "value")
         items = tuple(zip(titles, self.keys, strict=True))
         fields = tuple(Field(t, c.type, c.nullable and t not in ("at", "value")) for t, c in items)
         relation = Relation(name, fields, stream, "view", primary_key=titles[:-1])
-        finish = replace(self.nest.finish, measures=(), over=None, single=False, items=items)
+        output = replace(self.aux.output, measures=(), over=None, single=False, items=items)
         line = Skyline(self.keys[-2], self.keys[-1], op in ("<", "<="), self.function == "max")
-        skyline = Nest(relation, View(f"G_{name.upper()}", self.keys, (self.rest,)), finish, skyline=line)
+        skyline = AuxiliaryRelation(relation, View(f"G_{name.upper()}", self.keys, (self.rest,)), output, line)
 
         along = Monomial((Rel(relation, items[:-1]),), ((),))
         beside = _Decided(
-            replace(self.nest, finish=replace(finish, count=0)), self.term, self.domain, self.definition, along,
+            replace(self.aux, output=replace(output, count=0)), self.term, self.domain, self.definition, along,
             self.keys[:-1], self.asking, self.function, self.near,
         )  # fmt: skip
         ((between,), (term,)) = beside.deciding(names, fresh)
@@ -153,84 +163,90 @@ class _Framed(_Decided):
     low: Call
     high: Call
 
-    def deciding(self, names: Iterator[str], fresh: Iterator[Column]) -> tuple[tuple[Nest, ...], tuple[Monomial, ...]]:
-        """The nest of the spans, and the term with these."""
-        name, stream, (x, v) = next(names), self.nest.relation.stream, self.keys[-2:]
+    def deciding(self, names: Iterator[str], fresh: Iterator[Column]) -> tuple[Relations, tuple[Monomial, ...]]:
+        """Make the auxiliary relation of the spans, and the term with these."""
+        name, stream, (x, v) = next(names), self.aux.relation.stream, self.keys[-2:]
         before, behind = (Column(next(fresh).id, title, x.type, True) for title in ("before", "behind"))
         titles = (*(f"k{i}" for i in range(1, len(self.keys) - 1)), "at", "value", "before", "behind")
         items = tuple(zip(titles, (*self.keys, before, behind), strict=True))
         fields = tuple(Field(t, c.type, c.nullable and t != "at") for t, c in items)
         relation = Relation(name, fields, stream, "view", primary_key=titles[:-3])
-        finish = replace(self.nest.finish, measures=(), over=None, single=False, items=items)
-        spans = Spans(x, v, before, behind, self.function == "max")
-        nest = Nest(relation, View(f"G_{name.upper()}", self.keys, (self.rest,)), finish, spans=spans)
+        output = replace(self.aux.output, measures=(), over=None, single=False, items=items)
+        spans = RangeExtremeSpans(x, v, before, behind, self.function == "max")
+        aux = AuxiliaryRelation(relation, View(f"G_{name.upper()}", self.keys, (self.rest,)), output, spans)
         outside = (Cmp(_beyond(self.low, x, before)), Cmp(_beyond(self.high, x, behind)))
         body = (self.domain, Rel(relation, items), *self.asking, *outside)
-        return (nest,), (Monomial(body, self.term.lanes),)
+        return (aux,), (Monomial(body, self.term.lanes),)
 
 
 def rewrite_extremes(lowered: Lowered, context: PassContext) -> Lowered:
     """Replace pairs that are only searched for an extreme by the one or two values that decide it.
 
-    A nest that says nothing else is what its users join themselves; one that also says where there is none has two
-    candidates at most, where it had all. Of several extremes, each is a nest of its own if one value decides it.
+    An auxiliary relation that says nothing else is what its users join themselves; one that also says where there is
+    none has two candidates at most, where it had all. Several extremes are split, if one value decides each.
     """
-    view, nests = lowered.view, lowered.nests
-    taken = {a.relation.name for v in (view, *(n.view for n in nests)) for a in v.atoms}
-    taken |= {n.relation.name for n in nests}
+    view, auxiliary = lowered.view, lowered.auxiliary
+    taken = {a.relation.name for v in (view, *(n.view for n in auxiliary)) for a in v.atoms}
+    taken |= {n.relation.name for n in auxiliary}
     fresh = (Column(id, "x", BOOLEAN) for id in context.ids)
     made = set[Relation]()
 
     def names() -> Iterator[str]:
         while True:
-            name = nest_name(taken)
+            name = auxiliary_name(taken)
             taken.add(name)
             yield name
 
-    for number in reversed(range(len(nests))):
-        parts = _apart(nests[number], nests, names())
+    for number in reversed(range(len(auxiliary))):
+        parts = _apart(auxiliary[number], auxiliary, names())
         if len(parts) > 1:
-            nests = (*nests[:number], *parts, *nests[number + 1 :])
-            view, nests = _of_parts(view, parts), tuple(replace(n, view=_of_parts(n.view, parts)) for n in nests)
-    while found := next((d for nest in nests for d in _decided(nest, nests, made, _is_asked(nest, view, nests))), None):
+            auxiliary = (*auxiliary[:number], *parts, *auxiliary[number + 1 :])
+            view = _of_parts(view, parts)
+            auxiliary = tuple(replace(aux, view=_of_parts(aux.view, parts)) for aux in auxiliary)
+    while found := next(_all_decided(view, auxiliary, made), None):
         values, terms = found.deciding(names(), fresh)
-        made |= {nest.relation for nest in values}
-        every = (new for t in found.nest.view.terms for new in (terms if t == found.term else (t,)))
-        mine = replace(found.nest.view, terms=tuple(every))
-        nests = tuple(replace(n, view=mine) if n is found.nest else n for n in (*nests, *values))
-        whole = len(mine.terms) == 1 and (is_domain(found.nest) or found.nest.finish.over)
-        if _is_plain(found.nest) and whole and variables(found.domain) <= {*mine.keys}:
+        made |= {aux.relation for aux in values}
+        every = (new for t in found.aux.view.terms for new in (terms if t == found.term else (t,)))
+        mine = replace(found.aux.view, terms=tuple(every))
+        auxiliary = tuple(replace(n, view=mine) if n is found.aux else n for n in (*auxiliary, *values))
+        whole = len(mine.terms) == 1 and (is_domain(found.aux) or found.aux.output.over)
+        if _is_plain(found.aux) and whole and variables(found.domain) <= {*mine.keys}:
             view = _inlined(view, found, mine.terms[0], fresh)
-            nests = tuple(replace(n, view=_inlined(n.view, found, mine.terms[0], fresh)) for n in nests)
-        nests = needed(view, in_order(nests))
-    return replace(lowered, view=view, nests=nests)
+            auxiliary = tuple(replace(n, view=_inlined(n.view, found, mine.terms[0], fresh)) for n in auxiliary)
+        auxiliary = needed(view, in_order(auxiliary))
+    return replace(lowered, view=view, auxiliary=auxiliary)
 
 
-def _apart(nest: Nest, nests: tuple[Nest, ...], names: Iterator[str]) -> tuple[Nest, ...]:
-    """A nest of several extremes as one of each that one value decides, and one of the others.
+def _all_decided(view: View, auxiliary: Relations, made: set[Relation]) -> Iterator[_Decided]:
+    for aux in auxiliary:
+        yield from _decided(aux, auxiliary, made, _is_asked(aux, view, auxiliary))
+
+
+def _apart(aux: AuxiliaryRelation, auxiliary: Relations, names: Iterator[str]) -> Relations:
+    """Split several extremes into one relation for each that one value decides, and one for the others.
 
     N3(k, p, most, least)   →   N3(k, p, most), N4(k, p, least)
     """
-    finish = nest.finish
-    if len(finish.measures) < 2 or not finish.over or not _is_plain(nest) or finish.having or finish.times:
-        return (nest,)
-    alone = [(m,) for m in finish.measures if any(_decided(_only(nest, (m,), nest.relation.name), nests, set()))]
-    rest = tuple(m for m in finish.measures if (m,) not in alone)
+    output = aux.output
+    if len(output.measures) < 2 or not output.over or not _is_plain(aux) or output.having or output.times:
+        return (aux,)
+    alone = [(m,) for m in output.measures if any(_decided(_only(aux, (m,), aux.relation.name), auxiliary, set()))]
+    rest = tuple(m for m in output.measures if (m,) not in alone)
     first, *more = (*alone, rest) if rest else alone
-    return _only(nest, first, nest.relation.name), *(_only(nest, measures, next(names)) for measures in more)
+    return _only(aux, first, aux.relation.name), *(_only(aux, measures, next(names)) for measures in more)
 
 
-def _only(nest: Nest, measures: tuple[Measure, ...], name: str) -> Nest:
-    """A nest of some of its extremes."""
-    others = {m.column for m in nest.finish.measures if m not in measures}
-    items = tuple((title, expr) for title, expr in nest.finish.items if expr not in others)
-    fields = tuple(f for f in nest.relation.fields if f.name in dict(items))
-    relation, view = replace(nest.relation, name=name, fields=fields), replace(nest.view, name=f"G_{name.upper()}")
-    return replace(nest, relation=relation, view=view, finish=replace(nest.finish, measures=measures, items=items))
+def _only(aux: AuxiliaryRelation, measures: tuple[Measure, ...], name: str) -> AuxiliaryRelation:
+    """Keep some of the extremes."""
+    others = {m.column for m in aux.output.measures if m not in measures}
+    items = tuple((title, expr) for title, expr in aux.output.items if expr not in others)
+    fields = tuple(f for f in aux.relation.fields if f.name in dict(items))
+    relation, view = replace(aux.relation, name=name, fields=fields), replace(aux.view, name=f"G_{name.upper()}")
+    return replace(aux, relation=relation, view=view, output=replace(aux.output, measures=measures, items=items))
 
 
-def _of_parts(view: View, parts: tuple[Nest, ...]) -> View:
-    """A view with parts of a nest for the nest, the first of which has its name: those of which it reads extremes."""
+def _of_parts(view: View, parts: Relations) -> View:
+    """Read the parts of a split relation of which a view reads extremes; the first one has the whole one's name."""
 
     def atoms(whole: Rel) -> Iterator[Rel]:
         for part in parts:
@@ -254,33 +270,35 @@ def clamp_existence_counts(lowered: Lowered, _: PassContext) -> Lowered:
 
     N(k, found) ⋈ (found > 0)   →   N(k, LEAST(found, 1)) ⋈ (found > 0)
     """
-    view, nests = lowered.view, lowered.nests
-    return replace(lowered, nests=tuple(_once(nest) if _is_asked(nest, view, nests) else nest for nest in nests))
+    view, auxiliary = lowered.view, lowered.auxiliary
+    return replace(
+        lowered, auxiliary=tuple(_once(aux) if _is_asked(aux, view, auxiliary) else aux for aux in auxiliary)
+    )
 
 
-def _once(nest: Nest) -> Nest:
+def _once(aux: AuxiliaryRelation) -> AuxiliaryRelation:
     """Counts 2, 3, … are 1."""
-    counts = {measure.column for measure in nest.finish.measures}
-    items = ((title, call("least", e, Literal(1, e.type)) if e in counts else e) for title, e in nest.finish.items)
-    return replace(nest, finish=replace(nest.finish, items=tuple(items)))
+    counts = {measure.column for measure in aux.output.measures}
+    items = ((title, call("least", e, Literal(1, e.type)) if e in counts else e) for title, e in aux.output.items)
+    return replace(aux, output=replace(aux.output, items=tuple(items)))
 
 
-def _is_plain(nest: Nest) -> bool:
+def _is_plain(aux: AuxiliaryRelation) -> bool:
     """Are the fields of its rows keys and measures as they are, each once?"""
-    shown = [expr for _, expr in nest.finish.items]
+    shown = [expr for _, expr in aux.output.items]
     return len(set(shown)) == len(shown) and all(isinstance(expr, Column) for expr in shown)
 
 
-def _is_asked(nest: Nest, view: View, nests: tuple[Nest, ...]) -> bool:
-    """Is all that is asked of a nest of counts whether they are 0?"""
-    finish = nest.finish
-    if finish.over or finish.having or finish.times or not nest.by_group or not _is_plain(nest):
+def _is_asked(aux: AuxiliaryRelation, view: View, auxiliary: Relations) -> bool:
+    """True if all that is asked of its counts is whether they are 0."""
+    output = aux.output
+    if output.over or output.having or output.times or not aux.is_by_group or not _is_plain(aux):
         return False
-    if not finish.measures or any(measure.function != "count" for measure in finish.measures):
+    if not output.measures or any(measure.function != "count" for measure in output.measures):
         return False
-    counts = {title for title, expr in finish.items if expr in {measure.column for measure in finish.measures}}
-    for term, keys in ((term, v.keys) for v in (view, *(n.view for n in nests)) for term in v.terms):
-        for atom in (a for a in term.atoms if a.relation == nest.relation):
+    counts = {title for title, expr in output.items if expr in {measure.column for measure in output.measures}}
+    for term, keys in ((term, v.keys) for v in (view, *(n.view for n in auxiliary)) for term in v.terms):
+        for atom in (a for a in term.atoms if a.relation == aux.relation):
             mine = {v for title, v in atom.fields if title in counts}
             lanes = (factor for lane in term.lanes for factor in lane or ())
             others = [f for f in term.body if f is not atom]
@@ -301,37 +319,39 @@ def _reads_more(expr: Expr, counts: set[Column]) -> bool:
     return any(_reads_more(child, counts) for child in children(expr))
 
 
-def _decided(nest: Nest, nests: tuple[Nest, ...], made: set[Relation], asked: bool = False) -> Iterator[_Decided]:
-    """The terms of a nest for which one value decides, and not yet one that was `made` of these; is it only `asked`
+def _decided(
+    aux: AuxiliaryRelation, auxiliary: Relations, made: set[Relation], asked: bool = False
+) -> Iterator[_Decided]:
+    """Find the terms for which one value decides, and not yet one that was `made` of these; is it only `asked`
     whether there is something to count?"""
-    finish = nest.finish
-    domains, asked = {n.relation.name: n for n in nests if is_domain(n)}, asked or is_domain(nest)
-    functions = ("max", "min") if asked else tuple(m.function for m in finish.measures)
+    output = aux.output
+    domains, asked = {n.relation.name: n for n in auxiliary if is_domain(n)}, asked or is_domain(aux)
+    functions = ("max", "min") if asked else tuple(m.function for m in output.measures)
     if not {*functions} <= _NEAR.keys():
         return  # of the values at a share
-    if finish.single or not only_adds(nest) or not (asked or (finish.over and len(functions) == 1)):
+    if output.single or not only_adds(aux) or not (asked or (output.over and len(functions) == 1)):
         return
-    for term in nest.view.terms if not asked else (t for t in nest.view.terms if not any(t.lanes)):
+    for term in aux.view.terms if not asked else (t for t in aux.view.terms if not any(t.lanes)):
         for domain in (atom for atom in term.atoms if atom.relation.name in domains):
             others, known = [f for f in term.body if f is not domain], variables(domain)
             own = known.difference(*(variables(f) for f in others if isinstance(f, Rel)))
             asking = tuple(f for f in others if variables(f) & own)
             read = frozenset().union(*map(variables, asking)) - known
-            x, definition = next(iter(read), finish.over), domains[domain.relation.name]
-            if not own or x is None or not {x, finish.over or x}.isdisjoint(known):
+            x, definition = next(iter(read), output.over), domains[domain.relation.name]
+            if not own or x is None or not {x, output.over or x}.isdisjoint(known):
                 continue
             if not any(isinstance(f, Rel) for f in others):
                 continue  # a constant: there are no values to choose from
-            if finish.over and not finish.over.type.is_held_in_order:
+            if output.over and not output.over.type.is_held_in_order:
                 continue
             if any(isinstance(f, Rel) and f.relation in made and (read | {x}) & variables(f) for f in others):
                 continue
             rest = [f for f in others if f not in asking]
-            if (finish.over and x != finish.over) or len(read) > 1:
-                yield from _parts(nest, term, domain, definition, rest, asking, read)
+            if (output.over and x != output.over) or len(read) > 1:
+                yield from _parts(aux, term, domain, definition, rest, asking, read)
                 continue
-            more = [key for key in nest.view.keys if key not in known and key != finish.over]
-            if not x.type.is_held_in_order or x in more or (more and finish.over):
+            more = [key for key in aux.view.keys if key not in known and key != output.over]
+            if not x.type.is_held_in_order or x in more or (more and output.over):
                 continue
             keys = (*sorted(known - own, key=lambda v: v.id), *more, x)
             # NB: where it is not asked for, a NULL tells, too, that there is something
@@ -340,19 +360,19 @@ def _decided(nest: Nest, nests: tuple[Nest, ...], made: set[Relation], asked: bo
             for function in sorted(ways, key=lambda function: len(ways[function])):
                 if len(ways[function]) < 2:
                     near = next(iter(ways[function]), None)
-                    yield _Decided(nest, term, domain, definition, body, keys, asking, function, near)
+                    yield _Decided(aux, term, domain, definition, body, keys, asking, function, near)
 
 
 def _parts(
-    nest: Nest, term: Monomial, domain: Rel, definition: Nest, rest: list[Factor], asking: tuple[Factor, ...],
-    read: frozenset[Column],
+    aux: AuxiliaryRelation, term: Monomial, domain: Rel, definition: AuxiliaryRelation, rest: list[Factor],
+    asking: tuple[Factor, ...], read: frozenset[Column],
 ) -> Iterator[_Prefix | _Framed]:  # fmt: skip
     """The term as one that asks for the least or greatest value of a prefix or of what is between two bounds, if it
     does; or whether that is less, or more, than what is given."""
-    known, over = variables(domain), nest.finish.over
-    for x, v, function in _roles(nest, asking, read):
+    known, over = variables(domain), aux.output.over
+    for x, v, function in _roles(aux, asking, read):
         unknown = Cmp(is_null(v))
-        if unknown in rest or not x.type.is_held_in_order or not {*nest.view.keys} <= known | {v}:
+        if unknown in rest or not x.type.is_held_in_order or not {*aux.view.keys} <= known | {v}:
             continue
         group = known & frozenset().union(*(variables(f) for f in rest if isinstance(f, Rel)))
         keys = (*sorted(group, key=lambda v: v.id), x, v)
@@ -360,19 +380,21 @@ def _parts(
         near = _compared(moving[0], x) if len(moving) == 1 and isinstance(moving[0], Cmp) else None
         if bounds := _bounds(moving, x):
             body = _known(rest, (x,) if over else (x, v), keys, term)
-            yield _Framed(nest, term, domain, definition, body, keys, asking, function, None, *bounds)
+            yield _Framed(aux, term, domain, definition, body, keys, asking, function, None, *bounds)
         elif near:
             body = _known(rest, (x, v), keys, term)
             nulls = Monomial((*term.body, unknown), term.lanes) if over and v.nullable else None
-            yield _Prefix(nest, term, domain, definition, body, keys, asking, function, near, nulls)
+            yield _Prefix(aux, term, domain, definition, body, keys, asking, function, near, nulls)
 
 
-def _roles(nest: Nest, asking: tuple[Factor, ...], read: frozenset[Column]) -> Iterator[tuple[Column, Column, str]]:
-    """By which x the values v of a nest are chosen, and which of them decides: of an EXISTS, the one that is compared
+def _roles(
+    aux: AuxiliaryRelation, asking: tuple[Factor, ...], read: frozenset[Column]
+) -> Iterator[tuple[Column, Column, str]]:
+    """Yield by which x the values v are chosen, and which of them decides: of an EXISTS, the one that is compared
     alike by all that reads it, without another."""
-    if nest.finish.over:
+    if aux.output.over:
         for x in read if len(read) == 1 else ():
-            yield x, nest.finish.over, nest.finish.measures[0].function
+            yield x, aux.output.over, aux.output.measures[0].function
         return
     for v in sorted(read, key=lambda v: v.id) if len(read) == 2 else ():
         (x,) = read - {v}
@@ -437,23 +459,23 @@ def _alike(column: Column, field: Field | Column) -> Column:
 
 
 def _inlined(view: View, found: _Decided, term: Monomial, fresh: Iterator[Column]) -> View:
-    """The view with the nest's only term in the place of its rows, of which it has each once."""
+    """Put the only term of a relation in the place of its rows, of which it has each once."""
     return replace(view, terms=tuple(_replaced(t, view.keys, found, term, fresh) for t in view.terms))
 
 
 def _replaced(
     user: Monomial, keys: tuple[Column, ...], found: _Decided, term: Monomial, fresh: Iterator[Column]
 ) -> Monomial:
-    atom = next((a for a in user.atoms if a.relation == found.nest.relation), None)
+    atom = next((a for a in user.atoms if a.relation == found.aux.relation), None)
     if atom is None:
         return user
-    finish, given = found.nest.finish, dict(atom.fields)
-    names: dict[int, Expr] = {e.id: given[t] for t, e in finish.items if isinstance(e, Column) and t in given}
-    for measure in finish.measures:
+    output, given = found.aux.output, dict(atom.fields)
+    names: dict[int, Expr] = {e.id: given[t] for t, e in output.items if isinstance(e, Column) and t in given}
+    for measure in output.measures:
         if measure.column.id in names:
             names[found.x.id] = names[measure.column.id]
     if isinstance(found, _Framed) and any(names.get(found.x.id) in variables(a) for a in user.atoms if a is not atom):
-        return user  # NB: any x may have that value, and only of the nest's rows is it known which do
+        return user  # NB: any x may have that value, and only of the relation's rows is it known which do
     for v in sorted(frozenset().union(*map(variables, term.body)), key=lambda v: v.id):
         names.setdefault(v.id, _alike(next(fresh), v))
     body = [f for f in user.body if f is not atom]
@@ -465,8 +487,8 @@ def _replaced(
 def _is_implied(body: list[Factor], found: _Decided, names: dict[int, Expr]) -> bool:
     """Is what the body leaves in the domain?"""
     definition, called = found.definition, dict(found.domain.fields)
-    titles = {title for title, _ in definition.finish.items}
+    titles = {title for title, _ in definition.output.items}
     if len(definition.view.terms) > 1 or not _is_plain(definition) or not titles <= called.keys():
         return False
-    keys = {expr.id: substitute(called[t], names) for t, expr in definition.finish.items if isinstance(expr, Column)}
+    keys = {expr.id: substitute(called[t], names) for t, expr in definition.output.items if isinstance(expr, Column)}
     return implies(body, definition.view.terms[0].body, keys)

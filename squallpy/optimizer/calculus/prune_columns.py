@@ -8,9 +8,12 @@ from squallpy.base.types import BIGINT, TIMESTAMP
 from squallpy.catalog.stream_window import WindowSpec
 from squallpy.logical.expressions import Call, Column, Expr, Literal
 from squallpy.optimizer.passes import PassContext
+from squallpy.program.auxiliary.groups import Groups
+from squallpy.program.auxiliary.relation import AuxiliaryRelation
+from squallpy.program.auxiliary.window_rows import WindowRows
 from squallpy.program.calculus import Assign
 from squallpy.program.components import prune
-from squallpy.program.program import Lowered, Nest
+from squallpy.program.program import Lowered
 
 
 def prune_columns(lowered: Lowered, context: PassContext) -> Lowered:
@@ -20,33 +23,32 @@ def prune_columns(lowered: Lowered, context: PassContext) -> Lowered:
 
     Windows whose late rows are reported keep all columns.
     """
-    view, out = lowered.view, list[Nest]()
-    for nest in reversed(lowered.nests):  # outermost first: what is not kept there is not read further in
-        atoms = (a for v in (view, *(n.view for n in out)) for a in v.atoms if a.relation == nest.relation)
+    view, out = lowered.view, list[AuxiliaryRelation]()
+    for aux in reversed(lowered.auxiliary):  # outermost first: what is not kept there is not read further in
+        atoms = (a for v in (view, *(n.view for n in out)) for a in v.atoms if a.relation == aux.relation)
         read = {title for atom in atoms for title, _ in atom.fields}
-        if nest.window and not nest.window.told:
-            nest = _pruned_window(nest, nest.window, read, context.ids)
-        elif nest.by_group and nest.finish.is_bag:
-            nest = _of_items(nest, tuple(item for item in nest.finish.items if item[0] in read))
-        out.append(nest)
-    return replace(lowered, nests=tuple(reversed(out)))
+        match aux.kind:
+            case WindowRows(window) if not window.told:
+                aux = _pruned_window(aux, window, read, context.ids)
+            case Groups() if aux.output.is_bag:
+                aux = _of_items(aux, tuple(item for item in aux.output.items if item[0] in read))
+        out.append(aux)
+    return replace(lowered, auxiliary=tuple(reversed(out)))
 
 
-def _pruned_window(nest: Nest, window: WindowSpec, read: set[str], ids: Iterator[int]) -> Nest:
-    items = tuple((title, expr) for title, expr in nest.finish.items if title in (*read, window.field))
+def _pruned_window(aux: AuxiliaryRelation, window: WindowSpec, read: set[str], ids: Iterator[int]) -> AuxiliaryRelation:
+    items = tuple((title, expr) for title, expr in aux.output.items if title in (*read, window.field))
     if window.field not in read and (pane := _pane(window, dict(items)[window.field], ids)):
         items = tuple((title, pane.variable if title == window.field else expr) for title, expr in items)
-        return _of_items(nest, items, pane)
-    return _of_items(nest, items)
+        return _of_items(aux, items, pane)
+    return _of_items(aux, items)
 
 
-def _of_items(nest: Nest, items: tuple[tuple[str, Expr], ...], *made: Assign) -> Nest:
-    """The nest with these of its items, which are keys of its view, or `made` of some."""
+def _of_items(aux: AuxiliaryRelation, items: tuple[tuple[str, Expr], ...], *made: Assign) -> AuxiliaryRelation:
+    """Keep these of its items, which are keys of its view, or `made` of some."""
     keys = tuple(dict.fromkeys(expr for _, expr in items if isinstance(expr, Column)))
-    terms = (replace(term, body=prune((*term.body, *made), keys, term.lanes)) for term in nest.view.terms)
-    return replace(
-        nest, view=replace(nest.view, keys=keys, terms=tuple(terms)), finish=replace(nest.finish, items=items)
-    )
+    terms = (replace(term, body=prune((*term.body, *made), keys, term.lanes)) for term in aux.view.terms)
+    return replace(aux, view=replace(aux.view, keys=keys, terms=tuple(terms)), output=replace(aux.output, items=items))
 
 
 def _pane(window: WindowSpec, time: Expr, ids: Iterator[int]) -> Assign | None:

@@ -4,8 +4,8 @@
  →  R(a) ⋈ N2(asked) ⋈ (a IS NULL OR asked)                     N2(asked) := (asked := M_S.1 < M_S.0)
 
 Every row of S changes how many there are, which would go through all of R. Whether there is a NULL seldom changes; and
-a nest's row that is what it was before is no change. A condition that reads nothing else needs none of this: it is a
-filter of the nest's changes.
+an auxiliary relation's row that is what it was before is no change. A condition that reads nothing else needs none of
+this: it is a filter of the relation's changes.
 """
 
 from collections.abc import Iterator
@@ -15,66 +15,70 @@ from squallpy.base.types import BOOLEAN
 from squallpy.catalog.relation import Field
 from squallpy.logical.expressions import Column, Expr, children, columns, rebuild, substitute
 from squallpy.optimizer.passes import PassContext
+from squallpy.program.auxiliary.relation import AuxiliaryRelation
 from squallpy.program.calculus import Assign, Cmp, Factor, Rel, variables
 from squallpy.program.components import bound_by
-from squallpy.program.program import Lowered, Monomial, Nest
+from squallpy.program.program import Lowered
+from squallpy.program.views import Monomial
 
 
 def push_tests_into_scalars(lowered: Lowered, context: PassContext) -> Lowered:
     """Replace a scalar subquery's value by the test made on it: outer rows are revisited only when the test flips."""
-    view, nests = lowered.view, lowered.nests
-    in_context = {name for nest in nests if nest.running for _, name, _ in nest.running.context}
-    for name in [n.relation.name for n in nests if n.by_group and n.finish.single and not n.finish.over]:
-        nest = next(nest for nest in nests if nest.relation.name == name)
-        views = (view, *(nest.view for nest in nests))
-        questions = list(dict.fromkeys(q for v in views for term in v.terms for q in _questions(nest, term, v.keys)))
-        if name in in_context or None in questions or not any(_is_part(nest, term) for v in views for term in v.terms):
+    view, auxiliary = lowered.view, lowered.auxiliary
+    in_context = {name for aux in auxiliary for name in aux.kind.reads}
+    for name in [n.relation.name for n in auxiliary if n.is_by_group and n.output.single and not n.output.over]:
+        aux = next(aux for aux in auxiliary if aux.relation.name == name)
+        views = (view, *(aux.view for aux in auxiliary))
+        questions = list(dict.fromkeys(q for v in views for term in v.terms for q in _questions(aux, term, v.keys)))
+        if name in in_context or None in questions or not any(_is_part(aux, term) for v in views for term in v.terms):
             continue
         items = tuple((f"asked_{i}" if i else "asked", q) for i, q in enumerate(questions) if q is not None)
         fields = tuple(Field(title, BOOLEAN, question.nullable) for title, question in items)
-        new = replace(nest, relation=replace(nest.relation, fields=fields), finish=replace(nest.finish, items=items))
-        view, *others = (replace(v, terms=tuple(_asking(nest, new, t, context.ids) for t in v.terms)) for v in views)
-        nests = tuple(replace(new if n is nest else n, view=v) for n, v in zip(nests, others, strict=True))
-    return replace(lowered, view=view, nests=nests)
+        new = replace(aux, relation=replace(aux.relation, fields=fields), output=replace(aux.output, items=items))
+        view, *others = (replace(v, terms=tuple(_asking(aux, new, t, context.ids) for t in v.terms)) for v in views)
+        auxiliary = tuple(replace(new if n is aux else n, view=v) for n, v in zip(auxiliary, others, strict=True))
+    return replace(lowered, view=view, auxiliary=auxiliary)
 
 
-def _questions(nest: Nest, term: Monomial, keys: tuple[Column, ...]) -> Iterator[Expr | None]:
-    """What a term asks of a nest's row, in terms of its measures; None if it reads more of it."""
-    for atom in _atoms(nest, term):
+def _questions(aux: AuxiliaryRelation, term: Monomial, keys: tuple[Column, ...]) -> Iterator[Expr | None]:
+    """Yield what a term asks of an auxiliary relation's row, in terms of its measures; None if it reads more of it."""
+    for atom in _atoms(aux, term):
         mine = variables(atom)
         if mine & {*bound_by(f for f in term.body if f is not atom), *keys}:
             yield None
         named = [f.value for f in _named(term, mine)]
-        if len({*named}) < len(named):  # a field of the new nest has one name
+        if len({*named}) < len(named):  # a field of the new relation has one name
             yield None
         for expr in _expressions(term):
-            yield from (None if part in mine else _told(nest, atom, part) for part in _parts(expr, mine))
+            yield from (None if part in mine else _told(aux, atom, part) for part in _parts(expr, mine))
 
 
-def _is_part(nest: Nest, term: Monomial) -> bool:
+def _is_part(aux: AuxiliaryRelation, term: Monomial) -> bool:
     """Is something asked together with what others say?"""
-    every = ((expr, variables(atom)) for atom in _atoms(nest, term) for expr in _expressions(term))
+    every = ((expr, variables(atom)) for atom in _atoms(aux, term) for expr in _expressions(term))
     return any(columns(expr) & mine and not columns(expr) <= mine for expr, mine in every)
 
 
-def _asking(nest: Nest, new: Nest, term: Monomial, fresh: Iterator[int]) -> Monomial:
-    """The term over the new nest."""
-    for atom in _atoms(nest, term):
-        term = _instead(nest, new, term, atom, fresh)
+def _asking(aux: AuxiliaryRelation, new: AuxiliaryRelation, term: Monomial, fresh: Iterator[int]) -> Monomial:
+    """Rewrite a term over the new auxiliary relation."""
+    for atom in _atoms(aux, term):
+        term = _instead(aux, new, term, atom, fresh)
     return term
 
 
-def _instead(nest: Nest, new: Nest, term: Monomial, atom: Rel, fresh: Iterator[int]) -> Monomial:
-    mine, titles = variables(atom), {question: title for title, question in new.finish.items}
+def _instead(
+    aux: AuxiliaryRelation, new: AuxiliaryRelation, term: Monomial, atom: Rel, fresh: Iterator[int]
+) -> Monomial:
+    mine, titles = variables(atom), {question: title for title, question in new.output.items}
     named = _named(term, mine)
-    fields = {titles[_told(nest, atom, f.value)]: f.variable for f in named}
+    fields = {titles[_told(aux, atom, f.value)]: f.variable for f in named}
 
     def ask(expr: Expr) -> Expr:
         if not columns(expr) & mine:
             return expr
         if not _is_question(expr, mine):
             return rebuild(expr, tuple(map(ask, children(expr))))
-        title = titles[_told(nest, atom, expr)]
+        title = titles[_told(aux, atom, expr)]
         return fields.setdefault(title, Column(next(fresh), title, BOOLEAN, new.relation.nullable(title)))
 
     def asking(factor: Factor) -> Factor:
@@ -91,8 +95,8 @@ def _instead(nest: Nest, new: Nest, term: Monomial, atom: Rel, fresh: Iterator[i
     return Monomial(tuple(there if f is atom else after for f, after in body), lanes)
 
 
-def _atoms(nest: Nest, term: Monomial) -> list[Rel]:
-    return [atom for atom in term.atoms if atom.relation.name == nest.relation.name]
+def _atoms(aux: AuxiliaryRelation, term: Monomial) -> list[Rel]:
+    return [atom for atom in term.atoms if atom.relation.name == aux.relation.name]
 
 
 def _named(term: Monomial, mine: frozenset[Column]) -> list[Assign]:
@@ -121,7 +125,7 @@ def _is_question(expr: Expr, mine: frozenset[Column]) -> bool:
     return not isinstance(expr, Column) and expr.type == BOOLEAN and bool(read) and read <= mine
 
 
-def _told(nest: Nest, atom: Rel, expr: Expr) -> Expr:
-    """An expression over a nest's fields in terms of what makes them."""
-    made = dict(nest.finish.items)
+def _told(aux: AuxiliaryRelation, atom: Rel, expr: Expr) -> Expr:
+    """Rewrite an expression over an auxiliary relation's fields in terms of what makes them."""
+    made = dict(aux.output.items)
     return substitute(expr, {v.id: made[title] for title, v in atom.fields})

@@ -13,15 +13,16 @@ from squallpy.logical.expressions import Call, Column, Expr, columns, disjunctio
 from squallpy.logical.monotonicity import FALLING, RISING, direction
 from squallpy.optimizer.passes import PassContext
 from squallpy.program.calculus import MINUS, Cmp
-from squallpy.program.program import Lowered, Monomial, View
+from squallpy.program.program import Lowered
+from squallpy.program.views import Monomial, View
 
 APART = 3  # disjunctions of a product
 
 
 def split_range_disjunctions(lowered: Lowered, _: PassContext) -> Lowered:
     """Split disjunctions that bound a column from both sides into sums of ranges, in the query and its subqueries."""
-    nests = tuple(replace(nest, view=_split(nest.view)) for nest in lowered.nests)
-    return replace(lowered, view=_split(lowered.view), nests=nests)
+    auxiliary = tuple(replace(aux, view=_split(aux.view)) for aux in lowered.auxiliary)
+    return replace(lowered, view=_split(lowered.view), auxiliary=auxiliary)
 
 
 def _split(view: View) -> View:

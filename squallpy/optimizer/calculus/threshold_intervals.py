@@ -30,22 +30,27 @@ from squallpy.logical.expressions import (
 from squallpy.logical.monotonicity import FALLING, RISING, direction
 from squallpy.logical.nulls import fold_nulls
 from squallpy.optimizer.passes import PassContext
-from squallpy.program.auxiliary import bounded, implies, in_order, is_domain, needed
+from squallpy.program.auxiliary.groups import Groups
+from squallpy.program.auxiliary.properties import bounded, implies, in_order, is_domain, needed
+from squallpy.program.auxiliary.relation import AuxiliaryRelation, auxiliary_name
+from squallpy.program.auxiliary.threshold_intervals import ThresholdIntervals
 from squallpy.program.calculus import Cmp, Factor, Rel, renamed, variables
 from squallpy.program.components import prune
-from squallpy.program.program import Finish, Lowered, Measure, Monomial, Nest, Running, View, nest_name
+from squallpy.program.output import Measure, OutputSpec
+from squallpy.program.program import Lowered
+from squallpy.program.views import Monomial, View
 
 Context = tuple[tuple[Column, str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Running:
-    """A nest f(g, p) = term ⋈ (x op p), for the values g, p that a domain has; if `total`, also where there is nothing.
+    """A relation f(g, p) = term ⋈ (x op p), for the g, p that a domain has; if `total`, also where there is nothing.
 
     `alone`: that is all of it; else there are further terms, and p may be the first of several keys of an order.
     """
 
-    nest: Nest
+    aux: AuxiliaryRelation
     domain: tuple[Factor, ...]
     title: str  # the field that is p
     p: Column
@@ -55,51 +60,51 @@ class _Running:
     total: bool
     group: tuple[Column, ...]
     alone: bool
-    given: Rel  # the nest of the values, in the term
+    given: Rel  # the domain of the values, in the term
 
     @property
     def titles(self) -> dict[Column, str]:
         """The fields that are keys, by what the definition calls them."""
-        keys, items = self.nest.view.keys, self.nest.finish.items
+        keys, items = self.aux.view.keys, self.aux.output.items
         return {expr: title for title, expr in items if isinstance(expr, Column) and expr in keys}
 
 
 def maintain_threshold_intervals(lowered: Lowered, context: PassContext) -> Lowered:
     """Replace running aggregates that are only compared by the intervals in which the comparison holds."""
-    view, nests = lowered.view, lowered.nests
-    found = [running for nest in nests if (running := _running(nest, nests))]
+    view, auxiliary = lowered.view, lowered.auxiliary
+    found = [running for aux in auxiliary if (running := _running(aux, auxiliary))]
     if not found:
         return lowered
-    rewriting = _Rewriting(view, nests, context.ids)
+    rewriting = _Rewriting(view, auxiliary, context.ids)
     for running in found:
         view = rewriting.rewrite(view, running)
-        rewriting.nests = [replace(nest, view=rewriting.rewrite(nest.view, running)) for nest in rewriting.nests]
-    nests = needed(view, in_order([*rewriting.nests, *rewriting.made.values()]))
-    return replace(lowered, view=view, nests=nests)
+        rewriting.auxiliary = [replace(aux, view=rewriting.rewrite(aux.view, running)) for aux in rewriting.auxiliary]
+    auxiliary = needed(view, in_order([*rewriting.auxiliary, *rewriting.made.values()]))
+    return replace(lowered, view=view, auxiliary=auxiliary)
 
 
-def _running(nest: Nest, nests: tuple[Nest, ...]) -> _Running | None:
-    """The nest as a running aggregate, if it is one."""
-    finish, view = nest.finish, nest.view
-    if finish.having or finish.over or finish.times or not nest.by_group:
+def _running(aux: AuxiliaryRelation, auxiliary: tuple[AuxiliaryRelation, ...]) -> _Running | None:
+    """Match an auxiliary relation as a running aggregate."""
+    output, view = aux.output, aux.view
+    if output.having or output.over or output.times or not aux.is_by_group:
         return None
     if not all(ring in (Ring.COUNT, Ring.EXACT) for ring in view.rings):
         return None
-    domains = {n.relation.name: n for n in nests if is_domain(n)}
-    asking = [t for t in view.terms if _is_asking(t, finish)]
+    domains = {n.relation.name: n for n in auxiliary if is_domain(n)}
+    asking = [t for t in view.terms if _is_asking(t, output)]
     summing = [t for t in view.terms if t not in asking]
     if len(asking) > 1:
         return None
     for term in summing:
-        if found := _ranged(nest, term, domains):
+        if found := _ranged(aux, term, domains):
             given = asking[0].body if asking else found.domain
             return replace(found, domain=given, total=bool(asking), alone=len(summing) == 1)
     return None
 
 
-def _ranged(nest: Nest, term: Monomial, domains: Mapping[str, Nest]) -> _Running | None:
-    """What a term of a nest sums up of the values on one side of a key."""
-    keys = set(nest.view.keys)
+def _ranged(aux: AuxiliaryRelation, term: Monomial, domains: Mapping[str, AuxiliaryRelation]) -> _Running | None:
+    """Match a term that sums up the values on one side of a key."""
+    keys = set(aux.view.keys)
     atoms = [a for a in term.atoms if a.relation.name in domains and {v for _, v in a.fields} == keys]
     atoms = [a for a in atoms if len(a.fields) == len(a.relation.fields)]  # what it leaves out may be anything
     compared = [f for f in term.body if isinstance(f, Cmp) and (keys & columns(f.predicate))]
@@ -113,7 +118,7 @@ def _ranged(nest: Nest, term: Monomial, domains: Mapping[str, Nest]) -> _Running
             return None
     body = tuple(f for f in term.body if f not in (atom, comparison))
     read = {v for f in body for v in variables(f)} | {v for e in _factors(term) for v in columns(e)}
-    group = tuple(key for key in nest.view.keys if key in read)
+    group = tuple(key for key in aux.view.keys if key in read)
     ordered = x.type.is_held_in_order and held_alike(x.type, p.type)
     bound = {v for f in body if isinstance(f, Rel) for _, v in f.fields}
     if p in read or not ordered or not bound.issuperset({x, *group}):
@@ -123,17 +128,17 @@ def _ranged(nest: Nest, term: Monomial, domains: Mapping[str, Nest]) -> _Running
         return None
     if not given.relation.stream and any(a.relation.stream for a in term.atoms):
         return None  # NB: a table is loaded once, what is left of it changes
-    title = next(title for title, expr in nest.finish.items if expr == p)
+    title = next(title for title, expr in aux.output.items if expr == p)
     body = prune((*body, *((Cmp(not_null(x)),) if x.nullable else ())), (*group, x), term.lanes)
     return _Running(
-        nest, _definition(given, atom), title, p, x, op, Monomial(body, term.lanes), False, group, True, atom
+        aux, _definition(given, atom), title, p, x, op, Monomial(body, term.lanes), False, group, True, atom
     )
 
 
-def _definition(domain: Nest, atom: Rel) -> tuple[Factor, ...]:
+def _definition(domain: AuxiliaryRelation, atom: Rel) -> tuple[Factor, ...]:
     """What an atom of a domain stands for."""
     mine = dict(atom.fields)
-    names: dict[int, Expr] = {v.id: mine[title] for title, v in domain.finish.items if isinstance(v, Column)}
+    names: dict[int, Expr] = {v.id: mine[title] for title, v in domain.output.items if isinstance(v, Column)}
     return tuple(renamed(f, names) for f in domain.view.terms[0].body)
 
 
@@ -144,12 +149,12 @@ def _factors(term: Monomial) -> Iterator[Expr]:
 class _Rewriting:
     """Uses of running aggregates replaced, one after the other."""
 
-    def __init__(self, view: View, nests: tuple[Nest, ...], ids: Iterator[int]) -> None:
-        self.nests = list(nests)
-        self._single = {n.relation.name for n in nests if _is_total(n)}
-        self._taken = {a.relation.name for v in (view, *(n.view for n in nests)) for a in v.atoms}
-        self._taken |= {n.relation.name for n in nests}
-        self.made: dict[tuple[str, ...], Nest] = {}
+    def __init__(self, view: View, auxiliary: tuple[AuxiliaryRelation, ...], ids: Iterator[int]) -> None:
+        self.auxiliary = list(auxiliary)
+        self._single = {n.relation.name for n in auxiliary if _is_total(n)}
+        self._taken = {a.relation.name for v in (view, *(n.view for n in auxiliary)) for a in v.atoms}
+        self._taken |= {n.relation.name for n in auxiliary}
+        self.made: dict[tuple[str, ...], AuxiliaryRelation] = {}
         self._fresh = ids
 
     def rewrite(self, view: View, running: _Running) -> View:
@@ -157,7 +162,7 @@ class _Rewriting:
 
     def _rewrite(self, term: Monomial, keys: tuple[Column, ...], running: _Running) -> list[Monomial]:
         for atom in term.atoms:
-            if atom.relation == running.nest.relation and (found := self._replaced(term, atom, set(keys), running)):
+            if atom.relation == running.aux.relation and (found := self._replaced(term, atom, set(keys), running)):
                 return [t for each in found for t in self._rewrite(each, keys, running)]
         return [term]
 
@@ -181,7 +186,7 @@ class _Rewriting:
         lanes = {c for factor in _factors(term) for c in columns(factor)}
         if not running.alone or values & (keys | lanes) or not all(isinstance(f, Cmp) for f in asking):
             return self._limited(term, atom, running, fields, names)
-        expressions = dict(running.nest.finish.items)
+        expressions = dict(running.aux.output.items)
         measured: dict[int, Expr] = {v.id: expressions[title] for title, v in fields.items()}
         context = self._context(rest)
         where = []
@@ -192,31 +197,31 @@ class _Rewriting:
             if not around <= context.keys() or (around and running.group) or not _is_monotone(f.predicate, read):
                 return self._limited(term, atom, running, fields, names)
             where.append(substitute(f.predicate, measured))
-        if not all(_is_summed(expressions[title], running.nest.finish) for title in fields):
+        if not all(_is_summed(expressions[title], running.aux.output) for title in fields):
             return None
         needed = {c for w in where for c in columns(w)}
-        nest = self._intervals(running, tuple(where), tuple((c, *context[c]) for c in context if c in needed))
-        body = (*rest, *self._within(nest, running, names))
+        aux = self._intervals(running, tuple(where), tuple((c, *context[c]) for c in context if c in needed))
+        body = (*rest, *self._within(aux, running, names))
         out = [Monomial(prune(self._without_idle(body, keys | lanes), keys, term.lanes), term.lanes)]
         if running.total and p.nullable:  # nothing is before NULL, or after it
             nothing: dict[int, Expr] = {
-                v.id: Literal(0 if _is_count(expressions[title], running.nest.finish) else None, v.type)
+                v.id: Literal(0 if _is_count(expressions[title], running.aux.output) else None, v.type)
                 for title, v in fields.items()
             }
             told = (Cmp(fold_nulls(substitute(f.predicate, nothing))) for f in asking if isinstance(f, Cmp))
             out.append(Monomial(prune((*rest, Cmp(is_null(p)), *told), keys, term.lanes), term.lanes))
         return out
 
-    def _within(self, nest: Nest, running: _Running, names: Mapping[int, Expr]) -> tuple[Factor, ...]:
+    def _within(self, aux: AuxiliaryRelation, running: _Running, names: Mapping[int, Expr]) -> tuple[Factor, ...]:
         """Is p in one of the intervals of its group?"""
         p = names[running.p.id]
         assert isinstance(p, Column)
-        *group, low, high = nest.relation.fields
+        *group, low, high = aux.relation.fields
         ends = [Column(next(self._fresh), f.name, f.type) for f in (low, high)]
         fields = zip((f.name for f in group), (names[c.id] for c in running.group), strict=True)
         from_low, to_high = (">", "<=") if running.op in ("<", ">=") else (">=", "<")
         return (
-            Rel(nest.relation, (*fields, (low.name, ends[0]), (high.name, ends[1]))),  # type: ignore[arg-type]
+            Rel(aux.relation, (*fields, (low.name, ends[0]), (high.name, ends[1]))),  # type: ignore[arg-type]
             Cmp(bounded(from_low, p, ends[0])),
             Cmp(bounded(to_high, p, ends[1])),
         )
@@ -224,36 +229,38 @@ class _Rewriting:
     def _limited(
         self, term: Monomial, atom: Rel, running: _Running, fields: Mapping[str, Column], names: Mapping[int, Expr]
     ) -> list[Monomial] | None:
-        """The monomial with a nest of only those values that may pass, for what counts and has to stay below a bound.
+        """Count only at values that may pass, where a count has to stay below a bound.
 
         R(k, t) ⋈ N3(k, t, n) ⋈ (n < 3), n printed   →   the same with N3 of only the t in N4(k, low, high), where n < 3
         """
-        expressions, where = dict(running.nest.finish.items), list[Expr]()
+        expressions, where = dict(running.aux.output.items), list[Expr]()
         measured: dict[int, Expr] = {v.id: expressions[title] for title, v in fields.items()}
         for f in term.body:
             for predicate in _bounds(f.predicate) if isinstance(f, Cmp) else ():
                 read = columns(predicate)
                 told = {expr for c in read if (expr := measured.get(c.id)) is not None}
-                if len(read) == len(told) == 1 and all(_is_counted(expr, running.nest.finish) for expr in told):
+                if len(read) == len(told) == 1 and all(_is_counted(expr, running.aux.output) for expr in told):
                     (value,) = read
                     if _direction(predicate, value) == FALLING:
                         where.append(substitute(predicate, measured))
-        given = next(n for n in self.nests if n.relation == running.given.relation)
+        given = next(n for n in self.auxiliary if n.relation == running.given.relation)
         mine = dict(running.given.fields)
-        own = {v.id: names[mine[title].id] for title, v in given.finish.items if isinstance(v, Column)}
+        own = {v.id: names[mine[title].id] for title, v in given.output.items if isinstance(v, Column)}
         rest = tuple(f for f in term.body if f is not atom and not variables(f) & set(fields.values()))
         if not where or not implies(rest, given.view.terms[0].body, own):
             return None
-        nest = self._counting(running, self._intervals(running, tuple(where), ()), given)
-        if nest is None:
+        aux = self._counting(running, self._intervals(running, tuple(where), ()), given)
+        if aux is None:
             return None
-        body = tuple(Rel(nest.relation, atom.fields) if f is atom else f for f in term.body)
+        body = tuple(Rel(aux.relation, atom.fields) if f is atom else f for f in term.body)
         return [replace(term, body=body)]
 
-    def _counting(self, running: _Running, within: Nest, given: Nest) -> Nest | None:
-        """The running nest of only the values that intervals leave, and NULL."""
-        view, finish = running.nest.view, running.nest.finish
-        spelled = (running.nest.relation.name, within.relation.name)
+    def _counting(
+        self, running: _Running, within: AuxiliaryRelation, given: AuxiliaryRelation
+    ) -> AuxiliaryRelation | None:
+        """The running aggregate of only the values that intervals leave, and NULL."""
+        view, output = running.aux.view, running.aux.output
+        spelled = (running.aux.relation.name, within.relation.name)
         if spelled in self.made:
             return self.made[spelled]
         same: dict[int, Expr] = {key.id: key for key in view.keys}
@@ -263,12 +270,12 @@ class _Rewriting:
             kept.append((*one, Cmp(is_null(running.p)), *self._behind(running, within, given)))
         mine = dict(running.given.fields)
         limited = View("", view.keys, tuple(Monomial(body, ((),)) for body in kept))
-        items = tuple((title, mine[title]) for title, _ in given.finish.items)
-        few = self._made((*spelled, "few"), given, limited, replace(given.finish, items=items))
+        items = tuple((title, mine[title]) for title, _ in given.output.items)
+        few = self._made((*spelled, "few"), given, limited, replace(given.output, items=items))
         asked = Rel(few.relation, running.given.fields)
         terms = []
         for term in view.terms:
-            if _is_asking(term, finish):
+            if _is_asking(term, output):
                 terms.append(replace(term, body=(asked,)))
             elif any(atom == running.given for atom in term.atoms):
                 terms.append(replace(term, body=tuple(asked if f == running.given else f for f in term.body)))
@@ -276,29 +283,29 @@ class _Rewriting:
                 terms.append(replace(term, body=self._asked(term.body, more[0], asked, running, given)))
             else:
                 return None
-        return self._made(spelled, running.nest, replace(view, terms=tuple(terms)), finish)
+        return self._made(spelled, running.aux, replace(view, terms=tuple(terms)), output)
 
     def _asked(
-        self, body: tuple[Factor, ...], atom: Rel, few: Rel, running: _Running, given: Nest
+        self, body: tuple[Factor, ...], atom: Rel, few: Rel, running: _Running, given: AuxiliaryRelation
     ) -> tuple[Factor, ...]:
-        """A product with few of the values of `atom`, which may be a part of those of the running nest."""
+        """A product with few of the values of `atom`, which may be a part of those of the running aggregate."""
         more = self._besides(atom, running, given)
         return (*body, few) if more is None else (*(few if f == atom else f for f in body), *more)
 
-    def _besides(self, atom: Rel, running: _Running, given: Nest) -> tuple[Factor, ...] | None:
+    def _besides(self, atom: Rel, running: _Running, given: AuxiliaryRelation) -> tuple[Factor, ...] | None:
         """What an atom asks of the values besides that they are there; None if it is of others."""
-        domain = next((n for n in self.nests if n.relation == atom.relation and is_domain(n)), None)
+        domain = next((n for n in self.auxiliary if n.relation == atom.relation and is_domain(n)), None)
         if domain is None or len(domain.view.terms) != 1:
             return None
         mine, every = _definition(domain, atom), _definition(given, running.given)
-        more, keys = tuple(f for f in mine if f not in every), set(running.nest.view.keys)
+        more, keys = tuple(f for f in mine if f not in every), set(running.aux.view.keys)
         apart = all(isinstance(f, Cmp) and variables(f) <= keys for f in more)
         return more if apart and len(mine) == len(every) + len(more) else None
 
-    def _behind(self, running: _Running, within: Nest, given: Nest) -> tuple[Factor, ...]:
+    def _behind(self, running: _Running, within: AuxiliaryRelation, given: AuxiliaryRelation) -> tuple[Factor, ...]:
         """What is asked of a NULL if it comes last: that all that is counted before may pass, for its group."""
-        view, finish, group = running.nest.view, running.nest.finish, running.group
-        asking = next((t for t in view.terms if _is_asking(t, finish)), None)
+        view, output, group = running.aux.view, running.aux.output, running.group
+        asking = next((t for t in view.terms if _is_asking(t, output)), None)
         for term in view.terms:
             atom = next((f for f in term.atoms if {v for _, v in f.fields} == set(view.keys)), None)
             if not (asking and atom and self._besides(atom, running, given) == (Cmp(is_null(running.p)),)):
@@ -309,32 +316,34 @@ class _Rewriting:
                 continue
             every = prune((running.given,), group, asking.lanes)
             terms = (replace(term, body=prune(body, group, term.lanes)), replace(asking, body=every))
-            measures = within.finish.measures
-            titles = {expr: title for title, expr in finish.items}
+            measures = within.output.measures
+            titles = {expr: title for title, expr in output.items}
             items = tuple((titles[c], c) for c in (*group, *(m.column for m in measures)))
-            spelled = (running.nest.relation.name, within.relation.name, "behind")
-            nest = self._made(
-                spelled, running.nest, View("", group, terms), replace(finish, measures=measures, items=items)
+            spelled = (running.aux.relation.name, within.relation.name, "behind")
+            aux = self._made(
+                spelled, running.aux, View("", group, terms), replace(output, measures=measures, items=items)
             )
             fields = tuple(Field(title, c.type, c.nullable) for title, c in items)
-            relation = replace(nest.relation, fields=fields, primary_key=tuple(titles[c] for c in group))
-            self.made[spelled] = replace(nest, relation=relation)
+            relation = replace(aux.relation, fields=fields, primary_key=tuple(titles[c] for c in group))
+            self.made[spelled] = replace(aux, relation=relation)
             counts = {m.column: replace(m.column, id=next(self._fresh), name=titles[m.column]) for m in measures}
             read = (*((titles[c], c) for c in group), *((titles[c], counts[c]) for c in counts))
-            assert within.running is not None
+            assert isinstance(within.kind, ThresholdIntervals)
             names: dict[int, Expr] = {c.id: v for c, v in counts.items()}
-            return (Rel(relation, read), *(Cmp(substitute(w, names)) for w in within.running.where))
+            return (Rel(relation, read), *(Cmp(substitute(w, names)) for w in within.kind.where))
         return ()
 
-    def _made(self, spelled: tuple[str, ...], like: Nest, view: View, finish: Finish) -> Nest:
-        name = nest_name(self._taken)
+    def _made(
+        self, spelled: tuple[str, ...], like: AuxiliaryRelation, view: View, output: OutputSpec
+    ) -> AuxiliaryRelation:
+        name = auxiliary_name(self._taken)
         self._taken.add(name)
         relation = replace(like.relation, name=name)
-        self.made[spelled] = Nest(relation, replace(view, name=f"G_{name.upper()}"), finish)
+        self.made[spelled] = AuxiliaryRelation(relation, replace(view, name=f"G_{name.upper()}"), output, Groups())
         return self.made[spelled]
 
     def _context(self, body: Iterable[Factor]) -> dict[Column, tuple[str, str]]:
-        """The variables that a row of a nest binds that always has one; of which nest, and its field."""
+        """Map the variables that a relation of exactly one row binds to the relation and field that they stand for."""
         return {
             v: (f.relation.name, title)
             for f in body
@@ -343,7 +352,7 @@ class _Rewriting:
         }
 
     def _without_idle(self, body: tuple[Factor, ...], asked: set[Column]) -> tuple[Factor, ...]:
-        """Without the one-row nests that nothing is read of."""
+        """Drop the relations of one row of which nothing is read."""
 
         def idle(f: Factor) -> bool:
             if not isinstance(f, Rel) or f.relation.name not in self._single:
@@ -353,62 +362,62 @@ class _Rewriting:
 
         return tuple(f for f in body if not idle(f))
 
-    def _intervals(self, running: _Running, where: tuple[Expr, ...], context: Context) -> Nest:
-        """The nest of the intervals in which the aggregate exists and satisfies the predicates; equal ones are one."""
-        spelled = (running.nest.relation.name, repr([substitute(w, _titled(context)) for w in where]))
+    def _intervals(self, running: _Running, where: tuple[Expr, ...], context: Context) -> AuxiliaryRelation:
+        """Make the intervals in which the aggregate exists and satisfies the predicates; equal ones are one."""
+        spelled = (running.aux.relation.name, repr([substitute(w, _titled(context)) for w in where]))
         if spelled not in self.made:
-            name = nest_name(self._taken)
+            name = auxiliary_name(self._taken)
             self._taken.add(name)
             ends = [Column(next(self._fresh), title, running.x.type) for title in ("low", "high")]
             titles = {c: f"{title}_of" if title in ("low", "high") else title for c, title in running.titles.items()}
             items = (*((titles[c], c) for c in running.group), *((c.name, c) for c in ends))
             fields = tuple(Field(title, c.type, c.nullable) for title, c in items)
-            relation = Relation(name, fields, running.nest.relation.stream, "view")
+            relation = Relation(name, fields, running.aux.relation.stream, "view")
             view = View(f"G_{name.upper()}", (*running.group, running.x), (running.term,))
             read = {c for w in where for c in columns(w)}
-            measures = tuple(m for m in running.nest.finish.measures if m.column in read)
-            finish = replace(running.nest.finish, measures=measures, items=items)
-            ranged = Running(running.x, running.op, where, context, running.total, running.group)
-            self.made[spelled] = Nest(relation, view, finish, running=ranged)
+            measures = tuple(m for m in running.aux.output.measures if m.column in read)
+            output = replace(running.aux.output, measures=measures, items=items)
+            ranged = ThresholdIntervals(running.x, running.op, where, context, running.total, running.group)
+            self.made[spelled] = AuxiliaryRelation(relation, view, output, ranged)
         return self.made[spelled]
 
 
 def _titled(context: Context) -> dict[int, Expr]:
-    """Context variables by where they come from: how they are called does not make another nest."""
-    return {c.id: Column(0, f"{nest}.{title}", c.type, c.nullable) for c, nest, title in context}
+    """Context variables by where they come from: how they are called makes no other relation."""
+    return {c.id: Column(0, f"{relation}.{title}", c.type, c.nullable) for c, relation, title in context}
 
 
-def _is_total(nest: Nest) -> bool:
+def _is_total(aux: AuxiliaryRelation) -> bool:
     """Does it always have one row?"""
-    finish = nest.finish
-    return finish.single and finish.having is None and finish.over is None and finish.times is None
+    output = aux.output
+    return output.single and output.having is None and output.over is None and output.times is None
 
 
-def _measure(expr: Expr, finish: Finish) -> Measure | None:
-    return next((m for m in finish.measures if m.column == expr), None)
+def _measure(expr: Expr, output: OutputSpec) -> Measure | None:
+    return next((m for m in output.measures if m.column == expr), None)
 
 
-def _is_count(expr: Expr, finish: Finish) -> bool:
-    measure = _measure(expr, finish)
+def _is_count(expr: Expr, output: OutputSpec) -> bool:
+    measure = _measure(expr, output)
     return measure is not None and measure.function == "count"
 
 
-def _is_summed(expr: Expr, finish: Finish) -> bool:
+def _is_summed(expr: Expr, output: OutputSpec) -> bool:
     """Is it an aggregate that grows with one lane?"""
-    measure = _measure(expr, finish)
+    measure = _measure(expr, output)
     if measure is None or measure.function not in ("sum", "count"):
         return False
     return all(len(lanes) == 1 and lanes[0][0] > 0 for lanes in (measure.value, measure.present))
 
 
-def _is_asking(term: Monomial, finish: Finish) -> bool:
+def _is_asking(term: Monomial, output: OutputSpec) -> bool:
     """Does it say that groups are there, and no more?"""
-    return all(lane is None for i, lane in enumerate(term.lanes) if i != finish.count)
+    return all(lane is None for i, lane in enumerate(term.lanes) if i != output.count)
 
 
-def _is_counted(expr: Expr, finish: Finish) -> bool:
+def _is_counted(expr: Expr, output: OutputSpec) -> bool:
     """Is it a number of rows?"""
-    return _is_count(expr, finish) and _is_summed(expr, finish)
+    return _is_count(expr, output) and _is_summed(expr, output)
 
 
 def _bounds(predicate: Expr) -> Iterator[Expr]:

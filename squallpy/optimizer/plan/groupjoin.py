@@ -100,12 +100,12 @@ def groupjoin(join: Node, fresh: Iterator[int], empty_groups: EmptyGroups) -> No
         return Case(((there, expr),), Literal(None, column.type), column.type)
 
     grouped = replace(aggregate, aggs=measures)
-    nest = groups(join.left, grouped, tuple(pairs.values()), fresh) if pairs else replace(grouped, keys=())
+    grouping = groups(join.left, grouped, tuple(pairs.values()), fresh) if pairs else replace(grouped, keys=())
     on = conjunction(Call("<=>", (p.here, p.column), BOOLEAN, False) for p in pairs.values()) if pairs else None
     items = ((replace(c, nullable=True), value(c)) for c in join.right.output)
     nothing: dict[int, Expr] = {c.id: Literal(None if c.nullable else 0, c.type) for c in aggs.values()}
     empty_groups[found.id] = nothing
-    return Project(Join(join.left, nest, on), (*((c, c) for c in join.left.output), *items))
+    return Project(Join(join.left, grouping, on), (*((c, c) for c in join.left.output), *items))
 
 
 def _has_all(left: Node, aggregate: Aggregate, pairs: tuple[Pair, ...]) -> bool:

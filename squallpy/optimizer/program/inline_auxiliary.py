@@ -1,31 +1,33 @@
-"""Nests looked through: a row is computed from the sums that it is made of, instead of being kept once more.
+"""Auxiliary relations inlined: a row is computed from the sums that it is made of, instead of being kept once more.
 
     M_N1(p, avg) := N1(p, avg),  N1(p, avg) := Exists(M_L(p)) ⋈ (avg := M_L.1 / M_L.0)
 
     Q += ΔL(p, q) ⋈ M_N1(p, avg) ⋈ (q < avg)   →   Q += ΔL(p, q) ⋈ N1[M_L](p, avg) ⋈ (q < avg)
 
 It is done where a view has a record for each group, and whoever reads it knows the group. A row is that of before the
-batch until the nest's own trigger has run, as the view would have it.
+batch until the relation's own trigger has run, as the view would have it.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from squallpy.program.auxiliary.relation import AuxiliaryRelation
 from squallpy.program.calculus import Assign, Rel
-from squallpy.program.program import Nest, Program, Ref, Row, Statement, Trigger, View
+from squallpy.program.program import Program, Statement, Trigger
+from squallpy.program.views import Ref, Row, View
 
 
 def inline_auxiliary(program: Program) -> Program:
     """Drop the views that only repeat the rows of an auxiliary relation; their readers compute the rows instead."""
-    kept = {nest.source.name for nest in program.nests if nest.source}
-    nests = {nest.relation.name: nest for nest in program.nests if _has_rows(nest)}
+    kept = {aux.source.name for aux in program.auxiliary if aux.source}
+    auxiliary = {aux.relation.name: aux for aux in program.auxiliary if _has_rows(aux)}
     views = program.views[1:]
-    copies = {v.name: copy for v in views if v.name not in kept and (copy := _copy(v, nests))}
+    copies = {v.name: copy for v in views if v.name not in kept and (copy := _copy(v, auxiliary))}
     while copies:
         refused = {name for t in program.triggers for s in t.statements for name in _refused(s, copies)}
         changing = {t.relation.name for t in program.triggers if any(s.target not in copies for s in t.statements)}
-        # a nest of static rows, which changes nothing else when it is loaded, has no trigger without its view
-        refused |= {name for name, copy in copies.items() if copy.nest.relation.name not in changing}
+        # a relation of static rows, which changes nothing else when it is loaded, has no trigger without its view
+        refused |= {name for name, copy in copies.items() if copy.aux.relation.name not in changing}
         if not refused:
             break
         copies = {name: copy for name, copy in copies.items() if name not in refused}
@@ -39,31 +41,31 @@ def inline_auxiliary(program: Program) -> Program:
 
 @dataclass(frozen=True, slots=True)
 class _Copy:
-    """A view that has a record for each row of a nest: which of its keys are the source's, and the fields of others."""
+    """A view with a record for each row of an auxiliary relation: its keys of the source, and the fields of others."""
 
-    nest: Nest
+    aux: AuxiliaryRelation
     group: tuple[int, ...]
     fields: tuple[tuple[str, int], ...]
 
 
-def _has_rows(nest: Nest) -> bool:
+def _has_rows(aux: AuxiliaryRelation) -> bool:
     """Has it one row at most for each group, which the group's sums tell?"""
-    finish = nest.finish
-    return nest.by_group and not (finish.over or finish.single or finish.times) and nest.source is not None
+    output = aux.output
+    return aux.is_by_group and not (output.over or output.single or output.times) and aux.source is not None
 
 
-def _copy(view: View, nests: dict[str, Nest]) -> _Copy | None:
+def _copy(view: View, auxiliary: dict[str, AuxiliaryRelation]) -> _Copy | None:
     match view.terms[0].body:
-        case (Rel(relation, fields),) if relation.name in nests and view.terms[0].lanes == ((),):
-            nest = nests[relation.name]
-            assert nest.source is not None
-            made = dict(nest.finish.items)
+        case (Rel(relation, fields),) if relation.name in auxiliary and view.terms[0].lanes == ((),):
+            aux = auxiliary[relation.name]
+            assert aux.source is not None
+            made = dict(aux.output.items)
             places = {made[title]: view.keys.index(v) for title, v in fields}
             once = len(places) == len(fields) == len(view.keys)
-            if not once or not places.keys() >= set(nest.source.variables):
+            if not once or not places.keys() >= set(aux.source.variables):
                 return None
-            rest = tuple((t, view.keys.index(v)) for t, v in fields if made[t] not in nest.source.variables)
-            return _Copy(nest, tuple(places[v] for v in nest.source.variables), rest)
+            rest = tuple((t, view.keys.index(v)) for t, v in fields if made[t] not in aux.source.variables)
+            return _Copy(aux, tuple(places[v] for v in aux.source.variables), rest)
     return None
 
 
@@ -90,10 +92,9 @@ def _rewritten(trigger: Trigger, copies: dict[str, _Copy], order: dict[str, int]
         copy = copies.get(ref.name)
         if copy is None:
             return ref
-        nest, source = copy.nest.relation.name, copy.nest.source
-        assert source is not None
+        name, source = copy.aux.relation.name, copy.aux.materialised
         fields = tuple((title, ref.variables[i]) for title, i in copy.fields)
-        row = Row(nest, fields, before=order[trigger.relation.name] <= order[nest] and not ref.after)
+        row = Row(name, fields, before=order[trigger.relation.name] <= order[name] and not ref.after)
         return Ref(source.name, tuple(ref.variables[i] for i in copy.group), (), row)
 
     statements = tuple(

@@ -22,7 +22,8 @@ from itertools import count
 
 from squallpy.logical.expressions import Column, Expr, columns
 from squallpy.program.calculus import Assign, Factor, renamed, variables
-from squallpy.program.program import Program, Ref, Statement, Trigger
+from squallpy.program.program import Program, Statement, Trigger
+from squallpy.program.views import Ref
 
 
 def schedule(program: Program) -> Program:

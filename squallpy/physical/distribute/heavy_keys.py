@@ -13,7 +13,8 @@ from squallpy.catalog.relation import Relation
 from squallpy.physical.distribute.initial_grids import fields_of, side_of
 from squallpy.physical.distribute.program import Keyed, Places
 from squallpy.physical.unique_keys import finds_one, known_keys
-from squallpy.program.program import Monomial, Program, View
+from squallpy.program.program import Program
+from squallpy.program.views import Monomial, View
 
 SHARE = 1 / 16  # of the mean joiner's work makes a key heavy
 Field = tuple[str, str]  # a relation's
@@ -49,7 +50,7 @@ def _are_unique(program: Program, places: Places, names: list[str]) -> bool:
 
 def _groups(program: Program, places: Places) -> list[list[str]]:
     """The views of rows that are hashed by what is compared, together those that are by the same."""
-    if not program.finish.repeat:
+    if not program.output.repeat:
         return []
     equal = {field: same for term in program.result.terms for same in _equal(term) for field in same}
     found: dict[Compared, list[str]] = {}

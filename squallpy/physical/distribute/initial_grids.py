@@ -12,16 +12,17 @@ from squallpy.physical.distribute.location_tags import COLUMNS, EVERYWHERE, ROWS
 from squallpy.physical.distribute.program import Keyed, Place, Places
 from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.mapping import Side, optimal, square
-from squallpy.program.program import Monomial, Program, View
+from squallpy.program.program import Program
+from squallpy.program.views import Monomial, View
 
 SIDES = {ROWS: Side.R, COLUMNS: Side.S}
 
 
 def all_on_grid(program: Program, operator: JoinOperator) -> dict[str, Place]:
     """Each view but the result by rows of a grid if it is of the first stream, else by columns, one of tables alone
-    everywhere; not those that nests are made of, whose groups have to be whole. Raises Misplaced."""
-    first, nested = first_of(program), {nest.source.name for nest in program.nests if nest.source}
-    views = [view for view in program.views[1:] if view.name not in nested]
+    everywhere; not those that auxiliary relations are made of, whose groups have to be whole. Raises Misplaced."""
+    first, sources = first_of(program), {aux.materialised.name for aux in program.auxiliary}
+    views = [view for view in program.views[1:] if view.name not in sources]
     found: dict[str, Place] = {view.name: EVERYWHERE for view in views}
     for view in views:
         if any(atom.relation.stream for atom in view.atoms):
@@ -31,7 +32,7 @@ def all_on_grid(program: Program, operator: JoinOperator) -> dict[str, Place]:
 
 
 def first_of(program: Program) -> str:
-    """The stream, or the nest, whose views are at the rows of a grid."""
+    """The stream, or the auxiliary relation, whose views are at the rows of a grid."""
     names = [atom.relation.name for atom in program.result.atoms if atom.relation.stream]
     return names[0] if names else program.relations[0].name
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from squallpy.logical.expressions import Column
-from squallpy.program.program import Ref
+from squallpy.program.views import Ref
 
 
 class Mark(Enum):

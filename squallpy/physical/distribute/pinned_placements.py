@@ -8,8 +8,10 @@ from collections.abc import Iterable, Iterator
 from squallpy.base.errors import SquallError, nearest
 from squallpy.physical.distribute.location_tags import EVERYWHERE
 from squallpy.physical.distribute.program import Place
-from squallpy.program.program import Nest, Program, View
-from squallpy.program.show import Names
+from squallpy.program.auxiliary.relation import AuxiliaryRelation
+from squallpy.program.names import Names
+from squallpy.program.program import Program
+from squallpy.program.views import View
 
 
 def fixed_places(program: Program, wanted: Iterable[tuple[str, str]]) -> dict[str, Place]:
@@ -28,21 +30,6 @@ def fixed_places(program: Program, wanted: Iterable[tuple[str, str]]) -> dict[st
     return places
 
 
-def groups_are_whole(nest: Nest, position: int) -> bool:
-    """Has each partition whole groups of a nest if the view that it is made of is spread by that key?"""
-    assert nest.source is not None
-    variable = nest.source.variables[position]
-    along = [nest.neighbours.value] if nest.neighbours else []
-    line = nest.skyline or nest.spans
-    along += [line.x, line.value] if line else []
-    return variable not in along and any(expr == variable for _, expr in nest.finish.items)
-
-
-def has_one_row(nest: Nest) -> bool:
-    """Is there nothing that the rows of a nest could be spread by?"""
-    return (nest.running is not None and not nest.running.group) or not nest.finish.items
-
-
 def _by_keys(view: View, text: str, program: Program) -> Place:
     names = Names(view.keys)
     known, place = {names(key): i for i, key in enumerate(view.keys)}, []
@@ -51,15 +38,15 @@ def _by_keys(view: View, text: str, program: Program) -> Place:
             hint = nearest(key, known) if known else "everywhere is all that it can be"
             raise SquallError("SQ7003", f'partition.{view.name}: the view has no key "{key}"', hint=hint)
         place.append(known[key])
-    for nest in (nest for nest in program.nests if nest.source and nest.source.name == view.name):
-        if has_one_row(nest) or not all(groups_are_whole(nest, i) for i in place):
-            fit = [names(view.keys[i]) for i in _fit(nest, view)]
+    for aux in (aux for aux in program.auxiliary if aux.materialised.name == view.name):
+        if aux.is_indivisible or not all(aux.keeps_groups_whole(i) for i in place):
+            fit = [names(view.keys[i]) for i in _fit(aux, view)]
             hint = f"spread it by {' or '.join(fit)}" if fit else "everywhere is all that it can be"
-            reason = f"the groups of {nest.relation.name.upper()} would be torn apart"
+            reason = f"the groups of {aux.relation.name.upper()} would be torn apart"
             raise SquallError("SQ7003", f"partition.{view.name}={text}: {reason}", hint=hint)
     return tuple(dict.fromkeys(place))
 
 
-def _fit(nest: Nest, view: View) -> Iterator[int]:
-    if not has_one_row(nest):
-        yield from (i for i in range(len(view.keys)) if groups_are_whole(nest, i))
+def _fit(aux: AuxiliaryRelation, view: View) -> Iterator[int]:
+    if not aux.is_indivisible:
+        yield from (i for i in range(len(view.keys)) if aux.keeps_groups_whole(i))

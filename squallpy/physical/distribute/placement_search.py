@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 
 from squallpy.physical.distribute.initial_grids import fields_of, first_of, grid_of, records, share, side_of
 from squallpy.physical.distribute.location_tags import COLUMNS, EVERYWHERE, RANDOM, ROWS, SOURCE, Dist, Misplaced
-from squallpy.physical.distribute.pinned_placements import groups_are_whole, has_one_row
 from squallpy.physical.distribute.program import Distribution, Place, distributed
 from squallpy.physical.distribute.single_transformer import Compute, Derivation, Transfer
 from squallpy.physical.distribute.statement_blocks import Block
 from squallpy.physical.joins.grid import Grid
-from squallpy.program.program import Program, View
+from squallpy.program.program import Program
+from squallpy.program.views import View
 
 BATCH = 100_000  # tuples of the batch whose cost is estimated
 ROUND = 30_000.0  # what an exchange costs however little is sent, in rows sent
@@ -80,19 +80,19 @@ def _improved(
 
 def _options(view: View, program: Program, joined: Collection[tuple[str, str]], grids: bool) -> Iterator[Place]:
     """Where a view may be: by one of its keys on which something is joined, or if there is none by all of them, so that
-    no value that many tuples share has them all at one node, or by any. What a nest is made of has its groups whole."""
-    nests = [nest for nest in program.nests if nest.source and nest.source.name == view.name]
-    if not any(map(has_one_row, nests)):
-        whole = [i for i in range(len(view.keys)) if all(groups_are_whole(nest, i) for nest in nests)]
+    no value that many tuples share has them all at one node, or by any. A source view has its groups whole."""
+    auxiliary = [aux for aux in program.auxiliary if aux.materialised.name == view.name]
+    if not any(aux.is_indivisible for aux in auxiliary):
+        whole = [i for i in range(len(view.keys)) if all(aux.keeps_groups_whole(i) for aux in auxiliary)]
         known = {v for atom in view.atoms for f, v in atom.fields if (atom.relation.name, f) in joined}
         met = [i for i in whole if view.keys[i] in known]
         if not met and len(whole) > 1:
             yield tuple(whole)
         yield from ((i,) for i in met or whole)
-        if grids and not met and not nests:
+        if grids and not met and not auxiliary:
             yield from (ROWS, COLUMNS)
     yield EVERYWHERE
-    if nests:
+    if auxiliary:
         yield ()
     elif len(view.terms) == 1:
         yield RANDOM

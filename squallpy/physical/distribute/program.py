@@ -22,7 +22,8 @@ from squallpy.physical.distribute.simplify_transformers import cheapest
 from squallpy.physical.distribute.single_transformer import Compute, Derivation, Form, Step, Written, live
 from squallpy.physical.distribute.statement_blocks import Block, fused, unfused
 from squallpy.physical.distribute.well_formed import wellformed
-from squallpy.program.program import RESULT, Nest, Program, Statement
+from squallpy.program.auxiliary.relation import AuxiliaryRelation
+from squallpy.program.program import RESULT, Program, Statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ class Distribution:
 
     def __init__(self, program: Program, switches: Switches = ALL) -> None:
         self._program, self._switches = program, switches
-        self._nests = {nest.relation.name: nest for nest in program.nests}
+        self._auxiliary = {aux.relation.name: aux for aux in program.auxiliary}
         self._views = [view.name for view in program.views]
         self._evaluated: dict[tuple[int, tuple[Place | None, ...]], Expression] = {}
         self._written: Written = {}
@@ -70,11 +71,11 @@ class Distribution:
         """As `distributed` does it."""
         form = Form(self._switches.shared, self._written)
         for trigger in self._program.triggers:
-            nest = self._nests.get(trigger.relation.name)
+            aux = self._auxiliary.get(trigger.relation.name)
             at: dict[str, Place] = {d.name: SOURCE for d in trigger.deltas}
-            if nest:
-                form.append(_derivation(nest, self._nests, tuple(at), places))
-                at = {d.name: _place_of_nest(nest, d.atoms[0].fields, d.keys, places) for d in trigger.deltas}
+            if aux:
+                form.append(_derivation(aux, self._auxiliary, tuple(at), places))
+                at = {d.name: _place_of_auxiliary(aux, d.atoms[0].fields, d.keys, places) for d in trigger.deltas}
             for statement in trigger.statements:
                 expression = self._expression(statement, places, at)
                 form.add(statement, expression)
@@ -88,7 +89,7 @@ class Distribution:
             (early if isinstance(step, Compute) and step.at is SOURCE else rest).append(step)
         blocks = fused(rest)
         if not _are_whole(blocks):
-            raise Misplaced("the groups of a nest change in one stage and are read in another")
+            raise Misplaced("the groups of an auxiliary relation change in one stage and are read in another")
         if not self._switches.fused and _are_whole(apart := unfused(rest)):
             blocks = apart
         if not _go_where_they_came(steps, places):
@@ -110,25 +111,26 @@ class Distribution:
         return known
 
 
-def _derivation(nest: Nest, nests: Mapping[str, Nest], deltas: tuple[str, ...], places: Places) -> Derivation:
-    assert nest.source is not None
-    asked = [source for _, name, _ in nest.running.context if (source := nests[name].source)] if nest.running else []
-    context = tuple(ref.name for ref in asked)
-    place = places[nest.source.name]
+def _derivation(
+    aux: AuxiliaryRelation, auxiliary: Mapping[str, AuxiliaryRelation], deltas: tuple[str, ...], places: Places
+) -> Derivation:
+    source = aux.materialised.name
+    context = tuple(auxiliary[name].materialised.name for name in aux.kind.reads)
+    place = places[source]
     if not all(places[name] in (place, EVERYWHERE) for name in context):
-        raise Misplaced("what a nest looks at besides its view is somewhere else")
-    return Derivation(nest.relation.name, nest.source.name, deltas, context, place == ())
+        raise Misplaced("what an auxiliary relation reads besides its view is somewhere else")
+    return Derivation(aux.relation.name, source, deltas, context, place == ())
 
 
 def _are_whole(blocks: tuple[Block, ...]) -> bool:
-    """Is what a nest is made of changed in the stage that looks which of its groups were, and read as it was before no
-    later?"""
+    """True if a source view is changed in the stage that looks which of its groups were, and read as it was before no
+    later."""
     for n, block in enumerate(blocks):
         for step in block.steps:
             if isinstance(step, Derivation):
                 others = [s for other in blocks if other is not block for s in other.steps]
                 late = [s for other in blocks[n + 1 :] for s in other.steps if isinstance(s, Compute)]
-                if any(step.source in s.writes for s in others) or any(_looks_back(s, step.nest) for s in late):
+                if any(step.source in s.writes for s in others) or any(_looks_back(s, step.relation) for s in late):
                     return False
     return True
 
@@ -143,8 +145,8 @@ def _go_where_they_came(steps: tuple[Step, ...], places: Places) -> bool:
     return all(len(ways) == 1 and RANDOM not in {at for at, _ in ways} for ways in found.values())
 
 
-def _looks_back(step: Compute, nest: str) -> bool:
-    return any(ref.row and ref.row.nest == nest and ref.row.before for ref in step.statement.refs)
+def _looks_back(step: Compute, relation: str) -> bool:
+    return any(ref.row and ref.row.relation == relation and ref.row.before for ref in step.statement.refs)
 
 
 @lru_cache(maxsize=4096)  # statements of several triggers, and of several searches, are alike
@@ -172,20 +174,20 @@ def _place_of(statement: Statement, at: Location) -> Place:
     return at
 
 
-def _place_of_nest(
-    nest: Nest, fields: tuple[tuple[str, Column], ...], keys: tuple[Column, ...], places: Places
+def _place_of_auxiliary(
+    aux: AuxiliaryRelation, fields: tuple[tuple[str, Column], ...], keys: tuple[Column, ...], places: Places
 ) -> Place:
-    """Where the delta of a nest comes about: where its view is, as far as its fields tell."""
-    assert nest.source is not None
-    place = places[nest.source.name]
-    assert place not in (RANDOM, LOCAL), "a nest's groups have to be whole"
+    """Find where the delta of an auxiliary relation comes about: where its view is, as far as its fields tell."""
+    source = aux.materialised
+    place = places[source.name]
+    assert place not in (RANDOM, LOCAL), "the groups of an auxiliary relation have to be whole"
     if isinstance(place, Mark):
         return place
     if isinstance(place, Keyed):
-        raise Misplaced("the groups of a nest would be torn apart")
+        raise Misplaced("the groups of an auxiliary relation would be torn apart")
     by = []
     for position in place:
-        printed = {title for title, expr in nest.finish.items if expr == nest.source.variables[position]}
+        printed = {title for title, expr in aux.output.items if expr == source.variables[position]}
         found = [keys.index(v) for title, v in fields if title in printed and v in keys]
         if not found:
             return RANDOM

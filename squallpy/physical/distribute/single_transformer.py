@@ -29,7 +29,8 @@ from squallpy.physical.distribute.location_tags import (
     Sum,
 )
 from squallpy.program.calculus import Assign, Factor, renamed, variables
-from squallpy.program.program import Ref, Statement
+from squallpy.program.program import Statement
+from squallpy.program.views import Ref
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +75,10 @@ class Compute:
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """The change of a nest's rows, from the groups of its view that the batch touched. `context`: other views that it
-    looks at. `alone`: all of that is at one node."""
+    """The change of an auxiliary relation's rows, from the groups of its view that the batch touched. `context`: other
+    views that it looks at. `alone`: all of that is at one node."""
 
-    nest: str
+    relation: str
     source: str
     deltas: tuple[str, ...]
     context: tuple[str, ...] = ()
@@ -269,7 +270,9 @@ def _canonical(statement: Statement, written: Written) -> object:
     for f in statement.filters:
         if isinstance(f, Assign):
             names.setdefault(f.variable.id, Column(len(names), "", f.variable.type, f.variable.nullable))
-    rows = [(ref.row.nest, ref.row.before, [t for t, _ in ref.row.fields]) if ref.row else () for ref in statement.refs]
+    rows = [
+        (ref.row.relation, ref.row.before, [t for t, _ in ref.row.fields]) if ref.row else () for ref in statement.refs
+    ]
     refs = tuple((ref.name, tuple(names[v.id] for v in ref.bound), ref.picks) for ref in statement.refs)
     keys = tuple(names[v.id] for v in statement.keys)
     # NB: filters are those of the program, which outlives what is known of them

@@ -37,15 +37,15 @@ def fused(steps: Iterable[Step]) -> tuple[Block, ...]:
     """As few blocks as reordering gives: `merge` of App. C.3. What does not go with a block at first, never does: that
     which it does not commute with stays between them.
 
-    What changes the view of a nest, and what looks which of its groups were changed, is in one block: it waits until
-    all of it can be.
+    What changes the source view of an auxiliary relation, and what looks which groups were changed, is in one block:
+    it waits until all of it can be.
     """
     done, rest = list[Block](), list(steps)
-    nested = frozenset(step.source for step in rest if isinstance(step, Derivation))
+    sources = frozenset(step.source for step in rest if isinstance(step, Derivation))
     while rest:
         found = _merged(rest, rest[0].moves)
-        if torn := _torn(*found, nested):
-            found = _waiting(rest, torn, nested) or found
+        if torn := _torn(*found, sources):
+            found = _waiting(rest, torn, sources) or found
         taken, rest = found
         done.append(Block(tuple(taken)))
     return tuple(done)
@@ -73,7 +73,7 @@ def _merged(steps: Sequence[Step], moves: bool, held: frozenset[str] = frozenset
 
 
 def _waiting(
-    steps: Sequence[Step], held: frozenset[str], nested: frozenset[str]
+    steps: Sequence[Step], held: frozenset[str], sources: frozenset[str]
 ) -> tuple[list[Step], list[Step]] | None:
     """A block of what need not wait, and what stays; None if there would be nothing in it."""
     while True:
@@ -81,19 +81,19 @@ def _waiting(
         taken, rest = next((found for found in both if found[0]), ([], []))
         if not taken:
             return None
-        if not (torn := _torn(taken, rest, nested)):
+        if not (torn := _torn(taken, rest, sources)):
             return taken, rest
         held |= torn
 
 
-def _torn(taken: Iterable[Step], rest: Iterable[Step], nested: frozenset[str]) -> frozenset[str]:
-    """The views of nests that are changed in a block and behind it."""
-    if not nested:
-        return nested
-    first, later = (frozenset().union(*(_changed(s, nested) for s in some)) for some in (taken, rest))
+def _torn(taken: Iterable[Step], rest: Iterable[Step], sources: frozenset[str]) -> frozenset[str]:
+    """Find the source views that are changed in a block and behind it."""
+    if not sources:
+        return sources
+    first, later = (frozenset().union(*(_changed(s, sources) for s in some)) for some in (taken, rest))
     return first & later
 
 
-def _changed(step: Step, nested: frozenset[str]) -> frozenset[str]:
+def _changed(step: Step, sources: frozenset[str]) -> frozenset[str]:
     """Those of the views that a step changes, or looks what was changed of."""
-    return (step.writes | {step.source} if isinstance(step, Derivation) else step.writes) & nested
+    return (step.writes | {step.source} if isinstance(step, Derivation) else step.writes) & sources

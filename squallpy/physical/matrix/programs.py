@@ -15,7 +15,7 @@ from squallpy.maintain.matrix.program import Program
 from squallpy.maintain.matrix.script_programs import alone, asked
 from squallpy.physical.plan import Feed
 from squallpy.program.calculus import Cmp
-from squallpy.program.program import Monomial
+from squallpy.program.views import Monomial
 
 Interval = tuple[int | None, int | None]  # from, to; both inclusive, None: no end
 Some = tuple[Interval, ...]  # indices in any of these

@@ -1,4 +1,4 @@
-"""Nests of neighbours at work: each value of a group with the next one above it, or below.
+"""Adjacent pairs kept fresh: each value of a group with the next one above it, or below.
 
 V(sym, time): (7, 10) (7, 20)    N1 = (7, 10, next 20) (7, 20, next NULL)
 + (7, 15)  →  ΔN1 = {(7, 10, 20): −1, (7, 10, 15): +1, (7, 15, 20): +1}
@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from squallpy.physical.plan import Feed, Nested
+from squallpy.physical.plan import AuxiliaryPlan, Feed
+from squallpy.program.auxiliary.adjacent_pairs import AdjacentPairs
 from squallpy.runtime.auxiliary.extremes import end_of
-from squallpy.runtime.auxiliary.groups import Groups, Mask, RowDeltas, came_or_went, titles
+from squallpy.runtime.auxiliary.rows import Maintainer, Mask, RowDeltas, TouchedGroups, came_or_went, titles
 from squallpy.runtime.kernels.radix_sort import ascending
 from squallpy.runtime.kernels.regions import Words
 from squallpy.runtime.kernels.sorted_index import GREATEST, LEAST, Sorted
@@ -40,19 +41,20 @@ class _Values(NamedTuple):
     gone: Mask
 
 
-class Neighbouring:
-    """A nest of neighbours."""
+class PairMaintainer(Maintainer):
+    """A maintainer of the values of groups, each with its neighbour."""
 
-    def __init__(self, feed: Feed, nested: Nested) -> None:
-        assert nested.neighbours is not None
-        self._source, self._order, self._above = nested.source.name, nested.order, nested.neighbours.above
-        self._count = nested.source.payload.offsets[nested.finish.count]
-        self._group, self._value = list(nested.group), nested.source.keys.index(nested.neighbours.value)
-        group = nested.grouped
-        self._titles = titles(nested.finish, (*group, nested.neighbours.value, nested.neighbours.other))
+    def __init__(self, feed: Feed, aux: AuxiliaryPlan) -> None:
+        kind = aux.kind
+        assert isinstance(kind, AdjacentPairs)
+        self._source, self._order, self._above = aux.source.name, aux.order, kind.above
+        self._count = aux.source.payload.offsets[aux.output.count]
+        self._group, self._value = list(aux.group), aux.source.keys.index(kind.value)
+        group = aux.grouped
+        self._titles = titles(aux.output, (*group, kind.value, kind.other))
         self._rows = RowDeltas(feed)
 
-    def deltas(self, store: Store, touched: Groups | None) -> dict[str, Delta]:
+    def deltas(self, store: Store, touched: TouchedGroups | None) -> dict[str, Delta]:
         assert touched is not None
         pool = store[self._source]
         keys, came = came_or_went(pool, touched, self._count)

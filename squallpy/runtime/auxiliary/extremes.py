@@ -1,4 +1,4 @@
-"""MIN, MAX and their like as nests: what is found among, or made of, the values of each group, exact under deletes.
+"""MIN, MAX and their like: what is found among, or made of, the values of each group, exact under deletes.
 
 V(k, x): (7, 3) (7, 5) (7, 9)    N1 = (7, MIN 3, MAX 9)      − (7, 9)  →  ΔN1 = {(7, 3, 9): −1, (7, 3, 5): +1}
 
@@ -13,10 +13,10 @@ import numpy as np
 
 from squallpy.base.rings import Payload, Ring
 from squallpy.logical.expressions import Column
-from squallpy.physical.plan import Feed, Nested, Plan
-from squallpy.runtime.auxiliary.folds import Folded
-from squallpy.runtime.auxiliary.groups import Groups, RowDeltas, begun
-from squallpy.runtime.auxiliary.percentiles import Placed
+from squallpy.physical.plan import AuxiliaryPlan, Feed
+from squallpy.runtime.auxiliary.folds import Folds
+from squallpy.runtime.auxiliary.percentiles import Percentiles
+from squallpy.runtime.auxiliary.rows import RowDeltas, TouchedGroups, begun
 from squallpy.runtime.evaluate.sort_keys import ordinals
 from squallpy.runtime.evaluate.vectors import Vec, full
 from squallpy.runtime.kernels.pool import Pool
@@ -28,54 +28,49 @@ from squallpy.runtime.state.store import PoolLayout, Store
 ENDS = ("min", "max")
 
 
-def extremes_layouts(plan: Plan) -> tuple[PoolLayout, ...]:
-    """The pools that hold the extremes: by group, how many values it has and which are the extremes."""
-    found = []
-    for feed in plan.feeds:
-        if (nested := feed.nested) and nested.finish.over:
-            group, found_of = nested.grouped, [measure.column for measure in nested.finish.measures]
-            names = (*numbered(group), *numbered(found_of, len(group) + 1))
-            found.append(PoolLayout(_pool(feed), len(group), _payload(nested), numbered=names))
-    return tuple(found)
-
-
 def _pool(feed: Feed) -> str:
     return f"{feed.relation.name} extremes"
 
 
-def _payload(nested: Nested) -> Payload:
-    return Payload((Ring.COUNT,) * (1 + len(nested.finish.measures)))
+def _payload(aux: AuxiliaryPlan) -> Payload:
+    return Payload((Ring.COUNT,) * (1 + len(aux.output.measures)))
 
 
-class Extremes:
-    """A nest of extremes."""
+class ExtremeRows:
+    """A row for each group, made of the values of one key."""
 
-    def __init__(self, feed: Feed, nested: Nested) -> None:
-        finish, source = nested.finish, nested.source
-        assert finish.over is not None
-        self._finish, self._source, self._state, self._nested = finish, source.name, _pool(feed), nested
-        self._over, self._value, self._group = finish.over, source.keys.index(finish.over), list(nested.group)
-        self._count = source.payload.offsets[finish.count]
+    @staticmethod
+    def layout(feed: Feed, aux: AuxiliaryPlan) -> PoolLayout:
+        """Return the pool that holds, by group, how many values it has and what is found among, or made of, them."""
+        group, measured = aux.grouped, [measure.column for measure in aux.output.measures]
+        names = (*numbered(group), *numbered(measured, len(group) + 1))
+        return PoolLayout(_pool(feed), len(group), _payload(aux), numbered=names)
+
+    def __init__(self, feed: Feed, aux: AuxiliaryPlan) -> None:
+        output, source = aux.output, aux.source
+        assert output.over is not None
+        self._output, self._source, self._state, self._plan = output, source.name, _pool(feed), aux
+        self._over, self._value, self._group = output.over, source.keys.index(output.over), list(aux.group)
+        self._count = source.payload.offsets[output.count]
         self._least = least_in_order(self._over.type)
         self._null = null_of(self._over.type)
-        self._places = {source.keys[position].id: i for i, position in enumerate(nested.group)}
-        self._fields = {title: expr for title, expr in finish.items if isinstance(expr, Column)}
-        self._lanes = {m.column.id: 1 + i for i, m in enumerate(finish.measures)}
-        self._nulls = {self._lanes[m.column.id]: null_of(m.column.type) for m in finish.measures}
-        self._ends = tuple((m.function, self._lanes[m.column.id]) for m in finish.measures if m.function in ENDS)
-        placed, folded = Placed(nested, self._null), Folded(nested, self._null)
+        self._places = {source.keys[position].id: i for i, position in enumerate(aux.group)}
+        self._fields = {title: expr for title, expr in output.items if isinstance(expr, Column)}
+        self._lanes = {m.column.id: 1 + i for i, m in enumerate(output.measures)}
+        self._nulls = {self._lanes[m.column.id]: null_of(m.column.type) for m in output.measures}
+        self._ends = tuple((m.function, self._lanes[m.column.id]) for m in output.measures if m.function in ENDS)
+        percentiles, folds = Percentiles(aux, self._null), Folds(aux, self._null)
         self._others = tuple(
-            (self._lanes[m.column.id], m, folded if m.is_folded else placed)
-            for m in finish.measures
+            (self._lanes[m.column.id], m, folds if m.is_folded else percentiles)
+            for m in output.measures
             if m.function not in ENDS
         )
-        self._groups = Pool(len(nested.group), Payload((Ring.COUNT,)))
+        self._groups = Pool(len(aux.group), Payload((Ring.COUNT,)))
         self._rows = RowDeltas(feed)
 
-    def deltas(self, store: Store, touched: Groups | None) -> dict[str, Delta]:
-        assert touched is not None
+    def deltas(self, store: Store, touched: TouchedGroups) -> dict[str, Delta]:
         keys, before = touched
-        state, single = store[self._state], self._finish.single
+        state, single = store[self._state], self._output.single
         self._groups.clear()
         self._groups.upsert(np.ascontiguousarray(keys[:, self._group]), np.ones((len(keys), 1), np.int64))
         groups = self._groups.keys.copy()
@@ -136,11 +131,11 @@ class Extremes:
 
     def _left(self, pool: Pool, groups: Words) -> tuple[Words, Words]:
         """(group, value) of values that there are in groups, their extremes among them."""
-        if self._nested.order < 0:
-            rows, slots = pool.slice(self._nested.index, groups)
+        if self._plan.order < 0:
+            rows, slots = pool.slice(self._plan.index, groups)
             there = pool.words[slots, self._count] > 0
             return rows[there], pool.keys[slots[there], self._value]
-        index = pool.sorted[self._nested.order]
+        index = pool.sorted[self._plan.order]
         rows, places = self._unordered(index, groups)
         for function in sorted({function for function, _ in self._ends}):
             found = self._extreme(index, groups, greatest=function == "max")

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 
 from squallpy.base.types import VARCHAR
 from squallpy.logical.expressions import Column
-from squallpy.physical.plan import Nested
-from squallpy.program.program import Measure
+from squallpy.physical.plan import AuxiliaryPlan
+from squallpy.program.output import Measure
 from squallpy.runtime.evaluate.casts import cast
 from squallpy.runtime.evaluate.sort_keys import ordinals
 from squallpy.runtime.evaluate.vectors import Vec, full
@@ -33,14 +33,14 @@ FOLDS: dict[str, Callable[[Any, Words, Words], Any]] = {
 }
 
 
-class Folded:
-    """Makes one value of all that the groups of a nest have; `null` is the code of none of those."""
+class Folds:
+    """Makes one value of all that a group has; `null` is the code of none."""
 
-    def __init__(self, nested: Nested, null: int) -> None:
-        source, finish = nested.source, nested.finish
-        assert finish.over is not None
-        self._name, self._index, self._null, self._over = source.name, nested.index, null, finish.over
-        self._keys, self._count = source.keys, source.payload.offsets[finish.count]
+    def __init__(self, aux: AuxiliaryPlan, null: int) -> None:
+        source, output = aux.source, aux.output
+        assert output.over is not None
+        self._name, self._index, self._null, self._over = source.name, aux.index, null, output.over
+        self._keys, self._count = source.keys, source.payload.offsets[output.count]
 
     def codes(self, store: Store, groups: Words, measure: Measure) -> Words:
         """What a measure makes of each group."""

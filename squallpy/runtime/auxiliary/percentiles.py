@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from squallpy.physical.plan import Nested
-from squallpy.program.program import Measure
+from squallpy.physical.plan import AuxiliaryPlan
+from squallpy.program.output import Measure
 from squallpy.runtime.evaluate.sort_keys import ordinals
 from squallpy.runtime.evaluate.vectors import full
 from squallpy.runtime.kernels.regions import Words
@@ -38,21 +38,21 @@ def number_of(function: str, share: Fraction, counts: Words) -> Any:
     return np.minimum(counts - 1, (under - over) * counts // under)
 
 
-class Placed:
-    """Finds the values of the groups of a nest; `null` is the code of none."""
+class Percentiles:
+    """Finds the values of groups; `null` is the code of none."""
 
-    def __init__(self, nested: Nested, null: int) -> None:
-        source, finish = nested.source, nested.finish
-        assert finish.over is not None
-        self._nested, self._null, self._over = nested, null, finish.over
-        self._value, self._count = source.keys.index(finish.over), source.payload.offsets[finish.count]
-        self._in_order = nested.order >= 0 and not finish.over.type.is_wide
+    def __init__(self, aux: AuxiliaryPlan, null: int) -> None:
+        source, output = aux.source, aux.output
+        assert output.over is not None
+        self._plan, self._null, self._over = aux, null, output.over
+        self._value, self._count = source.keys.index(output.over), source.payload.offsets[output.count]
+        self._in_order = aux.order >= 0 and not output.over.type.is_wide
 
     def codes(self, store: Store, groups: Words, measure: Measure) -> Words:
         """The value of each group at the share of a measure."""
         found, rest = np.full(len(groups), self._null), np.arange(len(groups))
         if self._in_order:
-            sure = self._passed(store[self._nested.source.name].sorted[self._nested.order], groups, measure, found)
+            sure = self._passed(store[self._plan.source.name].sorted[self._plan.order], groups, measure, found)
             rest = np.flatnonzero(~sure)
         if len(rest):
             found[rest] = self._looked_through(store, np.ascontiguousarray(groups[rest]), measure)
@@ -80,12 +80,12 @@ class Placed:
         return sure
 
     def _looked_through(self, store: Store, groups: Words, measure: Measure) -> Words:
-        pool = store[self._nested.source.name]
-        if self._nested.order < 0:
-            rows, slots = pool.slice(self._nested.index, groups)
+        pool = store[self._plan.source.name]
+        if self._plan.order < 0:
+            rows, slots = pool.slice(self._plan.index, groups)
             codes, counts = pool.keys[slots, self._value], pool.words[slots, self._count]
         else:
-            index, n = pool.sorted[self._nested.order], len(groups)
+            index, n = pool.sorted[self._plan.order], len(groups)
             least = least_in_order(self._over.type)
             ways = index.below(groups, least), index.between(groups, np.full(n, least), np.full(n, GREATEST))
             rows, places = (np.concatenate(each) for each in zip(*ways, strict=True))

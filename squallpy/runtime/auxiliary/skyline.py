@@ -1,4 +1,4 @@
-"""Skylines at work: of each group the values that none before them, in the order of x, equals or exceeds.
+"""Skylines kept fresh: of each group the values that none before them, in the order of x, equals or exceeds.
 
 V(k, x, v): (7, 10, 3) (7, 20, 2) (7, 30, 5)    N1 = (7, 10, 3) (7, 30, 5)
 − (7, 10, 3)  →  ΔN1 = {(7, 10, 3): −1, (7, 20, 2): +1}        + (7, 5, 9)  →  ΔN1 = {(7, 10, 3): −1, (7, 30, 5): −1, …}
@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from squallpy.base.index_order import Order
-from squallpy.base.rings import Payload, Ring
-from squallpy.base.types import Kind
-from squallpy.physical.plan import Feed, Nested, Plan
-from squallpy.runtime.auxiliary.groups import Groups, Mask, RowDeltas, came_or_went, titles
+from squallpy.physical.plan import AuxiliaryPlan, Feed
+from squallpy.program.auxiliary.kind import is_double
+from squallpy.program.auxiliary.skyline import Skyline
+from squallpy.runtime.auxiliary.rows import COUNT, Maintainer, Mask, RowDeltas, TouchedGroups, came_or_went, titles
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.radix_sort import ascending
 from squallpy.runtime.kernels.regions import Words
@@ -25,22 +25,7 @@ from squallpy.runtime.kernels.sorted_index import GREATEST, LEAST, Sorted
 from squallpy.runtime.messages.deltas import Delta, numbered
 from squallpy.runtime.state.store import PoolLayout, Store
 
-_COUNT = Payload((Ring.COUNT,))
 _BY_X, _BY_VALUE = 0, 1  # the sorted indexes of a skyline
-
-
-def skylines_layouts(plan: Plan) -> tuple[PoolLayout, ...]:
-    """The pools that hold the skylines: keys (group, x, value)."""
-    found = []
-    for feed in plan.feeds:
-        if feed.nested and (line := feed.nested.skyline):
-            n = len(feed.nested.group)
-            group, (x, value) = tuple(range(n)), (n, n + 1)
-            real = [column.type.kind is Kind.DOUBLE for column in (line.x, line.value)]
-            orders = (Order((*group, x, value), n, real=real[0]), Order((*group, value, x), n, real=real[1]))
-            names = numbered(feed.nested.grouped)
-            found.append(PoolLayout(_pool(feed), n + 2, _COUNT, orders=orders, numbered=names))
-    return tuple(found)
 
 
 def _pool(feed: Feed) -> str:
@@ -58,20 +43,32 @@ class _Points(NamedTuple):
         return _Points(self.keys[which], self.along[which], self.up[which])
 
 
-class Skylines:
-    """A nest that is a skyline."""
+class SkylineMaintainer(Maintainer):
+    """A maintainer of the skyline of each group."""
 
-    def __init__(self, feed: Feed, nested: Nested) -> None:
-        assert nested.skyline is not None
-        self._source, self._order, self._state = nested.source.name, nested.order, _pool(feed)
-        self._line, self._count = nested.skyline, nested.source.payload.offsets[nested.finish.count]
-        columns = [*nested.grouped, nested.skyline.x, nested.skyline.value]
-        self._columns = [nested.source.keys.index(column) for column in columns]
-        self._titles = titles(nested.finish, columns)
-        self._group = len(nested.group)
+    def __init__(self, feed: Feed, aux: AuxiliaryPlan) -> None:
+        assert isinstance(aux.kind, Skyline)
+        self._source, self._order, self._state = aux.source.name, aux.order, _pool(feed)
+        self._line, self._count = aux.kind, aux.source.payload.offsets[aux.output.count]
+        columns = [*aux.grouped, *aux.kind.along]
+        self._columns = [aux.source.keys.index(column) for column in columns]
+        self._titles = titles(aux.output, columns)
+        self._group = len(aux.group)
         self._rows = RowDeltas(feed)
 
-    def deltas(self, store: Store, touched: Groups | None) -> dict[str, Delta]:
+    @staticmethod
+    def layouts(feed: Feed, aux: AuxiliaryPlan) -> tuple[PoolLayout, ...]:
+        """Return the pool that holds the skylines: keys (group, x, value)."""
+        assert isinstance(aux.kind, Skyline)
+        n = len(aux.group)
+        group, (x, value) = tuple(range(n)), (n, n + 1)
+        orders = (
+            Order((*group, x, value), n, real=is_double(aux.kind.x)),
+            Order((*group, value, x), n, real=is_double(aux.kind.value)),
+        )
+        return (PoolLayout(_pool(feed), n + 2, COUNT, orders=orders, numbered=numbered(aux.grouped)),)
+
+    def deltas(self, store: Store, touched: TouchedGroups | None) -> dict[str, Delta]:
         assert touched is not None
         pool, state = store[self._source], store[self._state]
         keys, came = came_or_went(pool, touched, self._count)

@@ -1,4 +1,4 @@
-"""Nests of intervals at work: where a running aggregate exists and satisfies predicates (`relational/running.py`).
+"""Threshold intervals kept fresh: where a running aggregate exists and satisfies predicates.
 
 prefix sums of volume by price, down from the best:   10.5: 40   10.4: 90   10.2: 130   9.9: 200
 where 0.25 * 400 > f                              →   ΔN4 = {[10.4, 10.5): −1, [10.2, 10.5): +1}
@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from squallpy.base.rings import Payload, Ring
 from squallpy.logical.expressions import Column
-from squallpy.physical.plan import Feed, Nested, Plan
-from squallpy.runtime.auxiliary.groups import Groups, RowDeltas
+from squallpy.physical.plan import AuxiliaryPlan, Feed
+from squallpy.program.auxiliary.threshold_intervals import ThresholdIntervals
+from squallpy.runtime.auxiliary.rows import COUNT, Maintainer, RowDeltas, TouchedGroups
 from squallpy.runtime.evaluate.functions import compiled
 from squallpy.runtime.evaluate.logic import is_true
 from squallpy.runtime.evaluate.vectors import Frame, Vec, full, take
@@ -31,19 +31,7 @@ from squallpy.runtime.output import Printer
 from squallpy.runtime.state.store import PoolLayout, Store
 
 _NO, _YES, _MIXED = 0, 1, 2
-_COUNT = Payload((Ring.COUNT,))
 Context = list[tuple[Column, Vec]]  # variables of one row
-
-
-def intervals_layouts(plan: Plan) -> tuple[PoolLayout, ...]:
-    """The pools that hold the intervals, by group and their ends."""
-    found = []
-    for feed in plan.feeds:
-        if feed.nested and feed.nested.running:
-            keys = feed.nested.grouped
-            slices = (tuple(range(len(keys))),) if keys else ()
-            found.append(PoolLayout(_pool(feed), len(keys) + 2, _COUNT, slices, numbered=numbered(keys)))
-    return tuple(found)
 
 
 def _pool(feed: Feed) -> str:
@@ -71,30 +59,38 @@ class _Runs:
         return _Runs(*(joined(getattr(self, f.name), getattr(others, f.name)) for f in fields(self)))
 
 
-class Intervals:
-    """A nest of intervals."""
+class IntervalMaintainer(Maintainer):
+    """A maintainer of the intervals in which a running aggregate satisfies predicates."""
 
-    def __init__(self, feed: Feed, nested: Nested) -> None:
-        assert nested.running is not None
-        self._source, self._order, self._state = nested.source.name, nested.order, _pool(feed)
-        self._rows, self._group = RowDeltas(feed), list(nested.group)
-        self._titles = {title: (i, c) for i, (title, c) in enumerate(nested.finish.items) if isinstance(c, Column)}
-        self._total = nested.running.total
-        self._where = [compiled(predicate) for predicate in nested.running.where]
-        self._printer = Printer(nested.finish, nested.source)
-        self._measures = nested.finish.measures
+    def __init__(self, feed: Feed, aux: AuxiliaryPlan) -> None:
+        kind = aux.kind
+        assert isinstance(kind, ThresholdIntervals)
+        self._source, self._order, self._state = aux.source.name, aux.order, _pool(feed)
+        self._rows, self._group = RowDeltas(feed), list(aux.group)
+        self._titles = {title: (i, c) for i, (title, c) in enumerate(aux.output.items) if isinstance(c, Column)}
+        self._total = kind.total
+        self._where = [compiled(predicate) for predicate in kind.where]
+        self._printer = Printer(aux.output, aux.source)
+        self._measures = aux.output.measures
         self._context = [
-            (column, title, inner.source.name, Printer(inner.finish, inner.source))
-            for (column, _, title), inner in zip(nested.running.context, nested.context, strict=True)
+            (column, title, inner.source.name, Printer(inner.output, inner.source))
+            for (column, _, title), inner in zip(kind.context, aux.context, strict=True)
         ]
 
-    def deltas(self, store: Store, touched: Groups | None) -> dict[str, Delta]:
-        state, changed = store[self._state], Pool(len(self._group) + 2, _COUNT)
+    @staticmethod
+    def layouts(feed: Feed, aux: AuxiliaryPlan) -> tuple[PoolLayout, ...]:
+        """Return the pool that holds the intervals, by group and their ends."""
+        keys = aux.grouped
+        slices = (tuple(range(len(keys))),) if keys else ()
+        return (PoolLayout(_pool(feed), len(keys) + 2, COUNT, slices, numbered=numbered(keys)),)
+
+    def deltas(self, store: Store, touched: TouchedGroups | None) -> dict[str, Delta]:
+        state, changed = store[self._state], Pool(len(self._group) + 2, COUNT)
         groups, old = np.empty((1, 0), np.int64), state.keys
         if self._group:
             assert touched is not None
             keys, _ = touched
-            once = Pool(len(self._group), _COUNT)
+            once = Pool(len(self._group), COUNT)
             once.upsert(np.ascontiguousarray(keys[:, self._group]), np.ones((len(keys), 1), np.int64))
             groups = once.keys
             old = state.keys[state.slice(0, groups)[1]]

@@ -27,7 +27,7 @@ from squallpy.runtime.result.result import Changes, Result
 from squallpy.runtime.sources import Rows
 from squallpy.runtime.sources.replay import Again, Replay
 from squallpy.runtime.state.store import Store, StoreLayout
-from squallpy.runtime.time.windows import clock_deltas
+from squallpy.runtime.time.clock import clock_deltas
 from squallpy.runtime.triggers.stage_executor import Machine
 
 Stats = dict[str, Any]

@@ -31,7 +31,7 @@ from squallpy.runtime.checkpoint.record import damaged, read_record, write_recor
 from squallpy.runtime.sources.replay import leading
 
 _RECORD = "made-for"
-_FORMAT = 7  # of all files in a checkpoint; another one is another plan
+_FORMAT = 8  # of all files in a checkpoint, and of the texts that tell queries apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def open_checkpoint(
         _compare(found, ours, where)
         done = Committed(within(where, str(found.generation)))
         mixed = inputs is not None and inputs.compare(root, where, found.before, done.batches, done.read)
-        same = (found.plan, found.format) == (ours.plan, ours.format) and not mixed
+        same = found.plan == ours.plan and not mixed
         record = found if same else _begin(root, _next(found, ours, done.batches), done.all_read)
         fingerprint = within(str(record.generation), FINGERPRINT)
         if read_record(root, fingerprint, where) is None:  # NB: a generation has one from the start
@@ -140,6 +140,10 @@ def _read(root: Durable, where: str) -> _Record | None:
 
 
 def _compare(found: _Record, ours: _Record, where: str) -> None:
+    if found.format != ours.format:
+        age = "an earlier" if found.format < ours.format else "a later"
+        told = f"the checkpoint {where} was made by {age} version"
+        raise SquallError("SQ6001", told, hint="begin in a new folder")
     if found.query != ours.query:
         told = f"the checkpoint {where} is of another query, or of other settings"
         raise SquallError("SQ6001", told, hint="give each query its own folder")

@@ -397,9 +397,7 @@ def _key_pilot(plan: Plan, facts: Map[str, Any] | None, often: Map[str, Map[str,
 
 def rows_of(plan: Plan, rows: Map[str, int]) -> Sizes:
     """As many rows as the largest of its relations has bring a side of the grid tuples."""
-    windows = {
-        feed.relation.name: feed.nested.window.stream for feed in plan.feeds if feed.nested and feed.nested.window
-    }
+    windows = {name: window.stream for name, window in plan.windows.items()}
     streams = {
         view.name: [windows.get(a.relation.name, a.relation.name) for a in view.atoms] for view in plan.program.views
     }

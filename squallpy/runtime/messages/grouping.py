@@ -15,7 +15,7 @@ from squallpy.base.types import BIGINT, Kind, Type
 from squallpy.catalog.relation import MULT
 from squallpy.logical.expressions import Column, Expr, columns, conjunction, substitute
 from squallpy.program.calculus import Assign, Cmp, Lane, ring
-from squallpy.program.program import View
+from squallpy.program.views import View
 from squallpy.runtime.evaluate.evaluators import Function
 from squallpy.runtime.evaluate.functions import compiled
 from squallpy.runtime.evaluate.kernel_programs import Coder, Unknown

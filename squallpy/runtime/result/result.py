@@ -39,8 +39,8 @@ class Result:
     """The printed rows of a plan's result view."""
 
     def __init__(self, plan: Plan) -> None:
-        self._finish, self._pool, self._kept = plan.finish, plan.result, plan.keeps_result
-        self._printer = Printer(plan.finish, plan.result)
+        self._output, self._pool, self._kept = plan.output, plan.result, plan.keeps_result
+        self._printer = Printer(plan.output, plan.result)
         self._scratch = Pool(len(plan.result.keys), plan.result.payload)
         self._groups = Pool(len(plan.result.keys), Payload((Ring.COUNT,)))
         unique = next((view for view in plan.unique if view.view == RESULT), None)
@@ -49,9 +49,9 @@ class Result:
         """Rows of the last batch that broke a PRIMARY KEY."""
         self.schema = self._printer.schema
         self._nothing = Changes(self.schema.empty_table(), self.schema.empty_table())
-        cut = (plan.finish.limit is not None or plan.finish.offset) and not plan.finish.single
+        cut = (plan.output.limit is not None or plan.output.offset) and not plan.output.single
         self._top = (
-            TopK(self._printer, RESULT, len(plan.result.keys), plan.finish.offset, plan.finish.limit) if cut else None
+            TopK(self._printer, RESULT, len(plan.result.keys), plan.output.offset, plan.output.limit) if cut else None
         )
 
     def apply(self, store: Store, changes: Sequence[Delta], first: bool, wanted: bool = True) -> Changes | None:
@@ -61,7 +61,7 @@ class Result:
         """
         pool = store[RESULT]
         keys, words = self._merged(changes)
-        if self._finish.single and not len(keys):
+        if self._output.single and not len(keys):
             keys, words = np.empty((1, 0), np.int64), np.zeros((1, self._pool.payload.width), np.int64)
         if self._check:
             self._check.note(pool, keys, words)
@@ -112,15 +112,15 @@ class Result:
     def final(self, store: Store) -> pa.Table:
         """All printed rows, in order and cut to the limit."""
         keys, words = store[RESULT].rows()
-        if self._finish.single and not len(keys):
+        if self._output.single and not len(keys):
             keys, words = np.empty((1, 0), np.int64), np.zeros((1, self._pool.payload.width), np.int64)
         frame = self._printer.frame(keys, words, store.dictionary)
         times = self._printer.times(frame, words)
         rows = np.repeat(np.arange(len(keys)), times)
-        if self._finish.order or self._top:
+        if self._output.order or self._top:
             rows = self._printer.ordered(frame, rows)
-        stop = None if self._finish.limit is None else self._finish.offset + self._finish.limit
-        rows = rows[self._finish.offset : stop]
+        stop = None if self._output.limit is None else self._output.offset + self._output.limit
+        rows = rows[self._output.offset : stop]
         return self._printer.table(frame.pick(rows))
 
     def _moves(self, old: Head | None, new: Head, names: Dictionary) -> Changes:

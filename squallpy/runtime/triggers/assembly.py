@@ -12,8 +12,8 @@ import numpy as np
 from squallpy.base.rings import Payload, Ring
 from squallpy.base.types import Kind, Type
 from squallpy.logical.expressions import COMPARISONS, MIRRORED, Call, Column, Expr, Literal, conjuncts, held_alike
-from squallpy.physical.plan import Let, Lookup, Nested, Step, Update, Where
-from squallpy.program.program import Row
+from squallpy.physical.plan import AuxiliaryPlan, Let, Lookup, Step, Update, Where
+from squallpy.program.views import Row
 from squallpy.runtime.kernels import steps
 from squallpy.runtime.kernels.products import kind_of
 from squallpy.runtime.kernels.regions import Words
@@ -24,8 +24,8 @@ _LOOKUPS = {"probe": steps.PROBE, "slice": steps.SLICE, "scan": steps.SCAN}
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Steps that follow one another in one program, and where in it the frames of which pools belong, and what nests
-    know of the payloads before the batch."""
+    """Steps that follow one another in one program, and where in it the frames of which pools belong, and what
+    auxiliary relations know of the payloads before the batch."""
 
     program: Words
     frames: tuple[tuple[int, str], ...]
@@ -49,7 +49,7 @@ class Assembly:
 
 
 def assembled(
-    update: Update, payloads: Mapping[str, Payload], nests: Mapping[str, Nested] = MappingProxyType({})
+    update: Update, payloads: Mapping[str, Payload], auxiliary: Mapping[str, AuxiliaryPlan] = MappingProxyType({})
 ) -> Assembly:
     """The update as programs."""
     registers = {v.id: i for i, v in enumerate(update.variables)}
@@ -77,7 +77,7 @@ def assembled(
             registers[step.variable.id] = registers[same.id] if same else len(known)
             if same:
                 continue
-        code = _code(step, registers, known, source, nests)
+        code = _code(step, registers, known, source, auxiliary)
         if code is None:
             flush()
             parts.append(step)
@@ -85,7 +85,7 @@ def assembled(
         if isinstance(step, Lookup):
             frames.append((len(words) + steps.FRAME, step.source))
             if step.row and step.row.before:
-                noted.append((len(words) + steps.NOTED, step.row.nest))
+                noted.append((len(words) + steps.NOTED, step.row.relation))
         words += code
     flush()
     computed = sum(len(lane or ()) for lane in update.lanes)
@@ -108,14 +108,14 @@ def _same(step: Let) -> Column | None:
 
 
 def _code(
-    step: Step, registers: Mapping[int, int], known: Iterable[int], source: int, nests: Mapping[str, Nested]
+    step: Step, registers: Mapping[int, int], known: Iterable[int], source: int, auxiliary: Mapping[str, AuxiliaryPlan]
 ) -> list[int] | None:
     """The words of a step; None if it has to be evaluated."""
     match step:
         case Lookup(range=None, row=None):
             return _lookup(step, registers, known, source)
-        case Lookup(row=Row(nest)):
-            return _row(step, nests[nest], registers, known)
+        case Lookup(row=Row(aux)):
+            return _row(step, auxiliary[aux], registers, known)
         case Where(predicate):
             compared = [_compared(part, registers) for part in conjuncts(predicate)]
             if all(compared):
@@ -139,13 +139,13 @@ def _lookup(step: Lookup, registers: Mapping[int, int], known: Iterable[int], so
     return _operation(_LOOKUPS[step.how], [0, source, step.index, *counts, 0, 0, *lists])
 
 
-def _row(step: Lookup, nested: Nested, registers: Mapping[int, int], known: Iterable[int]) -> list[int] | None:
-    """The words of a look at a nest's row, if all that is read of it are counts."""
+def _row(step: Lookup, aux: AuxiliaryPlan, registers: Mapping[int, int], known: Iterable[int]) -> list[int] | None:
+    """Assemble a look at an auxiliary relation's row, if all that is read of it are counts."""
     assert step.row is not None
-    finish, payload = nested.finish, nested.source.payload
-    counts = {m.column: m.value[0][1] for m in finish.measures if m.function == "count" and _is_lane(m.value)}
-    made = dict(finish.items)
-    lanes = [finish.count]
+    output, payload = aux.output, aux.source.payload
+    counts = {m.column: m.value[0][1] for m in output.measures if m.function == "count" and _is_lane(m.value)}
+    made = dict(output.items)
+    lanes = [output.count]
     for title, v in step.row.fields:
         lane = counts.get(made[title]) if isinstance(made[title], Column) else None  # type: ignore[arg-type]
         if lane is None:

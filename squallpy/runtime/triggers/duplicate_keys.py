@@ -8,7 +8,7 @@ import numpy as np
 from squallpy.base.errors import SquallError
 from squallpy.logical.expressions import Column
 from squallpy.physical.plan import UniqueView
-from squallpy.runtime.auxiliary.groups import Touched
+from squallpy.runtime.auxiliary.rows import Touched
 from squallpy.runtime.evaluate.vectors import to_arrow
 from squallpy.runtime.formats.text_columns import cells
 from squallpy.runtime.joiners.joiner import Changes

@@ -9,14 +9,12 @@ import numpy as np
 from squallpy.base.trace import SILENT, Trace
 from squallpy.physical.distribute.location_tags import EVERYWHERE
 from squallpy.physical.joins.groups import Homes
-from squallpy.physical.plan import Derive, Feed, Lookup, Nested, Plan, Stage, Update
+from squallpy.physical.plan import Derive, Lookup, Plan, Stage, Update
 from squallpy.program.program import RESULT
-from squallpy.runtime.auxiliary.adjacent_pairs import Neighbouring
-from squallpy.runtime.auxiliary.extremes import Extremes, extremes_layouts
-from squallpy.runtime.auxiliary.groups import Aggregates, NestFeed, RowsOf, Touched, begin, begun_layouts
-from squallpy.runtime.auxiliary.range_extremes import SpansOf, spans_layouts
-from squallpy.runtime.auxiliary.skyline import Skylines, skylines_layouts
-from squallpy.runtime.auxiliary.threshold_intervals import Intervals, intervals_layouts
+from squallpy.runtime.auxiliary.groups import RowsOf
+from squallpy.runtime.auxiliary.registry import auxiliary_layouts, open_maintainer
+from squallpy.runtime.auxiliary.rows import Touched, begin
+from squallpy.runtime.auxiliary.window_rows import WindowMaintainer
 from squallpy.runtime.joiners.batch_plan import Course
 from squallpy.runtime.joiners.joiner import Changes
 from squallpy.runtime.joiners.routing import partitions_of, tickets_of
@@ -25,8 +23,8 @@ from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.regions import Words
 from squallpy.runtime.messages.deltas import Delta, numbered
 from squallpy.runtime.state.store import PoolLayout, Store, StoreLayout
+from squallpy.runtime.time.clock import clock_layouts, tick
 from squallpy.runtime.time.ledger import COUNTS, ledger_layouts, ledger_name, unmatched
-from squallpy.runtime.time.windows import Windows, tick, windows_layouts
 from squallpy.runtime.triggers.duplicate_keys import KeyCheck
 from squallpy.runtime.triggers.statement import Keeper, Noted, Statement
 
@@ -50,12 +48,8 @@ def store_layout(plan: Plan) -> StoreLayout:
             *changed,
             *reached,
             *ledger_layouts(plan),
-            *begun_layouts(plan),
-            *extremes_layouts(plan),
-            *intervals_layouts(plan),
-            *skylines_layouts(plan),
-            *spans_layouts(plan),
-            *windows_layouts(plan),
+            *clock_layouts(plan),
+            *auxiliary_layouts(plan),
         )
     )
 
@@ -71,7 +65,7 @@ class Notes:
     pairs: int = 0
     late_rows: dict[str, list[str]] = field(default_factory=dict)
 
-    def take(self, window: Windows, booked: bool) -> None:
+    def take(self, window: WindowMaintainer, booked: bool) -> None:
         """What came up in a window; of a stream that is `booked` the ledger knows better what matched."""
         self.unmatched += 0 if booked else window.unmatched
         self.late += window.late
@@ -97,15 +91,15 @@ class Machine:
             if d.name in indexed | targets
         }
         self._scratch[RESULT] = Pool(len(plan.result.keys), plan.result.payload)
-        derived = {step.nest for step in stage.steps if isinstance(step, Derive)}
-        nested = {f.relation.name: (f, f.nested) for f in plan.feeds if f.nested and f.relation.name in derived}
-        self._nested = {name: _nest(feed, nest) for name, (feed, nest) in nested.items()}
-        self._sources = {name: nest.source.name for name, (_, nest) in nested.items()}
-        looked = {step.row.nest for u in updates for step in u.steps if isinstance(step, Lookup) and step.row}
-        seen = {f.relation.name: f.nested for f in plan.feeds if f.nested and f.relation.name in looked | derived}
+        derived = {step.relation for step in stage.steps if isinstance(step, Derive)}
+        own = {f.relation.name: (f, f.auxiliary) for f in plan.feeds if f.auxiliary and f.relation.name in derived}
+        self._maintainers = {name: open_maintainer(feed, aux) for name, (feed, aux) in own.items()}
+        self._sources = {name: aux.source.name for name, (_, aux) in own.items()}
+        looked = {step.row.relation for u in updates for step in u.steps if isinstance(step, Lookup) and step.row}
+        seen = {f.relation.name: f.auxiliary for f in plan.feeds if f.auxiliary and f.relation.name in looked | derived}
         self._copied = {name for name, place in plan.places if place == EVERYWHERE.value}
         self._everywhere = {name for name, source in self._sources.items() if source in self._copied}
-        self._touched = {n.source.name: Touched(n.source) for n in seen.values() if n.group or not n.running}
+        self._touched = {n.source.name: Touched(n.source) for n in seen.values() if n.kind.has_groups}
         rows = {name: RowsOf(seen[name], self._touched[seen[name].source.name]) for name in looked}
         self._steps = [Statement(s, payloads, rows) if isinstance(s, Update) else s for s in stage.steps]
         self._statements = [step for step in self._steps if isinstance(step, Statement)]
@@ -144,7 +138,7 @@ class Machine:
             changes |= {view: Changes(store[course.changed(view)]) for view in on_grid if course.to}
         for step in self._steps:
             if isinstance(step, Derive):
-                with self._trace(f"Δ{step.nest.upper()}"):
+                with self._trace(f"Δ{step.relation.upper()}"):
                     self._derive(step, store, given)
             elif (delta := _rows(step.delta, given, pools)) is not None:
                 keep = None if step.update.keep is None else self._keeper(step.update, store.dictionary)
@@ -196,13 +190,13 @@ class Machine:
     def _derive(self, step: Derive, store: Store, given: Deltas) -> None:
         if step.alone and self._partition != 0:
             return
-        touched = self._touched.get(self._sources[step.nest])
-        nest = self._nested[step.nest]
-        found = nest.deltas(store, touched.groups() if touched else None)
-        if isinstance(nest, Windows) and not (self._partition and step.nest in self._everywhere):
-            self._notes.take(nest, booked=nest.stream in self._ledgers)
-        self._fill(found)
-        given |= found
+        touched = self._touched.get(self._sources[step.relation])
+        maintainer = self._maintainers[step.relation]
+        changes = maintainer.deltas(store, touched.groups() if touched else None)
+        if isinstance(maintainer, WindowMaintainer) and not (self._partition and step.relation in self._everywhere):
+            self._notes.take(maintainer, booked=maintainer.stream in self._ledgers)
+        self._fill(changes)
+        given |= changes
 
     def _home(self, step: Update, course: Course, names: Dictionary) -> Keeper:
         """Which rows of what joiners of all groups see are stored in this one's."""
@@ -224,20 +218,6 @@ class Machine:
             return np.flatnonzero(targets == self._partition)
 
         return mine
-
-
-def _nest(feed: Feed, nested: Nested) -> NestFeed:
-    if nested.window:
-        return Windows(feed, nested)
-    if nested.running:
-        return Intervals(feed, nested)
-    if nested.neighbours:
-        return Neighbouring(feed, nested)
-    if nested.skyline:
-        return Skylines(feed, nested)
-    if nested.spans:
-        return SpansOf(feed, nested)
-    return Extremes(feed, nested) if nested.finish.over else Aggregates(feed, nested)
 
 
 def _rows(name: str, given: Mapping[str, Delta], pools: Mapping[str, Pool]) -> Delta | None:

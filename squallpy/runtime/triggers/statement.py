@@ -15,7 +15,8 @@ from squallpy.base.rings import Payload, Ring
 from squallpy.base.types import Kind, Type
 from squallpy.logical.expressions import Column
 from squallpy.physical.plan import Let, Lookup, Update, Where
-from squallpy.runtime.auxiliary.groups import RowsOf, Touched
+from squallpy.runtime.auxiliary.groups import RowsOf
+from squallpy.runtime.auxiliary.rows import Touched
 from squallpy.runtime.evaluate.evaluators import Function
 from squallpy.runtime.evaluate.functions import compiled
 from squallpy.runtime.evaluate.logic import is_true
@@ -68,10 +69,10 @@ class Statement:
     """An update made runnable."""
 
     def __init__(
-        self, update: Update, payloads: Mapping[str, Payload], nests: Mapping[str, RowsOf] = MappingProxyType({})
+        self, update: Update, payloads: Mapping[str, Payload], auxiliary: Mapping[str, RowsOf] = MappingProxyType({})
     ) -> None:
         self.update, self.delta, self.target = update, update.delta, update.target
-        self._code = assembled(update, payloads, {name: rows.nested for name, rows in nests.items()})
+        self._code = assembled(update, payloads, {name: rows.plan for name, rows in auxiliary.items()})
         self._payload = payloads[update.delta]
         self._variables = {v.id: v for v in _variables(update)}
         self._functions: dict[int, Function] = {
@@ -83,7 +84,7 @@ class Statement:
         lookups = [s for s in update.steps if isinstance(s, Lookup)]
         self._scanned = [s.source for s in lookups if s.how == "scan"]
         self._ranges = {step: Ranges(step) for step in lookups if step.range}
-        self._nests = nests
+        self._auxiliary = auxiliary
         self._numbers = {id(step): n for n, step in enumerate(lookups, 1)}
         rings = payloads[update.target].rings
         self._computed = [
@@ -140,8 +141,8 @@ class Statement:
             if isinstance(part, Part):
                 for position, source in part.frames:
                     part.program[position] = pools[source].address
-                for position, nest in part.noted:
-                    part.program[position : position + 2] = self._nests[nest].noted
+                for position, aux in part.noted:
+                    part.program[position : position + 2] = self._auxiliary[aux].noted
         chunk = CHUNK
         for source in self._scanned:  # every row of a chunk meets every record
             chunk = max(1, min(chunk, PAIRS // max(1, len(pools[source]))))
@@ -237,9 +238,9 @@ class Statement:
         return rows
 
     def _look_through(self, step: Lookup, rows: _Rows, pool: Pool, names: Dictionary) -> _Rows:
-        """The rows with those that a nest makes of the records that they name."""
+        """Extend rows by those that an auxiliary relation makes of the records that they name."""
         assert step.row is not None
-        found, item = self._nests[step.row.nest](pool, self._given(step, rows), step.row.before, names)
+        found, item = self._auxiliary[step.row.relation](pool, self._given(step, rows), step.row.before, names)
         out = rows if found.all() else rows.pick(np.flatnonzero(found))
         for title, v in step.row.fields:
             if v.id in step.live:

@@ -60,7 +60,7 @@ def golden_no_more_stages_than_table_3(query):
 def test_what_changes_the_view_of_a_nest_waits():
     """A supplier's nation is found where nations are, so the groups of parts change one exchange later: all of them."""
     program = program_of(11)
-    (first, *_) = program.nests
+    (first, *_) = program.auxiliary
     places = choose_places(program, ROWS, 2, {"M_NATION": (0,)})
     blocks = distributed(program, places)
     changing = [n for n, block in enumerate(blocks) if first.source.name in block.writes]

@@ -8,7 +8,7 @@ import pytest
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings, parse
 from squallpy.catalog.relation import MULT
-from squallpy.program.show import Names
+from squallpy.program.names import Names
 from squallpy.session import Session
 from squallpy.testing.engines import PartitionedEngine, VolatileEngine
 
@@ -19,7 +19,7 @@ CREATE STREAM t (c INT NOT NULL, d INT NOT NULL) USING csv OPTIONS (path 't.csv'
 """
 QUERIES = {
     "join": "SELECT r.b, COUNT(*) AS n, SUM(a * d) AS x FROM r JOIN s ON r.b = s.b JOIN t ON s.c = t.c GROUP BY r.b;",
-    "nest": "SELECT a, SUM(n) AS x FROM r JOIN (SELECT b, c, COUNT(*) AS n FROM s GROUP BY b, c) q ON r.b = q.b "
+    "groups": "SELECT a, SUM(n) AS x FROM r JOIN (SELECT b, c, COUNT(*) AS n FROM s GROUP BY b, c) q ON r.b = q.b "
     "WHERE n > 1 GROUP BY a;",
     "total": "SELECT b, COUNT(*) AS n FROM r WHERE a > (SELECT AVG(c) FROM s) GROUP BY b;",
     "extreme": "SELECT a, m FROM r JOIN (SELECT b, MAX(c) AS m FROM s GROUP BY b) q ON r.b = q.b;",
@@ -110,8 +110,8 @@ def golden_no_places_go_with_it(tmp_path):
     with pytest.raises(SquallError) as raised:
         session.compile(*session.script.queries, 2, {})
     assert str(raised.value) == (
-        "SQ7003 partition.M_R=b: no places for the other views go with that, the groups of a nest change in one stage "
-        "and are read in another"
+        "SQ7003 partition.M_R=b: no places for the other views go with that, the groups of an auxiliary relation "
+        "change in one stage and are read in another"
     )
 
 

@@ -81,8 +81,8 @@ def test_an_operator_that_cannot_be_is_refused(tmp_path):
     with pytest.raises(SquallError) as raised:
         stages(tmp_path, nested, "Dynamic")
     assert str(raised.value) == (
-        "SQ7003 join.operator=Dynamic: the query cannot be spread so, for the groups of a nest change in one stage and "
-        "are read in another, auto takes an operator that suits it"
+        "SQ7003 join.operator=Dynamic: the query cannot be spread so, for the groups of an auxiliary relation change "
+        "in one stage and are read in another, auto takes an operator that suits it"
     )
 
 
@@ -100,13 +100,13 @@ def test_so_is_one_that_has_nothing_to_hash(tmp_path):
     )
 
 
-NESTS = (
+AUXILIARY = (
     "nested_rows_before", "nested_total", "outer_left_true", "subquery_exists_others", "subquery_grouped",
     "subquery_one_row", "subquery_several_rows", "windows_join", "windows_band", "windows_rows",
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", NESTS)
+@pytest.mark.parametrize("name", AUXILIARY)
 def differential_nests_are_right_or_refused(name, tmp_path):
     """Their groups stay whole, and what they are joined with is on the grid."""
     try:

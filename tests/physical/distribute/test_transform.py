@@ -7,7 +7,7 @@ from squallpy.logical.expressions import Column
 from squallpy.physical.distribute.location_tags import EVERYWHERE, LOCAL, RANDOM, SOURCE, Dist, Join, Move, Read, text
 from squallpy.physical.distribute.simplify_transformers import cheapest
 from squallpy.physical.distribute.well_formed import wellformed
-from squallpy.program.program import Ref
+from squallpy.program.views import Ref
 
 A, B, C, D = (Column(i, name, INT) for i, name in enumerate("ABCD"))
 

@@ -1,20 +1,21 @@
-"""Properties of auxiliary relations that several passes ask for: domains, implications, who reads whom."""
+"""Properties of auxiliary relations that several passes ask for: domains, implications, and which ones are read."""
 
 from collections.abc import Iterable
 
 from squallpy.base.types import BOOLEAN
 from squallpy.logical.expressions import Call, Column, Expr, conjunction, disjunction, is_null, not_null
+from squallpy.program.auxiliary.relation import AuxiliaryRelation
 from squallpy.program.calculus import MINUS, Cmp, Factor, Rel, renamed
-from squallpy.program.program import Nest, View
+from squallpy.program.views import View
 
 
-def is_domain(nest: Nest) -> bool:
-    """Has it each of its rows once?"""
-    return nest.by_group and not nest.finish.measures and nest.finish.times is None
+def is_domain(aux: AuxiliaryRelation) -> bool:
+    """True if it has each of its rows once."""
+    return aux.is_by_group and not aux.output.measures and aux.output.times is None
 
 
 def implies(body: Iterable[Factor], domain: Iterable[Factor], names: dict[int, Expr]) -> bool:
-    """Is a domain's definition part of the body, its keys called as `names` say? Then what the body leaves is in it."""
+    """True if a domain's definition is part of the body, its keys called as `names` say: what that leaves is in it."""
     factors = tuple(body)
     others = [f for f in domain if not isinstance(f, Rel)]
 
@@ -34,40 +35,40 @@ def implies(body: Iterable[Factor], domain: Iterable[Factor], names: dict[int, E
     return search([f for f in domain if isinstance(f, Rel)], names)
 
 
-def only_adds(nest: Nest) -> bool:
-    """Is a group there if any of the terms of the nest's view has it?"""
-    lanes = [term.lanes[nest.finish.count] for term in nest.view.terms]
+def only_adds(aux: AuxiliaryRelation) -> bool:
+    """True if a group is there as soon as any of the terms of the view has it."""
+    lanes = [term.lanes[aux.output.count] for term in aux.view.terms]
     return all(lane is not None and MINUS not in lane for lane in lanes)
 
 
 def bounded(op: str, value: Expr, bound: Column) -> Expr:
-    """bound IS NULL OR value >= bound, of a value that is not NULL"""
+    """Return bound IS NULL OR value >= bound, of a value that is not NULL."""
     known = (not_null(value),) if value.nullable else ()
     open_ = conjunction((is_null(bound), *known))
     return disjunction((open_, Call(op, (value, bound), BOOLEAN, True)))
 
 
-def in_order(nests: Iterable[Nest]) -> list[Nest]:
-    """Innermost first: each nest behind those that it reads."""
-    known = {nest.relation.name: nest for nest in nests}
-    out: dict[str, Nest] = {}
+def in_order(auxiliary: Iterable[AuxiliaryRelation]) -> list[AuxiliaryRelation]:
+    """Order auxiliary relations, each behind those that it reads."""
+    known = {aux.relation.name: aux for aux in auxiliary}
+    out: dict[str, AuxiliaryRelation] = {}
 
-    def visit(nest: Nest) -> None:
-        for name in nest.reads:
+    def visit(aux: AuxiliaryRelation) -> None:
+        for name in aux.reads:
             if name in known and name not in out:
                 visit(known[name])
-        out[nest.relation.name] = nest
+        out[aux.relation.name] = aux
 
-    for name, nest in known.items():
+    for name, aux in known.items():
         if name not in out:
-            visit(nest)
+            visit(aux)
     return list(out.values())
 
 
-def needed(view: View, nests: list[Nest]) -> tuple[Nest, ...]:
-    """Without the nests, innermost first, that nothing reads any more."""
+def needed(view: View, auxiliary: list[AuxiliaryRelation]) -> tuple[AuxiliaryRelation, ...]:
+    """Drop the auxiliary relations, given innermost first, that nothing reads."""
     read = {atom.relation.name for atom in view.atoms}
-    for nest in reversed(nests):
-        if nest.relation.name in read:
-            read |= nest.reads
-    return tuple(nest for nest in nests if nest.relation.name in read)
+    for aux in reversed(auxiliary):
+        if aux.relation.name in read:
+            read |= aux.reads
+    return tuple(aux for aux in auxiliary if aux.relation.name in read)

@@ -1,4 +1,4 @@
-"""Nests of spans at work: the value at each x of a group, and between which x it is the highest.
+"""Range-extreme spans kept fresh: the value at each x of a group, and between which x it is the highest.
 
 V(k, x, v): (7, 10, 3) (7, 20, 9) (7, 30, 4)    N1 = (7, 10, 3, NULL, 20) (7, 20, 9, NULL, NULL) (7, 30, 4, 20, NULL)
 + (7, 25, 5)  →  ΔN1 = {(7, 25, 5, 20, NULL): +1, (7, 30, 4, 20, NULL): −1, (7, 30, 4, 25, NULL): +1}
@@ -12,12 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from squallpy.base.index_order import Heights, Order
+from squallpy.base.index_order import Order
 from squallpy.base.rings import Payload, Ring
-from squallpy.base.types import Kind
-from squallpy.physical.plan import Feed, Nested, Plan
+from squallpy.physical.plan import AuxiliaryPlan, Feed
+from squallpy.program.auxiliary.kind import is_double
+from squallpy.program.auxiliary.range_extreme_spans import RangeExtremeSpans
 from squallpy.runtime.auxiliary.extremes import end_of
-from squallpy.runtime.auxiliary.groups import Groups, Mask, RowDeltas, came_or_went, titles
+from squallpy.runtime.auxiliary.rows import COUNT, Maintainer, Mask, RowDeltas, TouchedGroups, came_or_went, titles
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.regions import Words
 from squallpy.runtime.kernels.sorted_index import GREATEST, Sorted
@@ -25,21 +26,6 @@ from squallpy.runtime.messages.deltas import NULL, Delta, numbered
 from squallpy.runtime.state.store import PoolLayout, Store
 
 _ENDS = Payload((Ring.COUNT,) * 3)  # 1, and the ends of the span
-_COUNT = Payload((Ring.COUNT,))
-
-
-def spans_layouts(plan: Plan) -> tuple[PoolLayout, ...]:
-    """The pools that hold the spans: by (group, x, value) their ends, NULL for none."""
-    found = []
-    for feed in plan.feeds:
-        if feed.nested and (spans := feed.nested.spans):
-            n = len(feed.nested.group)
-            real = [column.type.kind is Kind.DOUBLE for column in (spans.x, spans.value)]
-            heights = Heights(spans.great, real=real[1])
-            order = Order(tuple(range(n + 2)), n, real=real[0], heights=heights)
-            names = numbered(feed.nested.grouped)
-            found.append(PoolLayout(_pool(feed), n + 2, _ENDS, orders=(order,), numbered=names))
-    return tuple(found)
 
 
 def _pool(feed: Feed) -> str:
@@ -56,21 +42,29 @@ class _Tops(NamedTuple):
         return _Tops(self.there[which], self.values[which])
 
 
-class SpansOf:
-    """A nest of spans."""
+class SpanMaintainer(Maintainer):
+    """A maintainer of the span of the highest value at each x."""
 
-    def __init__(self, feed: Feed, nested: Nested) -> None:
-        spans = nested.spans
-        assert spans is not None
-        self._source, self._order, self._state = nested.source.name, nested.order, _pool(feed)
-        self._great, self._count = spans.great, nested.source.payload.offsets[nested.finish.count]
-        columns = [*nested.grouped, spans.x, spans.value]
-        self._columns = [nested.source.keys.index(column) for column in columns]
-        self._titles = titles(nested.finish, [*columns, spans.before, spans.behind])
-        self._n = len(nested.group)
+    def __init__(self, feed: Feed, aux: AuxiliaryPlan) -> None:
+        spans = aux.kind
+        assert isinstance(spans, RangeExtremeSpans)
+        self._source, self._order, self._state = aux.source.name, aux.order, _pool(feed)
+        self._great, self._count = spans.great, aux.source.payload.offsets[aux.output.count]
+        columns = [*aux.grouped, spans.x, spans.value]
+        self._columns = [aux.source.keys.index(column) for column in columns]
+        self._titles = titles(aux.output, [*columns, spans.before, spans.behind])
+        self._n = len(aux.group)
         self._rows = RowDeltas(feed)
 
-    def deltas(self, store: Store, touched: Groups | None) -> dict[str, Delta]:
+    @staticmethod
+    def layouts(feed: Feed, aux: AuxiliaryPlan) -> tuple[PoolLayout, ...]:
+        """Return the pool that holds the spans: by (group, x, value) their ends, NULL for none."""
+        assert isinstance(aux.kind, RangeExtremeSpans)
+        n = len(aux.group)
+        order = Order(tuple(range(n + 2)), n, real=is_double(aux.kind.x), heights=aux.kind.heights)
+        return (PoolLayout(_pool(feed), n + 2, _ENDS, orders=(order,), numbered=numbered(aux.grouped)),)
+
+    def deltas(self, store: Store, touched: TouchedGroups | None) -> dict[str, Delta]:
         assert touched is not None
         pool, state = store[self._source], store[self._state]
         keys, _ = came_or_went(pool, touched, self._count)
@@ -159,6 +153,6 @@ def _tops(index: Sorted, column: int, found: Words) -> _Tops:
 
 def _once(keys: Words) -> Words:
     """Each key once, in the order in which they first come."""
-    once = Pool(keys.shape[1], _COUNT)
+    once = Pool(keys.shape[1], COUNT)
     once.upsert(np.ascontiguousarray(keys), np.ones((len(keys), 1), np.int64))
     return once.keys.copy()

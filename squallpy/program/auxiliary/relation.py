@@ -1,0 +1,79 @@
+"""The auxiliary relation: a view, the output that makes rows of its groups, and the kind of those rows."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from itertools import count
+
+from squallpy.catalog.relation import Relation
+from squallpy.program.auxiliary.adjacent_pairs import AdjacentPairs
+from squallpy.program.auxiliary.groups import Groups
+from squallpy.program.auxiliary.range_extreme_spans import RangeExtremeSpans
+from squallpy.program.auxiliary.skyline import Skyline
+from squallpy.program.auxiliary.threshold_intervals import ThresholdIntervals
+from squallpy.program.auxiliary.window_rows import WindowRows
+from squallpy.program.output import OutputSpec
+from squallpy.program.views import Ref, View
+
+Kind = Groups | ThresholdIntervals | WindowRows | AdjacentPairs | Skyline | RangeExtremeSpans
+
+
+def auxiliary_name(taken: Collection[str]) -> str:
+    """Return the first of n1, n2, … that no relation is called."""
+    return next(name for name in (f"n{i}" for i in count(1)) if name not in taken)
+
+
+@dataclass(frozen=True, slots=True)
+class AuxiliaryRelation:
+    """A relation of the rows that `output` makes of a view's groups.
+
+    Before it is materialised, `view` is its definition; then `source` is the use of a view that holds it, with the
+    output's variables in the place of its keys and its lanes picked.
+    """
+
+    relation: Relation
+    view: View
+    output: OutputSpec
+    kind: Kind
+    source: Ref | None = None
+
+    @property
+    def is_by_group(self) -> bool:
+        """True if each row is made of one group, whatever the others are."""
+        return isinstance(self.kind, Groups)
+
+    @property
+    def reads(self) -> set[str]:
+        """The names of the relations that it is made of."""
+        return {atom.relation.name for atom in self.view.atoms}.union(self.kind.reads)
+
+    @property
+    def materialised(self) -> Ref:
+        """The use of the view that holds it, which there is once it is materialised."""
+        assert self.source is not None, f"{self.relation.name} is not materialised"
+        return self.source
+
+    @property
+    def unique_key(self) -> tuple[str, ...] | None:
+        """The fields that tell its rows apart whatever the data, if there are any."""
+        return self.kind.unique_key(self.materialised.variables, self.output)
+
+    @property
+    def is_indivisible(self) -> bool:
+        """True if its rows cannot be spread by any field."""
+        return not (self.kind.has_groups and self.output.items)
+
+    def keeps_groups_whole(self, position: int) -> bool:
+        """True if each partition has whole groups where its source view is spread by the key at `position`."""
+        key = self.materialised.variables[position]
+        return key not in self.kind.along and any(expr == key for _, expr in self.output.items)
+
+    @property
+    def text(self) -> str:
+        """Its rows in terms of the source view, as EXPLAIN prints them."""
+        source = self.materialised
+        return self.kind.text(self.relation.name.upper(), source, self.output.picked(source.picks))
+
+    @property
+    def delta_text(self) -> str:
+        """Its change in terms of that of the source view, as EXPLAIN prints it."""
+        return self.kind.delta_text(self.relation.name.upper(), self.materialised)

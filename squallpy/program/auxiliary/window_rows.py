@@ -1,0 +1,45 @@
+"""Window rows: the rows of a stream that its window shows.
+
+N1(a, ts) := W_N1(a, ts) ⋈ (ts IN RANGE 5 MIN BY s.ts − 2 SEC)
+"""
+
+from dataclasses import dataclass
+
+from squallpy.base.index_order import Order
+from squallpy.catalog.stream_window import WindowSpec, spoken
+from squallpy.program.auxiliary.kind import AuxiliaryKind, Columns, GroupIndex, head_text
+from squallpy.program.names import Names
+from squallpy.program.output import OutputSpec
+from squallpy.program.views import Ref
+
+
+@dataclass(frozen=True, slots=True)
+class WindowRows(AuxiliaryKind):
+    """The rows of its view that a `window` shows; those that it has passed are taken out of the view."""
+
+    window: WindowSpec
+
+    @property
+    def owns_view(self) -> bool:
+        return True
+
+    def unique_key(self, keys: Columns, output: OutputSpec) -> None:
+        return None
+
+    def index(self, keys: Columns, output: OutputSpec) -> GroupIndex:
+        """Return a sorted index by time."""
+        time = next(i for i, key in enumerate(keys) if (self.window.field, key) in output.items)
+        others = tuple(i for i in range(len(keys)) if i != time)
+        return GroupIndex(order=Order((time, *others), 0))
+
+    def text(self, name: str, source: Ref, output: OutputSpec) -> str:
+        window, variables = self.window, Names(source.variables).list(source.variables)
+        clocks = ", ".join(f"{c.relation}.{c.field}{f' − {spoken(c.delay)}' if c.delay else ''}" for c in window.clocks)
+        shown = f"({window.field} IN {window.frame} BY {clocks})"
+        return f"{head_text(name, output)} := {source.name}({variables}) ⋈ {shown}"
+
+    def delta_text(self, name: str, source: Ref) -> str:
+        return f"Δ{name} := Δ{source.name} − what falls out of {self.window.frame}"
+
+    def origin_text(self, source: str) -> str:
+        return f"{source}, less what falls out of {self.window.frame}"

@@ -1,0 +1,31 @@
+"""Readable names of the variables of a scope."""
+
+from collections.abc import Iterable
+from itertools import chain, count
+
+from squallpy.logical.expressions import Column, Expr, transform
+
+WIDTH = 112  # of a printed line
+
+
+class Names:
+    """A readable name for each variable of a scope; a name taken by another variable gets a number."""
+
+    def __init__(self, scope: Iterable[Column]) -> None:
+        self._names: dict[int, str] = {}
+        taken: set[str] = set()
+        for v in scope:
+            if v.id not in self._names:
+                candidates = chain([v.name], (f"{v.name}_{i}" for i in count(2)))
+                self._names[v.id] = next(n for n in candidates if n.lower() not in taken)
+                taken.add(self._names[v.id].lower())
+
+    def __call__(self, v: Column) -> str:
+        return self._names.get(v.id, v.name)
+
+    def expr(self, expr: Expr) -> str:
+        named = transform(expr, lambda e: Column(e.id, self(e), e.type, e.nullable) if isinstance(e, Column) else None)
+        return str(named)
+
+    def list(self, many: Iterable[Column]) -> str:
+        return ", ".join(map(self, many))

@@ -1,0 +1,73 @@
+"""Materialised views as sums of monomials, and how statements refer to them."""
+
+from dataclasses import dataclass
+
+from squallpy.base.rings import Ring
+from squallpy.logical.expressions import Column
+from squallpy.program.calculus import Factor, Lane, Rel, ring
+
+
+@dataclass(frozen=True, slots=True)
+class Monomial:
+    """body ⋈ ⟨lanes⟩; a lane that is None adds nothing."""
+
+    body: tuple[Factor, ...]
+    lanes: tuple[Lane | None, ...]
+
+    @property
+    def atoms(self) -> tuple[Rel, ...]:
+        return tuple(f for f in self.body if isinstance(f, Rel))
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Sum_[keys](monomial + …): a materialised view, or (over a delta atom) a pre-aggregated batch (§3.3)."""
+
+    name: str
+    keys: tuple[Column, ...]
+    terms: tuple[Monomial, ...]
+
+    @property
+    def atoms(self) -> tuple[Rel, ...]:
+        return tuple(atom for term in self.terms for atom in term.atoms)
+
+    @property
+    def degree(self) -> int:
+        """How many relation atoms the view joins: its complexity."""
+        return max(len(term.atoms) for term in self.terms)
+
+    @property
+    def rings(self) -> tuple[Ring, ...]:
+        """For each lane the smallest ring that holds its sums."""
+        columns = zip(*(term.lanes for term in self.terms), strict=True)
+        return tuple(max(ring(lane) for lane in column if lane is not None) for column in columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The fields that are read of an auxiliary relation's row, by the variables that they bind; the row is that of
+    `before` the batch, or of after it."""
+
+    relation: str
+    fields: tuple[tuple[str, Column], ...]
+    before: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """A use of a view or delta: the variables in the place of its keys, and which lane goes into each lane.
+
+    A view that the trigger changes is read as it is `after` that, or as it was before. With `row`, what is used is the
+    row that an auxiliary relation makes of the view's payload.
+    """
+
+    name: str
+    variables: tuple[Column, ...]
+    picks: tuple[int, ...]
+    row: Row | None = None
+    after: bool = False
+
+    @property
+    def bound(self) -> tuple[Column, ...]:
+        """All variables that it binds."""
+        return (*self.variables, *(v for _, v in self.row.fields)) if self.row else self.variables

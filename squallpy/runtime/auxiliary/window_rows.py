@@ -1,0 +1,109 @@
+"""Window rows kept fresh: rows that came into a window and rows that went out of it, as a delta for what joins them.
+
+RANGE 10 SEC, the clock goes from 15 to 22:   ΔN1 = {(21, a): +1, (22, b): +1, (7, c): −1, (11, d): −1}
+
+The view of a window's rows has a sorted index by time. What the bound has reached is found there and taken out of the
+view, so that it holds no more than the window does. A row that arrives below the bound as it was before its batch is
+*late*: it never takes part, and is counted. So is one without a time. A delete of what has gone is ignored.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+
+from squallpy.catalog.stream_window import EVER
+from squallpy.logical.expressions import Column
+from squallpy.physical.plan import AuxiliaryPlan, Feed
+from squallpy.program.auxiliary.window_rows import WindowRows
+from squallpy.runtime.auxiliary.rows import COUNT, Maintainer, RowDeltas, TouchedGroups
+from squallpy.runtime.evaluate.vectors import Vec, full, take, to_arrow
+from squallpy.runtime.formats.json_lines import json_rows
+from squallpy.runtime.kernels.pool import Pool
+from squallpy.runtime.kernels.regions import Words
+from squallpy.runtime.messages.deltas import Delta, decode
+from squallpy.runtime.state.store import PoolLayout, Store
+from squallpy.runtime.time.clock import clock_name, set_time, time_layout, time_of
+
+_NO_GROUP = np.empty((1, 0), np.int64)
+
+
+def _bound_of(feed: Feed) -> str:
+    """Return the name of the pool that holds the bound of the window."""
+    return f"{feed.relation.name} bound"
+
+
+class WindowMaintainer(Maintainer):
+    """A maintainer of the rows that a window shows. Of the last batch, how many rows were `late`, which, if that is
+    reported, and how many deletes in the window were `unmatched`."""
+
+    def __init__(self, feed: Feed, aux: AuxiliaryPlan) -> None:
+        assert isinstance(aux.kind, WindowRows)
+        window = aux.kind.window
+        self._window, self._source, self._order = window, aux.source, aux.order
+        self._clocks, self._bound = [c.name for c in window.clocks], _bound_of(feed)
+        self._fields = {title: expr for title, expr in aux.output.items if isinstance(expr, Column)}
+        self._time = aux.source.keys.index(self._fields[window.field])
+        self._count = aux.source.payload.offsets[aux.output.count]
+        self._touched = Pool(len(aux.source.keys), COUNT)
+        self._rows = RowDeltas(feed)
+        self._types = {f.name: f.type for f in feed.relation.fields}
+        self.stream, self.late, self.unmatched = window.stream, 0, 0
+        self.late_rows: list[str] = []
+
+    @staticmethod
+    def layouts(feed: Feed, aux: AuxiliaryPlan) -> tuple[PoolLayout, ...]:
+        """Return the pool that holds the bound of the window."""
+        return (time_layout(_bound_of(feed)),)
+
+    def deltas(self, store: Store, touched: TouchedGroups | None) -> dict[str, Delta]:
+        assert touched is not None
+        pool, (keys, before) = store[self._source.name], touched
+        old, new = self._advance(store)
+        gone = self._fallen(pool, new, keys)
+        keys = np.concatenate([keys, gone])
+        now = pool.get(keys)
+        was = np.concatenate([before, now[len(before) :]])[:, self._count]
+        counts, times = now[:, self._count], keys[:, self._time]
+        inside = times > new
+        debts = np.maximum(-counts, 0) - np.maximum(-was, 0)
+        self.unmatched = int(np.maximum(debts[inside], 0).sum())
+        late = np.flatnonzero((times <= old) & (counts > 0))
+        self.late = int(counts[late].sum())
+        out = np.flatnonzero(~inside & (counts != 0))
+        pool.upsert(np.ascontiguousarray(keys[out]), -now[out])
+
+        def field(name: str) -> Vec:
+            column = self._fields[name]
+            codes = np.ascontiguousarray(keys[:, self._source.keys.index(column)])
+            return full(decode(codes, column, store.dictionary), column.type, len(codes))
+
+        self.late_rows = self._spelled(np.repeat(late, counts[late]), field) if self._window.told else []
+        return self._rows(np.where(inside, counts, 0) - was, field, store.dictionary)
+
+    def _spelled(self, rows: Words, field: Callable[[str], Vec]) -> list[str]:
+        """Rows as JSON."""
+        if not len(rows):
+            return []
+        columns = {name: to_arrow(take(field(name), rows), self._types[name], len(rows)) for name in self._fields}
+        return b"".join(json_rows(pa.table(columns))).decode().split("\n")[:-1]
+
+    def _advance(self, store: Store) -> tuple[int, int]:
+        """The bound before the batch, and that of now."""
+        latest = {name: value for name in self._clocks if (value := time_of(store[clock_name(name)])) is not None}
+        before = time_of(store[self._bound])
+        old = EVER if before is None else before
+        new = self._window.bound(latest)
+        if new > old:
+            set_time(store[self._bound], new)
+        return old, max(old, new)
+
+    def _fallen(self, pool: Pool, bound: int, keys: Words) -> Words:
+        """The rows that the bound has reached, those among `keys` left out; one without a time is in no order."""
+        index = pool.sorted[self._order]
+        _, places = index.below(_NO_GROUP, bound + 1)
+        columns = [index.column(i, places) for i in range(pool.key_width)]
+        found = np.ascontiguousarray(np.stack(columns, axis=1))
+        self._touched.clear()
+        self._touched.upsert(keys, np.ones((len(keys), 1), np.int64))
+        return found[self._touched.probe(found) < 0]
