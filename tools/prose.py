@@ -4,8 +4,8 @@ A function's or method's docstring begins with a verb in base form, or with "Tru
 or constant is a noun phrase. The first sentence has at most 25 words and one colon, and is no question.
 
 `prose_verbs.txt` beside this file lists the verbs, to be extended; a star marks those that are no nouns, with which no
-noun phrase begins. `prose_exceptions.txt` lists the docstrings that do not follow yet, one qualified name a line. It may
-only shrink: a name that needs no exception is an error, too, and --prune removes it.
+noun phrase begins. `prose_exceptions.txt` lists the docstrings that do not follow yet, one qualified name a line. It
+may only shrink: a name that needs no exception is an error, too, and --prune removes it.
 """
 
 import ast
