@@ -8,7 +8,8 @@ from squallpy.logical.bind.scalar_functions import NAMED, WITH_OVER
 
 HEAD = """# The SQL
 
-What a script may say is in the [README](../README.md#sql). These tables are written from the code by `make plans`.
+What a script may say, and what it means, is in [sql_semantics.md](sql_semantics.md). These tables are written from
+the code by `make plans`.
 
 """
 
