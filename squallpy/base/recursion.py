@@ -64,7 +64,7 @@ def guarded_depth() -> Iterator[None]:
 
 
 def deeply(work: Callable[[], T]) -> T:
-    """Do the work on a stack that has room for MOST_CALLS of any kind; SQ3001 where it needs more."""
+    """Run a function on a stack that has room for MOST_CALLS of any kind; SQ3001 where it needs more."""
     if isinstance(threading.current_thread(), _Deep):
         return work()
     done = Future[T]()

@@ -9,7 +9,7 @@ from squallpy.base.errors import SquallError, nearest
 
 
 class JoinOperator(Enum):
-    """How a join is spread over joiners (`adaptive-online-joins` §5, thesis §4.5)."""
+    """Distribution of a join over joiners (`adaptive-online-joins` §5, thesis §4.5)."""
 
     AUTO = "auto"  # by cost; Hybrid, or Dynamic, where that is a join of rows
     SHJ = "SHJ"  # by hash
@@ -20,7 +20,7 @@ class JoinOperator(Enum):
 
     @property
     def is_grid(self) -> bool:
-        """Is everything on a grid, or on one for each heavy key?"""
+        """True if every join is on a grid, or on a grid for each heavy key."""
         return self not in (JoinOperator.AUTO, JoinOperator.SHJ)
 
     @property
@@ -49,7 +49,7 @@ _PARTITION = "partition"  # the setting that there is for each view
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What can be tuned; the defaults suit a laptop."""
+    """Settings of the engine; the defaults suit a laptop."""
 
     partitions: int = setting(2, "state partitions on Spark, each with its own pools", 1, most=MOST_PARTITIONS)
     splits: int = setting(2, "Spark tasks that read one micro-batch", 1, most=MOST_PARTITIONS)
@@ -146,7 +146,7 @@ class Option:
 
 
 def listed() -> list[Option]:
-    """All settings in order."""
+    """List all settings in order."""
     return [
         Option(f"{f.name}.VIEW", "keys", "by cost", f.metadata["meaning"])
         if f.name == _PARTITION
@@ -161,7 +161,7 @@ def listed() -> list[Option]:
 
 
 def parse(assignments: Iterable[str], settings: Settings | None = None) -> Settings:
-    """Settings with `name=value` assignments applied; SQ7001 for an unknown name, SQ7003 for an unfit value."""
+    """Apply `name=value` assignments to settings; SQ7001 for an unknown name, SQ7003 for an unfit value."""
     settings = settings or Settings()
     known = {_called(f): f for f in fields(Settings) if f.name != _PARTITION}
     for assignment in assignments:
@@ -183,12 +183,12 @@ def parse(assignments: Iterable[str], settings: Settings | None = None) -> Setti
 
 
 def _called(field: Field[Any]) -> str:
-    """What users call a setting."""
+    """Return the name by which users set a field."""
     return str(field.metadata["name"] or field.name)
 
 
 def _placed(before: tuple[tuple[str, str], ...], view: str, keys: str) -> tuple[tuple[str, str], ...]:
-    """The views with keys, one of them anew."""
+    """Add the keys of a view, in place of any given before."""
     if not keys:
         hint = f"--set {_PARTITION}.{view}=KEY, or everywhere"
         raise SquallError("SQ7003", f"--set {_PARTITION}.{view} needs keys", hint=hint)

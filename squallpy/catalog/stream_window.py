@@ -14,7 +14,7 @@ EVER = -(2**63)  # the bound of a window that has no clock yet: everything but N
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """How much a window shows: `size` and `slide` in microseconds of event time, or, of `rows`, in rows."""
+    """Extent of a window: `size` and `slide` in microseconds of event time, or, with `rows`, in rows."""
 
     size: int
     slide: int = 1
@@ -25,7 +25,7 @@ class Frame:
         assert 0 < self.slide <= self.size, f"{self} moves too far"
 
     def bound(self, clock: int) -> int:
-        """What a row's time has to be above.
+        """Compute the bound that a row's time has to exceed.
 
         Frame(10).bound(25)   →   15      Frame(10, 10).bound(25)   →   10      Frame(10, 10, True).bound(25)   →   19
         """
@@ -45,14 +45,14 @@ UNITS = (("DAY", 86_400_000_000), ("HOUR", 3_600_000_000), ("MIN", 60_000_000), 
 
 
 def spoken(micros: int) -> str:
-    """90_000_000   →   90 SEC"""
+    """Write a duration in its largest whole unit: 90_000_000 → 90 SEC"""
     unit, factor = next(((u, f) for u, f in UNITS if micros % f == 0), ("US", 1))
     return f"{micros // factor} {unit}"
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """What a stream says of the time: the greatest value of a field so far, less a delay; in microseconds, or rows."""
+    """Clock of a stream: the greatest value of a field so far, less a delay; in microseconds, or rows."""
 
     relation: str
     field: str
@@ -61,7 +61,7 @@ class Clock:
 
     @property
     def name(self) -> str:
-        """What windows share that go by the same field."""
+        """Name that is shared by all windows that go by the same field."""
         return f"{self.relation}.{self.field}"
 
 
@@ -82,7 +82,8 @@ class WindowSpec:
     told: bool = False
 
     def bound(self, latest: dict[str, int]) -> int:
-        """What the field has to be above, given the greatest value of each clock, by name; EVER if one has none."""
+        """Compute the bound that the field has to exceed, given each clock's latest value by name; EVER if one has
+        none."""
         if any(clock.name not in latest for clock in self.clocks):
             return EVER
         now = min(latest[clock.name] * clock.unit - clock.delay for clock in self.clocks)

@@ -22,7 +22,7 @@ TERMINALS = {
 
 
 def parse_script(text: str, file: str) -> list[Statement]:
-    """The statements of a script in order; raises SquallError (SQ1001, SQ3001, …) at the first mistake.
+    """Parse the statements of a script in order; raises SquallError (SQ1001, SQ3001, …) at the first mistake.
 
     CREATE STREAM r (a INT) USING csv OPTIONS (path 'r'); SELECT a FROM r;   →   [CreateRelation, Select]
     """
@@ -94,7 +94,7 @@ def query(script: ScriptText, tree: Parsed) -> SelectText:
 
 
 def syntax_error(script: ScriptText, parser: "Lark", error: "UnexpectedInput", end: int | None = None) -> SquallError:
-    """What was found and what would have been right, at the offending word; the text may `end` before the script's."""
+    """Describe the offending word and what was expected in its place; the text may `end` before the script's."""
     from lark import UnexpectedCharacters, UnexpectedToken
 
     expected: set[str] = set()
@@ -117,7 +117,7 @@ def syntax_error(script: ScriptText, parser: "Lark", error: "UnexpectedInput", e
 
 
 def spoken(parser: "Lark", terminal: str) -> str:
-    """A terminal as people call it."""
+    """Name a terminal of the grammar for a message."""
     if terminal in TERMINALS:
         return TERMINALS[terminal]
     known = {t.name: t.pattern for t in parser.terminals}
@@ -125,7 +125,7 @@ def spoken(parser: "Lark", terminal: str) -> str:
 
 
 def word_at(text: str, start: int) -> str:
-    """The word, number or single character at an offset; empty at the end of the text."""
+    """Take the word, number or single character at an offset; empty at the end of the text."""
     end = start
     while end < len(text) and (text[end].isalnum() or text[end] == "_"):
         end += 1

@@ -44,7 +44,7 @@ TERMINALS = {"SIGNED": "a number", "STRING": "a string", "NAME": "a unit like SE
 
 
 def with_windows(tokens: Sequence[Token], text: str) -> list[Token]:
-    """The tokens of a query, those of each window as one."""
+    """Join the tokens of each window of a query into one."""
     out: list[Token] = []
     opened = [False]  # of each parenthesis: has there been a FROM in it?
     behind, at = False, 0  # is this right behind a query in parentheses?
@@ -73,12 +73,12 @@ def with_windows(tokens: Sequence[Token], text: str) -> list[Token]:
 
 
 def _words(token: Token) -> list[str]:
-    """The words of a token in upper case, of which GROUP BY has two; none of a text or a quoted name."""
+    """Split a token into words in upper case (GROUP BY has two); none for a text or a quoted name."""
     return [] if token.token_type in (TokenType.IDENTIFIER, TokenType.STRING) else token.text.upper().split()
 
 
 def _begins(tokens: Sequence[Token], at: int) -> bool:
-    """Does a window begin with this token?"""
+    """True if a window begins with this token."""
     (word, *_), before = _words(tokens[at]) or [""], tokens[at - 1]
     if word not in WORDS:
         return False
@@ -99,7 +99,7 @@ def _is_last(following: Token | None) -> bool:
 
 
 def _end(tokens: Sequence[Token], at: int) -> int:
-    """Where the clause ends: at the next one, or where its parenthesis is closed."""
+    """Find the end of the clause: the next clause, or the closing parenthesis."""
     at += 1
     while at < len(tokens) and not _is_last(tokens[at]):
         at += 1
@@ -116,7 +116,7 @@ class Clause:
 
 
 def read_window(script: ScriptText, start: int, end: int) -> Clause:
-    """The window that is written in script.text[start:end]; SQ1001 or SQ2010 for what makes none."""
+    """Read the window written in script.text[start:end]; SQ1001 or SQ2010 if it is none."""
     from lark import UnexpectedInput
 
     parser = load_grammar("window")
