@@ -63,9 +63,12 @@ class Executor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How a script is run. `changes`: each batch's printed changes are wanted; `final`: the final result is;
-    `measured`: what its state takes; `late`: the rows that windows had passed. `profile` is told where the time of each
-    batch goes. `conf`: settings of Spark's own."""
+    """Options of a run.
+
+    Args: changes: The printed changes of each batch are wanted. final: The final result is wanted. measured: The size
+    of the state is wanted. late: Rows that came after their window had passed are wanted. profile: Collects where the
+    time of each batch goes. conf: Settings of Spark's own.
+    """
 
     backend: str = "spark"
     master: str = "local[2]"
@@ -132,7 +135,8 @@ class Session:
 
     @property
     def yardstick(self) -> str:
-        """What the script says that its stages are to be measured by: `-- yardstick: 1 job, 3 stages (by whom)`."""
+        """Figures to compare the stages with, from a comment `-- yardstick: 1 job, 3 stages (by whom)` of the
+        script."""
         return remark(self.text, "yardstick")
 
     def run(
@@ -157,7 +161,7 @@ class Session:
 
     @contextmanager
     def _lease(self, options: RunOptions) -> "Iterator[Lease | None]":
-        """The lease of the checkpoint, if there is one."""
+        """Hold the lease of the checkpoint, if there is one."""
         from squallpy.runtime.checkpoint.checkpoint import hold
 
         if options.checkpoint is None or options.lease:
@@ -214,7 +218,7 @@ class Session:
     def _place(
         self, query: Query, options: RunOptions, made_for: "MadeFor", batch_rows: int, inputs: "Inputs | None"
     ) -> Iterator["Place | None"]:
-        """Where the query's state is; None for a local run that nobody wants to resume."""
+        """Open the state of the query; None for a local run that is not to be resumed."""
         from squallpy.runtime.checkpoint.checkpoint import open_checkpoint
         from squallpy.runtime.checkpoint.durable import open_durable, within
         from squallpy.runtime.checkpoint.folders import temporary_place
@@ -235,7 +239,7 @@ class Session:
             yield None
 
     def matrices(self, plan: MatrixPlan, input: "Input", place: "Place | None") -> "MatrixSource | Spread":
-        """The matrices of a query as a source, its state at a place, if there is one."""
+        """Make the source of a query's matrices, with its state at a place, if there is one."""
         from squallpy.runtime.matrix.driver import Spread
         from squallpy.runtime.matrix.source import PARTITION, LocalKeeper, MatrixSource, keep, layout
 
@@ -283,7 +287,7 @@ class Session:
 
 
 def fingerprint(compiled: CompiledQuery, batch_rows: int, order: str, sizes: dict[str, int]) -> "MadeFor":
-    """What a checkpoint has to agree with: program and replay; where its plan is another, it is made anew."""
+    """Compute the identity of a checkpoint from program and replay; if only the plan differs, its state is rebuilt."""
     from squallpy.runtime.checkpoint.checkpoint import MadeFor
 
     read = columns_read(compiled)
@@ -299,7 +303,7 @@ def fingerprint(compiled: CompiledQuery, batch_rows: int, order: str, sizes: dic
 
 
 def _read_of(relation: Relation, read: Mapping[str, tuple[str, ...]]) -> list[Field]:
-    """The fields of a relation that give a checkpoint its meaning: all where they are found by their places."""
+    """List the fields on which a checkpoint depends: those read, or all if they are found by position."""
     if relation.is_by_place:
         return list(relation.fields)
     names = read.get(relation.name, ())
@@ -307,12 +311,12 @@ def _read_of(relation: Relation, read: Mapping[str, tuple[str, ...]]) -> list[Fi
 
 
 def _how_read(relation: Relation) -> list[tuple[str, str]]:
-    """The options of a relation; of its path a checkpoint has what was in the files."""
+    """List the options of a relation except its path, for which a checkpoint compares the files' contents."""
     return sorted((name, value) for name, value in relation.options.items() if name != "path")
 
 
 def columns_read(compiled: CompiledQuery) -> dict[str, tuple[str, ...]]:
-    """The columns of each source that a query reads, by what statistics call it."""
+    """List the columns of each source that a query reads, by the names of statistics."""
     from squallpy.runtime.ingest.explode import columns_of
     from squallpy.runtime.matrix.source import under_matrices
 
@@ -328,7 +332,7 @@ def columns_read(compiled: CompiledQuery) -> dict[str, tuple[str, ...]]:
 
 
 def inputs_of(compiled: CompiledQuery, sources: "Mapping[str, Source]", replay: "Replay") -> "Inputs":
-    """What a checkpoint has to know of the files that a query reads."""
+    """Collect what a checkpoint has to know of the files that a query reads."""
     from squallpy.runtime.checkpoint.input_files import Inputs
     from squallpy.runtime.formats.change_operations import columns_of_change
     from squallpy.runtime.matrix.source import under_matrices
@@ -397,7 +401,7 @@ class Progress:
         return not self._stop.is_set()
 
     def _check_images(self, batch: int, images: Mapping[str, int]) -> None:
-        """SQ4005 where new rows of updates have come without the old ones; a run that goes on does not know."""
+        """Raise SQ4005 if new rows of updates came without the old ones; unknown after a resume."""
         self._whole = self._whole or batch == 0
         for name, more in images.items() if self._whole else ():
             self._images[name] = self._images.get(name, 0) + more

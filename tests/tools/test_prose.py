@@ -74,7 +74,7 @@ def test_noun_phrases_pass_and_places_are_named(tmp_path: Path) -> None:
     source = '''"""Order of all passes."""
 
 class Join:
-    """Join of two inputs; `left` comes first."""
+    """Rewrite of two inputs; `left` comes first."""
 
     def is_outer(self):
         """Is it?"""

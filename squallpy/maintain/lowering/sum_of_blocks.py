@@ -85,12 +85,12 @@ class SumOfBlocks:
         raise AssertionError(f"the binder let {type(node).__name__} below a join")
 
     def _of_nest(self, node: Node, scan: Scan) -> Block:
-        """What scans the nest that an operator makes."""
+        """Scan the auxiliary relation that an operator becomes."""
         titled = zip(node.output, scan.columns, strict=True)  # NB: columns go by id, their names differ
         return Block([scan], [], {column.id: field for column, field in titled}, self._fold)
 
     def _outer(self, left: Node, right: Node, on: Expr) -> list[Block]:
-        """left ⋈ right, and what of left is in no match, with NULLs beside it."""
+        """Lower an outer join: left ⋈ right, and the rows of left without a match, with NULLs."""
         found, lost = self.of(Join(left, right, on)), self._unmatched(left, right, on)
         for block in found:
             block.compute((c, c) for c in right.output)  # not NULL here, if they are not in `right`
@@ -99,12 +99,12 @@ class SumOfBlocks:
         return drop_empty(found + lost)
 
     def _matched(self, left: Node, right: Node, on: Expr) -> list[Block]:
-        """left ⋈ Exists(matches)"""
+        """Lower a semi join: left ⋈ Exists(matches)"""
         matches, same = distinct_matches(left, right, on, self.ids)
         return drop_empty([join_blocks(a, b, same) for a in self.of(left) for b in self.of(matches)])
 
     def _unmatched(self, left: Node, right: Node, on: Expr) -> list[Block]:
-        """left − left ⋈ Exists(matches)"""
+        """Lower an anti join: left − left ⋈ Exists(matches)"""
         gone = self._matched(left, right, on)
         for block in gone:
             block.sign = -block.sign

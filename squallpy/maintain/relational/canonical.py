@@ -43,7 +43,7 @@ class _Shape:
 
 
 def spell(unit: Unit) -> Spelling:
-    """The spelling of a unit, whatever its lanes: fields that only they read are named by where they stand."""
+    """Compute the spelling of a unit, whatever its lanes: fields that only lanes read are named by position."""
     core = prune(unit.body, unit.keys, ())
     shapes = [_shape(factor) for factor in core]
     keys = {v.id for v in unit.keys}
@@ -69,7 +69,7 @@ def _variable(id: int, like: Column) -> Column:
 
 @lru_cache(maxsize=1 << 14)  # a factor is in many units
 def _shape(factor: Factor) -> _Shape:
-    """R(a x, b y)  →  R(a, b), (x, y);   (x < y + x)  →  (· < · + ·), (x, y, x)"""
+    """Split a factor into shape and variables: R(a x, b y) → R(a, b), (x, y)"""
     match factor:
         case Rel(relation, fields, delta):
             places = sorted(fields, key=lambda pair: pair[0])
@@ -97,7 +97,7 @@ class _Search:
         self.leaves: dict[str, tuple[Path, Colours]] = {}
 
     def run(self, colours: Colours, path: Path) -> int | None:
-        """Spell what can be reached from here; if all of that is known from another path, how much they share."""
+        """Spell what can be reached from here; if another path led to the same, return the length that they share."""
         alike = defaultdict[int, list[int]](list)
         for id, colour in colours.items():
             alike[colour].append(id)
@@ -114,7 +114,7 @@ class _Search:
         return None
 
     def refined(self, colours: Colours) -> Colours:
-        """Colours from 0 that tell apart what those given, and the factors, tell apart."""
+        """Refine colours, numbered from 0, until they distinguish all that the given ones and the factors do."""
         while True:
             places = defaultdict[int, list[tuple[int, tuple[str, tuple[int, ...]]]]](list)
             for shape in self._shapes:
@@ -129,5 +129,5 @@ class _Search:
 
 
 def _shared(a: Path, b: Path) -> int:
-    """The length of a common beginning."""
+    """Measure the length of a common prefix."""
     return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))

@@ -18,7 +18,7 @@ Owner = Callable[[Column], int]  # the atom that binds a column
 
 
 def linear(expr: Expr, owner: Owner) -> Polynomial:
-    """`expr` (0 where NULL) as a polynomial over factors of single atoms, as far as its operators allow."""
+    """Write `expr` (0 if NULL) as a polynomial over factors of single atoms, as far as its operators allow."""
     match expr:
         case Literal(None | 0, _):
             return []
@@ -51,7 +51,7 @@ def linear(expr: Expr, owner: Owner) -> Polynomial:
 
 
 def indicator(condition: Expr, owner: Owner) -> Polynomial:
-    """1 where a condition is TRUE, else 0."""
+    """Write a condition as 1 where it is TRUE, else 0."""
     match condition:
         case Literal(value):
             return [(1, ())] if value else []
@@ -63,7 +63,7 @@ def indicator(condition: Expr, owner: Owner) -> Polynomial:
 
 
 def present(expr: Expr, owner: Owner) -> Polynomial:
-    """1 where `expr` is not NULL, else 0."""
+    """Write 1 where `expr` is not NULL, else 0."""
     if not expr.nullable:
         return [(1, ())]
     if isinstance(expr, Literal):
@@ -86,14 +86,14 @@ def present(expr: Expr, owner: Owner) -> Polynomial:
 
 
 def not_true(condition: Expr) -> Expr:
-    """TRUE where a condition is FALSE or NULL."""
+    """Write a condition that is TRUE where another one is FALSE or NULL."""
     if not condition.nullable:
         return Call("not", (condition,), BOOLEAN, False)
     return Case(((condition, FALSE),), TRUE, BOOLEAN)
 
 
 def _arms(whens: tuple[tuple[Expr, Expr], ...], otherwise: Expr, owner: Owner) -> list[tuple[Polynomial, Expr]]:
-    """Each value of a CASE with the indicator of its turn."""
+    """List each value of a CASE with the indicator of its turn."""
     arms: list[tuple[Polynomial, Expr]] = []
     before: Polynomial = [(1, ())]
     for condition, value in whens:

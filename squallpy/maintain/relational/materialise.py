@@ -31,7 +31,7 @@ MOST_TERMS = 3  # of a delta, for each time that the relation is joined
 
 
 def materialise(lowered: Lowered, most: int = MOST_STATEMENTS) -> Program:
-    """The trigger program that keeps a query fresh; static relations only have triggers that load them.
+    """Compile the trigger program that keeps a query fresh; static relations only have triggers that load them.
 
     Raises SQ3001 for one of more than `most` statements.
     """
@@ -44,7 +44,7 @@ def materialise(lowered: Lowered, most: int = MOST_STATEMENTS) -> Program:
 
 
 class _Many(Exception):
-    """What the deltas of a query or nest ask for, and the deltas of that, are too many views."""
+    """Signal that a query's deltas, and the deltas of these, need too many views."""
 
     def __init__(self, joined: Joined) -> None:
         super().__init__(joined)
@@ -52,7 +52,7 @@ class _Many(Exception):
 
 
 def _materialise(lowered: Lowered, apart: frozenset[Joined], most: int) -> Program:
-    """The program with the relations of some joins `apart`; raises _Many for one whose relations have to be."""
+    """Compile the program with the relations of some joins `apart`; raises _Many for one whose relations have to be."""
     registry = Registry("M_")
     roots = (lowered.view, *(n.view for n in lowered.nests))
     joined = {view.name: _joined(view) for view in roots}
@@ -94,24 +94,24 @@ def _materialise(lowered: Lowered, apart: frozenset[Joined], most: int) -> Progr
 
 
 def _too_many(statements: int, most: int) -> SquallError:
-    """The refusal of a query when so many statements are found, and there may be more."""
+    """Make the error for a query of so many statements, perhaps more."""
     told = f"the query needs at least {statements:,} statements to be kept fresh, more than {most:,}"
     return SquallError("SQ3001", told, hint=f"join fewer copies of a stream, or --set statements={10 * most}")
 
 
 def _joined(view: View) -> Joined:
-    """Each relation as often as one product joins it: a LEFT JOIN doubles the products, not the relations."""
+    """List each relation as often as one product joins it: a LEFT JOIN doubles the products, not the relations."""
     times = (Counter(atom.relation.name for atom in term.atoms) for term in view.terms)
     return tuple(sorted(reduce(or_, times, Counter[str]()).elements()))
 
 
 def _is_own(nest: Nest) -> bool:
-    """Is its view nobody else's? It is, if it is no product, or if what a window has passed is taken out of it."""
+    """True if its view is not shared: it is no product, or expired rows are removed from it."""
     return len(nest.view.terms) > 1 or nest.window is not None
 
 
 def _source(nest: Nest, registry: Registry) -> Ref:
-    """The view that a nest is made of, shared where it may be."""
+    """Find the view from which an auxiliary relation is computed, shared if possible."""
     view = nest.view
     if _is_own(nest):
         return Ref(view.name, view.keys, tuple(range(len(view.terms[0].lanes))))
@@ -133,8 +133,7 @@ class _Change:
 
 
 def _changes(view: View, relation: Relation, views: Registry, apart: bool) -> list[_Change]:
-    """What a batch of changes to `relation` adds to `view`, by each monomial of the delta; its relations `apart` or
-    joined."""
+    """List the changes of `view` by a batch of `relation`, one for each monomial of the delta, `apart` or joined."""
     found = []
     for term in (t for t in view.terms if _reads(t, relation)):
         for parts in _parts(term, relation, view.keys, apart):
@@ -144,7 +143,7 @@ def _changes(view: View, relation: Relation, views: Registry, apart: bool) -> li
 
 
 def _parts(term: Monomial, relation: Relation, keys: tuple[Column, ...], apart: bool) -> list[Split]:
-    """The monomials of a delta, each in units of one version.
+    """List the monomials of a delta, each in units of one version.
 
     NEW R(a,b) ⋈ ΔR(b,c) ⋈ R(c,a)   →   R(a,b) ⋈ ΔR(b,c) ⋈ R(c,a)  +  ΔR(a,b) ⋈ ΔR(b,c) ⋈ R(c,a)
 
@@ -171,6 +170,6 @@ def _parts(term: Monomial, relation: Relation, keys: tuple[Column, ...], apart: 
 
 
 def _reads(term: Monomial, relation: Relation) -> bool:
-    """Whether there are statements for it: for streams, and for all relations where only static tables are read."""
+    """True if a term has statements for a relation: streams, and all relations if only static tables are read."""
     read = [atom.relation for atom in term.atoms]
     return relation in read and (relation.stream or not any(r.stream for r in read))

@@ -1,4 +1,4 @@
-"""Lookups of auxiliary relations that cannot fail, and of which nothing is read, are dropped."""
+"""Removal of lookups of auxiliary relations that cannot fail and of which nothing is read."""
 
 from dataclasses import replace
 
@@ -23,12 +23,12 @@ def drop_redundant_lookups(lowered: Lowered, _: PassContext) -> Lowered:
 
 
 def _is_one_row(nest: Nest) -> bool:
-    """Has it one row from the first batch on, whatever there is?"""
+    """True if it has one row from the first batch on, whatever its inputs hold."""
     return nest.by_group and nest.finish.single and not (nest.finish.having or nest.finish.times)
 
 
 def _has_groups(nest: Nest) -> bool:
-    """Has it a row for each group, if that is there?"""
+    """True if it has a row for each group that exists."""
     finish = nest.finish
     return nest.by_group and not (finish.having or finish.times or finish.single) and only_adds(nest)
 
@@ -47,7 +47,7 @@ def _without(term: Monomial, nests: dict[str, Nest]) -> Monomial:
 
 
 def _is_known(body: list[Factor], atom: Rel, nest: Nest) -> bool:
-    """Does it follow from the body that the group of a nest is there, of which nothing else is read?"""
+    """True if the body implies that the group of a lookup exists, and nothing else of it is read."""
     if nest.finish.single:
         return not atom.fields and any(isinstance(f, Rel) for f in body)
     made, group = dict(nest.finish.items), {*nest.view.keys} - nest.finish.beside

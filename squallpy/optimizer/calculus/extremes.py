@@ -1,4 +1,4 @@
-"""The one value that decides: the nearest to another, or the least or greatest of all, instead of a row for each pair.
+"""Extremes decided by one value: the nearest to another, or the global extreme, instead of a row for each pair.
 
     the last quote before each trade: (SELECT MAX(q.time) FROM quotes AS q WHERE q.sym = t.sym AND q.time <= t.time)
 
@@ -68,8 +68,10 @@ _ENDS = {">": ">=", ">=": ">", "<": "<=", "<=": "<"}  # how the given one compar
 
 @dataclass(frozen=True, slots=True)
 class _Decided:
-    """A term domain(k, p) ⋈ rest(k, x) ⋈ asking(x, p) of a nest, for which the least or greatest x that is asked for
-    decides; of all if there is no `near` (x op e(p)) among what is asked."""
+    """A term domain(k, p) ⋈ rest(k, x) ⋈ asking(x, p) whose result depends only on one x.
+
+    That is the nearest x to p if `near` (x op e(p)) is among the predicates, else the global extreme of x.
+    """
 
     nest: Nest
     term: Monomial
@@ -86,8 +88,8 @@ class _Decided:
         return self.keys[-1]
 
     def deciding(self, names: Iterator[str], fresh: Iterator[Column]) -> tuple[tuple[Nest, ...], tuple[Monomial, ...]]:
-        """The nest of the values that decide, and the term with these: of each group the one, or all with their
-        neighbours."""
+        """Make the relation of the deciding values, one of each group or all with their neighbours, and the term
+        that reads it."""
         name = next(names)
         *group, x = self.keys
         titles = [f"k{i}" for i in range(1, len(self.keys))]
@@ -119,12 +121,12 @@ class _Decided:
 
 @dataclass(frozen=True, slots=True)
 class _Prefix(_Decided):
-    """The same of rest(k, x, v), where the least or greatest v is asked for of those x that are on one side of e(p)."""
+    """A term of rest(k, x, v) whose result depends on the extreme v among the x on one side of e(p)."""
 
     nulls: Monomial | None = None  # what v that are NULL are to the nest
 
     def deciding(self, names: Iterator[str], fresh: Iterator[Column]) -> tuple[tuple[Nest, ...], tuple[Monomial, ...]]:
-        """The nests of the skyline and of the neighbours on it, and the term with these."""
+        """Make the relations of the skyline and of the neighbours on it, and the terms that read them."""
         assert self.near is not None
         name, stream, (op, _) = next(names), self.nest.relation.stream, self.near
         titles = (*(f"k{i}" for i in range(1, len(self.keys) - 1)), "at", "value")
@@ -147,14 +149,13 @@ class _Prefix(_Decided):
 
 @dataclass(frozen=True, slots=True)
 class _Framed(_Decided):
-    """The same of rest(k, x, v), where the least or greatest v is asked for of those x between two bounds: `asking` has
-    one of either side, `low` and `high`."""
+    """A term of rest(k, x, v) whose result depends on the extreme v among the x between the bounds `low` and `high`."""
 
     low: Call
     high: Call
 
     def deciding(self, names: Iterator[str], fresh: Iterator[Column]) -> tuple[tuple[Nest, ...], tuple[Monomial, ...]]:
-        """The nest of the spans, and the term with these."""
+        """Make the relation of the spans, and the term that reads it."""
         name, stream, (x, v) = next(names), self.nest.relation.stream, self.keys[-2:]
         before, behind = (Column(next(fresh).id, title, x.type, True) for title in ("before", "behind"))
         titles = (*(f"k{i}" for i in range(1, len(self.keys) - 1)), "at", "value", "before", "behind")
@@ -207,7 +208,7 @@ def rewrite_extremes(lowered: Lowered, context: PassContext) -> Lowered:
 
 
 def _apart(nest: Nest, nests: tuple[Nest, ...], names: Iterator[str]) -> tuple[Nest, ...]:
-    """A nest of several extremes as one of each that one value decides, and one of the others.
+    """Split a relation of several extremes into one for each extreme that one value decides, and one of the others.
 
     N3(k, p, most, least)   →   N3(k, p, most), N4(k, p, least)
     """
@@ -221,7 +222,7 @@ def _apart(nest: Nest, nests: tuple[Nest, ...], names: Iterator[str]) -> tuple[N
 
 
 def _only(nest: Nest, measures: tuple[Measure, ...], name: str) -> Nest:
-    """A nest of some of its extremes."""
+    """Restrict a relation to some of its extremes."""
     others = {m.column for m in nest.finish.measures if m not in measures}
     items = tuple((title, expr) for title, expr in nest.finish.items if expr not in others)
     fields = tuple(f for f in nest.relation.fields if f.name in dict(items))
@@ -230,7 +231,7 @@ def _only(nest: Nest, measures: tuple[Measure, ...], name: str) -> Nest:
 
 
 def _of_parts(view: View, parts: tuple[Nest, ...]) -> View:
-    """A view with parts of a nest for the nest, the first of which has its name: those of which it reads extremes."""
+    """Replace lookups of a relation by lookups of the parts whose extremes are read; the first part has its name."""
 
     def atoms(whole: Rel) -> Iterator[Rel]:
         for part in parts:
@@ -259,20 +260,20 @@ def clamp_existence_counts(lowered: Lowered, _: PassContext) -> Lowered:
 
 
 def _once(nest: Nest) -> Nest:
-    """Counts 2, 3, … are 1."""
+    """Clamp counts to 1."""
     counts = {measure.column for measure in nest.finish.measures}
     items = ((title, call("least", e, Literal(1, e.type)) if e in counts else e) for title, e in nest.finish.items)
     return replace(nest, finish=replace(nest.finish, items=tuple(items)))
 
 
 def _is_plain(nest: Nest) -> bool:
-    """Are the fields of its rows keys and measures as they are, each once?"""
+    """True if the fields of its rows are keys and measures unchanged, each once."""
     shown = [expr for _, expr in nest.finish.items]
     return len(set(shown)) == len(shown) and all(isinstance(expr, Column) for expr in shown)
 
 
 def _is_asked(nest: Nest, view: View, nests: tuple[Nest, ...]) -> bool:
-    """Is all that is asked of a nest of counts whether they are 0?"""
+    """True if a relation's counts are only compared with 0."""
     finish = nest.finish
     if finish.over or finish.having or finish.times or not nest.by_group or not _is_plain(nest):
         return False
@@ -292,7 +293,7 @@ def _is_asked(nest: Nest, view: View, nests: tuple[Nest, ...]) -> bool:
 
 
 def _reads_more(expr: Expr, counts: set[Column]) -> bool:
-    """Is more asked of counts than whether they are above 0?"""
+    """True if an expression reads counts other than by comparing them with 0."""
     match expr:
         case Column():
             return expr in counts
@@ -302,8 +303,10 @@ def _reads_more(expr: Expr, counts: set[Column]) -> bool:
 
 
 def _decided(nest: Nest, nests: tuple[Nest, ...], made: set[Relation], asked: bool = False) -> Iterator[_Decided]:
-    """The terms of a nest for which one value decides, and not yet one that was `made` of these; is it only `asked`
-    whether there is something to count?"""
+    """Find the terms of a relation that one value decides, except those already `made` by this pass.
+
+    Args: asked: Only the existence of a row is read.
+    """
     finish = nest.finish
     domains, asked = {n.relation.name: n for n in nests if is_domain(n)}, asked or is_domain(nest)
     functions = ("max", "min") if asked else tuple(m.function for m in finish.measures)
@@ -347,8 +350,7 @@ def _parts(
     nest: Nest, term: Monomial, domain: Rel, definition: Nest, rest: list[Factor], asking: tuple[Factor, ...],
     read: frozenset[Column],
 ) -> Iterator[_Prefix | _Framed]:  # fmt: skip
-    """The term as one that asks for the least or greatest value of a prefix or of what is between two bounds, if it
-    does; or whether that is less, or more, than what is given."""
+    """Match a term whose result depends on the extreme value of a prefix, or between two bounds."""
     known, over = variables(domain), nest.finish.over
     for x, v, function in _roles(nest, asking, read):
         unknown = Cmp(is_null(v))
@@ -368,8 +370,7 @@ def _parts(
 
 
 def _roles(nest: Nest, asking: tuple[Factor, ...], read: frozenset[Column]) -> Iterator[tuple[Column, Column, str]]:
-    """By which x the values v of a nest are chosen, and which of them decides: of an EXISTS, the one that is compared
-    alike by all that reads it, without another."""
+    """Find the column x that selects the values v, with v and its extreme; for EXISTS, every comparison of v agrees."""
     if nest.finish.over:
         for x in read if len(read) == 1 else ():
             yield x, nest.finish.over, nest.finish.measures[0].function
@@ -384,14 +385,13 @@ def _roles(nest: Nest, asking: tuple[Factor, ...], read: frozenset[Column]) -> I
 
 
 def _known(rest: list[Factor], values: tuple[Column, ...], keys: tuple[Column, ...], term: Monomial) -> Monomial:
-    """What there is, where values are not NULL."""
+    """Restrict a body to values that are not NULL."""
     body = (*rest, *(Cmp(not_null(v)) for v in values if v.nullable))
     return Monomial(prune(body, keys, term.lanes), term.lanes)
 
 
 def _ways(asking: tuple[Factor, ...], x: Column, function: str) -> list[tuple[str, Expr]] | None:
-    """How x compares with what is given where the nearest to that is asked for; None if another one may do what the
-    least, or greatest, does not."""
+    """List the comparisons of x with the given value; None if a value other than the extreme might decide."""
     near = []
     for factor in asking:
         if not isinstance(factor, Cmp):
@@ -405,7 +405,7 @@ def _ways(asking: tuple[Factor, ...], x: Column, function: str) -> list[tuple[st
 
 
 def _bounds(moving: list[Factor], x: Column) -> tuple[Call, Call] | None:
-    """The one comparison that bounds x from below, and the one from above; None if there are not just those."""
+    """Find the one comparison that bounds x from below, and the one from above; None if there are others."""
     found: dict[int | None, Call] = {}
     for factor in moving:
         match factor:
@@ -415,14 +415,14 @@ def _bounds(moving: list[Factor], x: Column) -> tuple[Call, Call] | None:
 
 
 def _beyond(bound: Call, x: Column, end: Column) -> Expr:
-    """end IS NULL OR NOT bound(end), where bound(x) is TRUE for some x, so that nothing else that it reads is NULL"""
+    """Build `end IS NULL OR NOT bound(end)`, where bound(x) is TRUE for some x, so that nothing else in it is NULL."""
     known = (not_null(c) for c in sorted(columns(bound) - {x}, key=lambda c: c.id))  # NB: a user's may be nullable
     out = Call(OPPOSITE[bound.name], bound.args, BOOLEAN, True)
     return disjunction((conjunction((is_null(end), *known)), substitute(out, {x.id: end})))
 
 
 def _compared(factor: Cmp, x: Column) -> tuple[str, Expr] | None:
-    """x op e  →  (op, e), where the values of e are held as those of x are"""
+    """Match x op e, where the values of e are stored as those of x are, as (op, e)."""
     match factor.predicate:
         case Call("<" | "<=" | ">" | ">=" as op, (a, b)) if x in (a, b):
             way, other = (str(op), b) if a == x else (MIRRORED[op], a)
@@ -432,12 +432,12 @@ def _compared(factor: Cmp, x: Column) -> tuple[str, Expr] | None:
 
 
 def _alike(column: Column, field: Field | Column) -> Column:
-    """The column with the name and type of another."""
+    """Copy a column with the name and type of another."""
     return Column(column.id, field.name, field.type, field.nullable)
 
 
 def _inlined(view: View, found: _Decided, term: Monomial, fresh: Iterator[Column]) -> View:
-    """The view with the nest's only term in the place of its rows, of which it has each once."""
+    """Replace lookups of a relation with distinct rows by its only term."""
     return replace(view, terms=tuple(_replaced(t, view.keys, found, term, fresh) for t in view.terms))
 
 
@@ -463,7 +463,7 @@ def _replaced(
 
 
 def _is_implied(body: list[Factor], found: _Decided, names: dict[int, Expr]) -> bool:
-    """Is what the body leaves in the domain?"""
+    """True if the body implies that the values are in the domain."""
     definition, called = found.definition, dict(found.domain.fields)
     titles = {title for title, _ in definition.finish.items}
     if len(definition.view.terms) > 1 or not _is_plain(definition) or not titles <= called.keys():

@@ -1,4 +1,4 @@
-"""Columns of windows and bags that nobody reads are not kept; times of a window become panes that leave together."""
+"""Removal of columns of windows and bags that nobody reads; times of a window become panes that leave together."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -41,7 +41,7 @@ def _pruned_window(nest: Nest, window: WindowSpec, read: set[str], ids: Iterator
 
 
 def _of_items(nest: Nest, items: tuple[tuple[str, Expr], ...], *made: Assign) -> Nest:
-    """The nest with these of its items, which are keys of its view, or `made` of some."""
+    """Restrict an auxiliary relation to these items, which are keys of its view, or `made` from some."""
     keys = tuple(dict.fromkeys(expr for _, expr in items if isinstance(expr, Column)))
     terms = (replace(term, body=prune((*term.body, *made), keys, term.lanes)) for term in nest.view.terms)
     return replace(
@@ -50,7 +50,7 @@ def _of_items(nest: Nest, items: tuple[tuple[str, Expr], ...], *made: Assign) ->
 
 
 def _pane(window: WindowSpec, time: Expr, ids: Iterator[int]) -> Assign | None:
-    """Instead of a row's time the end of its pane: that of all rows that fall out with it. None where each goes alone.
+    """Replace a row's time by the end of its pane, shared by all rows that expire together; None if each expires alone.
 
     RANGE 60 SEC SLIDE 20 SEC    (0, 20] → 20    (20, 40] → 40        TUMBLE 20 SEC    [0, 20) → 0    [20, 40) → 20
     """

@@ -1,11 +1,11 @@
-"""What is asked of a value instead of the value, where all rows go by it: that changes less often.
+"""Replacement of a scalar subquery's value by the tests made on it, whose results change less often.
 
     R(a) ⋈ N2(rows, values) ⋈ (a IS NULL OR values < rows)      N2(rows, values) := M_S
  →  R(a) ⋈ N2(asked) ⋈ (a IS NULL OR asked)                     N2(asked) := (asked := M_S.1 < M_S.0)
 
-Every row of S changes how many there are, which would go through all of R. Whether there is a NULL seldom changes; and
-a nest's row that is what it was before is no change. A condition that reads nothing else needs none of this: it is a
-filter of the nest's changes.
+Every row of S changes the number of rows, and each change would go through all of R. Whether there is a NULL seldom
+changes, and a row of N2 that stays as it was is no change. A condition that reads nothing else needs none of this: it
+is a filter of N2's changes.
 """
 
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ def push_tests_into_scalars(lowered: Lowered, context: PassContext) -> Lowered:
 
 
 def _questions(nest: Nest, term: Monomial, keys: tuple[Column, ...]) -> Iterator[Expr | None]:
-    """What a term asks of a nest's row, in terms of its measures; None if it reads more of it."""
+    """List the tests that a term makes on a relation's row, in terms of its measures; None if it reads more."""
     for atom in _atoms(nest, term):
         mine = variables(atom)
         if mine & {*bound_by(f for f in term.body if f is not atom), *keys}:
@@ -52,13 +52,13 @@ def _questions(nest: Nest, term: Monomial, keys: tuple[Column, ...]) -> Iterator
 
 
 def _is_part(nest: Nest, term: Monomial) -> bool:
-    """Is something asked together with what others say?"""
+    """True if a test reads the row together with other columns."""
     every = ((expr, variables(atom)) for atom in _atoms(nest, term) for expr in _expressions(term))
     return any(columns(expr) & mine and not columns(expr) <= mine for expr, mine in every)
 
 
 def _asking(nest: Nest, new: Nest, term: Monomial, fresh: Iterator[int]) -> Monomial:
-    """The term over the new nest."""
+    """Rewrite a term to read the new relation."""
     for atom in _atoms(nest, term):
         term = _instead(nest, new, term, atom, fresh)
     return term
@@ -96,7 +96,7 @@ def _atoms(nest: Nest, term: Monomial) -> list[Rel]:
 
 
 def _named(term: Monomial, mine: frozenset[Column]) -> list[Assign]:
-    """The questions that have a name already."""
+    """List the tests that are assigned to a variable."""
     return [f for f in term.body if isinstance(f, Assign) and _is_question(f.value, mine)]
 
 
@@ -108,7 +108,7 @@ def _expressions(term: Monomial) -> Iterator[Expr]:
 
 
 def _parts(expr: Expr, mine: frozenset[Column]) -> Iterator[Expr]:
-    """The largest questions in an expression, and the columns that it reads otherwise."""
+    """List the largest tests in an expression, and the columns that it reads outside of them."""
     if columns(expr) & mine:
         if _is_question(expr, mine) or isinstance(expr, Column):
             yield expr
@@ -122,6 +122,6 @@ def _is_question(expr: Expr, mine: frozenset[Column]) -> bool:
 
 
 def _told(nest: Nest, atom: Rel, expr: Expr) -> Expr:
-    """An expression over a nest's fields in terms of what makes them."""
+    """Write an expression over a relation's fields in terms of the measures that they are computed from."""
     made = dict(nest.finish.items)
     return substitute(expr, {v.id: made[title] for title, v in atom.fields})

@@ -1,4 +1,4 @@
-"""Running aggregates that are only compared: the intervals where the comparison holds, instead of an aggregate a point.
+"""Threshold intervals: a running aggregate that is only compared becomes the intervals where the comparison holds.
 
     b1.price: 0.25 * t > (SELECT SUM(b2.volume) FROM bids AS b2 WHERE b2.price > b1.price)
 
@@ -40,9 +40,10 @@ Context = tuple[tuple[Column, str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class _Running:
-    """A nest f(g, p) = term ⋈ (x op p), for the values g, p that a domain has; if `total`, also where there is nothing.
+    """A running aggregate f(g, p) = term ⋈ (x op p), for the values g, p of a domain.
 
-    `alone`: that is all of it; else there are further terms, and p may be the first of several keys of an order.
+    `total`: values with nothing to sum have a row, too. `alone`: there are no further terms; else p may be the first of
+    several sort keys.
     """
 
     nest: Nest
@@ -79,7 +80,7 @@ def maintain_threshold_intervals(lowered: Lowered, context: PassContext) -> Lowe
 
 
 def _running(nest: Nest, nests: tuple[Nest, ...]) -> _Running | None:
-    """The nest as a running aggregate, if it is one."""
+    """Match an auxiliary relation that is a running aggregate."""
     finish, view = nest.finish, nest.view
     if finish.having or finish.over or finish.times or not nest.by_group:
         return None
@@ -98,7 +99,7 @@ def _running(nest: Nest, nests: tuple[Nest, ...]) -> _Running | None:
 
 
 def _ranged(nest: Nest, term: Monomial, domains: Mapping[str, Nest]) -> _Running | None:
-    """What a term of a nest sums up of the values on one side of a key."""
+    """Match a term that sums up the values on one side of a key."""
     keys = set(nest.view.keys)
     atoms = [a for a in term.atoms if a.relation.name in domains and {v for _, v in a.fields} == keys]
     atoms = [a for a in atoms if len(a.fields) == len(a.relation.fields)]  # what it leaves out may be anything
@@ -131,7 +132,7 @@ def _ranged(nest: Nest, term: Monomial, domains: Mapping[str, Nest]) -> _Running
 
 
 def _definition(domain: Nest, atom: Rel) -> tuple[Factor, ...]:
-    """What an atom of a domain stands for."""
+    """Expand an atom of a domain to its definition."""
     mine = dict(atom.fields)
     names: dict[int, Expr] = {v.id: mine[title] for title, v in domain.finish.items if isinstance(v, Column)}
     return tuple(renamed(f, names) for f in domain.view.terms[0].body)
@@ -142,7 +143,7 @@ def _factors(term: Monomial) -> Iterator[Expr]:
 
 
 class _Rewriting:
-    """Uses of running aggregates replaced, one after the other."""
+    """Replacement of the uses of running aggregates, one after the other."""
 
     def __init__(self, view: View, nests: tuple[Nest, ...], ids: Iterator[int]) -> None:
         self.nests = list(nests)
@@ -162,7 +163,7 @@ class _Rewriting:
         return [term]
 
     def _replaced(self, term: Monomial, atom: Rel, keys: set[Column], running: _Running) -> list[Monomial] | None:
-        """The monomial with intervals for an atom, and that of NULL; None if more is asked than how it compares."""
+        """Replace an atom by intervals, with a monomial for NULL; None if more is read of it than comparisons."""
         fields, names = dict(atom.fields), dict[int, Expr]()
         for key, title in running.titles.items():
             if title not in fields:
@@ -208,7 +209,7 @@ class _Rewriting:
         return out
 
     def _within(self, nest: Nest, running: _Running, names: Mapping[int, Expr]) -> tuple[Factor, ...]:
-        """Is p in one of the intervals of its group?"""
+        """Test that p is in one of the intervals of its group."""
         p = names[running.p.id]
         assert isinstance(p, Column)
         *group, low, high = nest.relation.fields
@@ -224,7 +225,7 @@ class _Rewriting:
     def _limited(
         self, term: Monomial, atom: Rel, running: _Running, fields: Mapping[str, Column], names: Mapping[int, Expr]
     ) -> list[Monomial] | None:
-        """The monomial with a nest of only those values that may pass, for what counts and has to stay below a bound.
+        """Restrict a running count that has to stay below a bound to the values for which it can.
 
         R(k, t) ⋈ N3(k, t, n) ⋈ (n < 3), n printed   →   the same with N3 of only the t in N4(k, low, high), where n < 3
         """
@@ -251,7 +252,7 @@ class _Rewriting:
         return [replace(term, body=body)]
 
     def _counting(self, running: _Running, within: Nest, given: Nest) -> Nest | None:
-        """The running nest of only the values that intervals leave, and NULL."""
+        """Restrict a running aggregate to the values in its intervals, and NULL."""
         view, finish = running.nest.view, running.nest.finish
         spelled = (running.nest.relation.name, within.relation.name)
         if spelled in self.made:
@@ -281,12 +282,12 @@ class _Rewriting:
     def _asked(
         self, body: tuple[Factor, ...], atom: Rel, few: Rel, running: _Running, given: Nest
     ) -> tuple[Factor, ...]:
-        """A product with few of the values of `atom`, which may be a part of those of the running nest."""
+        """Replace `atom`, whose values may be a subset of the running aggregate's, by the restricted values."""
         more = self._besides(atom, running, given)
         return (*body, few) if more is None else (*(few if f == atom else f for f in body), *more)
 
     def _besides(self, atom: Rel, running: _Running, given: Nest) -> tuple[Factor, ...] | None:
-        """What an atom asks of the values besides that they are there; None if it is of others."""
+        """List the predicates of an atom on the values besides their existence; None if it is over others."""
         domain = next((n for n in self.nests if n.relation == atom.relation and is_domain(n)), None)
         if domain is None or len(domain.view.terms) != 1:
             return None
@@ -296,7 +297,7 @@ class _Rewriting:
         return more if apart and len(mine) == len(every) + len(more) else None
 
     def _behind(self, running: _Running, within: Nest, given: Nest) -> tuple[Factor, ...]:
-        """What is asked of a NULL if it comes last: that all that is counted before may pass, for its group."""
+        """Test a NULL that sorts last: the count of all values before it, for its group, satisfies the bound."""
         view, finish, group = running.nest.view, running.nest.finish, running.group
         asking = next((t for t in view.terms if _is_asking(t, finish)), None)
         for term in view.terms:
@@ -334,7 +335,7 @@ class _Rewriting:
         return self.made[spelled]
 
     def _context(self, body: Iterable[Factor]) -> dict[Column, tuple[str, str]]:
-        """The variables that a row of a nest binds that always has one; of which nest, and its field."""
+        """Map the variables bound by relations of exactly one row to the relation and its field."""
         return {
             v: (f.relation.name, title)
             for f in body
@@ -343,7 +344,7 @@ class _Rewriting:
         }
 
     def _without_idle(self, body: tuple[Factor, ...], asked: set[Column]) -> tuple[Factor, ...]:
-        """Without the one-row nests that nothing is read of."""
+        """Drop the one-row relations of which nothing is read."""
 
         def idle(f: Factor) -> bool:
             if not isinstance(f, Rel) or f.relation.name not in self._single:
@@ -354,7 +355,7 @@ class _Rewriting:
         return tuple(f for f in body if not idle(f))
 
     def _intervals(self, running: _Running, where: tuple[Expr, ...], context: Context) -> Nest:
-        """The nest of the intervals in which the aggregate exists and satisfies the predicates; equal ones are one."""
+        """Make the relation of the intervals in which the aggregate satisfies the predicates; equal ones are shared."""
         spelled = (running.nest.relation.name, repr([substitute(w, _titled(context)) for w in where]))
         if spelled not in self.made:
             name = nest_name(self._taken)
@@ -374,12 +375,13 @@ class _Rewriting:
 
 
 def _titled(context: Context) -> dict[int, Expr]:
-    """Context variables by where they come from: how they are called does not make another nest."""
+    """Name context variables by their origin, so that equal relations are recognised whatever their variables are
+    called."""
     return {c.id: Column(0, f"{nest}.{title}", c.type, c.nullable) for c, nest, title in context}
 
 
 def _is_total(nest: Nest) -> bool:
-    """Does it always have one row?"""
+    """True if it always has exactly one row."""
     finish = nest.finish
     return finish.single and finish.having is None and finish.over is None and finish.times is None
 
@@ -394,7 +396,7 @@ def _is_count(expr: Expr, finish: Finish) -> bool:
 
 
 def _is_summed(expr: Expr, finish: Finish) -> bool:
-    """Is it an aggregate that grows with one lane?"""
+    """True if it is an aggregate that grows with one lane."""
     measure = _measure(expr, finish)
     if measure is None or measure.function not in ("sum", "count"):
         return False
@@ -402,17 +404,17 @@ def _is_summed(expr: Expr, finish: Finish) -> bool:
 
 
 def _is_asking(term: Monomial, finish: Finish) -> bool:
-    """Does it say that groups are there, and no more?"""
+    """True if a term only says that groups exist."""
     return all(lane is None for i, lane in enumerate(term.lanes) if i != finish.count)
 
 
 def _is_counted(expr: Expr, finish: Finish) -> bool:
-    """Is it a number of rows?"""
+    """True if it is a number of rows."""
     return _is_count(expr, finish) and _is_summed(expr, finish)
 
 
 def _bounds(predicate: Expr) -> Iterator[Expr]:
-    """Itself; of an equality what it is on each side."""
+    """List a predicate's bounds: an equality has one on each side."""
     match predicate:
         case Call("=", args):
             yield from (replace(predicate, name=name, args=args) for name in ("<=", ">="))
@@ -421,7 +423,7 @@ def _bounds(predicate: Expr) -> Iterator[Expr]:
 
 
 def _is_monotone(predicate: Expr, read: Iterable[Column]) -> bool:
-    """Does it read one aggregate, and stay as it is once that passes a bound? (Where it is not NULL: NULL is apart.)"""
+    """True if a predicate reads one aggregate and keeps its result beyond some bound, NULL aside."""
     values = list(read)
     return len(values) == 1 and _direction(predicate, values[0]) in (RISING, FALLING)
 

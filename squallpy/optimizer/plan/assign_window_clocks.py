@@ -28,7 +28,7 @@ def assign_window_clocks(plan: Node, ids: Iterator[int], report_late: bool) -> N
     numbered = {clock.relation for window in found for clock in window.spec.clocks if clock.field == ARRIVAL}
 
     def counted(scan: Scan) -> Scan:
-        """The scan with the numbers of rows, where they are asked for: all scans of a stream read the same fields."""
+        """Add row numbers to a scan whose stream needs them; all scans of a stream read the same fields."""
         if scan.relation.name not in numbered:
             return scan
         fields = (*scan.relation.fields, Field(ARRIVAL, BIGINT, nullable=False))
@@ -52,7 +52,7 @@ def assign_window_clocks(plan: Node, ids: Iterator[int], report_late: bool) -> N
 
 
 def _of(columns: tuple[Column, ...], node: Node) -> Node:
-    """Some columns of a node."""
+    """Select some columns of a node."""
     return node if node.output == columns else Project(node, tuple((c, c) for c in columns))
 
 

@@ -1,4 +1,4 @@
-"""EXISTS with a <>: there are others where there are more than those that are equal.
+"""Rewrite of EXISTS with one `<>` into a comparison of two counts: those of the group, and of the equal rows.
 
     L ⋉_{l.k = r.k ∧ l.s <> r.s} R
  →  σ_{n > m}(L ⟕_{l.k = k} (Aggregate by r.k: COUNT(*) AS n of R)
@@ -68,7 +68,7 @@ def exists_not_equal(node: Node, fresh: Iterator[int]) -> Node | None:
 
 
 def _counts(left: Node, right: Node, on: Expr, fresh: Iterator[int]) -> tuple[Node, Expr] | None:
-    """`left` with counts of what it meets in `right`, and whether there is any, never NULL."""
+    """Join `left` with the counts of its matches in `right`; returned with the test for a match, never NULL."""
     parts = _parts(left, right, on)
     if parts is None:
         return None
@@ -89,7 +89,7 @@ def _counts(left: Node, right: Node, on: Expr, fresh: Iterator[int]) -> tuple[No
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """A condition in its parts: what is equated, what differs, and what is asked of the right and the left alone."""
+    """A join condition by kind: equalities, the inequality, and predicates on the right or the left alone."""
 
     equal: tuple[Pair, ...]
     different: Pair
@@ -98,7 +98,7 @@ class _Parts:
 
 
 def _parts(left: Node, right: Node, on: Expr) -> _Parts | None:
-    """None if there is no <>, or more than one, or anything else between the two."""
+    """Split a join condition; None unless it has exactly one `<>` and nothing else between the sides but equalities."""
     ours, theirs = ({c.id for c in side.output} for side in (left, right))
     pairs: dict[str, list[Pair]] = {"=": [], "<>": []}
     own: list[Expr] = []
@@ -122,7 +122,8 @@ def _parts(left: Node, right: Node, on: Expr) -> _Parts | None:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What a join asks: is there a row of `right` for which `on` is TRUE? `items` are then the right's columns."""
+    """An EXISTS found in a join: its rows are `right`, its condition `on`, and `items` are the columns that it
+    returns."""
 
     right: Node
     on: Expr
@@ -130,7 +131,7 @@ class _Asked:
 
 
 def _asked(join: Join | LeftJoin) -> _Asked | None:
-    """A join with those of its left's distinct values for which there is a row, which unnesting makes of an EXISTS.
+    """Recognise a join with the distinct values of its left input that have a match, to which EXISTS was decorrelated.
 
     L ⋈_{l.s <=> s'} (Aggregate by s' := s of ((Aggregate by s := l.s of L) ⋈_{s <> r.s} R))    →    R, (l.s <> r.s)
     """
@@ -167,5 +168,5 @@ def _asked(join: Join | LeftJoin) -> _Asked | None:
 
 
 def _reads(expr: Expr, ids: set[int]) -> bool:
-    """Does it read columns, and only those?"""
+    """True if an expression reads columns, and only the given ones."""
     return bool(columns(expr)) and {c.id for c in columns(expr)} <= ids

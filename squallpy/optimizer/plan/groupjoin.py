@@ -1,4 +1,4 @@
-"""Groups with defaults: an outer join with an aggregate by the columns that it is joined on, as one product.
+"""Groupjoin: an outer join with an aggregate grouped by the join columns, as one product.
 
     L ⟕_{l = k} Aggregate by k of R   →   L ⋈_{l <=> k} Aggregate by k of (L's values of l ∪ R)
 
@@ -37,7 +37,7 @@ EmptyGroups = dict[int, dict[int, Expr]]  # by the column that counts rows: what
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """How a plan's value `here` is compared with a key, `there` in terms of what is grouped, and the key of both."""
+    """A comparison of the left input's value `here` with a key: `there` over the grouped rows, `column` of both."""
 
     strict: bool  # a NULL equals nothing
     here: Expr
@@ -96,7 +96,7 @@ def groupjoin(join: Node, fresh: Iterator[int], empty_groups: EmptyGroups) -> No
 
 
 def _has_all(left: Node, aggregate: Aggregate, pairs: tuple[Pair, ...]) -> bool:
-    """Is there a group for all that `left` has: l ⟕ Aggregate of l, or of more than l?"""
+    """True if each value of `left` has a group, as in l ⟕ Aggregate of l, or of more than l."""
     here, there = tuple(pair.here for pair in pairs), tuple(pair.there for pair in pairs)
     if not pairs or any(pair.strict and pair.here.nullable for pair in pairs):
         return False
@@ -104,7 +104,7 @@ def _has_all(left: Node, aggregate: Aggregate, pairs: tuple[Pair, ...]) -> bool:
 
 
 def _plain(join: LeftJoin, aggregate: Aggregate, pairs: dict[int, Pair], shown: dict[int, Expr]) -> Node:
-    """The same as an inner join."""
+    """Make the inner join that an outer join is if no group is missing."""
     groups = replace(aggregate, keys=tuple((pair.column, pair.there) for pair in pairs.values()))
     same = conjunction(Call("<=>", (pair.here, pair.column), BOOLEAN, False) for pair in pairs.values())
     names: dict[int, Expr] = {id: pair.column for id, pair in pairs.items()}
@@ -113,7 +113,7 @@ def _plain(join: LeftJoin, aggregate: Aggregate, pairs: dict[int, Pair], shown: 
 
 
 def without_case(expr: Expr, nothing: EmptyGroups) -> Expr:
-    """CASE WHEN found > 0 THEN COALESCE(sum, 0) ELSE 0 END → COALESCE(sum, 0), as `sum` is NULL where `found` is 0"""
+    """Drop a redundant CASE: CASE WHEN found > 0 THEN COALESCE(sum, 0) ELSE 0 END → COALESCE(sum, 0)"""
 
     def rule(expr: Expr) -> Expr | None:
         match expr:
@@ -125,7 +125,8 @@ def without_case(expr: Expr, nothing: EmptyGroups) -> Expr:
 
 
 def _aggregate(node: Node) -> tuple[Aggregate, dict[int, Expr], Expr] | None:
-    """The Aggregate below projections and filters, the columns above in terms of its own, and what all filters ask."""
+    """Find the Aggregate below projections and filters, with the columns above it in its terms and the filters'
+    conjunction."""
     match node:
         case Aggregate():
             return node, {}, TRUE
@@ -139,7 +140,7 @@ def _aggregate(node: Node) -> tuple[Aggregate, dict[int, Expr], Expr] | None:
 
 
 def _paired(conjunct: Expr, left: Node, keys: dict[int, Expr], fresh: Iterator[int]) -> tuple[int, Pair] | None:
-    """The key that a conjunct equates with something of `left`."""
+    """Find the key that a conjunct equates with an expression over `left`."""
     match conjunct:
         case Call("=" | "<=>" as name, (a, b)) if a.type == b.type:
             ours = {c.id for c in left.output}
@@ -152,7 +153,7 @@ def _paired(conjunct: Expr, left: Node, keys: dict[int, Expr], fresh: Iterator[i
 
 
 def groups(left: Node, aggregate: Aggregate, pairs: tuple[Pair, ...], fresh: Iterator[int]) -> Aggregate:
-    """The groups of an aggregate and of all values that `left` has for their keys, whose rows count for nothing."""
+    """Extend an aggregate by a group for each value of `left`, whose added rows count for nothing."""
     there = tuple(pair.there for pair in pairs)
     args = (*dict.fromkeys(arg for _, agg in aggregate.aggs for arg in agg.args), TRUE)
     asked = conjunction(not_null(pair.there) for pair in pairs if pair.strict and pair.there.nullable)
@@ -178,7 +179,7 @@ def groups(left: Node, aggregate: Aggregate, pairs: tuple[Pair, ...], fresh: Ite
 
 
 def values(node: Node, exprs: tuple[Expr, ...]) -> Iterator[Rows]:
-    """The least inputs of a plan that have all values that some expressions have in it, perhaps more."""
+    """Find the smallest inputs of a plan that have all values of some expressions, perhaps more."""
     read = {c.id for expr in exprs for c in columns(expr)}
 
     def over(mapping: dict[int, Expr]) -> tuple[Expr, ...]:

@@ -1,4 +1,4 @@
-"""What is a sum of products as a relation of its own, so that a join of several sums is one product.
+"""Materialisation of sums of products (outer joins, unions), so that a join of several of them is one product.
 
     (A ∪ B) ⋈ (C ∪ D)   →   A ⋈ P  ∪  B ⋈ P,   P := the rows of C ∪ D, each with how often it is there
 
@@ -86,7 +86,7 @@ def materialise_outer_joins(
 
 
 def _region(node: Node) -> tuple[Node, ...]:
-    """The inputs that are multiplied out with an operator: those of an aggregate or a window are not."""
+    """List the inputs that are multiplied out with an operator: all but those of an aggregate or a window."""
     return () if isinstance(node, Aggregate | Repeat | Window) else node.inputs
 
 
@@ -122,7 +122,7 @@ def _is_constant(node: Node) -> bool:
 def _materialised(
     node: Node, products: Callable[[Node], int], ids: Iterator[int], empty_groups: EmptyGroups
 ) -> Node | None:
-    """One operator of a region with too many products, as a single one."""
+    """Replace one operator of a region with too many products by a materialised one."""
     match node:
         case Join(left, right, on) if products(left) > 1 and products(right) > 1:
             return Join(left, bag(right, ids), on)
@@ -134,7 +134,7 @@ def _materialised(
 
 
 def bag(node: Node, fresh: Iterator[int]) -> Node:
-    """The same rows and columns, kept: each distinct row, as often as it is there."""
+    """Materialise the rows of a plan: each distinct row with its multiplicity."""
     keys = tuple((replace(c, id=next(fresh)), c) for c in node.output)
     times = Column(next(fresh), "times", BIGINT, False)
     kept = Repeat(Aggregate(node, keys, ((times, Agg("count", None)),)), times)
@@ -142,7 +142,7 @@ def bag(node: Node, fresh: Iterator[int]) -> Node:
 
 
 def optional(join: LeftJoin, fresh: Iterator[int]) -> Node:
-    """The same rows and columns, as a join with a bag of what there is for each value, or of NULLs."""
+    """Write an outer join as a join with a bag that has, for each value, its matches or a row of NULLs."""
     pairs, found = _met(join, fresh)
     asked = conjunction(not_null(p.there) for p in pairs if p.strict and p.there.nullable)
     count = Column(next(fresh), "found", BIGINT, False)
@@ -170,7 +170,7 @@ def optional(join: LeftJoin, fresh: Iterator[int]) -> Node:
 
 
 def _met(join: LeftJoin, fresh: Iterator[int]) -> tuple[tuple[Pair, ...], Node]:
-    """How the left's values meet the right: rows with all of its columns, and pairs of a value and what equals it.
+    """Pair the left's values with the right's rows: rows with all columns of the right, and pairs of equal expressions.
 
     Where `on` only equates the two sides, the rows are those of the right; else they are those that the distinct values
     of the left's columns in `on` meet.
@@ -193,7 +193,7 @@ def _met(join: LeftJoin, fresh: Iterator[int]) -> tuple[tuple[Pair, ...], Node]:
 
 
 def _paired(join: LeftJoin, fresh: Iterator[int]) -> tuple[tuple[Pair, ...], Node]:
-    """The right's rows beside each of the left's values that they meet."""
+    """Join the distinct values of the left's columns in `on` with the right's rows that they match."""
     ours = {c.id for c in join.left.output}
     read = tuple(sorted((c for c in columns(join.on) if c.id in ours), key=lambda c: c.id))
     inputs = tuple(
@@ -209,6 +209,6 @@ def _paired(join: LeftJoin, fresh: Iterator[int]) -> tuple[tuple[Pair, ...], Nod
 
 
 def _apart(a: Expr, b: Expr, ours: set[int], theirs: set[int]) -> bool:
-    """Does one read columns of ours, the other of theirs?"""
+    """True if one expression reads only columns of the left, the other only columns of the right."""
     x, y = ({c.id for c in columns(expr)} for expr in (a, b))
     return bool(x and y) and ((x <= ours and y <= theirs) or (x <= theirs and y <= ours))

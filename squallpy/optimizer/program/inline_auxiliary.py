@@ -1,4 +1,4 @@
-"""Nests looked through: a row is computed from the sums that it is made of, instead of being kept once more.
+"""Inlining of auxiliary relations: a row is computed from the sums that make it, instead of being stored once more.
 
     M_N1(p, avg) := N1(p, avg),  N1(p, avg) := Exists(M_L(p)) ⋈ (avg := M_L.1 / M_L.0)
 
@@ -39,7 +39,8 @@ def inline_auxiliary(program: Program) -> Program:
 
 @dataclass(frozen=True, slots=True)
 class _Copy:
-    """A view that has a record for each row of a nest: which of its keys are the source's, and the fields of others."""
+    """A view that repeats the rows of an auxiliary relation: the positions of the source's keys, and of other
+    fields."""
 
     nest: Nest
     group: tuple[int, ...]
@@ -47,7 +48,7 @@ class _Copy:
 
 
 def _has_rows(nest: Nest) -> bool:
-    """Has it one row at most for each group, which the group's sums tell?"""
+    """True if it has at most one row for each group, computed from the group's sums."""
     finish = nest.finish
     return nest.by_group and not (finish.over or finish.single or finish.times) and nest.source is not None
 
@@ -68,7 +69,8 @@ def _copy(view: View, nests: dict[str, Nest]) -> _Copy | None:
 
 
 def _refused(statement: Statement, copies: dict[str, _Copy]) -> Iterable[str]:
-    """The views that a statement needs: lookups by equality do not lead to the group, or what is in a row is known."""
+    """List the views that a statement needs: its lookups do not bind the group, or it binds a value of the row
+    elsewhere."""
     others = [ref for ref in statement.refs[1:] if ref.name not in copies]
     bound = set(statement.refs[0].variables)
     while near := [
