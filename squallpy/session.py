@@ -14,13 +14,13 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
 
 from squallpy.base.errors import SquallError
-from squallpy.base.recursion import deeply, guarded_depth
+from squallpy.base.recursion import guarded_depth, run_deep
 from squallpy.base.settings import Settings
 from squallpy.base.trace import Trace
 from squallpy.catalog.relation import Field, Relation
 from squallpy.compiler import CompiledQuery, Compiler
 from squallpy.explain import PLACED, Timer, Tracer, list_passes, program_stage_text, stage_text
-from squallpy.frontend.source_text import read_script, remark
+from squallpy.frontend.source_text import read_directive, read_script
 from squallpy.logical.bind import Script, compile_script
 from squallpy.logical.nodes import Query
 from squallpy.maintain.matrix.script_programs import Programs
@@ -99,7 +99,9 @@ class Session:
     @cached_property
     def script(self) -> Script:
         """Text → statements → bound queries."""
-        return deeply(lambda: compile_script(self.text, str(self.path), self._infer, self._programs.outputs, constant))
+        return run_deep(
+            lambda: compile_script(self.text, str(self.path), self._infer, self._programs.outputs, constant)
+        )
 
     @cached_property
     def compiler(self) -> Compiler:
@@ -115,7 +117,7 @@ class Session:
 
         Reads no rows and starts no JVM.
         """
-        return deeply(lambda: "\n".join(self._explain(query, stage) for query in self._queries()))
+        return run_deep(lambda: "\n".join(self._explain(query, stage) for query in self._queries()))
 
     def _explain(self, query: Query, stage: str) -> str:
         if stage == "trace":
@@ -137,7 +139,7 @@ class Session:
     def yardstick(self) -> str:
         """Figures to compare the stages with, from a comment `-- yardstick: 1 job, 3 stages (by whom)` of the
         script."""
-        return remark(self.text, "yardstick")
+        return read_directive(self.text, "yardstick")
 
     def run(
         self,
@@ -194,7 +196,7 @@ class Session:
         streams = {r.name: sizes[r.name] for r in relations if r.stream}
         replay = Replay(streams, batch_rows, self.settings.interleave)
         rows = {r.name: sizes[r.name] for r in relations}
-        made_for = deeply(lambda: fingerprint(compiled, replay.batch_rows, replay.order, rows))
+        made_for = run_deep(lambda: fingerprint(compiled, replay.batch_rows, replay.order, rows))
         for name, columns in columns_read(compiled).items():
             if name in sources:
                 sources[name].check(columns)

@@ -63,7 +63,7 @@ def guarded_depth() -> Iterator[None]:
         _LIMIT.restore()
 
 
-def deeply(work: Callable[[], T]) -> T:
+def run_deep(work: Callable[[], T]) -> T:
     """Run a function on a stack that has room for MOST_CALLS of any kind; SQ3001 where it needs more."""
     if isinstance(threading.current_thread(), _Deep):
         return work()

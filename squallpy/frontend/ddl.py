@@ -33,16 +33,16 @@ def token_span(script: ScriptText, token: "Token") -> Span:
 
 def name_of(tree: Parsed) -> str:
     """Read the name in a `name` node: a or `a`; a backquote in it is written twice"""
-    return unquoted(tree.children[0])
+    return unquote_name(tree.children[0])
 
 
-def unquoted(token: "Token") -> str:
+def unquote_name(token: "Token") -> str:
     return token[1:-1].replace("``", "`") if token.startswith("`") else str(token)
 
 
 def relation_name(script: ScriptText, tree: Parsed) -> str:
     """Read the name in a `qualified` node, in its schema: a, s.a or s.`a`; SQ3001 for one in a catalog."""
-    *schema, name = (unquoted(token) for token in tree.children)
+    *schema, name = (unquote_name(token) for token in tree.children)
     if len(schema) > 1:
         construct = CLAUSES["Table.catalog"]
         span = token_span(script, tree.children[0])

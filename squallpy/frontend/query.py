@@ -158,12 +158,12 @@ def parse_error(script: ScriptText, start: int, end: int, error: Any) -> SquallE
     span = script.span(start + begin, start + begin + max(1, len(word)))
     told = first["description"] or ""
     if last >= len(text[: end - start].rstrip()) and told.startswith(("Req", "Exp")):
-        return SquallError("SQ1001", "the query ends too early", span, spoken(told) if told.startswith("Exp") else "")
+        return SquallError("SQ1001", "the query ends too early", span, hint_of(told) if told.startswith("Exp") else "")
     message = f'unexpected "{word}"' if word else "syntax error"
-    return SquallError("SQ1001", message, span, spoken(told))
+    return SquallError("SQ1001", message, span, hint_of(told))
 
 
-def spoken(description: str) -> str:
+def hint_of(description: str) -> str:
     """Convert sqlglot's description to a hint."""
     text = description.partition(" but got")[0].strip().rstrip(".")
     if text.startswith("Invalid expression / Unexpected token"):

@@ -112,11 +112,11 @@ def syntax_error(script: ScriptText, parser: "Lark", error: "UnexpectedInput", e
     if word[:1] in ("'", '"', "`"):
         return SquallError("SQ1001", f"a {word[:1]} that is not closed, or not expected here", span)
     found = f'unexpected "{word}"' if word else "the script ends too early"
-    wanted = sorted({w for name in expected if (w := spoken(parser, name))})
+    wanted = sorted({w for name in expected if (w := display_name(parser, name))})
     return SquallError("SQ1001", found, span, f"expected {' or '.join(wanted)}" if wanted else "")
 
 
-def spoken(parser: "Lark", terminal: str) -> str:
+def display_name(parser: "Lark", terminal: str) -> str:
     """Name a terminal of the grammar for a message."""
     if terminal in TERMINALS:
         return TERMINALS[terminal]

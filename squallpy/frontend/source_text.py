@@ -38,7 +38,7 @@ def decode_script(data: bytes, file: str) -> str:
     return text
 
 
-def remark(text: str, name: str) -> str:
+def read_directive(text: str, name: str) -> str:
     """Read a comment line `-- name: …` of a script; empty if there is none."""
     found = re.search(rf"^--[ \t]*{re.escape(name)}:[ \t]*(.*?)[ \t]*$", text, re.MULTILINE)
     return found[1] if found else ""

@@ -158,23 +158,23 @@ def _slide(script: ScriptText, tree: Parsed | None, size: int) -> int:
 
 def _duration(script: ScriptText, tree: Parsed) -> int:
     amount, unit = tree.children
-    _positive(script, amount)
-    return _bounded(script, micros(script, amount, unit), amount)
+    _check_positive(script, amount)
+    return _check_size(script, micros(script, amount, unit), amount)
 
 
 def _count(script: ScriptText, tree: Parsed) -> int:
     (amount,) = tree.children
-    _positive(script, amount)
-    return _bounded(script, whole_amount(script, amount), amount)
+    _check_positive(script, amount)
+    return _check_size(script, whole_amount(script, amount), amount)
 
 
-def _bounded(script: ScriptText, size: int, amount: Parsed) -> int:
+def _check_size(script: ScriptText, size: int, amount: Parsed) -> int:
     if size > _MOST:
         raise SquallError("SQ2010", "a window that is longer than time", token_span(script, amount), "write LANDMARK")
     return size
 
 
-def _positive(script: ScriptText, amount: Parsed) -> None:
+def _check_positive(script: ScriptText, amount: Parsed) -> None:
     text = "".join((unquote(amount) if amount.type == "STRING" else str(amount)).split())
     if re.fullmatch(r"-[0-9]+|\+?0+", text):
         raise SquallError(
@@ -185,7 +185,7 @@ def _positive(script: ScriptText, amount: Parsed) -> None:
 def _mistake(script: ScriptText, parser: "Lark", error: "UnexpectedInput", end: int) -> SquallError:
     from lark import UnexpectedToken
 
-    from squallpy.frontend.script import spoken, word_at
+    from squallpy.frontend.script import display_name, word_at
 
     at = error.pos_in_stream if error.pos_in_stream is not None else end
     expected: set[str] = set(getattr(error, "allowed", None) or ())
@@ -193,7 +193,7 @@ def _mistake(script: ScriptText, parser: "Lark", error: "UnexpectedInput", end: 
         expected = set(error.accepts or error.expected)
         at = end if error.token.type == "$END" else at
     word = word_at(script.text[:end], at)
-    wanted = sorted({TERMINALS.get(name) or spoken(parser, name) for name in expected} - {""})
+    wanted = sorted({TERMINALS.get(name) or display_name(parser, name) for name in expected} - {""})
     found = f'unexpected "{word}" in a window' if word else "the window ends too early"
     span = script.span(at, at + len(word)) if word else script.span(end - 1, end)
     return SquallError("SQ1001", found, span, f"expected {' or '.join(wanted)}" if wanted else "")

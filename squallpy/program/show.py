@@ -12,7 +12,7 @@ from textwrap import indent
 
 from squallpy.base.types import BIGINT
 from squallpy.catalog.relation import Relation
-from squallpy.catalog.stream_window import WindowSpec, spoken
+from squallpy.catalog.stream_window import WindowSpec, format_duration
 from squallpy.logical.expressions import Call, Column, Expr, Literal, substitute, transform
 from squallpy.program.calculus import Assign, Cmp, Factor, Lane, Rel, Values, variables
 from squallpy.program.program import (
@@ -237,7 +237,9 @@ def _spans_text(nest: Nest, source: Ref, spans: Spans) -> str:
 def _window_text(nest: Nest, source: Ref, window: WindowSpec) -> str:
     """N1(a, ts) := W_N1(a, ts) ⋈ (ts IN RANGE 5 MIN BY s.ts − 2 SEC)"""
     titles = ", ".join(title for title, _ in nest.finish.items)
-    clocks = ", ".join(f"{c.relation}.{c.field}{f' − {spoken(c.delay)}' if c.delay else ''}" for c in window.clocks)
+    clocks = ", ".join(
+        f"{c.relation}.{c.field}{f' − {format_duration(c.delay)}' if c.delay else ''}" for c in window.clocks
+    )
     name, variables = nest.relation.name.upper(), Names(source.variables).list(source.variables)
     return f"{name}({titles}) := {source.name}({variables}) ⋈ ({window.field} IN {window.frame} BY {clocks})"
 

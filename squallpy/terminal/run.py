@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from squallpy.base.errors import SquallError
-from squallpy.base.settings import parse
+from squallpy.base.settings import parse_settings
 from squallpy.runtime.observers.late_rows import LateRows
 from squallpy.runtime.observers.metrics import Metrics
 from squallpy.runtime.observers.profile import Profile
@@ -100,7 +100,7 @@ def run_script(request: RunRequest) -> None:
     choice = choose(request, sys.stdout.isatty(), can_redraw(sys.stdout))
     _check_distinct(request)
     conf = spark_settings(request)
-    session = Session(request.script, parse(request.settings), request.text)
+    session = Session(request.script, parse_settings(request.settings), request.text)
     with Progress("compiling").running():
         several = len(session.script.queries) > 1
     progress = Progress("starting Spark" if request.backend == "spark" else "starting")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields
 
 from squallpy.base.errors import SquallError
-from squallpy.base.settings import parse
+from squallpy.base.settings import parse_settings
 from squallpy.frontend.source_text import read_script
 from squallpy.runtime.spark.submit import Line, submit_line
 from squallpy.session import Session
@@ -18,7 +18,7 @@ _SAID_ELSEWHERE = {"script", "text", "backend", "master", "conf"}  # in the line
 
 def line_of(request: RunRequest, deploy_mode: str, given: Sequence[str]) -> Line:
     """The line, after a look at what can be seen before Spark is up."""
-    settings = parse(request.settings)
+    settings = parse_settings(request.settings)
     choose(request, terminal=False)
     if deploy_mode == "client":
         _ = Session(request.script, settings).script

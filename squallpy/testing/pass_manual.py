@@ -1,6 +1,6 @@
 """Reference of the optimizer's passes, as they are listed in the pipeline: `docs/passes.md`."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from squallpy.explain import list_passes
@@ -24,12 +24,12 @@ def pass_manual() -> str:
     return f"{HEAD}```\n{list_passes()}```\n\n## Rules\n\n{table}\n"
 
 
-def _rules() -> Iterator[Callable[..., Any]]:
-    rules: dict[str, Callable[..., Any]] = {}
-    for each in (each for _, passes in pipeline.ALL for each in passes):
-        if isinstance(each, RulePass):
-            rules |= {rule.__name__: rule for rule in (*each.evaluating, *each.exprs, *each.nodes)}
-    yield from rules.values()
+def _rules() -> list[Callable[..., Any]]:
+    passes = [each for _, passes in pipeline.ALL for each in passes if isinstance(each, RulePass)]
+    rules: list[Callable[..., Any]] = []
+    for each in passes:
+        rules += [*each.evaluating, *each.exprs, *each.nodes]
+    return list(dict.fromkeys(rules))
 
 
 def _summary(rule: Callable[..., Any]) -> str:

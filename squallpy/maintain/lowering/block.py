@@ -46,7 +46,7 @@ class Block:
         self.computed |= {column.id: self.inline(expr) for column, expr in new}
 
     def restrict(self, predicate: Expr) -> None:
-        every = dict.fromkeys((*self.conjuncts, *(_asked(self.inline(c)) for c in conjuncts(predicate))))
+        every = dict.fromkeys((*self.conjuncts, *(_simplify_conjunct(self.inline(c)) for c in conjuncts(predicate))))
         self.conjuncts = [c for c in every if c != TRUE]
 
     def copy(self) -> "Block":
@@ -69,7 +69,7 @@ def join_blocks(a: Block, b: Block, on: Expr | None) -> Block:
     return block
 
 
-def _asked(conjunct: Expr) -> Expr:
+def _simplify_conjunct(conjunct: Expr) -> Expr:
     """Simplify a conjunct, for which NULL is FALSE: x = x → NOT x IS NULL"""
     match conjunct:
         case Call("=", (a, b)) if a == b:

@@ -42,10 +42,10 @@ class Variables:
         self._assigns: dict[Expr, Column] = {}
         others = [c for c in block.conjuncts if not self._equate(c)]
         asked = (*others, *made)
-        self._own, self._typed = _reading(asked, _may_fail), _reading(asked, _is_of_type)
+        self._own, self._typed = _columns_read(asked, _may_fail), _columns_read(asked, _is_of_type)
         self._variables: dict[int, Expr] = {}
         self._filters = self._name_classes()
-        self._filters += [self._compared(c) for c in others]
+        self._filters += [self._rename_comparison(c) for c in others]
 
     def owner(self, column: Column) -> int:
         return self._owner[column.id]
@@ -77,15 +77,15 @@ class Variables:
         )
         return Monomial(prune((*body, *copies), shared, lanes), lanes)
 
-    def _compared(self, conjunct: Expr) -> Expr:
+    def _rename_comparison(self, conjunct: Expr) -> Expr:
         """Name a computed side of a comparison, so that it can be looked up: x < f(y, z) → x < v, v := f(y, z)"""
         match conjunct:
             case Call("<" | "<=" | ">" | ">=", (a, b)) if len(self._owners(a)) == len(self._owners(b)) == 1:
                 if self._owners(a) != self._owners(b):
-                    return replace(conjunct, args=(self._side(a), self._side(b)))
+                    return replace(conjunct, args=(self._name_side(a), self._name_side(b)))
         return self.rename(conjunct)
 
-    def _side(self, expr: Expr) -> Expr:
+    def _name_side(self, expr: Expr) -> Expr:
         """Name a side of a comparison unless it is ordered as one column is; a side over an auxiliary relation
         stays."""
         first, *more = columns(expr)
@@ -99,14 +99,14 @@ class Variables:
         rels = [
             Rel(
                 scan.relation,
-                tuple((f.name, self._renamed(c)) for f, c in zip(scan.relation.fields, scan.columns, strict=True)),
+                tuple((f.name, self._variable_of(c)) for f, c in zip(scan.relation.fields, scan.columns, strict=True)),
             )
             for scan in self.scans
         ]
         assigns = [Assign(variable, expr) for expr, variable in self._assigns.items()]
         return (*rels, *self._computed, *assigns, *map(Cmp, self._filters))
 
-    def _renamed(self, column: Column) -> Column:
+    def _variable_of(self, column: Column) -> Column:
         variable = self._variables.get(column.id, column)
         assert isinstance(variable, Column)
         return variable
@@ -143,7 +143,7 @@ class Variables:
         for members in classes.values():
             members.sort(key=lambda m: not isinstance(m, Column))
             name = members[0].name if isinstance(members[0], Column) else "x"
-            type = reduce(_wider, (m.type for m in members))
+            type = reduce(_common_type, (m.type for m in members))
             shared = Column(next(self._fresh), name, type, any(m.nullable for m in members))
             if shared.nullable and self._strict & set(members):
                 filters.append(not_null(shared))
@@ -152,7 +152,7 @@ class Variables:
                 (owner,) = self._owners(member)
                 if owner in taken:
                     filters.append(Call("<=>", (shared, member), BOOLEAN, False))
-                elif isinstance(member, Column) and not self._is_own(member, type):
+                elif isinstance(member, Column) and not self._keeps_variable(member, type):
                     self._variables[member.id] = shared
                 else:  # NB: a column as such would be a second name for what is held
                     computed.append((shared, Cast(member, type) if isinstance(member, Column) else member))
@@ -166,7 +166,7 @@ class Variables:
                 self._computed.append(Assign(shared, expr))
         return [self.rename(f) for f in filters]
 
-    def _is_own(self, column: Column, type: Type) -> bool:
+    def _keeps_variable(self, column: Column, type: Type) -> bool:
         """True if a column keeps its own variable, though it equals others."""
         return column in self._own or (column.type != type and column in self._typed)
 
@@ -174,11 +174,11 @@ class Variables:
         """True if some atom that has all columns of `expr` also has the variable, or computes it from others there."""
         read = columns(expr)
         known = [a.value for a in self._computed if a.variable == variable]
-        every = [frozenset(map(self._renamed, scan.columns)) for scan in self.scans]
+        every = [frozenset(map(self._variable_of, scan.columns)) for scan in self.scans]
         return any(read <= atom and (variable in atom or any(columns(e) <= atom for e in known)) for atom in every)
 
 
-def _reading(exprs: Iterable[Expr], kind: Callable[[Expr], bool]) -> frozenset[Column]:
+def _columns_read(exprs: Iterable[Expr], kind: Callable[[Expr], bool]) -> frozenset[Column]:
     """List the columns of expressions that have a part of a kind."""
     return frozenset().union(*(columns(expr) for expr in exprs if any(map(kind, walk(expr)))))
 
@@ -193,7 +193,7 @@ def _is_of_type(expr: Expr) -> bool:
     return isinstance(expr, Cast) or (isinstance(expr, Call) and expr.name in ("+", "-", "*", "div", "negate"))
 
 
-def _wider(a: Type, b: Type) -> Type:
+def _common_type(a: Type, b: Type) -> Type:
     """Find the type that holds the values of both, stored alike."""
     wider = common(a, b)
     assert wider is not None, (a, b)

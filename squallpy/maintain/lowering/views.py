@@ -36,7 +36,7 @@ def group_view(
     measures = [
         lanes.measure(column, agg, [args[number] for args in given]) for number, (column, agg) in enumerate(node.aggs)
     ]
-    shared = _shared(keys, ids)
+    shared = _key_variables(keys, ids)
     printed: dict[int, Expr] = {column.id: v for (column, _), v in zip(node.keys, shared, strict=True)}
     return _view(name, shared, keys, atoms, lanes), printed, tuple(measures)
 
@@ -50,7 +50,7 @@ def _view(name: str, shared: list[Column], keys: list[list[Column]], atoms: list
     return View(name, tuple(dict.fromkeys(shared)), terms)
 
 
-def _shared(keys: list[list[Column]], ids: Iterator[int]) -> list[Column]:
+def _key_variables(keys: list[list[Column]], ids: Iterator[int]) -> list[Column]:
     """Choose the key variables of a view: those of its block, or new ones if several blocks have to agree."""
     if len(keys) == 1:
         return keys[0]

@@ -49,7 +49,7 @@ def spell(unit: Unit) -> Spelling:
     keys = {v.id for v in unit.keys}
     variables = {v.id: v for shape in shapes for v in shape.variables}
     search = _Search(shapes)
-    search.run(search.refined({id: int(id in keys) for id in variables}), ())
+    search.run(search.refine({id: int(id in keys) for id in variables}), ())
     text, (_, colours) = min(search.leaves.items(), key=lambda leaf: leaf[0])
     renaming = {id: _variable(colours[id], v) for id, v in variables.items()}
     mine = [shape for shape, factor in zip(shapes, core, strict=True) if isinstance(factor, Rel)]
@@ -105,15 +105,15 @@ class _Search:
         if not tied:
             text = "\n".join(sorted(map(str, (shape.coloured(colours) for shape in self._shapes))))
             known, _ = self.leaves.setdefault(text, (path, colours))
-            return None if known is path else _shared(known, path)
+            return None if known is path else _common_prefix(known, path)
         for id in alike[min(tied)]:
             singled = {v: 2 * colour + (v != id) for v, colour in colours.items()}
-            back = self.run(self.refined(singled), (*path, id))
+            back = self.run(self.refine(singled), (*path, id))
             if back is not None and back < len(path):
                 return back
         return None
 
-    def refined(self, colours: Colours) -> Colours:
+    def refine(self, colours: Colours) -> Colours:
         """Refine colours, numbered from 0, until they distinguish all that the given ones and the factors do."""
         while True:
             places = defaultdict[int, list[tuple[int, tuple[str, tuple[int, ...]]]]](list)
@@ -128,6 +128,6 @@ class _Search:
                 return colours
 
 
-def _shared(a: Path, b: Path) -> int:
+def _common_prefix(a: Path, b: Path) -> int:
     """Measure the length of a common prefix."""
     return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))

@@ -39,11 +39,11 @@ def materialise(lowered: Lowered, most: int = MOST_STATEMENTS) -> Program:
     while True:
         try:
             return _materialise(lowered, apart, most)
-        except _Many as many:
+        except _TooManyViews as many:
             apart |= {many.joined}
 
 
-class _Many(Exception):
+class _TooManyViews(Exception):
     """Signal that a query's deltas, and the deltas of these, need too many views."""
 
     def __init__(self, joined: Joined) -> None:
@@ -55,7 +55,7 @@ def _materialise(lowered: Lowered, apart: frozenset[Joined], most: int) -> Progr
     """Compile the program with the relations of some joins `apart`; raises _Many for one whose relations have to be."""
     registry = Registry("M_")
     roots = (lowered.view, *(n.view for n in lowered.nests))
-    joined = {view.name: _joined(view) for view in roots}
+    joined = {view.name: _relations_joined(view) for view in roots}
     origin = {view.name: view.name for view in roots}  # of each view: what asked for it first
     own = {view.name: view for view in (lowered.view, *(n.view for n in lowered.nests if _is_own(n)))}
     relations = (*lowered.relations, *(nest.relation for nest in lowered.nests))
@@ -75,7 +75,7 @@ def _materialise(lowered: Lowered, apart: frozenset[Joined], most: int) -> Progr
                 changes[view.name, relation.name] = _changes(view, relation, registry, joined[root] in apart)
             origin = dict.fromkeys(registry.names, root) | origin
             if joined[root] not in apart and list(origin.values()).count(root) > MOST * len(joined[root]):
-                raise _Many(joined[root])
+                raise _TooManyViews(joined[root])
             if (found_so_far := sum(map(len, changes.values()))) > most:
                 raise _too_many(found_so_far, most)
         views = found
@@ -99,7 +99,7 @@ def _too_many(statements: int, most: int) -> SquallError:
     return SquallError("SQ3001", told, hint=f"join fewer copies of a stream, or --set statements={10 * most}")
 
 
-def _joined(view: View) -> Joined:
+def _relations_joined(view: View) -> Joined:
     """List each relation as often as one product joins it: a LEFT JOIN doubles the products, not the relations."""
     times = (Counter(atom.relation.name for atom in term.atoms) for term in view.terms)
     return tuple(sorted(reduce(or_, times, Counter[str]()).elements()))
@@ -136,13 +136,13 @@ def _changes(view: View, relation: Relation, views: Registry, apart: bool) -> li
     """List the changes of `view` by a batch of `relation`, one for each monomial of the delta, `apart` or joined."""
     found = []
     for term in (t for t in view.terms if _reads(t, relation)):
-        for parts in _parts(term, relation, view.keys, apart):
+        for parts in _split_delta(term, relation, view.keys, apart):
             refs = (None if unit.is_delta else Ref(*views.request(unit), after=unit.after) for unit in parts.units)
             found.append(_Change(parts, tuple(refs)))
     return found
 
 
-def _parts(term: Monomial, relation: Relation, keys: tuple[Column, ...], apart: bool) -> list[Split]:
+def _split_delta(term: Monomial, relation: Relation, keys: tuple[Column, ...], apart: bool) -> list[Split]:
     """List the monomials of a delta, each in units of one version.
 
     NEW R(a,b) ⋈ ΔR(b,c) ⋈ R(c,a)   →   R(a,b) ⋈ ΔR(b,c) ⋈ R(c,a)  +  ΔR(a,b) ⋈ ΔR(b,c) ⋈ R(c,a)

@@ -24,7 +24,7 @@ def prune_columns(lowered: Lowered, context: PassContext) -> Lowered:
     for nest in reversed(lowered.nests):  # outermost first: what is not kept there is not read further in
         atoms = (a for v in (view, *(n.view for n in out)) for a in v.atoms if a.relation == nest.relation)
         read = {title for atom in atoms for title, _ in atom.fields}
-        if nest.window and not nest.window.told:
+        if nest.window and not nest.window.report_late:
             nest = _pruned_window(nest, nest.window, read, context.ids)
         elif nest.by_group and nest.finish.is_bag:
             nest = _of_items(nest, tuple(item for item in nest.finish.items if item[0] in read))

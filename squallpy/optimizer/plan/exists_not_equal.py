@@ -48,14 +48,14 @@ def exists_not_equal(node: Node, fresh: Iterator[int]) -> Node | None:
     """Replace an EXISTS whose condition has one `<>` by counts of equal rows."""
     match node:
         case SemiJoin(left, right, on):
-            found = _counts(left, right, on, fresh)
+            found = _join_counts(left, right, on, fresh)
             return found and Filter(*found)
         case AntiJoin(left, right, on):
-            found = _counts(left, right, on, fresh)
+            found = _join_counts(left, right, on, fresh)
             return found and Filter(found[0], Call("not", (found[1],), BOOLEAN, False))
         case Join(left) | LeftJoin(left):
-            asked = _asked(node)
-            found = None if asked is None else _counts(left, asked.right, asked.on, fresh)
+            asked = _match_exists(node)
+            found = None if asked is None else _join_counts(left, asked.right, asked.on, fresh)
             if asked is None or found is None:
                 return None
             plan, others = found
@@ -67,9 +67,9 @@ def exists_not_equal(node: Node, fresh: Iterator[int]) -> Node | None:
     return None
 
 
-def _counts(left: Node, right: Node, on: Expr, fresh: Iterator[int]) -> tuple[Node, Expr] | None:
+def _join_counts(left: Node, right: Node, on: Expr, fresh: Iterator[int]) -> tuple[Node, Expr] | None:
     """Join `left` with the counts of its matches in `right`; returned with the test for a match, never NULL."""
-    parts = _parts(left, right, on)
+    parts = _split_condition(left, right, on)
     if parts is None:
         return None
     (here, there), own = parts.different, list(parts.own)
@@ -88,7 +88,7 @@ def _counts(left: Node, right: Node, on: Expr, fresh: Iterator[int]) -> tuple[No
 
 
 @dataclass(frozen=True, slots=True)
-class _Parts:
+class _Condition:
     """A join condition by kind: equalities, the inequality, and predicates on the right or the left alone."""
 
     equal: tuple[Pair, ...]
@@ -97,7 +97,7 @@ class _Parts:
     asked: tuple[Expr, ...]
 
 
-def _parts(left: Node, right: Node, on: Expr) -> _Parts | None:
+def _split_condition(left: Node, right: Node, on: Expr) -> _Condition | None:
     """Split a join condition; None unless it has exactly one `<>` and nothing else between the sides but equalities."""
     ours, theirs = ({c.id for c in side.output} for side in (left, right))
     pairs: dict[str, list[Pair]] = {"=": [], "<>": []}
@@ -117,11 +117,11 @@ def _parts(left: Node, right: Node, on: Expr) -> _Parts | None:
                 return None
     if len(pairs["<>"]) != 1:
         return None
-    return _Parts(tuple(pairs["="]), pairs["<>"][0], tuple(own), tuple(asked))
+    return _Condition(tuple(pairs["="]), pairs["<>"][0], tuple(own), tuple(asked))
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Exists:
     """An EXISTS found in a join: its rows are `right`, its condition `on`, and `items` are the columns that it
     returns."""
 
@@ -130,7 +130,7 @@ class _Asked:
     items: tuple[tuple[Column, Expr], ...]
 
 
-def _asked(join: Join | LeftJoin) -> _Asked | None:
+def _match_exists(join: Join | LeftJoin) -> _Exists | None:
     """Recognise a join with the distinct values of its left input that have a match, to which EXISTS was decorrelated.
 
     L ⋈_{l.s <=> s'} (Aggregate by s' := s of ((Aggregate by s := l.s of L) ⋈_{s <> r.s} R))    →    R, (l.s <> r.s)
@@ -164,7 +164,7 @@ def _asked(join: Join | LeftJoin) -> _Asked | None:
         return None
     on = conjunction((*within, *([met.on] if met.on is not None else ())))
     items = tuple((c, substitute(theirs[c.id], given)) for c in join.right.output)
-    return _Asked(met.right, substitute(on, given), items)
+    return _Exists(met.right, substitute(on, given), items)
 
 
 def _reads(expr: Expr, ids: set[int]) -> bool:

@@ -53,7 +53,7 @@ def groupjoin(join: Node, fresh: Iterator[int], empty_groups: EmptyGroups) -> No
     """
     if not isinstance(join, LeftJoin):
         return None
-    below = _aggregate(join.right)
+    below = _find_aggregate(join.right)
     if below is None:
         return None
     aggregate, shown, kept = below
@@ -61,15 +61,15 @@ def groupjoin(join: Node, fresh: Iterator[int], empty_groups: EmptyGroups) -> No
     pairs: dict[int, Pair] = {}
     rest = [c for c in conjuncts(kept) if c != TRUE]
     for conjunct in conjuncts(substitute(join.on, shown)):
-        id, pair = _paired(conjunct, join.left, keys, fresh) or (-1, None)
+        id, pair = _match_pair(conjunct, join.left, keys, fresh) or (-1, None)
         if pair is None or id in pairs:
             rest.append(conjunct)
         else:
             pairs[id] = pair
     if pairs.keys() != keys.keys():
         return None
-    if not rest and _has_all(join.left, aggregate, tuple(pairs.values())):
-        return _plain(join, aggregate, pairs, shown)
+    if not rest and _has_all_groups(join.left, aggregate, tuple(pairs.values())):
+        return _inner_join(join, aggregate, pairs, shown)
 
     found = Column(next(fresh), "found", BIGINT, False)
     aggs = {c.id: replace(c, id=next(fresh), nullable=agg.function != "count") for c, agg in aggregate.aggs}
@@ -95,7 +95,7 @@ def groupjoin(join: Node, fresh: Iterator[int], empty_groups: EmptyGroups) -> No
     return Project(Join(join.left, nest, on), (*((c, c) for c in join.left.output), *items))
 
 
-def _has_all(left: Node, aggregate: Aggregate, pairs: tuple[Pair, ...]) -> bool:
+def _has_all_groups(left: Node, aggregate: Aggregate, pairs: tuple[Pair, ...]) -> bool:
     """True if each value of `left` has a group, as in l ⟕ Aggregate of l, or of more than l."""
     here, there = tuple(pair.here for pair in pairs), tuple(pair.there for pair in pairs)
     if not pairs or any(pair.strict and pair.here.nullable for pair in pairs):
@@ -103,7 +103,7 @@ def _has_all(left: Node, aggregate: Aggregate, pairs: tuple[Pair, ...]) -> bool:
     return all(values_within(node, exprs, aggregate.child, there) for node, exprs in values(left, here))
 
 
-def _plain(join: LeftJoin, aggregate: Aggregate, pairs: dict[int, Pair], shown: dict[int, Expr]) -> Node:
+def _inner_join(join: LeftJoin, aggregate: Aggregate, pairs: dict[int, Pair], shown: dict[int, Expr]) -> Node:
     """Make the inner join that an outer join is if no group is missing."""
     groups = replace(aggregate, keys=tuple((pair.column, pair.there) for pair in pairs.values()))
     same = conjunction(Call("<=>", (pair.here, pair.column), BOOLEAN, False) for pair in pairs.values())
@@ -124,22 +124,22 @@ def without_case(expr: Expr, nothing: EmptyGroups) -> Expr:
     return transform(expr, rule) if nothing else expr
 
 
-def _aggregate(node: Node) -> tuple[Aggregate, dict[int, Expr], Expr] | None:
+def _find_aggregate(node: Node) -> tuple[Aggregate, dict[int, Expr], Expr] | None:
     """Find the Aggregate below projections and filters, with the columns above it in its terms and the filters'
     conjunction."""
     match node:
         case Aggregate():
             return node, {}, TRUE
-        case Project(child, items) if below := _aggregate(child):
+        case Project(child, items) if below := _find_aggregate(child):
             aggregate, shown, kept = below
             return aggregate, shown | {c.id: substitute(expr, shown) for c, expr in items}, kept
-        case Filter(child, predicate) if below := _aggregate(child):
+        case Filter(child, predicate) if below := _find_aggregate(child):
             aggregate, shown, kept = below
             return aggregate, shown, conjunction((kept, substitute(predicate, shown)))
     return None
 
 
-def _paired(conjunct: Expr, left: Node, keys: dict[int, Expr], fresh: Iterator[int]) -> tuple[int, Pair] | None:
+def _match_pair(conjunct: Expr, left: Node, keys: dict[int, Expr], fresh: Iterator[int]) -> tuple[int, Pair] | None:
     """Find the key that a conjunct equates with an expression over `left`."""
     match conjunct:
         case Call("=" | "<=>" as name, (a, b)) if a.type == b.type:

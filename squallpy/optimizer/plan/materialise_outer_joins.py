@@ -73,7 +73,7 @@ def materialise_outer_joins(
         if key not in known:
             after = node
             if few:
-                after = _materialised(node, products, ids, empty_groups) or node
+                after = _materialise(node, products, ids, empty_groups) or node
             same = {id(child) for child in _region(after)}
             inputs = (rewritten(c, few) if id(c) in same else region(c) for c in after.inputs)
             known[key] = node, with_inputs(after, tuple(inputs))
@@ -119,7 +119,7 @@ def _is_constant(node: Node) -> bool:
     return False
 
 
-def _materialised(
+def _materialise(
     node: Node, products: Callable[[Node], int], ids: Iterator[int], empty_groups: EmptyGroups
 ) -> Node | None:
     """Replace one operator of a region with too many products by a materialised one."""
@@ -143,7 +143,7 @@ def bag(node: Node, fresh: Iterator[int]) -> Node:
 
 def optional(join: LeftJoin, fresh: Iterator[int]) -> Node:
     """Write an outer join as a join with a bag that has, for each value, its matches or a row of NULLs."""
-    pairs, found = _met(join, fresh)
+    pairs, found = _pair_values(join, fresh)
     asked = conjunction(not_null(p.there) for p in pairs if p.strict and p.there.nullable)
     count = Column(next(fresh), "found", BIGINT, False)
     every = Aggregate(found, tuple((p.column, p.there) for p in pairs), ((count, Agg("count", None)),))
@@ -169,7 +169,7 @@ def optional(join: LeftJoin, fresh: Iterator[int]) -> Node:
     return Project(joined, (*((c, c) for c in join.left.output), *items))
 
 
-def _met(join: LeftJoin, fresh: Iterator[int]) -> tuple[tuple[Pair, ...], Node]:
+def _pair_values(join: LeftJoin, fresh: Iterator[int]) -> tuple[tuple[Pair, ...], Node]:
     """Pair the left's values with the right's rows: rows with all columns of the right, and pairs of equal expressions.
 
     Where `on` only equates the two sides, the rows are those of the right; else they are those that the distinct values
@@ -183,16 +183,16 @@ def _met(join: LeftJoin, fresh: Iterator[int]) -> tuple[tuple[Pair, ...], Node]:
         match conjunct:
             case _ if {c.id for c in columns(conjunct)} <= theirs:
                 own += [conjunct] if conjunct != TRUE else []
-            case Call("=" | "<=>" as name, (a, b)) if a.type == b.type and _apart(a, b, ours, theirs):
+            case Call("=" | "<=>" as name, (a, b)) if a.type == b.type and _is_between_sides(a, b, ours, theirs):
                 here, there = (a, b) if {c.id for c in columns(a)} <= ours else (b, a)
                 column = column_of(there, next(fresh))
                 pairs.append(Pair(name == "=", here, there, replace(column, nullable=True)))
             case _:
-                return _paired(join, fresh)
+                return _join_distinct_values(join, fresh)
     return tuple(pairs), Filter(right, conjunction(own)) if own else right
 
 
-def _paired(join: LeftJoin, fresh: Iterator[int]) -> tuple[tuple[Pair, ...], Node]:
+def _join_distinct_values(join: LeftJoin, fresh: Iterator[int]) -> tuple[tuple[Pair, ...], Node]:
     """Join the distinct values of the left's columns in `on` with the right's rows that they match."""
     ours = {c.id for c in join.left.output}
     read = tuple(sorted((c for c in columns(join.on) if c.id in ours), key=lambda c: c.id))
@@ -208,7 +208,7 @@ def _paired(join: LeftJoin, fresh: Iterator[int]) -> tuple[tuple[Pair, ...], Nod
     return tuple(Pair(False, c, key, replace(key, id=next(fresh))) for c, key in zip(read, keys, strict=True)), met
 
 
-def _apart(a: Expr, b: Expr, ours: set[int], theirs: set[int]) -> bool:
+def _is_between_sides(a: Expr, b: Expr, ours: set[int], theirs: set[int]) -> bool:
     """True if one expression reads only columns of the left, the other only columns of the right."""
     x, y = ({c.id for c in columns(expr)} for expr in (a, b))
     return bool(x and y) and ((x <= ours and y <= theirs) or (x <= theirs and y <= ours))

@@ -125,14 +125,14 @@ def restrict_inputs_of_or(node: Node) -> Node | None:
     match node:
         case Filter(Join() as child, predicate):
             known = conjuncts(predicate)
-            implied = [i for c in known for scan in scans(child) if (i := _implied(c, scan)) is not None]
+            implied = [i for c in known for scan in scans(child) if (i := _implied_condition(c, scan)) is not None]
             new = tuple(i for i in implied if i not in known)
-            if new and not any(_inside(child, i) for i in new):
+            if new and not any(_is_inside(child, i) for i in new):
                 return Filter(child, conjunction((*known, *new)))
     return None
 
 
-def _implied(conjunct: Expr, scan: Scan) -> Expr | None:
+def _implied_condition(conjunct: Expr, scan: Scan) -> Expr | None:
     """Find the condition that an OR over several inputs implies for one of them."""
     mine = frozenset(scan.columns)
     arms = [conjuncts(arm) for arm in disjuncts(conjunct)]
@@ -142,10 +142,10 @@ def _implied(conjunct: Expr, scan: Scan) -> Expr | None:
     return disjunction(map(conjunction, own)) if all(own) else None
 
 
-def _inside(node: Node, predicate: Expr) -> bool:
+def _is_inside(node: Node, predicate: Expr) -> bool:
     """True if a predicate already stands somewhere below."""
     here = predicate in conjuncts(node.predicate) if isinstance(node, Filter) else False
-    return here or any(_inside(child, predicate) for child in node.inputs)
+    return here or any(_is_inside(child, predicate) for child in node.inputs)
 
 
 def push_filter_below_join(node: Node) -> Node | None:

@@ -28,10 +28,10 @@ from squallpy.program.program import Program, Ref, Statement, Trigger
 def schedule(program: Program) -> Program:
     """Order the statements of each trigger."""
     numbers = count(1)
-    return replace(program, triggers=tuple(_scheduled(trigger, numbers) for trigger in program.triggers))
+    return replace(program, triggers=tuple(_schedule_trigger(trigger, numbers) for trigger in program.triggers))
 
 
-def _scheduled(trigger: Trigger, numbers: Iterator[int]) -> Trigger:
+def _schedule_trigger(trigger: Trigger, numbers: Iterator[int]) -> Trigger:
     if not any(ref.after and not ref.row for s in trigger.statements for ref in s.refs):
         return trigger  # the most complex view first, as they are
     return replace(trigger, statements=tuple(_Schedule(trigger, numbers).run()))
@@ -85,8 +85,8 @@ class _Schedule:
                     waiting.append(task)
             if len(waiting) == len(self._left):
                 halves = self._on_cycle()
-                yield self._aside(halves)
-                waiting = [self._rest(task) if self._cuts_alike(task, halves) else task for task in waiting]
+                yield self._name_partial(halves)
+                waiting = [self._second_half(task) if self._cuts_alike(task, halves) else task for task in waiting]
             self._left = waiting
 
     def _task(self, statement: Statement) -> _Task:
@@ -100,12 +100,12 @@ class _Schedule:
     def _on_cycle(self) -> _Halves:
         """Find a statement on a cycle of statements that wait for each other, and return its halves."""
         path = [self._left[0]]
-        while (found := self._awaited(path[-1])) not in path:
+        while (found := self._predecessor(path[-1])) not in path:
             path.append(found)
         cycle = path[path.index(found) :]
         return next(halves for task in cycle if (halves := self._halves.get(id(task))) and self._is_late(task))
 
-    def _awaited(self, task: _Task) -> _Task:
+    def _predecessor(self, task: _Task) -> _Task:
         """Find a statement that has to come before one that is not ready."""
         late = {view for view in task.after if self._updates[view]}
         return next(t for t in self._left if t.statement.target in late or task.statement.target in t.before)
@@ -114,7 +114,7 @@ class _Schedule:
         """True if it reads what has yet to change."""
         return any(self._updates[view] for view in task.after)
 
-    def _aside(self, halves: _Halves) -> Statement:
+    def _name_partial(self, halves: _Halves) -> Statement:
         """Name the partial product."""
         made = replace(halves.partial, target=f"P{next(self._numbers)}")
         self._partials[halves.key] = made.target, tuple(halves.order.index(v.id) for v in made.keys)
@@ -124,7 +124,7 @@ class _Schedule:
         """True if the partial product is that of a statement, too."""
         return id(task) in self._halves and self._halves[id(task)].key == halves.key
 
-    def _rest(self, task: _Task) -> _Task:
+    def _second_half(self, task: _Task) -> _Task:
         """Make the second half of a statement whose partial product has a name."""
         halves = self._halves[id(task)]
         name, positions = self._partials[halves.key]

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from squallpy.base.rings import Payload, Ring
-from squallpy.catalog.stream_window import EVER, Clock
+from squallpy.catalog.stream_window import UNBOUNDED, Clock
 from squallpy.logical.expressions import Column
 from squallpy.physical.plan import Feed, Nested, Plan
 from squallpy.runtime.auxiliary.groups import Groups, RowDeltas
@@ -123,7 +123,7 @@ class Windows:
             codes = np.ascontiguousarray(keys[:, self._source.keys.index(column)])
             return full(decode(codes, column, store.dictionary), column.type, len(codes))
 
-        self.late_rows = self._spelled(np.repeat(late, counts[late]), field) if self._window.told else []
+        self.late_rows = self._spelled(np.repeat(late, counts[late]), field) if self._window.report_late else []
         return self._rows(np.where(inside, counts, 0) - was, field, store.dictionary)
 
     def _spelled(self, rows: Words, field: Callable[[str], Vec]) -> list[str]:
@@ -137,7 +137,7 @@ class Windows:
         """The bound before the batch, and that of now."""
         latest = {name: value for name in self._clocks if (value := known(store[clock_name(name)])) is not None}
         before = known(store[self._bound])
-        old = EVER if before is None else before
+        old = UNBOUNDED if before is None else before
         new = self._window.bound(latest)
         if new > old:
             keep(store[self._bound], new)
