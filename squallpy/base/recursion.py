@@ -1,6 +1,6 @@
 """Room for what is deeply nested: more recursion than Python allows by default, and a stack that holds it.
 
-deeply(lambda: compile_script(text))   →   what that returns; SQ3001 where it is nested deeper still
+run_deep(lambda: compile_script(text))   →   what that returns; SQ3001 where it is nested deeper still
 """
 
 import sys

@@ -1,6 +1,6 @@
-"""Golden plans: EXPLAIN of the standard queries as files, reviewed as diffs; generated pages of docs/; pass fixtures.
+"""Golden plans: EXPLAIN of the standard queries as files, reviewed as diffs; pages of docs/; fixtures.
 
-python -m squallpy.testing.goldens            rewrite plans/*.txt, docs/sql.md, docs/passes.md and the fixtures of passes
+python -m squallpy.testing.goldens            rewrite plans/*.txt, docs/sql.md, docs/passes.md and tests/passes/*.txt
 python -m squallpy.testing.goldens --check    exit status 1, and what differs, if they are not what the engine says now
 
 Plans are made for fixed row counts, those of TPC-H and TPC-DS at scale 1: they do not depend on data that happens to be
@@ -68,7 +68,7 @@ def _texts(session: Session, stages: tuple[str, ...], options: str = "") -> Iter
 
 
 def pass_fixture(text: str) -> str:
-    """Bring the fixture of a pass up to date: `-- NAME`, a query over `tests/passes/streams.sql`, its plan before and after.
+    """Update the fixture of a pass: `-- NAME`, a query over `tests/passes/streams.sql`, the plans before and after.
 
     The first step of that name is shown.
     """
