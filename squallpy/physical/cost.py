@@ -1,4 +1,4 @@
-"""What one tuple of a delta costs a statement, whatever the tables hold, as EXPLAIN says.
+"""Cost of a statement for one tuple of its delta, whatever the size of the tables, as EXPLAIN shows it.
 
 probe M_PART(p)                  O(1)
 slice M_N1(p), an average by p   O(1)       of a group there is one row
@@ -21,8 +21,8 @@ Costs = tuple[tuple[str, ...], ...]
 
 
 def costs(plan: Plan) -> Costs:
-    """Of a plan of one partition, by trigger, by statement; of the trigger of a nest, first what a group costs that its
-    view's delta touched."""
+    """List the costs of a one-partition plan by trigger and statement; an auxiliary relation's trigger begins with
+    its rows."""
     program = plan.program
     views = {view.name: view for view in (*program.views, *(d for t in program.triggers for d in t.deltas))}
     keys, few = known_keys(program), views_of_intervals(program)
@@ -37,8 +37,8 @@ def costs(plan: Plan) -> Costs:
 
 
 def _rows(nested: Nested) -> str:
-    """The cost of a group's rows: where an extreme has gone, the next is looked for; where values are too wide to be in
-    their order, they are looked through for the one at a share."""
+    """Find the cost of a group's rows: a deleted extreme is searched again, values too wide to be ordered are
+    scanned."""
     if nested.running or nested.window or nested.neighbours or nested.skyline or nested.spans:
         return LOG
     if nested.finish.over is None:
@@ -50,7 +50,7 @@ def _rows(nested: Nested) -> str:
 
 
 def _cost(update: Update, views: Mapping[str, View], keys: Keys, few: frozenset[str]) -> str:
-    """The cost of its dearest step."""
+    """Find the cost of the most expensive step."""
     lookups = (step for step in update.steps if isinstance(step, Lookup))
     return max((_step(step, views[step.source], keys, few) for step in lookups), key=COSTS.index, default=ONE)
 

@@ -11,7 +11,7 @@ from squallpy.terminal.failures import guarded
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The exit status of a command line."""
+    """Run a command line and return its exit status."""
     given = sys.argv[1:] if arguments is None else arguments
     return guarded(lambda: squall.main(args=given, prog_name="squall", standalone_mode=False))
 
@@ -24,13 +24,13 @@ def main(arguments: list[str] | None = None) -> int:
 @click.version_option(__version__, message="squall %(version)s")
 @click.pass_context
 def squall(context: click.Context) -> None:
-    """SQL over streams: exact and fresh at all times."""
+    """Run SQL over streams: exact and fresh at all times."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 
 
 def _output(option: str) -> Callable[..., object]:
-    """The value of an option that names a file to be written."""
+    """Check the value of an option that names an output file."""
 
     def convert(_context: click.Context, _parameter: click.Parameter, given: str | None) -> Path | None:
         from squallpy.base.location import output_path
@@ -94,7 +94,7 @@ _COMMAND_HELP = "The script itself, in place of QUERY.sql; its files are found f
 
 
 def _running(command: Callable[..., object]) -> Callable[..., object]:
-    """The options that every way to run a script takes."""
+    """Add the options shared by all ways to run a script."""
     for option in reversed(_RUNNING):
         command = option(command)
     return command

@@ -32,7 +32,7 @@ _NO_GROUP = np.empty((1, 0), np.int64)
 
 
 def windows_layouts(plan: Plan) -> tuple[PoolLayout, ...]:
-    """The pools that hold clocks, and the bound of each window: one record, whose key is the value, or none."""
+    """Make the pools of clocks and of window bounds: at most one record each, whose key is the value."""
     bounds = (_bound_of(feed) for feed in plan.feeds if feed.nested and feed.nested.window)
     return tuple(PoolLayout(name, 1, _COUNT) for name in (*map(clock_name, plan.clocks), *bounds))
 
@@ -46,7 +46,7 @@ def _bound_of(feed: Feed) -> str:
 
 
 def clock_deltas(clocks: Iterable[Clock], relation: str, rows: pa.RecordBatch) -> Iterator[Delta]:
-    """What a share of a batch tells the clocks of its stream: the greatest time, if it has any."""
+    """Find the greatest time of a share of a batch, for each clock of its stream."""
     for clock in clocks:
         if clock.relation == relation and (told := _latest(clock, rows[clock.field])):
             yield told
@@ -60,7 +60,7 @@ def _latest(clock: Clock, times: pa.Array) -> Delta | None:
 
 
 def _held(type: pa.DataType) -> pa.DataType:
-    """The type of 64 or 32 bits that whole numbers are cast to as they are."""
+    """Choose the type of 64 or 32 bits to which whole numbers are cast unchanged."""
     return pa.int32() if pa.types.is_date32(type) else pa.int64()
 
 
@@ -74,7 +74,7 @@ def tick(store: Store, clocks: Iterable[str], given: Mapping[str, Delta]) -> Non
 
 
 def known(pool: Pool) -> int | None:
-    """The value that a pool of one record holds."""
+    """Read the value of a pool with one record."""
     return int(pool.keys[0, 0]) if len(pool) else None
 
 
@@ -127,14 +127,14 @@ class Windows:
         return self._rows(np.where(inside, counts, 0) - was, field, store.dictionary)
 
     def _spelled(self, rows: Words, field: Callable[[str], Vec]) -> list[str]:
-        """Rows as JSON."""
+        """Write rows as JSON."""
         if not len(rows):
             return []
         columns = {name: to_arrow(take(field(name), rows), self._types[name], len(rows)) for name in self._fields}
         return b"".join(json_rows(pa.table(columns))).decode().split("\n")[:-1]
 
     def _advance(self, store: Store) -> tuple[int, int]:
-        """The bound before the batch, and that of now."""
+        """Advance the bound, and return it as it was and as it is."""
         latest = {name: value for name in self._clocks if (value := known(store[clock_name(name)])) is not None}
         before = known(store[self._bound])
         old = UNBOUNDED if before is None else before
@@ -144,7 +144,7 @@ class Windows:
         return old, max(old, new)
 
     def _fallen(self, pool: Pool, bound: int, keys: Words) -> Words:
-        """The rows that the bound has reached, those among `keys` left out; one without a time is in no order."""
+        """Find the rows that the bound has reached, except `keys`; rows without a time never expire."""
         index = pool.sorted[self._order]
         _, places = index.below(_NO_GROUP, bound + 1)
         columns = [index.column(i, places) for i in range(pool.key_width)]
