@@ -22,8 +22,8 @@ $(DEVELOP): $(RUN)
 demo: run  ## a small stream, its query and its fresh answer
 	PATH="$(CURDIR)/$(BIN):$$PATH" examples/demo.sh
 
-check: setup  ## ruff, mypy and the import contracts
-	$(BIN)/ruff check && $(BIN)/ruff format --check && $(BIN)/mypy && $(BIN)/lint-imports
+check: setup  ## ruff, mypy, the import contracts and the rule of docstrings
+	$(BIN)/ruff check && $(BIN)/ruff format --check && $(BIN)/mypy && $(BIN)/lint-imports && $(BIN)/python tools/prose.py
 
 test: setup  ## every test but those of `make cluster`
 	$(BIN)/python -m pytest

@@ -5,7 +5,7 @@ text → bind → plan passes → lower → calculus passes → materialise → 
 
 from dataclasses import dataclass, replace
 
-from squallpy.base.recursion import deeply
+from squallpy.base.recursion import run_deep
 from squallpy.base.settings import JoinOperator, Settings
 from squallpy.catalog.relation import Relation
 from squallpy.logical.bind import Script
@@ -73,7 +73,7 @@ class Compiler:
 
     def to_program(self, query: Query, report_late: bool = False, observer: Observer | None = None) -> CompiledProgram:
         """Compile a query to its trigger program."""
-        return deeply(lambda: to_program(query, self.settings, report_late, observer))
+        return run_deep(lambda: to_program(query, self.settings, report_late, observer))
 
     def compile(self, query: Query, partitions: int, sizes: dict[str, int], report_late: bool = False) -> CompiledQuery:
         """Compile a query to its physical plan.
@@ -82,7 +82,7 @@ class Compiler:
             sizes: Rows of each relation, as far as they are known.
             report_late: Rows that come after their window has passed are reported.
         """
-        return deeply(lambda: self._compile(query, partitions, sizes, report_late))
+        return run_deep(lambda: self._compile(query, partitions, sizes, report_late))
 
     def _compile(self, query: Query, partitions: int, sizes: dict[str, int], report_late: bool) -> CompiledQuery:
         settings, compiled = self.settings, to_program(query, self.settings, report_late)

@@ -14,13 +14,13 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
 
 from squallpy.base.errors import SquallError
-from squallpy.base.recursion import deeply, guarded_depth
+from squallpy.base.recursion import guarded_depth, run_deep
 from squallpy.base.settings import Settings
 from squallpy.base.trace import Trace
 from squallpy.catalog.relation import Field, Relation
 from squallpy.compiler import CompiledQuery, Compiler
 from squallpy.explain import PLACED, Timer, Tracer, list_passes, program_stage_text, stage_text
-from squallpy.frontend.source_text import read_script, remark
+from squallpy.frontend.source_text import read_directive, read_script
 from squallpy.logical.bind import Script, compile_script
 from squallpy.logical.nodes import Query
 from squallpy.maintain.matrix.script_programs import Programs
@@ -63,9 +63,12 @@ class Executor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How a script is run. `changes`: each batch's printed changes are wanted; `final`: the final result is;
-    `measured`: what its state takes; `late`: the rows that windows had passed. `profile` is told where the time of each
-    batch goes. `conf`: settings of Spark's own."""
+    """Options of a run.
+
+    Args: changes: The printed changes of each batch are wanted. final: The final result is wanted. measured: The size
+    of the state is wanted. late: Rows that came after their window had passed are wanted. profile: Collects where the
+    time of each batch goes. conf: Settings of Spark's own.
+    """
 
     backend: str = "spark"
     master: str = "local[2]"
@@ -96,7 +99,9 @@ class Session:
     @cached_property
     def script(self) -> Script:
         """Text → statements → bound queries."""
-        return deeply(lambda: compile_script(self.text, str(self.path), self._infer, self._programs.outputs, constant))
+        return run_deep(
+            lambda: compile_script(self.text, str(self.path), self._infer, self._programs.outputs, constant)
+        )
 
     @cached_property
     def compiler(self) -> Compiler:
@@ -112,7 +117,7 @@ class Session:
 
         Reads no rows and starts no JVM.
         """
-        return deeply(lambda: "\n".join(self._explain(query, stage) for query in self._queries()))
+        return run_deep(lambda: "\n".join(self._explain(query, stage) for query in self._queries()))
 
     def _explain(self, query: Query, stage: str) -> str:
         if stage == "trace":
@@ -132,8 +137,9 @@ class Session:
 
     @property
     def yardstick(self) -> str:
-        """What the script says that its stages are to be measured by: `-- yardstick: 1 job, 3 stages (by whom)`."""
-        return remark(self.text, "yardstick")
+        """Figures to compare the stages with, from a comment `-- yardstick: 1 job, 3 stages (by whom)` of the
+        script."""
+        return read_directive(self.text, "yardstick")
 
     def run(
         self,
@@ -157,7 +163,7 @@ class Session:
 
     @contextmanager
     def _lease(self, options: RunOptions) -> "Iterator[Lease | None]":
-        """The lease of the checkpoint, if there is one."""
+        """Hold the lease of the checkpoint, if there is one."""
         from squallpy.runtime.checkpoint.checkpoint import hold
 
         if options.checkpoint is None or options.lease:
@@ -190,7 +196,7 @@ class Session:
         streams = {r.name: sizes[r.name] for r in relations if r.stream}
         replay = Replay(streams, batch_rows, self.settings.interleave)
         rows = {r.name: sizes[r.name] for r in relations}
-        made_for = deeply(lambda: fingerprint(compiled, replay.batch_rows, replay.order, rows))
+        made_for = run_deep(lambda: fingerprint(compiled, replay.batch_rows, replay.order, rows))
         for name, columns in columns_read(compiled).items():
             if name in sources:
                 sources[name].check(columns)
@@ -214,7 +220,7 @@ class Session:
     def _place(
         self, query: Query, options: RunOptions, made_for: "MadeFor", batch_rows: int, inputs: "Inputs | None"
     ) -> Iterator["Place | None"]:
-        """Where the query's state is; None for a local run that nobody wants to resume."""
+        """Open the state of the query; None for a local run that is not to be resumed."""
         from squallpy.runtime.checkpoint.checkpoint import open_checkpoint
         from squallpy.runtime.checkpoint.durable import open_durable, within
         from squallpy.runtime.checkpoint.folders import temporary_place
@@ -235,7 +241,7 @@ class Session:
             yield None
 
     def matrices(self, plan: MatrixPlan, input: "Input", place: "Place | None") -> "MatrixSource | Spread":
-        """The matrices of a query as a source, its state at a place, if there is one."""
+        """Make the source of a query's matrices, with its state at a place, if there is one."""
         from squallpy.runtime.matrix.driver import Spread
         from squallpy.runtime.matrix.source import PARTITION, LocalKeeper, MatrixSource, keep, layout
 
@@ -283,7 +289,7 @@ class Session:
 
 
 def fingerprint(compiled: CompiledQuery, batch_rows: int, order: str, sizes: dict[str, int]) -> "MadeFor":
-    """What a checkpoint has to agree with: program and replay; where its plan is another, it is made anew."""
+    """Compute the identity of a checkpoint from program and replay; if only the plan differs, its state is rebuilt."""
     from squallpy.runtime.checkpoint.checkpoint import MadeFor
 
     read = columns_read(compiled)
@@ -299,7 +305,7 @@ def fingerprint(compiled: CompiledQuery, batch_rows: int, order: str, sizes: dic
 
 
 def _read_of(relation: Relation, read: Mapping[str, tuple[str, ...]]) -> list[Field]:
-    """The fields of a relation that give a checkpoint its meaning: all where they are found by their places."""
+    """List the fields on which a checkpoint depends: those read, or all if they are found by position."""
     if relation.is_by_place:
         return list(relation.fields)
     names = read.get(relation.name, ())
@@ -307,12 +313,12 @@ def _read_of(relation: Relation, read: Mapping[str, tuple[str, ...]]) -> list[Fi
 
 
 def _how_read(relation: Relation) -> list[tuple[str, str]]:
-    """The options of a relation; of its path a checkpoint has what was in the files."""
+    """List the options of a relation except its path, for which a checkpoint compares the files' contents."""
     return sorted((name, value) for name, value in relation.options.items() if name != "path")
 
 
 def columns_read(compiled: CompiledQuery) -> dict[str, tuple[str, ...]]:
-    """The columns of each source that a query reads, by what statistics call it."""
+    """List the columns of each source that a query reads, by the names of statistics."""
     from squallpy.runtime.ingest.explode import columns_of
     from squallpy.runtime.matrix.source import under_matrices
 
@@ -328,7 +334,7 @@ def columns_read(compiled: CompiledQuery) -> dict[str, tuple[str, ...]]:
 
 
 def inputs_of(compiled: CompiledQuery, sources: "Mapping[str, Source]", replay: "Replay") -> "Inputs":
-    """What a checkpoint has to know of the files that a query reads."""
+    """Collect what a checkpoint has to know of the files that a query reads."""
     from squallpy.runtime.checkpoint.input_files import Inputs
     from squallpy.runtime.formats.change_operations import columns_of_change
     from squallpy.runtime.matrix.source import under_matrices
@@ -397,7 +403,7 @@ class Progress:
         return not self._stop.is_set()
 
     def _check_images(self, batch: int, images: Mapping[str, int]) -> None:
-        """SQ4005 where new rows of updates have come without the old ones; a run that goes on does not know."""
+        """Raise SQ4005 if new rows of updates came without the old ones; unknown after a resume."""
         self._whole = self._whole or batch == 0
         for name, more in images.items() if self._whole else ():
             self._images[name] = self._images.get(name, 0) + more

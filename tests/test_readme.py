@@ -1,4 +1,4 @@
-"""What README.md shows is what its queries print: each sql block, over the data that it names."""
+"""The pages that show queries show what these print: each sql block, over the data that it names."""
 
 import io
 import re
@@ -18,30 +18,34 @@ _CUT = "…"
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A command of the README, the script that it is about, and what it is said to print."""
+    """A command of a page, the script that it is about, and what it is said to print."""
 
+    page: str
     command: str
     script: str
     text: str
 
 
 def shown(page: str) -> list[Shown]:
-    """The blocks right after a command; a query without streams is over those of the block before."""
+    """Collect the blocks right after a command; a query without streams is over those of the block before."""
+    text_of_page = (ROOT / page).read_text(encoding="utf-8")
     found, streams, script, end = [], "", "", 0
-    for block in _BLOCK.finditer(page):
-        before, end = page[end : block.start()], block.end()
+    for block in _BLOCK.finditer(text_of_page):
+        before, end = text_of_page[end : block.start()], block.end()
         language, text = block.groups()
         commands = _COMMAND.findall(before)
         if language == "sql":
             parts = text.split("\n\n", 1)
             streams, script = (parts[0], text) if text.startswith("CREATE") else (streams, f"{streams}\n\n{text}")
         elif not language and commands and script:
-            found.append(Shown(commands[-1], script, text))
+            found.append(Shown(page, commands[-1], script, text))
     return found
 
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-SHOWN = shown(README)
+PAGES = ("README.md", "docs/architecture.md", "docs/operations.md")
+SHOWN = [entry for page in PAGES for entry in shown(page)]
+_CODE = re.compile(r"^    .*$|`[^`\n]*`", re.MULTILINE)
+_LINK = re.compile(r"\]\(([^)#]*)#?([^)]*)\)")
 
 
 def is_part(text: str, whole: str) -> bool:
@@ -58,16 +62,40 @@ def is_part(text: str, whole: str) -> bool:
     return at == len(lines) or (len(pieces) > 1 and not pieces[-1])
 
 
-def test_the_readme_has_queries_and_what_they_print() -> None:
-    commands = {entry.command.split()[0] for entry in SHOWN}
+def test_the_pages_have_queries_and_what_they_print() -> None:
     stages = {entry.command.split()[1] for entry in SHOWN if entry.command.startswith("explain")}
-    assert commands == {"run", "explain"} and len(SHOWN) >= 9
     assert stages == {"optimized", "calculus", "triggers", "physical", "stages"}
-    scripts = set(re.findall(r"^```sql\n(.*?)^```$", README, re.MULTILINE | re.DOTALL))
-    assert all(any(entry.script.endswith(script) for entry in SHOWN) for script in scripts)
+    assert [entry.command.split()[0] for entry in SHOWN if entry.page == "README.md"] == ["run"] * 3
+    for page in PAGES:
+        scripts = re.findall(
+            r"^```sql\n(.*?)^```$", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+        )
+        assert scripts
+        for script in scripts:
+            assert any(entry.script.endswith(script) for entry in SHOWN if entry.page == page), script
 
 
-@pytest.mark.parametrize("entry", SHOWN, ids=lambda entry: entry.command)
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 200
+
+
+def anchors(page: Path) -> set[str]:
+    """Name the headings of a page as links name them."""
+    titles = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")], ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = _CODE.sub("", _BLOCK.sub("", page.read_text(encoding="utf-8")))
+    for place, anchor in _LINK.findall(text):
+        if not re.match(r"\s*https?:", place):
+            target = page.parent / place if place else page
+            assert target.exists(), place
+            assert not anchor or anchor in anchors(target), f"{place}#{anchor}"
+
+
+@pytest.mark.parametrize("entry", SHOWN, ids=lambda entry: f"{entry.page}: {entry.command}")
 def golden_readme(entry: Shown, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(entry.script.encode())))

@@ -1,1 +1,1 @@
-"""What all others stand on: payload rings, SQL types, errors with spans, settings, values as JSON. No SQL, no Spark."""
+"""Foundations of all rooms: payload rings, SQL types, errors with spans, settings, JSON; no SQL, no Spark."""

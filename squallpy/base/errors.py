@@ -23,13 +23,13 @@ class Span:
 
 
 def shorten(text: str) -> str:
-    """A text in quotes, cut for a message."""
+    """Cut a quoted text to the length of a message."""
     return text if len(text) <= 60 else text[:56] + "...'"
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What a user should know of a script that runs: one line, as an error's."""
+    """A note on a script that runs: one line, as an error's."""
 
     message: str
     span: Span
@@ -51,7 +51,7 @@ class SquallError(Exception):
         self.code, self.message, self.span, self.hint = code, message, span, hint
 
     def at(self, span: Span | None) -> "SquallError":
-        """The same error with a span, unless it has one already."""
+        """Return the same error with a span, unless it has one already."""
         return self if self.span or span is None else SquallError(self.code, self.message, span, self.hint)
 
     def __str__(self) -> str:
@@ -60,7 +60,7 @@ class SquallError(Exception):
         return f"{self.code}{place} {self.message}{hint}"
 
     def caret(self) -> str:
-        """The line of the script with a caret under the span; empty without a span."""
+        """Show the line of the script with a caret under the span; empty without a span."""
         if not self.span or not self.span.text:
             return ""
         lead = "".join("\t" if c == "\t" else " " for c in self.span.text[: self.span.column - 1])
@@ -68,7 +68,7 @@ class SquallError(Exception):
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The hint `did you mean "x"?` for the known name nearest to `name`, else the known names, if few."""
+    """Suggest the known name nearest to `name` (`did you mean "x"?`), else list the known names, if they are few."""
     names = sorted(set(known))
     close = difflib.get_close_matches(name.lower(), [n.lower() for n in names], n=1, cutoff=0.5)
     if close:

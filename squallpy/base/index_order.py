@@ -1,11 +1,11 @@
-"""How a sorted index orders the records of a view."""
+"""Order of the records in the sorted index of a view."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Heights:
-    """How high values are: the higher the greater they are, or the smaller; NULL is the lowest. `real`: of doubles."""
+    """Ranking of values for range-max queries (`great`) or range-min queries; NULL ranks lowest. `real`: doubles."""
 
     great: bool
     real: bool = False

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 def to_json(value: Any) -> Any:
-    """Numbers, texts, lists and dicts."""
+    """Convert a value to numbers, texts, lists and dicts."""
     if is_dataclass(value):
         return {f.name: to_json(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, tuple):
@@ -26,7 +26,7 @@ def to_json(value: Any) -> Any:
 
 
 def from_json(cls: type[T], data: Any) -> T:
-    """A value of a class."""
+    """Restore a value of a class from its JSON."""
     return _read(cls, data)  # type: ignore[no-any-return]
 
 

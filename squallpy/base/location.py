@@ -16,13 +16,13 @@ _HERE = ("", "localhost")
 
 
 def scheme_of(place: str) -> str | None:
-    """The scheme of a URI, in lower case; None for a path."""
+    """Find the scheme of a URI, in lower case; None for a path."""
     found = _URI.match(place)
     return found["scheme"].lower() if found else None
 
 
 def local_path(place: str) -> Path | None:
-    """The path on this host that a path or a `file` URI names; None for any other URI.
+    """Find the path on this host that a path or a `file` URI names; None for any other URI.
 
     Raises ValueError, with the reason, for a `file` URI that names no file of this host.
     """
@@ -45,7 +45,7 @@ def local_path(place: str) -> Path | None:
 
 
 def output_path(place: str, option: str) -> Path:
-    """The local file that an option names to be written; SQ7003 for any other place."""
+    """Find the local file that an option names for output; SQ7003 for any other place."""
     if not place.strip():
         raise SquallError("SQ7003", f"{option} names nothing", hint="name a file")
     if "\0" in place:

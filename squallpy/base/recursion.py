@@ -1,6 +1,6 @@
 """Room for what is deeply nested: more recursion than Python allows by default, and a stack that holds it.
 
-deeply(lambda: compile_script(text))   →   what that returns; SQ3001 where it is nested deeper still
+run_deep(lambda: compile_script(text))   →   what that returns; SQ3001 where it is nested deeper still
 """
 
 import sys
@@ -63,8 +63,8 @@ def guarded_depth() -> Iterator[None]:
         _LIMIT.restore()
 
 
-def deeply(work: Callable[[], T]) -> T:
-    """Do the work on a stack that has room for MOST_CALLS of any kind; SQ3001 where it needs more."""
+def run_deep(work: Callable[[], T]) -> T:
+    """Run a function on a stack that has room for MOST_CALLS of any kind; SQ3001 where it needs more."""
     if isinstance(threading.current_thread(), _Deep):
         return work()
     done = Future[T]()

@@ -39,7 +39,7 @@ class Semiring:
         return (semiring, (self.name,)) if known is self else object.__reduce__(self)
 
     def times(self, count: int) -> Value:
-        """one ⊕ … ⊕ one, `count` times."""
+        """Compute one ⊕ … ⊕ one, `count` times."""
         if count == 0 or self.idempotent:
             return self.one if count else self.zero
         if self.dtype == "int64":
@@ -60,5 +60,5 @@ SEMIRINGS = {s.name: s for s in (ARITHMETIC, COUNTING, BOOLEAN, MIN_PLUS, MAX_PL
 
 
 def semiring(name: str) -> Semiring:
-    """One of SEMIRINGS by its name."""
+    """Look up one of SEMIRINGS by its name."""
     return SEMIRINGS[name]

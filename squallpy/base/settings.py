@@ -9,7 +9,7 @@ from squallpy.base.errors import SquallError, nearest
 
 
 class JoinOperator(Enum):
-    """How a join is spread over joiners (`adaptive-online-joins` §5, thesis §4.5)."""
+    """Distribution of a join over joiners (`adaptive-online-joins` §5, thesis §4.5)."""
 
     AUTO = "auto"  # by cost; Hybrid, or Dynamic, where that is a join of rows
     SHJ = "SHJ"  # by hash
@@ -20,7 +20,7 @@ class JoinOperator(Enum):
 
     @property
     def is_grid(self) -> bool:
-        """Is everything on a grid, or on one for each heavy key?"""
+        """True if every join is on a grid, or on a grid for each heavy key."""
         return self not in (JoinOperator.AUTO, JoinOperator.SHJ)
 
     @property
@@ -49,89 +49,89 @@ _PARTITION = "partition"  # the setting that there is for each view
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What can be tuned; the defaults suit a laptop."""
+    """Settings of the engine; the defaults suit a laptop."""
 
     partitions: int = setting(2, "state partitions on Spark, each with its own pools", 1, most=MOST_PARTITIONS)
     splits: int = setting(2, "Spark tasks that read one micro-batch", 1, most=MOST_PARTITIONS)
     batch_rows: int = setting(10_000, "tuples per micro-batch over all streams, unless --batch-rows says otherwise", 1)
     interleave: str = setting(
         "proportional",
-        "order of the streams' rows: proportional to their sizes, round-robin, a row of each in turns, or "
-        "largest-last, the largest stream alone after the others",
+        "order of the streams' rows: proportional (to their sizes), round-robin (a row of each in turn), "
+        "or largest-last (the largest stream alone after all others)",
         choices=("proportional", "round-robin", "largest-last"),
     )
     snapshot_mb: int = setting(64, "size of a partition's log, in MB, at which its state is written out whole", 1)
     local_dir: str = setting("", "folder for mapped state; if empty, the host's SQUALLPY_LOCAL_DIR, else shared memory")
-    move_rules: bool = setting(True, "move less, and later, between partitions; off shows what the rules are worth")
-    move_sharing: bool = setting(True, "move and add up once what statements have in common; off shows its worth")
-    fusion: bool = setting(True, "statements that can run in one stage do; off shows what that is worth")
+    move_rules: bool = setting(True, "rewrite rules that send less, and later, between partitions")
+    move_sharing: bool = setting(True, "send and aggregate common subexpressions of statements once")
+    fusion: bool = setting(True, "run statements in one stage where possible")
     partition: tuple[tuple[str, str], ...] = setting(
-        (), "keys by which a view is spread over the partitions, or everywhere; explain physical shows both"
+        (), "keys by which a view is partitioned, or everywhere; explain physical shows both"
     )
     join_operator: str = setting(
         "auto",
-        "how views that are joined are spread: auto (by cost; what no equality joins is on a grid that adapts; of rows "
-        "that an equality joins, if they are the result, heavy keys are on one each), SHJ (by hash), Hybrid (by hash, "
-        "heavy keys on a grid each), or all on a grid: StaticMid (square), StaticOpt (best for the sizes of sources), "
-        "Dynamic (adapts)",
+        "distribution of joins: auto (by cost; joins without an equality use an adaptive grid, equi-joins whose rows "
+        "are the result use Hybrid), SHJ (by hash), Hybrid (by hash, with a grid for each heavy key), or a grid: "
+        "StaticMid (square), StaticOpt (best for the sizes of the sources), Dynamic (adaptive)",
         choices=tuple(operator.value for operator in JoinOperator),
         name="join.operator",
     )
     join_epsilon: float = setting(
         0.25,
-        "which share of a relation has to change before a grid of joiners may: less keeps the load nearer to the best, "
-        "and moves more",
+        "share of a relation that has to change before a grid of joiners may migrate: less keeps the load nearer to "
+        "the optimum, and moves more state",
         0.01,
         name="join.epsilon",
         most=1.0,
     )
     join_capacity_mb: int = setting(
         0,
-        "MB of tuples that a joiner should have no more of: a grid begins on a partition, and grows to four times as "
-        "many when they have half of it; 0: a grid is on all from the start",
+        "MB of tuples that a joiner should hold at most: a grid begins on one partition, and grows fourfold when its "
+        "joiners hold half of that; 0: a grid uses all partitions from the start",
         0,
         name="join.capacity_mb",
     )
     join_groups: bool = setting(
         False,
-        "a grid for each power of two that partitions add up to, so that all of them store; each tuple is sent to all "
-        "grids, and the smallest gets most. off: one grid, on as many as are a power of two",
+        "use all partitions as joiners, in one grid for each power of two that they add up to; each tuple is sent "
+        "to all grids. off: one grid, on the largest power of two of partitions",
         name="join.groups",
     )
     matrix_strategy: str = setting(
         "auto",
-        "matrix programs are evaluated anew (reeval), or follow by factored (incr) or dense (hybrid) deltas; by cost",
+        "matrix programs are re-evaluated (reeval), or maintained by factored (incr) or dense (hybrid) deltas; "
+        "auto: by cost",
         choices=("auto", "reeval", "incr", "hybrid"),
         name="matrix.strategy",
     )
     matrix_model: str = setting(
         "auto",
-        "how iterations of matrix programs are made: linear, exponential, skip-2, skip-4 …, as written; auto by cost",
+        "model of iteration of matrix programs: linear, exponential, skip-2, skip-4 …, as written; auto: by cost",
         name="matrix.model",
     )
     matrix_place: str = setting(
         "auto",
-        "where matrices are on Spark: all of them on the driver, or in blocks of rows and columns on the partitions; "
-        "auto: in blocks if their declared dimensions say that they take more than 1 GB",
+        "place of matrices on Spark: the driver, or blocks of rows and columns on the partitions; auto: blocks if "
+        "their declared dimensions need more than 1 GB",
         choices=("auto", "driver", "blocks"),
         name="matrix.place",
     )
     matrix_deletes: str = setting(
         "refuse",
-        "rows that take away from a matrix whose semiring has no subtraction: refuse, or reevaluate, all rows kept",
+        "deletes from a matrix whose semiring has no subtraction: refuse, or reevaluate (which stores all rows)",
         choices=("refuse", "reevaluate"),
         name="matrix.deletes",
     )
     changes_marks: bool = setting(
         False,
-        "changes on stdout end each batch, also one that changes nothing, and the query with a row of op =, or a line "
-        "below a table, and begin with a column query if the script has several",
+        "mark the end of each batch (also one without changes) and of the query in changes on stdout, by a row of op "
+        "=, or a line below a table; with several queries, add a column query",
         name="changes.marks",
     )
     optimizer: bool = setting(True, "all passes; off: only those that are required (squall explain passes)")
     passes: str = setting("", "passes and rules to switch off: -NAME,-NAME (squall explain passes)")
     statements: int = setting(
-        MOST_STATEMENTS, "statements that keep a query fresh, at most: a query that needs more is refused", 1
+        MOST_STATEMENTS, "maximum number of statements of a query: one that needs more is refused", 1
     )
 
 
@@ -145,13 +145,13 @@ class Option:
     meaning: str
 
 
-def listed() -> list[Option]:
-    """All settings in order."""
+def list_settings() -> list[Option]:
+    """List all settings in order."""
     return [
         Option(f"{f.name}.VIEW", "keys", "by cost", f.metadata["meaning"])
         if f.name == _PARTITION
         else Option(
-            _called(f),
+            _public_name(f),
             f.type.__name__ if isinstance(f.type, type) else str(f.type),
             _show(f.default),
             f.metadata["meaning"],
@@ -160,15 +160,15 @@ def listed() -> list[Option]:
     ]
 
 
-def parse(assignments: Iterable[str], settings: Settings | None = None) -> Settings:
-    """Settings with `name=value` assignments applied; SQ7001 for an unknown name, SQ7003 for an unfit value."""
+def parse_settings(assignments: Iterable[str], settings: Settings | None = None) -> Settings:
+    """Apply `name=value` assignments to settings; SQ7001 for an unknown name, SQ7003 for an unfit value."""
     settings = settings or Settings()
-    known = {_called(f): f for f in fields(Settings) if f.name != _PARTITION}
+    known = {_public_name(f): f for f in fields(Settings) if f.name != _PARTITION}
     for assignment in assignments:
         name, equals, text = assignment.partition("=")
         head, _, view = name.strip().partition(".")
         if head.lower() == _PARTITION and view:
-            settings = replace(settings, partition=_placed(settings.partition, view, text.strip()))
+            settings = replace(settings, partition=_with_partition(settings.partition, view, text.strip()))
             continue
         name = name.strip().lower()
         if name not in known:
@@ -182,13 +182,13 @@ def parse(assignments: Iterable[str], settings: Settings | None = None) -> Setti
     return settings
 
 
-def _called(field: Field[Any]) -> str:
-    """What users call a setting."""
+def _public_name(field: Field[Any]) -> str:
+    """Return the name by which users set a field."""
     return str(field.metadata["name"] or field.name)
 
 
-def _placed(before: tuple[tuple[str, str], ...], view: str, keys: str) -> tuple[tuple[str, str], ...]:
-    """The views with keys, one of them anew."""
+def _with_partition(before: tuple[tuple[str, str], ...], view: str, keys: str) -> tuple[tuple[str, str], ...]:
+    """Add the keys of a view, in place of any given before."""
     if not keys:
         hint = f"--set {_PARTITION}.{view}=KEY, or everywhere"
         raise SquallError("SQ7003", f"--set {_PARTITION}.{view} needs keys", hint=hint)

@@ -48,7 +48,7 @@ SHORT_ZONES = {
 
 
 def parse(text: str, type: Type) -> Value:
-    """A text as a value; ValueError where it has none of the type."""
+    """Read a text as a value of a type; ValueError if it has none."""
     return text if type.kind is Kind.VARCHAR else _PARSERS[type.kind](text, type)
 
 
@@ -84,7 +84,7 @@ def _double(text: str, type: Type) -> float:
 
 
 def _decimal(text: str, type: Type) -> int:
-    """Scaled by 10^scale, half away from zero."""
+    """Read an integer scaled by 10^scale, rounded half away from zero."""
     match = _DECIMAL.fullmatch(_ascii_digits(text.strip(BLANKS)))
     if match is None:
         raise ValueError(text)
@@ -108,7 +108,7 @@ def _decimal(text: str, type: Type) -> int:
 
 
 def _ascii_digits(text: str) -> str:
-    """Digits of any script as 0 to 9, as Java's BigDecimal reads them."""
+    """Replace the digits of any script by 0 to 9, as Java's BigDecimal reads them."""
     return text if text.isascii() else "".join(str(int(c)) if c.isdecimal() else c for c in text)
 
 
@@ -120,7 +120,7 @@ def _boolean(text: str, type: Type) -> bool:
 
 
 def _date(text: str, type: Type) -> int:
-    """Days since 1970; what follows the day after a blank or a T does not matter."""
+    """Read days since 1970; what follows the day after a blank or a T is ignored."""
     match = _DATE.fullmatch(text.strip(CONTROLS))
     if match is None:
         raise ValueError(text)
@@ -129,7 +129,7 @@ def _date(text: str, type: Type) -> int:
 
 
 def _timestamp(text: str, type: Type) -> int:
-    """µs since 1970 in UTC; digits after the sixth of a second are cut off."""
+    """Read microseconds since 1970 in UTC; digits after the sixth of a second are cut off."""
     match = _TIMESTAMP.fullmatch(text.strip(CONTROLS))
     if match is None:
         raise ValueError(text)
@@ -147,7 +147,7 @@ def _timestamp(text: str, type: Type) -> int:
 
 @lru_cache(maxsize=256)
 def _zone(name: str) -> tzinfo:
-    """Z, +h, +hh, +[h]h:[m]m, +hhmm, +hh:mm:ss, the same after UTC, GMT or UT, or a name of the time zone database."""
+    """Read a time zone: Z, +h, +hh, +[h]h:[m]m, +hhmm, +hh:mm:ss, the same after UTC, GMT or UT, or a region's name."""
     name = re.sub(r"([+-])([0-9]):", r"\g<1>0\2:", name, count=1)
     name = re.sub(r"([+-][0-9]{2}):([0-9])$", r"\1:0\2", name)
     name = SHORT_ZONES.get(name, name)

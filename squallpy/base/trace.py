@@ -1,4 +1,4 @@
-"""Where time goes: spans within spans, added up by the way down to them.
+"""Timing of nested spans, added up by their path.
 
 with trace("publish"):
     with trace("log"): …                 trace.taken()   →   {("publish",): 0.012, ("publish", "log"): 0.002}
@@ -10,7 +10,7 @@ from time import perf_counter
 
 Way = tuple[str, ...]
 Seconds = dict[Way, float]
-"""By way down to a span, what is within a span included."""
+"""Seconds by the path of a span, those of its inner spans included."""
 
 _NOTHING: AbstractContextManager[None] = nullcontext()
 
@@ -23,7 +23,7 @@ class Trace:
         self._seconds: Seconds = {}
 
     def __call__(self, name: str) -> AbstractContextManager[None]:
-        """A span: what the block takes, within the span around it."""
+        """Time the block as a span within the current one."""
         return self._span(name) if self.on else _NOTHING
 
     @contextmanager
@@ -37,7 +37,7 @@ class Trace:
             self._way = outer
 
     def taken(self) -> Seconds:
-        """All since it was last asked."""
+        """Take all seconds measured since the last call."""
         seconds, self._seconds = self._seconds, {}
         return seconds
 
@@ -46,5 +46,5 @@ SILENT = Trace(on=False)
 
 
 def below(head: Way, seconds: Seconds) -> Seconds:
-    """The same as part of another span."""
+    """Prefix the paths of spans with that of an outer span."""
     return {(*head, *way): value for way, value in seconds.items()}

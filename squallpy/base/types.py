@@ -63,17 +63,17 @@ class Type:
 
     @property
     def is_wide(self) -> bool:
-        """Can a value have no room in 64 bits?"""
+        """True if a value may not fit in 64 bits."""
         return self.kind is Kind.DECIMAL and self.precision > 18
 
     @property
     def is_held_in_order(self) -> bool:
-        """Are its values in the order of the integers, or floats, that they are held as?"""
+        """True if the stored integers, or floats, are ordered as the values are."""
         return self.is_ordered and not self.is_wide
 
     @property
     def is_ordered(self) -> bool:
-        """Are keys of the type ordered as their values? (Of wide decimals, those that have room.)"""
+        """True if keys of the type are ordered as the values are (of wide decimals, those that fit in 64 bits)."""
         return self.is_numeric or self.is_temporal
 
 
@@ -93,12 +93,12 @@ def decimal(precision: int, scale: int) -> Type:
 
 
 def as_decimal(type: Type) -> Type:
-    """The smallest DECIMAL that holds every value of an exact type."""
+    """Find the smallest DECIMAL that holds every value of an exact type."""
     return {Kind.INT: decimal(10, 0), Kind.BIGINT: decimal(19, 0)}.get(type.kind, type)
 
 
 def common(left: Type, right: Type) -> Type | None:
-    """The type both sides are cast to before they are compared or unioned; None if there is none.
+    """Find the type to which both sides are cast before they are compared or unioned; None if there is none.
 
     INT, DECIMAL(4,2)  →  DECIMAL(12,2)        DATE, TIMESTAMP  →  TIMESTAMP        BIGINT, DOUBLE  →  DOUBLE
     """

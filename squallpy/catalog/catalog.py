@@ -13,12 +13,12 @@ DEFAULT_SCHEMAS = ("default", "main", "public", "dbo")  # of Spark, DuckDB, Post
 
 
 def schema_named(name: str) -> str:
-    """The name of a schema, '' of one that is there by default."""
+    """Return the name of a schema, '' for one that exists by default."""
     return "" if name.lower() in DEFAULT_SCHEMAS else name
 
 
 def qualified(schema: str, name: str) -> str:
-    """The name of a relation in a schema: sales, orders  →  sales.orders; public, orders  →  orders"""
+    """Qualify the name of a relation by its schema: sales, orders → sales.orders; public, orders → orders"""
     return f"{schema_named(schema)}.{name}" if schema_named(schema) else name
 
 
@@ -39,7 +39,7 @@ Entry = Relation | View | Matrix | MatrixProgram
 
 @dataclass(slots=True)
 class Catalog:
-    """What a script has declared so far."""
+    """Declarations of a script, in their order."""
 
     entries: dict[str, Entry] = field(default_factory=dict)
     parts: dict[Parts, Relation] = field(default_factory=dict)  # what queries make of texts
@@ -62,7 +62,7 @@ class Catalog:
             self.add(entry)
 
     def find(self, name: str, others: Iterable[str] = ()) -> Entry:
-        """The entry of a name; SQ2001 if there is none. `others` are names to suggest besides."""
+        """Look up a declaration by its name; SQ2001 if there is none. `others` are further names to suggest."""
         if name.lower() not in self.entries:
             known = [*(entry.name for entry in self.entries.values()), *others]
             elsewhere = [each for each in known if each.lower().endswith(f".{name.lower()}")]

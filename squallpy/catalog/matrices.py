@@ -14,16 +14,17 @@ from squallpy.catalog.relation import MADE, MULT, Field, Relation
 
 CELL = ("i", "j", "value")
 TYPES: dict[str, Type] = {"boolean": BOOLEAN, "counting": BIGINT}
-"""What the entries of a matrix over a semiring are; those of others are DOUBLE."""
+"""Types of the entries of a matrix by its semiring; DOUBLE for all others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """Zeros to begin with; a row of `relation` adds to the cell that `columns` say: its row, its column, what is added
-    (1 where there is no third column). A dimension is a number, or a symbol that stands for what the data need.
+    """A matrix of zeros to which each row of `relation` adds: `columns` name the row, the column and the value, else 1.
 
-    With `outer`, names of columns, or "" for 1, a row adds the products of all on the left and all on the right. With
-    `shares`, a cell is what rows add to it divided by what they add to its row if that is more than 0, else zero."""
+    A dimension is a number, or a symbol that stands for what the data need. With `outer`, names of columns, or "" for
+    1, a row adds the products of all on the left and all on the right. With `shares`, a cell is the sum of its rows
+    divided by the sum of its row of the matrix if that is more than 0, else zero.
+    """
 
     name: str
     rows: int | str
@@ -58,7 +59,7 @@ class MatrixProgram:
 
 
 def cells(name: str, semiring: str) -> Relation:
-    """The relation that a matrix reads as: a change stream of its cells that are not zero."""
+    """Make the relation that a matrix reads as: a change stream of its cells that are not zero."""
     value = Field("value", TYPES.get(semiring, DOUBLE), False)
     fields = (Field("i", BIGINT, False), Field("j", BIGINT, False), value)
     return Relation(name, fields, True, MADE, {"op": MULT}, CELL[:2])

@@ -1,4 +1,4 @@
-"""What `USING format OPTIONS (...)` may say."""
+"""Formats and options of `USING format OPTIONS (...)`."""
 
 from collections.abc import Mapping
 
@@ -24,14 +24,14 @@ CHOICES: dict[str, tuple[str, ...]] = {"header": ("true", "false"), "on_error": 
 
 
 def check_format(name: str) -> str:
-    """The format in lower case; SQ7002 if it is not one of FORMATS."""
+    """Return the format in lower case; SQ7002 if it is not one of FORMATS."""
     if name.lower() not in FORMATS:
         raise SquallError("SQ7002", f'unknown format "{name}"', hint=nearest(name, FORMATS))
     return name.lower()
 
 
 def check_option(format: str, key: str, value: str, given: Mapping[str, str]) -> tuple[str, str]:
-    """Key and value as they are kept, ALIASES by the other name.
+    """Check an option and return its key, by its main name, with its value.
 
     Raises SQ7002 if the key is unknown, not for the format or given before, or the value is not one of its choices.
     """

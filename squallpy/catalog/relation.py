@@ -36,8 +36,8 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A text into the parts between what a regular expression matches, each with its position from 0 on; with `kept` a
-    text that is NULL has one part, NULL."""
+    """Parts of a text between the matches of a regular expression, numbered from 0; with `kept`, NULL has one part,
+    NULL."""
 
     separator: str
     kept: bool = False
@@ -48,8 +48,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Hops:
-    """A time into the start and the end of each window that it is in: they are of `size` and begin every `slide` from
-    `offset` on, in microseconds."""
+    """Windows of a time: of length `size`, one beginning every `slide` from `offset` on, in microseconds."""
 
     size: int
     slide: int
@@ -79,8 +78,10 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """How the rows of a relation are made of another's: one for each part of a `value`, an expression over that one's
-    fields, which columns give by their numbers (opaque here). It has the fields of the other one, then two of a part.
+    """Derivation of a relation from another one: a row for each part of `value`, an expression over that one's fields.
+
+    Columns of `value` name fields by their numbers (opaque here). The relation has the fields of `of`, then two of a
+    part.
     """
 
     of: "Relation"
@@ -120,12 +121,12 @@ class Relation:
 
     @property
     def made(self) -> bool:
-        """Are its rows made of those of others?"""
+        """True if its rows are computed, not read."""
         return self.format == MADE
 
     @property
     def is_by_place(self) -> bool:
-        """Are its columns found by their places in a row, not by names in the file?"""
+        """True if its columns are found by their positions in a row, not by names in the file."""
         return self.format == "csv" and self.options.get("header", "false") != "true"
 
     @property
@@ -134,7 +135,7 @@ class Relation:
         return self.parts.of.source if self.parts else self
 
     def nullable(self, name: str) -> bool:
-        """Can a field be NULL?"""
+        """True if a field may be NULL."""
         found = self.field(name)
         return found is None or found.nullable
 

@@ -9,12 +9,12 @@ ROWS 1000 …                the same of the number t of a row in its stream, wh
 from dataclasses import dataclass
 
 ARRIVAL = "__arrival"  # the number of a row in its stream, from 0: a field that readers add
-EVER = -(2**63)  # the bound of a window that has no clock yet: everything but NULL is above
+UNBOUNDED = -(2**63)  # the bound of a window that has no clock yet: everything but NULL is above
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """How much a window shows: `size` and `slide` in microseconds of event time, or, of `rows`, in rows."""
+    """Extent of a window: `size` and `slide` in microseconds of event time, or, with `rows`, in rows."""
 
     size: int
     slide: int = 1
@@ -25,7 +25,7 @@ class Frame:
         assert 0 < self.slide <= self.size, f"{self} moves too far"
 
     def bound(self, clock: int) -> int:
-        """What a row's time has to be above.
+        """Compute the bound that a row's time has to exceed.
 
         Frame(10).bound(25)   →   15      Frame(10, 10).bound(25)   →   10      Frame(10, 10, True).bound(25)   →   19
         """
@@ -33,7 +33,7 @@ class Frame:
         return moved - 1 if self.tumbling else moved - self.size
 
     def __str__(self) -> str:
-        size, slide = (str(n) if self.rows else spoken(n) for n in (self.size, self.slide))
+        size, slide = (str(n) if self.rows else format_duration(n) for n in (self.size, self.slide))
         if self.rows:
             return f"ROWS {size}" + (" TUMBLE" if self.tumbling else f" SLIDE {slide}" if self.slide > 1 else "")
         if self.tumbling:
@@ -44,15 +44,15 @@ class Frame:
 UNITS = (("DAY", 86_400_000_000), ("HOUR", 3_600_000_000), ("MIN", 60_000_000), ("SEC", 1_000_000), ("MS", 1_000))
 
 
-def spoken(micros: int) -> str:
-    """90_000_000   →   90 SEC"""
+def format_duration(micros: int) -> str:
+    """Write a duration in its largest whole unit: 90_000_000 → 90 SEC"""
     unit, factor = next(((u, f) for u, f in UNITS if micros % f == 0), ("US", 1))
     return f"{micros // factor} {unit}"
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """What a stream says of the time: the greatest value of a field so far, less a delay; in microseconds, or rows."""
+    """Clock of a stream: the greatest value of a field so far, less a delay; in microseconds, or rows."""
 
     relation: str
     field: str
@@ -61,7 +61,7 @@ class Clock:
 
     @property
     def name(self) -> str:
-        """What windows share that go by the same field."""
+        """Name that is shared by all windows that go by the same field."""
         return f"{self.relation}.{self.field}"
 
 
@@ -70,7 +70,7 @@ class WindowSpec:
     """The window of a block over one of its streams. T is the least of what the `clocks` say.
 
     `field` of the stream tells the time of a row, in `unit`s as those of clocks. `number` is that of the clause that it
-    is from. `told`: late rows are not only counted.
+    is from. `report_late`: late rows are not only counted.
     """
 
     stream: str
@@ -79,11 +79,12 @@ class WindowSpec:
     unit: int
     clocks: tuple[Clock, ...]
     number: int = 0
-    told: bool = False
+    report_late: bool = False
 
     def bound(self, latest: dict[str, int]) -> int:
-        """What the field has to be above, given the greatest value of each clock, by name; EVER if one has none."""
+        """Compute the bound that the field has to exceed, given each clock's latest value by name; UNBOUNDED if one has
+        none."""
         if any(clock.name not in latest for clock in self.clocks):
-            return EVER
+            return UNBOUNDED
         now = min(latest[clock.name] * clock.unit - clock.delay for clock in self.clocks)
-        return max(self.frame.bound(now) // self.unit, EVER)
+        return max(self.frame.bound(now) // self.unit, UNBOUNDED)

@@ -32,17 +32,17 @@ def token_span(script: ScriptText, token: "Token") -> Span:
 
 
 def name_of(tree: Parsed) -> str:
-    """The name in a `name` node:  a  or  `a`; a backquote in it is written twice"""
-    return unquoted(tree.children[0])
+    """Read the name in a `name` node: a or `a`; a backquote in it is written twice"""
+    return unquote_name(tree.children[0])
 
 
-def unquoted(token: "Token") -> str:
+def unquote_name(token: "Token") -> str:
     return token[1:-1].replace("``", "`") if token.startswith("`") else str(token)
 
 
 def relation_name(script: ScriptText, tree: Parsed) -> str:
-    """The name in a `qualified` node, in its schema:  a,  s.a  or  s.`a`; SQ3001 for one in a catalog."""
-    *schema, name = (unquoted(token) for token in tree.children)
+    """Read the name in a `qualified` node, in its schema: a, s.a or s.`a`; SQ3001 for one in a catalog."""
+    *schema, name = (unquote_name(token) for token in tree.children)
     if len(schema) > 1:
         construct = CLAUSES["Table.catalog"]
         span = token_span(script, tree.children[0])
@@ -60,7 +60,7 @@ class Columns:
 
 
 def declare(script: ScriptText, tree: Parsed) -> CreateRelation:
-    """The statement of a `create_relation` tree; raises SQ2007, SQ2003, SQ7002 and others at their tokens."""
+    """Read a `create_relation` tree; raises SQ2007, SQ2003, SQ7002 and others at their tokens."""
     kind, name, columns, source, options, timestamp = tree.children
     called, name_span = relation_name(script, name), token_span(script, name.children[-1])
     read = read_columns(script, columns) if columns else Columns()
@@ -85,7 +85,7 @@ def declare(script: ScriptText, tree: Parsed) -> CreateRelation:
 
 @contextmanager
 def at(span: Span) -> Iterator[None]:
-    """Errors raised inside get the span, unless they have one."""
+    """Give errors raised inside the span, unless they have one."""
     try:
         yield
     except SquallError as error:
@@ -137,7 +137,7 @@ def names_of(tree: Parsed) -> tuple[str, ...]:
 
 
 def mark_reference(reference: Reference, fields: tuple[Field, ...]) -> Reference:
-    """The reference with its fields named as they are declared."""
+    """Name the fields of a reference as they are declared."""
     names = {f.name.lower(): f.name for f in fields}
     for name in reference.fields:
         if name.lower() not in names:
@@ -146,7 +146,7 @@ def mark_reference(reference: Reference, fields: tuple[Field, ...]) -> Reference
 
 
 def mark_keys(read: Columns) -> tuple[Field, ...]:
-    """The fields, with those of the primary key NOT NULL."""
+    """Make the fields of the primary key NOT NULL."""
     names = {f.name.lower(): f for f in read.fields}
     for key, span in read.key:
         if key.lower() not in names:
@@ -168,7 +168,7 @@ def read_options(script: ScriptText, format: str, tree: Parsed) -> dict[str, str
 
 
 def read_timestamp(script: ScriptText, tree: Parsed, fields: tuple[Field, ...]) -> tuple[str, int]:
-    """Event time: the column, checked where columns are declared, and the delay in µs."""
+    """Read the event time: the column, checked if columns are declared, and the delay in µs."""
     name, delay = tree.children
     span = token_span(script, name.children[0])
     check_timestamp(name_of(name), fields, span)
@@ -178,7 +178,7 @@ def read_timestamp(script: ScriptText, tree: Parsed, fields: tuple[Field, ...]) 
 
 
 def micros(script: ScriptText, amount: "Token", unit: "Token") -> int:
-    """5 SEC, '5' SECONDS   →   5_000_000"""
+    """Convert a duration to microseconds: 5 SEC, '5' SECONDS → 5_000_000"""
     number = whole_amount(script, amount)
     factor = MICROS.get(unit.upper()) or MICROS.get(unit.upper().removesuffix("S"))
     if factor is None:
@@ -188,7 +188,7 @@ def micros(script: ScriptText, amount: "Token", unit: "Token") -> int:
 
 
 def whole_amount(script: ScriptText, amount: "Token") -> int:
-    """The whole number that a token is, or the text in it; SQ1001 for any other."""
+    """Read the whole number that a token is, or the text in it; SQ1001 for any other."""
     text = unquote(amount) if amount.type == "STRING" else str(amount)
     found = re.fullmatch(r"\s*\+?\s*([0-9]{1,40})\s*", text)  # NB: Python reads no more than 4300 digits
     if found is None:
@@ -197,7 +197,7 @@ def whole_amount(script: ScriptText, amount: "Token") -> int:
 
 
 def check_timestamp(name: str, fields: tuple[Field, ...], span: Span | None) -> None:
-    """The event time column must exist and be a TIMESTAMP or DATE; nothing is known yet where fields are inferred."""
+    """Check that the event time column exists and is a TIMESTAMP or DATE; skipped while fields are to be inferred."""
     if not fields:
         return
     field = next((f for f in fields if f.name.lower() == name.lower()), None)

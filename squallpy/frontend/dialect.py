@@ -51,7 +51,7 @@ class Squall(Spark):
         }
 
         def _parse_from_for(self) -> exp.Expr:
-            """SUBSTRING(x FROM a FOR b) as SUBSTRING(x, a, b); the parser of sqlglot would take both at once."""
+            """Parse SUBSTRING(x FROM a FOR b) as SUBSTRING(x, a, b); sqlglot's parser would take both at once."""
             args = self._parse_csv(self._parse_bitwise)
             if len(args) == 1 and self._match(TokenType.FROM):
                 args.append(self._parse_required())
@@ -60,14 +60,14 @@ class Squall(Spark):
             return self.expression(exp.Anonymous(this="SUBSTRING", expressions=args))
 
         def _parse_sought(self) -> exp.Expr:
-            """POSITION(x IN y) as POSITION(x, y)."""
+            """Parse POSITION(x IN y) as POSITION(x, y)."""
             args = self._parse_csv(self._parse_bitwise)
             if len(args) == 1 and self._match(TokenType.IN):
                 args.append(self._parse_required())
             return self.expression(exp.Anonymous(this="POSITION", expressions=args))
 
         def _parse_placing(self) -> exp.Expr:
-            """OVERLAY(x PLACING y FROM a FOR b) as OVERLAY(x, y, a, b)."""
+            """Parse OVERLAY(x PLACING y FROM a FOR b) as OVERLAY(x, y, a, b)."""
             args = self._parse_csv(self._parse_bitwise)
             if len(args) == 1 and self._match_text_seq("PLACING"):
                 args.append(self._parse_required())
@@ -77,7 +77,7 @@ class Squall(Spark):
             return self.expression(exp.Anonymous(this="OVERLAY", expressions=args))
 
         def _parse_window_spec(self) -> dict[str, str | exp.Expr | None]:
-            """One end of a frame, whole: sqlglot also takes ROWS BETWEEN AND, ROWS 1 and UNBOUNDED alone."""
+            """Parse one end of a frame as a whole: sqlglot also takes ROWS BETWEEN AND, ROWS 1 and UNBOUNDED alone."""
             opening = self._prev.token_type  # ROWS or GROUPS, BETWEEN, or AND of the other end
             value: str | exp.Expr | None = "CURRENT ROW" if self._match_text_seq("CURRENT", "ROW") else None
             side: str | None = None
@@ -95,7 +95,7 @@ class Squall(Spark):
             return {"value": value, "side": side}
 
         def _parse_star_op(self, *keywords: str) -> list[exp.Expr] | None:
-            """* REPLACE (x AS a), (x AS r.a), too: sqlglot takes no qualified name there."""
+            """Parse * REPLACE (x AS a), (x AS r.a), too: sqlglot takes no qualified name there."""
             if "REPLACE" not in keywords or not self._match_texts(keywords):
                 return super()._parse_star_op(*keywords)
             return self._parse_wrapped_csv(self._parse_replacement, optional=True)

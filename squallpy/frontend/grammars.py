@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).resolve().parent.parent
 
 
 def grammar_path(name: str) -> Path:
-    """`grammar/<name>.lark`: inside the package in a wheel, beside it in the repository."""
+    """Find `grammar/<name>.lark`: inside the package in a wheel, beside it in the repository."""
     places = (PACKAGE / "grammar", PACKAGE.parent / "grammar")
     found = next((place / f"{name}.lark" for place in places if (place / f"{name}.lark").is_file()), None)
     assert found, f"no {name}.lark in {places}"
@@ -22,7 +22,7 @@ def grammar_path(name: str) -> Path:
 
 @cache
 def load_grammar(name: str) -> "Lark":
-    """The LALR parser of a grammar, with positions kept in its trees."""
+    """Load the LALR parser of a grammar, with positions in its trees."""
     from lark import Lark
 
     text = grammar_path(name).read_text(encoding="utf-8")

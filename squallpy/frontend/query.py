@@ -29,7 +29,8 @@ class SelectText:
         return tokenize(self.text)
 
     def span(self, node: "exp.Expr") -> Span:
-        """The place of a node: its own, else from its first descendant to its last, else its nearest ancestor's."""
+        """Find the place of a node: its own, else from its first descendant to its last, else its nearest
+        ancestor's."""
         own = place(node)
         while own is None and node.parent is not None:
             node = node.parent
@@ -38,13 +39,13 @@ class SelectText:
         return self.script.span(self.start + start, self.start + end)
 
     def own(self, node: "exp.Expr") -> Span:
-        """The place of the token that a node was made at, without what is below it."""
+        """Find the place of the token that made a node, without its descendants."""
         if "start" not in node.meta:
             return self.span(node)
         return self.script.span(self.start + node.meta["start"], self.start + node.meta["end"] + 1)
 
     def keyword(self, node: "exp.Expr", word: str) -> Span:
-        """The place of a node's keyword: just before the node, else the last one up to its end, else the node."""
+        """Find the place of a node's keyword: just before the node, else the last one up to its end, else the node."""
         start, end = place(node) or place(node.parent) or (0, len(self.text))
         if word == "/*+":
             return self.script.span(self.start + self.text.find(word), self.start + self.text.find(word) + 3)
@@ -57,12 +58,12 @@ class SelectText:
         return self.script.span(self.start + token.start, self.start + token.end + 1)
 
     def words(self, node: "exp.Expr") -> str:
-        """A node as SQL text, as a column without a name is called."""
+        """Write a node as SQL text, the name of an unnamed column."""
         return node.sql(dialect="squall", comments=False)
 
 
 def place(node: "exp.Expr | None") -> tuple[int, int] | None:
-    """Offsets in the query, end exclusive, of a node and what is below it."""
+    """Find the offsets in the query, end exclusive, of a node and its descendants."""
     if node is None:
         return None
     marks = [n.meta for n in node.walk() if n._meta and "start" in n._meta]
@@ -116,7 +117,7 @@ def with_upper_words(tree: "exp.Expr") -> "exp.Expr":
 
 
 def with_predicates(tree: "exp.Expr") -> "exp.Expr":
-    """EXISTS ((SELECT …) UNION …) and < ALL ((SELECT …) …), which sqlglot takes for calls, as what they are."""
+    """Turn EXISTS ((SELECT …) UNION …) and < ALL ((SELECT …) …), which sqlglot takes for calls, into predicates."""
     from sqlglot import exp
 
     kinds = {"EXISTS": exp.Exists, "ANY": exp.Any, "SOME": exp.Any, "ALL": exp.All}
@@ -133,7 +134,7 @@ CLOSING = ("FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", ")", ",")
 
 
 def refuse_stray_commas(query: SelectText) -> None:
-    """SQ1001 for a comma that nothing follows: sqlglot forgives `SELECT a, FROM r`, Spark does not."""
+    """Raise SQ1001 for a comma that nothing follows: sqlglot forgives `SELECT a, FROM r`, Spark does not."""
     names = ("STRING", "IDENTIFIER")
     words = ("" if t.token_type.name in names else t.text.upper().strip() for t in query.tokens[1:])
     following = [*(word.partition(" ")[0] for word in words), ")"]
@@ -144,7 +145,7 @@ def refuse_stray_commas(query: SelectText) -> None:
 
 
 def parse_error(script: ScriptText, start: int, end: int, error: Any) -> SquallError:
-    """sqlglot's message in our form, at the token it could not take."""
+    """Convert sqlglot's error to ours, at the token that it could not take."""
     first = error.errors[0]
     word, lead = first.get("highlight") or "", first.get("start_context") or ""
     text = script.text[start:]
@@ -157,13 +158,13 @@ def parse_error(script: ScriptText, start: int, end: int, error: Any) -> SquallE
     span = script.span(start + begin, start + begin + max(1, len(word)))
     told = first["description"] or ""
     if last >= len(text[: end - start].rstrip()) and told.startswith(("Req", "Exp")):
-        return SquallError("SQ1001", "the query ends too early", span, spoken(told) if told.startswith("Exp") else "")
+        return SquallError("SQ1001", "the query ends too early", span, hint_of(told) if told.startswith("Exp") else "")
     message = f'unexpected "{word}"' if word else "syntax error"
-    return SquallError("SQ1001", message, span, spoken(told))
+    return SquallError("SQ1001", message, span, hint_of(told))
 
 
-def spoken(description: str) -> str:
-    """sqlglot's description as a hint."""
+def hint_of(description: str) -> str:
+    """Convert sqlglot's description to a hint."""
     text = description.partition(" but got")[0].strip().rstrip(".")
     if text.startswith("Invalid expression / Unexpected token"):
         return ""

@@ -22,7 +22,7 @@ TERMINALS = {
 
 
 def parse_script(text: str, file: str) -> list[Statement]:
-    """The statements of a script in order; raises SquallError (SQ1001, SQ3001, …) at the first mistake.
+    """Parse the statements of a script in order; raises SquallError (SQ1001, SQ3001, …) at the first mistake.
 
     CREATE STREAM r (a INT) USING csv OPTIONS (path 'r'); SELECT a FROM r;   →   [CreateRelation, Select]
     """
@@ -94,7 +94,7 @@ def query(script: ScriptText, tree: Parsed) -> SelectText:
 
 
 def syntax_error(script: ScriptText, parser: "Lark", error: "UnexpectedInput", end: int | None = None) -> SquallError:
-    """What was found and what would have been right, at the offending word; the text may `end` before the script's."""
+    """Describe the offending word and what was expected in its place; the text may `end` before the script's."""
     from lark import UnexpectedCharacters, UnexpectedToken
 
     expected: set[str] = set()
@@ -112,12 +112,12 @@ def syntax_error(script: ScriptText, parser: "Lark", error: "UnexpectedInput", e
     if word[:1] in ("'", '"', "`"):
         return SquallError("SQ1001", f"a {word[:1]} that is not closed, or not expected here", span)
     found = f'unexpected "{word}"' if word else "the script ends too early"
-    wanted = sorted({w for name in expected if (w := spoken(parser, name))})
+    wanted = sorted({w for name in expected if (w := display_name(parser, name))})
     return SquallError("SQ1001", found, span, f"expected {' or '.join(wanted)}" if wanted else "")
 
 
-def spoken(parser: "Lark", terminal: str) -> str:
-    """A terminal as people call it."""
+def display_name(parser: "Lark", terminal: str) -> str:
+    """Name a terminal of the grammar for a message."""
     if terminal in TERMINALS:
         return TERMINALS[terminal]
     known = {t.name: t.pattern for t in parser.terminals}
@@ -125,7 +125,7 @@ def spoken(parser: "Lark", terminal: str) -> str:
 
 
 def word_at(text: str, start: int) -> str:
-    """The word, number or single character at an offset; empty at the end of the text."""
+    """Take the word, number or single character at an offset; empty at the end of the text."""
     end = start
     while end < len(text) and (text[end].isalnum() or text[end] == "_"):
         end += 1

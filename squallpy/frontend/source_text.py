@@ -38,15 +38,14 @@ def decode_script(data: bytes, file: str) -> str:
     return text
 
 
-def remark(text: str, name: str) -> str:
-    """What a comment line `-- name: …` of a script says; empty if there is none."""
+def read_directive(text: str, name: str) -> str:
+    """Read a comment line `-- name: …` of a script; empty if there is none."""
     found = re.search(rf"^--[ \t]*{re.escape(name)}:[ \t]*(.*?)[ \t]*$", text, re.MULTILINE)
     return found[1] if found else ""
 
 
 def with_backslashes(text: str) -> str:
-    r"""ESCAPE '\' as standard SQL writes it, where a backslash is one character, as Spark writes it; each place
-    in the text stays where it is.
+    r"""Write standard SQL's ESCAPE '\', in which a backslash is one character, as Spark does; all offsets stay.
 
     LIKE '%!_%' ESCAPE '\'   →   LIKE '%!_%' ESCAPE'\\'
     """
@@ -66,7 +65,7 @@ class ScriptText:
         object.__setattr__(self, "starts", (0, *breaks))
 
     def span(self, start: int, end: int | None = None) -> Span:
-        """The span of text[start:end], cut at the end of its first line; one character where `end` is missing."""
+        """Make the span of text[start:end], cut at the end of its first line; one character if `end` is missing."""
         start = min(start, len(self.text))
         line = bisect_right(self.starts, start) - 1
         column = start - self.starts[line]
@@ -75,5 +74,5 @@ class ScriptText:
         return Span(self.file, line + 1, column + 1, max(1, length), content)
 
     def offset(self, line: int, column: int) -> int:
-        """The offset of a 1-based line and column."""
+        """Find the offset of a 1-based line and column."""
         return self.starts[line - 1] + column - 1

@@ -44,7 +44,7 @@ TERMINALS = {"SIGNED": "a number", "STRING": "a string", "NAME": "a unit like SE
 
 
 def with_windows(tokens: Sequence[Token], text: str) -> list[Token]:
-    """The tokens of a query, those of each window as one."""
+    """Join the tokens of each window of a query into one."""
     out: list[Token] = []
     opened = [False]  # of each parenthesis: has there been a FROM in it?
     behind, at = False, 0  # is this right behind a query in parentheses?
@@ -73,12 +73,12 @@ def with_windows(tokens: Sequence[Token], text: str) -> list[Token]:
 
 
 def _words(token: Token) -> list[str]:
-    """The words of a token in upper case, of which GROUP BY has two; none of a text or a quoted name."""
+    """Split a token into words in upper case (GROUP BY has two); none for a text or a quoted name."""
     return [] if token.token_type in (TokenType.IDENTIFIER, TokenType.STRING) else token.text.upper().split()
 
 
 def _begins(tokens: Sequence[Token], at: int) -> bool:
-    """Does a window begin with this token?"""
+    """True if a window begins with this token."""
     (word, *_), before = _words(tokens[at]) or [""], tokens[at - 1]
     if word not in WORDS:
         return False
@@ -99,7 +99,7 @@ def _is_last(following: Token | None) -> bool:
 
 
 def _end(tokens: Sequence[Token], at: int) -> int:
-    """Where the clause ends: at the next one, or where its parenthesis is closed."""
+    """Find the end of the clause: the next clause, or the closing parenthesis."""
     at += 1
     while at < len(tokens) and not _is_last(tokens[at]):
         at += 1
@@ -116,7 +116,7 @@ class Clause:
 
 
 def read_window(script: ScriptText, start: int, end: int) -> Clause:
-    """The window that is written in script.text[start:end]; SQ1001 or SQ2010 for what makes none."""
+    """Read the window written in script.text[start:end]; SQ1001 or SQ2010 if it is none."""
     from lark import UnexpectedInput
 
     parser = load_grammar("window")
@@ -158,23 +158,23 @@ def _slide(script: ScriptText, tree: Parsed | None, size: int) -> int:
 
 def _duration(script: ScriptText, tree: Parsed) -> int:
     amount, unit = tree.children
-    _positive(script, amount)
-    return _bounded(script, micros(script, amount, unit), amount)
+    _check_positive(script, amount)
+    return _check_size(script, micros(script, amount, unit), amount)
 
 
 def _count(script: ScriptText, tree: Parsed) -> int:
     (amount,) = tree.children
-    _positive(script, amount)
-    return _bounded(script, whole_amount(script, amount), amount)
+    _check_positive(script, amount)
+    return _check_size(script, whole_amount(script, amount), amount)
 
 
-def _bounded(script: ScriptText, size: int, amount: Parsed) -> int:
+def _check_size(script: ScriptText, size: int, amount: Parsed) -> int:
     if size > _MOST:
         raise SquallError("SQ2010", "a window that is longer than time", token_span(script, amount), "write LANDMARK")
     return size
 
 
-def _positive(script: ScriptText, amount: Parsed) -> None:
+def _check_positive(script: ScriptText, amount: Parsed) -> None:
     text = "".join((unquote(amount) if amount.type == "STRING" else str(amount)).split())
     if re.fullmatch(r"-[0-9]+|\+?0+", text):
         raise SquallError(
@@ -185,7 +185,7 @@ def _positive(script: ScriptText, amount: Parsed) -> None:
 def _mistake(script: ScriptText, parser: "Lark", error: "UnexpectedInput", end: int) -> SquallError:
     from lark import UnexpectedToken
 
-    from squallpy.frontend.script import spoken, word_at
+    from squallpy.frontend.script import display_name, word_at
 
     at = error.pos_in_stream if error.pos_in_stream is not None else end
     expected: set[str] = set(getattr(error, "allowed", None) or ())
@@ -193,7 +193,7 @@ def _mistake(script: ScriptText, parser: "Lark", error: "UnexpectedInput", end: 
         expected = set(error.accepts or error.expected)
         at = end if error.token.type == "$END" else at
     word = word_at(script.text[:end], at)
-    wanted = sorted({TERMINALS.get(name) or spoken(parser, name) for name in expected} - {""})
+    wanted = sorted({TERMINALS.get(name) or display_name(parser, name) for name in expected} - {""})
     found = f'unexpected "{word}" in a window' if word else "the window ends too early"
     span = script.span(at, at + len(word)) if word else script.span(end - 1, end)
     return SquallError("SQ1001", found, span, f"expected {' or '.join(wanted)}" if wanted else "")

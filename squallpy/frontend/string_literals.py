@@ -6,7 +6,7 @@ ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "Z": "\x1a", "
 
 
 def unquote(token: str) -> str:
-    """The value of a quoted string.
+    """Read the value of a quoted string.
 
     'it''s'  →  it's        'a\\tb'  →  a<tab>b        '\\|'  →  |
     """

@@ -19,7 +19,7 @@ WITH_LENGTH = ("VARCHAR", "CHAR")
 
 
 def named_type(name: str, parameters: Sequence[int] = ()) -> Type:
-    """The type of a name and its parameters.
+    """Find the type for a name and its parameters.
 
     NUMERIC  →  DECIMAL(10,0)        CHAR(3)  →  VARCHAR        REAL  →  DOUBLE
 

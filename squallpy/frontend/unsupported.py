@@ -1,4 +1,4 @@
-"""What is refused by name: the one list that the binder asks and the manual prints."""
+"""Constructs that are refused by name: the one list for the binder and the manual."""
 
 from dataclasses import dataclass
 

@@ -134,7 +134,7 @@ def run_passes(value: T, passes: Sequence[Pass[T]], context: PassContext, observ
 
 
 def fresh_ids(plan: Node) -> Iterator[int]:
-    """Ids above those of all columns of a plan."""
+    """Yield ids above those of all columns of a plan."""
     return count(1 + max((c.id for node in nodes(plan) for c in node.output), default=0))
 
 
@@ -195,7 +195,7 @@ def _rewritten(node: Node, change: Callable[[Node], Node], known: Rewritten) -> 
 
 
 def expressions(node: Node) -> tuple[Expr, ...]:
-    """What an operator computes, its inputs aside."""
+    """List the expressions that an operator computes, in a fixed order."""
     match node:
         case Filter(_, predicate):
             return (predicate,)
@@ -215,7 +215,7 @@ def expressions(node: Node) -> tuple[Expr, ...]:
 
 
 def with_expressions(node: Node, new: tuple[Expr, ...]) -> Node:
-    """The node with other expressions, in the order of `expressions`."""
+    """Replace the expressions of a node, in the order of `expressions`."""
     rest = iter(new)
     match node:
         case Filter():

@@ -1,4 +1,4 @@
-"""What one tuple of a delta costs a statement, whatever the tables hold, as EXPLAIN says.
+"""Cost of a statement for one tuple of its delta, whatever the size of the tables, as EXPLAIN shows it.
 
 probe M_PART(p)                  O(1)
 slice M_N1(p), an average by p   O(1)       of a group there is one row
@@ -35,7 +35,7 @@ def costs(plan: Plan) -> Costs:
 
 
 def _cost(update: Update, views: Mapping[str, View], keys: Keys, few: frozenset[str]) -> str:
-    """The cost of its dearest step."""
+    """Find the cost of the most expensive step."""
     lookups = (step for step in update.steps if isinstance(step, Lookup))
     return max((_step(step, views[step.source], keys, few) for step in lookups), key=COST_MARKS.index, default=ONE)
 

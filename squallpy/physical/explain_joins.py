@@ -1,4 +1,4 @@
-"""Which join operator a plan has taken for each view that is looked up, and why, in a line.
+"""Explanation of join operators: for each view that is looked up, the one chosen and the reason.
 
 JOIN M_R, M_S on the grid: no equality compares them
 JOIN M_ORDERS by o_orderkey, an equality: what is added up has few records of a key
@@ -16,7 +16,7 @@ _ON_GRID = (ROWS.value, COLUMNS.value)
 
 
 def join_lines(plan: Plan) -> list[str]:
-    """A line for the views that are alike, in the order of the pools; then what the grids do."""
+    """Write a line for views that share operator and reason, in the order of the pools; then those of the grids."""
     found: dict[str, list[str]] = {}
     for pool in plan.pools:
         if plan.places and (bound := _bound(plan, pool)):
@@ -25,7 +25,7 @@ def join_lines(plan: Plan) -> list[str]:
 
 
 def _bound(plan: Plan, pool: PoolPlan) -> list[frozenset[int]]:
-    """For each lookup of a view the positions of its keys that are given by an equality."""
+    """List, for each lookup of a view, the positions of keys bound by an equality."""
     updates = [step for stage in plan.stages for step in stage.steps if isinstance(step, Update)]
     lookups = [step for u in updates for step in u.steps if isinstance(step, Lookup) and step.source == pool.name]
     return [frozenset(position for position, _ in lookup.bound) for lookup in lookups]
@@ -48,21 +48,21 @@ def _how(plan: Plan, pool: PoolPlan, bound: list[frozenset[int]]) -> str:
 
 
 def _set(plan: Plan, pool: PoolPlan) -> str:
-    """What has been set for a view, not chosen."""
+    """Describe what has been set for a view, not chosen."""
     if pool.name in plan.fixed:
         return f"partition.{pool.name} is set"
     return f"join.operator={plan.operator.value}" if plan.operator is not JoinOperator.AUTO else ""
 
 
 def _light(plan: Plan, pool: PoolPlan) -> str:
-    """Why keys have no grids, or when they get some."""
+    """Explain why keys have no grids, or when they get some."""
     if any(view.view == pool.name and view.key for view in plan.on_grid):
         return f"a key with more than 1/{1 / SHARE:.0f} of the mean joiner's work gets a grid"
     return _set(plan, pool) or dict(plan.light)[pool.name]
 
 
 def _grids(plan: Plan) -> Iterator[str]:
-    """The mapping that joiners begin with, and whether it follows what flows."""
+    """Describe the initial mapping of joiners, and whether it adapts."""
     if plan.grid is not None:
         views = [view.view for view in plan.on_grid]
         grows = ", and to four times as many joiners when they are half full" if plan.capacity else ""

@@ -1,4 +1,4 @@
-"""What a batch sends, in bytes per tuple of each stream: an estimate from the plan alone.
+"""Network cost of a batch, in bytes per tuple of each stream: an estimate from the plan alone.
 
 A tuple is taken to pass every filter, to be a row of its own in each delta, and to find one partner in each join; a
 group of an auxiliary relation that it touches has an old row and a new one. Pre-aggregation, filters and an empty other
@@ -20,7 +20,7 @@ Rows = dict[str, float]  # for each tuple, by relation
 
 
 def row_bytes(pool: PoolPlan) -> int:
-    """What a row takes on its way: key columns and payload, texts spelled out."""
+    """Estimate the bytes of a row in transit: key columns and payload, texts spelled out."""
     keys = {Kind.VARCHAR: TEXT, Kind.DOUBLE: WORD}
     lanes = {Ring.COUNT: COUNT, Ring.EXACT: NUMBER, Ring.REAL: 2 * WORD, Ring.SIGNED: 2 * WORD + COUNT}
     of_keys = sum(keys.get(column.type.kind, NUMBER) for column in pool.keys)
@@ -28,7 +28,7 @@ def row_bytes(pool: PoolPlan) -> int:
 
 
 def traffic(plan: Plan) -> Rows:
-    """Bytes exchanged between stages for each tuple of a relation."""
+    """Estimate the bytes exchanged between stages for each tuple of a relation."""
     return _Estimate(plan).total
 
 
@@ -64,7 +64,7 @@ class _Estimate:
 
 
 def _bytes(plan: Plan, send: Send) -> int:
-    """What one row takes, at every partition that it goes to."""
+    """Estimate the bytes of one row, at every partition to which it is sent."""
     copies = plan.partitions if send.by is None else 1
     if send.side is not None and plan.grid is not None:
         copies = plan.grid.mapping.copies(send.side)

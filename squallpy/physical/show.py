@@ -14,12 +14,12 @@ from squallpy.program.show import program_text
 
 
 def triggers_text(program: Program) -> str:
-    """The trigger program, with what one tuple of its delta costs each statement."""
+    """Show the trigger program, with the cost of each statement for one tuple of its delta."""
     return program_text(program, costs(place(program, 1, {})))
 
 
 def plan_text(plan: Plan) -> str:
-    """Components: feeds, stages with their statements as lookup steps and what they send, pools with their layouts."""
+    """Show components: feeds, stages with their statements as lookup steps and exchanges, pools with their layouts."""
     lines: list[str] = []
     auxiliary = ((feed.relation.name, feed.auxiliary) for feed in plan.feeds if feed.auxiliary)
     origins = {name: aux.kind.origin_text(aux.source.name) for name, aux in auxiliary}
@@ -69,7 +69,7 @@ def _checked(pool: PoolPlan, unique: Collection[str]) -> str:
 
 
 def send_text(plan: Plan, send: Send) -> str:
-    """ΔORDERS(o_orderkey, o_custkey) by o_custkey as ΔORDERS.1"""
+    """Show an exchange: ΔORDERS(o_orderkey, o_custkey) by o_custkey as ΔORDERS.1"""
     pool = plan.delta(send.source)
     names = Names(pool.keys)
     match send.by:
@@ -100,7 +100,7 @@ def pool_text(pool: PoolPlan) -> str:
 
 
 def update_text(update: Update) -> str:
-    """Δ → probe V → slice W → add to target."""
+    """Show a statement's steps: Δ → probe V → slice W → add to target."""
     lookups = [step for step in update.steps if isinstance(step, Lookup)]
     along = [step.range.variable for step in lookups if step.range]
     rows = [v for step in lookups if step.row for _, v in step.row.fields]
@@ -127,7 +127,7 @@ def update_text(update: Update) -> str:
 
 
 def stages_text(plan: Plan, yardstick: str = "") -> str:
-    """The jobs and stages of one micro-batch on Spark, what they exchange, and what they are to be measured by."""
+    """Show the jobs and stages of one micro-batch on Spark, their exchanges, and the figures to compare with."""
     relations = ", ".join(feed.relation.name for feed in plan.sources)
     lines = [
         f"JOB 1 of 1 per batch, {_many(1 + len(plan.stages), 'stage')}",

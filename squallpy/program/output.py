@@ -3,9 +3,9 @@
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from squallpy.logical.expressions import Column, Expr
 from squallpy.functions.aggregate.aggregate import Maintenance
 from squallpy.functions.registry import AGGREGATE_OPERATIONS
+from squallpy.logical.expressions import Column, Expr
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from squallpy.terminal.failures import guarded
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The exit status of a command line."""
+    """Run a command line and return its exit status."""
     given = sys.argv[1:] if arguments is None else arguments
     return guarded(lambda: squall.main(args=given, prog_name="squall", standalone_mode=False))
 
@@ -24,13 +24,13 @@ def main(arguments: list[str] | None = None) -> int:
 @click.version_option(__version__, message="squall %(version)s")
 @click.pass_context
 def squall(context: click.Context) -> None:
-    """SQL over streams: exact and fresh at all times."""
+    """Run SQL over streams: exact and fresh at all times."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 
 
 def _output(option: str) -> Callable[..., object]:
-    """The value of an option that names a file to be written."""
+    """Check the value of an option that names an output file."""
 
     def convert(_context: click.Context, _parameter: click.Parameter, given: str | None) -> Path | None:
         from squallpy.base.location import output_path
@@ -94,7 +94,7 @@ _COMMAND_HELP = "The script itself, in place of QUERY.sql; its files are found f
 
 
 def _running(command: Callable[..., object]) -> Callable[..., object]:
-    """The options that every way to run a script takes."""
+    """Add the options shared by all ways to run a script."""
     for option in reversed(_RUNNING):
         command = option(command)
     return command
@@ -178,7 +178,7 @@ def explain(arguments: tuple[str, ...], command: str | None, timed: bool, settin
     before and after each pass that changes it. QUERY.sql may be - for stdin.
     """
     from squallpy.base.errors import SquallError, nearest
-    from squallpy.base.settings import parse
+    from squallpy.base.settings import parse_settings
     from squallpy.explain import LISTS, STAGES, list_passes
     from squallpy.session import Session
     from squallpy.terminal.progress import Progress
@@ -199,7 +199,7 @@ def explain(arguments: tuple[str, ...], command: str | None, timed: bool, settin
             find_script(stages[0], command)
         raise SquallError("SQ7004", f'unknown stage "{stages[0]}"', hint=hint)
     path, given = find_script(script, command)
-    session = Session(path, parse(settings), given)
+    session = Session(path, parse_settings(settings), given)
     with Progress("compiling").running():
         text = session.time_passes() if stage == "passes" else session.explain(stage)
     for notice in session.script.notices:
@@ -210,9 +210,9 @@ def explain(arguments: tuple[str, ...], command: str | None, timed: bool, settin
 @squall.command(short_help="List the engine settings.")
 def options() -> None:
     """List the engine settings, for --set."""
-    from squallpy.base.settings import listed
+    from squallpy.base.settings import list_settings
 
-    rows = [("name", "type", "default", "meaning"), *((o.name, o.type, o.default, o.meaning) for o in listed())]
+    rows = [("name", "type", "default", "meaning"), *((o.name, o.type, o.default, o.meaning) for o in list_settings())]
     widths = [max(len(row[i]) for row in rows) for i in range(3)]
     for *cells, meaning in rows:
         click.echo("  ".join([*(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)), meaning]))

@@ -34,7 +34,7 @@ class Finding:
 
 
 def examine() -> list[Finding]:
-    """All findings, in the order in which to mend things."""
+    """List all findings, in the order in which to mend things."""
     return [finding for look in (_python, _java, _packages, _kernels, _memory, _folders) for finding in look()]
 
 
@@ -66,13 +66,13 @@ def _packages() -> Iterator[Finding]:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """`4.2.0rc1` → (4, 2)"""
+    """Read the numbers of a version: `4.2.0rc1` → (4, 2)"""
     parts = version.split(".")
     return tuple(int(part) for part in parts[: next((i for i, p in enumerate(parts) if not p.isdigit()), len(parts))])
 
 
 def _kernels() -> Iterator[Finding]:
-    """Where numba keeps the compiled kernels: its own order of choice."""
+    """Find where numba keeps the compiled kernels, in its own order of choice."""
     beside = Path(squallpy.__file__).parent / "runtime" / "kernels" / "__pycache__"
     given = os.environ.get("NUMBA_CACHE_DIR")
     folder = Path(given) if given else beside
@@ -113,7 +113,7 @@ def _folder(name: str, folder: Path, hint: str) -> Finding:
 
 
 def _writable(folder: Path) -> bool:
-    """Whether a file can be made there, or in what would have to be made first."""
+    """True if a file can be made there, or in a folder that would have to be made first."""
     while not folder.exists():
         folder = folder.parent
     try:

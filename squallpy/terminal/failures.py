@@ -1,4 +1,4 @@
-"""What went wrong: one line on stderr, and an exit status.
+"""Failures of a run: one line on stderr, and an exit status.
 
 0 ok    1 the query failed    2 usage, SQL or source    3 the engine cannot start    130 interrupted
 """
@@ -31,7 +31,7 @@ class Interrupted(BaseException):
 
 
 def guarded(work: Callable[[], object]) -> int:
-    """Do the work; the exit status, with what went wrong said on stderr."""
+    """Run a function, report its failure on stderr, and return the exit status."""
     try:
         with _interruptible():
             ended = work()
@@ -93,7 +93,7 @@ def _tell(error: SquallError) -> int:
 
 
 def _usage(error: click.ClickException) -> SquallError:
-    """Click's complaint as one of ours."""
+    """Convert a usage error of click to one of ours."""
     hint, message = "", error.format_message().strip().rstrip(".")
     context = getattr(error, "ctx", None)
     if isinstance(error, click.NoSuchOption):
@@ -108,7 +108,7 @@ def _usage(error: click.ClickException) -> SquallError:
 
 
 def _no_room(error: OSError) -> SquallError:
-    """A disk that is full, or not to be written, and nobody has said for what."""
+    """Make the error for a disk that is full or read-only, when the writer is unknown."""
     where = f" to {error.filename}" if error.filename else ""
     return SquallError("SQ7005", f"cannot write{where}: {(error.strerror or '').lower()}")
 

@@ -35,7 +35,7 @@ def rank_columns(plan: Node, schema: pa.Schema, sorted_by: Sequence[int]) -> lis
 
 
 def _roles(node: Node) -> tuple[set[Column], set[Column]]:
-    """The columns of a node that are made of keys of the aggregate below, and those made of its aggregates."""
+    """Find the columns of a node computed from keys of the aggregate below, and those computed from its aggregates."""
     match node:
         case Aggregate():
             return {column for column, _ in node.keys}, {column for column, _ in node.aggs}

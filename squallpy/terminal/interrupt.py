@@ -18,7 +18,7 @@ class Interruption:
         self._working = self._raised = False
 
     def working(self, on: bool) -> None:
-        """Say whether there is a batch in work, which the first Ctrl-C waits for."""
+        """Record whether a batch is in work, for which the first Ctrl-C waits."""
         self._working = on
 
     def press(self, _number: int, frame: FrameType | None) -> None:

@@ -34,7 +34,7 @@ class Bag:
         self._pending += [self._counted(deletes, -1), self._counted(inserts, 1)]
 
     def rows(self) -> pa.Table:
-        """The rows now."""
+        """List the current rows."""
         if self._pending:
             # NB: combined, for a group-by does not like how buffers from messages are aligned
             both = pa.concat_tables([self._counts, *self._pending]).combine_chunks()
@@ -51,13 +51,13 @@ class Bag:
 
 
 def order_of(plan: Node, columns: int) -> list[tuple[int, str, str]]:
-    """(column, direction, where NULLs go) by which to sort: ORDER BY as far as it is printed, then left to right."""
+    """List (column, direction, place of NULLs) to sort by: ORDER BY as far as it is printed, then left to right."""
     order = order_by(plan)
     return order + [(i, "ascending", "at_end") for i in range(columns) if i not in {place for place, _, _ in order}]
 
 
 def order_by(plan: Node) -> list[tuple[int, str, str]]:
-    """(column, direction, where NULLs go) of ORDER BY, as far as it is printed."""
+    """List (column, direction, place of NULLs) of ORDER BY, as far as it is printed."""
     node = plan.child if isinstance(plan, Limit) else plan
     places = {column.id: i for i, column in reversed(list(enumerate(plan.output)))}
     order = []
@@ -74,7 +74,7 @@ def order_by(plan: Node) -> list[tuple[int, str, str]]:
 
 
 def ordered(table: pa.Table, order: list[tuple[int, str, str]]) -> pa.Table:
-    """Rows in an order that has the same columns."""
+    """Sort rows that have the columns of an order."""
     keys, columns = [], {}
     for place, direction, nulls in order:
         columns[f"n{place}"] = pc.is_null(table.column(place)).cast(pa.int8())

@@ -82,7 +82,7 @@ class Output:
 
     @property
     def _lead(self) -> int:
-        """How many columns of changes are not the query's own."""
+        """Number of leading columns of changes that are not the query's own."""
         return len(change_schema(self._schema, self._query)) - len(self._schema)
 
     def _whole(self, table: pa.Table) -> Iterator[bytes]:

@@ -36,7 +36,7 @@ class Progress:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Keeps the line up to date while the block runs."""
+        """Keep the line up to date while the block runs."""
         thread = threading.Thread(target=self._refresh, name="progress", daemon=True)
         if self._terminal:
             thread.start()
@@ -56,18 +56,18 @@ class Progress:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """No line while the block writes to what may be the same terminal."""
+        """Hide the line while the block writes to what may be the same terminal."""
         with self._lock:
             self.hide()
             yield
 
     def quiet(self) -> None:
-        """No line any more: something else shows the progress."""
+        """Stop the line: something else shows the progress."""
         self._ended.set()
         self.hide()
 
     def say(self, line: str) -> None:
-        """A line that stays."""
+        """Print a line that stays."""
         with self._lock:
             self.hide()
             print(line, file=self._stream, flush=True)
@@ -106,15 +106,17 @@ class Progress:
 
 
 def summary_line(summary: dict[str, Any]) -> str:
-    """`6,001,215 tuples in 12.3 s, 487,903 tuples/s, 3 rows skipped`"""
+    """Summarise a run: `6,001,215 tuples in 12.3 s, 487,903 tuples/s, 3 rows skipped`"""
     tuples, seconds = summary["tuples"], summary["seconds"]
     rate = f", {tuples / seconds:,.0f} tuples/s" if seconds > 0 and tuples else ""
     return ", ".join(filter(None, [f"{tuples:,} tuples in {seconds:.1f} s{rate}", left_out(summary)]))
 
 
 def left_out(summary: dict[str, Any]) -> str:
-    """`3 rows skipped, 1 row late, 1 delete of a row that was not there, 2 rows that break a PRIMARY KEY`; empty if all
-    is well."""
+    """Count the rows left out, by reason; empty if there are none.
+
+    `3 rows skipped, 1 row late, 1 delete of a row that was not there, 2 rows that break a PRIMARY KEY`
+    """
     names = ("skipped", "late", "unmatched", "duplicates")
     skipped, late, unmatched, duplicates = (summary.get(name, 0) for name in names)
     parts = []

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from squallpy.base.errors import SquallError
-from squallpy.base.settings import parse
+from squallpy.base.settings import parse_settings
 from squallpy.runtime.observers.late_rows import LateRows
 from squallpy.runtime.observers.metrics import Metrics
 from squallpy.runtime.observers.profile import Profile
@@ -47,14 +47,14 @@ class RunRequest:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What is shown, and how."""
+    """Mode and format of the output."""
 
     mode: str
     format: str
 
 
 def choose(request: RunRequest, terminal: bool, redraws: bool = True) -> Choice:
-    """Mode and format, given whether stdout is a terminal, and redraws; SQ7003 for options that contradict."""
+    """Choose mode and format, given whether stdout is a terminal, and redraws; SQ7003 for options that contradict."""
     if request.mode == "live" and request.out:
         raise SquallError(
             "SQ7003", "--mode live shows a table, and --out shows nothing", hint="--mode changes or final"
@@ -77,7 +77,7 @@ def choose(request: RunRequest, terminal: bool, redraws: bool = True) -> Choice:
 
 
 def spark_settings(request: RunRequest) -> dict[str, str]:
-    """What --conf says to Spark, by name; SQ7003 for what is no setting, or nobody's to whom it is said."""
+    """Read the settings of --conf, by name; SQ7003 for an assignment that is none, or without Spark."""
     if request.conf and request.backend != "spark":
         raise SquallError("SQ7003", f"--conf is for Spark, not for --backend {request.backend}", hint="leave one out")
     settings = {}
@@ -100,7 +100,7 @@ def run_script(request: RunRequest) -> None:
     choice = choose(request, sys.stdout.isatty(), can_redraw(sys.stdout))
     _check_distinct(request)
     conf = spark_settings(request)
-    session = Session(request.script, parse(request.settings), request.text)
+    session = Session(request.script, parse_settings(request.settings), request.text)
     with Progress("compiling").running():
         several = len(session.script.queries) > 1
     progress = Progress("starting Spark" if request.backend == "spark" else "starting")
@@ -141,7 +141,7 @@ def run_script(request: RunRequest) -> None:
 
 
 def _check_distinct(request: RunRequest) -> None:
-    """SQ7003 for two outputs that would overwrite each other."""
+    """Raise SQ7003 for two outputs that would overwrite each other."""
     given = {"--out": request.out, "--metrics": request.metrics, "--late": request.late, "--profile": request.profile}
     seen: dict[str, str] = {}
     for option, path in given.items():
@@ -154,7 +154,7 @@ def _check_distinct(request: RunRequest) -> None:
 def _sinks(
     request: RunRequest, choice: Choice, several: bool, marks: bool, progress: Progress, opened: ExitStack
 ) -> Iterator[Sink]:
-    """What is told of a run, besides its progress; closed with what is `opened`."""
+    """Make the sinks of a run, besides its progress; those `opened` are closed at its end."""
     from squallpy.runtime.checkpoint.checkpoint import is_used
 
     resumed = request.checkpoint is not None and is_used(request.checkpoint)
@@ -173,7 +173,7 @@ def _sinks(
 
 
 def how_to_resume(checkpoint: str | None) -> str:
-    """What the user can do after Ctrl-C."""
+    """Describe what the user can do after Ctrl-C."""
     if checkpoint:
         return f"the same command goes on from there, with --checkpoint {checkpoint}"
     return "without --checkpoint nothing is kept, the next run starts from the beginning"

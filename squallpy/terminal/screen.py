@@ -1,4 +1,4 @@
-"""Which streams are terminals, and what those can do."""
+"""Detection of terminals and their abilities."""
 
 import os
 from typing import TextIO

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields
 
 from squallpy.base.errors import SquallError
-from squallpy.base.settings import parse
+from squallpy.base.settings import parse_settings
 from squallpy.frontend.source_text import read_script
 from squallpy.runtime.spark.submit import Line, submit_line
 from squallpy.session import Session
@@ -17,8 +17,8 @@ _SAID_ELSEWHERE = {"script", "text", "backend", "master", "conf"}  # in the line
 
 
 def line_of(request: RunRequest, deploy_mode: str, given: Sequence[str]) -> Line:
-    """The line, after a look at what can be seen before Spark is up."""
-    settings = parse(request.settings)
+    """Make the command line of spark-submit, after checks that need no Spark."""
+    settings = parse_settings(request.settings)
     choose(request, terminal=False)
     if deploy_mode == "client":
         _ = Session(request.script, settings).script
@@ -30,7 +30,7 @@ def line_of(request: RunRequest, deploy_mode: str, given: Sequence[str]) -> Line
 
 
 def run_line(line: Line) -> int:
-    """Its exit status. Ctrl-C is left to the query, which ends after its batch; the JVM does not hear it, nor do we."""
+    """Run the command line and return its exit status; Ctrl-C is left to the query, which ends after its batch."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         return subprocess.run(line.command, env=os.environ | dict(line.environment), check=False).returncode
@@ -39,7 +39,7 @@ def run_line(line: Line) -> int:
 
 
 def _options(request: RunRequest) -> Iterator[str]:
-    """The options as they were given."""
+    """List the options as they were given."""
     for field in fields(request):
         value = getattr(request, field.name)
         if field.name == "settings":

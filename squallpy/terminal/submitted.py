@@ -1,4 +1,5 @@
-"""What spark-submit runs: `spark-submit [options] …/squallpy/terminal/submitted.py query.sql` is `squall run` there."""
+"""Program of spark-submit: `spark-submit [options] …/squallpy/terminal/submitted.py query.sql` is `squall run`
+there."""
 
 import sys
 from pathlib import Path

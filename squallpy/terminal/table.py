@@ -16,7 +16,7 @@ _CONTROL = r"[\x00-\x1f\x7f-\x{9f}]"
 
 
 def table_text(table: pa.Table, color: bool = False) -> Iterator[bytes]:
-    """Header, rule and rows, each line ended by a newline; names in bold with `color`."""
+    """Write header, rule and rows, each line ended by a newline; names in bold with `color`."""
     columns = [shown(column) for column in table.columns]
     right = [is_number(kind) for kind in table.schema.types]
     names = [shown(pa.array([name])) for name in table.column_names]
@@ -30,7 +30,7 @@ def table_text(table: pa.Table, color: bool = False) -> Iterator[bytes]:
 
 
 def shown(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """A column as a person reads it: NULL by name, and nothing in it that could move a cursor."""
+    """Write a column for people: NULL by name, and no character that could move a cursor."""
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     return pc.replace_substring_regex(pc.fill_null(cells(array), "NULL"), _CONTROL, "·")
 
@@ -40,7 +40,7 @@ def is_number(kind: pa.DataType) -> bool:
 
 
 def _widths(text: pa.Array) -> pa.Array:
-    """Terminal columns that each string takes."""
+    """Measure the terminal columns that each string takes."""
     if pc.all(pc.string_is_ascii(text)).as_py() is not False:
         return pc.utf8_length(text)
     from rich.cells import cell_len
@@ -49,7 +49,7 @@ def _widths(text: pa.Array) -> pa.Array:
 
 
 def widest(text: pa.Array) -> int:
-    """Terminal columns that the longest string takes."""
+    """Measure the terminal columns that the longest string takes."""
     return pc.max(_widths(text)).as_py() or 0
 
 

@@ -1,6 +1,6 @@
-"""Golden plans: EXPLAIN of the standard queries as files, reviewed as diffs; the manual of the SQL; fixtures of passes.
+"""Golden plans: EXPLAIN of the standard queries as files, reviewed as diffs; pages of docs/; fixtures.
 
-python -m squallpy.testing.goldens            rewrite plans/*.txt, docs/sql.md and the fixtures of passes
+python -m squallpy.testing.goldens            rewrite plans/*.txt, docs/sql.md, docs/passes.md and tests/passes/*.txt
 python -m squallpy.testing.goldens --check    exit status 1, and what differs, if they are not what the engine says now
 
 Plans are made for fixed row counts, those of TPC-H and TPC-DS at scale 1: they do not depend on data that happens to be
@@ -18,12 +18,13 @@ from squallpy.explain import Tracer, stage_text
 from squallpy.logical.bind import compile_script
 from squallpy.session import Session
 from squallpy.testing.manual import manual
+from squallpy.testing.pass_manual import pass_manual
 
 ROOT = Path(__file__).parents[2]
 PLANS = ROOT / "plans"
 PASSES = ROOT / "tests" / "passes"
 STREAMS = PASSES / "streams.sql"
-MANUAL = ROOT / "docs" / "sql.md"
+DOCS = ROOT / "docs"
 ROWS = {
     "region": 5, "nation": 25, "supplier": 10_000, "customer": 150_000, "part": 200_000, "partsupp": 800_000,
     "orders": 1_500_000, "lineitem": 6_001_215,
@@ -98,7 +99,8 @@ def _differences() -> Iterator[str]:
 
 def _files() -> dict[Path, str]:
     plans = {place(script): golden(script) for script in scripts()}
-    return plans | {MANUAL: manual()} | {path: pass_fixture(path.read_text()) for path in PASSES.glob("*.txt")}
+    pages = {DOCS / "sql.md": manual(), DOCS / "passes.md": pass_manual()}
+    return plans | pages | {path: pass_fixture(path.read_text()) for path in PASSES.glob("*.txt")}
 
 
 def rewrite() -> None:

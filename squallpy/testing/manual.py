@@ -12,7 +12,8 @@ from squallpy.functions.window import WINDOW_FUNCTIONS, WindowFunction
 PIPE = "\\|"  # in a cell of a table, also within code
 HEAD = """# The SQL
 
-What a script may say is in the [README](../README.md#sql). These tables are written from the code by `make plans`.
+What a script may say, and what it means, is in [sql_semantics.md](sql_semantics.md). These tables are written from
+the code by `make plans`.
 
 """
 

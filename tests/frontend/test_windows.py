@@ -3,7 +3,7 @@
 import pytest
 
 from squallpy.base.errors import SquallError
-from squallpy.catalog.stream_window import EVER, Clock, Frame, WindowSpec
+from squallpy.catalog.stream_window import UNBOUNDED, Clock, Frame, WindowSpec
 from squallpy.frontend.dialect import Squall
 from squallpy.frontend.source_text import ScriptText
 from squallpy.frontend.stream_windows import WINDOW, read_window, with_windows
@@ -87,7 +87,7 @@ def test_what_is_wrong_is_said_in_one_line(text: str, error: str) -> None:
 def test_the_bound_follows_the_slowest_clock() -> None:
     clocks = (Clock("r", "ts", delay=2), Clock("s", "day", unit=10))
     window = WindowSpec("r", Frame(5), "ts", 1, clocks)
-    assert window.bound({"r.ts": 20}) == EVER
+    assert window.bound({"r.ts": 20}) == UNBOUNDED
     assert [window.bound({"r.ts": r, "s.day": s}) for r, s in ((20, 1), (20, 3), (-1, 3))] == [5, 13, -8]
     assert WindowSpec("s", Frame(5), "day", 10, clocks).bound({"r.ts": 20, "s.day": 3}) == 1
     assert [Frame(10, 5).bound(t) for t in (9, 10, -1)] == [-5, 0, -15]

@@ -5,7 +5,7 @@ import pytest
 
 from squallpy.base.errors import SquallError
 from squallpy.base.recursion import guarded_depth
-from squallpy.base.settings import parse
+from squallpy.base.settings import parse_settings
 from squallpy.catalog.relation import MULT
 from squallpy.logical.expressions import MOST_DEPTH
 from squallpy.session import RunOptions, Session
@@ -34,7 +34,7 @@ def session(folder, query, settings=()):
     lines = [",".join("" if cell is None else str(cell) for cell in row) for row in cells]
     (folder / "t.csv").write_text("\n".join(["op,x,s,d", *lines]) + "\n")
     (folder / "q.sql").write_text(query if query.startswith("CREATE") else STREAM + query)
-    return Session(folder / "q.sql", parse(settings))
+    return Session(folder / "q.sql", parse_settings(settings))
 
 
 def answer(folder, query, settings=()):

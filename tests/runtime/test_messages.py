@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from squallpy.base.settings import parse
+from squallpy.base.settings import parse_settings
 from squallpy.runtime.batch.node import Input, Sender
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.sources import open_source
@@ -17,7 +17,7 @@ def property_q17_sends_no_more_than_its_delta_holds(tmp_path):
     folder, script = TPCH.cached(0.01), tmp_path / "q17.sql"
     text = (EXAMPLES / "tpch" / "q17.sql").read_text()
     script.write_text(text.replace("(path 'data/", f"(path '{folder}/"))
-    session = Session(script, parse(["partitions=4"]))
+    session = Session(script, parse_settings(["partitions=4"]))
     (query,) = session.script.queries
     plan = session.compile(query, 4, session.sizes).plan
     sources = {name: open_source(relation, tmp_path) for name, relation in session.script.relations.items()}

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from squallpy.base.settings import Settings, parse
+from squallpy.base.settings import Settings, parse_settings
 from squallpy.runtime.sources.replay import ORDERS, Replay
 
 sizes = st.dictionaries(st.text("abc", min_size=1, max_size=3), st.integers(0, 10_000), max_size=5)
@@ -70,5 +70,5 @@ def test_an_empty_stream_still_has_a_batch(order: str) -> None:
 
 
 def test_the_setting_knows_all_orders() -> None:
-    assert [parse([f"interleave={order}"]).interleave for order in ORDERS] == list(ORDERS)
+    assert [parse_settings([f"interleave={order}"]).interleave for order in ORDERS] == list(ORDERS)
     assert Settings().interleave == Replay({}, 1).order

@@ -20,7 +20,7 @@ def unpacked_wheel(folder: Path) -> Path:
     source, there = folder / "source", folder / "there"
     for part in ("squallpy", "grammar"):
         shutil.copytree(ROOT / part, source / part, ignore=shutil.ignore_patterns("__pycache__"))
-    for part in ("pyproject.toml", "README.md"):
+    for part in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / part, source / part)
     pip = (sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--quiet", "-w", str(folder))
     subprocess.run((*pip, str(source)), check=True)

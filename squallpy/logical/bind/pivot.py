@@ -83,7 +83,7 @@ def cases(ctx: Context, fields: list[exp.In]) -> Iterator[Case]:
             tested = field.this.expressions if isinstance(field.this, exp.Tuple) else [field.this]
             if len(parts) != len(tested):
                 raise ctx.error("SQ2005", f"a row of {len(tested)} values with one of {len(parts)}", bare)
-            names.append(value.alias or "_".join(spoken(ctx, part) for part in parts))
+            names.append(value.alias or "_".join(name_of_value(ctx, part) for part in parts))
             tests += [test(column, part) for column, part in zip(tested, parts, strict=True)]
         yield Case("_".join(names), reduce(lambda a, b: exp.And(this=a, expression=b), tests))
 
@@ -93,8 +93,8 @@ def test(column: exp.Expr, value: exp.Expr) -> exp.Expr:
     return (exp.Is if isinstance(value, exp.Null) else exp.EQ)(this=column.copy(), expression=value.copy())
 
 
-def spoken(ctx: Context, value: exp.Expr) -> str:
-    """What the column of a value is called."""
+def name_of_value(ctx: Context, value: exp.Expr) -> str:
+    """Name the column of a value."""
     return value.name if isinstance(value, exp.Literal) else ctx.query.words(value)
 
 

@@ -56,7 +56,7 @@ class AuxiliaryRelations:
         self.relations, self._known = saved
 
     def of_groups(self, node: Aggregate | Repeat) -> Scan:
-        """The scan of the relation that an Aggregate makes; equal ones make one."""
+        """Scan the auxiliary relation of an Aggregate's groups; equal ones are shared."""
         spelled = self._spelling.number(node)
         columns, number = node.output, node.number if isinstance(node, Repeat) else None
         node, times = (node.child, node.times) if isinstance(node, Repeat) else (node, None)
@@ -92,7 +92,7 @@ class AuxiliaryRelations:
         return Scan(aux.relation, aux.relation.name, tuple(named))
 
     def of_window(self, node: Window) -> Scan:
-        """The scan of the relation of the rows that a window shows; equal ones are one."""
+        """Scan the auxiliary relation of the rows in a window; equal ones are shared."""
         spelled = self._spelling.number(node)
         aux = self._known.get(spelled)
         if aux is None:
@@ -119,18 +119,18 @@ class AuxiliaryRelations:
 
 
 def value_measure(column: Column, agg: Agg, keys: Mapping[Expr, Column]) -> Measure:
-    """An aggregate of a group's values, which are listed in the order of `keys`."""
+    """Make the measure of an aggregate over a group's values, listed in the order of `keys`."""
     ways = tuple((keys[expr], down, nulls) for expr, down, nulls in agg.order)
     return Measure(agg.function, column, (), (), share=agg.share, separator=agg.separator, order=ways)
 
 
 def _word(name: str) -> str:
-    """SUM(l_quantity)  →  sum_l_quantity"""
+    """Make a field's name of an expression: SUM(l_quantity) → sum_l_quantity"""
     return re.sub(r"\W+", "_", name).strip("_").lower() or "x"
 
 
 def distinct_names(names: list[str]) -> list[str]:
-    """a, b, A  →  a, b, A_2"""
+    """Number repeated names: a, b, A → a, b, A_2"""
     taken: set[str] = set()
     out = []
     for name in names:

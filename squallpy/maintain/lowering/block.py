@@ -42,15 +42,15 @@ class Block:
         return self.fold(substitute(expr, self.computed))
 
     def compute(self, new: Iterable[tuple[Column, Expr]]) -> None:
-        """Know more columns."""
+        """Add computed columns."""
         self.computed |= {column.id: self.inline(expr) for column, expr in new}
 
     def restrict(self, predicate: Expr) -> None:
-        every = dict.fromkeys((*self.conjuncts, *(_asked(self.inline(c)) for c in conjuncts(predicate))))
+        every = dict.fromkeys((*self.conjuncts, *(_simplify_conjunct(self.inline(c)) for c in conjuncts(predicate))))
         self.conjuncts = [c for c in every if c != TRUE]
 
     def copy(self) -> "Block":
-        """The same, to be restricted on its own."""
+        """Copy the block, to be restricted on its own."""
         parts = list(self.scans), list(self.conjuncts), dict(self.computed)
         return Block(*parts, self.fold, self.sign)
 
@@ -69,8 +69,8 @@ def join_blocks(a: Block, b: Block, on: Expr | None) -> Block:
     return block
 
 
-def _asked(conjunct: Expr) -> Expr:
-    """x = x → NOT x IS NULL, where no more is asked than whether it is TRUE"""
+def _simplify_conjunct(conjunct: Expr) -> Expr:
+    """Simplify a conjunct, for which NULL is FALSE: x = x → NOT x IS NULL"""
     match conjunct:
         case Call("=", (a, b)) if a == b:
             return not_null(a)
@@ -78,7 +78,7 @@ def _asked(conjunct: Expr) -> Expr:
 
 
 def drop_empty(blocks: list[Block]) -> list[Block]:
-    """The blocks that may have rows, or any, as a view has at least one."""
+    """Drop the blocks without rows, but keep one, as a view has at least one."""
     return [block for block in blocks if not block.empty] or blocks[:1]
 
 

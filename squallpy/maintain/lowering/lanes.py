@@ -1,4 +1,4 @@
-"""The lanes of a view: what its payloads count and sum, each distinct product once."""
+"""Lanes of a view: what its payloads count and sum, each distinct product once."""
 
 from itertools import zip_longest
 
@@ -16,7 +16,7 @@ from squallpy.program.output import Measure
 
 
 class Lanes:
-    """The lanes of a view, each distinct product once; lane 0 counts rows. A lane says what each block contributes."""
+    """The lanes of a view, each distinct product once; lane 0 counts rows. A lane has a value for each block."""
 
     def __init__(self, blocks: list["Variables"]) -> None:
         self._blocks = blocks
@@ -24,7 +24,7 @@ class Lanes:
         self._numbers = {self.all[0]: 0}
 
     def measure(self, column: Column, agg: Agg, args: list[Expr | None]) -> Measure:
-        """An aggregate whose argument is `args` in the blocks."""
+        """Make the measure of an aggregate whose argument is `args` in the blocks."""
         if agg.arg is None:
             return Measure(agg.function, column, ((1, 0),), ((1, 0),))
         given = [(arg, block.owner) for arg, block in zip(args, self._blocks, strict=True) if arg is not None]
@@ -33,7 +33,8 @@ class Lanes:
         return Measure(agg.function, column, value, seen, agg.arg.type.scale)
 
     def _number(self, polynomials: list[Polynomial]) -> tuple[tuple[int, int], ...]:
-        """A polynomial for each block as one over lane numbers; terms of one coefficient share lanes, in order."""
+        """Write a polynomial for each block as one over lane numbers; terms of one coefficient share lanes, in
+        order."""
         terms: dict[int, int] = {}
         for coefficient in dict.fromkeys(c for polynomial in polynomials for c, _ in polynomial):
             mine = [[lane for c, lane in polynomial if c == coefficient] for polynomial in polynomials]

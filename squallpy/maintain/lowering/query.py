@@ -69,7 +69,7 @@ def lower(query: Query, ids: Iterator[int], evaluate: Evaluate | None, empty_gro
 
 
 def _bag(child: Node, finished: Finished, blocks: SumOfBlocks) -> tuple[View, Items, Order]:
-    """A query without aggregates: every printed and every ordering expression is a key of a bag of rows."""
+    """Lower a query without aggregates: every printed and every ordering expression is a key of a bag of rows."""
     having, items, order = finished
     keys: dict[Expr, Column] = {}
     for name, expr in (*items, *((str(expr), expr) for expr, _, _ in order)):
@@ -83,7 +83,7 @@ def _bag(child: Node, finished: Finished, blocks: SumOfBlocks) -> tuple[View, It
 
 
 def _chain(node: Node) -> list[Node]:
-    """The projections, filters and sorts on top of a plan, top first."""
+    """List the projections, filters and sorts on top of a plan, top first."""
     above: list[Node] = []
     while isinstance(node, Project | Filter | Sort):
         above.append(node)
@@ -92,7 +92,7 @@ def _chain(node: Node) -> list[Node]:
 
 
 def _finish(post: list[Node], names: tuple[str, ...], printed: dict[int, Expr], node: Node) -> Finished:
-    """HAVING, the SELECT list and the ORDER BY in terms of the view's keys and of measures."""
+    """Write HAVING, the SELECT list and ORDER BY in terms of the view's keys and measures."""
     mapping: dict[int, Expr] = dict(printed)
     having: list[Expr] = []
     order: Order = ()

@@ -63,11 +63,11 @@ class SumOfBlocks:
                 ours, theirs = self.of(left), self.of(right)
                 return drop_empty([join_blocks(a, b, on) for a in ours for b in theirs])
             case LeftJoin(left, right, on):
-                return self._outer(left, right, on)
+                return self._outer_join(left, right, on)
             case SemiJoin(left, right, on):
-                return self._matched(left, right, on)
+                return self._semi_join(left, right, on)
             case AntiJoin(left, right, on):
-                return self._unmatched(left, right, on)
+                return self._anti_join(left, right, on)
             case Union(children, columns):
                 every = []
                 for child in children:
@@ -89,23 +89,23 @@ class SumOfBlocks:
         titled = zip(node.output, scan.columns, strict=True)  # NB: columns go by id, their names differ
         return Block([scan], [], {column.id: field for column, field in titled}, self._fold)
 
-    def _outer(self, left: Node, right: Node, on: Expr) -> list[Block]:
-        """left ⋈ right, and what of left is in no match, with NULLs beside it."""
-        found, lost = self.of(Join(left, right, on)), self._unmatched(left, right, on)
+    def _outer_join(self, left: Node, right: Node, on: Expr) -> list[Block]:
+        """Lower an outer join: left ⋈ right, and the rows of left without a match, with NULLs."""
+        found, lost = self.of(Join(left, right, on)), self._anti_join(left, right, on)
         for block in found:
             block.compute((c, c) for c in right.output)  # not NULL here, if they are not in `right`
         for block in lost:
             block.compute((c, Literal(None, c.type)) for c in right.output)
         return drop_empty(found + lost)
 
-    def _matched(self, left: Node, right: Node, on: Expr) -> list[Block]:
-        """left ⋈ Exists(matches)"""
+    def _semi_join(self, left: Node, right: Node, on: Expr) -> list[Block]:
+        """Lower a semi join: left ⋈ Exists(matches)"""
         matches, same = distinct_matches(left, right, on, self.ids)
         return drop_empty([join_blocks(a, b, same) for a in self.of(left) for b in self.of(matches)])
 
-    def _unmatched(self, left: Node, right: Node, on: Expr) -> list[Block]:
-        """left − left ⋈ Exists(matches)"""
-        gone = self._matched(left, right, on)
+    def _anti_join(self, left: Node, right: Node, on: Expr) -> list[Block]:
+        """Lower an anti join: left − left ⋈ Exists(matches)"""
+        gone = self._semi_join(left, right, on)
         for block in gone:
             block.sign = -block.sign
         return drop_empty(self.of(left) + gone)

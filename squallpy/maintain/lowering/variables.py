@@ -1,4 +1,4 @@
-"""The variables of a block: columns that are equal, in different relations, are one variable."""
+"""Variables of a block: equal columns of different relations are one variable."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -27,8 +27,9 @@ from squallpy.program.views import Monomial
 class Variables:
     """The atoms of a block with their shared variables: equalities between atoms are folded into names.
 
-    But where what is asked of a column, or `made` of it, may fail, it is not asked of what the column is equal to:
-    R(a), b := a, S(b) and not R(b), S(b), for some values of S may be in no row of R.
+    Exception: a column read by an expression that can fail keeps its own variable, and so does one that `made` reads
+    so: with R(a), b := a, S(b) instead of R(b), S(b), the expression cannot fail on values of S that are in no row of
+    R.
     """
 
     def __init__(self, block: Block, made: Iterable[Expr], ids: Iterator[int]) -> None:
@@ -41,20 +42,20 @@ class Variables:
         self._assigns: dict[Expr, Column] = {}
         others = [c for c in block.conjuncts if not self._equate(c)]
         asked = (*others, *made)
-        self._own, self._typed = _reading(asked, _may_fail), _reading(asked, _is_of_type)
+        self._own, self._typed = _columns_read(asked, _may_fail), _columns_read(asked, _is_of_type)
         self._variables: dict[int, Expr] = {}
         self._filters = self._name_classes()
-        self._filters += [self._compared(c) for c in others]
+        self._filters += [self._rename_comparison(c) for c in others]
 
     def owner(self, column: Column) -> int:
         return self._owner[column.id]
 
     def rename(self, expr: Expr) -> Expr:
-        """Columns replaced by the variables of their classes."""
+        """Replace columns by the variables of their classes."""
         return substitute(expr, self._variables)
 
     def variable(self, column: Column, expr: Expr) -> Column:
-        """The variable of a GROUP BY key, assigned if it is computed."""
+        """Return the variable of a GROUP BY key, assigned if it is computed."""
         expr = self.rename(expr)
         if isinstance(expr, Column):
             return expr
@@ -63,7 +64,7 @@ class Variables:
         return self._assigns[expr]
 
     def term(self, mine: list[Column], shared: list[Column], lanes: tuple[Lane | None, ...]) -> Monomial:
-        """What the block contributes to a view whose key variables are `shared`, where ours are `mine`."""
+        """Make the block's term of a view, with key variables `mine` renamed to `shared`."""
         names: dict[int, Expr] = {}
         copies = []
         for own, key in zip(mine, shared, strict=True):
@@ -76,15 +77,15 @@ class Variables:
         )
         return Monomial(prune((*body, *copies), shared, lanes), lanes)
 
-    def _compared(self, conjunct: Expr) -> Expr:
-        """x < f(y, z), of two atoms   →   x < v, where v := f(y, z) can be looked up"""
+    def _rename_comparison(self, conjunct: Expr) -> Expr:
+        """Name a computed side of a comparison, so that it can be looked up: x < f(y, z) → x < v, v := f(y, z)"""
         match conjunct:
             case Call("<" | "<=" | ">" | ">=", (a, b)) if len(self._owners(a)) == len(self._owners(b)) == 1:
                 if self._owners(a) != self._owners(b):
-                    return replace(conjunct, args=(self._side(a), self._side(b)))
+                    return replace(conjunct, args=(self._name_side(a), self._name_side(b)))
         return self.rename(conjunct)
 
-    def _side(self, expr: Expr) -> Expr:
+    def _name_side(self, expr: Expr) -> Expr:
         """A side of a comparison, as a variable if the order of no column is its order and no row computes it."""
         first, *more = columns(expr)
         ordered = not more and slope(expr, first) in (RISING, FALLING)
@@ -93,18 +94,18 @@ class Variables:
         return self.variable(column_of(expr, 0), expr)
 
     def _body(self) -> tuple[Factor, ...]:
-        """Relations, then assignments, then predicates."""
+        """List relations, then assignments, then predicates."""
         rels = [
             Rel(
                 scan.relation,
-                tuple((f.name, self._renamed(c)) for f, c in zip(scan.relation.fields, scan.columns, strict=True)),
+                tuple((f.name, self._variable_of(c)) for f, c in zip(scan.relation.fields, scan.columns, strict=True)),
             )
             for scan in self.scans
         ]
         assigns = [Assign(variable, expr) for expr, variable in self._assigns.items()]
         return (*rels, *self._computed, *assigns, *map(Cmp, self._filters))
 
-    def _renamed(self, column: Column) -> Column:
+    def _variable_of(self, column: Column) -> Column:
         variable = self._variables.get(column.id, column)
         assert isinstance(variable, Column)
         return variable
@@ -128,8 +129,11 @@ class Variables:
         return term
 
     def _name_classes(self) -> list[Expr]:
-        """One variable for each class of equal terms. Returns what must hold besides: members are not NULL (a NULL
-        equals nothing, but for <=>), and two members in one atom are equal."""
+        """Name each class of equal terms by one variable, and return the conditions that remain.
+
+        These are that members are not NULL (a NULL equals nothing, but for <=>), and that two members in one atom are
+        equal.
+        """
         classes: dict[Expr, list[Expr]] = {}
         for term in self._parent:
             classes.setdefault(self._root(term), []).append(term)
@@ -138,7 +142,7 @@ class Variables:
         for members in classes.values():
             members.sort(key=lambda m: not isinstance(m, Column))
             name = members[0].name if isinstance(members[0], Column) else "x"
-            type = reduce(_wider, (m.type for m in members))
+            type = reduce(_common_type, (m.type for m in members))
             shared = Column(next(self._fresh), name, type, any(m.nullable for m in members))
             if shared.nullable and self._strict & set(members):
                 filters.append(not_null(shared))
@@ -147,7 +151,7 @@ class Variables:
                 (owner,) = self._owners(member)
                 if owner in taken:
                     filters.append(Call("<=>", (shared, member), BOOLEAN, False))
-                elif isinstance(member, Column) and not self._is_own(member, type):
+                elif isinstance(member, Column) and not self._keeps_variable(member, type):
                     self._variables[member.id] = shared
                 else:  # NB: a column as such would be a second name for what is held
                     computed.append((shared, Cast(member, type) if isinstance(member, Column) else member))
@@ -161,35 +165,35 @@ class Variables:
                 self._computed.append(Assign(shared, expr))
         return [self.rename(f) for f in filters]
 
-    def _is_own(self, column: Column, type: Type) -> bool:
-        """Is a column not to be called as what it is equal to, which is of a type?"""
+    def _keeps_variable(self, column: Column, type: Type) -> bool:
+        """True if a column keeps its own variable, though it equals others."""
         return column in self._own or (column.type != type and column in self._typed)
 
     def _is_known_beside(self, variable: Column, expr: Expr) -> bool:
-        """Is a variable known in an atom that has all which `expr` reads: its column, or computed of others there?"""
+        """True if some atom that has all columns of `expr` also has the variable, or computes it from others there."""
         read = columns(expr)
         known = [a.value for a in self._computed if a.variable == variable]
-        every = [frozenset(map(self._renamed, scan.columns)) for scan in self.scans]
+        every = [frozenset(map(self._variable_of, scan.columns)) for scan in self.scans]
         return any(read <= atom and (variable in atom or any(columns(e) <= atom for e in known)) for atom in every)
 
 
-def _reading(exprs: Iterable[Expr], kind: Callable[[Expr], bool]) -> frozenset[Column]:
-    """The columns that are read by what has a part of a kind."""
+def _columns_read(exprs: Iterable[Expr], kind: Callable[[Expr], bool]) -> frozenset[Column]:
+    """List the columns of expressions that have a part of a kind."""
     return frozenset().union(*(columns(expr) for expr in exprs if any(map(kind, walk(expr)))))
 
 
 def _may_fail(expr: Expr) -> bool:
-    """Has it no value for some values of the type that it is given? (A sum has none for very few.)"""
+    """True if it has no value for some values of its argument's type. (A sum has none for very few.)"""
     return isinstance(expr, Cast) and expr.type not in (common(expr.arg.type, expr.type), VARCHAR)
 
 
 def _is_of_type(expr: Expr) -> bool:
-    """May it have no value for what is in no column of the type that it is given?"""
+    """True if it may fail for values that no column of its argument's type holds."""
     return isinstance(expr, Cast) or (isinstance(expr, Call) and expr.name in ("+", "-", "*", "div", "negate"))
 
 
-def _wider(a: Type, b: Type) -> Type:
-    """The type that holds the values of both, which are held alike."""
+def _common_type(a: Type, b: Type) -> Type:
+    """Find the type that holds the values of both, stored alike."""
     wider = common(a, b)
     assert wider is not None, (a, b)
     return wider

@@ -37,13 +37,13 @@ def group_view(
     measures = [
         lanes.measure(column, agg, [args[number] for args in given]) for number, (column, agg) in enumerate(node.aggs)
     ]
-    shared = _shared(keys, ids)
+    shared = _key_variables(keys, ids)
     printed: dict[int, Expr] = {column.id: v for (column, _), v in zip(node.keys, shared, strict=True)}
     return _view(name, shared, keys, atoms, lanes), printed, tuple(measures)
 
 
 def _view(name: str, shared: list[Column], keys: list[list[Column]], atoms: list[Variables], lanes: Lanes) -> View:
-    """The sum of what the blocks contribute."""
+    """Sum up the contributions of the blocks."""
     terms = tuple(
         block.term(mine, shared, tuple(lane[number] for lane in lanes.all))
         for number, (mine, block) in enumerate(zip(keys, atoms, strict=True))
@@ -51,8 +51,8 @@ def _view(name: str, shared: list[Column], keys: list[list[Column]], atoms: list
     return View(name, tuple(dict.fromkeys(shared)), terms)
 
 
-def _shared(keys: list[list[Column]], ids: Iterator[int]) -> list[Column]:
-    """The key variables of a view: those of its block, or new ones where several have to agree."""
+def _key_variables(keys: list[list[Column]], ids: Iterator[int]) -> list[Column]:
+    """Choose the key variables of a view: those of its block, or new ones if several blocks have to agree."""
     if len(keys) == 1:
         return keys[0]
     return [Column(next(ids), k[0].name, k[0].type, any(v.nullable for v in k)) for k in zip(*keys, strict=True)]

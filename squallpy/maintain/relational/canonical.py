@@ -43,13 +43,13 @@ class _Shape:
 
 
 def spell(unit: Unit) -> Spelling:
-    """The spelling of a unit, whatever its lanes: fields that only they read are named by where they stand."""
+    """Compute the spelling of a unit, whatever its lanes: fields that only lanes read are named by position."""
     core = prune(unit.body, unit.keys, ())
     shapes = [_shape(factor) for factor in core]
     keys = {v.id for v in unit.keys}
     variables = {v.id: v for shape in shapes for v in shape.variables}
     search = _Search(shapes)
-    search.run(search.refined({id: int(id in keys) for id in variables}), ())
+    search.run(search.refine({id: int(id in keys) for id in variables}), ())
     text, (_, colours) = min(search.leaves.items(), key=lambda leaf: leaf[0])
     renaming = {id: _variable(colours[id], v) for id, v in variables.items()}
     mine = [shape for shape, factor in zip(shapes, core, strict=True) if isinstance(factor, Rel)]
@@ -69,7 +69,7 @@ def _variable(id: int, like: Column) -> Column:
 
 @lru_cache(maxsize=1 << 14)  # a factor is in many units
 def _shape(factor: Factor) -> _Shape:
-    """R(a x, b y)  →  R(a, b), (x, y);   (x < y + x)  →  (· < · + ·), (x, y, x)"""
+    """Split a factor into shape and variables: R(a x, b y) → R(a, b), (x, y)"""
     match factor:
         case Rel(relation, fields, delta):
             places = sorted(fields, key=lambda pair: pair[0])
@@ -97,7 +97,7 @@ class _Search:
         self.leaves: dict[str, tuple[Path, Colours]] = {}
 
     def run(self, colours: Colours, path: Path) -> int | None:
-        """Spell what can be reached from here; if all of that is known from another path, how much they share."""
+        """Spell what can be reached from here; if another path led to the same, return the length that they share."""
         alike = defaultdict[int, list[int]](list)
         for id, colour in colours.items():
             alike[colour].append(id)
@@ -105,16 +105,16 @@ class _Search:
         if not tied:
             text = "\n".join(sorted(map(str, (shape.coloured(colours) for shape in self._shapes))))
             known, _ = self.leaves.setdefault(text, (path, colours))
-            return None if known is path else _shared(known, path)
+            return None if known is path else _common_prefix(known, path)
         for id in alike[min(tied)]:
             singled = {v: 2 * colour + (v != id) for v, colour in colours.items()}
-            back = self.run(self.refined(singled), (*path, id))
+            back = self.run(self.refine(singled), (*path, id))
             if back is not None and back < len(path):
                 return back
         return None
 
-    def refined(self, colours: Colours) -> Colours:
-        """Colours from 0 that tell apart what those given, and the factors, tell apart."""
+    def refine(self, colours: Colours) -> Colours:
+        """Refine colours, numbered from 0, until they distinguish all that the given ones and the factors do."""
         while True:
             places = defaultdict[int, list[tuple[int, tuple[str, tuple[int, ...]]]]](list)
             for shape in self._shapes:
@@ -128,6 +128,6 @@ class _Search:
                 return colours
 
 
-def _shared(a: Path, b: Path) -> int:
-    """The length of a common beginning."""
+def _common_prefix(a: Path, b: Path) -> int:
+    """Measure the length of a common prefix."""
     return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))

@@ -30,7 +30,7 @@ from squallpy.program.calculus import (
 
 
 def delta(term: Term, relation: str) -> Term:
-    """The change of `term` when `relation` changes by its batch; ZERO for what does not read it."""
+    """Derive the change of `term` when a batch changes `relation`; ZERO for a term that does not read it."""
     if relation not in relations(term):
         return ZERO
     match term:
@@ -48,7 +48,7 @@ def delta(term: Term, relation: str) -> Term:
 
 
 def after(term: Term, relation: str) -> Term:
-    """The term over the contents of `relation` with its batch."""
+    """Replace the contents of `relation` in the term by those after its batch."""
     match term:
         case Rel():
             return replace(term, after=True) if term.relation.name == relation and not term.delta else term
@@ -62,7 +62,7 @@ def after(term: Term, relation: str) -> Term:
 
 
 def telescope(body: Sequence[Factor], relation: Relation) -> list[int]:
-    """The positions of a product's factors in the order in which its delta best takes them.
+    """Order a product's factors so that its delta takes them one after the other.
 
     R(a,b) ⋈ R(b,c) ⋈ R(c,d)   →   R(a,b), R(b,c), R(c,d): before and after the batch lie on either side of ΔR(b,c)
 
@@ -84,7 +84,7 @@ def telescope(body: Sequence[Factor], relation: Relation) -> list[int]:
 
 
 def _ties(body: Sequence[Factor]) -> dict[int, set[int]]:
-    """Which atoms have variables in common, or a comparison."""
+    """Find the atoms that share variables, or a comparison."""
     ties: dict[Column, set[int]] = {}
     for i, f in enumerate(body):
         for v in variables(f):
@@ -96,7 +96,7 @@ def _ties(body: Sequence[Factor]) -> dict[int, set[int]]:
 
 
 def _distances(near: Mapping[int, Iterable[int]], start: int) -> dict[int, int]:
-    """How far from one atom the others are."""
+    """Compute the distances of all atoms from one."""
     found, ring = {start: 0}, [start]
     while ring:
         ring = [j for i in ring for j in near[i] if j not in found and found.setdefault(j, found[i] + 1)]
@@ -104,7 +104,7 @@ def _distances(near: Mapping[int, Iterable[int]], start: int) -> dict[int, int]:
 
 
 def monomials(term: Term) -> list[tuple[tuple[Factor, ...], Values]]:
-    """Polynomial normal form: a sum of products, each as its factors and one vector of values.
+    """Expand to polynomial normal form: a sum of products, each as its factors and one vector of values.
 
     Inner sums need no marker, as every variable that is not a key of the whole is summed away in the end.
     """

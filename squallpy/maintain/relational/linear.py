@@ -18,7 +18,7 @@ Owner = Callable[[Column], int]  # the atom that binds a column
 
 
 def linear(expr: Expr, owner: Owner) -> Polynomial:
-    """`expr` (0 where NULL) as a polynomial over factors of single atoms, as far as its operators allow."""
+    """Write `expr` (0 if NULL) as a polynomial over factors of single atoms, as far as its operators allow."""
     match expr:
         case Literal(None | 0, _):
             return []
@@ -27,11 +27,11 @@ def linear(expr: Expr, owner: Owner) -> Polynomial:
         case _ if len({owner(c) for c in columns(expr)}) <= 1:
             return [(1, (expr,))]
         case Call("+", (left, right)):
-            return _masked(left, right, owner) + _masked(right, left, owner)
+            return _mask(left, right, owner) + _mask(right, left, owner)
         case Call("-", (left, right)):
-            return _masked(left, right, owner) + _scaled(-1, _masked(right, left, owner))
+            return _mask(left, right, owner) + _scale(-1, _mask(right, left, owner))
         case Call("negate", (arg,)):
-            return _scaled(-1, linear(arg, owner))
+            return _scale(-1, linear(arg, owner))
         case Call("*", (left, right)) if expr.type.kind is not Kind.DECIMAL or _keeps_scale(expr):
             return _times(linear(left, owner), linear(right, owner))
         case Call("and", args):
@@ -40,7 +40,7 @@ def linear(expr: Expr, owner: Owner) -> Polynomial:
                 product = _times(product, indicator(arg, owner))
             return product
         case Cast(arg, type) if type.is_exact and arg.type.is_exact and type.scale >= arg.type.scale:
-            return _scaled(10 ** (type.scale - arg.type.scale), linear(arg, owner))
+            return _scale(10 ** (type.scale - arg.type.scale), linear(arg, owner))
         case Cast(Call("*", (left, right)), type) if type.kind is Kind.DOUBLE:
             return _times(linear(Cast(left, type), owner), linear(Cast(right, type), owner))
         case Case(whens, otherwise):
@@ -51,7 +51,7 @@ def linear(expr: Expr, owner: Owner) -> Polynomial:
 
 
 def indicator(condition: Expr, owner: Owner) -> Polynomial:
-    """1 where a condition is TRUE, else 0."""
+    """Write a condition as 1 where it is TRUE, else 0."""
     match condition:
         case Literal(value):
             return [(1, ())] if value else []
@@ -63,7 +63,7 @@ def indicator(condition: Expr, owner: Owner) -> Polynomial:
 
 
 def present(expr: Expr, owner: Owner) -> Polynomial:
-    """1 where `expr` is not NULL, else 0."""
+    """Write 1 where `expr` is not NULL, else 0."""
     if not expr.nullable:
         return [(1, ())]
     if isinstance(expr, Literal):
@@ -86,14 +86,14 @@ def present(expr: Expr, owner: Owner) -> Polynomial:
 
 
 def not_true(condition: Expr) -> Expr:
-    """TRUE where a condition is FALSE or NULL."""
+    """Write a condition that is TRUE where another one is FALSE or NULL."""
     if not condition.nullable:
         return Call("not", (condition,), BOOLEAN, False)
     return Case(((condition, FALSE),), TRUE, BOOLEAN)
 
 
 def _arms(whens: tuple[tuple[Expr, Expr], ...], otherwise: Expr, owner: Owner) -> list[tuple[Polynomial, Expr]]:
-    """Each value of a CASE with the indicator of its turn."""
+    """List each value of a CASE with the indicator of its turn."""
     arms: list[tuple[Polynomial, Expr]] = []
     before: Polynomial = [(1, ())]
     for condition, value in whens:
@@ -102,7 +102,7 @@ def _arms(whens: tuple[tuple[Expr, Expr], ...], otherwise: Expr, owner: Owner) -
     return [*arms, (before, otherwise)]
 
 
-def _masked(expr: Expr, other: Expr, owner: Owner) -> Polynomial:
+def _mask(expr: Expr, other: Expr, owner: Owner) -> Polynomial:
     return _times(linear(expr, owner), present(other, owner))
 
 
@@ -110,7 +110,7 @@ def _keeps_scale(product: Call) -> bool:
     return product.type.scale == sum(arg.type.scale for arg in product.args)
 
 
-def _scaled(coefficient: int, polynomial: Polynomial) -> Polynomial:
+def _scale(coefficient: int, polynomial: Polynomial) -> Polynomial:
     return [(coefficient * c, lane) for c, lane in polynomial]
 
 

@@ -33,7 +33,7 @@ MOST_TERMS = 3  # of a delta, for each time that the relation is joined
 
 
 def materialise(lowered: Lowered, most: int = MOST_STATEMENTS) -> Program:
-    """The trigger program that keeps a query fresh; static relations only have triggers that load them.
+    """Compile the trigger program that keeps a query fresh; static relations only have triggers that load them.
 
     Raises SQ3001 for one of more than `most` statements.
     """
@@ -41,11 +41,11 @@ def materialise(lowered: Lowered, most: int = MOST_STATEMENTS) -> Program:
     while True:
         try:
             return _materialise(lowered, apart, most)
-        except _Many as many:
+        except _TooManyViews as many:
             apart |= {many.joined}
 
 
-class _Many(Exception):
+class _TooManyViews(Exception):
     """Too many views for the deltas of a query or auxiliary relation, and the deltas of those."""
 
     def __init__(self, joined: Joined) -> None:
@@ -54,10 +54,10 @@ class _Many(Exception):
 
 
 def _materialise(lowered: Lowered, apart: frozenset[Joined], most: int) -> Program:
-    """The program with the relations of some joins `apart`; raises _Many for one whose relations have to be."""
+    """Compile the program with the relations of some joins `apart`; raise _TooManyViews for a join that has to be."""
     registry = Registry("M_")
     roots = (lowered.view, *(n.view for n in lowered.auxiliary))
-    joined = {view.name: _joined(view) for view in roots}
+    joined = {view.name: _relations_joined(view) for view in roots}
     origin = {view.name: view.name for view in roots}  # of each view: what asked for it first
     own = {view.name: view for view in (lowered.view, *(n.view for n in lowered.auxiliary if _is_own(n)))}
     relations = (*lowered.relations, *(aux.relation for aux in lowered.auxiliary))
@@ -78,7 +78,7 @@ def _materialise(lowered: Lowered, apart: frozenset[Joined], most: int) -> Progr
                 changes[relation.name, view.name] = _changes(view, relation, registry, joined[root] in apart)
             origin = dict.fromkeys(registry.names, root) | origin
             if joined[root] not in apart and list(origin.values()).count(root) > MOST * len(joined[root]):
-                raise _Many(joined[root])
+                raise _TooManyViews(joined[root])
             if (found_so_far := sum(map(len, changes.values()))) > most:
                 raise _too_many(found_so_far, most)
         views = found
@@ -98,13 +98,13 @@ def _materialise(lowered: Lowered, apart: frozenset[Joined], most: int) -> Progr
 
 
 def _too_many(statements: int, most: int) -> SquallError:
-    """The refusal of a query when so many statements are found, and there may be more."""
+    """Make the error for a query of so many statements, perhaps more."""
     told = f"the query needs at least {statements:,} statements to be kept fresh, more than {most:,}"
     return SquallError("SQ3001", told, hint=f"join fewer copies of a stream, or --set statements={10 * most}")
 
 
-def _joined(view: View) -> Joined:
-    """Each relation as often as one product joins it: a LEFT JOIN doubles the products, not the relations."""
+def _relations_joined(view: View) -> Joined:
+    """List each relation as often as one product joins it: a LEFT JOIN doubles the products, not the relations."""
     times = (Counter(atom.relation.name for atom in term.atoms) for term in view.terms)
     return tuple(sorted(reduce(or_, times, Counter[str]()).elements()))
 
@@ -137,18 +137,17 @@ class _Change:
 
 
 def _changes(view: View, relation: Relation, views: Registry, apart: bool) -> list[_Change]:
-    """What a batch of changes to `relation` adds to `view`, by each monomial of the delta; its relations `apart` or
-    joined."""
+    """List the changes of `view` by a batch of `relation`, one for each monomial of the delta, `apart` or joined."""
     found = []
     for term in (t for t in view.terms if _reads(t, relation)):
-        for parts in _parts(term, relation, view.keys, apart):
+        for parts in _split_delta(term, relation, view.keys, apart):
             refs = (None if unit.is_delta else Ref(*views.request(unit), after=unit.after) for unit in parts.units)
             found.append(_Change(parts, tuple(refs)))
     return found
 
 
-def _parts(term: Monomial, relation: Relation, keys: tuple[Column, ...], apart: bool) -> list[Split]:
-    """The monomials of a delta, each in units of one version.
+def _split_delta(term: Monomial, relation: Relation, keys: tuple[Column, ...], apart: bool) -> list[Split]:
+    """List the monomials of a delta, each in units of one version.
 
     NEW R(a,b) ⋈ ΔR(b,c) ⋈ R(c,a)   →   R(a,b) ⋈ ΔR(b,c) ⋈ R(c,a)  +  ΔR(a,b) ⋈ ΔR(b,c) ⋈ R(c,a)
 
@@ -175,6 +174,6 @@ def _parts(term: Monomial, relation: Relation, keys: tuple[Column, ...], apart: 
 
 
 def _reads(term: Monomial, relation: Relation) -> bool:
-    """Whether there are statements for it: for streams, and for all relations where only static tables are read."""
+    """True if a term has statements for a relation: streams, and all relations if only static tables are read."""
     read = [atom.relation for atom in term.atoms]
     return relation in read and (relation.stream or not any(r.stream for r in read))

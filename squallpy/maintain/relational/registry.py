@@ -48,8 +48,10 @@ class Registry:
     fresh: Iterator[int] = field(default_factory=lambda: count(1_000_000))
 
     def request(self, unit: Unit) -> Request:
-        """The view of a unit: its name, the unit's variables in the order of its keys, and its lanes for the unit's
-        (−1 for one that is None)."""
+        """Find or make the view of a unit: its name, the unit's variables in key order, and the numbers of its lanes.
+
+        A lane that is None has the number −1.
+        """
         if unit not in self.asked:
             self.asked[unit] = self._request(unit)
         return self.asked[unit]

@@ -1,4 +1,4 @@
-"""Lookups of auxiliary relations that cannot fail, and of which nothing is read, are dropped."""
+"""Removal of lookups of auxiliary relations that cannot fail and of which nothing is read."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The one value that decides: the nearest to another, or the least or greatest of all, instead of a row for each pair.
+"""Extremes decided by one value: the nearest to another, or the global extreme, instead of a row for each pair.
 
     the last quote before each trade: (SELECT MAX(q.time) FROM quotes AS q WHERE q.sym = t.sym AND q.time <= t.time)
 
@@ -129,7 +129,7 @@ class _Decided:
 
 @dataclass(frozen=True, slots=True)
 class _Prefix(_Decided):
-    """The same of rest(k, x, v), where the least or greatest v is asked for of those x that are on one side of e(p)."""
+    """A term of rest(k, x, v) whose result depends on the extreme v among the x on one side of e(p)."""
 
     nulls: Monomial | None = None  # the term of rows whose v is NULL
 
@@ -157,8 +157,7 @@ class _Prefix(_Decided):
 
 @dataclass(frozen=True, slots=True)
 class _Framed(_Decided):
-    """The same of rest(k, x, v), where the least or greatest v is asked for of those x between two bounds: `asking` has
-    one of either side, `low` and `high`."""
+    """A term of rest(k, x, v) whose result depends on the extreme v among the x between the bounds `low` and `high`."""
 
     low: Call
     high: Call
@@ -310,7 +309,7 @@ def _is_asked(aux: AuxiliaryRelation, view: View, auxiliary: Relations) -> bool:
 
 
 def _reads_more(expr: Expr, counts: set[Column]) -> bool:
-    """Is more asked of counts than whether they are above 0?"""
+    """True if an expression reads counts other than by comparing them with 0."""
     match expr:
         case Column():
             return expr in counts
@@ -406,14 +405,13 @@ def _roles(
 
 
 def _known(rest: list[Factor], values: tuple[Column, ...], keys: tuple[Column, ...], term: Monomial) -> Monomial:
-    """What there is, where values are not NULL."""
+    """Restrict a body to values that are not NULL."""
     body = (*rest, *(Cmp(not_null(v)) for v in values if v.nullable))
     return Monomial(prune(body, keys, term.lanes), term.lanes)
 
 
 def _ways(asking: tuple[Factor, ...], x: Column, function: str) -> list[tuple[str, Expr]] | None:
-    """How x compares with what is given where the nearest to that is asked for; None if another one may do what the
-    least, or greatest, does not."""
+    """List the comparisons of x with the given value; None if a value other than the extreme might decide."""
     near = []
     for factor in asking:
         if not isinstance(factor, Cmp):
@@ -427,7 +425,7 @@ def _ways(asking: tuple[Factor, ...], x: Column, function: str) -> list[tuple[st
 
 
 def _bounds(moving: list[Factor], x: Column) -> tuple[Call, Call] | None:
-    """The one comparison that bounds x from below, and the one from above; None if there are not just those."""
+    """Find the one comparison that bounds x from below, and the one from above; None if there are others."""
     found: dict[int | None, Call] = {}
     for factor in moving:
         match factor:
@@ -437,14 +435,14 @@ def _bounds(moving: list[Factor], x: Column) -> tuple[Call, Call] | None:
 
 
 def _beyond(bound: Call, x: Column, end: Column) -> Expr:
-    """end IS NULL OR NOT bound(end), where bound(x) is TRUE for some x, so that nothing else that it reads is NULL"""
+    """Build `end IS NULL OR NOT bound(end)`, where bound(x) is TRUE for some x, so that nothing else in it is NULL."""
     known = (not_null(c) for c in sorted(columns(bound) - {x}, key=lambda c: c.id))  # NB: a user's may be nullable
     out = Call(OPPOSITE[bound.name], bound.args, BOOLEAN, True)
     return disjunction((conjunction((is_null(end), *known)), substitute(out, {x.id: end})))
 
 
 def _compared(factor: Cmp, x: Column) -> tuple[str, Expr] | None:
-    """x op e  →  (op, e), where the values of e are held as those of x are"""
+    """Match x op e, where the values of e are stored as those of x are, as (op, e)."""
     match factor.predicate:
         case Call("<" | "<=" | ">" | ">=" as op, (a, b)) if x in (a, b):
             way, other = (str(op), b) if a == x else (MIRRORED[op], a)
@@ -454,7 +452,7 @@ def _compared(factor: Cmp, x: Column) -> tuple[str, Expr] | None:
 
 
 def _alike(column: Column, field: Field | Column) -> Column:
-    """The column with the name and type of another."""
+    """Copy a column with the name and type of another."""
     return Column(column.id, field.name, field.type, field.nullable)
 
 
@@ -485,7 +483,7 @@ def _replaced(
 
 
 def _is_implied(body: list[Factor], found: _Decided, names: dict[int, Expr]) -> bool:
-    """Is what the body leaves in the domain?"""
+    """True if the body implies that the values are in the domain."""
     definition, called = found.definition, dict(found.domain.fields)
     titles = {title for title, _ in definition.output.items}
     if len(definition.view.terms) > 1 or not _is_plain(definition) or not titles <= called.keys():

@@ -1,4 +1,4 @@
-"""Columns of windows and bags that nobody reads are not kept; times of a window become panes that leave together."""
+"""Removal of columns of windows and bags that nobody reads; times of a window become panes that leave together."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -28,7 +28,7 @@ def prune_columns(lowered: Lowered, context: PassContext) -> Lowered:
         atoms = (a for v in (view, *(n.view for n in out)) for a in v.atoms if a.relation == aux.relation)
         read = {title for atom in atoms for title, _ in atom.fields}
         match aux.kind:
-            case WindowRows(window) if not window.told:
+            case WindowRows(window) if not window.report_late:
                 aux = _pruned_window(aux, window, read, context.ids)
             case Groups() if aux.output.is_bag:
                 aux = _of_items(aux, tuple(item for item in aux.output.items if item[0] in read))
@@ -52,7 +52,7 @@ def _of_items(aux: AuxiliaryRelation, items: tuple[tuple[str, Expr], ...], *made
 
 
 def _pane(window: WindowSpec, time: Expr, ids: Iterator[int]) -> Assign | None:
-    """Instead of a row's time the end of its pane: that of all rows that fall out with it. None where each goes alone.
+    """Replace a row's time by the end of its pane, shared by all rows that expire together; None if each expires alone.
 
     RANGE 60 SEC SLIDE 20 SEC    (0, 20] → 20    (20, 40] → 40        TUMBLE 20 SEC    [0, 20) → 0    [20, 40) → 20
     """

@@ -1,4 +1,4 @@
-"""What is asked of a value instead of the value, where all rows go by it: that changes less often.
+"""Replacement of a scalar subquery's value by the tests made on it, whose results change less often.
 
     R(a) ⋈ N2(rows, values) ⋈ (a IS NULL OR values < rows)      N2(rows, values) := M_S
  →  R(a) ⋈ N2(asked) ⋈ (a IS NULL OR asked)                     N2(asked) := (asked := M_S.1 < M_S.0)
@@ -100,7 +100,7 @@ def _atoms(aux: AuxiliaryRelation, term: Monomial) -> list[Rel]:
 
 
 def _named(term: Monomial, mine: frozenset[Column]) -> list[Assign]:
-    """The questions that have a name already."""
+    """List the tests that are assigned to a variable."""
     return [f for f in term.body if isinstance(f, Assign) and _is_question(f.value, mine)]
 
 
@@ -112,7 +112,7 @@ def _expressions(term: Monomial) -> Iterator[Expr]:
 
 
 def _parts(expr: Expr, mine: frozenset[Column]) -> Iterator[Expr]:
-    """The largest questions in an expression, and the columns that it reads otherwise."""
+    """List the largest tests in an expression, and the columns that it reads outside of them."""
     if columns(expr) & mine:
         if _is_question(expr, mine) or isinstance(expr, Column):
             yield expr

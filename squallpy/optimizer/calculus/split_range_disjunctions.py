@@ -1,4 +1,4 @@
-"""A disjunction that bounds a variable from both sides is no range, but the sum of two, less what is in both.
+"""Split of a disjunction that bounds a variable from both sides: the sum of two ranges, less their intersection.
 
     BIDS(b, p) ⋈ ASKS(b, q) ⋈ (q > p + 10 OR q < p - 10)
  →  BIDS ⋈ ASKS ⋈ (q > p + 10)  +  BIDS ⋈ ASKS ⋈ (q < p - 10)  −  BIDS ⋈ ASKS ⋈ (q > p + 10) ⋈ (q < p - 10)
@@ -43,7 +43,7 @@ def _apart(term: Monomial, most: int) -> list[Monomial]:
 
 
 def _is_split(predicate: Expr, term: Monomial) -> bool:
-    """Do its parts bound a variable of one atom from both sides, by variables of others?"""
+    """True if the disjuncts bound a variable of one atom from both sides, by variables of others."""
     read = columns(predicate)
     if any(read <= {v for _, v in atom.fields} for atom in term.atoms):
         return False

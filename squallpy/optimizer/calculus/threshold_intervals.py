@@ -1,4 +1,4 @@
-"""Running aggregates that are only compared: the intervals where the comparison holds, instead of an aggregate a point.
+"""Threshold intervals: a running aggregate that is only compared becomes the intervals where the comparison holds.
 
     b1.price: 0.25 * t > (SELECT SUM(b2.volume) FROM bids AS b2 WHERE b2.price > b1.price)
 
@@ -47,7 +47,8 @@ Context = tuple[tuple[Column, str, str], ...]
 class _Running:
     """A relation f(g, p) = term ⋈ (x op p), for the g, p that a domain has; if `total`, also where there is nothing.
 
-    `alone`: that is all of it; else there are further terms, and p may be the first of several keys of an order.
+    `total`: values with nothing to sum have a row, too. `alone`: there are no further terms; else p may be the first of
+    several sort keys.
     """
 
     aux: AuxiliaryRelation
@@ -147,7 +148,7 @@ def _factors(term: Monomial) -> Iterator[Expr]:
 
 
 class _Rewriting:
-    """Uses of running aggregates replaced, one after the other."""
+    """Replacement of the uses of running aggregates, one after the other."""
 
     def __init__(self, view: View, auxiliary: tuple[AuxiliaryRelation, ...], ids: Iterator[int]) -> None:
         self.auxiliary = list(auxiliary)
@@ -167,7 +168,7 @@ class _Rewriting:
         return [term]
 
     def _replaced(self, term: Monomial, atom: Rel, keys: set[Column], running: _Running) -> list[Monomial] | None:
-        """The monomial with intervals for an atom, and that of NULL; None if more is asked than how it compares."""
+        """Replace an atom by intervals, with a monomial for NULL; None if more is read of it than comparisons."""
         fields, names = dict(atom.fields), dict[int, Expr]()
         for key, title in running.titles.items():
             if title not in fields:
@@ -421,7 +422,7 @@ def _is_counted(expr: Expr, output: OutputSpec) -> bool:
 
 
 def _bounds(predicate: Expr) -> Iterator[Expr]:
-    """Itself; of an equality what it is on each side."""
+    """List a predicate's bounds: an equality has one on each side."""
     match predicate:
         case Call("=", args):
             yield from (replace(predicate, name=name, args=args) for name in ("<=", ">="))
@@ -430,7 +431,7 @@ def _bounds(predicate: Expr) -> Iterator[Expr]:
 
 
 def _is_monotone(predicate: Expr, read: Iterable[Column]) -> bool:
-    """Does it read one aggregate, and stay as it is once that passes a bound? (Where it is not NULL: NULL is apart.)"""
+    """True if a predicate reads one aggregate and keeps its result beyond some bound, NULL aside."""
     values = list(read)
     return len(values) == 1 and _direction(predicate, values[0]) in (RISING, FALLING)
 

@@ -52,7 +52,7 @@ def aggregate_over_left_join(node: Node, fresh: Iterator[int]) -> Node | None:
 
 
 def _rows(plan: Node, read: set[int]) -> Node:
-    """A plan without the outer joins of which nothing is read: they take no row away."""
+    """Drop the outer joins of which no column is read: they remove no row."""
     while isinstance(plan, LeftJoin) and read <= {c.id for c in plan.left.output}:
         plan = plan.left
     return plan

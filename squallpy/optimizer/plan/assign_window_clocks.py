@@ -27,8 +27,8 @@ def assign_window_clocks(plan: Node, ids: Iterator[int], report_late: bool) -> N
         clocks.setdefault(window.spec.number, set()).update(window.spec.clocks)
     numbered = {clock.relation for window in found for clock in window.spec.clocks if clock.field == ARRIVAL}
 
-    def counted(scan: Scan) -> Scan:
-        """The scan with the numbers of rows, where they are asked for: all scans of a stream read the same fields."""
+    def number_rows(scan: Scan) -> Scan:
+        """Add row numbers to a scan whose stream needs them; all scans of a stream read the same fields."""
         if scan.relation.name not in numbered:
             return scan
         fields = (*scan.relation.fields, Field(ARRIVAL, BIGINT, nullable=False))
@@ -43,25 +43,27 @@ def assign_window_clocks(plan: Node, ids: Iterator[int], report_late: bool) -> N
     def replaced(node: Node) -> Node:
         match node:
             case Scan():
-                return _of(node.output, counted(node))
+                return _select(node.output, number_rows(node))
             case Window(Scan() as scan, spec, None):
-                child = counted(scan)
-                mine = replace(spec, number=0, told=report_late)
-                return _of(node.output, Window(child, mine, child.columns[-1]))
+                child = number_rows(scan)
+                mine = replace(spec, number=0, report_late=report_late)
+                return _select(node.output, Window(child, mine, child.columns[-1]))
             case Window(child, spec, time):
-                mine = replace(spec, clocks=tuple(sorted(clocks[spec.number], key=_named)), number=0, told=report_late)
+                mine = replace(
+                    spec, clocks=tuple(sorted(clocks[spec.number], key=_relation_of)), number=0, report_late=report_late
+                )
                 return Window(rewritten(child), mine, time)
         return with_inputs(node, tuple(map(rewritten, node.inputs)))
 
     return rewritten(plan)
 
 
-def _of(columns: tuple[Column, ...], node: Node) -> Node:
-    """Some columns of a node."""
+def _select(columns: tuple[Column, ...], node: Node) -> Node:
+    """Select some columns of a node."""
     return node if node.output == columns else Project(node, tuple((c, c) for c in columns))
 
 
-def _named(clock: Clock) -> str:
+def _relation_of(clock: Clock) -> str:
     return clock.relation
 
 

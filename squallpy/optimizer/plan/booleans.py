@@ -19,7 +19,7 @@ from squallpy.logical.nulls import decided
 
 
 def fold_constant_in_and(expr: Expr) -> Expr | None:
-    """x AND TRUE → x;  x AND FALSE → FALSE"""
+    """Fold a constant operand of AND: x AND TRUE → x; x AND FALSE → FALSE"""
     match expr:
         case Call("and", args) if FALSE in args:
             return FALSE
@@ -29,7 +29,7 @@ def fold_constant_in_and(expr: Expr) -> Expr | None:
 
 
 def fold_constant_in_or(expr: Expr) -> Expr | None:
-    """x OR FALSE → x;  x OR TRUE → TRUE"""
+    """Fold a constant operand of OR: x OR FALSE → x; x OR TRUE → TRUE"""
     match expr:
         case Call("or", args) if TRUE in args:
             return TRUE
@@ -39,7 +39,7 @@ def fold_constant_in_or(expr: Expr) -> Expr | None:
 
 
 def fold_not(expr: Expr) -> Expr | None:
-    """NOT NOT x → x;  NOT TRUE → FALSE;  NOT (a < b) → a >= b"""
+    """Fold NOT into its operand: NOT NOT x → x; NOT TRUE → FALSE; NOT (a < b) → a >= b"""
     match expr:
         case Call("not", (Call("not", (inner,)),)):
             return inner
@@ -51,7 +51,7 @@ def fold_not(expr: Expr) -> Expr | None:
 
 
 def decide_arms(expr: Expr) -> Expr | None:
-    """CASE WHEN p AND NULL THEN a ELSE b END → CASE WHEN p AND FALSE THEN a ELSE b END, as in `decided`"""
+    """Decide the conditions of a CASE as predicates: WHEN p AND NULL → WHEN p AND FALSE"""
     match expr:
         case Case(whens, otherwise, type):
             arms = tuple((decided(condition), value) for condition, value in whens)
@@ -60,7 +60,7 @@ def decide_arms(expr: Expr) -> Expr | None:
 
 
 def open_abs(expr: Expr) -> Expr | None:
-    """ABS(x) <= c → x <= c AND x >= -c: a band is a range of a sorted index"""
+    """Write a band as a range of a sorted index: ABS(x) <= c → x <= c AND x >= -c"""
     match expr:
         case Call("<" | "<=" as name, (Call("abs", (x,)), c), type, nullable) if x.type.kind is not Kind.DOUBLE:
             least = Call("negate", (c,), c.type, c.nullable)  # NB: of doubles NaN <= NaN would be lost
@@ -71,7 +71,7 @@ def open_abs(expr: Expr) -> Expr | None:
 
 
 def factor_conjunct_out_of_or(expr: Expr) -> Expr | None:
-    """(a AND b) OR (a AND c) → a AND (b OR c): finds the join predicate of TPC-H Q19."""
+    """Factor a common conjunct out of an OR, as in TPC-H Q19: (a AND b) OR (a AND c) → a AND (b OR c)"""
     match expr:
         case Call("or", _):
             arms = [conjuncts(arm) for arm in disjuncts(expr)]

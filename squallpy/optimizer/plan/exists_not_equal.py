@@ -1,4 +1,4 @@
-"""EXISTS with a <>: there are others where there are more than those that are equal.
+"""Rewrite of EXISTS with one `<>` into a comparison of two counts: those of the group, and of the equal rows.
 
     L ⋉_{l.k = r.k ∧ l.s <> r.s} R
  →  σ_{n > m}(L ⟕_{l.k = k} (Aggregate by r.k: COUNT(*) AS n of R)
@@ -48,14 +48,14 @@ def exists_not_equal(node: Node, fresh: Iterator[int]) -> Node | None:
     """Replace an EXISTS whose condition has one `<>` by counts of equal rows."""
     match node:
         case SemiJoin(left, right, on):
-            found = _counts(left, right, on, fresh)
+            found = _join_counts(left, right, on, fresh)
             return found and Filter(*found)
         case AntiJoin(left, right, on):
-            found = _counts(left, right, on, fresh)
+            found = _join_counts(left, right, on, fresh)
             return found and Filter(found[0], Call("not", (found[1],), BOOLEAN, False))
         case Join(left) | LeftJoin(left):
-            asked = _asked(node)
-            found = None if asked is None else _counts(left, asked.right, asked.on, fresh)
+            asked = _match_exists(node)
+            found = None if asked is None else _join_counts(left, asked.right, asked.on, fresh)
             if asked is None or found is None:
                 return None
             plan, others = found
@@ -67,9 +67,9 @@ def exists_not_equal(node: Node, fresh: Iterator[int]) -> Node | None:
     return None
 
 
-def _counts(left: Node, right: Node, on: Expr, fresh: Iterator[int]) -> tuple[Node, Expr] | None:
-    """`left` with counts of what it meets in `right`, and whether there is any, never NULL."""
-    parts = _parts(left, right, on)
+def _join_counts(left: Node, right: Node, on: Expr, fresh: Iterator[int]) -> tuple[Node, Expr] | None:
+    """Join `left` with the counts of its matches in `right`; returned with the test for a match, never NULL."""
+    parts = _split_condition(left, right, on)
     if parts is None:
         return None
     (here, there), own = parts.different, list(parts.own)
@@ -88,8 +88,8 @@ def _counts(left: Node, right: Node, on: Expr, fresh: Iterator[int]) -> tuple[No
 
 
 @dataclass(frozen=True, slots=True)
-class _Parts:
-    """A condition in its parts: what is equated, what differs, and what is asked of the right and the left alone."""
+class _Condition:
+    """A join condition by kind: equalities, the inequality, and predicates on the right or the left alone."""
 
     equal: tuple[Pair, ...]
     different: Pair
@@ -97,8 +97,8 @@ class _Parts:
     asked: tuple[Expr, ...]
 
 
-def _parts(left: Node, right: Node, on: Expr) -> _Parts | None:
-    """None if there is no <>, or more than one, or anything else between the two."""
+def _split_condition(left: Node, right: Node, on: Expr) -> _Condition | None:
+    """Split a join condition; None unless it has exactly one `<>` and nothing else between the sides but equalities."""
     ours, theirs = ({c.id for c in side.output} for side in (left, right))
     pairs: dict[str, list[Pair]] = {"=": [], "<>": []}
     own: list[Expr] = []
@@ -117,20 +117,21 @@ def _parts(left: Node, right: Node, on: Expr) -> _Parts | None:
                 return None
     if len(pairs["<>"]) != 1:
         return None
-    return _Parts(tuple(pairs["="]), pairs["<>"][0], tuple(own), tuple(asked))
+    return _Condition(tuple(pairs["="]), pairs["<>"][0], tuple(own), tuple(asked))
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """What a join asks: is there a row of `right` for which `on` is TRUE? `items` are then the right's columns."""
+class _Exists:
+    """An EXISTS found in a join: its rows are `right`, its condition `on`, and `items` are the columns that it
+    returns."""
 
     right: Node
     on: Expr
     items: tuple[tuple[Column, Expr], ...]
 
 
-def _asked(join: Join | LeftJoin) -> _Asked | None:
-    """A join with those of its left's distinct values for which there is a row, which unnesting makes of an EXISTS.
+def _match_exists(join: Join | LeftJoin) -> _Exists | None:
+    """Recognise a join with the distinct values of its left input that have a match, to which EXISTS was decorrelated.
 
     L ⋈_{l.s <=> s'} (Aggregate by s' := s of ((Aggregate by s := l.s of L) ⋈_{s <> r.s} R))    →    R, (l.s <> r.s)
     """
@@ -163,9 +164,9 @@ def _asked(join: Join | LeftJoin) -> _Asked | None:
         return None
     on = conjunction((*within, *([met.on] if met.on is not None else ())))
     items = tuple((c, substitute(theirs[c.id], given)) for c in join.right.output)
-    return _Asked(met.right, substitute(on, given), items)
+    return _Exists(met.right, substitute(on, given), items)
 
 
 def _reads(expr: Expr, ids: set[int]) -> bool:
-    """Does it read columns, and only those?"""
+    """True if an expression reads columns, and only the given ones."""
     return bool(columns(expr)) and {c.id for c in columns(expr)} <= ids

@@ -1,4 +1,4 @@
-"""Groups with defaults: an outer join with an aggregate by the columns that it is joined on, as one product.
+"""Groupjoin: an outer join with an aggregate grouped by the join columns, as one product.
 
     L ⟕_{l = k} Aggregate by k of R   →   L ⋈_{l <=> k} Aggregate by k of (L's values of l ∪ R)
 
@@ -50,7 +50,7 @@ EmptyGroups = dict[int, dict[int, Expr]]  # by the column that counts rows: what
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """How a plan's value `here` is compared with a key, `there` in terms of what is grouped, and the key of both."""
+    """A comparison of the left input's value `here` with a key: `there` over the grouped rows, `column` of both."""
 
     strict: bool  # a NULL equals nothing
     here: Expr
@@ -66,7 +66,7 @@ def groupjoin(join: Node, fresh: Iterator[int], empty_groups: EmptyGroups) -> No
     """
     if not isinstance(join, LeftJoin):
         return None
-    below = _aggregate(join.right)
+    below = _find_aggregate(join.right)
     if below is None:
         return None
     aggregate, shown, kept = below
@@ -74,15 +74,15 @@ def groupjoin(join: Node, fresh: Iterator[int], empty_groups: EmptyGroups) -> No
     pairs: dict[int, Pair] = {}
     rest = [c for c in conjuncts(kept) if c != TRUE]
     for conjunct in conjuncts(substitute(join.on, shown)):
-        id, pair = _paired(conjunct, join.left, keys, fresh) or (-1, None)
+        id, pair = _match_pair(conjunct, join.left, keys, fresh) or (-1, None)
         if pair is None or id in pairs:
             rest.append(conjunct)
         else:
             pairs[id] = pair
     if pairs.keys() != keys.keys():
         return None
-    if not rest and _has_all(join.left, aggregate, tuple(pairs.values())):
-        return _plain(join, aggregate, pairs, shown)
+    if not rest and _has_all_groups(join.left, aggregate, tuple(pairs.values())):
+        return _inner_join(join, aggregate, pairs, shown)
 
     found = Column(next(fresh), "found", BIGINT, False)
     aggs = {c.id: replace(c, id=next(fresh), nullable=agg.function != "count") for c, agg in aggregate.aggs}
@@ -108,16 +108,16 @@ def groupjoin(join: Node, fresh: Iterator[int], empty_groups: EmptyGroups) -> No
     return Project(Join(join.left, grouping, on), (*((c, c) for c in join.left.output), *items))
 
 
-def _has_all(left: Node, aggregate: Aggregate, pairs: tuple[Pair, ...]) -> bool:
-    """Is there a group for all that `left` has: l ⟕ Aggregate of l, or of more than l?"""
+def _has_all_groups(left: Node, aggregate: Aggregate, pairs: tuple[Pair, ...]) -> bool:
+    """True if each value of `left` has a group, as in l ⟕ Aggregate of l, or of more than l."""
     here, there = tuple(pair.here for pair in pairs), tuple(pair.there for pair in pairs)
     if not pairs or any(pair.strict and pair.here.nullable for pair in pairs):
         return False
     return all(values_within(node, exprs, aggregate.child, there) for node, exprs in values(left, here))
 
 
-def _plain(join: LeftJoin, aggregate: Aggregate, pairs: dict[int, Pair], shown: dict[int, Expr]) -> Node:
-    """The same as an inner join."""
+def _inner_join(join: LeftJoin, aggregate: Aggregate, pairs: dict[int, Pair], shown: dict[int, Expr]) -> Node:
+    """Make the inner join that an outer join is if no group is missing."""
     groups = replace(aggregate, keys=tuple((pair.column, pair.there) for pair in pairs.values()))
     same = conjunction(Call("<=>", (pair.here, pair.column), BOOLEAN, False) for pair in pairs.values())
     names: dict[int, Expr] = {id: pair.column for id, pair in pairs.items()}
@@ -126,7 +126,7 @@ def _plain(join: LeftJoin, aggregate: Aggregate, pairs: dict[int, Pair], shown: 
 
 
 def without_case(expr: Expr, nothing: EmptyGroups) -> Expr:
-    """CASE WHEN found > 0 THEN COALESCE(sum, 0) ELSE 0 END → COALESCE(sum, 0), as `sum` is NULL where `found` is 0"""
+    """Drop a redundant CASE: CASE WHEN found > 0 THEN COALESCE(sum, 0) ELSE 0 END → COALESCE(sum, 0)"""
 
     def rule(expr: Expr) -> Expr | None:
         match expr:
@@ -137,22 +137,23 @@ def without_case(expr: Expr, nothing: EmptyGroups) -> Expr:
     return transform(expr, rule) if nothing else expr
 
 
-def _aggregate(node: Node) -> tuple[Aggregate, dict[int, Expr], Expr] | None:
-    """The Aggregate below projections and filters, the columns above in terms of its own, and what all filters ask."""
+def _find_aggregate(node: Node) -> tuple[Aggregate, dict[int, Expr], Expr] | None:
+    """Find the Aggregate below projections and filters, with the columns above it in its terms and the filters'
+    conjunction."""
     match node:
         case Aggregate():
             return node, {}, TRUE
-        case Project(child, items) if below := _aggregate(child):
+        case Project(child, items) if below := _find_aggregate(child):
             aggregate, shown, kept = below
             return aggregate, shown | {c.id: substitute(expr, shown) for c, expr in items}, kept
-        case Filter(child, predicate) if below := _aggregate(child):
+        case Filter(child, predicate) if below := _find_aggregate(child):
             aggregate, shown, kept = below
             return aggregate, shown, conjunction((kept, substitute(predicate, shown)))
     return None
 
 
-def _paired(conjunct: Expr, left: Node, keys: dict[int, Expr], fresh: Iterator[int]) -> tuple[int, Pair] | None:
-    """The key that a conjunct equates with something of `left`."""
+def _match_pair(conjunct: Expr, left: Node, keys: dict[int, Expr], fresh: Iterator[int]) -> tuple[int, Pair] | None:
+    """Find the key that a conjunct equates with an expression over `left`."""
     match conjunct:
         case Call("=" | "<=>" as name, (a, b)) if a.type == b.type:
             ours = {c.id for c in left.output}
@@ -165,7 +166,7 @@ def _paired(conjunct: Expr, left: Node, keys: dict[int, Expr], fresh: Iterator[i
 
 
 def groups(left: Node, aggregate: Aggregate, pairs: tuple[Pair, ...], fresh: Iterator[int]) -> Aggregate:
-    """The groups of an aggregate and of all values that `left` has for their keys, whose rows count for nothing."""
+    """Extend an aggregate by a group for each value of `left`, whose added rows count for nothing."""
     there = tuple(pair.there for pair in pairs)
     args = (*dict.fromkeys(arg for _, agg in aggregate.aggs for arg in agg.args), TRUE)
     asked = conjunction(not_null(pair.there) for pair in pairs if pair.strict and pair.there.nullable)

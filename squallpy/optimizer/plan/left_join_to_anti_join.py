@@ -1,4 +1,4 @@
-"""Outer joins of which only the rows without a match are wanted."""
+"""Rewrite of outer joins of which only the rows without a match are wanted."""
 
 from squallpy.logical.expressions import Call, Column, Expr, Literal, columns, conjunction, conjuncts, not_null
 from squallpy.logical.nodes import Aggregate, AntiJoin, Filter, Join, LeftJoin, Node, Project, Scan
@@ -26,7 +26,7 @@ def left_join_to_anti_join(node: Node) -> Node | None:
 
 
 def _is_null_of(conjunct: Expr, ids: set[int]) -> bool:
-    """Is it `c IS NULL` of one of those columns?"""
+    """True if a conjunct is `c IS NULL` of one of the columns."""
     match conjunct:
         case Call("is_null", (Column(id),)):
             return id in ids
@@ -34,7 +34,7 @@ def _is_null_of(conjunct: Expr, ids: set[int]) -> bool:
 
 
 def _is_restricted(node: Node) -> bool:
-    """Is more asked of its rows than that something is not NULL?"""
+    """True if a plan is filtered by more than NOT NULL tests."""
     match node:
         case Filter(child, predicate):
             more = any(c != not_null(v) for c in conjuncts(predicate) for v in columns(c))
@@ -45,7 +45,7 @@ def _is_restricted(node: Node) -> bool:
 
 
 def _is_one_product(node: Node) -> bool:
-    """Scans, and aggregates of anything, joined and filtered."""
+    """True if a plan consists of scans and aggregates, joined and filtered."""
     match node:
         case Scan() | Aggregate():
             return True

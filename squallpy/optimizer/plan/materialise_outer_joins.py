@@ -1,4 +1,4 @@
-"""What is a sum of products as a relation of its own, so that a join of several sums is one product.
+"""Materialisation of sums of products (outer joins, unions), so that a join of several of them is one product.
 
     (A ∪ B) ⋈ (C ∪ D)   →   A ⋈ P  ∪  B ⋈ P,   P := the rows of C ∪ D, each with how often it is there
 
@@ -94,7 +94,7 @@ def materialise_outer_joins(
             if few:
                 if isinstance(node, ConditionalJoin):
                     after = replace(node, left=materialised(node.left), right=materialised(node.right))
-                after = _materialised(after, products, ids, empty_groups) or after
+                after = _materialise(after, products, ids, empty_groups) or after
             same = {id(child) for child in _region(after)}
             inputs = (rewritten(c, few) if id(c) in same else region(c) for c in after.inputs)
             known[key] = node, with_inputs(after, tuple(inputs))
@@ -107,7 +107,7 @@ def materialise_outer_joins(
 
 
 def _region(node: Node) -> tuple[Node, ...]:
-    """The inputs that are multiplied out with an operator: those of an aggregate or a window are not."""
+    """List the inputs that are multiplied out with an operator: all but those of an aggregate or a window."""
     return () if isinstance(node, Aggregate | Repeat | Window) else node.inputs
 
 
@@ -151,10 +151,10 @@ def _is_constant(node: Node) -> bool:
     return False
 
 
-def _materialised(
+def _materialise(
     node: Node, products: Callable[[Node], int], ids: Iterator[int], empty_groups: EmptyGroups
 ) -> Node | None:
-    """One operator of a region with too many products, as a single one."""
+    """Replace one operator of a region with too many products by a materialised one."""
     match node:
         case Join(left, right, on) if products(left) > 1 and products(right) > 1:
             return Join(left, bag(right, ids), on)
@@ -166,7 +166,7 @@ def _materialised(
 
 
 def bag(node: Node, fresh: Iterator[int]) -> Node:
-    """The same rows and columns, kept: each distinct row, as often as it is there."""
+    """Materialise the rows of a plan: each distinct row with its multiplicity."""
     keys = tuple((replace(c, id=next(fresh)), c) for c in node.output)
     times = Column(next(fresh), "times", BIGINT, False)
     kept = Repeat(Aggregate(node, keys, ((times, Agg("count", None)),)), times)
@@ -174,8 +174,8 @@ def bag(node: Node, fresh: Iterator[int]) -> Node:
 
 
 def optional(join: LeftJoin, fresh: Iterator[int]) -> Node:
-    """The same rows and columns, as a join with a bag of what there is for each value, or of NULLs."""
-    pairs, found = _met(join, fresh)
+    """Write an outer join as a join with a bag that has, for each value, its matches or a row of NULLs."""
+    pairs, found = _pair_values(join, fresh)
     asked = conjunction(not_null(p.there) for p in pairs if p.strict and p.there.nullable)
     count = Column(next(fresh), "found", BIGINT, False)
     every = Aggregate(found, tuple((p.column, p.there) for p in pairs), ((count, Agg("count", None)),))
@@ -201,8 +201,8 @@ def optional(join: LeftJoin, fresh: Iterator[int]) -> Node:
     return Project(joined, (*((c, c) for c in join.left.output), *items))
 
 
-def _met(join: LeftJoin, fresh: Iterator[int]) -> tuple[tuple[Pair, ...], Node]:
-    """How the left's values meet the right: rows with all of its columns, and pairs of a value and what equals it.
+def _pair_values(join: LeftJoin, fresh: Iterator[int]) -> tuple[tuple[Pair, ...], Node]:
+    """Pair the left's values with the right's rows: rows with all columns of the right, and pairs of equal expressions.
 
     Where `on` only equates the two sides, the rows are those of the right; else they are those that the distinct values
     of the left's columns in `on` meet.
@@ -215,17 +215,17 @@ def _met(join: LeftJoin, fresh: Iterator[int]) -> tuple[tuple[Pair, ...], Node]:
         match conjunct:
             case _ if {c.id for c in columns(conjunct)} <= theirs:
                 own += [conjunct] if conjunct != TRUE else []
-            case Call("=" | "<=>" as name, (a, b)) if a.type == b.type and _apart(a, b, ours, theirs):
+            case Call("=" | "<=>" as name, (a, b)) if a.type == b.type and _is_between_sides(a, b, ours, theirs):
                 here, there = (a, b) if {c.id for c in columns(a)} <= ours else (b, a)
                 column = column_of(there, next(fresh))
                 pairs.append(Pair(name == "=", here, there, replace(column, nullable=True)))
             case _:
-                return _paired(join, fresh)
+                return _join_distinct_values(join, fresh)
     return tuple(pairs), Filter(right, conjunction(own)) if own else right
 
 
-def _paired(join: LeftJoin, fresh: Iterator[int]) -> tuple[tuple[Pair, ...], Node]:
-    """The right's rows beside each of the left's values that they meet."""
+def _join_distinct_values(join: LeftJoin, fresh: Iterator[int]) -> tuple[tuple[Pair, ...], Node]:
+    """Join the distinct values of the left's columns in `on` with the right's rows that they match."""
     ours = {c.id for c in join.left.output}
     read = tuple(sorted((c for c in columns(join.on) if c.id in ours), key=lambda c: c.id))
     inputs = tuple(
@@ -240,7 +240,7 @@ def _paired(join: LeftJoin, fresh: Iterator[int]) -> tuple[tuple[Pair, ...], Nod
     return tuple(Pair(False, c, key, replace(key, id=next(fresh))) for c, key in zip(read, keys, strict=True)), met
 
 
-def _apart(a: Expr, b: Expr, ours: set[int], theirs: set[int]) -> bool:
-    """Does one read columns of ours, the other of theirs?"""
+def _is_between_sides(a: Expr, b: Expr, ours: set[int], theirs: set[int]) -> bool:
+    """True if one expression reads only columns of the left, the other only columns of the right."""
     x, y = ({c.id for c in columns(expr)} for expr in (a, b))
     return bool(x and y) and ((x <= ours and y <= theirs) or (x <= theirs and y <= ours))

@@ -9,7 +9,7 @@ from squallpy.optimizer.plan.push_filters import reading
 
 
 def push_filter_left(node: Node) -> Node | None:
-    """σ_{p(r) ∧ q}(r ⟕ s) → σ_q(σ_p(r) ⟕ s); r ⋉ s and r ▷ s alike"""
+    """Push conjuncts on the left input into it: σ_{p(r) ∧ q}(r ⟕ s) → σ_q(σ_p(r) ⟕ s); r ⋉ s and r ▷ s alike"""
     match node:
         case Filter(ConditionalJoin(left) as join, predicate):
             mine, rest = reading(predicate, left)
@@ -20,7 +20,7 @@ def push_filter_left(node: Node) -> Node | None:
 
 
 def push_on_right(node: Node) -> Node | None:
-    """r ⟕_{p(s) ∧ q} s → r ⟕_q σ_p(s); r ⋉ s and r ▷ s alike"""
+    """Push conjuncts of ON into the right input: r ⟕_{p(s) ∧ q} s → r ⟕_q σ_p(s); r ⋉ s and r ▷ s alike"""
     match node:
         case ConditionalJoin(_, right, on):
             mine, rest = reading(on, right)
@@ -30,7 +30,7 @@ def push_on_right(node: Node) -> Node | None:
 
 
 def strengthen_left_join(node: Node) -> Node | None:
-    """σ_p(r ⟕ s) → σ_p(r ⋈ s) where p is not TRUE if s is all NULL"""
+    """Make an outer join inner if its filter rejects rows of NULLs: σ_p(r ⟕ s) → σ_p(r ⋈ s)"""
     match node:
         case Filter(LeftJoin(left, right, on) as join, predicate) if _rejects(predicate, right):
             own = {c.id: c for c in (*left.output, *right.output)}

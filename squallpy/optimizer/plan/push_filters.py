@@ -30,7 +30,8 @@ from squallpy.logical.nulls import decided, fold_nulls
 
 
 def decide_predicate(node: Node) -> Node | None:
-    """σ_{CASE WHEN p THEN TRUE WHEN q THEN NULL ELSE FALSE END}(x) → σ_p(x): so IN (query) asks for no NULLs of it"""
+    """Decide a predicate, for which NULL is FALSE: σ_{CASE WHEN p THEN TRUE WHEN q THEN NULL ELSE FALSE END}(x) →
+    σ_p(x)"""
     match node:
         case Filter(child, predicate):
             after = decided(predicate)
@@ -42,7 +43,7 @@ def decide_predicate(node: Node) -> Node | None:
 
 
 def drop_true_predicate(node: Node) -> Node | None:
-    """σ_TRUE(x) → x;  r ⋈_TRUE s → r × s"""
+    """Drop a predicate that is TRUE: σ_TRUE(x) → x; r ⋈_TRUE s → r × s"""
     match node:
         case Filter(child, predicate) if predicate == TRUE:
             return child
@@ -52,7 +53,7 @@ def drop_true_predicate(node: Node) -> Node | None:
 
 
 def merge_filters(node: Node) -> Node | None:
-    """σ_p(σ_q(x)) → σ_{q ∧ p}(x)"""
+    """Merge two filters: σ_p(σ_q(x)) → σ_{q ∧ p}(x)"""
     match node:
         case Filter(Filter(child, inner), outer):
             return Filter(child, conjunction((inner, outer)))
@@ -60,7 +61,7 @@ def merge_filters(node: Node) -> Node | None:
 
 
 def push_filter_below_project(node: Node) -> Node | None:
-    """σ(π(x)) → π(σ(x)), the predicate rewritten in terms of π's inputs."""
+    """Push a filter below a projection, in terms of its inputs: σ(π(x)) → π(σ(x))"""
     match node:
         case Filter(Project(child, items), predicate):
             below = fold_nulls(substitute(predicate, {c.id: e for c, e in items}))
@@ -69,7 +70,8 @@ def push_filter_below_project(node: Node) -> Node | None:
 
 
 def push_filter_below_window(node: Node) -> Node | None:
-    """σ(window(x)) → window(σ(x)) where the window is one of time; which rows are the last ones, a filter may change"""
+    """Push a filter below a window of time, not of rows, for it may change which rows are last: σ(window(x)) →
+    window(σ(x))"""
     match node:
         case Filter(Window(child, spec) as window, predicate) if not spec.frame.rows:
             return replace(window, child=Filter(child, predicate))
@@ -77,7 +79,7 @@ def push_filter_below_window(node: Node) -> Node | None:
 
 
 def push_filter_below_union(node: Node) -> Node | None:
-    """σ(r ∪ s) → σ(r) ∪ σ(s)"""
+    """Push a filter into the inputs of a union: σ(r ∪ s) → σ(r) ∪ σ(s)"""
     match node:
         case Filter(Union(children, output) as union, predicate):
             names = [dict[int, Expr](zip((c.id for c in output), child.output, strict=True)) for child in children]
@@ -87,7 +89,7 @@ def push_filter_below_union(node: Node) -> Node | None:
 
 
 def drop_input_of_union(node: Node) -> Node | None:
-    """σ_FALSE(r) ∪ s → s: what tells the inputs of a UNION apart by a constant asks for one of them"""
+    """Drop an input of a union that a constant rules out: σ_FALSE(r) ∪ s → s"""
     match node:
         case Union(children, output):
             left = tuple(child for child in children if not is_never(child)) or children[:1]
@@ -98,7 +100,7 @@ def drop_input_of_union(node: Node) -> Node | None:
 
 
 def is_never(node: Node) -> bool:
-    """Has it no rows, whatever there is?"""
+    """True if a plan has no rows, whatever its inputs hold."""
     match node:
         case Filter(_, Literal(value)) if not value:
             return True
@@ -114,7 +116,7 @@ def is_never(node: Node) -> bool:
 
 
 def push_filter_below_aggregate(node: Node) -> Node | None:
-    """σ_{p(k) ∧ q}(γ_k(r)) → σ_q(γ_k(σ_p(r))): what reads keys alone keeps or drops whole groups"""
+    """Push conjuncts that read only keys below an aggregate: σ_{p(k) ∧ q}(γ_k(r)) → σ_q(γ_k(σ_p(r)))"""
     match node:
         case Filter(Aggregate(child, keys) | Repeat(Aggregate(child, keys), number=None) as grouped, predicate):
             names = {column.id: expr for column, expr in keys}
@@ -130,19 +132,20 @@ def push_filter_below_aggregate(node: Node) -> Node | None:
 
 
 def restrict_inputs_of_or(node: Node) -> Node | None:
-    """σ_{(r₁ ∧ s₁) ∨ (r₂ ∧ s₂)}(r × s) → the same with r₁ ∨ r₂ and s₁ ∨ s₂ besides, which each read one input."""
+    """Restrict each input by what an OR implies for it: σ_{(r₁ ∧ s₁) ∨ (r₂ ∧ s₂)}(r × s) → σ_…(σ_{r₁ ∨ r₂}(r) ×
+    σ_{s₁ ∨ s₂}(s))"""
     match node:
         case Filter(Join() as child, predicate):
             known = conjuncts(predicate)
-            implied = [i for c in known for scan in scans(child) if (i := _implied(c, scan)) is not None]
+            implied = [i for c in known for scan in scans(child) if (i := _implied_condition(c, scan)) is not None]
             new = tuple(i for i in implied if i not in known)
-            if new and not any(_inside(child, i) for i in new):
+            if new and not any(_is_inside(child, i) for i in new):
                 return Filter(child, conjunction((*known, *new)))
     return None
 
 
-def _implied(conjunct: Expr, scan: Scan) -> Expr | None:
-    """What an OR over several inputs says about one of them."""
+def _implied_condition(conjunct: Expr, scan: Scan) -> Expr | None:
+    """Find the condition that an OR over several inputs implies for one of them."""
     mine = frozenset(scan.columns)
     arms = [conjuncts(arm) for arm in disjuncts(conjunct)]
     if len(arms) == 1 or columns(conjunct) <= mine:
@@ -151,13 +154,13 @@ def _implied(conjunct: Expr, scan: Scan) -> Expr | None:
     return disjunction(map(conjunction, own)) if all(own) else None
 
 
-def _inside(plan: Node, predicate: Expr) -> bool:
+def _is_inside(plan: Node, predicate: Expr) -> bool:
     """True if a filter of the plan has a predicate as a conjunct."""
     return any(isinstance(node, Filter) and predicate in conjuncts(node.predicate) for node in nodes(plan))
 
 
 def push_filter_below_join(node: Node) -> Node | None:
-    """σ_{p(r) ∧ q(s) ∧ t(r,s)}(r ⋈ s) → σ_p(r) ⋈_t σ_q(s)"""
+    """Push conjuncts to the inputs of a join that they read: σ_{p(r) ∧ q(s) ∧ t(r,s)}(r ⋈ s) → σ_p(r) ⋈_t σ_q(s)"""
     match node:
         case Filter(Join(left, right, on), predicate):
             every = conjunction(p for p in (on, predicate) if p is not None)
@@ -177,7 +180,7 @@ def push_filter_below_join(node: Node) -> Node | None:
 
 
 def reading(predicate: Expr, node: Node) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
-    """The conjuncts that read columns of a node and no others, and the rest."""
+    """Split conjuncts into those that read only columns of a node, and the rest."""
     ids, every = {c.id for c in node.output}, tuple(c for c in conjuncts(predicate) if c != TRUE)
     mine = tuple(c for c in every if columns(c) and {v.id for v in columns(c)} <= ids)
     return mine, tuple(c for c in every if c not in mine)

@@ -70,7 +70,8 @@ def _copy(view: View, auxiliary: dict[str, AuxiliaryRelation]) -> _Copy | None:
 
 
 def _refused(statement: Statement, copies: dict[str, _Copy]) -> Iterable[str]:
-    """The views that a statement needs: lookups by equality do not lead to the group, or what is in a row is known."""
+    """List the views that a statement needs: its lookups do not bind the group, or it binds a value of the row
+    elsewhere."""
     others = [ref for ref in statement.refs[1:] if ref.name not in copies]
     bound = set(statement.refs[0].variables)
     while near := [

@@ -1,4 +1,4 @@
-"""The order of a trigger's statements: each reads views as it says, before or after the trigger has changed them.
+"""Order of a trigger's statements: each reads views as it says, before or after the trigger has changed them.
 
     Q() += Sum_[](ΔR(a) ⋈ M_R(a))          reads M_R as it was
     M_R(a) += Sum_[a](ΔR(a))
@@ -27,12 +27,12 @@ from squallpy.program.views import Ref
 
 
 def schedule(program: Program) -> Program:
-    """The program with the statements of each trigger in order."""
+    """Order the statements of each trigger."""
     numbers = count(1)
-    return replace(program, triggers=tuple(_scheduled(trigger, numbers) for trigger in program.triggers))
+    return replace(program, triggers=tuple(_schedule_trigger(trigger, numbers) for trigger in program.triggers))
 
 
-def _scheduled(trigger: Trigger, numbers: Iterator[int]) -> Trigger:
+def _schedule_trigger(trigger: Trigger, numbers: Iterator[int]) -> Trigger:
     if not any(ref.after and not ref.row for s in trigger.statements for ref in s.refs):
         return trigger  # the most complex view first, as they are
     return replace(trigger, statements=tuple(_Schedule(trigger, numbers).run()))
@@ -74,7 +74,7 @@ class _Schedule:
         self._readers = Counter(view for task in self._left for view in task.before)  # and by what they read before
 
     def run(self) -> Iterator[Statement]:
-        """The statements in order, the first that can be next of those as given."""
+        """Yield the statements in order, of those that are ready the first as given."""
         while self._left:
             waiting = []
             for task in self._left:
@@ -86,8 +86,8 @@ class _Schedule:
                     waiting.append(task)
             if len(waiting) == len(self._left):
                 halves = self._on_cycle()
-                yield self._aside(halves)
-                waiting = [self._rest(task) if self._cuts_alike(task, halves) else task for task in waiting]
+                yield self._name_partial(halves)
+                waiting = [self._second_half(task) if self._cuts_alike(task, halves) else task for task in waiting]
             self._left = waiting
 
     def _task(self, statement: Statement) -> _Task:
@@ -99,15 +99,15 @@ class _Schedule:
         return not self._readers[task.statement.target] and not any(self._updates[view] for view in task.after)
 
     def _on_cycle(self) -> _Halves:
-        """The halves of a statement that waits for others and has others wait for it, and so on in a cycle."""
+        """Find a statement on a cycle of statements that wait for each other, and return its halves."""
         path = [self._left[0]]
-        while (found := self._awaited(path[-1])) not in path:
+        while (found := self._predecessor(path[-1])) not in path:
             path.append(found)
         cycle = path[path.index(found) :]
         return next(halves for task in cycle if (halves := self._halves.get(id(task))) and self._is_late(task))
 
-    def _awaited(self, task: _Task) -> _Task:
-        """A statement that has to come before one that is not ready."""
+    def _predecessor(self, task: _Task) -> _Task:
+        """Find a statement that has to come before one that is not ready."""
         late = {view for view in task.after if self._updates[view]}
         return next(t for t in self._left if t.statement.target in late or task.statement.target in t.before)
 
@@ -115,8 +115,8 @@ class _Schedule:
         """True if it reads what has yet to change."""
         return any(self._updates[view] for view in task.after)
 
-    def _aside(self, halves: _Halves) -> Statement:
-        """The partial product, now with a name."""
+    def _name_partial(self, halves: _Halves) -> Statement:
+        """Name the partial product."""
         made = replace(halves.partial, target=f"P{next(self._numbers)}")
         self._partials[halves.key] = made.target, tuple(halves.order.index(v.id) for v in made.keys)
         return made
@@ -125,8 +125,8 @@ class _Schedule:
         """True if the partial product is that of a statement, too."""
         return id(task) in self._halves and self._halves[id(task)].key == halves.key
 
-    def _rest(self, task: _Task) -> _Task:
-        """What is left of a statement whose partial product has a name."""
+    def _second_half(self, task: _Task) -> _Task:
+        """Make the second half of a statement whose partial product has a name."""
         halves = self._halves[id(task)]
         name, positions = self._partials[halves.key]
         named = {v.id: v for v in halves.partial.keys}
@@ -135,7 +135,7 @@ class _Schedule:
         return self._task(replace(task.statement, refs=(ref, *halves.refs), filters=halves.filters))
 
     def _cut(self, task: _Task) -> _Halves:
-        """What a statement joins of before the batch, as a partial product, and what is left of it."""
+        """Cut a statement into a partial product of the views read before the batch, and the rest."""
         statement = task.statement
         given = {v for ref in statement.refs if ref.name in self._deltas for v in ref.variables}
         olds = [ref for ref in statement.refs if ref.name in task.before and not (ref.after or ref.row)]
@@ -162,5 +162,5 @@ class _Schedule:
 
 
 def _reads(factor: Factor) -> frozenset[Column]:
-    """What has to be bound before it can be evaluated."""
+    """List the variables that have to be bound before a factor can be evaluated."""
     return variables(factor) - ({factor.variable} if isinstance(factor, Assign) else set())

@@ -6,7 +6,7 @@ N1(a, ts) := W_N1(a, ts) ⋈ (ts IN RANGE 5 MIN BY s.ts − 2 SEC)
 from dataclasses import dataclass
 
 from squallpy.base.index_order import Order
-from squallpy.catalog.stream_window import WindowSpec, spoken
+from squallpy.catalog.stream_window import WindowSpec, format_duration
 from squallpy.program.auxiliary.kind import AuxiliaryKind, Columns, GroupIndex, head_text
 from squallpy.program.names import Names
 from squallpy.program.output import OutputSpec
@@ -34,7 +34,9 @@ class WindowRows(AuxiliaryKind):
 
     def text(self, name: str, source: Ref, output: OutputSpec) -> str:
         window, variables = self.window, Names(source.variables).list(source.variables)
-        clocks = ", ".join(f"{c.relation}.{c.field}{f' − {spoken(c.delay)}' if c.delay else ''}" for c in window.clocks)
+        clocks = ", ".join(
+            f"{c.relation}.{c.field}{f' − {format_duration(c.delay)}' if c.delay else ''}" for c in window.clocks
+        )
         shown = f"({window.field} IN {window.frame} BY {clocks})"
         return f"{head_text(name, output)} := {source.name}({variables}) ⋈ {shown}"
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from squallpy.catalog.stream_window import EVER
+from squallpy.catalog.stream_window import UNBOUNDED
 from squallpy.logical.expressions import Column
 from squallpy.physical.plan import AuxiliaryPlan, Feed
 from squallpy.program.auxiliary.window_rows import WindowRows
@@ -78,11 +78,11 @@ class WindowMaintainer(Maintainer):
             codes = np.ascontiguousarray(keys[:, self._source.keys.index(column)])
             return full(decode(codes, column, store.dictionary), column.type, len(codes))
 
-        self.late_rows = self._spelled(np.repeat(late, counts[late]), field) if self._window.told else []
+        self.late_rows = self._spelled(np.repeat(late, counts[late]), field) if self._window.report_late else []
         return self._rows(np.where(inside, counts, 0) - was, field, store.dictionary)
 
     def _spelled(self, rows: Words, field: Callable[[str], Vec]) -> list[str]:
-        """Rows as JSON."""
+        """Write rows as JSON."""
         if not len(rows):
             return []
         columns = {name: to_arrow(take(field(name), rows), self._types[name], len(rows)) for name in self._fields}
@@ -92,14 +92,14 @@ class WindowMaintainer(Maintainer):
         """The bound before the batch, and that of now."""
         latest = {name: value for name in self._clocks if (value := time_of(store[clock_name(name)])) is not None}
         before = time_of(store[self._bound])
-        old = EVER if before is None else before
+        old = UNBOUNDED if before is None else before
         new = self._window.bound(latest)
         if new > old:
             set_time(store[self._bound], new)
         return old, max(old, new)
 
     def _fallen(self, pool: Pool, bound: int, keys: Words) -> Words:
-        """The rows that the bound has reached, those among `keys` left out; one without a time is in no order."""
+        """Find the rows that the bound has reached, except `keys`; rows without a time never expire."""
         index = pool.sorted[self._order]
         _, places = index.below(_NO_GROUP, bound + 1)
         columns = [index.column(i, places) for i in range(pool.key_width)]

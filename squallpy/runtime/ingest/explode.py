@@ -27,7 +27,7 @@ MOST_DAYS = 100_000_000  # of a step, which have room in microseconds
 
 
 def columns_of(relation: Relation, fields: tuple[str, ...]) -> tuple[str, ...]:
-    """The columns that are read for some fields of a relation."""
+    """List the source columns that are read for some fields of a relation."""
     if relation.parts is None:
         return fields
     base, values = relation.parts.of, {c.id for c in columns(relation.parts.value)}
@@ -35,7 +35,7 @@ def columns_of(relation: Relation, fields: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def in_parts(rows: pa.RecordBatch, relation: Relation) -> pa.RecordBatch:
-    """For each row of the relation that is read one for each part, of which two columns come last."""
+    """Make a row for each part of each source row; two columns of the part come last."""
     parts = relation.parts
     if parts is None:
         return rows
@@ -67,7 +67,7 @@ def in_parts(rows: pa.RecordBatch, relation: Relation) -> pa.RecordBatch:
 
 
 def _cut(texts: pa.Array, there: Mask, separator: str, kept: bool) -> tuple[Words, pa.Array, pa.Array]:
-    """Of each part of texts its row, itself, and its position."""
+    """Split texts into parts: the row of each, the part itself and its position."""
     of = np.flatnonzero(there)
     cut = matching(pc.split_pattern_regex, texts.take(pa.array(of)), separator)
     counts = np.asarray(pc.list_value_length(cut), np.int64)
@@ -82,7 +82,7 @@ def _cut(texts: pa.Array, there: Mask, separator: str, kept: bool) -> tuple[Word
 
 
 def _spaced(arguments: list[Words], there: Mask, series: Series, type: Type) -> tuple[Words, pa.Array, pa.Array]:
-    """Of each value of a series its row, itself, and its position; the arguments are of the rows that are `there`."""
+    """Expand series: the row of each value, the value and its position; arguments are those of the rows `there`."""
     start, stop, *step = arguments
     counts = _counts(start, stop, step, series, type)
     if np.any(counts > MOST_VALUES):
@@ -105,7 +105,7 @@ def _spaced(arguments: list[Words], there: Mask, series: Series, type: Type) -> 
 
 
 def _counts(start: Words, stop: Words, step: list[Words], series: Series, type: Type) -> Words:
-    """How many values each series has; SQ5001 for steps that never lead to the stop."""
+    """Count the values of each series; SQ5001 for steps that never reach the stop."""
     months, even = _step(step, type)
     if np.any((months != 0) & (even != 0)):
         raise SquallError("SQ5001", f"a step of {series.function} is of months and of days", hint="use one of them")
@@ -136,7 +136,7 @@ def _array(values: Words, type: Type) -> pa.Array:
 
 
 def _step(step: list[Words], type: Type) -> tuple[Words, Words]:
-    """A step as months, and as days of DATEs, microseconds of TIMESTAMPs or a number."""
+    """Read a step as months, and as days of DATEs, microseconds of TIMESTAMPs or a number."""
     if len(step) == 1:
         return np.zeros(len(step[0]), np.int64), step[0]
     months, days, micros = step
@@ -146,7 +146,7 @@ def _step(step: list[Words], type: Type) -> tuple[Words, Words]:
 
 
 def _value(start: Words, positions: Words, step: list[Words], type: Type) -> Words:
-    """The values of a series at positions."""
+    """Compute the values of a series at positions."""
     months, even = _step(step, type)
     values = start + positions * even
     return (
@@ -155,7 +155,7 @@ def _value(start: Words, positions: Words, step: list[Words], type: Type) -> Wor
 
 
 def _windows(times: Words, there: Mask, hops: Hops) -> tuple[Words, pa.Array, pa.Array]:
-    """Of each window that times are in its row, its start and its end."""
+    """Find the windows of times: the row of each, its start and its end."""
     of = np.flatnonzero(there)
     last = times[of] - (times[of] - hops.offset) % hops.slide
     starts = last[:, None] - hops.slide * np.arange(-(-hops.size // hops.slide))

@@ -35,7 +35,7 @@ class Feeder:
         self._groups = [Grouping(d, payload) for d, payload in zip(feed.deltas, feed.payloads, strict=True)]
 
     def __call__(self, table: pa.RecordBatch, dictionary: Dictionary) -> list[Delta]:
-        """The deltas of a batch that have rows, strings numbered by `dictionary`."""
+        """Compute the deltas of a batch that have rows, with strings numbered by `dictionary`."""
         mult, batch = _multiplicities(table), Batch(table)
 
         def read(name: str) -> Vec:
@@ -45,7 +45,7 @@ class Feeder:
         return [delta for delta in found if len(delta.keys)]
 
     def ledger(self, table: pa.RecordBatch) -> list[tuple[int, Delta]]:
-        """Which rows of a change stream came and went, each with the partition that the row has for good."""
+        """List the inserts and deletes of a change stream, each with the fixed partition of its row."""
         mult = _multiplicities(table)
         if not self.feed.relation.op or mult is None:
             return []
@@ -55,7 +55,7 @@ class Feeder:
         return [(p, delta) for p, delta in parts if len(delta.keys)]
 
     def _hashes(self, table: pa.RecordBatch) -> Words:
-        """A hash of each tuple: a pure function of its contents, so that a retried batch books alike."""
+        """Hash each tuple by a pure function of its contents, so that a retried batch is booked alike."""
         hashed: list[Any] = []
         for name in self.feed.fields:
             column, type = table.column(name), self._types[name]

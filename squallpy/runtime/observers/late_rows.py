@@ -50,11 +50,11 @@ class LateRows:
     def finish(self, summary: dict[str, Any]) -> None: ...
 
     def close(self) -> None:
-        """No row comes any more."""
+        """Close the file."""
         self._file.close()
 
     def _is_again(self, line: list[str], number: int) -> bool:
-        """Is it of a batch of this query from that one on?"""
+        """True if a line belongs to this query and to the given batch or a later one."""
         mine = not self._several or line[0] == str(self._query)
         return mine and int(line[self._head.index("batch")]) >= number
 
@@ -72,7 +72,7 @@ def _text(lines: list[list[str]]) -> bytes:
 
 
 def _lines(path: Path, data: bytes, head: list[str]) -> list[list[str]]:
-    """The whole lines of a file of ours, without its head; a last one that a crash cut short is left out."""
+    """Read the whole lines of a file of ours, without its head; a last one that a crash cut short is dropped."""
     try:
         found, *lines = list(csv.reader(io.StringIO(data.decode(), newline=""))) or [head]
     except (csv.Error, UnicodeDecodeError):

@@ -64,12 +64,12 @@ class Metrics:
     def finish(self, summary: dict[str, Any]) -> None: ...
 
     def close(self) -> None:
-        """No line comes any more."""
+        """Close the file."""
         self._file.close()
 
 
 def metrics_line(number: int, stats: dict[str, Any]) -> dict[str, Any]:
-    """What is recorded of a batch; None where it is not known."""
+    """Make the record of a batch; None for figures that are not known."""
     views = stats.get("views")
     known = stats | {"state_bytes": views and sum(view["bytes"] for view in views.values())}
     named = {name: known.get(name) for name in _NAMED}
@@ -84,7 +84,7 @@ def metrics_line(number: int, stats: dict[str, Any]) -> dict[str, Any]:
 
 
 def _recorded(path: Path, lines: bytes) -> set[tuple[int, int]]:
-    """The batches that these lines of a file are of."""
+    """Find the batches of these lines of a file."""
     try:
         known = [json.loads(line) for line in lines.splitlines()]
         return {(line.get("query", 1), line["batch"]) for line in known}

@@ -1,4 +1,4 @@
-"""Where the time of batches goes: added up as a flame of stages, and the median and the slow ones as a table.
+"""Profile of batches: a flame of stages, and the median and the slow ones as a table.
 
     {("job",): 0.06, ("job", "stage 1"): 0.01, ("publish",): 0.002}     of each batch, inner spans included
 
@@ -20,7 +20,7 @@ _LEAST = 0.005  # share of the time below which it has no line
 
 
 class Profile:
-    """What batches took. The first counts in the file only: it also warms up."""
+    """Times of batches; the first one counts in the file only, for it also warms up."""
 
     def __init__(self, path: Path) -> None:
         check_writable(path)
@@ -31,7 +31,7 @@ class Profile:
         self._totals: list[float] = []
 
     def add(self, batch: int, seconds: Seconds) -> None:
-        """A batch by its spans."""
+        """Add the spans of a batch."""
         for way, value in seconds.items():
             self._sum[way] = self._sum.get(way, 0.0) + value
         total = sum(value for way, value in seconds.items() if len(way) == 1)
@@ -45,7 +45,7 @@ class Profile:
         self._batches += 1
 
     def write(self) -> None:
-        """The file."""
+        """Write the file."""
         flames = [(f"{self._batches:,} batches", self._sum)]
         if self._totals:
             flames.append((f"the slowest after the first, {self._slowest[1]}", self._slowest[2]))
@@ -60,7 +60,8 @@ class Profile:
         write_whole(self._path, lambda sink: sink.write(json.dumps(told).encode()))
 
     def table(self) -> list[str]:
-        """Lines for people: a span, its median and its 95th percentile over the batches, and its share of the time."""
+        """Write lines for people: a span, its median and 95th percentile over the batches, and its share of the
+        time."""
         whole = sum(self._totals)
         if not whole:
             return []
@@ -81,7 +82,7 @@ class Profile:
 
 
 def _flame(name: str, seconds: Seconds, frames: dict[str, int]) -> dict[str, Any]:
-    """A profile of speedscope: stacks, and the seconds that are in each and in none below it."""
+    """Make a profile of speedscope: stacks, and the seconds that are in each and in none below it."""
     below: Seconds = {}
     for way, value in seconds.items():
         below[way[:-1]] = below.get(way[:-1], 0.0) + value
@@ -93,7 +94,7 @@ def _flame(name: str, seconds: Seconds, frames: dict[str, int]) -> dict[str, Any
 
 
 def _in_order(seconds: dict[Way, Any]) -> list[Way]:
-    """Each span behind the one around it, otherwise as they were met."""
+    """Order each span behind its parent, otherwise as they were met."""
     met = {way: number for number, way in enumerate(seconds)}
     return sorted(seconds, key=lambda way: [met.get(way[: n + 1], 0) for n in range(len(way))])
 

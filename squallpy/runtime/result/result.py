@@ -93,7 +93,8 @@ class Result:
         return Changes(*self._printer.changes(frame, gone, come))
 
     def _come(self, keys: Words, words: Words, names: Dictionary) -> pa.Table:
-        """What is printed of a result that is not kept: it only grows, so there is nothing to compare it with."""
+        """List the printed changes of a result that is not stored: it only grows, so there is nothing to compare
+        with."""
         frame = self._printer.frame(keys, words, names)
         times = self._printer.times(frame, words)
         if (times != 1).any():
@@ -101,7 +102,7 @@ class Result:
         return self._printer.table(frame)
 
     def _merged(self, changes: Sequence[Delta]) -> tuple[Words, Words]:
-        """Changes with each group once: it may have changed in several partitions."""
+        """Merge changes of a group from several partitions."""
         if len(changes) == 1:
             return changes[0].keys, changes[0].words
         self._scratch.clear()
@@ -110,7 +111,7 @@ class Result:
         return self._scratch.rows()
 
     def final(self, store: Store) -> pa.Table:
-        """All printed rows, in order and cut to the limit."""
+        """List all printed rows, in order and cut to the limit."""
         keys, words = store[RESULT].rows()
         if self._output.single and not len(keys):
             keys, words = np.empty((1, 0), np.int64), np.zeros((1, self._pool.payload.width), np.int64)
@@ -124,14 +125,14 @@ class Result:
         return self._printer.table(frame.pick(rows))
 
     def _moves(self, old: Head | None, new: Head, names: Dictionary) -> Changes:
-        """From the first groups as they were to the first groups as they are."""
+        """List the changes between the first groups before and after the batch."""
         keys, words, times = self._beside(old, new)
         moved = np.flatnonzero((words[0] != words[1]).any(axis=1) | (times[0] != times[1]))
         frame = self._printer.frame(np.tile(keys[moved], (2, 1)), np.concatenate(words[:, moved]), names)
         return Changes(*self._printer.changes(frame, times[0, moved], times[1, moved]))
 
     def _beside(self, old: Head | None, new: Head) -> tuple[Words, Words, Words]:
-        """The groups of both, each once; payloads and how often they are printed, as they were and as they are."""
+        """Align the groups of both, each once, with payloads and multiplicities before and after."""
         if old and np.array_equal(old.keys, new.keys):
             return new.keys, np.stack([old.words, new.words]), np.stack([old.times, new.times])
         heads = [(half, head) for half, head in enumerate((old, new)) if head]

@@ -30,7 +30,7 @@ class Head:
     times: Words
 
     def same(self, other: "Head | None") -> bool:
-        """Does it print what another of the same store does?"""
+        """True if it prints the same as another head of the same store."""
         return other is not None and all(
             np.array_equal(a, b)
             for a, b in ((self.keys, other.keys), (self.words, other.words), (self.times, other.times))
@@ -50,14 +50,14 @@ class TopK:
         self._head: Head | None = None
 
     def before(self, store: Store) -> Head:
-        """What is printed of a store that nothing has been added to since the last `after`."""
+        """Return the printed groups of a store that has not changed since the last `after`."""
         if not self._knows(store) or self._head is None:
             self._sort_all(store)
         assert self._head is not None
         return self._head
 
     def after(self, store: Store, changed: Words) -> Head:
-        """What is printed of the store after the groups `changed`, each named once, have changed."""
+        """Return the printed groups of the store after the groups `changed`, each named once, have changed."""
         if self._limit is None or not self._knows(store):
             self._sort_all(store)
         else:
@@ -72,18 +72,18 @@ class TopK:
         return self._head
 
     def _knows(self, store: Store) -> bool:
-        """Is what it remembers of this store, and under the numbers that its strings have now?"""
+        """True if its memory is of this store, under the present numbers of its strings."""
         return self._store is store and self._edition == store.dictionary.edition
 
     def _near(self, store: Store, keys: Words) -> Any:
-        """Which groups may sort before the bar."""
+        """Mark the groups that may sort before the bar."""
         if self._bar is None or not len(keys):
             return np.ones(len(keys), bool)
         keys, words = self._barred(keys, store[self._pool].get(keys))
         return self._printer.not_after_last(self._printer.frame(keys, words, store.dictionary))[:-1]
 
     def _barred(self, keys: Words, words: Words) -> tuple[Words, Words]:
-        """Groups with the bar behind them."""
+        """Append the bar to groups."""
         if self._bar is None:
             return keys, words
         return np.concatenate([keys, self._bar[0]]), np.concatenate([words, self._bar[1]])

@@ -1,4 +1,4 @@
-"""What a run tells the world.
+"""Sinks of a run: results and changes as files, streams and devices.
 
 sink      the protocol, and several sinks as one      cells     Arrow columns as text
 files     changes or results as files, exactly once   csv       rows as RFC 4180 lines

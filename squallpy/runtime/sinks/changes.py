@@ -14,19 +14,19 @@ ADDED = 2  # columns in front, without that of the query
 
 
 def change_schema(schema: pa.Schema, query: int | None = None) -> pa.Schema:
-    """The columns of the changes of a result; with `query`, its number in front."""
+    """Make the schema of the changes of a result; with `query`, its number in front."""
     lead = [] if query is None else [("query", pa.int64())]
     return pa.schema([*lead, ("batch", pa.int64()), ("op", pa.string()), *schema])
 
 
 def change_table(batch: int, deletes: pa.Table, inserts: pa.Table, query: int | None = None) -> pa.Table:
-    """Deletes, then inserts."""
+    """Concatenate deletes and inserts."""
     ops = pa.array([DELETE] * len(deletes) + [INSERT] * len(inserts), pa.string())
     return _table(batch, ops, pa.concat_tables([deletes, inserts]), query)
 
 
 def end_mark(batch: int | None, schema: pa.Schema, query: int | None = None) -> pa.Table:
-    """The row that marks the end of a batch, or without one of the query: nothing but its op and their numbers."""
+    """Make the row that marks the end of a batch, or without one of the query: only its op and their numbers."""
     nothing = pa.Table.from_arrays([pa.nulls(1, kind) for kind in schema.types], names=schema.names)
     return _table(batch, pa.array([END], pa.string()), nothing, query)
 

@@ -30,7 +30,7 @@ _BATCH = re.compile(r"batch-\d{6,}\.(csv|json|parquet)(\.tmp)?")
 
 
 def file_format(path: Path, asked: str | None) -> str:
-    """The format that is asked for, else that of the path's suffix, else csv; SQ7003 for one that files do not have."""
+    """Choose the format asked for, else that of the path's suffix, else csv; SQ7003 for one that files do not have."""
     if asked is None:
         return _SUFFIXES.get(path.suffix.lower(), "csv")
     if asked not in FORMATS:

@@ -26,8 +26,10 @@ _LOCK_TAKEN = (errno.EWOULDBLOCK, errno.EACCES)
 
 
 def open_stream(path: Path) -> IO[bytes] | None:
-    """What is at a path, opened to be written, if it is neither a regular file nor a folder; None if it is, or nothing
-    is there. NB: waits for the reader of a FIFO."""
+    """Open a path for writing if it is neither a regular file nor a folder; None if it is, or does not exist.
+
+    NB: waits for the reader of a FIFO.
+    """
     with writing(path):
         descriptor = _descriptor(path)
         if descriptor is not None:
@@ -79,8 +81,7 @@ def write_stream(stream: IO[bytes], path: Path, fill: Callable[[IO[bytes]], obje
 
 
 def check_writable(path: Path, makes_folder: bool = False) -> None:
-    """SQ7005 for a file that could not be written, found before the work is done; its folder is made, or has to be
-    there."""
+    """Raise SQ7005 early for a file that cannot be written; its folder is made, or has to exist."""
     with writing(path):
         if makes_folder:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -105,7 +106,7 @@ class AppendedFile:
                 lock(self._file.fileno(), path)
 
     def read(self) -> bytes:
-        """All that the file has; nothing of a stream."""
+        """Read all that the file has; nothing of a stream."""
         if self._stream is not None:
             return b""
         with writing(self._path):
@@ -150,7 +151,7 @@ def _write(file: IO[bytes], data: bytes) -> None:
 
 
 def _mode(path: Path) -> int | None:
-    """What is at a path, links followed; None if nothing is."""
+    """Read the mode of a path, links followed; None if nothing is there."""
     try:
         return path.stat().st_mode
     except FileNotFoundError:
@@ -158,7 +159,7 @@ def _mode(path: Path) -> int | None:
 
 
 def _descriptor(path: Path) -> int | None:
-    """The number of the descriptor of this process that a path names, as /dev/stdout and /dev/fd/63 do."""
+    """Read the number of this process's descriptor that a path names, as /dev/stdout and /dev/fd/63 do."""
     for _ in range(40):  # links on the way, as many as Linux follows
         folder = os.path.realpath(path.parent)
         if folder == f"/proc/{os.getpid()}/fd" and path.name.isdecimal():
@@ -170,7 +171,7 @@ def _descriptor(path: Path) -> int | None:
 
 
 def _target(path: Path) -> Path:
-    """The regular file, or the name of the one to come, that a path leads to."""
+    """Follow a path to the regular file, present or to come."""
     target = Path(os.path.realpath(path))
     if target.is_symlink():
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))

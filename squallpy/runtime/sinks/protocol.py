@@ -1,4 +1,4 @@
-"""What a run tells the world: a protocol that files, metrics and the terminal implement."""
+"""Protocol of sinks, which files, metrics and the terminal implement."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,10 +14,10 @@ class Sink(Protocol):
     """Calls come in this order: begin, (batch)*, final, finish; for each query of a script in turn."""
 
     def begin(self, query: Query, schema: pa.Schema, batches: int) -> None:
-        """A query starts; its printed columns, and how many batches there will be."""
+        """Begin a query, with its printed columns and the number of its batches."""
 
     def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None, stats: dict[str, Any]) -> None:
-        """A batch is done: the printed rows that went and came (None in a run that only wants the final result).
+        """Take the printed rows that a batch deleted and inserted (None in a run that only wants the final result).
 
         `stats`: tuples (read), skipped (rows left out), unmatched (deletes of rows that were not there), duplicates
         (rows that break a PRIMARY KEY), late (rows that a window had passed; `late_rows`: which, as JSON, by stream),
@@ -27,10 +27,10 @@ class Sink(Protocol):
         """
 
     def final(self, table: pa.Table) -> None:
-        """The printed result as of the last batch, in order."""
+        """Take the printed result as of the last batch, in order."""
 
     def finish(self, summary: dict[str, Any]) -> None:
-        """A query has ended: batches, tuples, skipped, unmatched, duplicates, late, seconds, stopped (early)."""
+        """End a query, with totals: batches, tuples, skipped, unmatched, duplicates, late, seconds, stopped (early)."""
 
 
 class Sinks:
@@ -58,7 +58,7 @@ class Sinks:
 
 @contextmanager
 def writing(what: object) -> Iterator[None]:
-    """SQ7005 for what the operating system has against writing it; a reader that left is no error of ours."""
+    """Raise SQ7005 for an error of the operating system; a reader that left is no error of ours."""
     try:
         yield
     except BrokenPipeError:

@@ -22,7 +22,7 @@ _PAGE = 512  # words; what lies a multiple of them apart shares few lines of the
 
 @dataclass(frozen=True, slots=True)
 class BlockLayout:
-    """What a block is made of; of one that is `dense` rows follow each other, else they begin at lines of the cache."""
+    """Layout of a block: rows of a `dense` one follow each other, those of others begin at cache lines."""
 
     name: str
     dtype: str
@@ -52,7 +52,7 @@ class Block:
         return found
 
     def resize(self, shape: tuple[int, int], fill: Any) -> None:
-        """More rows and columns, of one value, or fewer."""
+        """Add rows and columns of one value, or remove some."""
         if shape == self.shape:
             return
         old = self.values.copy()
@@ -63,7 +63,7 @@ class Block:
         values[:high, :wide] = old[:high, :wide]
 
     def assign(self, values: Array) -> None:
-        """Other values, of whatever shape."""
+        """Replace the values, by any shape."""
         if values.shape != self.shape:
             self._reshape((values.shape[0], values.shape[1]))
         self.values[:] = values
@@ -73,7 +73,7 @@ class Block:
         self._region.array()[:2] = shape
 
     def _width(self, rows: int, columns: int) -> int:
-        """Words of a row."""
+        """Number of words in a row."""
         words = -(-columns * np.dtype(self.layout.dtype).itemsize // 8)
         if self.layout.dense or rows < 2:
             return words

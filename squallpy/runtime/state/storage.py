@@ -1,4 +1,4 @@
-"""Where pools live: `HEAP`, this process's memory, or `Mapped`, files that several processes of a host map.
+"""Storage of pools: `HEAP`, this process's memory, or `Mapped`, files that several processes of a host map.
 
     Pool(1, payload, storage=Mapped(Path("/dev/shm/q/part-3/state.0")), name="orders")
 
@@ -89,7 +89,7 @@ class _FileRegion:
             self._extend(words)
 
     def populate(self, start: int, stop: int) -> None:
-        """Nothing: files have their room."""
+        """Do nothing: files have their room allocated."""
 
 
 class Mapped:

@@ -1,4 +1,4 @@
-"""Stores: all the state that one partition of a query holds: named pools, one dictionary for their strings, blocks.
+"""Stores: the state of one partition of a query, as named pools, one dictionary for their strings, and blocks.
 
 layout = StoreLayout((PoolLayout("q", 1, Payload((Ring.EXACT,))), PoolLayout("orders", 2, …, slices=((1,),))))
 store = Store(layout)                       on the heap;  Store(layout, Mapped(path))  in files
@@ -32,15 +32,17 @@ _CHUNK = 1 << 18  # rows restored at a time
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """Cells that are numbers of strings: those of a column, of keys or behind these of payloads, from `first` on and
-    below `end`, which is that of none; `first` is 0."""
+    """Cells that hold numbers of strings: those of one column, from `first` on and below `end`.
+
+    Columns are those of keys, then of payloads. `end` is the number of no string; `first` is 0.
+    """
 
     column: int
     first: int
     end: int
 
     def __call__(self, keys: Words, words: Words) -> tuple[Words, Words]:
-        """The column, a view, and which of its cells they are."""
+        """Return a view of the column, and the mask of its cells that hold numbers."""
         width = keys.shape[1]
         column = keys[:, self.column] if self.column < width else words[:, self.column - width]
         return column, np.flatnonzero((column >= self.first) & (column < self.end))
@@ -48,8 +50,7 @@ class Numbered:
 
 @dataclass(frozen=True, slots=True)
 class PoolLayout:
-    """What a pool is made of; see `Pool`, or `Ordered` or `Listed` if it is that. `numbered`: where it has numbers of
-    strings."""
+    """Layout of a pool (see `Pool`, `Ordered`, `Listed`); `numbered`: the cells that hold numbers of strings."""
 
     name: str
     key_width: int
@@ -61,7 +62,7 @@ class PoolLayout:
     listed: bool = False
 
     def made(self, storage: Storage) -> Pool:
-        """The pool."""
+        """Make the pool."""
         name = f"pool.{self.name}"
         if self.ordered:
             return Ordered(self.key_width, self.payload, self.orders, storage, name)
@@ -75,7 +76,7 @@ class PoolLayout:
 
 @dataclass(frozen=True, slots=True)
 class StoreLayout:
-    """What a store is made of: pools by distinct names, and blocks by distinct names."""
+    """Layout of a store: pools and blocks, each by distinct names."""
 
     pools: tuple[PoolLayout, ...] = ()
     blocks: tuple[BlockLayout, ...] = ()
@@ -103,7 +104,7 @@ class Store(Mapping[str, Pool]):
         return len(self._pools)
 
     def usage(self) -> dict[str, dict[str, int]]:
-        """By pool, and for the strings of all: records, bytes in use, and bytes of each part."""
+        """Report records, bytes in use and bytes of each part, by pool and for all strings."""
         parts = {name: pool.usage for name, pool in self.items()} | {"strings": self.dictionary.usage}
         taken = {name: {"records": p.pop("records"), "bytes": sum(p.values()), **p} for name, p in parts.items()}
         return taken | {name: {"records": b.shape[0], "bytes": b.nbytes} for name, b in self.blocks.items()}

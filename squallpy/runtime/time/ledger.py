@@ -24,14 +24,14 @@ def ledger_name(relation: str) -> str:
 
 
 def ledger_layouts(plan: Plan) -> tuple[PoolLayout, ...]:
-    """A ledger for each change stream of a plan."""
+    """Make the layout of a ledger for each change stream of a plan."""
     return tuple(
         PoolLayout(ledger_name(f.relation.name), 1, COUNTS) for f in plan.feeds if f.relation.name in plan.ledgers
     )
 
 
 def entries(hashes: Words, mult: Words) -> tuple[Words, Words]:
-    """The changes of a batch for its ledger, rows that cancel out left out."""
+    """List the changes of a batch for its ledger, without rows that cancel out."""
     return summed([(hashes.reshape(-1, 1), mult.reshape(-1, 1))])
 
 
@@ -45,7 +45,7 @@ def summed(changes: Sequence[tuple[Words, Words]]) -> tuple[Words, Words]:
 
 
 def unmatched(ledger: Pool, keys: Words, words: Words) -> int:
-    """Book the changes, of a row perhaps by several readers; how many deletes found nothing to delete."""
+    """Book the changes, of a row perhaps by several readers, and count the deletes of rows that are not there."""
     keys, words = entries(keys, words)
     before = _debts(ledger, keys)
     ledger.upsert(keys, words)

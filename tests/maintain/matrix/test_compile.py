@@ -2,7 +2,7 @@
 
 import pytest
 
-from squallpy.base.recursion import deeply
+from squallpy.base.recursion import run_deep
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN
 from squallpy.maintain.matrix.compile import Compiled, Options, compile_program
 from squallpy.maintain.matrix.dimensions import Size
@@ -110,5 +110,5 @@ def _names(matrix: object) -> set[str]:
 def test_long_powers_are_made_by_squaring(factors: int, statements: int) -> None:
     """Written out, A · A · … · A has as many statements as its binary digits have squarings and products."""
     text = " := ".join(["P", " * ".join(["A"] * factors)])
-    made = deeply(lambda: compiled(text, "A", {"n": 100}))
+    made = run_deep(lambda: compiled(text, "A", {"n": 100}))
     assert len(made.maintained.anf.program.statements) == statements

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from squallpy.base.errors import SquallError
-from squallpy.base.settings import Settings, parse
+from squallpy.base.settings import Settings, parse_settings
 from squallpy.catalog.relation import MULT
 from squallpy.program.names import Names
 from squallpy.session import Session
@@ -96,7 +96,7 @@ def differential_right_wherever_a_view_is_set_to_be(tmp_path, query):
 )
 def golden_places_that_cannot_be(tmp_path, query, set, line):
     session = session_of(tmp_path, QUERIES[query])
-    session.settings = parse([f"partition.{set}"])
+    session.settings = parse_settings([f"partition.{set}"])
     for partitions in (1, 2):
         with pytest.raises(SquallError) as raised:
             session.compile(*session.script.queries, partitions, {})
@@ -106,7 +106,7 @@ def golden_places_that_cannot_be(tmp_path, query, set, line):
 def golden_no_places_go_with_it(tmp_path):
     query = "SELECT a, b FROM r WHERE b >= ALL (SELECT c FROM s WHERE s.b = r.a);"
     (tmp_path / "q.sql").write_text(STREAMS.replace(" NOT NULL", "") + query)
-    session = Session(tmp_path / "q.sql", parse(["partition.M_R=b"]))
+    session = Session(tmp_path / "q.sql", parse_settings(["partition.M_R=b"]))
     with pytest.raises(SquallError) as raised:
         session.compile(*session.script.queries, 2, {})
     assert str(raised.value) == (
@@ -116,14 +116,14 @@ def golden_no_places_go_with_it(tmp_path):
 
 
 def test_the_last_word_on_a_view_counts():
-    settings = parse(["partition.M_S=b", "partition.M_T=c", "partition.m_s=everywhere"])
+    settings = parse_settings(["partition.M_S=b", "partition.M_T=c", "partition.m_s=everywhere"])
     assert settings.partition == (("M_T", "c"), ("m_s", "everywhere"))
     with pytest.raises(SquallError, match="needs keys"):
-        parse(["partition.M_S="])
+        parse_settings(["partition.M_S="])
 
 
 def golden_explain_stages_shows_what_was_set(tmp_path):
     session = session_of(tmp_path, QUERIES["join"])
-    session.settings = parse(["partition.M_S=c,b"])
+    session.settings = parse_settings(["partition.M_S=c,b"])
     (line,) = (line for line in session.explain("stages").splitlines() if line.startswith("PLACED"))
     assert line.startswith("PLACED as set: M_S(b, c)") and line.endswith(" by c, b")

@@ -3,7 +3,7 @@
 import pytest
 
 from squallpy.base.errors import SquallError
-from squallpy.base.settings import parse
+from squallpy.base.settings import parse_settings
 from squallpy.session import Session, fingerprint
 from squallpy.testing.engines import PartitionedEngine
 from squallpy.testing.step_tests import run_steps
@@ -22,7 +22,7 @@ def session(tmp_path, query, operator, joiners=16):
     (tmp_path / "q.sql").write_text(STREAMS + query)
     for name, rows in ROWS.items():
         (tmp_path / f"{name}.csv").write_text("1,1\n" * rows)
-    return Session(tmp_path / "q.sql", parse([f"partitions={joiners}", f"join.operator={operator}"]))
+    return Session(tmp_path / "q.sql", parse_settings([f"partitions={joiners}", f"join.operator={operator}"]))
 
 
 def stages(tmp_path, query, operator, joiners=16):
@@ -56,7 +56,7 @@ def golden_groups_and_growth(tmp_path):
     path = session(tmp_path, BAND, "Dynamic", joiners=20).path
     grids = []
     for more in ("join.groups=on", "join.capacity_mb=8", "join.epsilon=0.25"):
-        text = Session(path, parse(["partitions=20", "join.operator=Dynamic", more])).explain("stages")
+        text = Session(path, parse_settings(["partitions=20", "join.operator=Dynamic", more])).explain("stages")
         grids.append(next(line for line in text.splitlines() if line.startswith("GRID")).split(" at first")[0])
     assert grids == ["GRID (4, 4) and (2, 2)", "GRID (1, 1)", "GRID (4, 4)"]
 
@@ -64,7 +64,7 @@ def golden_groups_and_growth(tmp_path):
 def test_groups_do_not_grow(tmp_path):
     path = session(tmp_path, BAND, "Dynamic").path
     with pytest.raises(SquallError, match=r"SQ7003 join\.groups=on: only grids grow, and no groups, leave"):
-        Session(path, parse(["join.groups=on", "join.capacity_mb=8"])).explain("stages")
+        Session(path, parse_settings(["join.groups=on", "join.capacity_mb=8"])).explain("stages")
 
 
 def test_another_operator_is_another_plan(tmp_path):
