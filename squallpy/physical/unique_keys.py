@@ -18,7 +18,7 @@ Keys = Mapping[str, tuple[str, ...]]  # fields, by relation
 
 
 class Beside(NamedTuple):
-    """Which keys of a view are the group of a value, the value, and its neighbour."""
+    """Positions of a view's keys that are the group of a value, the value, and its neighbour."""
 
     group: tuple[int, ...]
     value: int
@@ -26,7 +26,7 @@ class Beside(NamedTuple):
 
 
 class Spanned(NamedTuple):
-    """Which keys of a view are the group of an x, the x, and the value that spans are of, and how high that is."""
+    """Positions of a view's keys that are the group of an x, the x, and the value of the span, with its ranking."""
 
     group: tuple[int, ...]
     x: int
@@ -35,7 +35,7 @@ class Spanned(NamedTuple):
 
 
 def known_keys(program: Program) -> Keys:
-    """The fields that tell the rows of a relation apart, where they are known: of a nest, those of its groups.
+    """Find the fields that identify the rows of a relation, if known: of an auxiliary relation, its group keys.
 
     NB: data may break a declared PRIMARY KEY, so this is for costs; for answers there is `certain_keys`.
     """
@@ -43,13 +43,15 @@ def known_keys(program: Program) -> Keys:
 
 
 def certain_keys(program: Program) -> dict[str, tuple[str, ...]]:
-    """The fields that tell the rows of a nest apart, whatever the data: those of its groups."""
+    """Find the fields that identify the rows of an auxiliary relation, whatever the data: its group keys."""
     return {nest.relation.name: _group(nest) for nest in program.nests if not (nest.running or nest.window)}
 
 
 def unique_views(program: Program) -> Iterator[UniqueView]:
-    """Find the views in which a count above 1 tells that data break a PRIMARY KEY: the views of one relation by its
-    key, and those whose rows LAG and LEAD find by it."""
+    """Find the views in which a count above 1 reveals that data violate a PRIMARY KEY.
+
+    These are views of one relation by its key, and those whose rows LAG and LEAD find by it.
+    """
     nests = {nest.relation.name for nest in program.nests}
     declared = {r.name: r.primary_key for r in program.relations if r.primary_key and r.name not in nests}
     adjacent = {nest.source.name for nest in program.nests if nest.neighbours and nest.source}
@@ -68,13 +70,13 @@ def unique_views(program: Program) -> Iterator[UniqueView]:
 
 
 def views_of_intervals(program: Program) -> frozenset[str]:
-    """The views that have a record for each interval of some nests, which are few: mostly one."""
+    """Find the views with a record for each threshold interval, which are few: mostly one."""
     nests = {nest.relation.name for nest in program.nests if nest.running and not nest.running.group}
     return frozenset(v.name for v in program.views if v.atoms and all(a.relation.name in nests for a in v.atoms))
 
 
 def views_of_neighbours(program: Program, keys: Keys) -> dict[str, Beside]:
-    """The views that have a record for each row of a nest of neighbours, or for some."""
+    """Find the views with at most a record for each adjacent pair."""
     found = {}
     for view, nest, at in _rows_of(program, keys, {n.relation: n for n in program.nests if n.neighbours}):
         assert nest.neighbours
@@ -84,7 +86,7 @@ def views_of_neighbours(program: Program, keys: Keys) -> dict[str, Beside]:
 
 
 def views_of_spans(program: Program, keys: Keys) -> dict[str, Spanned]:
-    """The views that have a record for each row of a nest of spans."""
+    """Find the views with a record for each span."""
     found = {}
     for view, nest, at in _rows_of(program, keys, {n.relation: n for n in program.nests if n.spans}):
         spans = nest.spans
@@ -98,7 +100,7 @@ def views_of_spans(program: Program, keys: Keys) -> dict[str, Spanned]:
 def _rows_of(
     program: Program, keys: Keys, nests: Mapping[Relation, Nest]
 ) -> Iterator[tuple[View, Nest, dict[Expr, int]]]:
-    """The views that have a record for each row of one of these nests, or for some, and where the row's fields are."""
+    """Find the views with at most a record for each row of these relations, and the positions of the row's fields."""
     for view in (v for v in program.views if len(v.terms) == 1):
         for atom in (a for a in view.atoms if a.relation in nests):
             items = dict(nests[atom.relation].finish.items)
@@ -108,7 +110,7 @@ def _rows_of(
 
 
 def narrow_views(program: Program) -> frozenset[str]:
-    """The views that lack rows of their relations, for predicates ask more of those than not to be NULL."""
+    """Find the views that lack rows of their relations because of predicates other than NOT NULL."""
     return frozenset(v.name for v in program.views if all(any(map(_narrows, term.body)) for term in v.terms))
 
 
@@ -127,10 +129,10 @@ def _group(nest: Nest) -> tuple[str, ...]:
 
 
 def foreign_keys(program: Program) -> frozenset[tuple[str, str]]:
-    """(relation, field) that is declared a foreign key, or that the query equates with the primary key, of one field,
-    of another relation.
+    """Find (relation, field) that are declared a foreign key, or equated with another relation's primary key of one
+    field.
 
-    TPC-H Q17:  {(lineitem, l_partkey)}: a part has few lineitems, however many there are of either.
+    TPC-H Q17: {(lineitem, l_partkey)}: a part has few lineitems, however many there are of either.
     """
     keys = {r.name: r.primary_key[0] for r in program.relations if len(r.primary_key) == 1}
     found = {(r.name, ref.fields[0]) for r in program.relations for ref in r.references if len(ref.fields) == 1}
@@ -146,14 +148,14 @@ def foreign_keys(program: Program) -> frozenset[tuple[str, str]]:
 
 
 def finds_one(view: View, bound: Iterable[Column], keys: Keys) -> bool:
-    """Do the variables in `bound` leave one record of the view at most?"""
+    """True if the variables in `bound` leave at most one record of the view."""
     if len(view.terms) > 1:
         return False
     return set(view.keys) <= _determined(view.terms[0], bound, keys)
 
 
 def _determined(term: Monomial, bound: Iterable[Column], keys: Keys) -> set[Column]:
-    """The variables that have one value each, given those in `bound`."""
+    """Find the variables that have one value each, given those in `bound`."""
     known = set(bound)
     while True:
         more: set[Column] = set()
