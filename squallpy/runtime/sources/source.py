@@ -149,8 +149,8 @@ class Source:
         return cut(*rows, number, shares, self._seams), cut(*rows, number + 1, shares, self._seams)
 
     def read(self, start: int, stop: int, columns: tuple[str, ...]) -> pa.Table:
-        """Some columns of the rows start..stop, as `parsing.column_type` says, and `__mult` (±1) of a change stream;
-        ARRIVAL is the number of each, which one that is left out has, too.
+        """Read some columns of the rows start..stop, with `__mult` (±1) for a change stream and, in ARRIVAL, their
+        numbers.
 
         A row at fault raises SquallError: SQ4003 wrong number of fields, SQ4004 a value that is not of its type, SQ4005
         an unknown operation, SQ4006 NULL in a NOT NULL column. Under on_error 'skip' it is left out instead, and
