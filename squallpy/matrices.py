@@ -67,13 +67,16 @@ class MatrixProgram:
     model: str = AUTO
     strategy: str = AUTO
     known: Mapping[str, Known] = field(default_factory=dict)
-    """What holds of inputs, by their names: Known(symmetric=True), …"""
+    """Properties of inputs, by their names: Known(symmetric=True), …"""
     shapes: Inputs = field(default_factory=dict)
-    """Rows and columns of each input, numbers or symbols: {"X": ("m", "n"), "Y": ("m", 1)}. If there are none, those
-    that are alike when the program starts are taken for the same."""
+    """Rows and columns of each input, numbers or symbols; without any, dimensions equal at the start are the same.
+
+    {"X": ("m", "n"), "Y": ("m", 1)}
+    """
 
     def compile(self, shapes: Inputs, sizes: Mapping[str, int]) -> Compiled:
-        """The triggers for inputs of these shapes, numbers or symbols; `sizes` of symbols guide the choice of plans."""
+        """Compile the triggers for inputs of these shapes, numbers or symbols; `sizes` of symbols guide the choice
+        of plans."""
         inputs = [
             Input(Name(name, Size.of(rows), Size.of(cols)), self.known.get(name, NOTHING))
             for name, (rows, cols) in shapes.items()
@@ -83,7 +86,7 @@ class MatrixProgram:
         return compile_program(traced, list(shapes), sizes, Options(self.model, self.strategy), symbols)
 
     def explain(self, sizes: Mapping[str, int] | None = None, **shapes: tuple[Extent, Extent]) -> str:
-        """All phases of the program for inputs of these shapes, and what was weighed."""
+        """Show all phases of the program for inputs of these shapes, and the alternatives that were weighed."""
         compiled = self.compile(shapes, sizes or {})
         return f"{phases_text(compiled.maintained)}\n-- costs\n{report_text(compiled, sizes or {})}"
 
@@ -95,7 +98,7 @@ class MatrixProgram:
         return Fresh(compiled, Live(compiled.maintained, arrays, self.strategy))
 
     def _seen(self, arrays: Mapping[str, Array]) -> dict[str, Known]:
-        """What is known of inputs, and how dense they are where that matters."""
+        """Collect the known properties of inputs, and their density where it matters."""
         seen = dict(self.known)
         for name, array in arrays.items():
             if is_sparse(array, self.over):
@@ -105,7 +108,7 @@ class MatrixProgram:
 
 
 def _alike(arrays: Mapping[str, Array]) -> Inputs:
-    """Symbols for dimensions: those of the same number are taken for the same, and those of 1 for numbers."""
+    """Choose symbols for dimensions: equal numbers share one, and 1 stays a number."""
     extents = sorted({extent for array in arrays.values() for extent in array.shape if extent > 1})
 
     def symbol(extent: int) -> Extent:
@@ -115,7 +118,7 @@ def _alike(arrays: Mapping[str, Array]) -> Inputs:
 
 
 def _extents(shapes: Inputs, arrays: Mapping[str, Array]) -> dict[str, int]:
-    """What the arrays say that symbols are."""
+    """Find the sizes of symbols from arrays."""
     pairs = (pair for name, array in arrays.items() for pair in zip(shapes.get(name, ()), array.shape, strict=False))
     return {symbol: extent for symbol, extent in pairs if isinstance(symbol, str)}
 
@@ -127,8 +130,10 @@ def program(**options: Any) -> Callable[[Callable[..., Any]], MatrixProgram]: ..
 def program(
     function: Callable[..., Any] | None = None, **options: Any
 ) -> MatrixProgram | Callable[[Callable[..., Any]], MatrixProgram]:
-    """A decorator: the function, called with symbolic matrices, says what is computed. Options are `over`, `model`,
-    `strategy`, `known` and `shapes` of MatrixProgram."""
+    """Decorate a function that, called with symbolic matrices, returns what is to be computed.
+
+    Options are `over`, `model`, `strategy`, `known` and `shapes` of MatrixProgram.
+    """
 
     def made(function: Callable[..., Any]) -> MatrixProgram:
         return MatrixProgram(function, **options)
@@ -144,7 +149,7 @@ class Fresh:
     live: Live
 
     def __getitem__(self, name: str) -> Array:
-        """The values of an output or an input."""
+        """Return the values of an output or an input."""
         return self.live.read(name).copy()
 
     @property
@@ -155,27 +160,27 @@ class Fresh:
 
     @property
     def counts(self) -> Counts:
-        """How many updates there were, and how they were done."""
+        """Number of updates, by the way in which they were applied."""
         return self.live.counts
 
     def update(self, name: str, u: npt.ArrayLike, v: npt.ArrayLike) -> None:
-        """input += u·v: u (n, k), v (k, m); of one column and one row, vectors will do."""
+        """Apply input += u·v: u (n, k), v (k, m); for one column and one row, vectors will do."""
         left, right = np.asarray(u), np.asarray(v)
         left = left[:, None] if left.ndim == 1 else left
         self.live.update(name, left, right[None, :] if right.ndim == 1 else right)
 
     def row(self, name: str, at: int, change: npt.ArrayLike) -> None:
-        """input[at, :] += change"""
+        """Apply input[at, :] += change."""
         self._at(name, at, 0)
         self.live.update(name, self._unit(name, at, 0), np.atleast_2d(np.asarray(change)))
 
     def column(self, name: str, at: int, change: npt.ArrayLike) -> None:
-        """input[:, at] += change"""
+        """Apply input[:, at] += change."""
         self._at(name, at, 1)
         self.live.update(name, np.atleast_2d(np.asarray(change)).T, self._unit(name, at, 1).T)
 
     def cells(self, name: str, rows: npt.ArrayLike, cols: npt.ArrayLike, values: npt.ArrayLike) -> None:
-        """input[rows[l], cols[l]] += values[l], all of them as one update of the least rank."""
+        """Apply input[rows[l], cols[l]] += values[l], all of them as one update of the lowest rank."""
         i, j = np.asarray(rows, np.int64), np.asarray(cols, np.int64)
         for axis, places in enumerate((i, j)):
             for at in places[(places < 0) | (places >= self.live.shape(name)[axis])][:1]:
@@ -184,11 +189,11 @@ class Fresh:
         self.live.update(name, *self.live.factors(name, Cells(i, j, np.asarray(values, ring.dtype))))
 
     def append(self, **rows: npt.ArrayLike) -> None:
-        """More rows for inputs; those that have the dimension in common grow together."""
+        """Append rows to inputs; those that share the dimension grow together."""
         self._append(0, rows)
 
     def append_columns(self, **columns: npt.ArrayLike) -> None:
-        """More columns for inputs: arrays of (rows, columns)."""
+        """Append columns to inputs: arrays of (rows, columns)."""
         self._append(1, columns)
 
     def _append(self, axis: int, parts: Mapping[str, npt.ArrayLike]) -> None:
@@ -212,7 +217,7 @@ class Fresh:
             self.live.update(name, u, v)
 
     def _grown(self, axis: int, arrays: Mapping[str, Array]) -> dict[str, int]:
-        """The dimensions of the program when arrays have been appended."""
+        """Compute the dimensions of the program after arrays are appended."""
         sizes: dict[str, int] = {}
         for name, array in arrays.items():
             extent = self._extent(name, axis)
@@ -226,7 +231,7 @@ class Fresh:
         return {**self.live.sizes, **sizes}
 
     def _extent(self, name: str, axis: int) -> Size:
-        """The rows or the columns of an input."""
+        """Return the rows or the columns of an input."""
         source = self.compiled.maintained.program.input(name)
         if source is None:
             raise SquallError("SQ2012", f"{name} is no input of the program")

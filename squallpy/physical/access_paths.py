@@ -49,7 +49,7 @@ class Indexes:
     records: set[str] = field(default_factory=set)
 
     def slice(self, view: str, positions: tuple[int, ...]) -> int:
-        """The number of the slice by those keys."""
+        """Find or add the slice by those keys, and return its number."""
         self.records.add(view)
         known = self.slices.setdefault(view, [])
         if positions not in known:
@@ -57,7 +57,8 @@ class Indexes:
         return known.index(positions)
 
     def order(self, view: str, order: Order) -> int:
-        """The number of a sorted index that is at least in that order: it can be read either way."""
+        """Find or add a sorted index that is at least in that order, and return its number; it can be read either
+        way."""
         known = self.orders.setdefault(view, [])
         plain = replace(order, down=False, extents=False)
         if order.extents or plain not in (replace(o, down=False, extents=False) for o in known):
@@ -66,13 +67,13 @@ class Indexes:
         return next(i for i, o in enumerate(known) if replace(o, down=False, extents=False) == plain)
 
     def of(self, view: str) -> tuple[tuple[tuple[int, ...], ...], tuple[Order, ...], bool]:
-        """All slices and sorted indexes, and whether these are enough."""
+        """List all slices and sorted indexes, and whether these are enough."""
         orders = tuple(self.orders.get(view, ()))
         return tuple(self.slices.get(view, ())), orders, bool(orders) and view not in self.records
 
 
 class Known:
-    """What is known of a program's views; found once for all of its statements."""
+    """Facts about a program's views, found once for all of its statements."""
 
     def __init__(self, program: Program) -> None:
         self.views = {view.name: view for view in program.views}
@@ -82,7 +83,7 @@ class Known:
 
 
 def access(statement: Statement, known: Known, indexes: Indexes) -> Update:
-    """A statement as steps; filters as soon as they can be evaluated."""
+    """Compile a statement to steps, with filters as soon as they can be evaluated."""
     first, *others = statement.refs
     bound: set[Column] = set(first.variables)
     filters: list[Factor] = list(statement.filters)
@@ -132,29 +133,29 @@ def access(statement: Statement, known: Known, indexes: Indexes) -> Update:
 
 
 def _elsewhere(asked: set[Column], refs: Iterable[Ref], ref: Ref) -> set[Column]:
-    """The variables that keys, lanes and views other than `ref` read."""
+    """List the variables that keys, lanes and views other than `ref` read."""
     return asked.union(*(r.variables for r in refs if r is not ref))
 
 
 def _cost(way: "_Way", bound: set[Column], narrow: Collection[str]) -> tuple[int, bool, bool, int]:
-    """What a lookup costs and leaves, next to others."""
+    """Rank a lookup by its cost and the records that it returns."""
     wide = way.how in _ONE and way.ref.name not in narrow
     return _CHOICE.index(way.how), wide, *_spread(way.ref, bound)
 
 
 def _spread(ref: Ref, bound: set[Column]) -> tuple[bool, int]:
-    """How many records of a view there may be, as far as its variables tell: less if more of them are bound."""
+    """Estimate the records of a view from its variables: fewer if more of them are bound."""
     new = set(ref.variables) - bound
     return len(new) == len(ref.variables), len(new)
 
 
 def _known(ref: Ref, view: View, bound: set[Column]) -> list[Column]:
-    """The keys of a view that are bound."""
+    """List the keys of a view that are bound."""
     return [key for key, v in zip(view.keys, ref.variables, strict=True) if v in bound]
 
 
 def _are_fields(view: View, given: Iterable[Column], fields: Collection[tuple[str, str]]) -> bool:
-    """Is a field of `fields` among what is given?"""
+    """True if one of `fields` is bound."""
     wanted = set(given)
     return any(v in wanted and (a.relation.name, name) in fields for a in view.atoms for name, v in a.fields)
 
@@ -178,7 +179,7 @@ def _way(
     size_of: Callable[[Ref], str | None],
     search: RowSearch | None,
 ) -> _Way:
-    """The best way with those variables bound; `elsewhere` are those that keys, lanes and other views read.
+    """Choose the best lookup with those variables bound; `elsewhere` are those that keys, lanes and other views read.
 
     `size_of`: how it is looked up if there is one record at most, or there are few. `search`: how a range finds one
     record of the view, if it may.
@@ -203,7 +204,7 @@ def _way(
 
 
 def _range(variable: Column, bound: set[Column], filters: Iterable[Factor]) -> tuple[Range, tuple[Factor, ...]] | None:
-    """The range of a variable that the filters leave, and which of them do."""
+    """Find the range of a variable that filters imply, and which filters do."""
     if not variable.type.is_ordered:
         return None
     found = [
@@ -221,7 +222,7 @@ def _range(variable: Column, bound: set[Column], filters: Iterable[Factor]) -> t
 
 
 def _lookup(way: _Way, bound: set[Column], indexes: Indexes) -> Lookup:
-    """The step, with the index that it needs."""
+    """Make the step, with the index that it needs."""
     ref, how, range = way.ref, way.how, way.range
     given = tuple((i, v) for i, v in enumerate(ref.variables) if v in bound)
     new = tuple((i, v) for i, v in enumerate(ref.variables) if v not in bound)

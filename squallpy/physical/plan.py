@@ -69,14 +69,14 @@ class Lookup:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Keep the rows for which a predicate is TRUE."""
+    """A step that filters rows by a predicate."""
 
     predicate: Expr
 
 
 @dataclass(frozen=True, slots=True)
 class Let:
-    """Bind a computed variable."""
+    """A step that binds a computed variable."""
 
     variable: Column
     value: Expr
@@ -126,8 +126,8 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What every partition does with a batch before anything is exchanged: steps in their order. `keeps` are deltas
-    that a later stage reads where they are."""
+    """Work of every partition on a batch between two exchanges, in order; `keeps` are deltas that later stages read
+    in place."""
 
     steps: tuple[Update | Derive, ...] = ()
     sends: tuple[Send, ...] = ()
@@ -233,7 +233,7 @@ class Plan:
 
     @property
     def only_grows(self) -> bool:
-        """Is all that is ever printed of the result more of its rows? Then nobody has to know those that it has."""
+        """True if the result only ever grows, so that its present rows need not be stored."""
         f, program = self.program.output, self.program
         plain = f.repeat and f.having is None and f.times is None and f.limit is None and not f.offset
         return plain and not program.auxiliary and not any(relation.op for relation in program.relations)
@@ -251,7 +251,7 @@ class Plan:
 
     @property
     def clocks(self) -> dict[str, Clock]:
-        """What windows go by, by name."""
+        """Clocks of windows, by name."""
         return {clock.name: clock for window in self.windows.values() for clock in window.clocks}
 
     @property

@@ -71,7 +71,7 @@ def row_searches(program: Program, keys: Keys) -> dict[str, RowSearch]:
 
 
 def narrow_views(program: Program) -> frozenset[str]:
-    """The views that lack rows of their relations, for predicates ask more of those than not to be NULL."""
+    """Find the views that lack rows of their relations because of predicates other than NOT NULL."""
     return frozenset(v.name for v in program.views if all(any(map(_narrows, term.body)) for term in v.terms))
 
 
@@ -83,10 +83,10 @@ def _narrows(factor: Factor) -> bool:
 
 
 def foreign_keys(program: Program) -> frozenset[tuple[str, str]]:
-    """(relation, field) that is declared a foreign key, or that the query equates with the primary key, of one field,
-    of another relation.
+    """Find (relation, field) that are declared a foreign key, or equated with another relation's primary key of one
+    field.
 
-    TPC-H Q17:  {(lineitem, l_partkey)}: a part has few lineitems, however many there are of either.
+    TPC-H Q17: {(lineitem, l_partkey)}: a part has few lineitems, however many there are of either.
     """
     keys = {r.name: r.primary_key[0] for r in program.relations if len(r.primary_key) == 1}
     found = {(r.name, ref.fields[0]) for r in program.relations for ref in r.references if len(ref.fields) == 1}
@@ -102,14 +102,14 @@ def foreign_keys(program: Program) -> frozenset[tuple[str, str]]:
 
 
 def finds_one(view: View, bound: Iterable[Column], keys: Keys) -> bool:
-    """Do the variables in `bound` leave one record of the view at most?"""
+    """True if the variables in `bound` leave at most one record of the view."""
     if len(view.terms) > 1:
         return False
     return set(view.keys) <= _determined(view.terms[0], bound, keys)
 
 
 def _determined(term: Monomial, bound: Iterable[Column], keys: Keys) -> set[Column]:
-    """The variables that have one value each, given those in `bound`."""
+    """Find the variables that have one value each, given those in `bound`."""
     known = set(bound)
     while True:
         more: set[Column] = set()

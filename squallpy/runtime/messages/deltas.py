@@ -43,16 +43,17 @@ class Delta:
     words: Words
 
     def take(self, rows: Words) -> "Delta":
-        """Some of its rows."""
+        """Take some of its rows."""
         return Delta(self.name, self.keys.take(rows, axis=0), self.words.take(rows, axis=0))
 
     def with_rows(self, keys: Words, words: Words) -> "Delta":
-        """With some more."""
+        """Append rows."""
         return Delta(self.name, np.concatenate([self.keys, keys]), np.concatenate([self.words, words]))
 
 
 def encode(vec: Vec, key: Expr, rows: int, dictionary: Dictionary, origin: Expr | None = None) -> Words:
-    """Values as a key column; SQ5003, which names the key or the `origin` of its values, where one is the `HOLE`."""
+    """Encode values as a key column; SQ5003, which names the key or the `origin` of its values, if one is the
+    `HOLE`."""
     type = key.type
     if type.kind is Kind.NULL:
         return np.full(rows, NULL)
@@ -73,7 +74,7 @@ def encode(vec: Vec, key: Expr, rows: int, dictionary: Dictionary, origin: Expr 
 
 
 def _encode_low(values: Words, low: Any, expr: Expr) -> Words:
-    """Integers as keys, of which those that are `low` are not above the hole."""
+    """Encode integers as keys, of which those that are `low` are not above the hole."""
     if np.any(low & (values == HOLE)):
         text = f"{expr}: {HOLE} is reserved, the one BIGINT that cannot be selected, grouped, ordered or joined on"
         what = "declare it" if isinstance(expr, Column) else "CAST it to"
@@ -82,13 +83,13 @@ def _encode_low(values: Words, low: Any, expr: Expr) -> Words:
 
 
 def rank_of(values: Words, step: int) -> Words:
-    """Integers as keys to look for: the hole as the next above it, or below it if `step` is negative."""
+    """Encode integers as keys to search for: the hole as the next above it, or below it if `step` is negative."""
     low = values < HOLE if step < 0 else values <= HOLE
     return np.asarray(values + low, np.int64)
 
 
 def decode(keys: Words, column: Column, dictionary: Dictionary) -> Vec:
-    """A key column as a vector."""
+    """Decode a key column to a vector."""
     kind = column.type.kind
     if kind is Kind.VARCHAR:
         return Vec(dictionary.strings(keys), keys >= 0 if column.nullable else None)
@@ -108,27 +109,27 @@ def decode(keys: Words, column: Column, dictionary: Dictionary) -> Vec:
 
 
 def null_of(type: Type) -> int:
-    """The key that stands for NULL."""
+    """Return the key that stands for NULL."""
     return -1 if type.kind is Kind.VARCHAR else NULL
 
 
 def least_in_order(type: Type) -> int:
-    """The least key whose value is in its order: below are NULL and the spelled ones."""
+    """Return the least key that is ordered by its value: below are NULL and the keys that number texts."""
     return LEAST if type.is_wide else NULL + 1
 
 
 def least_as_held(type: Type) -> int:
-    """The least value that is its own key."""
+    """Return the least value that is its own key."""
     return HOLE + 1 if type.is_integer else LEAST if type.is_wide else NULL + 1
 
 
 def spelled(keys: Words) -> Any:
-    """Which keys of a wide column are numbers of texts."""
+    """Mark the keys of a wide column that are numbers of texts."""
     return (keys > NULL) & (keys < LEAST)
 
 
 def numbered(columns: Iterable[Column], start: int = 0) -> tuple[Numbered, ...]:
-    """Where keys, from some column on, are numbers of strings."""
+    """Find the columns of keys, from some column on, that are numbers of strings."""
     found = list[Numbered]()
     for at, column in enumerate(columns, start):
         if column.type.kind is Kind.VARCHAR:
@@ -155,8 +156,11 @@ def _encode_wide(values: Any, valid: Any, dictionary: Dictionary) -> Words:
 def pack_deltas(
     deltas: Sequence[tuple[Delta, tuple[Column, ...]]], dictionary: Dictionary, head: dict[str, Any]
 ) -> bytes:
-    """One message: a head of plain facts, then of each delta a head, its keys, its words, and as an Arrow stream the
-    texts that stand for keys."""
+    """Pack deltas into one message.
+
+    It has a head of plain facts, then for each delta a head, its keys, its words, and as an Arrow stream the texts that
+    stand for keys.
+    """
     parts: list[Any] = [pack_head(head)]
     for delta, columns in deltas:
         keys, texts = _spelled_out(delta.keys, columns, dictionary)
@@ -167,7 +171,7 @@ def pack_deltas(
 
 
 def unpack_deltas(message: bytes, dictionary: Dictionary) -> tuple[dict[str, Any], list[Delta]]:
-    """The head and the deltas of a message, strings numbered by `dictionary`."""
+    """Unpack the head and the deltas of a message, strings numbered by `dictionary`."""
     head, source = unpack_head(message)
     start, deltas = pa.py_buffer(message).address, []
     while source.tell() < source.size():
@@ -181,7 +185,7 @@ def unpack_deltas(message: bytes, dictionary: Dictionary) -> tuple[dict[str, Any
 
 
 def _spelled_out(keys: Words, columns: tuple[Column, ...], dictionary: Dictionary) -> tuple[Words, dict[str, pa.Array]]:
-    """Keys without their numbers of texts, and the texts."""
+    """Split keys into those without their numbers of texts, and the texts."""
     keys, texts = np.ascontiguousarray(keys), dict[str, pa.Array]()
     for i, column in enumerate(columns):
         if column.type.kind is Kind.VARCHAR:
@@ -207,7 +211,7 @@ def _number(keys: Words, source: pa.BufferReader, dictionary: Dictionary) -> Non
 
 
 def _stream(columns: dict[str, pa.Array]) -> Any:
-    """Columns as an Arrow stream, padded."""
+    """Write columns as an Arrow stream, padded."""
     sink, batch = pa.BufferOutputStream(), pa.record_batch(columns)
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
@@ -215,21 +219,21 @@ def _stream(columns: dict[str, pa.Array]) -> Any:
 
 
 def _matrix(source: pa.BufferReader, start: int, rows: int, width: int) -> Words:
-    """The next matrix of a message that starts at an address."""
+    """Read the next matrix of a message that starts at an address."""
     matrix, size = unpacked(start + source.tell(), rows, width)
     source.seek(size, 1)
     return matrix
 
 
 def pack_head(facts: dict[str, Any]) -> bytes:
-    """Plain facts as the beginning of a message, padded so that what Arrow writes behind them is aligned."""
+    """Pack plain facts as the beginning of a message, padded so that what Arrow writes behind them is aligned."""
     line = json.dumps(facts).encode()
     line += b" " * (-(len(line) + 4) % 64)
     return len(line).to_bytes(4, "little") + line
 
 
 def unpack_head(message: bytes) -> tuple[dict[str, Any], pa.BufferReader]:
-    """The facts at the beginning of a message, and a reader of the rest."""
+    """Unpack the facts at the beginning of a message, with a reader of the rest."""
     source = pa.BufferReader(message)
     return _read_head(source), source
 

@@ -1,4 +1,4 @@
-"""Groupings: one delta of a batch: its predicates, keys and lanes evaluated, and equal keys added up (§3.3).
+"""Grouping of a batch into a delta: predicates, keys and lanes are evaluated, and equal keys added up (§3.3).
 
 A program evaluates record batches in one call where all that it computes fits 64 bits; vectors do everything.
 """
@@ -73,7 +73,7 @@ class Grouping:
         names: Dictionary,
         batch: Batch | None = None,
     ) -> tuple[Words, Words]:
-        """Keys and payloads of `rows` tuples; `read` gives fields.
+        """Compute keys and payloads of `rows` tuples; `read` gives fields.
 
         `batch`: they are those of a record batch.
         """
@@ -85,7 +85,7 @@ class Grouping:
         return grouped.copy(), sums.copy()
 
     def _runner(self, steps: list[Assign | Cmp], lanes: list[Lane], counted: bool) -> Runner | None:
-        """The program for batches with or without multiplicities."""
+        """Make the program for batches with or without multiplicities."""
         if any(kind >= Ring.REAL for kind in self._payload.rings):
             return None
         coder = Coder(self._fields | {_TIMES.id: MULT})
@@ -113,7 +113,7 @@ class Grouping:
         names: Dictionary,
         batch: Batch | None,
     ) -> tuple[Words, Words] | None:
-        """What the program makes of the rows; keys that are texts are numbered here."""
+        """Run the program over the rows; keys that are texts are numbered here."""
         runner = self._runners[mult is not None]
         if runner is None:
             return None
@@ -135,7 +135,7 @@ class Grouping:
     def _frame(
         self, rows: int, read: Callable[[str], Vec], chosen: Any, columns: dict[int, Vec] | None = None
     ) -> Frame:
-        """Fields of chosen rows (None: of all), and columns that are there."""
+        """Read fields of chosen rows (None: of all), and columns that are there."""
 
         def load(id: int) -> Vec:
             vec = read(self._fields[id])
@@ -178,7 +178,7 @@ class Grouping:
 
 
 def _ordered(steps: list[Assign | Cmp]) -> list[Assign | Cmp]:
-    """Assignments before what reads them."""
+    """Order assignments before their readers."""
     done: list[Assign | Cmp] = []
     left = list(steps)
     names = {f.variable.id for f in steps if isinstance(f, Assign)}
@@ -201,7 +201,7 @@ def _factors(lane: Lane) -> Callable[[Frame], Any]:
 
 
 def _product(lane: Lane) -> Callable[[Frame], Any]:
-    """The product of a lane's factors, NULL counting as 0; None stands for 1."""
+    """Multiply a lane's factors, NULL counting as 0; None stands for 1."""
     functions = [(compiled(f), f.type) for f in lane]
 
     def run(frame: Frame) -> Any:
@@ -212,8 +212,10 @@ def _product(lane: Lane) -> Callable[[Frame], Any]:
 
 
 def _real_product(lane: Lane) -> Callable[[Frame], tuple[Any, Words | None]]:
-    """The product of a lane's factors as doubles, with how often it counts (None: once): 0 times where a factor is NULL
-    or FALSE, which is not the same as a product with 0, for that may be NaN."""
+    """Multiply a lane's factors as doubles, and find how often each product counts (None: once).
+
+    It counts 0 times if a factor is NULL or FALSE, which is not the same as a product with 0, for that may be NaN.
+    """
     functions = [(compiled(f), f.type) for f in lane]
 
     def run(frame: Frame) -> tuple[Any, Words | None]:
@@ -230,7 +232,7 @@ def _real_product(lane: Lane) -> Callable[[Frame], tuple[Any, Words | None]]:
 
 
 def number(vec: Vec, type: Type, rows: int) -> Any:
-    """A factor as plain numbers: NULL is 0, TRUE is 1."""
+    """Convert a factor to plain numbers: NULL is 0, TRUE is 1."""
     values, valid = full(vec, type, rows)
     if values.dtype == bool:
         return (values if valid is None else values & valid).astype(np.int64)
@@ -244,7 +246,7 @@ def multiply(a: Any, b: Any) -> Any:
 
 
 def _fill(words: Words, at: int, ring: Ring, values: Any, mult: Words | None) -> None:
-    """Write a COUNT or EXACT lane: values (None: 1) times multiplicities (None: 1)."""
+    """Fill a COUNT or EXACT lane with values times multiplicities; None stands for 1."""
     if values is None:
         values = 1 if mult is None else mult
     elif mult is not None:

@@ -1,4 +1,4 @@
-"""Which rows of which stream make up a micro-batch: a pure function of the sizes, so that a run can be repeated.
+"""Replay of streams: the rows of each in a micro-batch, as a pure function of sizes, so that a run can be repeated.
 
 sizes = {"orders": 1000, "lineitem": 4000}
 Replay(sizes, 500).ranges(0)                   →   {"orders": (0, 100), "lineitem": (0, 400)}
@@ -12,7 +12,7 @@ Sizes = Mapping[str, int]
 
 
 def proportional(sizes: Sizes, rows: int) -> dict[str, int]:
-    """Of each stream the same share: ⌊size · rows / all⌋; they all end together.
+    """Take the same share of each stream: ⌊size · rows / all⌋; they all end together.
 
     proportional({"store": 10, "sales": 1000}, 101)   →   {"store": 1, "sales": 100}
     """
@@ -21,7 +21,7 @@ def proportional(sizes: Sizes, rows: int) -> dict[str, int]:
 
 
 def round_robin(sizes: Sizes, rows: int) -> dict[str, int]:
-    """A row of each in turns, of those that have any left: short streams are soon over, the longest is alone at last.
+    """Take a row of each stream in turn, as long as it has any: the longest is alone at last.
 
     round_robin({"store": 10, "sales": 1000}, 101)   →   {"store": 10, "sales": 91}
     """
@@ -36,7 +36,7 @@ def round_robin(sizes: Sizes, rows: int) -> dict[str, int]:
 
 
 def largest_last(sizes: Sizes, rows: int) -> dict[str, int]:
-    """The others in proportion, then the largest alone: facts find all of their dimensions.
+    """Take the other streams in proportion, then the largest alone, so that facts find all of their dimensions.
 
     largest_last({"store": 10, "date": 20, "sales": 1000}, 31)   →   {"store": 10, "date": 20, "sales": 1}
     """
@@ -80,12 +80,12 @@ class Replay:
         return max(1, -(-self.total // self.batch_rows))
 
     def ranges(self, batch: int) -> dict[str, tuple[int, int]]:
-        """First and end row of each stream in a batch; empty ranges after the last batch."""
+        """Find the first and end row of each stream in a batch; empty ranges after the last batch."""
         starts, ends = self._ends(batch), self._ends(batch + 1)
         return {name: (starts[name], ends[name]) for name in self.sizes}
 
     def _ends(self, batches: int) -> dict[str, int]:
-        """How many rows of each stream the first batches hold."""
+        """Count the rows of each stream in the first batches."""
         return ORDERS[self.order](self.sizes, min(batches * self.batch_rows, self.total))
 
 
@@ -93,7 +93,7 @@ LEAP_ROWS = 1_000_000  # rows that come again together
 
 
 def leading(done: int, batch_rows: int) -> int:
-    """Into how many batches the first `done` ones go, when they come again."""
+    """Count the batches into which the first `done` ones go when they are replayed."""
     return -(-done // _leap(batch_rows))
 
 
@@ -121,11 +121,11 @@ class Again:
         return self.leading + self.replay.batches - self.done
 
     def number(self, batch: int) -> int | None:
-        """Which batch of the replay it is; None for several that were told of before."""
+        """Return the number of a batch in the replay; None for several that were reported before."""
         return self.done + batch - self.leading if batch >= self.leading else None
 
     def ranges(self, batch: int) -> dict[str, tuple[int, int]]:
-        """First and end row of each stream in a batch."""
+        """Find the first and end row of each stream in a batch."""
         number, leap = self.number(batch), _leap(self.replay.batch_rows)
         if number is not None:
             return self.replay.ranges(number)

@@ -48,24 +48,24 @@ class Part(Protocol):
         ...
 
     def check(self, fields: tuple[Field, ...], op: str | None) -> None:
-        """SQ4002 if a declared column is not there."""
+        """Raise SQ4002 if a declared column is missing."""
         ...
 
     def check_read(self, fields: Sequence[Field]) -> None:
-        """SQ4002 if a column that is read is there twice, or has a type that cannot become the declared one."""
+        """Raise SQ4002 if a column that is read exists twice, or has a type that cannot become the declared one."""
         ...
 
     def place(self, row: int) -> str: ...
     def hint(self, row: int) -> str:
-        """What to do about a row that cannot be read, if it tells."""
+        """Suggest what to do about a row that cannot be read, if known."""
         ...
 
     def read(self, start: int, stop: int, fields: tuple[Field, ...], op: str | None, summed: bool = False) -> Piece:
-        """Some rows; with their checksums, if they are to be `summed`."""
+        """Read some rows; with their checksums, if they are to be `summed`."""
         ...
 
     def checksum(self, rows: int, names: Sequence[str]) -> int:
-        """The sum of all checksums of some columns that pieces had, of the first rows."""
+        """Add up all checksums of some columns over the pieces of the first rows."""
         ...
 
 
@@ -82,10 +82,10 @@ class OneRow:
     file: File = _NO_FILE
 
     def check(self, fields: tuple[Field, ...], op: str | None) -> None:
-        """There is nothing that could be wrong."""
+        """Do nothing: there are no columns to check."""
 
     def check_read(self, fields: Sequence[Field]) -> None:
-        """Here neither."""
+        """Do nothing: there are no columns to check."""
 
     def place(self, row: int) -> str:
         return self.file.shown
@@ -94,7 +94,7 @@ class OneRow:
         return ""
 
     def read(self, start: int, stop: int, fields: tuple[Field, ...], op: str | None, summed: bool = False) -> Piece:
-        """Zeros."""
+        """Make zeros."""
         zeros = pa.array(np.zeros(stop - start, np.int64))
         return Piece(pa.table({field.name: zeros.cast(column_type(field.type)) for field in fields}))
 
@@ -118,7 +118,7 @@ class Source:
     relation: Relation
     parts: tuple[Part, ...]
     summed: bool = False
-    """Do tables that are read tell the checksums of their parts?"""
+    """True if tables that are read carry the checksums of their parts."""
 
     @cached_property
     def starts(self) -> tuple[int, ...]:
@@ -130,7 +130,8 @@ class Source:
         return self.starts[-1]
 
     def check(self, columns: Sequence[str]) -> None:
-        """SQ4002 if columns that are read are twice in a file, or of a type that cannot become the relation's."""
+        """Raise SQ4002 if columns that are read exist twice in a file, or have a type that cannot become the
+        relation's."""
         op = [Field(self.relation.op, VARCHAR)] if self.relation.op else []
         fields = [*(f for f in self.relation.fields if f.name in columns), *op]
         try:
@@ -144,12 +145,12 @@ class Source:
         return tuple(start + seam for start, part in zip(self.starts, self.parts, strict=False) for seam in part.seams)
 
     def share(self, rows: tuple[int, int], number: int, shares: int) -> tuple[int, int]:
-        """One of so many shares of some rows; no two readers decode a row group, if that can be."""
+        """Cut one of so many shares of some rows; if possible, no two readers decode a row group."""
         return cut(*rows, number, shares, self._seams), cut(*rows, number + 1, shares, self._seams)
 
     def read(self, start: int, stop: int, columns: tuple[str, ...]) -> pa.Table:
-        """Some columns of the rows start..stop, as `parsing.column_type` says, and `__mult` (±1) of a change stream;
-        ARRIVAL is the number of each, which one that is left out has, too.
+        """Read some columns of the rows start..stop, with `__mult` (±1) for a change stream and, in ARRIVAL, their
+        numbers.
 
         A row at fault raises SquallError: SQ4003 wrong number of fields, SQ4004 a value that is not of its type, SQ4005
         an unknown operation, SQ4006 NULL in a NOT NULL column. Under on_error 'skip' it is left out instead, and
@@ -183,8 +184,8 @@ class Source:
         return pa.schema([*((f.name, column_type(f.type)) for f in fields), *mult])
 
     def _settle(self, part: Part, piece: Piece, start: int, begin: int | None) -> pa.Table:
-        """What is read from one part, whose first row is number `begin`, if asked; rows at fault raise or are left
-        out."""
+        """Settle the rows read from one part, whose first row is number `begin`: those at fault raise or are
+        dropped."""
         wrong, rows_read = piece.wrong, len(piece.table)
         table = numbered(piece.table, start + (begin or 0), begin is not None)
         if not wrong:
@@ -200,7 +201,7 @@ class Source:
 
 
 def cut(start: int, stop: int, number: int, shares: int, seams: Sequence[int] = ()) -> int:
-    """Where a share of the rows start..stop begins: all are alike, or as far as the next seam from that.
+    """Find where a share of the rows start..stop begins: shares are equal, or end at the seam next to that.
 
     cut(0, 100, 1, 2)   →   50            cut(0, 100, 1, 2, (40, 80))   →   40
     """
@@ -211,7 +212,7 @@ def cut(start: int, stop: int, number: int, shares: int, seams: Sequence[int] = 
 
 
 def numbered(table: pa.Table, start: int, wanted: bool = True) -> pa.Table:
-    """Rows with their numbers, if they are `wanted`."""
+    """Add the numbers of rows, if they are `wanted`."""
     return table.append_column(ARRIVAL, pa.array(np.arange(start, start + len(table)))) if wanted else table
 
 
@@ -239,8 +240,10 @@ def open_source(relation: Relation, base: Path, summed: bool = False) -> Source:
 
 
 def infer_fields(relation: Relation, base: Path) -> tuple[Field, ...]:
-    """The columns of a relation that is declared without: of csv those of the first file that has any, of parquet those
-    of all files; SQ4001, SQ4002."""
+    """Infer the columns of a relation that is declared without.
+
+    For csv they are those of the first file that has any, for parquet those of all files. Raises SQ4001, SQ4002.
+    """
     try:
         files = find_files(relation.options["path"], base)
         fields = _fields(relation, files)
@@ -268,8 +271,10 @@ def _fields(relation: Relation, files: Sequence[File]) -> tuple[Field, ...]:
 
 
 def united(files: Sequence[tuple[File, tuple[Field, ...]]]) -> tuple[Field, ...]:
-    """The columns of several files in the order in which they come, numbers as wide as the widest; one that a file has
-    not can be NULL. SQ4002 where two files have a column in types that have nothing in common."""
+    """Unite the columns of several files in the order of their appearance, with numbers as wide as the widest.
+
+    A column that a file lacks can be NULL. Raises SQ4002 for a column whose types in two files have nothing in common.
+    """
     found: dict[str, tuple[Field, File]] = {}
     for file, fields in files:
         twins = {f.name.lower() for f in fields if sum(g.name.lower() == f.name.lower() for g in fields) > 1}
@@ -287,7 +292,7 @@ def united(files: Sequence[tuple[File, tuple[Field, ...]]]) -> tuple[Field, ...]
 
 
 def common(one: Type, other: Type) -> Type | None:
-    """The type that holds the values of both, if there is one; of a DOUBLE and another number it is DOUBLE."""
+    """Find the type that holds the values of both, if there is one; for a DOUBLE and another number it is DOUBLE."""
     if one == other:
         return one
     if not (one.is_numeric and other.is_numeric):
@@ -315,7 +320,8 @@ def _open_part(relation: Relation, file: File) -> Part:
 
 
 def positional(relation: Relation) -> tuple[str, ...]:
-    """The columns of a file without a header: as declared, the operation first, unless called c0, c1, … by place."""
+    """List the columns of a file without a header: as declared, the operation first, unless named c0, c1, … by
+    position."""
     names = [f.name for f in relation.fields]
     if relation.op:
         place = relation.op[1:]
