@@ -71,10 +71,15 @@ RENEWED: dict[str, Callable[[], MemoryEngine]] = {
 }
 
 
-def known(path: Path) -> object:
-    """A file as a parameter, expected to fail if it is known to; one process asks the oracle for all that run it."""
+def marks_of(path: Path, is_long: bool = False) -> list[pytest.MarkDecorator]:
+    """Mark a file: expected to fail if it is known to, `long`, and of one process, which asks the oracle once."""
     marks = [pytest.mark.xfail(reason=KNOWN[path.stem], strict=True)] if path.stem in KNOWN else []
-    return pytest.param(path, id=path.stem, marks=[pytest.mark.xdist_group(path.stem), *marks])
+    return [pytest.mark.xdist_group(path.stem), *marks, *([pytest.mark.long] if is_long else [])]
+
+
+def is_elsewhere(path: Path) -> bool:
+    """True if `make test` runs a file on one of MORE besides, and not as it was bound; `make steps` runs it on all."""
+    return bool(crc32(path.stem.encode()) // len(MORE) % 2)
 
 
 # NB: the view in which LAG looks rows up by their key, and which a broken key shows, is made by a pass
@@ -84,7 +89,9 @@ CHECKED_BY_PASSES = {"key_broken_lag"}
 @pytest.mark.parametrize(
     ("path", "engine"),
     [
-        pytest.param(*known(path).values, engine, id=f"{path.stem}-{engine}", marks=known(path).marks)
+        pytest.param(
+            path, engine, id=f"{path.stem}-{engine}", marks=marks_of(path, engine == "plain" and is_elsewhere(path))
+        )
         for path in FILES
         for engine in ENGINES
         if not (engine == "plain" and path.stem in CHECKED_BY_PASSES)
@@ -94,7 +101,9 @@ def step_local(path: Path, engine: str, tmp_path: Path) -> None:
     run_steps(path, ENGINES[engine](), tmp_path)
 
 
-@pytest.mark.parametrize("path", [known(path) for path in FILES])
+@pytest.mark.parametrize(
+    "path", [pytest.param(path, id=path.stem, marks=marks_of(path, not is_elsewhere(path))) for path in FILES]
+)
 def step_elsewhere(path: Path, tmp_path: Path) -> None:
     """One of the other executors, whichever falls to the file by its name."""
     name = list(MORE)[crc32(path.stem.encode()) % len(MORE)]
