@@ -3,7 +3,7 @@ BIN := .venv/bin
 RUN := .venv/installed
 DEVELOP := .venv/developed
 
-.PHONY: help setup run demo check test steps cluster fuzz plans bench bench-joins bench-matrix table clean
+.PHONY: help setup run demo check test long cluster fuzz plans bench bench-joins bench-matrix table clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,11 +25,11 @@ demo: run  ## a small stream, its query and its fresh answer
 check: setup  ## ruff, mypy, the import contracts and the rule of docstrings
 	$(BIN)/ruff check && $(BIN)/ruff format --check && $(BIN)/mypy && $(BIN)/lint-imports && $(BIN)/python tools/prose.py
 
-test: setup  ## every test but those of `make steps` and `make cluster`
+test: setup  ## every test but those of `make long` and `make cluster`
 	$(BIN)/python -m pytest
 
-steps: setup  ## every step test on every executor, and with the optimizer off
-	$(BIN)/python -m pytest -m "not cluster" tests/steps
+long: setup  ## what `make test` leaves out: each step test on the other executors
+	$(BIN)/python -m pytest -m long
 
 cluster: setup  ## whole runs whose masters, workers and drivers are killed, most on a standalone cluster
 	$(BIN)/python -m pytest -m cluster -n 0

@@ -7,7 +7,7 @@ import pytest
 from squallpy.testing.standalone import Standalone
 from tests.runs import lost, on, printed, undisturbed, write
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.cluster]
 
 
 def differential_a_cluster_equals_one_process(standalone: Standalone, tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def migrating(metrics: Path, batches: int, process: "subprocess.Popen[bytes]") -
         time.sleep(0.005)
 
 
-@pytest.mark.parametrize("kills", [(2, 9), pytest.param((2, 9, 15, 22), marks=pytest.mark.cluster)])
+@pytest.mark.parametrize("kills", [(9,), pytest.param((2, 9, 15, 22), marks=pytest.mark.cluster)])
 def fault_workers_killed_in_mid_batch(kills: tuple[int, ...], script: Path) -> None:
     """The workers, and in batch 9 the daemon they come from, too."""
     out = script.parent / "out"

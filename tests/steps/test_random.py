@@ -22,6 +22,7 @@ from squallpy.optimizer.plan import materialise_outer_joins
 from squallpy.testing.engines import LocalEngine, MemoryEngine, PartitionedEngine, SparkEngine, VolatileEngine
 from squallpy.testing.generators import Case, cases
 from squallpy.testing.step_tests import run_steps
+from tests.marks import long
 
 
 class Weighed(VolatileEngine):
@@ -54,10 +55,11 @@ ENGINES: dict[str, Callable[[], MemoryEngine]] = {
 }
 SIZES = st.sampled_from([None, 1, 7, 1000])  # of batches; None: as they were drawn
 UNSUPPORTED = "SQ3001"
+LONG = ("durable",)  # only by `make long`
 
 
 @pytest.mark.xdist_group("random queries")  # all engines have the same, and the oracle's answers
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", [long(name) if name in LONG else name for name in ENGINES])
 @settings(max_examples=settings().max_examples // 4, suppress_health_check=[HealthCheck.too_slow])
 @given(case=cases(), size=SIZES)
 def oracle_random_queries(engine: str, case: Case, size: int | None) -> None:

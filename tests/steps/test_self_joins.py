@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 from squallpy.maintain.relational import materialise
 from squallpy.testing.engines import LocalEngine, MemoryEngine, PartitionedEngine, SparkEngine, VolatileEngine
 from squallpy.testing.generators import Case, Change, settled
+from tests.marks import long
 from tests.steps.test_random import Weighed, run
 
 COPIES = {"key": 8, "chain": 6, "star": 4, "ring": 4, "clique": 3, "inequalities": 3, "cross": 3, "any": 4}
+LONG = ("durable", "two partitions", "plain")  # only by `make long`
 ENGINES: dict[str, Callable[[], MemoryEngine]] = {
     "optimized": Weighed,
     "plain": partial(Weighed, optimizer=False),
@@ -105,7 +107,7 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 @pytest.mark.xdist_group("self-joins")
-@pytest.mark.parametrize("engine", [*ENGINES, "torn", "apart"])
+@pytest.mark.parametrize("engine", [long(name) if name in LONG else name for name in (*ENGINES, "torn", "apart")])
 @settings(max_examples=settings().max_examples // 4, suppress_health_check=[HealthCheck.too_slow])
 @given(case=cases())
 def oracle_self_joins(engine: str, case: Case) -> None:

@@ -22,6 +22,7 @@ from squallpy.testing.examples import Kept
 from squallpy.testing.generators import Case, Change
 from squallpy.testing.oracle import Oracle
 from squallpy.testing.step_tests import run_steps
+from tests.marks import long
 
 START = datetime(2026, 1, 1)
 SPAN = 40  # seconds from the first row of a stream to the last
@@ -48,6 +49,7 @@ QUERIES = (
     "SELECT k, n FROM (SELECT k, COUNT(*) AS n FROM s GROUP BY k {}) t UNION ALL (SELECT k, v FROM r {})",
     "SELECT v FROM r WHERE 0.5 * (SELECT SUM(v) FROM r) > (SELECT SUM(v) FROM r AS x WHERE x.v > r.v) {}",
 )
+LONG = ("durable", "two partitions")  # only by `make long`
 ENGINES: dict[str, Callable[[], MemoryEngine]] = {
     "durable": LocalEngine,
     "plain": partial(VolatileEngine, optimizer=False),
@@ -103,7 +105,7 @@ def run(case: Case, engine: MemoryEngine) -> None:
 
 
 @pytest.mark.xdist_group("random windows")
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", [long(name) if name in LONG else name for name in ENGINES])
 @settings(max_examples=max(1, settings().max_examples // 4), suppress_health_check=[HealthCheck.too_slow])
 @given(case=cases(), size=st.sampled_from([1, 7, 1000]))
 def oracle_random_windows(engine: str, case: Case, size: int) -> None:

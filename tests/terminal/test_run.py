@@ -155,6 +155,10 @@ EVERYWHERE = [
     pytest.param((*LOCAL, "--checkpoint", "kept"), id="durable"),
     pytest.param(("--backend", "spark", "--master", "local[1]"), id="spark", marks=pytest.mark.spark),
 ]
+SPARK_IS_LONG = [*EVERYWHERE[:2], ON_SPARK]
+    *EVERYWHERE[:2],
+    pytest.param(*EVERYWHERE[2].values, id="spark", marks=[pytest.mark.spark, pytest.mark.long]),
+]
 
 
 EXPECTED = {
@@ -180,7 +184,7 @@ def spans(room: Path) -> set[tuple[str, ...]]:
     return ways | {way[1:] for way in ways if way[0] == "apply"}
 
 
-@pytest.mark.parametrize("options", EVERYWHERE)
+@pytest.mark.parametrize("options", SPARK_IS_LONG)
 def test_metrics_say_what_each_view_takes_and_profiles_where_time_goes(
     options: tuple[str, ...], room: Path, run: Squall
 ) -> None:
@@ -204,7 +208,7 @@ SELECT (SELECT COUNT(*) FROM few) AS few, (SELECT COUNT(*) FROM many) AS many;
 """
 
 
-@pytest.mark.parametrize("options", EVERYWHERE)
+@pytest.mark.parametrize("options", SPARK_IS_LONG)
 def test_streams_are_interleaved_as_is_asked_for(options: tuple[str, ...], room: Path, run: Squall) -> None:
     (room / "q.sql").write_text(TURNS)
     (room / "few.csv").write_text("1\n" * 3)
