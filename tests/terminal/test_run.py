@@ -155,7 +155,7 @@ EVERYWHERE = [
     pytest.param((*LOCAL, "--checkpoint", "kept"), id="durable"),
     pytest.param(("--backend", "spark", "--master", "local[1]"), id="spark", marks=pytest.mark.spark),
 ]
-SPARK_IS_LONG = [*EVERYWHERE[:2], ON_SPARK]
+SPARK_IS_LONG = [
     *EVERYWHERE[:2],
     pytest.param(*EVERYWHERE[2].values, id="spark", marks=[pytest.mark.spark, pytest.mark.long]),
 ]
