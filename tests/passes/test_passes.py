@@ -1,5 +1,6 @@
 """Passes and rules: for each a query that it changes, and the query run with and without on one ± stream."""
 
+import re
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -7,8 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from squallpy.base.errors import SquallError
 from squallpy.catalog.relation import MULT
-from squallpy.optimizer.pipeline import ALL
+from squallpy.optimizer.pipeline import ALL, disabled_passes
 from squallpy.testing import goldens
 from squallpy.testing.compare import difference
 from squallpy.testing.engines import VolatileEngine
@@ -70,3 +72,23 @@ def rows(draw: Random, fields: str, stored: list[Row]) -> pa.Table:
 
 def kind(field: str) -> pa.DataType:
     return {"c": pa.bool_(), "t": pa.timestamp("us")}.get(field, pa.int64())
+
+
+@pytest.mark.parametrize(
+    ("switches", "message"),
+    [
+        ("-groupjon", 'unknown pass "groupjon", did you mean "groupjoin"?'),
+        ("groupjoin", '"groupjoin" has no sign, -groupjoin switches it off'),
+        ("-fold_case,-SCHEDULE", '"schedule" is required: '),
+        ("-", 'unknown pass ""'),
+    ],
+)
+def test_switches_that_name_no_optional_pass_are_refused(switches: str, message: str) -> None:
+    with pytest.raises(SquallError, match=re.escape(message)):
+        disabled_passes(switches)
+
+
+def test_without_the_optimizer_required_passes_stay() -> None:
+    names = {each.name for _, passes in ALL for each in passes}
+    assert names - disabled_passes("", optimizer=False) == {e.name for _, passes in ALL for e in passes if e.required}
+    assert disabled_passes("-Groupjoin, -fold_case") == {"groupjoin", "fold_case"}
