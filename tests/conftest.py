@@ -19,9 +19,12 @@ settings.load_profile("fuzz" if "FUZZ" in os.environ else "default")
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Two processes for the whole suite, none besides this one for tests that are named, or on a single core."""
+    """Three processes for the whole suite, none besides this one for tests that are named, or on a single core.
+
+    One more than two cores have: that of Spark's tests waits for Spark half of the time.
+    """
     whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
-    return 2 if whole and (os.cpu_count() or 1) > 1 else 0
+    return 3 if whole and (os.cpu_count() or 1) > 1 else 0
 
 
 def pytest_configure() -> None:

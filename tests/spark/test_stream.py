@@ -225,6 +225,7 @@ def fault_worker_killed(cluster, tmp_path, place):
 
 
 @pytest.mark.slow
+@pytest.mark.cluster
 def fault_driver_killed(tmp_path):
     """Killed twice, once in the middle of a batch; nothing is left running, and the answer is the undisturbed one."""
     token, done = f"squall-{os.getpid()}-{time.time_ns()}", Counter()

@@ -122,6 +122,7 @@ def oracle_tpcds_files(example: str, tmp_path: Path) -> None:
     assert not difference(kept.table, expected, ordered=True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("example", ALL)
 def differential_examples(example: str, tmp_path: Path) -> None:
     assert max(run(example, PartitionedEngine(3), tmp_path)) > 0

@@ -55,7 +55,7 @@ ENGINES: dict[str, Callable[[], MemoryEngine]] = {
 }
 SIZES = st.sampled_from([None, 1, 7, 1000])  # of batches; None: as they were drawn
 UNSUPPORTED = "SQ3001"
-LONG = ("durable",)  # only by `make long`
+LONG = ("durable", "three partitions")  # only by `make long`
 
 
 @pytest.mark.xdist_group("random queries")  # all engines have the same, and the oracle's answers

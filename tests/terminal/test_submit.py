@@ -130,6 +130,7 @@ def test_the_archive_is_the_package(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_wheel_runs_by_the_line_that_it_prints(room: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     installed = unpacked_wheel(tmp_path_factory.mktemp("wheel"))
     line = printed_line(installed, room, "q.sql", "--batch-rows", "2", "--mode", "changes")

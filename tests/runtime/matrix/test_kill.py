@@ -42,7 +42,10 @@ _CLUSTER = [pytest.mark.spark, pytest.mark.cluster]
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "backend, place",
-    [("local", "driver"), *(pytest.param("spark", place, marks=_CLUSTER) for place in ("driver", "blocks"))],
+    [
+        pytest.param("local", "driver", marks=pytest.mark.long),
+        *(pytest.param("spark", place, marks=_CLUSTER) for place in ("driver", "blocks")),
+    ],
 )
 def fault_killed_again_and_again(backend: str, place: str, tmp_path: Path) -> None:
     script, draw = _script(tmp_path / "data"), random.Random(8)
