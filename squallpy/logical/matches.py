@@ -1,6 +1,6 @@
 """Matches of a join: which values of its left side have some, each once, as SEMI, ANTI and outer joins ask."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from squallpy.base.types import BOOLEAN
 from squallpy.logical.expressions import TRUE, Call, Column, Expr, column_of, columns, conjunction, conjuncts
@@ -20,9 +20,9 @@ def distinct_matches(left: Node, right: Node, on: Expr, ids: Iterator[int]) -> t
     asked: list[Expr] = []  # of `left` alone
     for conjunct in conjuncts(on):
         match conjunct:
-            case Call("=" | "<=>" as name, (a, b)) if _reads(a, ours) and _reads(b, theirs):
+            case Call("=" | "<=>" as name, (a, b)) if reads_only(a, ours) and reads_only(b, theirs):
                 equal.append((name, a, b))
-            case Call("=" | "<=>" as name, (a, b)) if _reads(a, theirs) and _reads(b, ours):
+            case Call("=" | "<=>" as name, (a, b)) if reads_only(a, theirs) and reads_only(b, ours):
                 equal.append((name, b, a))
             case _ if {c.id for c in columns(conjunct)} <= theirs:
                 own.append(conjunct)
@@ -56,6 +56,6 @@ def _unique(node: Node) -> set[int | None]:
     return set()
 
 
-def _reads(expr: Expr, ids: frozenset[int]) -> bool:
-    """Does it read columns, and only those?"""
-    return bool(columns(expr)) and {c.id for c in columns(expr)} <= ids
+def reads_only(expr: Expr, ids: Collection[int]) -> bool:
+    """True if an expression reads columns, and only the given ones."""
+    return bool(columns(expr)) and all(c.id in ids for c in columns(expr))

@@ -47,14 +47,6 @@ class AuxiliaryRelations:
         self._spelling = Spelling()
         self._known: dict[int, AuxiliaryRelation] = {}  # by how it is spelled
 
-    def copy(self) -> tuple[list[AuxiliaryRelation], dict[int, AuxiliaryRelation]]:
-        """Return what `restore` takes back."""
-        return self.relations[:], self._known.copy()
-
-    def restore(self, saved: tuple[list[AuxiliaryRelation], dict[int, AuxiliaryRelation]]) -> None:
-        """Forget what has come since."""
-        self.relations, self._known = saved
-
     def of_groups(self, node: Aggregate | Repeat) -> Scan:
         """Scan the auxiliary relation of an Aggregate's groups; equal ones are shared."""
         spelled = self._spelling.number(node)

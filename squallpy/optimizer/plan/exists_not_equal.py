@@ -29,6 +29,7 @@ from squallpy.logical.expressions import (
     substitute,
 )
 from squallpy.logical.functions import call, coalesce
+from squallpy.logical.matches import reads_only
 from squallpy.logical.nodes import (
     Agg,
     Aggregate,
@@ -109,9 +110,9 @@ def _split_condition(left: Node, right: Node, on: Expr) -> _Condition | None:
                 own.append(conjunct)
             case _ if {c.id for c in columns(conjunct)} <= ours:
                 asked.append(conjunct)
-            case Call("=" | "<>" as name, (a, b)) if _reads(a, ours) and _reads(b, theirs):
+            case Call("=" | "<>" as name, (a, b)) if reads_only(a, ours) and reads_only(b, theirs):
                 pairs[name].append((a, b))
-            case Call("=" | "<>" as name, (a, b)) if _reads(a, theirs) and _reads(b, ours):
+            case Call("=" | "<>" as name, (a, b)) if reads_only(a, theirs) and reads_only(b, ours):
                 pairs[name].append((b, a))
             case _:
                 return None
@@ -165,8 +166,3 @@ def _match_exists(join: Join | LeftJoin) -> _Exists | None:
     on = conjunction((*within, *([met.on] if met.on is not None else ())))
     items = tuple((c, substitute(theirs[c.id], given)) for c in join.right.output)
     return _Exists(met.right, substitute(on, given), items)
-
-
-def _reads(expr: Expr, ids: set[int]) -> bool:
-    """True if an expression reads columns, and only the given ones."""
-    return bool(columns(expr)) and {c.id for c in columns(expr)} <= ids

@@ -93,7 +93,7 @@ def materialise_outer_joins(
             after = node
             if few:
                 if isinstance(node, ConditionalJoin):
-                    after = replace(node, left=materialised(node.left), right=materialised(node.right))
+                    after = with_inputs(node, tuple(map(materialised, node.inputs)))
                 after = _materialise(after, products, ids, empty_groups) or after
             same = {id(child) for child in _region(after)}
             inputs = (rewritten(c, few) if id(c) in same else region(c) for c in after.inputs)
