@@ -73,8 +73,9 @@ class Tracer(Observer):
 
     steps: list[Step] = field(default_factory=list)
 
-    def changed(self, name: str, before: Any, after: Any) -> None:
-        self.steps.append(Step(name, _text(before), _text(after)))
+    def stepped(self, name: str, before: Any, after: Any) -> None:
+        if before != after:
+            self.steps.append(Step(name, _text(before), _text(after)))
 
     @property
     def names(self) -> list[str]:

@@ -53,8 +53,7 @@ class Pass(Generic[T]):
 
     name: str
     why: str
-    run: Callable[[T, PassContext], T]
-    required: bool = False
+    required: bool = field(default=False, kw_only=True)
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -62,32 +61,31 @@ class Pass(Generic[T]):
         return ()
 
     def steps(self, value: T, context: PassContext) -> Iterator[tuple[str, T]]:
-        """Yield the value after each step that changed it, with the name of the step."""
-        after = self.run(value, context)
-        if after is not value and after != value:
-            yield self.name, after
+        """Yield the value after each step, with the name of the step."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionPass(Pass[T]):
+    """A pass that is one function."""
+
+    run: Callable[[T, PassContext], T]
+
+    def steps(self, value: T, context: PassContext) -> Iterator[tuple[str, T]]:
+        yield self.name, self.run(value, context)
 
 
 @dataclass(frozen=True, slots=True)
 class RulePass(Pass[Node]):
     """Rules that are applied together, bottom-up, until none of them changes the plan."""
 
-    run: Callable[[Node, PassContext], Node] = field(init=False)
     nodes: tuple[NodeRule, ...] = ()
     exprs: tuple[ExprRule, ...] = ()
     evaluating: tuple[Callable[[Evaluate], ExprRule], ...] = ()  # tried before `exprs`
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "run", self._run)
-
     @property
     def rules(self) -> tuple[str, ...]:
         return tuple(rule.__name__ for rule in (*self.evaluating, *self.exprs, *self.nodes))
-
-    def _run(self, plan: Node, context: PassContext) -> Node:
-        for _, after in self.steps(plan, context):
-            plan = after
-        return plan
 
     def steps(self, value: Node, context: PassContext) -> Iterator[tuple[str, Node]]:
         exprs = [(make.__name__, make(context.evaluate)) for make in self.evaluating]
@@ -110,8 +108,8 @@ class RulePass(Pass[Node]):
 class Observer:
     """A listener to passes at work; this one ignores what it hears."""
 
-    def changed(self, name: str, before: Any, after: Any) -> None:
-        """Hear that the step `name` has changed the query."""
+    def stepped(self, name: str, before: Any, after: Any) -> None:
+        """Hear what the step `name` has made of the query, which may be what it was."""
 
     def took(self, name: str, seconds: float) -> None:
         """Hear how long a pass has taken."""
@@ -123,13 +121,12 @@ def run_passes(value: T, passes: Sequence[Pass[T]], context: PassContext, observ
         if each.name in context.disabled:
             continue
         start = perf_counter()
-        if observer is None:
-            value = each.run(value, context)
-            continue
         for name, after in each.steps(value, context):
-            observer.changed(name, value, after)
+            if observer:
+                observer.stepped(name, value, after)
             value = after
-        observer.took(each.name, perf_counter() - start)
+        if observer:
+            observer.took(each.name, perf_counter() - start)
     return value
 
 
@@ -156,7 +153,7 @@ def node_pass(
         check_same_output(plan, after, name)
         return after
 
-    return Pass(name, why, run, required)
+    return FunctionPass(name, why, run, required=required)
 
 
 def check_same_output(before: Node, after: Node, rule: str) -> None:

@@ -15,7 +15,7 @@ from squallpy.optimizer.calculus.prune_columns import prune_columns
 from squallpy.optimizer.calculus.push_tests_into_scalars import push_tests_into_scalars
 from squallpy.optimizer.calculus.split_range_disjunctions import split_range_disjunctions
 from squallpy.optimizer.calculus.threshold_intervals import maintain_threshold_intervals
-from squallpy.optimizer.passes import Pass, RulePass, node_pass
+from squallpy.optimizer.passes import FunctionPass, Pass, RulePass, node_pass
 from squallpy.optimizer.plan import booleans, outer_joins, push_filters
 from squallpy.optimizer.plan.aggregate_over_left_join import aggregate_over_left_join
 from squallpy.optimizer.plan.assign_window_clocks import assign_window_clocks
@@ -69,7 +69,7 @@ PLAN_PASSES: tuple[Pass[Node], ...] = (
         evaluating=(fold_constant,),
         exprs=(booleans.fold_constant_in_and, booleans.fold_constant_in_or),
     ),
-    Pass(
+    FunctionPass(
         "assign_window_clocks",
         "a window moves with the clocks of all streams under its clause, which no single operator knows",
         lambda plan, context: assign_window_clocks(plan, context.ids, context.report_late),
@@ -90,7 +90,7 @@ PLAN_PASSES: tuple[Pass[Node], ...] = (
         "an aggregate that ignores the NULLs of an outer join need not know which rows have a match (TPC-H Q13)",
         lambda node, context: aggregate_over_left_join(node, context.ids),
     ),
-    Pass(
+    FunctionPass(
         "materialise_outer_joins",
         "while outer joins can be counted: multiplied out, n of them are 2ⁿ products",
         lambda plan, context: materialise_outer_joins(
@@ -117,37 +117,37 @@ PLAN_PASSES: tuple[Pass[Node], ...] = (
 )
 
 CALCULUS_PASSES: tuple[Pass[Lowered], ...] = (
-    Pass(
+    FunctionPass(
         "drop_redundant_lookups",
         "first, so that later passes see only the auxiliary relations whose rows matter",
         drop_redundant_lookups,
     ),
-    Pass(
+    FunctionPass(
         "rewrite_extremes",
         "MIN, MAX and EXISTS under an inequality are decided by one value; before intervals, which compare sums",
         rewrite_extremes,
     ),
-    Pass(
+    FunctionPass(
         "maintain_threshold_intervals",
         "a running aggregate that is only compared with a bound changes its answer at few places",
         maintain_threshold_intervals,
     ),
-    Pass(
+    FunctionPass(
         "prune_columns",
         "behind the rewrites that read more, or less, of windows and bags",
         prune_columns,
     ),
-    Pass(
+    FunctionPass(
         "push_tests_into_scalars",
         "the result of a test changes less often than the value tested",
         push_tests_into_scalars,
     ),
-    Pass(
+    FunctionPass(
         "clamp_existence_counts",
         "a count that is only compared with 0 changes when the first row comes or the last one goes",
         clamp_existence_counts,
     ),
-    Pass(
+    FunctionPass(
         "split_range_disjunctions",
         "last, when all comparisons are known: a range of a sorted index costs a logarithm, a disjunction a scan",
         split_range_disjunctions,
@@ -155,12 +155,12 @@ CALCULUS_PASSES: tuple[Pass[Lowered], ...] = (
 )
 
 PROGRAM_PASSES: tuple[Pass[Program], ...] = (
-    Pass(
+    FunctionPass(
         "inline_auxiliary",
         "when all readers of a view are known: a row that its group's sums tell need not be stored",
         lambda program, _: inline_auxiliary(program),
     ),
-    Pass(
+    FunctionPass(
         "schedule",
         "last: each statement reads views as of before or after the batch, which only an order of all of them can give",
         lambda program, _: schedule(program),

@@ -29,6 +29,7 @@ from squallpy.logical.expressions import (
     substitute,
 )
 from squallpy.logical.functions import call
+from squallpy.logical.matches import reads_only
 from squallpy.logical.nodes import (
     Agg,
     Aggregate,
@@ -242,5 +243,5 @@ def _join_distinct_values(join: LeftJoin, fresh: Iterator[int]) -> tuple[tuple[P
 
 def _is_between_sides(a: Expr, b: Expr, ours: set[int], theirs: set[int]) -> bool:
     """True if one expression reads only columns of the left, the other only columns of the right."""
-    x, y = ({c.id for c in columns(expr)} for expr in (a, b))
-    return bool(x and y) and ((x <= ours and y <= theirs) or (x <= theirs and y <= ours))
+    pairs = ((a, b), (b, a))
+    return any(reads_only(here, ours) and reads_only(there, theirs) for here, there in pairs)
