@@ -27,9 +27,9 @@ from squallpy.runtime.kernels.pool import HASHES
 from squallpy.runtime.messages.deltas import unpack_deltas
 from squallpy.testing.compare import difference
 from squallpy.testing.engines import KilledEngine, PartitionedEngine
-from squallpy.testing.step_tests import run_steps
+from squallpy.testing.step_tests import list_step_tests, run_steps
 
-STEPS = Path(__file__).parent.parent / "steps"
+STEPS = list_step_tests()
 SCRIPT = """
 CREATE STREAM r (k BIGINT, v BIGINT) USING csv OPTIONS (path 'r', op 'op');
 CREATE STREAM s (k BIGINT, v BIGINT) USING csv OPTIONS (path 's', op 'op');
@@ -112,34 +112,34 @@ class WildEngine(PartitionedEngine):
 
 @pytest.mark.parametrize("name", ON_GRID)
 def differential_steps_while_the_grid_changes(name, tmp_path):
-    run_steps(STEPS / f"{name}.slt", WildEngine(4), tmp_path)
+    run_steps(STEPS[name], WildEngine(4), tmp_path)
 
 
 @pytest.mark.parametrize("name", ["case_over_keys", "keys_wide_join", "range_self_join", *SEVERAL_STAGES])
 def differential_all_on_a_grid_that_changes(name, tmp_path):
     """What is sent may have more sums than the view that it is added to; what is added to that may be joined first with
     other views, or fall out of a window, or be rows of an auxiliary relation, and come to it in any stage."""
-    run_steps(STEPS / f"{name}.slt", WildEngine(4, join_operator="Dynamic"), tmp_path)
+    run_steps(STEPS[name], WildEngine(4, join_operator="Dynamic"), tmp_path)
 
 
 @pytest.mark.parametrize("joiners", [3, 7])
 @pytest.mark.parametrize("name", ["join_band", "join_texts", "range_wide_decimals", "union_of_or"])
 def differential_groups_that_change(name, joiners, tmp_path):
     """Of any number of joiners each stores some, and each pair meets once."""
-    run_steps(STEPS / f"{name}.slt", WildEngine(joiners, join_groups=True), tmp_path)
+    run_steps(STEPS[name], WildEngine(joiners, join_groups=True), tmp_path)
 
 
 @pytest.mark.parametrize("name", ["join_band_static", "nested_total", "outer_full", "windows_band", "windows_join"])
 def differential_groups_of_several_stages(name, tmp_path):
     engine = WildEngine(7, join_groups=True, join_operator="Dynamic")
-    run_steps(STEPS / f"{name}.slt", engine, tmp_path)
+    run_steps(STEPS[name], engine, tmp_path)
     assert engine._compiled.plan.groups
 
 
 def differential_no_groups_where_what_they_store_would_have_to_meet(tmp_path):
     """Two views on the grid, joined by what is sent everywhere."""
     engine = WildEngine(7, join_groups=True, join_operator="Dynamic")
-    run_steps(STEPS / "join_star_keys.slt", engine, tmp_path)
+    run_steps(STEPS["join_star_keys"], engine, tmp_path)
     assert not engine._compiled.plan.groups and engine._compiled.plan.grid.joiners == 4
 
 

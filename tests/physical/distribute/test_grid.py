@@ -6,8 +6,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.settings import parse_settings
 from squallpy.session import Session, fingerprint
 from squallpy.testing.engines import PartitionedEngine
-from squallpy.testing.step_tests import run_steps
-from tests.runtime.test_course import STEPS
+from squallpy.testing.step_tests import list_step_tests, run_steps
 
 STREAMS = """
 CREATE STREAM r (k BIGINT, v BIGINT) USING csv OPTIONS (path 'r.csv');
@@ -112,7 +111,7 @@ AUXILIARY = (
 def differential_nests_are_right_or_refused(name, tmp_path):
     """Their groups stay whole, and what they are joined with is on the grid."""
     try:
-        run_steps(STEPS / f"{name}.slt", PartitionedEngine(4, join_operator="Dynamic"), tmp_path)
+        run_steps(list_step_tests()[name], PartitionedEngine(4, join_operator="Dynamic"), tmp_path)
     except SquallError as error:
         assert error.code == "SQ7003"
 
@@ -120,4 +119,4 @@ def differential_nests_are_right_or_refused(name, tmp_path):
 @pytest.mark.parametrize("operator", ["Dynamic", "StaticMid", "StaticOpt", "SHJ"])
 @pytest.mark.parametrize("name", ["join_types", "range_band", "delete_first_join", "join_null_safe"])
 def differential_operators(name, operator, tmp_path):
-    run_steps(STEPS / f"{name}.slt", PartitionedEngine(5, join_operator=operator), tmp_path)
+    run_steps(list_step_tests()[name], PartitionedEngine(5, join_operator=operator), tmp_path)

@@ -10,8 +10,8 @@ from squallpy.physical.explain_joins import join_lines
 from squallpy.session import Session
 from squallpy.testing.compare import difference
 from squallpy.testing.engines import PartitionedEngine
-from squallpy.testing.step_tests import run_steps
-from tests.runtime.test_course import STEPS, assert_records_are_at_home
+from squallpy.testing.step_tests import list_step_tests, run_steps
+from tests.runtime.test_course import assert_records_are_at_home
 
 STREAMS = """
 CREATE STREAM r (k BIGINT, v BIGINT) USING csv OPTIONS (path 'r', op 'op');
@@ -73,7 +73,7 @@ def golden_why_as_set(tmp_path):
 
 @pytest.mark.parametrize("name", ["join_on", "join_null_keys", "delete_first_join", "join_texts", "keys_wide_join"])
 def differential_steps(name, tmp_path):
-    run_steps(STEPS / f"{name}.slt", PartitionedEngine(5), tmp_path)
+    run_steps(list_step_tests()[name], PartitionedEngine(5), tmp_path)
 
 
 def differential_skew_is_observed(tmp_path):
