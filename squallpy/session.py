@@ -29,7 +29,7 @@ from squallpy.physical.matrix.show import matrices_text
 from squallpy.physical.plan import Plan
 from squallpy.physical.show import plan_text
 from squallpy.program.show import program_text
-from squallpy.runtime.evaluate.constants import constant
+from squallpy.runtime.evaluate.constants import fold_constant
 
 if TYPE_CHECKING:  # what rows flow through is loaded when they do: EXPLAIN starts at once
     import pyarrow as pa
@@ -100,7 +100,7 @@ class Session:
     def script(self) -> Script:
         """Text → statements → bound queries."""
         return run_deep(
-            lambda: compile_script(self.text, str(self.path), self._infer, self._programs.outputs, constant)
+            lambda: compile_script(self.text, str(self.path), self._infer, self._programs.outputs, fold_constant)
         )
 
     @cached_property

@@ -12,9 +12,9 @@ from squallpy.base.types import Kind, Type
 from squallpy.logical.expressions import Column, columns
 from squallpy.physical.plan import PoolPlan
 from squallpy.program.output import Measure, OutputSpec
-from squallpy.runtime.evaluate.functions import compiled
+from squallpy.runtime.evaluate.functions import compile_expression
 from squallpy.runtime.evaluate.logic import is_true
-from squallpy.runtime.evaluate.numbers import LIMIT, first_of, largest, overflow
+from squallpy.runtime.evaluate.numbers import LIMIT, first_chosen, largest_magnitude, overflow_error
 from squallpy.runtime.evaluate.sort_keys import ordinals
 from squallpy.runtime.evaluate.vectors import Frame, Vec, arrow_type, full, take, to_arrow
 from squallpy.runtime.kernels.dictionary import Dictionary
@@ -38,11 +38,11 @@ class Printer:
 
     def __init__(self, output: OutputSpec, pool: PoolPlan) -> None:
         self._output, self._keys, self._payload = output, pool.keys, pool.payload
-        self._having = None if output.having is None else compiled(output.having)
-        self._times = None if output.times is None else compiled(output.times)
-        self._items = [(compiled(e), e.type) for _, e in output.items]
-        self._order = [(compiled(e), e.type, down, nulls) for e, down, nulls in output.order]
-        self._by_keys = [(compiled(key), key.type, False, False) for key in pool.keys]
+        self._having = None if output.having is None else compile_expression(output.having)
+        self._times = None if output.times is None else compile_expression(output.times)
+        self._items = [(compile_expression(e), e.type) for _, e in output.items]
+        self._order = [(compile_expression(e), e.type, down, nulls) for e, down, nulls in output.order]
+        self._by_keys = [(compile_expression(key), key.type, False, False) for key in pool.keys]
         measures = {m.column.id for m in output.measures}
         self._measured = {i for i, (_, e) in enumerate(output.items) if any(c.id in measures for c in columns(e))}
         self.schema = pa.schema([(name, arrow_type(e.type)) for name, e in output.items])
@@ -169,7 +169,7 @@ class Printer:
             values: Any = unpack(words[:, at : at + ring.words], ring)
             if len(terms) == 1 and coefficient == 1:
                 return values
-            if values.dtype == np.int64 and largest(values) * (abs(coefficient) + 1) * len(terms) >= LIMIT:
+            if values.dtype == np.int64 and largest_magnitude(values) * (abs(coefficient) + 1) * len(terms) >= LIMIT:
                 values = values.astype(object)
             part = values if coefficient == 1 else values * coefficient
             with np.errstate(invalid="ignore"):  # ∞ − ∞
@@ -240,5 +240,5 @@ def _fitted(total: Any, column: Column) -> Any:
         return total
     least, end = (1 - 10**38, 10**38) if type.kind is Kind.DECIMAL else (-LIMIT, LIMIT)
     if np.any(wrong := (total < least) | (total >= end)):
-        raise overflow(column, type, first_of(total, wrong))
+        raise overflow_error(column, type, first_chosen(total, wrong))
     return total if type.kind is Kind.DECIMAL else total.astype(np.int64)

@@ -41,7 +41,7 @@ from squallpy.testing.memory_source import MemorySource, PushedBatches, memory_i
 
 if TYPE_CHECKING:
     from squallpy.runtime.spark.cluster import Cluster
-    from squallpy.runtime.spark.coordinator import Helm
+    from squallpy.runtime.spark.coordinator import BatchCoordinator
 
 
 class MemoryEngine:
@@ -253,16 +253,16 @@ class KilledEngine(DriverEngine):
 
     def _open(self, input: Input) -> None:
         self._open_checkpoint(input)
-        self._helm: Helm | None = None
+        self._coordinator: BatchCoordinator | None = None
 
-    def _begin(self) -> "Helm":
+    def _begin(self) -> "BatchCoordinator":
         """The driver at work, as a run makes it: it looks at the first batch."""
-        from squallpy.runtime.spark.coordinator import Helm
+        from squallpy.runtime.spark.coordinator import BatchCoordinator
 
         first = {name: stop - start for name, (start, stop) in self._input.shares(0, 0, 1).items()}
-        helm = Helm(self._compiled.plan, self._input, self._at, self._committed.facts, first)
-        self._feed, self._apply = helm.stages(self.SPLITS)
-        return helm
+        coordinator = BatchCoordinator(self._compiled.plan, self._input, self._at, self._committed.facts, first)
+        self._feed, self._apply = coordinator.stages(self.SPLITS)
+        return coordinator
 
     def _step(self) -> Changes | None:
         while True:
@@ -273,9 +273,9 @@ class KilledEngine(DriverEngine):
 
     def _run(self, batch: int) -> Changes | None:
         partitions = range(self._compiled.plan.partitions)
-        helm = self._helm = self._helm or self._begin()
-        helm.before(batch)
-        stages, course = helm.course()
+        coordinator = self._coordinator = self._coordinator or self._begin()
+        coordinator.prepare(batch)
+        stages, course = coordinator.directive()
         told = (course,) if course else ()
         sent: dict[int, list[bytes]] = {partition: [] for partition in partitions}
         for split in range(self.SPLITS):
@@ -293,10 +293,10 @@ class KilledEngine(DriverEngine):
         outputs = [output for messages in sent.values() for output in messages]
         printed = self._result.apply(batch, [b"first" if batch == 0 else b"", *outputs])
         changes, stats = unpack_changes(printed)
-        helm.after(stats)
+        coordinator.complete(stats)
         self._survive()
-        self._committed.commit(batch + 1, helm.facts)
-        helm.drop(batch + 1)
+        self._committed.commit(batch + 1, coordinator.facts)
+        coordinator.drop_hand_offs(batch + 1)
         return changes
 
     def _survive(self) -> None:
@@ -357,15 +357,15 @@ class SparkEngine(DriverEngine):
                 super()._take(some)
 
     def _open(self, input: Input) -> None:
-        from squallpy.runtime.spark.coordinator import Helm
+        from squallpy.runtime.spark.coordinator import BatchCoordinator
 
         self._open_checkpoint(input)
-        self._helm = Helm(self._compiled.plan, self._input, self._at, self._committed.facts)
+        self._coordinator = BatchCoordinator(self._compiled.plan, self._input, self._at, self._committed.facts)
 
     @property
     def pilot(self) -> Pilot | None:
         """Who steers the grid, if there is one."""
-        return self._helm.pilot
+        return self._coordinator.pilot
 
     def _step(self) -> Changes | None:
         if not self._done:
@@ -377,19 +377,20 @@ class SparkEngine(DriverEngine):
         """Run all batches that were taken in."""
         from squallpy.runtime.spark.stream import StreamJob, run
 
-        plan, helm = self._compiled.plan, self._helm
+        plan, coordinator = self._compiled.plan, self._coordinator
         job = StreamJob(
-            self._batches.batches, self.SPLITS, plan.partitions, *helm.stages(self.SPLITS),
-            str(self._folder / "state" / "spark"), len(plan.stages), course=helm.course, before=helm.before,
-            is_small=helm.orders or (plan.partitions > 2 and self._input.maker is None),
+            self._batches.batches, self.SPLITS, plan.partitions, *coordinator.stages(self.SPLITS),
+            str(self._folder / "state" / "spark"), len(plan.stages),
+            directive=coordinator.directive, prepare=coordinator.prepare,
+            reads_in_apply=coordinator.has_commands or (plan.partitions > 2 and self._input.maker is None),
         )  # fmt: skip
 
         def publish(batch: int, outputs: Iterable[bytes], _: Any) -> bool:
             printed = self._result.apply(batch, [b"first" if batch == 0 else b"", *outputs])
             changes, stats = unpack_changes(printed)
-            helm.after(stats)
-            self._committed.commit(batch + 1, helm.facts)
-            helm.drop(batch + 1)
+            coordinator.complete(stats)
+            self._committed.commit(batch + 1, coordinator.facts)
+            coordinator.drop_hand_offs(batch + 1)
             self._done.append((changes, self._publisher.result.final(self._result.store())))
             return True
 
