@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from squallpy.base.trace import SILENT, Trace
 from squallpy.physical.plan import Plan, Stage
-from squallpy.runtime.formats.file_rows import Sums
+from squallpy.runtime.formats.file_rows import ReadStats
 from squallpy.runtime.formats.skipped_rows import skipped
 from squallpy.runtime.ingest.explode import in_parts
 from squallpy.runtime.ingest.feed import Feeder
@@ -102,7 +102,7 @@ class Sender:
     def read(self, batch: int, split: int, splits: int, names: Dictionary) -> Share:
         """A share of the batch, pre-aggregated."""
         share, shares = Share([], [], {"tuples": 0, "skipped": 0}), self._input.shares(batch, split, splits)
-        made, counted, sums = self._made(batch, split, splits, shares, share), set[str](), Sums()
+        made, counted, sums = self._made(batch, split, splits, shares, share), set[str](), ReadStats()
         for feeder in self._feeders:
             relation = feeder.feed.relation
             start, stop = shares.get(relation.source.name, (0, 0))

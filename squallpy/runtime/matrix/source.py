@@ -20,7 +20,7 @@ from squallpy.physical.matrix.programs import MatrixPlan
 from squallpy.runtime.batch.node import Input, Made
 from squallpy.runtime.checkpoint.durable import open_durable
 from squallpy.runtime.checkpoint.folders import Place
-from squallpy.runtime.formats.file_rows import Sums
+from squallpy.runtime.formats.file_rows import ReadStats
 from squallpy.runtime.formats.skipped_rows import skipped
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.regions import Words
@@ -87,7 +87,7 @@ class Incoming:
 
     def read(self, batch: int) -> tuple[dict[str, Rows], dict[str, Any]]:
         """The rows of a batch by matrix, all of them inside, and what is to be told of them."""
-        shares, rows, left_out, sums = self.input.shares(batch, 0, 1), dict[str, Rows](), dict[str, int](), Sums()
+        shares, rows, left_out, sums = self.input.shares(batch, 0, 1), dict[str, Rows](), dict[str, int](), ReadStats()
         for name, matrix in self.plan.matrices.items():
             start, stop = shares.get(matrix.relation, (0, 0))
             if start < stop:
