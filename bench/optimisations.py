@@ -16,7 +16,7 @@ from bench.queries import QUERIES
 from bench.warm import warm
 from squallpy.base.settings import Settings
 from squallpy.runtime.batch.node import Input
-from squallpy.runtime.checkpoint.folders import temporary_place
+from squallpy.runtime.checkpoint.folders import temporary_location
 from squallpy.runtime.result.result import Changes
 from squallpy.runtime.spark.executor import SparkExecutor
 from squallpy.session import Session
@@ -62,9 +62,9 @@ def measure(stream: Stream, settings: Settings, batches: int) -> Measured:
         received.append(stats["received_bytes"])
         return len(seconds) < WARM + batches
 
-    with temporary_place(settings.local_dir, "bench", settings.snapshot_mb << 20) as place:
+    with temporary_location(settings.local_dir, "bench", settings.snapshot_mb << 20) as place:
         input = Input(open_sources(stream), stream.replay)
-        SparkExecutor(plan, input, place, MASTER, settings.splits, wanted=True).run(on_batch)
+        SparkExecutor(plan, input, place, MASTER, settings.splits, with_changes=True).run(on_batch)
     return Measured(1 + len(plan.stages), statistics.median(received[WARM:]), statistics.median(seconds[WARM:]))
 
 

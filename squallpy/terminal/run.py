@@ -105,7 +105,7 @@ def import_without_extras() -> None:
 def run_script(request: RunRequest) -> None:
     """Run a script to its end; raises Interrupted when the user ended it before."""
     import_without_extras()
-    from squallpy.runtime.checkpoint.checkpoint import hold
+    from squallpy.runtime.checkpoint.checkpoint import hold_lease
 
     if request.checkpoint is not None and not request.checkpoint.strip():
         raise SquallError("SQ7003", "--checkpoint names nothing", hint="name a folder, or a URI that Arrow knows")
@@ -123,7 +123,7 @@ def run_script(request: RunRequest) -> None:
     try:
         with interruptible(progress.say) as interruption, progress.running(), ExitStack() as opened:
             # NB: before any file is touched that another run may write
-            lease = opened.enter_context(hold(request.checkpoint)) if request.checkpoint else None
+            lease = opened.enter_context(hold_lease(request.checkpoint)) if request.checkpoint else None
             options = RunOptions(
                 backend=request.backend,
                 master=request.master,

@@ -26,7 +26,7 @@ from squallpy.compiler import CompiledQuery
 from squallpy.physical.plan import Plan
 from squallpy.runtime.batch.node import Input, Node, Publisher, Sender, parted, unpack_changes, unpack_parcels
 from squallpy.runtime.checkpoint.checkpoint import open_checkpoint
-from squallpy.runtime.checkpoint.folders import Committed, Place
+from squallpy.runtime.checkpoint.folders import Committed, StateLocation
 from squallpy.runtime.joiners.batch_plan import Pilot, pilot_of, rows_of, told
 from squallpy.runtime.joiners.hand_off import Post
 from squallpy.runtime.local import DurableLocalExecutor, LocalExecutor
@@ -96,12 +96,12 @@ class MemoryEngine:
         """Run the last batch."""
         raise NotImplementedError
 
-    def _made(self, input: Input, place: Place | None = None) -> Input:
+    def _made(self, input: Input, place: StateLocation | None = None) -> Input:
         """The input with what matrices make of it."""
         matrices = self._compiled.matrices
         return replace(input, maker=self._session.matrices(matrices, input, place)) if matrices else input
 
-    def _place(self) -> Place:
+    def _place(self) -> StateLocation:
         made_for = fingerprint(self._compiled, 1, "pushed", {})
         return open_checkpoint(str(self._folder / "state"), made_for, 1, str(self._folder / "local"), 1 << 20)
 

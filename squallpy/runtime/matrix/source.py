@@ -19,7 +19,7 @@ from squallpy.maintain.matrix.dimensions import Sizes
 from squallpy.physical.matrix.programs import MatrixPlan
 from squallpy.runtime.batch.node import Input, Made
 from squallpy.runtime.checkpoint.durable import open_durable
-from squallpy.runtime.checkpoint.folders import Place
+from squallpy.runtime.checkpoint.folders import StateLocation
 from squallpy.runtime.formats.file_rows import ReadStats
 from squallpy.runtime.formats.skipped_rows import skipped
 from squallpy.runtime.kernels.dictionary import Dictionary
@@ -216,7 +216,7 @@ class HandedOver:
         return unpacked(self.plan, handed(self.durable, batch)).share(split, splits)
 
 
-def handed_over(input: Input, place: Place) -> tuple[Input, Callable[[int], None] | None]:
+def handed_over(input: Input, place: StateLocation) -> tuple[Input, Callable[[int], None] | None]:
     """The input for tasks elsewhere, and what is to be done here before they read a batch, if anything is."""
     maker = input.maker
     if not isinstance(maker, MatrixSource):
@@ -225,7 +225,7 @@ def handed_over(input: Input, place: Place) -> tuple[Input, Callable[[int], None
     return given, lambda batch: hand_over(place, batch, maker.message(batch))
 
 
-def hand_over(place: Place, batch: int, message: bytes) -> None:
+def hand_over(place: StateLocation, batch: int, message: bytes) -> None:
     """Put what is made of a batch where its tasks find it."""
     folder = open_durable(place.durable, "driver")
     folder.create(_handed(batch), lambda sink: sink.write(message))

@@ -19,7 +19,7 @@ from squallpy.base.json_codec import from_json, to_json
 from squallpy.base.trace import SILENT, Trace
 from squallpy.physical.plan import Plan
 from squallpy.runtime.batch.node import Input, Node, Sender, Stats, parted, unpack_parcels
-from squallpy.runtime.checkpoint.folders import Place
+from squallpy.runtime.checkpoint.folders import StateLocation
 from squallpy.runtime.checkpoint.partition import StatePartition, Steps
 from squallpy.runtime.joiners.batch_plan import GridPilot, course_of, pilot_of, rows_of, told
 from squallpy.runtime.joiners.hand_off import Post
@@ -51,7 +51,7 @@ class PlanFeed:
 class PlanStages:
     """A plan's stages on partitions. It is pickled without the partitions, which each worker opens on first use."""
 
-    def __init__(self, plan: Plan, place: Place, trace: Trace = SILENT) -> None:
+    def __init__(self, plan: Plan, place: StateLocation, trace: Trace = SILENT) -> None:
         self._plan, self._place, self._trace = plan, place, trace
         self._partitions: dict[int, tuple[StatePartition, Post]] = {}
 
@@ -112,7 +112,7 @@ class CommandFeed:
 class SuperstepStages:
     """Supersteps on matrices in blocks, followed by the stages of a plan."""
 
-    def __init__(self, plan: Plan, input: Input, spread: Spread, place: Place, apply: PlanStages) -> None:
+    def __init__(self, plan: Plan, input: Input, spread: Spread, place: StateLocation, apply: PlanStages) -> None:
         self._plan, self._input, self._matrices, self._place = plan, input, spread.plan, place
         self._apply = apply
         self._partitions: dict[int, StatePartition] = {}
@@ -151,7 +151,7 @@ class BatchCoordinator:
         self,
         plan: Plan,
         input: Input,
-        place: Place,
+        place: StateLocation,
         facts: Mapping[str, Any] | None,
         first: Mapping[str, int] | None = None,
     ) -> None:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from squallpy.base.trace import SILENT, Trace
 from squallpy.physical.plan import Plan
 from squallpy.runtime.batch.node import Input, Publisher, Stats, unpack_changes
-from squallpy.runtime.checkpoint.folders import Committed, Place
+from squallpy.runtime.checkpoint.folders import Committed, StateLocation
 from squallpy.runtime.formats.file_rows import READ
 from squallpy.runtime.result.result import Changes, result_layout
 from squallpy.runtime.spark.cluster import start
@@ -38,17 +38,17 @@ class SparkExecutor:
         self,
         plan: Plan,
         input: Input,
-        place: Place,
+        location: StateLocation,
         master: str,
         splits: int,
         spark_settings: Mapping[str, str] | None = None,
-        wanted: bool = True,
+        with_changes: bool = True,
         trace: Trace = SILENT,
     ) -> None:
-        self._plan, self._place, self._trace = plan, place, trace
+        self._plan, self._location, self._trace = plan, location, trace
         self._input, self._master, self._splits, self._settings = input, master, splits, spark_settings
-        self._publisher = Publisher(plan, wanted, trace)
-        self._result = place.partition("result", result_layout(plan), self._publisher.run, trace=trace)
+        self._publisher = Publisher(plan, with_changes, trace)
+        self._result = location.partition("result", result_layout(plan), self._publisher.run, trace=trace)
         self.schema = self._publisher.result.schema
 
     def run(
@@ -58,9 +58,9 @@ class SparkExecutor:
 
         `begin` is called before the first, when Spark is up.
         """
-        committed = Committed(self._place.durable)
+        committed = Committed(self._location.durable)
         first = {name: stop - start for name, (start, stop) in self._input.shares(0, 0, 1).items()}
-        coordinator = BatchCoordinator(self._plan, self._input, self._place, committed.facts, first)
+        coordinator = BatchCoordinator(self._plan, self._input, self._location, committed.facts, first)
 
         def prepare(batch: int) -> None:
             begin()
@@ -90,7 +90,7 @@ class SparkExecutor:
                 coordinator.has_commands or (sum(first.values()) <= SMALL and self._input.maker is None),
             )  # fmt: skip
             run(cluster.session, job, publish, stop)
-            evict_local_state(cluster.session, self._place)
+            evict_local_state(cluster.session, self._location)
 
     def final(self) -> pa.Table:
         """Return the printed result as of the last batch."""

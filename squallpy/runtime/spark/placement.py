@@ -22,7 +22,7 @@ from pyspark import RDD, SparkContext
 from pyspark.sql import SparkSession
 
 from squallpy.base.errors import SquallError
-from squallpy.runtime.checkpoint.folders import Place
+from squallpy.runtime.checkpoint.folders import StateLocation
 from squallpy.runtime.spark.planned_job import Stage, map_stage, preferred_hosts, zip_partitions
 
 Hosts = Mapping[str, int]
@@ -203,7 +203,7 @@ def cores_by_host(executors: set[Executor]) -> dict[str, int]:
     return dict(hosts)
 
 
-def evict_local_state(session: SparkSession, place: Place) -> None:
+def evict_local_state(session: SparkSession, place: StateLocation) -> None:
     """Evict the mapped files of a state folder on every host that can be reached."""
     if hosts := list(cores_by_host(executors_of(session.sparkContext))):
         _run_on_hosts(session.sparkContext, hosts, _EvictLocalState(place))
@@ -215,8 +215,8 @@ def _nothing(rows: Iterable[bytes]) -> Iterable[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class _EvictLocalState:
-    place: Place
+    place: StateLocation
 
     def __call__(self, rows: Iterable[bytes]) -> Iterable[bytes]:
-        self.place.forget_local("partition-*")  # NB: the result is the driver's, which may be on the same host
+        self.place.delete_local("partition-*")  # NB: the result is the driver's, which may be on the same host
         return _nothing(rows)
