@@ -60,12 +60,12 @@ class Node:
 
     @Remembered
     def ids(self) -> frozenset[int]:
-        """The ids of its columns."""
+        """Ids of its columns."""
         return frozenset(column.id for column in self.output)
 
     @Remembered
     def size(self) -> int:
-        """The number of operators in its tree; one that is read twice counts twice."""
+        """Number of operators in its tree; one that is read twice counts twice."""
         return 1 + sum(child.size for child in self.inputs)
 
     @property
@@ -304,7 +304,7 @@ class Agg:
         return (*(() if self.arg is None else (self.arg,)), *(key for key, _, _ in self.order))
 
     def with_args(self, args: Iterable[Expr]) -> "Agg":
-        """The same of others, in the order of `args`."""
+        """Replace its arguments, in the order of `args`."""
         given = iter(args)
         arg = None if self.arg is None else next(given)
         return replace(self, arg=arg, order=tuple((next(given), down, nulls) for _, down, nulls in self.order))
@@ -416,7 +416,7 @@ def nodes(plan: Node) -> Iterator[Node]:
 
 
 def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
-    """The node over other inputs; itself if they are the same objects."""
+    """Replace a node's inputs; itself if they are the same objects."""
     if all(a is b for a, b in zip(node.inputs, inputs, strict=True)):
         return node
     match node:

@@ -127,9 +127,9 @@ def test_a_task_of_a_batch_takes_no_messages_of_another(monkeypatch):
 def test_rows_are_all_there_or_it_is_an_error(cut):
     """Spark closes the stream where it cannot go on: else a stage would apply a part of a batch."""
     stream = struct.pack(">i2si3si", 2, b"ab", 3, b"cde", SpecialLengths.END_OF_DATA_SECTION)
-    assert list(planned_job.Whole().load_stream(io.BytesIO(stream))) == [b"ab", b"cde"]
+    assert list(planned_job.CompleteRows().load_stream(io.BytesIO(stream))) == [b"ab", b"cde"]
     with pytest.raises((EOFError, struct.error)):
-        list(planned_job.Whole().load_stream(io.BytesIO(stream[:-cut])))
+        list(planned_job.CompleteRows().load_stream(io.BytesIO(stream[:-cut])))
 
 
 @pytest.fixture

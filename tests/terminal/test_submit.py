@@ -65,7 +65,7 @@ def golden_what_is_wrong_before_it_runs(
 def golden_no_spark_submit(squall: Squall, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARK_HOME", "/nowhere")
     line = "SQ8004 no spark-submit: /nowhere/bin/spark-submit does not exist or is not executable"
-    assert squall("submit", "q.sql") == Ended(3, "", f"{line}, set SPARK_HOME to where Spark is\n")
+    assert squall("submit", "q.sql") == Ended(3, "", f"{line}, set SPARK_HOME to Spark's folder\n")
 
 
 def test_a_run_does_not_wait_for_a_master_that_is_not_there(nobody: int, squall: Squall) -> None:

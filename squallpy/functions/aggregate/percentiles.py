@@ -45,5 +45,5 @@ AGGREGATES = (
 OPERATIONS = tuple(
     AggregateOperation(name, Maintenance.ORDER_STATISTIC, same_type) for name in ("below", "above", "reaches", "left")
 )
-"""Of n values in order the one just below q · (n − 1) or above it, counted from 0; the one that reaches q · n, counted
-from 1; and the one that is left by that, from behind."""
+"""Neighbours of a percentile q among n sorted values: just below and above position q · (n − 1), counted from 0; and
+the values at position ⌈q · n⌉ from the start and from the end, counted from 1."""

@@ -32,7 +32,7 @@ from squallpy.logical.expressions import (
 from squallpy.logical.functions import call, case
 from squallpy.logical.nodes import Agg, Aggregate, Filter, Join, LeftJoin, Limit, Node, Project, Sort
 from squallpy.logical.nulls import fold_nulls
-from squallpy.logical.properties import at_nothing, has_one_row, has_row, is_bare_null, without_having
+from squallpy.logical.properties import has_one_row, has_row, is_bare_null, values_of_empty, without_having
 
 if TYPE_CHECKING:
     from squallpy.logical.bind.expressions import Scalars
@@ -192,7 +192,7 @@ class Subqueries:
 
     def default(self, inner: Inner, value: Column) -> Expr | None:
         """What an aggregating query is where its FROM has no row, if that is known without another subquery."""
-        nothing = at_nothing(inner.plan)
+        nothing = values_of_empty(inner.plan)
         if nothing is None:
             return None
         outside = {ours.id: theirs for theirs, ours in inner.domain.columns.items()}

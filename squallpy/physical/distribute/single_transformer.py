@@ -28,7 +28,7 @@ from squallpy.physical.distribute.location_tags import (
     Read,
     Sum,
 )
-from squallpy.program.calculus import Assign, Factor, renamed, variables
+from squallpy.program.calculus import Assign, Factor, rename_factor, variables
 from squallpy.program.program import Statement
 from squallpy.program.views import Ref
 
@@ -276,5 +276,5 @@ def _canonical(statement: Statement, written: Written) -> object:
     # NB: filters are those of the program, which outlives what is known of them
     filters = (*map(id, statement.filters), None, *names)
     if filters not in written:
-        written[filters] = tuple(repr(renamed(f, names)) for f in statement.filters)
+        written[filters] = tuple(repr(rename_factor(f, names)) for f in statement.filters)
     return refs, repr(rows), keys, written[filters], statement.lanes

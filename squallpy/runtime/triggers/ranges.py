@@ -28,7 +28,7 @@ from squallpy.logical.expressions import (
     not_null,
     uncast,
 )
-from squallpy.logical.isolate_column import solved
+from squallpy.logical.isolate_column import isolate
 from squallpy.physical.plan import Lookup
 from squallpy.runtime.evaluate.functions import compile_expression
 from squallpy.runtime.evaluate.logic import is_true
@@ -249,7 +249,7 @@ def _compared(predicate: Expr, variable: Column) -> _Bound | None:
             plain = variable in (a, b) and variable not in columns(other)
             if plain and held_alike(other.type, variable.type) and not (other.type.is_wide or variable.type.is_wide):
                 return _Bound([(1, other)], name in ("<", ">"))
-            found = solved(predicate, variable)
+            found = isolate(predicate, variable)
             return found and _Bound(*found)
     return None
 
