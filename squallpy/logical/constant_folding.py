@@ -34,7 +34,7 @@ def length_of(name: str, args: tuple[Expr, ...]) -> int:
 
 
 def fold_constant(evaluate: Evaluate) -> Callable[[Expr], Expr | None]:
-    """Make the rule 1 + 10 → 11; a call that fails, or whose text is too long, is left to run time."""
+    """Fold constants: 1 + 10 → 11; a call that fails, or makes too long a text, is left to run time."""
 
     def fold_constant(expr: Expr) -> Expr | None:
         match expr:

@@ -32,8 +32,8 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 HOLDER = """
 import sys, time
-from squallpy.runtime.checkpoint.checkpoint import hold
-with hold(sys.argv[1]):
+from squallpy.runtime.checkpoint.checkpoint import hold_lease
+with hold_lease(sys.argv[1]):
     print("held", flush=True)
     time.sleep(600)
 """
