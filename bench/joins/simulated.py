@@ -1,4 +1,4 @@
-"""The adaptive join without rows, as in the paper's Figure 5: `python -m bench.joins_simulated`.
+"""The adaptive join without rows, as in the paper's Figure 5: `python -m bench.joins.simulated`.
 
 Loads, mappings and costs are those of the engine's own operators and controller; only tuples are missing. A table and
 a plot.
@@ -24,7 +24,7 @@ SUPPLIERS, PARTS = 1_000, 20  # keys of the smaller side; parts of the stream at
 COLOURS = {"SHJ": "gray", "StaticMid": "orange", "StaticOpt": "green", "Dynamic": "red", "Hybrid": "blue"}
 HEAD = """# The adaptive join, simulated
 
-Made by `python -m bench.joins_simulated`; do not edit. Sections are those of *Scalable and Adaptive Online Joins*;
+Made by `python -m bench.joins.simulated`; do not edit. Sections are those of *Scalable and Adaptive Online Joins*;
 loads are in tuples.
 
 ![loads and ratios](joins-simulated.png)
@@ -189,7 +189,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tuples", type=int, default=2_000_000)
     parser.add_argument("--joiners", type=int, default=64)
-    parser.add_argument("--out", type=Path, default=Path("bench/results"))
+    parser.add_argument("--out", type=Path, default=Path(__file__).parents[1] / "results")
     asked = parser.parse_args()
     page, drawn = tables(asked.tuples, asked.joiners)
     (asked.out / "joins-simulated.md").write_text(page)
