@@ -54,7 +54,7 @@ def to_program(
     """
     settings = settings or Settings()
     disabled = disabled_passes(settings.passes, settings.optimizer)
-    context = PassContext(constant, fresh_ids(query.plan), report_late, disabled)
+    context = PassContext(constant, report_late, disabled, ids=fresh_ids(query.plan))
     plan = run_passes(query.plan, PLAN_PASSES, context, observer)
     optimised = query if plan is query.plan else replace(query, plan=plan)
     lowered = lower(optimised, context.ids, None if "fold_constant" in disabled else constant, context.empty_groups)
