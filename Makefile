@@ -2,6 +2,8 @@
 BIN := .venv/bin
 RUN := .venv/installed
 DEVELOP := .venv/developed
+# NB: a process that compiles to bytecode all that it imports takes 2 s of processor time for it
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup run demo check test long cluster fuzz plans bench bench-joins bench-matrix table clean
 

@@ -247,6 +247,29 @@ class Union(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class SetOperation(Node):
+    """UNION, INTERSECT or EXCEPT, each row once unless it is ALL; UNION ALL is a Union."""
+
+    kind: str
+    all: bool
+    children: tuple[Node, ...]
+    columns: tuple[Column, ...]
+
+    def __post_init__(self) -> None:
+        assert self.kind in ("INTERSECT", "EXCEPT") or (self.kind, self.all) == ("UNION", False)
+        for child in self.children:
+            assert [c.type for c in child.output] == [c.type for c in self.columns], f"{self.kind} of unlike columns"
+
+    @Remembered
+    def output(self) -> tuple[Column, ...]:
+        return self.columns
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return self.children
+
+
+@dataclass(frozen=True, slots=True)
 class Agg:
     """SUM, AVG, MIN or MAX(arg), COUNT(arg) or COUNT(*) (arg None); NULL, COUNT aside, over no non-NULL value.
 
@@ -403,7 +426,7 @@ def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
     match node:
         case Join() | ConditionalJoin():
             return replace(node, left=inputs[0], right=inputs[1])
-        case Union():
+        case Union() | SetOperation():
             return replace(node, children=inputs)
         case Filter() | Project() | Aggregate() | Sort() | Limit() | Window():
             return replace(node, child=inputs[0])

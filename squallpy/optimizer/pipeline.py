@@ -25,12 +25,19 @@ from squallpy.optimizer.plan.expand_outer_joins import expand_outer_joins
 from squallpy.optimizer.plan.groupjoin import groupjoin
 from squallpy.optimizer.plan.left_join_to_anti_join import left_join_to_anti_join
 from squallpy.optimizer.plan.materialise_outer_joins import materialise_outer_joins
+from squallpy.optimizer.plan.set_operations import expand_set_operation
 from squallpy.optimizer.plan.split_aggregates import split_aggregates
 from squallpy.optimizer.program.inline_auxiliary import inline_auxiliary
 from squallpy.optimizer.program.schedule import schedule
 from squallpy.program.program import Lowered, Program
 
 PLAN_PASSES: tuple[Pass[Node], ...] = (
+    node_pass(
+        "expand_set_operations",
+        "before all rules: these know unions, filters and aggregates",
+        lambda node, context: expand_set_operation(node, context.ids),
+        required=True,
+    ),
     node_pass(
         "expand_arg_extremes",
         "MAX_BY, MIN_BY and MODE are other aggregates joined; before filters are pushed, which then reach them, too",
