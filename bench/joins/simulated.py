@@ -13,7 +13,7 @@ import numpy as np
 
 from squallpy.physical.joins.controller import Policy, Sizes
 from squallpy.physical.joins.mapping import Side
-from squallpy.physical.joins.operators import NAMES, Operator, operator
+from squallpy.physical.joins.operators import NAMES, Operator, create_operator
 from squallpy.testing.joins import Trace, fluctuating, trace, zipf_keys
 from squallpy.testing.joins.streams import hashed, of_sides
 
@@ -58,7 +58,7 @@ def tradeoff(length: int, joiners: int) -> dict[float, Trace]:
 def grow(name: str, joiners: int, z: float, length: int) -> Loads:
     """§5.2: a large relation whose foreign keys follow Zipf's law against a small one with the keys, as they arrive."""
     sizes = Sizes(length, SUPPLIERS)
-    chosen: Operator = operator(name, joiners, sizes=sizes)
+    chosen: Operator = create_operator(name, joiners, sizes=sizes)
     keys = (zipf_keys(length, SUPPLIERS, z), hashed(np.arange(SUPPLIERS)))
     tickets = tuple(of_sides(np.zeros(len(k), np.int8), i).tickets for i, k in enumerate(keys))
     busiest, mean = list[float](), list[float]()
@@ -70,7 +70,7 @@ def grow(name: str, joiners: int, z: float, length: int) -> Loads:
             chosen = chosen.observe(side, keys[side][start:stop], ones, ones)
         chosen, moves = chosen.decide()
         for move in moves:
-            chosen = chosen.finished(move)
+            chosen = chosen.finish(move)
         for side in Side:
             stop = len(keys[side]) * part // PARTS
             loads += np.bincount(chosen.route(side, keys[side][:stop], tickets[side][:stop]).joiners, minlength=joiners)
