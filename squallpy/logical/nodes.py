@@ -275,6 +275,8 @@ class SetOperation(Node):
 class Agg:
     """SUM, AVG, MIN or MAX(arg), COUNT(arg) or COUNT(*) (arg None); NULL, COUNT aside, over no non-NULL value.
 
+    MAX_BY and MIN_BY are of the row in which the one key of `order` is greatest or least.
+
     Of the n values in order one is at the `share` q of them: the one BELOW q · (n − 1), or ABOVE, both counted from 0;
     the one that REACHES q · n, counted from 1; or, from behind, the one that is LEFT by that. LISTAGG has the texts of
     all values with a `separator` between them, in the `order` of keys as those of a Sort, and where these are alike in
@@ -315,6 +317,8 @@ class Agg:
         told = "" if self.share is None else f", {float(self.share)}"
         told += "" if self.separator is None else f", {self.separator!r}"
         keys = ", ".join(f"{key}{' DESC' if down else ''}" for key, down, _ in self.order)
+        if self.maintenance is Maintenance.ARG_EXTREME and keys:
+            return f"{self.function.upper()}({self.arg}, {keys})"
         return f"{self.function.upper()}({'*' if self.arg is None else self.arg}{told}{' BY ' if keys else ''}{keys})"
 
 

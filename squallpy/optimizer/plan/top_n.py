@@ -8,7 +8,7 @@ break, then by the columns that are read, and of those that are alike in all the
     →   Repeat least(rank - 1 + n, 3) - (rank - 1) times (Aggregate by x, rank: COUNT(*) n of σ_{rank <= 3}(…))
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -19,6 +19,7 @@ from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.over.frame_aggregates import BEFORE, MOST_KEYS, Beneath, Frame, Items, Key, shortened
 from squallpy.logical.bind.over.window_functions import Overs, ungrouped
+from squallpy.logical.column_allocator import ColumnAllocator
 from squallpy.logical.expressions import FALSE, Column, Expr, Literal, conjunction, disjunction, is_null
 from squallpy.logical.functions import call, case, not_distinct
 from squallpy.logical.nodes import Agg, Aggregate, Filter, Join, LeftJoin, Node, Project, Repeat, TopN
@@ -28,9 +29,9 @@ MOST_SHOWN = 6  # keys of an order that tells all rows apart, each of which is s
 MOST_EXTREMES = 4  # keys that are looked up one after the other
 
 
-def expand_top_n(node: Node, ids: Iterator[int]) -> Node | None:
+def expand_top_n(node: Node, context: ColumnAllocator) -> Node | None:
     """Replace first rows by those of a rank, or the value of one first row by aggregates of all rows."""
-    columns = Context(Catalog(), cast(Any, None), ids)
+    columns = Context(Catalog(), cast(Any, None), ids=context.ids)
     match node:
         case Aggregate(Project(TopN() as top, items), keys, ((column, Agg("min", Column() as value)),)) if (
             top.is_first_row
