@@ -114,17 +114,23 @@ def access(statement: Statement, known: Known, indexes: Indexes) -> Update:
         return "few" if ref.name in few else "slice" if _are_fields(view, given, foreign) else None
 
     ready()
+    ranked: dict[int, tuple[tuple[int, bool, bool, int], _Way]] = {}
     while others:
-        ways = []
         for ref in others:
-            elsewhere = partial(_elsewhere, asked, others, ref)
-            ways.append(_way(ref, bound, filters, elsewhere, size, known.searches.get(ref.name)))
-        best = min(ways, key=lambda way: _cost(way, bound, known.narrow))
-        others.remove(best.ref)
+            if id(ref) not in ranked:
+                elsewhere = partial(_elsewhere, asked, others, ref)
+                way = _way(ref, bound, filters, elsewhere, size, known.searches.get(ref.name))
+                ranked[id(ref)] = _cost(way, bound, known.narrow), way
+        _, best = min((ranked[id(ref)] for ref in others), key=lambda cost_and_way: cost_and_way[0])
+        others = [ref for ref in others if ref is not best.ref]
         steps.append(_lookup(best, bound, indexes))
         filters = [f for f in filters if f not in best.used]
+        before = frozenset(bound)
         bound |= set(best.ref.bound)
         ready()
+        # a lookup is ranked again when more of its variables are bound, or while filters on them are left
+        changed = (bound - before).union(*(variables(f) for f in filters))
+        ranked = {id(ref): ranked[id(ref)] for ref in others if changed.isdisjoint(ref.variables)}
     assert not filters, f"{filters} cannot be evaluated"
     _note_live(steps, asked)
     return Update(
