@@ -16,11 +16,11 @@ from squallpy.base.json_codec import to_json
 from squallpy.catalog.relation import MULT
 from squallpy.physical.joins.controller import NOTHING, Controller, Policy, Sizes
 from squallpy.physical.joins.grid import Grid
-from squallpy.physical.joins.groups import grids as groups_of
-from squallpy.physical.joins.heavy_keys import routed
-from squallpy.physical.joins.mapping import Mapping, square
+from squallpy.physical.joins.groups import square_grids
+from squallpy.physical.joins.heavy_keys import route_by_key
+from squallpy.physical.joins.mapping import Mapping, square_mapping
 from squallpy.physical.plan import Plan
-from squallpy.physical.planner import tuned
+from squallpy.physical.planner import set_join_parameters
 from squallpy.runtime.joiners.batch_plan import EVERYONE, TURNS, UNEVEN, WORTH, Course, GridPilot, Turn, pilot_of
 from squallpy.runtime.joiners.routing import tickets_of
 from squallpy.runtime.kernels.pool import HASHES
@@ -87,7 +87,7 @@ class Wild:
 
     def _other(self, grid: Grid) -> Grid:
         bits = self._random.randrange(grid.joiners.bit_length())
-        return grid.mapped(Mapping(1 << bits, grid.joiners >> bits))
+        return grid.with_mapping(Mapping(1 << bits, grid.joiners >> bits))
 
     def _turn(self) -> Turn:
         of = self._random.choice((1, 2, UNEVEN, TURNS))
@@ -106,7 +106,7 @@ class WildEngine(PartitionedEngine):
 
     def _pilot(self, plan: Plan):
         assert plan.grid and plan.on_grid, "not on a grid that can change"
-        grids = groups_of(plan.partitions) if plan.groups else (plan.grid,)
+        grids = square_grids(plan.partitions) if plan.groups else (plan.grid,)
         return Wild(Course(grids), self._seed)
 
 
@@ -176,14 +176,14 @@ class Steered:
     """A pilot alone, told what joiners would see that get the same each: sizes are in units of J tuples."""
 
     def __init__(self, joiners: int, epsilon: float) -> None:
-        grid = Grid(square(joiners))
+        grid = Grid(square_mapping(joiners))
         self.joiners, self.held, self.epochs = joiners, Sizes(), 0
         self.pilot = GridPilot(Course((grid,)), (Controller(grid, Policy(epsilon, worth=WORTH)),))
 
     def push(self, came: Sizes, gone: Sizes = NOTHING) -> float:
         """ILF/ILF* after a batch."""
         self.pilot = self.pilot.before(self._tuples(came + gone))
-        self.held = (self.held + came).less(gone)
+        self.held = (self.held + came).minus(gone)
         mapping = self.pilot.course.grids[0].mapping
         seen = {}
         for names, sizes in ((("r", "s"), came + gone), (("R", "S"), self.held)):
@@ -389,7 +389,7 @@ def differential_a_grid_grows(tmp_path):
     for engine, name in ((grown, "grown"), (plain, "plain")):
         (tmp_path / name).mkdir()
         engine.start(SCRIPT, tmp_path / name, {})
-    plan = tuned(grown._compiled.plan, 0.5, 60_000)
+    plan = set_join_parameters(grown._compiled.plan, 0.5, 60_000)
     grown._compiled = replace(grown._compiled, plan=plan)
     grown.restart()
     random, joiners = np.random.default_rng(8), []
@@ -591,7 +591,7 @@ def assert_records_are_at_home(engine, course) -> None:
             by, tickets = (
                 tickets_of(keys, columns, some, store.dictionary) for some in (view.key, range(len(columns)))
             )
-            at, homes = routed(plan.partitions, hashes, [grid for _, grid in places], view.side, by, tickets)
+            at, homes = route_by_key(plan.partitions, hashes, [grid for _, grid in places], view.side, by, tickets)
             assert set(np.flatnonzero(np.bincount(at[homes == joiner], minlength=len(keys)) == 0)) == set()
             for i, ticket in enumerate(tickets.tolist()):
                 found[ticket, tuple(words[i].tolist())] += 1

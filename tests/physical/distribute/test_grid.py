@@ -62,7 +62,9 @@ def golden_groups_and_growth(tmp_path):
 
 def test_groups_do_not_grow(tmp_path):
     path = session(tmp_path, BAND, "Dynamic").path
-    with pytest.raises(SquallError, match=r"SQ7003 join\.groups=on: only grids grow, and no groups, leave"):
+    with pytest.raises(
+        SquallError, match=r"SQ7003 join\.groups=on: groups of joiners cannot grow, only a single grid can, leave"
+    ):
         Session(path, parse_settings(["join.groups=on", "join.capacity_mb=8"])).explain("stages")
 
 
@@ -80,8 +82,8 @@ def test_an_operator_that_cannot_be_is_refused(tmp_path):
     with pytest.raises(SquallError) as raised:
         stages(tmp_path, nested, "Dynamic")
     assert str(raised.value) == (
-        "SQ7003 join.operator=Dynamic: the query cannot be spread so, for the groups of an auxiliary relation change "
-        "in one stage and are read in another, auto takes an operator that suits it"
+        "SQ7003 join.operator=Dynamic: it does not suit this query: the groups of an auxiliary relation change "
+        "in one stage and are read in another, auto chooses an operator that suits it"
     )
 
 
@@ -94,8 +96,8 @@ def test_so_is_one_that_has_nothing_to_hash(tmp_path):
     with pytest.raises(SquallError) as raised:
         stages(tmp_path, BAND, "Hybrid")
     assert str(raised.value) == (
-        "SQ7003 join.operator=Hybrid: the query cannot be spread so, for no equality compares its streams, auto takes "
-        "an operator that suits it"
+        "SQ7003 join.operator=Hybrid: it does not suit this query: no equality compares its streams, auto "
+        "chooses an operator that suits it"
     )
 
 

@@ -45,7 +45,7 @@ def joins(tmp_path, query: str, operator: str = "auto", **settings) -> list[str]
         ("SELECT v, name FROM r JOIN c ON r.k = c.k;", "auto", "JOIN M_C by k, an equality: " + GRID),
         (
             "SELECT v, COUNT(*) AS n FROM r JOIN s ON r.k = s.k GROUP BY v;", "auto",
-            "JOIN M_S, M_R by k, an equality: what is added up has few records of a key",
+            "JOIN M_S, M_R by k, an equality: pre-aggregated deltas have few records per key",
         ),
         (
             "SELECT v, w, x FROM r JOIN s ON r.k = s.k JOIN t ON s.k = t.k;", "auto",
@@ -67,7 +67,7 @@ def golden_why_as_set(tmp_path):
     assert joins(tmp_path, query, partition=(("M_S", "everywhere"),))[0] == "JOIN M_S everywhere: partition.M_S is set"
     assert joins(tmp_path, query, partition=(("M_S", "k"),)) == [
         "JOIN M_S by k, an equality: partition.M_S is set",
-        "JOIN M_R by k, an equality: places of other views are set",
+        "JOIN M_R by k, an equality: placements of other views are set",
     ]
 
 

@@ -1,6 +1,6 @@
 """Order books of any size: bids and asks that come and go around a price that wanders.
 
-python -m bench.orderbook ORDERS FOLDER [EVENTS] [SEED]      bids.parquet and asks.parquet, change streams (`__op`)
+python -m bench.data.orderbook ORDERS FOLDER [EVENTS] [SEED]      bids.parquet and asks.parquet, change streams (`__op`)
 
 A book of ORDERS orders comes first; then EVENTS (as many, if not given) more inserts and deletes, about as many of
 each: orders live for an exponential time, so that their number stays. What is still there at the end is not deleted.

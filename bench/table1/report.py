@@ -1,4 +1,4 @@
-"""Results of bench.table1 beside the paper's Table 1 and the targets, as Markdown."""
+"""Results of bench.table1.run beside the paper's Table 1 and the targets, as Markdown."""
 
 import csv
 import math
@@ -7,8 +7,8 @@ from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
-from bench.figures import ms
-from bench.queries import QUERIES
+from bench.data.queries import QUERIES
+from bench.measure.results import ms
 
 Result = Mapping[str, Any]
 Results = Mapping[tuple[str, str, float, int], Result]
@@ -25,8 +25,8 @@ GAIN = {(1.0, 1_000): 30.0, (1.0, 10_000): 10.0, (0.1, 1_000): 4.0, (0.1, 10_000
 
 HEAD = """# Table 1 of the paper, and ours
 
-Made by `python -m bench.table1`; do not edit. All relations but nation and region stream, interleaved in proportion to
-their sizes: all end together, so that in the second tenth of the stream a row finds a fifth of the rows of another
+Made by `python -m bench.table1.run`; do not edit. All relations but nation and region stream, interleaved in proportion
+to their sizes: all end together, so that in the second tenth of the stream a row finds a fifth of the rows of another
 relation that it will have found in the end, and of two others a twenty-fifth.
 
 - *ms*: a batch in the last tenth of the stream, its printed changes made: the mean over all of them, and the median
@@ -91,7 +91,7 @@ def table(results: Results, scale: float, rows: int) -> list[str]:
 
 def paper(rows: int) -> dict[str, list[str]]:
     """Tuples per second in the paper at a batch size: re-evaluation, classical maintenance, DBToaster."""
-    with (Path(__file__).parent / "paper_table1.csv").open() as lines:
+    with (Path(__file__).parent / "paper.csv").open() as lines:
         found = csv.DictReader(lines)
         names = [f"{system}_{rows}" for system in ("reevaluation", "ivm", "dbtoaster")]
         return {r["query"]: [f"{int(r[n]):,}" if r.get(n) else "" for n in names] for r in found}

@@ -12,15 +12,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from bench import orderbook
-from bench.queries import Query
+from bench.data import orderbook
+from bench.data.queries import Query
 from squallpy.catalog.relation import MULT
 from squallpy.runtime.evaluate.vectors import arrow_type
 from squallpy.runtime.sources.replay import Replay
 from squallpy.testing.tpcds import TPCDS
 from squallpy.testing.tpch import TPCH
 
-CACHE = Path(__file__).parent / ".data"
+CACHE = Path(__file__).parents[1] / ".data"
 ORDERS = 1_000_000  # in the book at scale 1; then half as many events
 _OLD = 1_000_000_000  # seconds since 1970: the time of change of the first replay file
 

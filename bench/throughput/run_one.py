@@ -1,4 +1,7 @@
-"""One system, one query, one batch size, in a process of its own: `python -m bench.one TASK-AS-JSON RESULT-FILE`.
+"""One system, one query, one batch size, in a process of its own.
+
+    python -m bench.throughput.run_one TASK-AS-JSON RESULT-FILE
+
 
 Says `start` and `stop` on stdout around the first timed repeat, so that whoever started it can watch the memory.
 """
@@ -13,11 +16,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.answers import verdict
-from bench.data import Stream
+from bench.data.answers import verdict
+from bench.data.queries import QUERIES
+from bench.data.tables import Stream
 from bench.engines import ON_SPARK, open_engine
-from bench.queries import QUERIES
-from bench.watch import Watch, sum_of
+from bench.measure.batches import Watch, sum_of
 
 WARM_BATCHES = 20
 TINY_ROWS, TINY_BATCHES = 20, 30  # batches that cost nothing but what every batch costs

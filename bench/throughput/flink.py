@@ -1,4 +1,4 @@
-"""Flink SQL beside ours on Spark, the whole stream, reading included: `python -m bench.flink [--scale 1]`.
+"""Flink SQL beside ours on Spark, the whole stream, reading included: `python -m bench.throughput.flink [--scale 1]`.
 
     --queries LIST      q1, q3 …           [default: q1, q3, q6, q12, q17, q18, q22]
     --engines LIST      flink heap, flink rocksdb, squallpy csv, squallpy parquet
@@ -26,9 +26,9 @@ from typing import Any
 import pyarrow.csv as csv
 import pyarrow.parquet as pq
 
-from bench.data import CACHE, folder_of, generate, read_plain
-from bench.queries import QUERIES, Query
-from bench.warm import warm
+from bench.data.queries import QUERIES, Query
+from bench.data.tables import CACHE, folder_of, generate, read_plain
+from bench.engines.shared_cluster import warm
 from squallpy.catalog.relation import Relation
 from squallpy.session import RunOptions, Session
 
@@ -49,10 +49,10 @@ _CONFIG = {
 }
 HEAD = """# Flink SQL beside ours on Spark
 
-Made by `python -m bench.flink`; do not edit. TPC-H at scale {scale:g}, the whole stream from its first row to its last,
-reading included; 2 cores. Flink {release}: mini-cluster, parallelism 2, mini-batches of 10,000, CSV. Ours: `local[2]`,
-batches of {batch_rows:,}, the same CSV files, and Parquet. *Gain*: ours over CSV against the better of Flink's.
-Blank: not asked for, or not done in ten minutes. Tuples per second:
+Made by `python -m bench.throughput.flink`; do not edit. TPC-H at scale {scale:g}, the whole stream from its first row
+to its last, reading included; 2 cores. Flink {release}: mini-cluster, parallelism 2, mini-batches of 10,000, CSV. Ours:
+`local[2]`, batches of {batch_rows:,}, the same CSV files, and Parquet. *Gain*: ours over CSV against the better of
+Flink's. Blank: not asked for, or not done in ten minutes. Tuples per second:
 
 | query | tuples | Flink, heap | Flink, RocksDB | ours, CSV | ours, Parquet | gain |
 |---|--:|--:|--:|--:|--:|--:|
@@ -80,19 +80,29 @@ def main() -> None:
 
 def parse() -> argparse.Namespace:
     about = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(prog="python -m bench.flink", description=__doc__, formatter_class=about)
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.throughput.flink", description=__doc__, formatter_class=about
+    )
     parser.add_argument("--queries", type=lambda text: text.split(","), default=list(QUERIES_OF_SPARK))
     parser.add_argument("--engines", type=lambda text: text.split(","), default=list(ENGINES))
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--batch-rows", type=int, default=1_000_000)
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "flink.md")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parents[1] / "results" / "flink.md")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
 def measure(engine: str, query: str, options: argparse.Namespace) -> float:
     """Tuples per second in a process of its own; 0 where it is refused or takes too long."""
-    command = [sys.executable, "-m", "bench.flink", "--one", f"{engine}/{query}", "--scale", str(options.scale)]
+    command = [
+        sys.executable,
+        "-m",
+        "bench.throughput.flink",
+        "--one",
+        f"{engine}/{query}",
+        "--scale",
+        str(options.scale),
+    ]
     command += ["--batch-rows", str(options.batch_rows)]
     log = CACHE / "logs" / f"{engine.replace(' ', '-')}-{query}.log"
     log.parent.mkdir(exist_ok=True)

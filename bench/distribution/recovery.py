@@ -1,6 +1,6 @@
 """How long a query takes to get over an executor that is killed, in batches: a standalone cluster of two workers.
 
-    python -m bench.recovery examples/tpch/q3.sql [--batch-rows 100000] [--kills 3] [--set K=V ...]
+    python -m bench.distribution.recovery examples/tpch/q3.sql [--batch-rows 100000] [--kills 3] [--set K=V ...]
 
 An executor is killed in the middle of a batch. Recovered is when as many batches are done as would have been without:
 what the batches after the kill take longer than the median of those before it, until one is as fast as that again.

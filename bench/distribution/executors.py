@@ -1,4 +1,6 @@
-"""Two executors against one, of one core each: `python -m bench.executors [--queries q3,q17] [--batch-rows 1000000]`.
+"""Two executors against one, of one core each.
+
+    python -m bench.distribution.executors [--queries q3,q17] [--batch-rows 1000000]
 
 A standalone cluster on this machine. One and two executors take turns, as what else the machine does comes and goes; of
 a turn the median batch counts after the first ones, in which JVMs are still compiled (of two executors two, on the same
@@ -19,9 +21,9 @@ from time import perf_counter
 
 import pyarrow.parquet as pq
 
-from bench.data import generate
-from bench.kept import kept
-from bench.queries import QUERIES
+from bench.data.queries import QUERIES
+from bench.data.tables import generate
+from bench.measure.warm_memory import kept
 from squallpy.testing.standalone import Standalone
 
 WARM = 40  # batches that are not counted
@@ -29,13 +31,14 @@ GROUPS = 60  # row groups of lineitem that a process decodes, to see what the ma
 SHARED = Path("/dev/shm")
 HEAD = """# Two executors against one
 
-Made by `python -m bench.executors`; do not edit. TPC-H at scale {scale:g}, batches of {batch_rows:,}, a standalone
-cluster whose executors have one core each; {partitions} partitions. There are 2 cores for all, drivers included;
-{load:.1f} processes were runnable over the minute before. Two processes that only decode rows, and wait for nothing, do
-{machine:.2f} × what one does alone. Seconds of the median batch after the first {warm}, of the quickest of {repeats}
-turns (and of all). *Bound*: whatever an executor does, its JVM and its Python worker, is on a core of its own, as where
-a host has one; else Spark gives it one task at a time, and what it does beside that is on any core. *Kept*: with memory
-that this machine has had before (`bench/kept.py`); else it may come from the host of a virtual machine, page by page.
+Made by `python -m bench.distribution.executors`; do not edit. TPC-H at scale {scale:g}, batches of {batch_rows:,}, a
+standalone cluster whose executors have one core each; {partitions} partitions. There are 2 cores for all, drivers
+included; {load:.1f} processes were runnable over the minute before. Two processes that only decode rows, and wait for
+nothing, do {machine:.2f} × what one does alone. Seconds of the median batch after the first {warm}, of the quickest of
+{repeats} turns (and of all). *Bound*: whatever an executor does, its JVM and its Python worker, is on a core of its
+own, as where a host has one; else Spark gives it one task at a time, and what it does beside that is on any core.
+*Kept*: with memory that this machine has had before (`bench/measure/warm_memory.py`); else it may come from the host of
+a virtual machine, page by page.
 
 | query | | one executor | two | gain |
 |---|---|--:|--:|--:|
@@ -46,13 +49,15 @@ CASES = {"": (False, False), "bound": (True, False), "kept": (False, True)}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.executors", description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.distribution.executors", description=(__doc__ or "").splitlines()[0]
+    )
     parser.add_argument("--queries", type=lambda text: text.split(","), default=["q3", "q17"])
     parser.add_argument("--scale", type=float, default=10.0)
     parser.add_argument("--batch-rows", type=int, default=1_000_000)
     parser.add_argument("--partitions", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "executors.md")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parents[1] / "results" / "executors.md")
     given = parser.parse_args()
     load = os.getloadavg()[0]
     text = HEAD.format(**vars(given), warm=WARM, load=load, machine=machine(given.scale))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 
-from bench.queries import QUERIES
+from bench.data.queries import QUERIES
 
 SQUALL = [sys.executable, "-m", "squallpy.terminal"]
 

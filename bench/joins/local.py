@@ -1,4 +1,4 @@
-"""Band joins in one process beside DuckDB: `python -m bench.joins_local`.
+"""Band joins in one process beside DuckDB: `python -m bench.joins.local`.
 
     --runs LIST        join:scale                                 [default: bnci:0.1, bnci:1, bci:0.01, bci:0.1]
     --batch-rows N                                                [default: 10,000]
@@ -24,8 +24,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench.engines.squall_local import Decoded
-from bench.joins import BAND, JOINS, LINEITEM, script, skewed
-from bench.watch import Watch
+from bench.joins.operators import BAND, JOINS, LINEITEM, script, skewed
+from bench.measure.batches import Watch
 from squallpy.runtime.batch.node import Input
 from squallpy.runtime.local import LocalExecutor
 from squallpy.runtime.sources import open_source
@@ -39,7 +39,7 @@ BETWEEN = {
 }
 HEAD = """# Band joins in one process
 
-Made by `python -m bench.joins_local`; do not edit. Batches of {batch_rows:,}, {cores} cores. Millions of tuples per
+Made by `python -m bench.joins.local`; do not edit. Batches of {batch_rows:,}, {cores} cores. Millions of tuples per
 second of the whole stream. squallpy: rows decoded beforehand, and reading Parquet; DuckDB {duckdb}, from {samples}
 batches spread over the stream: asked again over all rows, and asked by hand for what is new. *Times*: the first by
 DuckDB's. *Compared*: comparisons for each tuple of the stream, then the pairs that came of it.
@@ -186,11 +186,11 @@ def line(join: str, scale: float, batch_rows: int, samples: int) -> str:
 
 def main() -> None:
     about = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(prog="python -m bench.joins_local", description=__doc__, formatter_class=about)
+    parser = argparse.ArgumentParser(prog="python -m bench.joins.local", description=__doc__, formatter_class=about)
     parser.add_argument("--runs", default="bnci:0.1,bnci:1,bci:0.01,bci:0.1")
     parser.add_argument("--batch-rows", type=int, default=10_000)
     parser.add_argument("--samples", type=int, default=25)
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "joins-local.md")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parents[1] / "results" / "joins-local.md")
     given = parser.parse_args()
 
     text = HEAD.format(

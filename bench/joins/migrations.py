@@ -1,4 +1,4 @@
-"""How long batches take while joiners migrate: `python -m bench.joins_migrations`.
+"""How long batches take while joiners migrate: `python -m bench.joins.migrations`.
 
     --rates LIST       how many times as large the one relation becomes as the other (§5.4)      [default: 4, 8]
     --joiners N        partitions                                                                [default: 16]
@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from bench.joins import LINEITEM, MASTER, skewed
-from bench.memory import busy, work
-from bench.warm import warm
+from bench.engines.shared_cluster import warm
+from bench.joins.operators import LINEITEM, MASTER, skewed
+from bench.measure.processes import busy, work
 from squallpy.base.settings import JoinOperator, Settings
 from squallpy.runtime.batch.node import Input
 from squallpy.runtime.checkpoint.folders import temporary_place
@@ -42,7 +42,7 @@ ON ABS(r.l_orderkey - s.l_orderkey) <= 1 AND r.l_shipmode = 'TRUCK' AND s.l_ship
 """
 HEAD = """# Batches while joiners migrate
 
-Made by `python -m bench.joins_migrations`; do not edit. A band join of TPC-H's lineitem with itself at scale
+Made by `python -m bench.joins.migrations`; do not edit. A band join of TPC-H's lineitem with itself at scale
 {scale:g}, Spark `{master}`, Dynamic, {joiners} joiners, batches of {rows:,}; |R| : |S| goes to and fro between k and
 1/k. *In*: batches in which state moves. Promised: {promised} × the median of the others for 95 of 100 of them; ILF/ILF*
 1.25 at most, 1.08 on average, after {warm} batches: before, one of them changes much of all there is. Batches of
@@ -170,14 +170,14 @@ def plot(runs: dict[int, list[list[Batch]]], path: Path) -> None:
 def main() -> None:
     about = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(
-        prog="python -m bench.joins_migrations", description=__doc__, formatter_class=about
+        prog="python -m bench.joins.migrations", description=__doc__, formatter_class=about
     )
     parser.add_argument("--rates", default="4,8")
     parser.add_argument("--joiners", type=int, default=16)
     parser.add_argument("--scale", type=float, default=0.1)
     parser.add_argument("--batch-rows", type=int, default=10_000)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "joins-migrations.md")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parents[1] / "results" / "joins-migrations.md")
     given = parser.parse_args()
     folder = skewed(given.scale, 0.0)
     shape = {"scale": given.scale, "joiners": given.joiners, "rows": given.batch_rows, "repeats": given.repeats}

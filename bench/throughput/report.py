@@ -1,17 +1,17 @@
 """Results → a table with its targets, and a plot of the cost per batch along the stream.
 
-python -m bench.report [folder, bench/results]
+python -m bench.throughput.report [folder, bench/results]
 """
 
 import json
 import sys
 from pathlib import Path
 
+from bench.data.queries import STREAMING
 from bench.engines import NAMES
-from bench.figures import Result, Results, load, ms, rate, ratio
-from bench.plot import crossings, plot
-from bench.queries import STREAMING
-from bench.targets import Target, targets
+from bench.measure.results import Result, Results, load, ms, rate, ratio
+from bench.throughput.plot import crossings, plot
+from bench.throughput.targets import Target, targets
 
 COLUMNS = (
     "query", "batch", "scale", "system", "tuples/s", "p50 ms", "p95 ms", "2nd ms", "last ms", "flat", "MB", "before",
@@ -20,8 +20,8 @@ COLUMNS = (
 
 HEAD = """# What it costs, beside others
 
-Made by `make bench` (`python -m bench.run`); do not edit. Tables by tpchgen-cli; streams interleaved in proportion to
-their sizes; the same micro-batches for every system; every system but `-final` answers after every batch.
+Made by `make bench` (`python -m bench.throughput.run`); do not edit. Tables by tpchgen-cli; streams interleaved in
+proportion to their sizes; the same micro-batches for every system; every system but `-final` answers after every batch.
 """
 
 NOTES = """
@@ -109,4 +109,4 @@ def place(item: tuple[tuple[str, float, str], Result]) -> tuple[int, int, float,
 
 
 if __name__ == "__main__":
-    print(write(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent / "results"))
+    print(write(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parents[1] / "results"))

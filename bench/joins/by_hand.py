@@ -1,4 +1,4 @@
-"""A band join on Spark beside Spark's own streaming SQL by cells of a grid: `python -m bench.joins_by_hand`.
+"""A band join on Spark beside Spark's own streaming SQL by cells of a grid: `python -m bench.joins.by_hand`.
 
     --scale S          of TPC-H                                   [default: 0.1]
     --batch-rows N                                                [default: 10,000]
@@ -24,7 +24,7 @@ from typing import Any
 import pyarrow.parquet as pq
 from pyspark.errors import StreamingQueryException
 
-from bench.joins import LINEITEM, MASTER, WARM, Enough, script, skewed
+from bench.joins.operators import LINEITEM, MASTER, WARM, Enough, script, skewed
 from squallpy.runtime.sources.replay import Replay
 
 JOIN, BAND = "bnci", 1
@@ -43,7 +43,7 @@ ON a.cell = b.cell AND ABS(l_orderkey - o2) <= {BAND}
 """
 HEAD = """# A band join, and the same by hand
 
-Made by `python -m bench.joins_by_hand`; do not edit. BNCI at scale {scale:g}, {tuples:,} tuples in batches of
+Made by `python -m bench.joins.by_hand`; do not edit. BNCI at scale {scale:g}, {tuples:,} tuples in batches of
 {rows:,}, on `{master}`. Spark's own streaming SQL joins cells of {cell} keys; squallpy the band as it stands, defaults
 everywhere. {load:.1f} processes were runnable over the minute before.
 
@@ -74,7 +74,7 @@ def batches(folder: Path, batch_rows: int) -> tuple[Path, int]:
 
 def ours(scale: float, batch_rows: int) -> tuple[float, int]:
     """Seconds, and pairs."""
-    from bench.warm import warm
+    from bench.engines.shared_cluster import warm
     from squallpy.session import RunOptions, Session
 
     options = RunOptions(master=MASTER, batch_rows=batch_rows, changes=True, final=False)
@@ -168,11 +168,11 @@ def plot(seconds: dict[str, float], path: Path) -> None:
 
 def main() -> None:
     about = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(prog="python -m bench.joins_by_hand", description=__doc__, formatter_class=about)
+    parser = argparse.ArgumentParser(prog="python -m bench.joins.by_hand", description=__doc__, formatter_class=about)
     parser.add_argument("--scale", type=float, default=0.1)
     parser.add_argument("--batch-rows", type=int, default=10_000)
     parser.add_argument("--engine", choices=list(ENGINES), help="only this one, its figures on stdout as JSON")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "joins-by-hand.md")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parents[1] / "results" / "joins-by-hand.md")
     given = parser.parse_args()
     if given.engine:
         one = given.engine, given.scale, given.batch_rows
@@ -185,7 +185,7 @@ def main() -> None:
         os.getloadavg()[0],
     )
     for engine in ENGINES:
-        command = [sys.executable, "-m", "bench.joins_by_hand", "--engine", engine]
+        command = [sys.executable, "-m", "bench.joins.by_hand", "--engine", engine]
         command += ["--scale", str(given.scale), "--batch-rows", str(given.batch_rows)]
         said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         results[engine] = json.loads(said.splitlines()[-1])

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from bench.figures import Results, quotient
+from bench.measure.results import Results, quotient
 
 PEERS = ("spark-sql", "spark-sql-rocksdb")
 

@@ -1,6 +1,6 @@
 """What a micro-batch costs before it does anything: two empty Python stages, an exchange, a commit.
 
-    python -m bench.fixed_cost [--batches 60] [--master 'local[2]'] [--payload BYTES] [--set KEY=VALUE ...]
+    python -m bench.distribution.fixed_cost [--batches 60] [--master 'local[2]'] [--payload BYTES] [--set KEY=VALUE ...]
 
 Run it on an idle machine; the first half of the batches only warms up. `squall run --profile` shows it of a query.
 """

@@ -14,7 +14,7 @@ from squallpy.catalog.relation import Relation
 from squallpy.session import Session
 from squallpy.testing.oracle import to_duckdb
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 BY_HAND = Path(__file__).parent / "by_hand"
 
 

@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from bench.data import Stream
+from bench.data.tables import Stream
 from squallpy.testing.compare import difference
 
 

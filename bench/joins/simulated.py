@@ -1,4 +1,4 @@
-"""The adaptive join without rows, as in the paper's Figure 5: `python -m bench.joins_simulated`.
+"""The adaptive join without rows, as in the paper's Figure 5: `python -m bench.joins.simulated`.
 
 Loads, mappings and costs are those of the engine's own operators and controller; only tuples are missing. A table and
 a plot.
@@ -13,7 +13,7 @@ import numpy as np
 
 from squallpy.physical.joins.controller import Policy, Sizes
 from squallpy.physical.joins.mapping import Side
-from squallpy.physical.joins.operators import NAMES, Operator, operator
+from squallpy.physical.joins.operators import NAMES, Operator, create_operator
 from squallpy.testing.joins import Trace, fluctuating, trace, zipf_keys
 from squallpy.testing.joins.streams import hashed, of_sides
 
@@ -24,7 +24,7 @@ SUPPLIERS, PARTS = 1_000, 20  # keys of the smaller side; parts of the stream at
 COLOURS = {"SHJ": "gray", "StaticMid": "orange", "StaticOpt": "green", "Dynamic": "red", "Hybrid": "blue"}
 HEAD = """# The adaptive join, simulated
 
-Made by `python -m bench.joins_simulated`; do not edit. Sections are those of *Scalable and Adaptive Online Joins*;
+Made by `python -m bench.joins.simulated`; do not edit. Sections are those of *Scalable and Adaptive Online Joins*;
 loads are in tuples.
 
 ![loads and ratios](joins-simulated.png)
@@ -58,7 +58,7 @@ def tradeoff(length: int, joiners: int) -> dict[float, Trace]:
 def grow(name: str, joiners: int, z: float, length: int) -> Loads:
     """§5.2: a large relation whose foreign keys follow Zipf's law against a small one with the keys, as they arrive."""
     sizes = Sizes(length, SUPPLIERS)
-    chosen: Operator = operator(name, joiners, sizes=sizes)
+    chosen: Operator = create_operator(name, joiners, sizes=sizes)
     keys = (zipf_keys(length, SUPPLIERS, z), hashed(np.arange(SUPPLIERS)))
     tickets = tuple(of_sides(np.zeros(len(k), np.int8), i).tickets for i, k in enumerate(keys))
     busiest, mean = list[float](), list[float]()
@@ -70,7 +70,7 @@ def grow(name: str, joiners: int, z: float, length: int) -> Loads:
             chosen = chosen.observe(side, keys[side][start:stop], ones, ones)
         chosen, moves = chosen.decide()
         for move in moves:
-            chosen = chosen.finished(move)
+            chosen = chosen.finish(move)
         for side in Side:
             stop = len(keys[side]) * part // PARTS
             loads += np.bincount(chosen.route(side, keys[side][:stop], tickets[side][:stop]).joiners, minlength=joiners)
@@ -189,7 +189,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tuples", type=int, default=2_000_000)
     parser.add_argument("--joiners", type=int, default=64)
-    parser.add_argument("--out", type=Path, default=Path("bench/results"))
+    parser.add_argument("--out", type=Path, default=Path(__file__).parents[1] / "results")
     asked = parser.parse_args()
     page, drawn = tables(asked.tuples, asked.joiners)
     (asked.out / "joins-simulated.md").write_text(page)

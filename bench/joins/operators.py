@@ -1,4 +1,7 @@
-"""Join operators beside each other on skewed streams (Table 2 of `adaptive-online-joins`): `python -m bench.joins`.
+"""Join operators beside each other on skewed streams (Table 2 of `adaptive-online-joins`).
+
+    python -m bench.joins.operators
+
 
     --runs LIST         join:scale, of eq5, eq7, bnci, bci     [default: eq5:0.1, eq7:0.1, bnci:0.1, bci:0.01]
     --zipf LIST         skew of the suppliers of lineitem      [default: 0, 0.25, 0.5, 0.75, 1; of bands: 0]
@@ -26,9 +29,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from bench.data import CACHE, generate, read_plain
-from bench.memory import busy, work
-from bench.warm import warm
+from bench.data.tables import CACHE, generate, read_plain
+from bench.engines.shared_cluster import warm
+from bench.measure.processes import busy, work
 from squallpy.base.settings import JoinOperator, Settings
 from squallpy.session import RunOptions, Session
 
@@ -53,7 +56,7 @@ JOINS = {
 }  # fmt: skip
 HEAD = """# Join operators
 
-Made by `python -m bench.joins`; do not edit. TPC-H, lineitem's suppliers drawn by Zipf's law; Spark
+Made by `python -m bench.joins.operators`; do not edit. TPC-H, lineitem's suppliers drawn by Zipf's law; Spark
 `{master}`, {joiners} joiners, batches of {batch_rows:,}. *Load*: tuples that the busiest joiner was sent over the
 whole run, in thousands, state that migrates included; *busiest*: that by the mean. *ILF*: by the best mapping's,
 greatest and mean after batches. StaticOpt has been told the sizes of the sources, of which a band's filters leave
@@ -256,13 +259,13 @@ def plot(cases: Cases, path: Path) -> None:
 
 def main() -> None:
     about = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(prog="python -m bench.joins", description=__doc__, formatter_class=about)
+    parser = argparse.ArgumentParser(prog="python -m bench.joins.operators", description=__doc__, formatter_class=about)
     parser.add_argument("--runs", default="eq5:0.1,eq7:0.1,bnci:0.1,bci:0.01")
     parser.add_argument("--zipf", type=lambda text: [float(z) for z in text.split(",")], default=list(ZIPF))
     parser.add_argument("--joiners", type=int, default=16)
     parser.add_argument("--batch-rows", type=int, default=10_000)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "joins.md")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parents[1] / "results" / "joins.md")
     given = parser.parse_args()
     load = os.getloadavg()[0]
     shape = {"joiners": given.joiners, "batch_rows": given.batch_rows, "repeats": given.repeats}

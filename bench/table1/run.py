@@ -1,4 +1,4 @@
-"""Table 1 of the paper with our figures: `python -m bench.table1 [--scale 0.1,1] [--batch-rows 1000,10000]`.
+"""Table 1 of the paper with our figures: `python -m bench.table1.run [--scale 0.1,1] [--batch-rows 1000,10000]`.
 
     --queries LIST   q1 … q22, ds3 … ds79, vwap …           [default: TPC-H, TPC-DS and vwap]
     --engines LIST   squallpy-local, squallpy-local/round-robin, squallpy-local/largest-last, duckdb, polars;
@@ -20,14 +20,15 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from bench import commands, paper
-from bench.data import folder_of, generate
-from bench.one import Task
-from bench.queries import QUERIES
-from bench.run import machine, run
+from bench.data.queries import QUERIES
+from bench.data.tables import folder_of, generate
+from bench.table1 import report
+from bench.throughput import commands
+from bench.throughput.run import machine, run
+from bench.throughput.run_one import Task
 
-HERE = Path(__file__).parent
-ENGINES = (paper.OURS, paper.IN_TURNS, paper.AT_LAST, *paper.PEERS, paper.BY_HAND)
+HERE = Path(__file__).parents[1]
+ENGINES = (report.OURS, report.IN_TURNS, report.AT_LAST, *report.PEERS, report.BY_HAND)
 USUAL = [name for name, query in QUERIES.items() if query.benchmark != "orderbook"] + ["vwap"]
 SAMPLES = 30  # batches at which the others are asked
 BUDGETS = 60.0, 20.0  # measured seconds: ours, which has two tenths to do, and theirs
@@ -48,12 +49,12 @@ def main() -> None:
             named = dict(zip(("query", "engine", "scale", "batch_rows"), key, strict=True))
             lines.write(json.dumps(named | result | named) + "\n")
         print(line(result), flush=True)
-    path.with_suffix(".md").write_text(paper.text(load(path)))
+    path.with_suffix(".md").write_text(report.text(load(path)))
 
 
 def parse() -> argparse.Namespace:
     about = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(prog="python -m bench.table1", description=__doc__, formatter_class=about)
+    parser = argparse.ArgumentParser(prog="python -m bench.table1.run", description=__doc__, formatter_class=about)
     parser.add_argument("--scale", type=lambda text: [float(n) for n in text.split(",")], default=[0.1, 1.0])
     parser.add_argument("--batch-rows", type=lambda text: [int(n) for n in text.split(",")], default=[1_000, 10_000])
     parser.add_argument("--queries", type=lambda text: text.split(","), default=USUAL)
@@ -91,7 +92,7 @@ def measure(query: str, engine: str, scale: float, batch_rows: int) -> dict[str,
     if engine == "explain":
         return {"seconds": explain(query)} | machine()
     system, _, order = engine.partition("/")
-    ours = system == paper.OURS
+    ours = system == report.OURS
     folder = str(folder_of(QUERIES[query].benchmark, scale))
     tenths, samples, budget = ((1, 9), None, BUDGETS[0]) if ours else ((9,), SAMPLES, BUDGETS[1])
     task = Task(system, query, batch_rows, scale, folder, 1, samples, budget, tenths, order or "proportional")

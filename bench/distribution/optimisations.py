@@ -1,4 +1,7 @@
-"""What each optimisation of distributed programs is worth (Fig. 13 of the paper): `python -m bench.optimisations`.
+"""What each optimisation of distributed programs is worth (Fig. 13 of the paper).
+
+    python -m bench.distribution.optimisations
+
 
 A query on Spark, its first batches only, with more and more switched on. Stages are those of a batch's one job.
 """
@@ -10,10 +13,10 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from bench.data import Stream, generate
+from bench.data.queries import QUERIES
+from bench.data.tables import Stream, generate
+from bench.engines.shared_cluster import warm
 from bench.engines.squall_local import open_sources
-from bench.queries import QUERIES
-from bench.warm import warm
 from squallpy.base.settings import Settings
 from squallpy.runtime.batch.node import Input
 from squallpy.runtime.checkpoint.folders import temporary_place
@@ -31,10 +34,10 @@ LEVELS = {
 }
 HEAD = """# What the optimisations of distributed programs are worth
 
-Made by `python -m bench.optimisations`; do not edit. {query} of TPC-H, scale {scale:g}, Spark `{master}`, {partitions}
-partitions; the median of {batches} batches after {warm}. *Received*: what partitions were sent in a batch. The paper's
-Figure 13 has the same steps, with 400 workers and batches of 200 million tuples: the rules take a third of the latency,
-sharing 11 %, and fusion brings most.
+Made by `python -m bench.distribution.optimisations`; do not edit. {query} of TPC-H, scale {scale:g}, Spark `{master}`,
+{partitions} partitions; the median of {batches} batches after {warm}. *Received*: what partitions were sent in a batch.
+The paper's Figure 13 has the same steps, with 400 workers and batches of 200 million tuples: the rules take a third of
+the latency, sharing 11 %, and fusion brings most.
 
 | batch rows | | stages | received, kB | ms a batch | against all |
 |--:|---|--:|--:|--:|--:|
@@ -69,12 +72,14 @@ def measure(stream: Stream, settings: Settings, batches: int) -> Measured:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.optimisations", description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.distribution.optimisations", description=(__doc__ or "").splitlines()[0]
+    )
     parser.add_argument("--query", default="q3")
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--batch-rows", type=lambda text: [int(n) for n in text.split(",")], default=[10_000, 100_000])
     parser.add_argument("--batches", type=int, default=20)
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "optimisations.md")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parents[1] / "results" / "optimisations.md")
     given = parser.parse_args()
     query = QUERIES[given.query]
     folder = generate(query.benchmark, given.scale)

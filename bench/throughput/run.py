@@ -1,4 +1,4 @@
-"""Throughput against peers in the same run: `python -m bench.run [--quick]`, or `make bench`.
+"""Throughput against peers in the same run: `python -m bench.throughput.run [--quick]`, or `make bench`.
 
     --quick          small scales, one repeat: does it all still work?
     --only TEXT      runs whose name (engine/query/batch rows) holds TEXT; `commands` is one of them, too
@@ -18,15 +18,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from bench import commands, report
-from bench.data import CACHE, folder_of, generate
+from bench.data.queries import QUERIES, STREAMING
+from bench.data.tables import CACHE, folder_of, generate
 from bench.engines import NAMES, ON_SPARK, REEVALUATING
-from bench.memory import Memory, end_tree, of_tree
-from bench.one import TINY_BATCHES, Task
-from bench.queries import QUERIES, STREAMING
+from bench.measure.processes import Memory, end_tree, of_tree
+from bench.throughput import commands, report
+from bench.throughput.run_one import TINY_BATCHES, Task
 
 USUAL = [name for name in NAMES if name != "duckdb-by-hand"]
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 LOOK = 0.2  # seconds between looks at a run's memory
 PATIENCE = 12  # budgets that a process may take over everything, before it is ended
 
@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m bench.run", description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m bench.throughput.run", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small scales, one repeat")
     parser.add_argument("--only", default="", metavar="TEXT", help="runs whose engine/query/batch rows holds TEXT")
     parser.add_argument("--engines", type=listed(NAMES), default=USUAL, help=", ".join(NAMES))
@@ -109,7 +109,7 @@ def run(task: Task) -> dict[str, Any]:
     name = f"{task.engine}-{task.query}-{task.batch_rows}"
     path, log = logs / f"{name}.json", logs / f"{name}.log"
     path.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "bench.one", json.dumps(asdict(task)), str(path)]
+    command = [sys.executable, "-m", "bench.throughput.run_one", json.dumps(asdict(task)), str(path)]
     with log.open("w") as talk:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=talk, text=True, cwd=HERE.parent)
         base, peak = watch(process, PATIENCE * task.budget)

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from bench.figures import Result, Results
-from bench.queries import STREAMING
+from bench.data.queries import STREAMING
+from bench.measure.results import Result, Results
 
 COLOURS = {"squallpy-local": "tab:red", "duckdb": "tab:blue", "polars": "tab:green"}
 
