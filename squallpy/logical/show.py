@@ -23,6 +23,7 @@ from squallpy.logical.nodes import (
     Repeat,
     Scan,
     SemiJoin,
+    SetOperation,
     Sort,
     Union,
     Window,
@@ -109,6 +110,8 @@ def _describe(node: Node, names: _Names) -> str:
             return f"Anti join on {names(on)}"
         case Union(_, columns):
             return "Union all " + ", ".join(map(names, columns))
+        case SetOperation(kind, is_all, _, columns):
+            return f"{kind.capitalize()}{' all' if is_all else ''} " + ", ".join(map(names, columns))
         case Aggregate(_, keys, aggs):
             by = " by " + ", ".join(names.named(column, expr) for column, expr in keys) if keys else ""
             return f"Aggregate{by}" + (": " + ", ".join(names.agg(agg) for _, agg in aggs) if aggs else "")

@@ -42,6 +42,7 @@ from squallpy.logical.nodes import (
     Node,
     Project,
     Repeat,
+    SetOperation,
     Sort,
     Union,
     nodes,
@@ -185,11 +186,11 @@ class _Carrier:
                 return self.beside(node, lax)
             case Join(left, right) | ConditionalJoin(left, right) if has_domain(left):
                 return replace(node, left=self.carry(left, out, lax), right=self.carry(right, out=False))
-            case Union(children, output):
-                parts = (
+            case Union(children, output) | SetOperation(_, _, children, output):
+                parts = tuple(
                     Project(self.carry(child, out), (*((c, c) for c in child.output), *more)) for child in children
                 )
-                return Union(tuple(parts), (*output, *(c for c, _ in more)))
+                return replace(node, children=parts, columns=(*output, *(c for c, _ in more)))
         raise SquallError("SQ3001", "a correlated subquery of this form is not supported yet")
 
     def is_read(self, node: Node) -> bool:
