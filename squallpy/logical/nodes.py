@@ -4,11 +4,12 @@ Limit(Sort(Project(Filter(Aggregate(Filter(Join(Scan, Scan)))))))
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import chain
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
+from squallpy.base.errors import Span
 from squallpy.base.types import BIGINT, BOOLEAN
 from squallpy.catalog.relation import Relation
 from squallpy.catalog.stream_window import WindowSpec
@@ -17,6 +18,7 @@ from squallpy.functions.registry import AGGREGATE_OPERATIONS
 from squallpy.logical.expressions import Column, Expr, columns
 
 T = TypeVar("T")
+SortKeys = tuple[tuple[Expr, bool, bool], ...]  # expressions, descending, NULLs first
 
 
 class Remembered(Generic[T]):
@@ -285,7 +287,7 @@ class Agg:
     arg: Expr | None
     share: Fraction | None = None
     separator: str | None = None
-    order: tuple[tuple[Expr, bool, bool], ...] = ()
+    order: SortKeys = ()
 
     def __post_init__(self) -> None:
         assert (self.share is not None) == (self.maintenance is Maintenance.ORDER_STATISTIC)
@@ -365,10 +367,10 @@ class Repeat(Node):
 
 @dataclass(frozen=True, slots=True)
 class Sort(Node):
-    """ORDER BY, for what is printed: (expression, descending, nulls first)."""
+    """ORDER BY, for what is printed."""
 
     child: Node
-    keys: tuple[tuple[Expr, bool, bool], ...]
+    keys: SortKeys
 
     @Remembered
     def output(self) -> tuple[Column, ...]:
@@ -377,6 +379,42 @@ class Sort(Node):
     @property
     def inputs(self) -> tuple[Node, ...]:
         return (self.child,)
+
+
+@dataclass(frozen=True, slots=True)
+class TopN(Node):
+    """The first rows in an order, or of each `partition` its own: LIMIT inside a query, and DISTINCT ON.
+
+    Args:
+        keys: As those of a Sort; of rows that are alike in them, any come first.
+        with_ties: The rows that are alike in the keys with the last one come, too.
+        span: The place of the clause, for errors.
+    """
+
+    child: Node
+    keys: SortKeys
+    count: int | None
+    offset: int = 0
+    with_ties: bool = False
+    partition: tuple[Expr, ...] = ()
+    clause: str = field(default="LIMIT", compare=False)
+    span: Span | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        check_all((*(expr for expr, _, _ in self.keys), *self.partition), self.child)
+
+    @Remembered
+    def output(self) -> tuple[Column, ...]:
+        return self.child.output
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.child,)
+
+    @property
+    def is_first_row(self) -> bool:
+        """True if it has at most one row of each partition."""
+        return self.count == 1 and not self.with_ties
 
 
 @dataclass(frozen=True, slots=True)
@@ -428,7 +466,7 @@ def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
             return replace(node, left=inputs[0], right=inputs[1])
         case Union() | SetOperation():
             return replace(node, children=inputs)
-        case Filter() | Project() | Aggregate() | Sort() | Limit() | Window():
+        case Filter() | Project() | Aggregate() | Sort() | TopN() | Limit() | Window():
             return replace(node, child=inputs[0])
         case Repeat() if isinstance(inputs[0], Aggregate):
             return replace(node, child=inputs[0])
