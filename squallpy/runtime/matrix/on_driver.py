@@ -102,7 +102,7 @@ class DriverMatrices:
     def _applied(self, batch: int) -> bytes:
         rows, figures = self._incoming.read(batch)
         before, self._sizes = self._sizes, grown_sizes(self._sizes, rows)
-        pool = self._cells.store()[INPUTS] if self._is_durable or self._plan.by_rows else None
+        pool = self._cells.store().pool(INPUTS) if self._is_durable or self._plan.by_rows else None
         inputs, shown = [self._marks(batch, before)], [(np.empty((0, 4), np.int64), np.empty(0, np.int64))]
         of_programs = {}
         for program in self._programs:
