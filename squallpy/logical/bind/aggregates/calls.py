@@ -218,7 +218,7 @@ def of_list(s: Scalars, name: str, node: Called) -> Given:
 def listing_of(
     s: Scalars, name: str, form: Listing, given: Given, values: list[Expr], node: Called, of_rows: SortKeys
 ) -> tuple[str, SortKeys]:
-    """Bind the text between the values of a list, and its order; a value that is the text of a key is listed as that."""
+    """Bind the text between values of a list, and its order; a value that is the text of a key is listed as that."""
     between = (
         Literal(form.separator, VARCHAR) if given.separator is None else s.ctx.folded(s.inner().bind(given.separator))
     )

@@ -37,7 +37,7 @@ def squarable(x: Expr) -> Expr:
 
 
 def variance(function: str) -> Callable[[Of, Expr], Expr]:
-    """Return the builder of a variance, exact up to the last division where x is exact; VAR_SAMP of one value is NULL."""
+    """Return the builder of a variance: exact but for the last division if x is; VAR_SAMP of one value is NULL."""
 
     def build(of: Of, x: Expr) -> Expr:
         count = of("count", x)

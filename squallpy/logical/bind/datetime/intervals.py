@@ -44,7 +44,7 @@ def is_written(node: exp.Interval) -> bool:
 
 
 def interval(ctx: Context, node: exp.Interval) -> Literal:
-    """Bind an INTERVAL: INTERVAL '1' YEAR, INTERVAL 3 MONTHS, INTERVAL '1 day 12 hours' → (months, days, microseconds)"""
+    """Bind an INTERVAL: INTERVAL 3 MONTHS, INTERVAL '1 day 12 hours' → (months, days, microseconds)"""
     value, unit = node.this, node.args.get("unit")
     negative = isinstance(value, exp.Neg)
     value = value.this if negative else value

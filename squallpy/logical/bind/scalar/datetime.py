@@ -35,7 +35,7 @@ for _prefix in ("", "TRY_"):
 
 @expands("TRUNC")
 def truncated(value: Expr, to: Expr = ZERO) -> Expr:
-    """Build TRUNC(d, 'MONTH') of a DATE or TIMESTAMP as in Spark, TRUNC(x) and TRUNC(x, n) of numbers as in PostgreSQL."""
+    """Build TRUNC(d, 'MONTH') of a DATE or TIMESTAMP as in Spark, TRUNC(x), TRUNC(x, n) of numbers as in PostgreSQL."""
     if not value.type.is_numeric and (value.type != NULL or to.type == VARCHAR):
         return to_unit(value, to)
     value = coerce(value, DOUBLE) if value.type == NULL else value
