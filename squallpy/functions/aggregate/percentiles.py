@@ -42,8 +42,12 @@ AGGREGATES = (
     ),
 )
 
-OPERATIONS = tuple(
-    AggregateOperation(name, Maintenance.ORDER_STATISTIC, same_type) for name in ("below", "above", "reaches", "left")
+OPERATIONS = (
+    *(
+        AggregateOperation(name, Maintenance.ORDER_STATISTIC, same_type)
+        for name in ("below", "above", "reaches", "left")
+    ),
+    AggregateOperation("mode", Maintenance.ARG_EXTREME, same_type),
 )
 """Neighbours of a percentile q among n sorted values: just below and above position q · (n − 1), counted from 0; and
 the values at position ⌈q · n⌉ from the start and from the end, counted from 1."""

@@ -11,7 +11,7 @@ the other inputs, and sends them to the first stage of the plan.
 """
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -23,10 +23,9 @@ from squallpy.runtime.checkpoint.folders import StateLocation
 from squallpy.runtime.checkpoint.partition import StatePartition, Steps
 from squallpy.runtime.joiners.batch_plan import GridPilot, course_of, pilot_of, rows_of, told
 from squallpy.runtime.joiners.hand_off import Post
-from squallpy.runtime.matrix.driver import Known, Spread
-from squallpy.runtime.matrix.reader import reading_part
-from squallpy.runtime.matrix.source import hand_over, handed, handed_over
-from squallpy.runtime.spark.tasks import Feed, Reports
+from squallpy.runtime.matrix.partition import BlockPartition
+from squallpy.runtime.matrix.stage import decode_cells, hand_over, open_matrices, read_handed
+from squallpy.runtime.spark.tasks import Reports
 from squallpy.runtime.triggers.stage_executor import store_layout
 
 SAMPLE = 4096  # rows of a relation that are read before the first batch
@@ -34,30 +33,59 @@ Parcels = list[tuple[int, bytes]]
 
 
 class PlanFeed:
-    """The first stage of a plan. It is pickled without its sender, which each worker creates once and caches."""
+    """The feed stage. It is pickled without its sender, which each worker creates once and caches."""
 
-    def __init__(self, plan: Plan, input: Input, splits: int, trace: Trace = SILENT) -> None:
-        self._plan, self._input, self._splits, self._trace = plan, input, splits, trace
+    def __init__(self, plan: Plan, input: Input, durable: str, splits: int, trace: Trace = SILENT) -> None:
+        self._plan, self._input, self._durable, self._splits, self._trace = plan, input, durable, splits, trace
         self._sender: Sender | None = None
 
     def __call__(
         self, batch: int, split: int, directive: str = "", only: Collection[int] | None = None
     ) -> Iterable[tuple[int, bytes]]:
+        """Read a split, or send the driver's commands to all partitions, which read when their supersteps are done."""
+        matrices, computed = self._plan.matrices, None
+        if matrices and matrices.parts:
+            targets = range(self._plan.partitions) if only is None else only
+            return [] if split else [(target, read_handed(self._durable, batch)) for target in targets]
+        if matrices:
+            computed = decode_cells(matrices, read_handed(self._durable, batch)).split(split, self._splits)
         if self._sender is None:
             self._sender = Sender(self._plan, self._input, self._trace)
-        return self._sender.messages(batch, split, self._splits, directive, only)
+        return self._sender.messages(batch, split, self._splits, directive, only, computed)
+
+
+@dataclass(frozen=True, slots=True)
+class Supersteps:
+    """The supersteps on blocks with which a batch begins, and the directive for the stages behind them.
+
+    Args:
+        first: The number of the first, counted over all batches.
+    """
+
+    first: int
+    count: int
+    rest: str
 
 
 class PlanStages:
     """A plan's stages on partitions. It is pickled without the partitions, which each worker opens on first use."""
 
-    def __init__(self, plan: Plan, place: StateLocation, trace: Trace = SILENT) -> None:
-        self._plan, self._place, self._trace = plan, place, trace
+    def __init__(self, plan: Plan, input: Input, place: StateLocation, trace: Trace = SILENT) -> None:
+        self._plan, self._input, self._place, self._trace = plan, input, place, trace
         self._partitions: dict[int, tuple[StatePartition, Post]] = {}
+        self._blocks: dict[int, StatePartition] = {}
 
     def __call__(
         self, batch: int, partition: int, stage: int, messages: list[bytes], directive: str = ""
     ) -> tuple[Parcels, Reports]:
+        """Run a stage of a batch on a partition: supersteps on its blocks come before the stages of the plan."""
+        if self._plan.matrices and self._plan.matrices.parts:
+            supersteps = from_json(Supersteps, json.loads(directive))
+            if stage < supersteps.count:
+                blocks = self._open_blocks(partition)
+                output = blocks.apply(batch, messages, stage, Steps(supersteps.first, supersteps.count))
+                return unpack_parcels(output), _rebuild_report(partition, blocks)
+            stage, directive = stage - supersteps.count, supersteps.rest
         (state, post), course = self._open(partition), course_of(directive)
         if course and course.came and stage == 0:
             with self._trace("hand-offs"):
@@ -79,63 +107,21 @@ class PlanStages:
             self._partitions[partition] = state, Post(self._place.durable, name)
         return self._partitions[partition]
 
+    def _open_blocks(self, partition: int) -> StatePartition:
+        """Open the blocks of a partition."""
+        if partition not in self._blocks:
+            part = BlockPartition(self._plan, self._input, partition)
+            self._blocks[partition] = self._place.partition(f"matrices-{partition}", part.layout, *part.runs)
+        return self._blocks[partition]
+
 
 def _rebuild_report(partition: int, state: StatePartition) -> Reports:
     return ({"partition": partition, **asdict(state.rebuilt)},) if state.rebuilt else ()
 
 
-@dataclass(frozen=True, slots=True)
-class SuperstepHeader:
-    """The supersteps of a batch: the number of the first, counted over all batches, their count, and the plan's own
-    directive."""
-
-    first: int
-    count: int
-    rest: str
-
-
-@dataclass(frozen=True, slots=True)
-class CommandFeed:
-    """The feed of a plan with matrices in blocks: the driver's commands, for all partitions."""
-
-    durable: str
-    partitions: int
-
-    def __call__(
-        self, batch: int, split: int, directive: str, only: Collection[int] | None = None
-    ) -> Iterable[tuple[int, bytes]]:
-        if split == 0:
-            commands = handed(self.durable, batch)
-            yield from ((partition, commands) for partition in (range(self.partitions) if only is None else only))
-
-
-class SuperstepStages:
-    """Supersteps on matrices in blocks, followed by the stages of a plan."""
-
-    def __init__(self, plan: Plan, input: Input, spread: Spread, place: StateLocation, apply: PlanStages) -> None:
-        self._plan, self._input, self._matrices, self._place = plan, input, spread.plan, place
-        self._apply = apply
-        self._partitions: dict[int, StatePartition] = {}
-
-    def __call__(
-        self, batch: int, partition: int, stage: int, messages: list[bytes], directive: str
-    ) -> tuple[Parcels, Reports]:
-        header = from_json(SuperstepHeader, json.loads(directive))
-        if stage >= header.count:
-            return self._apply(
-                batch, partition, stage - header.count, messages, *([header.rest] if header.rest else [])
-            )
-        if partition not in self._partitions:
-            part = reading_part(self._plan, self._input, self._matrices, partition)
-            self._partitions[partition] = self._place.partition(f"matrices-{partition}", part.layout, *part.runs)
-        state = self._partitions[partition]
-        output = state.apply(batch, messages, stage, Steps(header.first, header.count))
-        return unpack_parcels(output), _rebuild_report(partition, state)
-
-
 def _sample_key_counts(plan: Plan, input: Input, first: Mapping[str, int]) -> Mapping[str, Mapping[str, int]] | None:
     """Count, in a sample of the first batch, the keys that a join compares, if any may be heavy."""
-    if input.maker or plan.grid or not plan.on_grid:
+    if plan.matrices or plan.grid or not plan.on_grid:
         return None
     rows = max([1, *first.values()])  # NB: it may be empty
     return Sender(plan, input).often(0, 0, -(-rows // SAMPLE))
@@ -159,11 +145,8 @@ class BatchCoordinator:
         self._plan, self._place = plan, place
         often = _sample_key_counts(plan, input, first) if first and not facts else None
         self.pilot = pilot_of(plan, facts.get("joins"), first, often)
-        self._input, self._before = handed_over(input, place)
-        self._spread = input.maker if isinstance(input.maker, Spread) else None
-        if self._spread and "matrices" in facts:
-            self._spread.known = from_json(Known, facts["matrices"])
-        self._supersteps = 0
+        self._input = input
+        self._matrices = open_matrices(plan, input, place, facts.get("matrices"))
         self._batch_pilot = self.pilot  # with the course of the running batch
         self._has_old_hand_offs = True  # left by the run before
 
@@ -172,45 +155,35 @@ class BatchCoordinator:
         if isinstance(self.pilot, GridPilot):
             self.pilot = replace(self.pilot, cores=cores)
 
-    @property
-    def has_commands(self) -> bool:
-        """True if partitions begin with commands and read their input later."""
-        return self._spread is not None
+    def skips_feed(self, is_small: bool) -> bool:
+        """True if tasks of the first stage read for themselves: the driver's commands, or batches that are small."""
+        matrices = self._plan.matrices
+        return matrices.parts > 0 if matrices else is_small
 
-    def stages(self, splits: int, trace: Trace = SILENT) -> "tuple[Feed, Callable[..., tuple[Parcels, Reports]]]":
+    def stages(self, splits: int, trace: Trace = SILENT) -> tuple[PlanFeed, PlanStages]:
         """Create the callables that feed and apply a batch."""
-        apply = PlanStages(self._plan, self._place, trace)
-        if self._spread is None:
-            return PlanFeed(self._plan, self._input, splits, trace), apply
-        stages = SuperstepStages(self._plan, self._input, self._spread, self._place, apply)
-        return CommandFeed(self._place.durable, self._plan.partitions), stages
+        feed = PlanFeed(self._plan, self._input, self._place.durable, splits, trace)
+        return feed, PlanStages(self._plan, self._input, self._place, trace)
 
     def prepare(self, batch: int) -> None:
         """Prepare a batch; called again if the batch is repeated."""
         rows = {name: stop - start for name, (start, stop) in self._input.shares(batch, 0, 1).items()}
         self._batch_pilot = self.pilot and self.pilot.before(rows_of(self._plan, rows))
-        if self._before:
-            self._before(batch)
-        if self._spread:
-            commands, self._supersteps = self._spread.orders(batch, self._plan_directive()[1])
-            hand_over(self._place, batch, commands.packed())
+        if self._matrices:
+            hand_over(self._place.durable, batch, self._matrices.begin(batch, told(self._batch_pilot)))
 
     def directive(self) -> tuple[int, str]:
-        """Return the number of stages of the batch, and its directive."""
-        count, rest = self._plan_directive()
-        if self._spread is None:
-            return count, rest
-        header = SuperstepHeader(self._spread.known.steps, self._supersteps, rest)
-        return header.count + count, json.dumps(to_json(header))
-
-    def _plan_directive(self) -> tuple[int, str]:
-        """Return the number of stages of the plan alone, and their directive."""
-        return len(self._plan.stages), told(self._batch_pilot)
+        """Return the number of stages of the batch, and the directive for its tasks."""
+        count, directive = len(self._plan.stages), told(self._batch_pilot)
+        if self._matrices is None or not self._plan.matrices or not self._plan.matrices.parts:
+            return count, directive
+        supersteps = Supersteps(*self._matrices.supersteps, directive)
+        return supersteps.count + count, json.dumps(to_json(supersteps))
 
     def complete(self, stats: Stats) -> Stats:
         """Plan the next batch from the reports of this one, and add the figures of migrations to its statistics."""
-        if self._spread:
-            self._spread.after(stats["matrices"])
+        if self._matrices:
+            self._matrices.end(stats["matrices"])
         if self._batch_pilot:
             stats, self.pilot = stats | self._batch_pilot.figures(stats), self._batch_pilot.after(stats)
         return stats
@@ -225,4 +198,5 @@ class BatchCoordinator:
     def facts(self) -> dict[str, Any] | None:
         """Driver state to be written with the commit, so that the next batch can be planned after a crash."""
         facts = {"joins": to_json(self.pilot)} if self.pilot else {}
-        return facts | ({"matrices": to_json(self._spread.known)} if self._spread else {}) or None
+        matrices = self._matrices.facts if self._matrices else None
+        return facts | ({"matrices": matrices} if matrices else {}) or None

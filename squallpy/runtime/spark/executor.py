@@ -87,7 +87,7 @@ class SparkExecutor:
                 self._input.replay.batches, self._splits, self._plan.partitions,
                 *coordinator.stages(self._splits, self._trace), ticks, len(self._plan.stages), committed.batches,
                 coordinator.directive, self._trace, prepare, TOGETHER,
-                coordinator.has_commands or (sum(first.values()) <= SMALL and self._input.maker is None),
+                coordinator.skips_feed(is_small=sum(first.values()) <= SMALL),
             )  # fmt: skip
             run(cluster.session, job, publish, stop)
             evict_local_state(cluster.session, self._location)

@@ -75,8 +75,8 @@ class StreamJob:
     """The driver's preparation of a batch, repeated where the batch is."""
     batches_per_tick: int = 1
     """Batches per tick. The caller counts them: an unfinished tick is repeated as a whole."""
-    reads_in_apply: bool = False
-    """True if each task of the first stage may read the whole batch, which then needs no exchange."""
+    skips_feed: bool = False
+    """True if each task of the first stage may read the whole batch, without a feed stage and an exchange."""
 
     def __post_init__(self) -> None:
         assert self.batches >= 0 and self.stages >= 0 and min(self.splits, self.partitions, self.batches_per_tick) > 0
@@ -152,7 +152,7 @@ class _Loop:
         self.pickled = PickledStages(uuid.uuid4().hex, packed)
         self.placement = Placement(session, job.partitions)
         self.tasks = self.placement.tasks
-        self.reads = job.reads_in_apply and job.stages > 0 and self.placement.is_here
+        self.reads = job.skips_feed and job.stages > 0 and self.placement.is_here
         self.readers = self.tasks if self.reads else job.splits
         self.stages = lru_cache(self._create_stages)
         self.ended = threading.Event()

@@ -243,7 +243,7 @@ class Overs:
         if frame.whole:
             return value
         names = dict[int, Expr]()
-        counts = {column for (agg, _), column in framed.aggregation.aggs.items() if agg.function == "count"}
+        counts = {column for agg, column in framed.aggregation.aggs.items() if agg.function == "count"}
         for column in framed.aggregation.made:
             shown = framed.shown.setdefault(column, self.ctx.column(column.name, column.type, True))
             zero = Literal(0, BIGINT)
@@ -294,7 +294,7 @@ class Overs:
         of, nothing = (coerce(of, BIGINT) if of.type == NULL else of), Literal(None, NULL)
         wanted = TRUE if ignoring is None or not of.nullable else not_null(of)
         by = key if wanted == TRUE else case([(wanted, key)], nothing)
-        value: Expr = framed.aggregation.choose("max" if last != down else "min", of, by)
+        value: Expr = framed.aggregation.arg_extreme("max_by" if last != down else "min_by", of, by)
         if key.nullable and not more:  # rows without a key are all at one end
             mine = conjunction((call("is_null", key), wanted) if wanted != TRUE else (call("is_null", key),))
             least = framed.aggregation.column("min", case([(mine, of)], nothing))
