@@ -213,7 +213,7 @@ def uncast(expr: Expr) -> Expr:
 
 
 def held_alike(a: Type, b: Type) -> bool:
-    """True for types whose values are stored alike: a join variable may stand for an INT and for a BIGINT column."""
+    """True if values of both types are stored alike: a join variable may stand for an INT and for a BIGINT column."""
     return a == b or (a.is_integer and b.is_integer) or (a.kind is b.kind is Kind.DECIMAL and a.scale == b.scale)
 
 

@@ -49,5 +49,8 @@ OPERATIONS = (
     ),
     AggregateOperation("mode", Maintenance.ARG_EXTREME, same_type),
 )
-"""Neighbours of a percentile q among n sorted values: just below and above position q · (n − 1), counted from 0; and
-the values at position ⌈q · n⌉ from the start and from the end, counted from 1."""
+"""Neighbours of a percentile q among n sorted values.
+
+Below and above position q · (n − 1), counted from 0; or at position ⌈q · n⌉ from the start or from the end, counted
+from 1.
+"""

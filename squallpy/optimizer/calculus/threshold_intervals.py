@@ -139,7 +139,7 @@ def _match_prefix_sum(
 
 
 def _definition(domain: AuxiliaryRelation, atom: Rel) -> tuple[Factor, ...]:
-    """Instantiate the definition of a domain for one of its atoms."""
+    """Copy the definition of a domain over the variables of one of its atoms."""
     mine = dict(atom.fields)
     names: dict[int, Expr] = {v.id: mine[title] for title, v in domain.output.items if isinstance(v, Column)}
     return tuple(rename_factor(f, names) for f in domain.view.terms[0].body)

@@ -26,7 +26,7 @@ from squallpy.program.views import Ref
 
 @dataclass(frozen=True, slots=True)
 class RangeExtremeSpans(AuxiliaryKind):
-    """For each group and x the extreme value, and the nearest x `before` and `behind` whose value beats it, or NULL.
+    """The extreme value of each group and x, with the nearest x `before` and `behind` whose value beats it, or NULL.
 
     `great`: the greatest value, otherwise the least. x and value are keys of the view; the ends stand for themselves
     among the output's items. Among equal values the first wins; NULL is the lowest.

@@ -222,7 +222,7 @@ def lower(values: Any) -> Any:
 
 @text_evaluator("initcap")
 def initcap(values: Any) -> Any:
-    """Capitalise words, which spaces separate: 'ab CD'  →  'Ab Cd'."""
+    """Map words, which spaces separate, to initial capitals: 'ab CD'  →  'Ab Cd'."""
     words = pc.split_pattern(_array(values), " ")
     capitals = _in_case(words.values, "capitalize", pc.utf8_capitalize, str.capitalize)
     return pc.binary_join(pa.ListArray.from_arrays(words.offsets, capitals), " ")
