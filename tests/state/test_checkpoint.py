@@ -111,7 +111,7 @@ def fault_checkpoint_of_another_version_is_refused(script: Path, format: int, ag
     made_for = record(folder) | {"format": format, "query": "another"}
     write_record(open_durable(str(folder)), "made-for", json.dumps(made_for))
     with pytest.raises(
-        SquallError, match=rf"SQ6001 the checkpoint .*/kept was made by {age} version, begin in a new folder"
+        SquallError, match=rf"SQ6001 the checkpoint .*/kept was made by {age} version, start in a new folder"
     ):
         run(script, str(folder))
     assert record(folder) == made_for

@@ -155,14 +155,14 @@ def _compare(found: _Record, wanted: _Record, where: str) -> None:
     if found.format != wanted.format:
         age = "an earlier" if found.format < wanted.format else "a later"
         message = f"the checkpoint {where} was made by {age} version"
-        raise SquallError("SQ6001", message, hint="begin in a new folder")
+        raise SquallError("SQ6001", message, hint="start in a new folder")
     if found.query != wanted.query:
         message = f"the checkpoint {where} is of another query, or of other settings"
         raise SquallError("SQ6001", message, hint="give each query its own folder")
     for name, rows in found.sizes.items():
         if wanted.sizes[name] != rows:
             message = f"{name} has {wanted.sizes[name]:,} rows, and had {rows:,} when the checkpoint {where} was made"
-            raise SquallError("SQ6001", message, hint="give it another folder, to begin anew")
+            raise SquallError("SQ6001", message, hint="choose another folder to start over")
 
 
 def _is_new(root: Durable) -> bool:

@@ -61,7 +61,7 @@ def reporting_no_room(place: str) -> Iterator[None]:
         if error.errno not in _HOPELESS:
             raise
         where, why = error.filename or place, (error.strerror or str(error)).lower()
-        hint = "nothing is lost: the same command goes on when there is room"
+        hint = "nothing is lost: the same command resumes when there is room"
         raise SquallError("SQ6006", f"cannot write state to {where}: {why}", hint=hint) from None
 
 

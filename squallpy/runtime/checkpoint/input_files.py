@@ -61,8 +61,8 @@ class ReadSums:
         """Raise SQ6001 if the same batches had other checksums before."""
         for source, parts in before.sums.items():
             if self.sums.get(source) != parts:
-                message = f"the files of {source} are not what they were when the checkpoint was made"
-                raise SquallError("SQ6001", message, hint="give it another folder, to begin anew")
+                message = f"the files of {source} have changed since the checkpoint was made"
+                raise SquallError("SQ6001", message, hint="choose another folder to start over")
 
     def save(self, folder: Durable) -> Sums:
         """Write the segments that will not change any more; return the others, for the commit."""
@@ -107,8 +107,8 @@ class Inputs:
                     sum = part.checksum(first, was["columns"]) if part and first else 0
                     if sum != read.sums.get(name, {}).get(number, 0):
                         name = part.file.shown if part else file[0]
-                        message = f"{name} is not what it was when the checkpoint {where}"
-                        raise SquallError("SQ6001", f"{message} read it", hint="give it another folder, to begin anew")
+                        message = f"{name} has changed since the checkpoint {where}"
+                        raise SquallError("SQ6001", f"{message} read it", hint="choose another folder to start over")
         return written and not known["ended"]
 
     def _rows(self, before: int, batches: int) -> dict[str, int]:

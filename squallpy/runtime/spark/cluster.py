@@ -332,7 +332,7 @@ def _jvm_ended_error(status: int, log: Path | None) -> SquallError:
         how, hint = "was killed", "as the system does when memory is short: free some, or --conf spark.driver.memory=1g"
     else:
         how, hint = _cause_of_end(status, log), "give it more memory: --conf spark.driver.memory=4g"
-    again = "the same command goes on from a --checkpoint, and begins anew without"
+    again = "the same command resumes from a --checkpoint, and starts over without"
     return SquallError("SQ8007", f"Spark's JVM {how}", hint=f"{hint}; {again}")
 
 

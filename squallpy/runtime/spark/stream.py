@@ -290,7 +290,7 @@ class _Loop:
 
 def _translate_failure(message: str) -> Exception:
     """Translate Spark's message about a job that failed for good, where memory was short."""
-    again = "the same command goes on from a --checkpoint, and begins anew without"
+    again = "the same command resumes from a --checkpoint, and starts over without"
     if "OutOfMemoryError" in message:
         hint = f"give it more: --conf spark.driver.memory=4g, on a cluster spark.executor.memory; {again}"
         return SquallError("SQ8007", "Spark ran out of memory", hint=hint)
