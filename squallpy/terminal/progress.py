@@ -81,9 +81,7 @@ class Progress:
         for name, figures in stats.get("matrices", {}).items():
             singular = figures.get("singular")
             if singular and singular != self._singular.get(name):
-                self.say(
-                    f"batch {number:,}: {singular}; all of {name} that needs it is empty until it is regular"
-                )
+                self.say(f"batch {number:,}: {singular}; all of {name} that needs it is empty until it is regular")
             self._singular[name] = singular
         self._text = f"batch {number + 1:,} of {self._batches:,}  {stats.get('total_tuples', 0):,} tuples"
 
