@@ -4,11 +4,12 @@ Limit(Sort(Project(Filter(Aggregate(Filter(Join(Scan, Scan)))))))
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import chain
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
+from squallpy.base.errors import Span
 from squallpy.base.types import BIGINT, BOOLEAN
 from squallpy.catalog.relation import Relation
 from squallpy.catalog.stream_window import WindowSpec
@@ -17,6 +18,7 @@ from squallpy.functions.registry import AGGREGATE_OPERATIONS
 from squallpy.logical.expressions import Column, Expr, columns
 
 T = TypeVar("T")
+SortKeys = tuple[tuple[Expr, bool, bool], ...]  # expressions, descending, NULLs first
 
 
 class Remembered(Generic[T]):
@@ -278,14 +280,15 @@ class Agg:
     Of the n values in order one is at the `share` q of them: the one BELOW q · (n − 1), or ABOVE, both counted from 0;
     the one that REACHES q · n, counted from 1; or, from behind, the one that is LEFT by that. LISTAGG has the texts of
     all values with a `separator` between them, in the `order` of keys as those of a Sort, and where these are alike in
-    their own.
+    their own. Of rows that are alike in `distinct` one counts.
     """
 
     function: str  # a key of `functions.registry.AGGREGATE_OPERATIONS`
     arg: Expr | None
     share: Fraction | None = None
     separator: str | None = None
-    order: tuple[tuple[Expr, bool, bool], ...] = ()
+    order: SortKeys = ()
+    distinct: tuple[Expr, ...] = ()
 
     def __post_init__(self) -> None:
         assert (self.share is not None) == (self.maintenance is Maintenance.ORDER_STATISTIC)
@@ -303,15 +306,18 @@ class Agg:
     @property
     def args(self) -> tuple[Expr, ...]:
         """All that is read."""
-        return (*(() if self.arg is None else (self.arg,)), *(key for key, _, _ in self.order))
+        return (*(() if self.arg is None else (self.arg,)), *(key for key, _, _ in self.order), *self.distinct)
 
     def with_args(self, args: Iterable[Expr]) -> "Agg":
-        """The same of others, in the order of `args`."""
+        """Build the same aggregate of other arguments, in the order of `args`."""
         given = iter(args)
         arg = None if self.arg is None else next(given)
-        return replace(self, arg=arg, order=tuple((next(given), down, nulls) for _, down, nulls in self.order))
+        order = tuple((next(given), down, nulls) for _, down, nulls in self.order)
+        return replace(self, arg=arg, order=order, distinct=tuple(next(given) for _ in self.distinct))
 
     def __str__(self) -> str:
+        if self.distinct:
+            return f"{self.function.upper()}(DISTINCT {', '.join(map(str, self.distinct))})"
         told = "" if self.share is None else f", {float(self.share)}"
         told += "" if self.separator is None else f", {self.separator!r}"
         keys = ", ".join(f"{key}{' DESC' if down else ''}" for key, down, _ in self.order)
@@ -365,10 +371,10 @@ class Repeat(Node):
 
 @dataclass(frozen=True, slots=True)
 class Sort(Node):
-    """ORDER BY, for what is printed: (expression, descending, nulls first)."""
+    """ORDER BY, for what is printed."""
 
     child: Node
-    keys: tuple[tuple[Expr, bool, bool], ...]
+    keys: SortKeys
 
     @Remembered
     def output(self) -> tuple[Column, ...]:
@@ -377,6 +383,42 @@ class Sort(Node):
     @property
     def inputs(self) -> tuple[Node, ...]:
         return (self.child,)
+
+
+@dataclass(frozen=True, slots=True)
+class TopN(Node):
+    """The first rows in an order, or of each `partition` its own: LIMIT inside a query, and DISTINCT ON.
+
+    Args:
+        keys: As those of a Sort; of rows that are alike in them, any come first.
+        with_ties: The rows that are alike in the keys with the last one come, too.
+        span: The place of the clause, for errors.
+    """
+
+    child: Node
+    keys: SortKeys
+    count: int | None
+    offset: int = 0
+    with_ties: bool = False
+    partition: tuple[Expr, ...] = ()
+    clause: str = field(default="LIMIT", compare=False)
+    span: Span | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        check_all((*(expr for expr, _, _ in self.keys), *self.partition), self.child)
+
+    @Remembered
+    def output(self) -> tuple[Column, ...]:
+        return self.child.output
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.child,)
+
+    @property
+    def is_first_row(self) -> bool:
+        """True if it has at most one row of each partition."""
+        return self.count == 1 and not self.with_ties
 
 
 @dataclass(frozen=True, slots=True)
@@ -428,7 +470,7 @@ def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
             return replace(node, left=inputs[0], right=inputs[1])
         case Union() | SetOperation():
             return replace(node, children=inputs)
-        case Filter() | Project() | Aggregate() | Sort() | Limit() | Window():
+        case Filter() | Project() | Aggregate() | Sort() | TopN() | Limit() | Window():
             return replace(node, child=inputs[0])
         case Repeat() if isinstance(inputs[0], Aggregate):
             return replace(node, child=inputs[0])

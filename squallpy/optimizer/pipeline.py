@@ -19,6 +19,7 @@ from squallpy.optimizer.passes import FunctionPass, Pass, RulePass, node_pass
 from squallpy.optimizer.plan import booleans, outer_joins, push_filters
 from squallpy.optimizer.plan.aggregate_over_left_join import aggregate_over_left_join
 from squallpy.optimizer.plan.assign_window_clocks import assign_window_clocks
+from squallpy.optimizer.plan.distinct_aggregates import expand_distinct_aggregates
 from squallpy.optimizer.plan.exists_not_equal import exists_not_equal
 from squallpy.optimizer.plan.expand_arg_extremes import expand_arg_extremes
 from squallpy.optimizer.plan.expand_outer_joins import expand_outer_joins
@@ -27,6 +28,7 @@ from squallpy.optimizer.plan.left_join_to_anti_join import left_join_to_anti_joi
 from squallpy.optimizer.plan.materialise_outer_joins import materialise_outer_joins
 from squallpy.optimizer.plan.set_operations import expand_set_operation
 from squallpy.optimizer.plan.split_aggregates import split_aggregates
+from squallpy.optimizer.plan.top_n import expand_top_n
 from squallpy.optimizer.program.inline_auxiliary import inline_auxiliary
 from squallpy.optimizer.program.schedule import schedule
 from squallpy.program.program import Lowered, Program
@@ -35,13 +37,25 @@ PLAN_PASSES: tuple[Pass[Node], ...] = (
     node_pass(
         "expand_set_operations",
         "before all rules: these know unions, filters and aggregates",
-        lambda node, context: expand_set_operation(node, context.ids),
+        expand_set_operation,
+        required=True,
+    ),
+    node_pass(
+        "expand_top_n",
+        "before all rules: these know ranks, joins and aggregates, of which each first row takes the cheapest",
+        expand_top_n,
         required=True,
     ),
     node_pass(
         "expand_arg_extremes",
         "MAX_BY, MIN_BY and MODE are other aggregates joined; before filters are pushed, which then reach them, too",
         expand_arg_extremes,
+        required=True,
+    ),
+    node_pass(
+        "expand_distinct_aggregates",
+        "behind MAX_BY and its like, which read the rows; before filters are pushed, which then reach all values",
+        expand_distinct_aggregates,
         required=True,
     ),
     RulePass(

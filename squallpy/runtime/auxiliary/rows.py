@@ -16,19 +16,21 @@ from squallpy.logical.expressions import Column
 from squallpy.physical.plan import AuxiliaryPlan, Feed, PoolPlan
 from squallpy.program.output import OutputSpec
 from squallpy.runtime.evaluate.vectors import Vec, full, take
+from squallpy.runtime.kernels.container import Container
 from squallpy.runtime.kernels.dictionary import Dictionary
-from squallpy.runtime.kernels.pool import Pool
+from squallpy.runtime.kernels.pool import Pool, as_pool
 from squallpy.runtime.kernels.regions import Words
 from squallpy.runtime.messages.deltas import Delta, decode
 from squallpy.runtime.messages.grouping import Grouping
+from squallpy.runtime.state.pool_names import PoolName, Role
 from squallpy.runtime.state.store import PoolLayout, Store
 
 TouchedGroups = tuple[Words, Words]  # keys, each once, and payloads before the batch
 Mask = npt.NDArray[np.bool_]
 Titles = Mapping[str, tuple[int, Column]]  # of fields: the place in a key, and what stands there
 COUNT = Payload((Ring.COUNT,))
-_BEGUN = "begun"  # the pool that says whether there was a batch before: one record, or none
-BEGUN_LAYOUT = PoolLayout(_BEGUN, 0, COUNT)  # a relation without keys has a row even before anything is there
+_FIRST_BATCH = PoolName(role=Role.FIRST_BATCH)
+FIRST_BATCH_LAYOUT = PoolLayout(_FIRST_BATCH, 0, COUNT)  # NB: a relation without keys has a row even before it
 
 
 class Maintainer(ABC):
@@ -51,15 +53,15 @@ class Maintainer(ABC):
         """
 
 
-def begun(store: Store) -> bool:
+def has_begun(store: Store) -> bool:
     """True if there was a batch before."""
-    return bool(len(store[_BEGUN]))
+    return bool(len(store[_FIRST_BATCH]))
 
 
 def begin(store: Store) -> None:
     """Note that a batch is done."""
-    if _BEGUN in store and not len(store[_BEGUN]):
-        store[_BEGUN].upsert(np.empty((1, 0), np.int64), np.ones((1, 1), np.int64))
+    if _FIRST_BATCH in store and not len(store[_FIRST_BATCH]):
+        store[_FIRST_BATCH].upsert(np.empty((1, 0), np.int64), np.ones((1, 1), np.int64))
 
 
 class Touched:
@@ -69,12 +71,12 @@ class Touched:
         self._seen = Pool(len(source.keys), COUNT)
         self._before = np.empty((0, source.payload.width), np.int64)
 
-    def note(self, pool: Pool, keys: Words, words: Words) -> None:
+    def note(self, pool: Container, keys: Words, words: Words) -> None:
         """Note the payloads of `keys` before they change."""
         known = len(self._seen)
         self._seen.upsert(keys, np.ones((len(keys), 1), np.int64))
         fresh = self._seen.keys[known:]
-        self._before = np.concatenate([self._before, pool.get(fresh)])
+        self._before = np.concatenate([self._before, as_pool(pool).get(fresh)])
 
     def groups(self) -> TouchedGroups:
         """Return keys, each once, and payloads."""

@@ -18,13 +18,15 @@ from squallpy.runtime.auxiliary.window_rows import WindowMaintainer
 from squallpy.runtime.joiners.batch_plan import Course
 from squallpy.runtime.joiners.joiner import Changes
 from squallpy.runtime.joiners.routing import partitions_of, tickets_of
+from squallpy.runtime.kernels.container import Container
 from squallpy.runtime.kernels.dictionary import Dictionary
-from squallpy.runtime.kernels.pool import Pool
+from squallpy.runtime.kernels.pool import Pool, as_pool
 from squallpy.runtime.kernels.regions import Words
 from squallpy.runtime.messages.deltas import Delta, numbered
+from squallpy.runtime.state.pool_names import PoolName, Role
 from squallpy.runtime.state.store import PoolLayout, Store, StoreLayout
 from squallpy.runtime.time.clock import clock_layouts, tick
-from squallpy.runtime.time.ledger import COUNTS, ledger_layouts, ledger_name, unmatched
+from squallpy.runtime.time.ledger import COUNTS, ledger_layouts, unmatched
 from squallpy.runtime.triggers.duplicate_keys import KeyCheck
 from squallpy.runtime.triggers.statement import Keeper, Noted, Statement
 
@@ -36,11 +38,11 @@ def store_layout(plan: Plan) -> StoreLayout:
     views = tuple(
         PoolLayout(p.name, len(p.keys), p.payload, p.slices, p.orders, numbered(p.keys), p.ordered) for p in plan.pools
     )
-    twice = {line.view: Course.second(line.view) for line in plan.on_grid if not line.key}
+    twice = {line.view: PoolName(line.view, Role.OTHER_GRID) for line in plan.on_grid if not line.key}
     second = [replace(view, name=twice[view.name]) for view in views if view.name in twice]
     plain = [replace(view, slices=(), orders=(), ordered=False, listed=True) for view in views if view.name in twice]
-    changed = [replace(view, name=Course.changed(view.name)) for view in plain]
-    reached = [replace(view, name=Course.reached(view.name), payload=COUNTS) for view in plain]
+    changed = [replace(view, name=PoolName(view.name, Role.CHANGES)) for view in plain]
+    reached = [replace(view, name=PoolName(view.name, Role.REACHED), payload=COUNTS) for view in plain]
     return StoreLayout(
         (
             *views,
@@ -130,12 +132,12 @@ class Machine:
         given = self._given(deltas)
         self._book(store, given)
         tick(store, self._clocks, given)
-        pools = dict(store) | self._scratch
+        pools: dict[str, Container] = dict(store) | self._scratch
         on_grid = {line.view for line in self._plan.on_grid} if course else set()
         changes: dict[str, Noted] = {**self._touched, **self._unique}
         if course:
             pools |= {view: store[course.pool(view)] for view in on_grid}
-            changes |= {view: Changes(store[course.changed(view)]) for view in on_grid if course.to}
+            changes |= {view: Changes(store[PoolName(view, Role.CHANGES)]) for view in on_grid if course.to}
         for step in self._steps:
             if isinstance(step, Derive):
                 with self._trace(f"Δ{step.relation.upper()}"):
@@ -147,7 +149,7 @@ class Machine:
                 with self._trace(f"{step.delta} → {step.target}"):
                     step.run(delta, pools, store.dictionary, changes.get(step.target), keep)
         for view, check in self._unique.items():
-            more = check.duplicates(pools[view], store.dictionary)
+            more = check.duplicates(as_pool(pools[view]), store.dictionary)
             if not (self._partition and view in self._copied):
                 self._notes.duplicates += more
         before, self._counted = self._counted, self._counts()
@@ -184,8 +186,8 @@ class Machine:
     def _book(self, store: Store, given: Mapping[str, Delta]) -> None:
         self._notes = Notes()
         for feed in self._plan.sources:
-            if changes := given.get(ledger_name(feed.relation.name)):
-                self._notes.unmatched += unmatched(store[changes.name], changes.keys, changes.words)
+            if changes := given.get(PoolName(feed.relation.name, Role.LEDGER)):
+                self._notes.unmatched += unmatched(store.pool(changes.name), changes.keys, changes.words)
 
     def _derive(self, step: Derive, store: Store, given: Deltas) -> None:
         if step.alone and self._partition != 0:
@@ -220,7 +222,7 @@ class Machine:
         return mine
 
 
-def _rows(name: str, given: Mapping[str, Delta], pools: Mapping[str, Pool]) -> Delta | None:
+def _rows(name: str, given: Mapping[str, Delta], pools: Mapping[str, Container]) -> Delta | None:
     """What a delta of this batch, or a view, holds by now, if anything."""
     if name in given or name not in pools:
         return given.get(name)
