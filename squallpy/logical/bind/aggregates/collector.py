@@ -12,6 +12,7 @@ from squallpy.functions.registry import AGGREGATE_OPERATIONS, AGGREGATES
 from squallpy.logical.bind.aggregates.overflow import is_risky, wide_columns
 from squallpy.logical.bind.context import Context
 from squallpy.logical.coercion import coerce
+from squallpy.logical.column_allocator import short_name
 from squallpy.logical.expressions import Call, Case, Column, Expr, Literal, children, columns, not_null, rebuild
 from squallpy.logical.functions import call
 from squallpy.logical.nodes import Agg, Aggregate, Node, Project, Union
@@ -62,6 +63,7 @@ class Aggregation:
         function, arg = agg.function, agg.arg
         if (agg, distinct) not in self.aggs:
             name = str(agg) if distinct is None else f"{function.upper()}(DISTINCT {', '.join(map(str, distinct))})"
+            name = short_name(name)
             type = AGGREGATE_OPERATIONS[function].rule(function, None if arg is None else arg.type)
             self.aggs[agg, distinct] = self.ctx.column(name, type, nullable=function != "count")
         return self.aggs[agg, distinct]
