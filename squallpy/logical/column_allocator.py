@@ -8,11 +8,11 @@ from itertools import count
 from squallpy.base.types import Type
 from squallpy.logical.expressions import Column, Expr, Literal
 
-_LONGEST = 40  # characters of an expression that names its column
+_LONGEST = 72  # characters of an expression that names its column
 
 
 def short_name(text: str) -> str:
-    """The text of an expression as a column's name, or its first word if it is long: MAX_BY(s, CASE WHEN …) → MAX_BY"""
+    """Shorten the text of an expression that names a column: MAX_BY(s, CASE WHEN …) → MAX_BY"""
     return text if len(text) <= _LONGEST else re.split(r"\W", text, maxsplit=1)[0]
 
 

@@ -45,7 +45,7 @@ def fold_case(expr: Expr) -> Expr | None:
 
 
 def fold_coalesce(expr: Expr) -> Expr | None:
-    """COALESCE(COALESCE(a, b), NULL, a, c) → COALESCE(a, b, c);  COALESCE(a, b) → a if a is NOT NULL
+    """Flatten: COALESCE(COALESCE(a, b), NULL, a, c) → COALESCE(a, b, c);  COALESCE(a, b) → a if a is NOT NULL
 
     Nested in each other, as the keys of FULL JOIN … USING are, they would double in size with each.
     """
@@ -68,7 +68,7 @@ def fold_coalesce(expr: Expr) -> Expr | None:
 
 
 def _coalesced(expr: Expr) -> tuple[Expr, ...] | None:
-    """The arguments of a COALESCE, all of its type; None for another expression."""
+    """Find the arguments of a COALESCE, all of its type; None for another expression."""
     match expr:
         case Case(whens, otherwise, type) if all(c == not_null(v) and v.type == type for c, v in whens):
             return (*(value for _, value in whens), otherwise)
