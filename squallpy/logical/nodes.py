@@ -5,16 +5,18 @@ Limit(Sort(Project(Filter(Aggregate(Filter(Join(Scan, Scan)))))))
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from enum import Enum
 from fractions import Fraction
 from itertools import chain
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
+from squallpy.base.errors import Span
 from squallpy.base.types import BIGINT, BOOLEAN
 from squallpy.catalog.relation import Relation
 from squallpy.catalog.stream_window import WindowSpec
 from squallpy.functions.aggregate.aggregate import Maintenance
 from squallpy.functions.registry import AGGREGATE_OPERATIONS
-from squallpy.logical.expressions import Column, Expr, columns
+from squallpy.logical.expressions import TRUE, Column, Expr, columns
 
 T = TypeVar("T")
 
@@ -43,16 +45,21 @@ class Node:
 
     __slots__ = ("_borrows", "_ids", "_output", "_size")
     _borrows: bool
-    lends: ClassVar[bool] = False  # may its columns be read anywhere above it? Only while a query is being bound
+    lends: ClassVar[bool] = False  # may its columns be read anywhere above it, up to an Apply?
 
     @property
     def borrows(self) -> bool:
-        """True if it, or an operator below it, lends columns, which may yet become more."""
+        """True if it, or an operator below it, lends columns, which may yet become more while a query is bound."""
         try:
             return self._borrows
         except AttributeError:
-            object.__setattr__(self, "_borrows", self.lends or any(child.borrows for child in self.inputs))
+            object.__setattr__(self, "_borrows", self.lends or any(child.borrows for child in self.open_inputs))
             return self._borrows
+
+    @property
+    def open_inputs(self) -> tuple["Node", ...]:
+        """The inputs whose lent columns may be read here."""
+        return self.inputs
 
     @Remembered
     def output(self) -> tuple[Column, ...]:
@@ -86,7 +93,7 @@ def check_all(exprs: Iterable[Expr], *inputs: Node) -> None:
 
 
 def _lent(column: Column, node: Node) -> bool:
-    return node.borrows and ((node.lends and column in node.output) or any(_lent(column, c) for c in node.inputs))
+    return node.borrows and ((node.lends and column in node.output) or any(_lent(column, c) for c in node.open_inputs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +231,113 @@ class AntiJoin(ConditionalJoin):
     """The rows of `left` for which no row of `right` makes `on` TRUE."""
 
     __slots__ = ()
+
+
+class Domain(Node):
+    """The columns that a correlated subquery reads from around it, by the expressions there; a leaf of its plan.
+
+    The subquery is evaluated for each of their distinct values (Neumann, Kemper, "Unnesting Arbitrary Queries").
+    """
+
+    lends = True
+
+    def __init__(self) -> None:
+        self.columns: dict[Expr, Column] = {}
+
+    @property
+    def output(self) -> tuple[Column, ...]:
+        return tuple(self.columns.values())
+
+
+def domains(plan: Node) -> Iterator[Domain]:
+    """Yield the domains over which a subquery stands, those of its own subqueries aside."""
+    if isinstance(plan, Domain):
+        yield plan
+    elif plan.borrows:
+        for child in plan.open_inputs:
+            yield from domains(child)
+
+
+class ApplyKind(Enum):
+    """The result of an Apply for a row of its left input, given the rows of the subquery for which `on` is TRUE."""
+
+    CROSS = "CROSS"  # the row beside each of them
+    LEFT = "LEFT"  # the same, or with NULLs if there are none
+    SEMI = "SEMI"  # the row, if there are any
+    ANTI = "ANTI"  # the row, if there are none
+    EXISTS = "EXISTS"  # the row with TRUE if there are any, NULL if not
+    SCALAR = "SCALAR"  # the row with the value of the only one and TRUE, or NULLs; there are never two
+    SINGLE = "SINGLE"  # the same of a subquery that may have several, which is an error
+
+
+@dataclass(frozen=True, slots=True)
+class Apply(Node):
+    """A subquery evaluated for each row of `left`, columns of which it may read.
+
+    Source: Galindo-Legaria, Joshi, "Orthogonal Optimization of Subqueries and Aggregation", SIGMOD 2001.
+
+    Args:
+        parameters: The columns of the Domain under `right`, with the expressions over `left` that they stand for.
+        made: The columns that it adds: of EXISTS the mark, of SCALAR and SINGLE the value and the mark of a row.
+        span: The place of the subquery, for errors.
+        text: The subquery as written, for the error of a SINGLE one.
+    """
+
+    left: Node
+    right: Node
+    kind: ApplyKind
+    parameters: tuple[tuple[Column, Expr], ...] = ()
+    on: Expr = TRUE
+    made: tuple[Column, ...] = ()
+    span: Span | None = None
+    text: str = ""
+
+    def __post_init__(self) -> None:
+        marks = {ApplyKind.EXISTS: 1, ApplyKind.SCALAR: 2, ApplyKind.SINGLE: 2}
+        assert len(self.made) == marks.get(self.kind, 0) and self.on.type == BOOLEAN
+        check_all((expr for _, expr in self.parameters), self.left)
+        check(self.on, self.left, self.right)
+        given = {column for column, _ in self.parameters}
+        assert all(given.issuperset(domain.output) for domain in domains(self.right)), "a column that is no parameter"
+
+    @Remembered
+    def output(self) -> tuple[Column, ...]:
+        match self.kind:
+            case ApplyKind.CROSS:
+                return (*self.left.output, *self.right.output)
+            case ApplyKind.LEFT:
+                return (*self.left.output, *(replace(c, nullable=True) for c in self.right.output))
+        return (*self.left.output, *self.made)
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.left, self.right)
+
+    @property
+    def open_inputs(self) -> tuple[Node, ...]:
+        return (self.left,)
+
+
+@dataclass(frozen=True, slots=True)
+class Beside(Node):
+    """A join of the rows of a subquery with what is known of the same rows, for each of the domain's values by itself.
+
+    `lost`: rows of `left` stay that find none. The pass `decorrelate` replaces it.
+    """
+
+    left: Node
+    right: Node
+    on: Expr
+    lost: bool
+
+    @property
+    def output(self) -> tuple[Column, ...]:
+        right = self.right.output
+        return (*self.left.output, *((replace(c, nullable=True) for c in right) if self.lost else right))
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.left, self.right)
 
 
 @dataclass(frozen=True, slots=True)
@@ -397,7 +511,7 @@ def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
     if all(a is b for a, b in zip(node.inputs, inputs, strict=True)):
         return node
     match node:
-        case Join() | ConditionalJoin():
+        case Join() | ConditionalJoin() | Apply() | Beside():
             return replace(node, left=inputs[0], right=inputs[1])
         case Union():
             return replace(node, children=inputs)

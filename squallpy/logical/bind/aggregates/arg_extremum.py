@@ -10,10 +10,9 @@ from dataclasses import dataclass
 
 from squallpy.base.types import BIGINT
 from squallpy.logical.bind.context import Context
-from squallpy.logical.bind.decorrelate import Beside, has_domain
 from squallpy.logical.expressions import TRUE, Column, Expr, conjunction, not_null
 from squallpy.logical.functions import call, not_distinct
-from squallpy.logical.nodes import Agg, Aggregate, Filter, Join, LeftJoin, Node
+from squallpy.logical.nodes import Agg, Aggregate, Beside, Filter, Join, LeftJoin, Node
 
 Items = tuple[tuple[Column, Expr], ...]
 MODE = "mode"
@@ -56,6 +55,6 @@ def beside(ctx: Context, plan: Node, groups: Node, keys: Items, chosen: Chosen, 
 
 def joined(left: Node, right: Node, on: Expr, lost: bool = False) -> Node:
     """Rows side by side, for each of the domain's values by itself; `lost`: those of `left` stay that find none."""
-    if has_domain(left):
+    if left.borrows:
         return Beside(left, right, on, lost)
     return LeftJoin(left, right, on) if lost else Join(left, right, on if on != TRUE else None)
