@@ -16,10 +16,10 @@ from squallpy.maintain.matrix.script_programs import Programs
 from squallpy.maintain.relational.materialise import materialise
 from squallpy.optimizer.passes import Observer, PassContext, fresh_ids, run_passes
 from squallpy.optimizer.pipeline import CALCULUS_PASSES, PLAN_PASSES, PROGRAM_PASSES, disabled_passes
-from squallpy.physical.distribute.program import Switches
+from squallpy.physical.distribute.program import DistributionOptions
 from squallpy.physical.matrix.programs import MatrixPlan, plan_matrices
 from squallpy.physical.plan import Plan
-from squallpy.physical.planner import place, tuned
+from squallpy.physical.planner import place, set_join_parameters
 from squallpy.program.program import Lowered, Program
 from squallpy.runtime.evaluate.constants import constant
 
@@ -54,7 +54,7 @@ def to_program(
     """
     settings = settings or Settings()
     disabled = disabled_passes(settings.passes, settings.optimizer)
-    context = PassContext(constant, fresh_ids(query.plan), report_late, disabled)
+    context = PassContext(constant, report_late, disabled, ids=fresh_ids(query.plan))
     plan = run_passes(query.plan, PLAN_PASSES, context, observer)
     optimised = query if plan is query.plan else replace(query, plan=plan)
     lowered = lower(optimised, context.ids, None if "fold_constant" in disabled else constant, context.empty_groups)
@@ -89,9 +89,11 @@ class Compiler:
         program = compiled.program
         sizes = sizes | {r.name: sizes.get(r.source.name, 0) for r in program.relations if r.parts}
         joins = JoinOperator(settings.join_operator)
-        switches = Switches(settings.move_rules, settings.move_sharing, settings.fusion)
+        switches = DistributionOptions(settings.move_rules, settings.move_sharing, settings.fusion)
         plan = place(program, partitions, sizes, switches, settings.partition, joins)
-        plan = tuned(plan, settings.join_epsilon, (settings.join_capacity_mb << 20) or None, settings.join_groups)
+        plan = set_join_parameters(
+            plan, settings.join_epsilon, (settings.join_capacity_mb << 20) or None, settings.join_groups
+        )
         matrices = plan_matrices(
             plan.sources,
             self.script.matrices,

@@ -49,7 +49,7 @@ from squallpy.maintain.matrix.program import Input
 from squallpy.maintain.matrix.show import phases_text, report_text
 from squallpy.runtime.matrix.algebra import padded, picking
 from squallpy.runtime.matrix.cells import Cells
-from squallpy.runtime.matrix.maintained_program import Counts, Live
+from squallpy.runtime.matrix.maintained_program import Counts, MaintainedProgram
 from squallpy.runtime.matrix.sparse import is_sparse
 
 Array = npt.NDArray[Any]
@@ -95,7 +95,7 @@ class MatrixProgram:
         arrays = {name: np.atleast_2d(np.asarray(values, self.over.dtype)) for name, values in inputs.items()}
         shapes = self.shapes or _alike(arrays)
         compiled = replace(self, known=self._seen(arrays)).compile(shapes, _extents(shapes, arrays))
-        return Fresh(compiled, Live(compiled.maintained, arrays, self.strategy))
+        return Fresh(compiled, MaintainedProgram(compiled.maintained, arrays, self.strategy))
 
     def _seen(self, arrays: Mapping[str, Array]) -> dict[str, Known]:
         """Collect the known properties of inputs, and their density where it matters."""
@@ -146,7 +146,7 @@ class Fresh:
     """A program that has been started: its outputs are always fresh."""
 
     compiled: Compiled
-    live: Live
+    live: MaintainedProgram
 
     def __getitem__(self, name: str) -> Array:
         """Return the values of an output or an input."""

@@ -33,7 +33,8 @@ if ! [ -x .venv/bin/pip ]; then
     fi
     "$python" -m venv --clear .venv
 fi
-# NB: what nobody imports is not compiled to bytecode, which takes as long as to unpack it
+# NB: what nobody imports is not compiled to bytecode, which takes as long as to unpack it; what is imported is kept
+unset PYTHONDONTWRITEBYTECODE
 install() {
     .venv/bin/pip install --quiet --no-compile "$@"
 }

@@ -31,7 +31,7 @@ from squallpy.maintain.matrix.nodes import Name
 from squallpy.maintain.matrix.parser import read_program
 from squallpy.maintain.matrix.program import Input
 from squallpy.runtime.kernels import bits
-from squallpy.runtime.matrix.maintained_program import Live
+from squallpy.runtime.matrix.maintained_program import MaintainedProgram
 
 Array = npt.NDArray[Any]
 Change = tuple[Array, Array]
@@ -221,7 +221,7 @@ def measured(name: str, run: Run, n: int, rounds: int) -> str:
     start = perf_counter()
     compiled = run.compiled(sizes)
     compiling = perf_counter() - start
-    live = Live(compiled.maintained, values)
+    live = MaintainedProgram(compiled.maintained, values)
     (output,) = compiled.maintained.program.outputs
 
     def fresh() -> dict[str, Array]:

@@ -361,8 +361,33 @@ class Union(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class SetOperation(Node):
+    """UNION, INTERSECT or EXCEPT, each row once unless it is ALL; UNION ALL is a Union."""
+
+    kind: str
+    all: bool
+    children: tuple[Node, ...]
+    columns: tuple[Column, ...]
+
+    def __post_init__(self) -> None:
+        assert self.kind in ("INTERSECT", "EXCEPT") or (self.kind, self.all) == ("UNION", False)
+        for child in self.children:
+            assert [c.type for c in child.output] == [c.type for c in self.columns], f"{self.kind} of unlike columns"
+
+    @Remembered
+    def output(self) -> tuple[Column, ...]:
+        return self.columns
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return self.children
+
+
+@dataclass(frozen=True, slots=True)
 class Agg:
     """SUM, AVG, MIN or MAX(arg), COUNT(arg) or COUNT(*) (arg None); NULL, COUNT aside, over no non-NULL value.
+
+    MAX_BY and MIN_BY are of the row in which the one key of `order` is greatest or least.
 
     Of the n values in order one is at the `share` q of them: the one BELOW q · (n − 1), or ABOVE, both counted from 0;
     the one that REACHES q · n, counted from 1; or, from behind, the one that is LEFT by that. LISTAGG has the texts of
@@ -404,6 +429,8 @@ class Agg:
         told = "" if self.share is None else f", {float(self.share)}"
         told += "" if self.separator is None else f", {self.separator!r}"
         keys = ", ".join(f"{key}{' DESC' if down else ''}" for key, down, _ in self.order)
+        if self.maintenance is Maintenance.ARG_EXTREME and keys:
+            return f"{self.function.upper()}({self.arg}, {keys})"
         return f"{self.function.upper()}({'*' if self.arg is None else self.arg}{told}{' BY ' if keys else ''}{keys})"
 
 
@@ -513,7 +540,7 @@ def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
     match node:
         case Join() | ConditionalJoin() | Apply() | Beside():
             return replace(node, left=inputs[0], right=inputs[1])
-        case Union():
+        case Union() | SetOperation():
             return replace(node, children=inputs)
         case Filter() | Project() | Aggregate() | Sort() | Limit() | Window():
             return replace(node, child=inputs[0])

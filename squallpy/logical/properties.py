@@ -36,6 +36,7 @@ from squallpy.logical.nodes import (
     Repeat,
     Scan,
     SemiJoin,
+    SetOperation,
     Sort,
     Window,
     nodes,
@@ -84,6 +85,8 @@ def has_one_row(node: Node, fixed: frozenset[int], declared: bool = False) -> bo
         case Aggregate(child, keys, _):
             below = settled(fixed | _renamed(keys, fixed), holding(child))
             return all(_known(expr, below) for _, expr in keys) or has_one_row(child, below, declared)
+        case SetOperation():
+            return not node.all and node.ids <= fixed
         case LeftJoin(left, right, on) | Join(left, right, on):
             met = conjuncts(on) if on is not None else ()
             mine = fixed if isinstance(node, LeftJoin) else settled(fixed, met)
@@ -123,6 +126,8 @@ def unique_columns(node: Node, declared: bool = False, held: tuple[Expr, ...] = 
             found = (_primary_key(node) or None) if declared else None
         case Aggregate(_, keys):
             found = tuple(column for column, _ in keys)
+        case SetOperation(_, False, _, columns):
+            found = columns
         case Repeat(Aggregate(_, keys), _, number) if number is not None:
             found = (*(column for column, _ in keys), number)
         case Filter(child, predicate):

@@ -15,6 +15,7 @@ from squallpy.logical.nodes import (
     Aggregate,
     AntiJoin,
     Apply,
+    Beside,
     Domain,
     Filter,
     Join,
@@ -25,6 +26,7 @@ from squallpy.logical.nodes import (
     Repeat,
     Scan,
     SemiJoin,
+    SetOperation,
     Sort,
     Union,
     Window,
@@ -122,10 +124,14 @@ def _describe(node: Node, names: _Names) -> str:
         case Apply(_, _, kind, _, on, made):
             adds = " " + ", ".join(map(names, made)) if made else ""
             return f"Apply {kind.value}{adds}" + (f" on {names(on)}" if on != TRUE else "")
+        case Beside(_, _, on, lost):
+            return f"{'Left join' if lost else 'Join'} on {names(on)}"
         case Domain():
             return "Outer row"
         case Union(_, columns):
             return "Union all " + ", ".join(map(names, columns))
+        case SetOperation(kind, is_all, _, columns):
+            return f"{kind.capitalize()}{' all' if is_all else ''} " + ", ".join(map(names, columns))
         case Aggregate(_, keys, aggs):
             by = " by " + ", ".join(names.named(column, expr) for column, expr in keys) if keys else ""
             return f"Aggregate{by}" + (": " + ", ".join(names.agg(agg) for _, agg in aggs) if aggs else "")

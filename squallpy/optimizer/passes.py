@@ -7,6 +7,7 @@ from itertools import count, islice
 from time import perf_counter
 from typing import Any, Generic, TypeVar
 
+from squallpy.logical.column_allocator import ColumnAllocator
 from squallpy.logical.constant_folding import Evaluate
 from squallpy.logical.expressions import Expr, transform
 from squallpy.logical.nodes import (
@@ -29,19 +30,17 @@ Rewritten = dict[int, tuple[Node, Node]]  # by its id: an operator, and what a r
 
 
 @dataclass(frozen=True, slots=True)
-class PassContext:
-    """Inputs of passes beside what they rewrite.
+class PassContext(ColumnAllocator):
+    """Inputs of passes beside what they rewrite, and new columns.
 
     Args:
         evaluate: Computes a constant expression as the runtime would.
-        ids: Ids for new columns, which no column of the query has.
         report_late: Rows that come after their window has passed are reported, with all of their columns.
         disabled: Names of the passes and rules that are switched off.
         empty_groups: The values of groups that have no row, by the column that counts rows; passes add to it.
     """
 
     evaluate: Evaluate
-    ids: Iterator[int]
     report_late: bool = False
     disabled: frozenset[str] = frozenset()
     empty_groups: dict[int, dict[int, Expr]] = field(default_factory=dict)

@@ -21,10 +21,12 @@ from squallpy.optimizer.plan.aggregate_over_left_join import aggregate_over_left
 from squallpy.optimizer.plan.assign_window_clocks import assign_window_clocks
 from squallpy.optimizer.plan.decorrelate import decorrelate
 from squallpy.optimizer.plan.exists_not_equal import exists_not_equal
+from squallpy.optimizer.plan.expand_arg_extremes import expand_arg_extremes
 from squallpy.optimizer.plan.expand_outer_joins import expand_outer_joins
 from squallpy.optimizer.plan.groupjoin import groupjoin
 from squallpy.optimizer.plan.left_join_to_anti_join import left_join_to_anti_join
 from squallpy.optimizer.plan.materialise_outer_joins import materialise_outer_joins
+from squallpy.optimizer.plan.set_operations import expand_set_operation
 from squallpy.optimizer.plan.split_aggregates import split_aggregates
 from squallpy.optimizer.program.inline_auxiliary import inline_auxiliary
 from squallpy.optimizer.program.schedule import schedule
@@ -34,7 +36,19 @@ PLAN_PASSES: tuple[Pass[Node], ...] = (
     FunctionPass(
         "decorrelate",
         "first: no other pass knows subqueries, whose joins it makes",
-        lambda plan, context: decorrelate(plan, context.ids),
+        lambda plan, context: decorrelate(plan, context),
+        required=True,
+    ),
+    node_pass(
+        "expand_set_operations",
+        "before all rules: these know unions, filters and aggregates",
+        lambda node, context: expand_set_operation(node, context.ids),
+        required=True,
+    ),
+    node_pass(
+        "expand_arg_extremes",
+        "MAX_BY, MIN_BY and MODE are other aggregates joined; before filters are pushed, which then reach them, too",
+        expand_arg_extremes,
         required=True,
     ),
     RulePass(

@@ -1,11 +1,11 @@
-"""Access paths: in which order a statement looks its views up, and how.
+"""Access paths: the order in which a statement looks its views up, and how.
 
     ΔN1(t) ⋈ M_BIDS(volume) ⋈ M_ASKS(price) ⋈ (volume > 0.25 * t)
     →  sum M_BIDS(volume > 0.25 * t) → scan M_ASKS()
 
-What is bound makes a probe or a slice. A predicate that compares one more variable with what is bound makes a range of
-a sorted index; if nothing else is asked of the records in it, their sum is looked up. Of what a foreign key selects
-there are few records: a slice is then as good, and takes less.
+Bound variables make a probe or a slice. A predicate that compares one more variable with bound ones makes a range of a
+sorted index; if nothing else reads the records in it, their sum is looked up. A foreign key selects few records: a
+slice is then as good, and takes less memory.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -31,18 +31,17 @@ from squallpy.program.calculus import Assign, Cmp, Factor, variables
 from squallpy.program.program import Program, Statement
 from squallpy.program.views import Ref, View
 
-# The sooner the better. "one" is a slice or scan of one record, "few" a scan of few. What has no key at all is "apart":
-# it picks no rows, and ranges that overlap are best looked up before they are multiplied. Of the row that an auxiliary
-# relation makes of a record, "exists" asks whether there is one, "row" has it computed; "later", when the record is
-# known. Of lookups alike that find one record at most, those in a view that predicates have narrowed leave fewer rows.
+# Lookups, the best first. "one" is a slice or scan of one record, "few" a scan of few, "apart" a view without keys: it
+# selects no rows, so ranges that overlap are looked up before it multiplies them. For the row that an auxiliary
+# relation makes of a record, "exists" tests that there is one, "row" computes it, and "later" waits until the record
+# is known. Among lookups that find one record at most, a view that predicates have narrowed leaves fewer rows.
 _ONE, _FOUND = ("probe", "exists", "one"), ("nearest", "highest")
 _CHOICE = (*_ONE, "row", "few", *_FOUND, "sum", "slice", "range", "apart", "scan", "later")
 
 
 @dataclass(slots=True)
 class Indexes:
-    """The secondary indexes of each view (or delta) that statements turned out to need, and of which views they need
-    the records themselves."""
+    """The secondary indexes of each view or delta that statements turned out to need, and the views read by record."""
 
     slices: dict[str, list[tuple[int, ...]]] = field(default_factory=dict)
     orders: dict[str, list[Order]] = field(default_factory=dict)
@@ -72,7 +71,7 @@ class Indexes:
         return tuple(self.slices.get(view, ())), orders, bool(orders) and view not in self.records
 
 
-class Known:
+class ViewFacts:
     """Facts about a program's views, found once for all of its statements."""
 
     def __init__(self, program: Program) -> None:
@@ -82,14 +81,14 @@ class Known:
         self.searches = row_searches(program, certain_keys(program))
 
 
-def access(statement: Statement, known: Known, indexes: Indexes) -> Update:
+def access(statement: Statement, facts: ViewFacts, indexes: Indexes) -> Update:
     """Compile a statement to steps, with filters as soon as they can be evaluated."""
     first, *others = statement.refs
     bound: set[Column] = set(first.variables)
     filters: list[Factor] = list(statement.filters)
     steps: list[Step] = []
-    views, keys, foreign, few = known.views, known.keys, known.foreign, known.few
-    asked = {*statement.keys, *(v for lane in statement.lanes for f in lane or () for v in columns(f))}
+    views, keys, foreign, few = facts.views, facts.keys, facts.foreign, facts.few
+    outputs = {*statement.keys, *(v for lane in statement.lanes for f in lane or () for v in columns(f))}
 
     def ready() -> None:
         for f in list(filters):
@@ -108,60 +107,60 @@ def access(statement: Statement, known: Known, indexes: Indexes) -> Update:
         view = views.get(ref.name)
         if view is None or ref.row:
             return None
-        given = _known(ref, view, bound)
-        if finds_one(view, given, keys):
+        bound_keys = _bound_keys(ref, view, bound)
+        if finds_one(view, bound_keys, keys):
             return "one"
-        return "few" if ref.name in few else "slice" if _are_fields(view, given, foreign) else None
+        return "few" if ref.name in few else "slice" if _are_fields(view, bound_keys, foreign) else None
 
     ready()
     while others:
-        ways = []
+        paths = []
         for ref in others:
-            elsewhere = partial(_elsewhere, asked, others, ref)
-            ways.append(_way(ref, bound, filters, elsewhere, size, known.searches.get(ref.name)))
-        best = min(ways, key=lambda way: _cost(way, bound, known.narrow))
+            elsewhere = partial(_read_elsewhere, outputs, others, ref)
+            paths.append(_choose_path(ref, bound, filters, elsewhere, size, facts.searches.get(ref.name)))
+        best = min(paths, key=lambda path: _cost(path, bound, facts.narrow))
         others.remove(best.ref)
         steps.append(_lookup(best, bound, indexes))
         filters = [f for f in filters if f not in best.used]
         bound |= set(best.ref.bound)
         ready()
     assert not filters, f"{filters} cannot be evaluated"
-    _note_live(steps, asked)
+    _note_live(steps, outputs)
     return Update(
         statement.target, first.name, first.variables, first.picks, tuple(steps), statement.keys, statement.lanes
     )
 
 
-def _elsewhere(asked: set[Column], refs: Iterable[Ref], ref: Ref) -> set[Column]:
+def _read_elsewhere(outputs: set[Column], refs: Iterable[Ref], ref: Ref) -> set[Column]:
     """List the variables that keys, lanes and views other than `ref` read."""
-    return asked.union(*(r.variables for r in refs if r is not ref))
+    return outputs.union(*(r.variables for r in refs if r is not ref))
 
 
-def _cost(way: "_Way", bound: set[Column], narrow: Collection[str]) -> tuple[int, bool, bool, int]:
+def _cost(path: "_AccessPath", bound: set[Column], narrow: Collection[str]) -> tuple[int, bool, bool, int]:
     """Rank a lookup by its cost and the records that it returns."""
-    wide = way.how in _ONE and way.ref.name not in narrow
-    return _CHOICE.index(way.how), wide, *_spread(way.ref, bound)
+    wide = path.how in _ONE and path.ref.name not in narrow
+    return _CHOICE.index(path.how), wide, *_fan_out(path.ref, bound)
 
 
-def _spread(ref: Ref, bound: set[Column]) -> tuple[bool, int]:
+def _fan_out(ref: Ref, bound: set[Column]) -> tuple[bool, int]:
     """Estimate the records of a view from its variables: fewer if more of them are bound."""
     new = set(ref.variables) - bound
     return len(new) == len(ref.variables), len(new)
 
 
-def _known(ref: Ref, view: View, bound: set[Column]) -> list[Column]:
+def _bound_keys(ref: Ref, view: View, bound: set[Column]) -> list[Column]:
     """List the keys of a view that are bound."""
     return [key for key, v in zip(view.keys, ref.variables, strict=True) if v in bound]
 
 
-def _are_fields(view: View, given: Iterable[Column], fields: Collection[tuple[str, str]]) -> bool:
+def _are_fields(view: View, bound_keys: Iterable[Column], fields: Collection[tuple[str, str]]) -> bool:
     """True if one of `fields` is bound."""
-    wanted = set(given)
+    wanted = set(bound_keys)
     return any(v in wanted and (a.relation.name, name) in fields for a in view.atoms for name, v in a.fields)
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class _AccessPath:
     """One way to look a view up, and the filters that it takes care of."""
 
     ref: Ref
@@ -171,14 +170,14 @@ class _Way:
     search: RowSearch | None = None  # that the range is for
 
 
-def _way(
+def _choose_path(
     ref: Ref,
     bound: set[Column],
     filters: list[Factor],
     elsewhere: Callable[[], set[Column]],
     size_of: Callable[[Ref], str | None],
     search: RowSearch | None,
-) -> _Way:
+) -> _AccessPath:
     """Choose the best lookup with those variables bound; `elsewhere` are those that keys, lanes and other views read.
 
     `size_of`: how it is looked up if there is one record at most, or there are few. `search`: how a range finds one
@@ -186,21 +185,21 @@ def _way(
     """
     new = [v for v in ref.variables if v not in bound]
     if ref.row:
-        return _Way(ref, "later" if new else "row" if ref.row.fields else "exists")
+        return _AccessPath(ref, "later" if new else "row" if ref.row.fields else "exists")
     if not new:
-        return _Way(ref, "probe" if ref.variables else "apart")
+        return _AccessPath(ref, "probe" if ref.variables else "apart")
     if size := size_of(ref):
-        return _Way(ref, size)
+        return _AccessPath(ref, size)
     ranges = [found for v in new if (found := _range(v, bound, filters))]
     if ranges:
         range, used = max(ranges, key=lambda found: len(found[1]))
         read = elsewhere().union(*(variables(f) for f in filters if f not in used))
         ends = (range.rising is not None, range.falling is not None)
         if search and search.finds(ref.variables, new, range.variable, ends):
-            return _Way(ref, search.how, range, used, search)
+            return _AccessPath(ref, search.how, range, used, search)
         ordered = not range.variable.type.is_wide
-        return _Way(ref, "sum" if ordered and not read & set(new) else "range", range, used)
-    return _Way(ref, "scan" if len(new) == len(ref.variables) else "slice")
+        return _AccessPath(ref, "sum" if ordered and not read & set(new) else "range", range, used)
+    return _AccessPath(ref, "scan" if len(new) == len(ref.variables) else "slice")
 
 
 def _range(variable: Column, bound: set[Column], filters: Iterable[Factor]) -> tuple[Range, tuple[Factor, ...]] | None:
@@ -208,45 +207,45 @@ def _range(variable: Column, bound: set[Column], filters: Iterable[Factor]) -> t
     if not variable.type.is_ordered:
         return None
     found = [
-        (f, way)
+        (f, path)
         for f in filters
         if isinstance(f, Cmp)
         and variable in f.reads <= bound | {variable}
-        and (way := direction(f.predicate, variable))
+        and (path := direction(f.predicate, variable))
     ]
     if not found:
         return None
-    sides = {side: [f.predicate for f, way in found if way == side] for side in (RISING, FALLING)}
+    sides = {side: [f.predicate for f, path in found if path == side] for side in (RISING, FALLING)}
     rising, falling = (conjunction(sides[side]) if sides[side] else None for side in (RISING, FALLING))
     return Range(variable, rising, falling), tuple(f for f, _ in found)
 
 
-def _lookup(way: _Way, bound: set[Column], indexes: Indexes) -> Lookup:
+def _lookup(path: _AccessPath, bound: set[Column], indexes: Indexes) -> Lookup:
     """Make the step, with the index that it needs."""
-    ref, how, range = way.ref, way.how, way.range
-    given = tuple((i, v) for i, v in enumerate(ref.variables) if v in bound)
+    ref, how, range = path.ref, path.how, path.range
+    bound_keys = tuple((i, v) for i, v in enumerate(ref.variables) if v in bound)
     new = tuple((i, v) for i, v in enumerate(ref.variables) if v not in bound)
-    index, equal = -1, tuple(i for i, _ in given)
+    index, equal = -1, tuple(i for i, _ in bound_keys)
     if how in ("apart", "exists", "row"):
         how = "probe"
     if how in ("one", "few"):
-        how = "slice" if given else "scan"
+        how = "slice" if bound_keys else "scan"
     if how == "slice":
         index = indexes.slice(ref.name, equal)
     elif range:
         ranged = ref.variables.index(range.variable)
-        first = (ranged, *way.search.then) if way.search else (ranged,)
+        first = (ranged, *path.search.then) if path.search else (ranged,)
         order = Order((*equal, *first, *(i for i, _ in new if i not in first)), len(equal))
         order = replace(order, real=range.variable.type.kind is Kind.DOUBLE)
-        index = indexes.order(ref.name, replace(order, heights=way.search.heights) if way.search else order)
+        index = indexes.order(ref.name, replace(order, heights=path.search.heights) if path.search else order)
     else:
         indexes.records.add(ref.name)
-    return Lookup(ref.name, how, index, given, () if how == "sum" else new, ref.picks, range=range, row=ref.row)
+    return Lookup(ref.name, how, index, bound_keys, () if how == "sum" else new, ref.picks, range=range, row=ref.row)
 
 
-def _note_live(steps: list[Step], asked: set[Column]) -> None:
+def _note_live(steps: list[Step], outputs: set[Column]) -> None:
     """Note at each lookup which variables are read later."""
-    live = set(asked)
+    live = set(outputs)
     for i in reversed(range(len(steps))):
         match steps[i]:
             case Lookup(range=ranged) as step:

@@ -19,8 +19,10 @@ Costs = tuple[tuple[str, ...], ...]
 
 
 def costs(plan: Plan) -> Costs:
-    """Of a plan of one partition, by trigger, by statement; of the trigger of an auxiliary relation, first what a group
-    costs that its view's delta touched."""
+    """Find the cost marks of a one-partition plan's statements, by trigger.
+
+    The trigger of an auxiliary relation begins with the cost of a group that its view's delta touched.
+    """
     program = plan.program
     views = {view.name: view for view in (*program.views, *(d for t in program.triggers for d in t.deltas))}
     keys, few = known_keys(program), few_record_views(program)
@@ -28,9 +30,9 @@ def costs(plan: Plan) -> Costs:
     steps = iter(stage.steps)
     found = []
     for feed, trigger in zip(plan.feeds, program.triggers, strict=True):
-        mine = islice(steps, (feed.auxiliary is not None) + len(trigger.statements))
+        own_steps = islice(steps, (feed.auxiliary is not None) + len(trigger.statements))
         rows = [a.kind.cost(a.source.keys, a.output)] if (a := feed.auxiliary) else []
-        found.append((*rows, *(_cost(step, views, keys, few) for step in mine if isinstance(step, Update))))
+        found.append((*rows, *(_cost(step, views, keys, few) for step in own_steps if isinstance(step, Update))))
     return tuple(found)
 
 
@@ -41,6 +43,7 @@ def _cost(update: Update, views: Mapping[str, View], keys: Keys, few: frozenset[
 
 
 def _step(step: Lookup, view: View, keys: Keys, few: frozenset[str]) -> str:
+    """Find the cost of one lookup."""
     if step.how == "probe" or finds_one(view, [view.keys[position] for position, _ in step.bound], keys):
         return ONE
     if step.how in ("sum", "nearest", "highest"):

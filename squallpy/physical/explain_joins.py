@@ -1,7 +1,7 @@
 """Explanation of join operators: for each view that is looked up, the one chosen and the reason.
 
 JOIN M_R, M_S on the grid: no equality compares them
-JOIN M_ORDERS by o_orderkey, an equality: what is added up has few records of a key
+JOIN M_ORDERS by o_orderkey, an equality: pre-aggregated deltas have few records per key
 """
 
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from squallpy.base.settings import JoinOperator
 from squallpy.physical.distribute.heavy_keys import SHARE
 from squallpy.physical.distribute.location_tags import COLUMNS, EVERYWHERE, RANDOM, ROWS
-from squallpy.physical.joins.groups import grids as grids_of
+from squallpy.physical.joins.groups import square_grids
 from squallpy.physical.plan import Lookup, Plan, PoolPlan, Update
 
 _ON_GRID = (ROWS.value, COLUMNS.value)
@@ -36,15 +36,15 @@ def _how(plan: Plan, pool: PoolPlan, bound: list[frozenset[int]]) -> str:
     if place in _ON_GRID:
         return f"on the grid: {set_ or 'no equality compares them'}"
     if place == EVERYWHERE.value:
-        return f"everywhere: {set_ or 'copies cost less than to send what meets them'}"
+        return f"everywhere: {set_ or 'copies cost less than sending their join partners'}"
     if place == ():
-        return f"in one partition: {set_ or 'so its groups are whole'}"
+        return f"in one partition: {set_ or 'which keeps its groups whole'}"
     alike = place != RANDOM.value and [set(place) <= positions for positions in bound]
     if alike and any(alike):
         by = ", ".join(pool.keys[i].name for i in place if isinstance(i, int))
-        others = "" if all(alike) else ", and by what is sent everywhere"
+        others = "" if all(alike) else ", and by broadcast deltas"
         return f"by {by}, an equality{others}: {_light(plan, pool)}"
-    return f"where it is: {set_ or 'to send it what meets it everywhere costs less'}"
+    return f"where it arises: {set_ or 'broadcasting its join partners costs less'}"
 
 
 def _set(plan: Plan, pool: PoolPlan) -> str:
@@ -67,6 +67,6 @@ def _grids(plan: Plan) -> Iterator[str]:
         views = [view.view for view in plan.on_grid]
         grows = ", and to four times as many joiners when they are half full" if plan.capacity else ""
         goes = f"{', '.join(views)} {'migrate' if len(views) > 1 else 'migrates'} to another when it is better{grows}"
-        grids = grids_of(plan.partitions) if plan.groups else (plan.grid,)
+        grids = square_grids(plan.partitions) if plan.groups else (plan.grid,)
         first = " and ".join(str(grid.mapping) for grid in grids)
         yield f"GRID {first} at first, rows by columns; {goes if views else 'it stays'}"

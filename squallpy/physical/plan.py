@@ -25,8 +25,7 @@ from squallpy.program.views import Row, View
 
 @dataclass(frozen=True, slots=True)
 class PoolPlan:
-    """A view as a pool: its key variables, payload, and the slices and sorted indexes that statements use. If those are
-    all that is used it is `ordered`: no more than the sorted indexes."""
+    """A view as a pool: its key variables, payload and indexes; `ordered` if it is only its sorted indexes."""
 
     name: str
     keys: tuple[Column, ...]
@@ -47,13 +46,16 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """One join step: find the records of `source` that agree with bound variables, bind the others.
+    """A join step: find the records of `source` that agree with bound variables, and bind the others.
 
-    `how` is probe (all keys bound), slice (some; `index` says which) or scan (none); or, over a sorted index, range
-    (the records of a range), nearest (the one of them next to the bound), highest (the one with the greatest value, or
-    the least) or sum (their sum: no more is asked of them). `bound` and `binds` pair key positions with variables,
-    `live` are the variables that later steps read. With `row`, what is found is the row that an auxiliary relation
-    makes of the record.
+    Args:
+        how: probe (all keys bound), slice (some, by slice `index`) or scan (none); over sorted index `index`, range
+            (the records of a range), nearest (the one next to the bound), highest (the one with the greatest or least
+            value) or sum (their sum, for none of their other variables is read).
+        bound: Key positions with the variables that they equal.
+        binds: Key positions with the variables that they bind.
+        live: The variables that later steps read.
+        row: Turns each record into the row that an auxiliary relation makes of it.
     """
 
     source: str
@@ -89,7 +91,7 @@ Step = Lookup | Where | Let
 class Update:
     """A statement as steps: start from the rows of `delta`, take the steps, multiply payloads, add to `target`.
 
-    `keep`: every partition has the whole outcome and adds its share of it, by the hash of those of the keys.
+    `keep`: every partition computes the whole outcome and adds its own part, by the hash of these keys.
     """
 
     target: str
@@ -104,8 +106,8 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Derive:
-    """The deltas of an auxiliary relation, from the groups of its view that the batch touched. `alone`: only one
-    partition has it."""
+    """The deltas of an auxiliary relation, from the groups of its view that the batch touched; `alone`: on one
+    partition."""
 
     relation: str
     alone: bool = False
@@ -113,9 +115,13 @@ class Derive:
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """What a stage sends to the next: the rows of `source` under a name, each to the partition of the hash of those of
-    its keys (none: all to one); None: to every partition. With `side`, to all joiners of its row or column; with `key`,
-    positions of what a join compares, of the grid of its key, if that has one."""
+    """An exchange: the rows of `source`, under a name, sent to partitions of the next stage.
+
+    Args:
+        by: Keys whose hash is the partition; none: all rows to one; None: to every partition.
+        side: Send to all joiners of a row or a column of the grid.
+        key: Join keys; a heavy one has a grid of its own.
+    """
 
     name: str
     source: str
@@ -126,8 +132,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Work of every partition on a batch between two exchanges, in order; `keeps` are deltas that later stages read
-    in place."""
+    """Work of every partition on a batch between two exchanges, in order; later stages read the deltas in `keeps`."""
 
     steps: tuple[Update | Derive, ...] = ()
     sends: tuple[Send, ...] = ()
@@ -140,9 +145,9 @@ class AuxiliaryPlan:
 
     Args:
         source: The pool of the view that it is made of, under the output's variables.
-        group: Positions in its keys of what is grouped by.
+        group: Positions of the grouping keys in its keys.
         index: The slice by the group, −1 for none.
-        order: The sorted index that the kind asks for, −1 for none.
+        order: The sorted index that the kind needs, −1 for none.
         context: The other auxiliary relations that the kind reads.
     """
 
@@ -162,8 +167,10 @@ class AuxiliaryPlan:
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """A source component: the fields read, and the deltas, with their payloads, that a batch of them is pre-aggregated
-    to (§3.3). The rows of an `auxiliary` relation come from a view of the same partition."""
+    """A source component: the fields it reads, and the deltas that a batch is pre-aggregated to (§3.3).
+
+    The rows of an `auxiliary` relation come from a view of the same partition.
+    """
 
     relation: Relation
     fields: tuple[str, ...]
@@ -174,8 +181,10 @@ class Feed:
 
 @dataclass(frozen=True, slots=True)
 class OnGrid:
-    """A view that joiners hold by the rows of their grid, or by its columns, and the deltas, sent there alike, of which
-    records are added to it: so where a record is follows from its keys, and it may be moved."""
+    """A view whose joiners are the rows or the columns of a grid, with the deltas that are sent there and added to it.
+
+    The location of a record follows from its keys, so it may migrate.
+    """
 
     view: str
     deltas: tuple[str, ...]
@@ -185,12 +194,12 @@ class OnGrid:
 
 @dataclass(frozen=True, slots=True)
 class UniqueView:
-    """A view in which a count above 1 tells that data break a PRIMARY KEY.
+    """A view in which a count above 1 shows that data break a PRIMARY KEY.
 
     Args:
-        path: Of the relation that declares it.
+        path: The source of the relation that declares it.
         key: The fields of the PRIMARY KEY, each with its position in the keys of the view.
-        skips: Such rows are counted, where they else end the query.
+        skips: Count such rows instead of ending the query.
     """
 
     view: str
@@ -201,10 +210,10 @@ class UniqueView:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything an executor needs.
+    """The physical plan that an executor runs.
 
-    `reading` is done where the batch is read, without any pool, `stages` then on every partition. `deltas` are what
-    lives no longer than a batch: as feeds make it, as it is sent, and sums that are only there to be sent.
+    `reading` runs where the batch is read, without any pool, then `stages` on every partition. `deltas` live no longer
+    than a batch: as feeds make them, as they are sent, and sums that are only there to be sent.
     """
 
     program: Program
@@ -256,7 +265,7 @@ class Plan:
 
     @property
     def ledgers(self) -> frozenset[str]:
-        """The change streams of whose rows there is a book: not those that are only seen through windows."""
+        """Change streams whose rows are counted in a ledger: not those read only through windows."""
         windows = self.windows
         passing = {f.auxiliary.source.name for f in self.feeds if f.auxiliary and f.relation.name in windows}
         kept = {t.relation.name for t in self.program.triggers if any(s.target not in passing for s in t.statements)}

@@ -1,4 +1,4 @@
-"""Physical plans as people read them: `squall explain triggers`, `physical` and `stages`."""
+"""Texts of physical plans: `squall explain triggers`, `physical` and `stages`."""
 
 from collections.abc import Collection, Mapping
 

@@ -1,4 +1,4 @@
-"""Keys: what tells the rows of relations apart, and hence whether a lookup finds one record at most.
+"""Unique keys of relations, and hence the lookups that find at most one record.
 
 N1(p, avg) has a row for each p    →    ΔL(p) ⋈ M_N1(p, avg) finds one
 """
@@ -16,7 +16,7 @@ Keys = Mapping[str, tuple[str, ...]]  # fields, by relation
 
 
 def known_keys(program: Program) -> Keys:
-    """Return the fields that tell the rows of a relation apart, where they are known.
+    """Find the unique keys of relations, where they are known.
 
     NB: data may break a declared PRIMARY KEY, so this is for costs; for answers there is `certain_keys`.
     """
@@ -24,14 +24,16 @@ def known_keys(program: Program) -> Keys:
 
 
 def certain_keys(program: Program) -> dict[str, tuple[str, ...]]:
-    """Return the fields that tell the rows of an auxiliary relation apart, whatever the data."""
+    """Find the unique keys of auxiliary relations, which hold whatever the data."""
     keys = ((aux.relation.name, aux.unique_key) for aux in program.auxiliary)
     return {name: key for name, key in keys if key is not None}
 
 
 def unique_views(program: Program) -> Iterator[UniqueView]:
-    """Find the views in which a count above 1 tells that data break a PRIMARY KEY: the views of one relation by its
-    key, and those whose auxiliary relations rely on it."""
+    """Find the views in which a count above 1 shows that data break a PRIMARY KEY.
+
+    These are the views of one relation by its key, and those whose auxiliary relations rely on it.
+    """
     auxiliary = {aux.relation.name for aux in program.auxiliary}
     declared = {r.name: r.primary_key for r in program.relations if r.primary_key and r.name not in auxiliary}
     relied_on = {aux.materialised.name for aux in program.auxiliary if aux.kind.relies_on_primary_key}

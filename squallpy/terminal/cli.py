@@ -1,5 +1,6 @@
 """`squall`: the commands and their options. What does the work is imported when a command runs."""
 
+import gc
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,8 @@ from squallpy.terminal.failures import guarded
 def main(arguments: list[str] | None = None) -> int:
     """Run a command line and return its exit status."""
     given = sys.argv[1:] if arguments is None else arguments
+    # NB: imports and plans are objects that stay; looking through them for garbage took a tenth of a short run
+    gc.set_threshold(50_000, 10, 10)
     return guarded(lambda: squall.main(args=given, prog_name="squall", standalone_mode=False))
 
 

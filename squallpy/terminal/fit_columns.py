@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from itertools import chain, zip_longest
 
 import pyarrow as pa
-from rich.text import Text
 
 from squallpy.logical.expressions import Column, columns
 from squallpy.logical.nodes import Aggregate, Node, Project
@@ -81,6 +80,8 @@ def fit(table: pa.Table, width: int, ranked: Iterable[int]) -> pa.Table:
 
 
 def _cut(text: str, width: int) -> str:
+    from rich.text import Text  # a run that prints no table does not need it
+
     cut = Text(text)
     cut.truncate(width, overflow="ellipsis")
     return cut.plain

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from squallpy.logical.bind.matrix_ddl import Outputs
 
 Values = list[str | None]
+STEPS = Path(__file__).parents[2] / "tests" / "steps"
 HEADS = re.compile(
     r"(table [\w.]+|no oracle|batch|result|result ordered|changes|restart|fails SQ\d{4}|error SQ\d{4}(?: \d+:\d+)?)\s*$"
 )
@@ -92,6 +93,12 @@ class Steps:
 
 class StepFailure(AssertionError):
     """What a step gave and should have given, at its line."""
+
+
+@lru_cache(1)
+def list_step_tests() -> dict[str, Path]:
+    """List the step tests of the repository by name: file names are unique, whatever folder of tests/steps has them."""
+    return {path.stem: path for path in sorted(STEPS.rglob("*.slt"), key=lambda path: path.stem)}
 
 
 def read_steps(path: Path) -> Steps:

@@ -23,9 +23,8 @@ from squallpy.runtime.evaluate.constants import constant
 from squallpy.session import RunOptions, Session
 from squallpy.testing.engines import VolatileEngine
 from squallpy.testing.mutations import mutate_bytes, mutate_script
-from squallpy.testing.step_tests import read_steps, run_steps
+from squallpy.testing.step_tests import list_step_tests, read_steps, run_steps
 
-STEPS = Path(__file__).parents[1] / "steps"
 COLUMNS = "(i INT, d DOUBLE, m DECIMAL(10,2), s VARCHAR, b BOOLEAN)"
 QUERY = "SELECT s, b, COUNT(*) AS n, SUM(m) AS m, MAX(d) AS d, MIN(i) AS i FROM t GROUP BY s, b;"
 ROWS = 60
@@ -33,7 +32,7 @@ ROWS = 60
 
 @cache
 def scripts() -> tuple[str, ...]:
-    return tuple(read_steps(path).script for path in sorted(STEPS.glob("*.slt")))
+    return tuple(read_steps(path).script for path in list_step_tests().values())
 
 
 class Nobody:
@@ -67,7 +66,7 @@ def test_mutated_scripts_are_answered_or_refused() -> None:
 
 def test_mutated_queries_run_or_are_refused(tmp_path: Path) -> None:
     """On the rows of their step tests; all changes together are the result."""
-    files, refused = [read_steps(path) for path in sorted(STEPS.glob("*.slt"))], 0
+    files, refused = [read_steps(path) for path in list_step_tests().values()], 0
     runnable = [steps for steps in files if any(section.head == "batch" for section in steps.sections)]
     for seed in range(settings().max_examples // 4):
         draw = Random(seed)

@@ -337,11 +337,3 @@ def test_errors_of_inference_point_at_the_relation() -> None:
 
     with pytest.raises(SquallError, match=r"SQ4001 q\.sql:1:15: no such file"):
         compile_script("CREATE STREAM w USING csv OPTIONS (path 'w')", "q.sql", missing)
-
-
-def test_what_would_be_compiled_for_minutes_is_refused() -> None:
-    """First rows by several keys, in first rows by several keys, all correlated."""
-    inner = "SELECT u.a FROM u WHERE u.a >= r.a AND NOT y.a = r.a ORDER BY u.v, -u.a LIMIT 1"
-    text = f"SELECT (SELECT y.a FROM u y WHERE y.a = ({inner}) ORDER BY y.v, -y.a, y.v LIMIT 1) FROM r"
-    told = str(mistake(text))
-    assert told.startswith("SQ3001") and "operators is not supported, 10,000 are the most" in told

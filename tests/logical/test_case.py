@@ -13,10 +13,10 @@ from squallpy.logical.show import show
 from squallpy.maintain.matrix.script_programs import Programs
 from squallpy.runtime.sources import infer_fields
 from squallpy.testing.recase import CASES, mixed, names, recase
-from squallpy.testing.step_tests import read_steps
+from squallpy.testing.step_tests import list_step_tests, read_steps
 
 ROOT = Path(__file__).parents[2]
-STEPS = sorted((ROOT / "tests" / "steps").glob("*.slt"))
+STEPS = list_step_tests().values()
 SCRIPTS = sorted(path for folder in ("examples", "plans") for path in (ROOT / folder).rglob("*.sql"))
 MANUALS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCKS = [(path, text) for path in MANUALS for text in re.findall(r"^```sql\n(.*?)^```", path.read_text(), re.S | re.M)]

@@ -16,20 +16,20 @@ from squallpy.base.json_codec import to_json
 from squallpy.catalog.relation import MULT
 from squallpy.physical.joins.controller import NOTHING, Controller, Policy, Sizes
 from squallpy.physical.joins.grid import Grid
-from squallpy.physical.joins.groups import grids as groups_of
-from squallpy.physical.joins.heavy_keys import routed
-from squallpy.physical.joins.mapping import Mapping, square
+from squallpy.physical.joins.groups import square_grids
+from squallpy.physical.joins.heavy_keys import route_by_key
+from squallpy.physical.joins.mapping import Mapping, square_mapping
 from squallpy.physical.plan import Plan
-from squallpy.physical.planner import tuned
+from squallpy.physical.planner import set_join_parameters
 from squallpy.runtime.joiners.batch_plan import EVERYONE, TURNS, UNEVEN, WORTH, Course, GridPilot, Turn, pilot_of
 from squallpy.runtime.joiners.routing import tickets_of
 from squallpy.runtime.kernels.pool import HASHES
 from squallpy.runtime.messages.deltas import unpack_deltas
 from squallpy.testing.compare import difference
 from squallpy.testing.engines import KilledEngine, PartitionedEngine
-from squallpy.testing.step_tests import run_steps
+from squallpy.testing.step_tests import list_step_tests, run_steps
 
-STEPS = Path(__file__).parent.parent / "steps"
+STEPS = list_step_tests()
 SCRIPT = """
 CREATE STREAM r (k BIGINT, v BIGINT) USING csv OPTIONS (path 'r', op 'op');
 CREATE STREAM s (k BIGINT, v BIGINT) USING csv OPTIONS (path 's', op 'op');
@@ -87,7 +87,7 @@ class Wild:
 
     def _other(self, grid: Grid) -> Grid:
         bits = self._random.randrange(grid.joiners.bit_length())
-        return grid.mapped(Mapping(1 << bits, grid.joiners >> bits))
+        return grid.with_mapping(Mapping(1 << bits, grid.joiners >> bits))
 
     def _turn(self) -> Turn:
         of = self._random.choice((1, 2, UNEVEN, TURNS))
@@ -106,40 +106,40 @@ class WildEngine(PartitionedEngine):
 
     def _pilot(self, plan: Plan):
         assert plan.grid and plan.on_grid, "not on a grid that can change"
-        grids = groups_of(plan.partitions) if plan.groups else (plan.grid,)
+        grids = square_grids(plan.partitions) if plan.groups else (plan.grid,)
         return Wild(Course(grids), self._seed)
 
 
 @pytest.mark.parametrize("name", ON_GRID)
 def differential_steps_while_the_grid_changes(name, tmp_path):
-    run_steps(STEPS / f"{name}.slt", WildEngine(4), tmp_path)
+    run_steps(STEPS[name], WildEngine(4), tmp_path)
 
 
 @pytest.mark.parametrize("name", ["case_over_keys", "keys_wide_join", "range_self_join", *SEVERAL_STAGES])
 def differential_all_on_a_grid_that_changes(name, tmp_path):
     """What is sent may have more sums than the view that it is added to; what is added to that may be joined first with
     other views, or fall out of a window, or be rows of an auxiliary relation, and come to it in any stage."""
-    run_steps(STEPS / f"{name}.slt", WildEngine(4, join_operator="Dynamic"), tmp_path)
+    run_steps(STEPS[name], WildEngine(4, join_operator="Dynamic"), tmp_path)
 
 
 @pytest.mark.parametrize("joiners", [3, 7])
 @pytest.mark.parametrize("name", ["join_band", "join_texts", "range_wide_decimals", "union_of_or"])
 def differential_groups_that_change(name, joiners, tmp_path):
     """Of any number of joiners each stores some, and each pair meets once."""
-    run_steps(STEPS / f"{name}.slt", WildEngine(joiners, join_groups=True), tmp_path)
+    run_steps(STEPS[name], WildEngine(joiners, join_groups=True), tmp_path)
 
 
 @pytest.mark.parametrize("name", ["join_band_static", "nested_total", "outer_full", "windows_band", "windows_join"])
 def differential_groups_of_several_stages(name, tmp_path):
     engine = WildEngine(7, join_groups=True, join_operator="Dynamic")
-    run_steps(STEPS / f"{name}.slt", engine, tmp_path)
+    run_steps(STEPS[name], engine, tmp_path)
     assert engine._compiled.plan.groups
 
 
 def differential_no_groups_where_what_they_store_would_have_to_meet(tmp_path):
     """Two views on the grid, joined by what is sent everywhere."""
     engine = WildEngine(7, join_groups=True, join_operator="Dynamic")
-    run_steps(STEPS / "join_star_keys.slt", engine, tmp_path)
+    run_steps(STEPS["join_star_keys"], engine, tmp_path)
     assert not engine._compiled.plan.groups and engine._compiled.plan.grid.joiners == 4
 
 
@@ -176,14 +176,14 @@ class Steered:
     """A pilot alone, told what joiners would see that get the same each: sizes are in units of J tuples."""
 
     def __init__(self, joiners: int, epsilon: float) -> None:
-        grid = Grid(square(joiners))
+        grid = Grid(square_mapping(joiners))
         self.joiners, self.held, self.epochs = joiners, Sizes(), 0
         self.pilot = GridPilot(Course((grid,)), (Controller(grid, Policy(epsilon, worth=WORTH)),))
 
     def push(self, came: Sizes, gone: Sizes = NOTHING) -> float:
         """ILF/ILF* after a batch."""
         self.pilot = self.pilot.before(self._tuples(came + gone))
-        self.held = (self.held + came).less(gone)
+        self.held = (self.held + came).minus(gone)
         mapping = self.pilot.course.grids[0].mapping
         seen = {}
         for names, sizes in ((("r", "s"), came + gone), (("R", "S"), self.held)):
@@ -389,7 +389,7 @@ def differential_a_grid_grows(tmp_path):
     for engine, name in ((grown, "grown"), (plain, "plain")):
         (tmp_path / name).mkdir()
         engine.start(SCRIPT, tmp_path / name, {})
-    plan = tuned(grown._compiled.plan, 0.5, 60_000)
+    plan = set_join_parameters(grown._compiled.plan, 0.5, 60_000)
     grown._compiled = replace(grown._compiled, plan=plan)
     grown.restart()
     random, joiners = np.random.default_rng(8), []
@@ -591,7 +591,7 @@ def assert_records_are_at_home(engine, course) -> None:
             by, tickets = (
                 tickets_of(keys, columns, some, store.dictionary) for some in (view.key, range(len(columns)))
             )
-            at, homes = routed(plan.partitions, hashes, [grid for _, grid in places], view.side, by, tickets)
+            at, homes = route_by_key(plan.partitions, hashes, [grid for _, grid in places], view.side, by, tickets)
             assert set(np.flatnonzero(np.bincount(at[homes == joiner], minlength=len(keys)) == 0)) == set()
             for i, ticket in enumerate(tickets.tolist()):
                 found[ticket, tuple(words[i].tolist())] += 1

@@ -1,6 +1,7 @@
 """Every step test with the optimizer on, its state in a checkpoint; with the optimizer off, its state nowhere; and on
 one more executor. Some of them on Spark."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -21,9 +22,9 @@ from squallpy.testing.engines import (
     SparkEngine,
     VolatileEngine,
 )
-from squallpy.testing.step_tests import run_steps
+from squallpy.testing.step_tests import STEPS, list_step_tests, run_steps
 
-FILES = sorted(Path(__file__).parent.glob("*.slt"))
+FILES = list_step_tests()
 KNOWN: dict[str, str] = {}  # what fails, and why
 ENGINES: dict[str, Callable[[], MemoryEngine]] = {
     "optimized": LocalEngine,
@@ -71,6 +72,14 @@ RENEWED: dict[str, Callable[[], MemoryEngine]] = {
 }
 
 
+def test_folders_are_by_feature() -> None:
+    """Names are unique; rows that a generator made are apart from those that people wrote, with what they expect."""
+    assert len(list(STEPS.rglob("*.slt"))) == len(FILES) and not list(STEPS.glob("*.slt"))
+    expecting = re.compile(r"^(result|changes|fails|error)", re.M)
+    generated = STEPS / "generated"
+    assert not [path for path in generated.rglob("*.slt") if expecting.search(path.read_text())]
+
+
 def marks_of(path: Path, is_long: bool = False) -> list[pytest.MarkDecorator]:
     """Mark a file: expected to fail if it is known to, `long`, and of one process, which asks the oracle once."""
     marks = [pytest.mark.xfail(reason=KNOWN[path.stem], strict=True)] if path.stem in KNOWN else []
@@ -92,7 +101,7 @@ CHECKED_BY_PASSES = {"key_broken_lag"}
         pytest.param(
             path, engine, id=f"{path.stem}-{engine}", marks=marks_of(path, engine == "plain" and is_elsewhere(path))
         )
-        for path in FILES
+        for path in FILES.values()
         for engine in ENGINES
         if not (engine == "plain" and path.stem in CHECKED_BY_PASSES)
     ],
@@ -102,7 +111,7 @@ def step_local(path: Path, engine: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", [pytest.param(path, id=path.stem, marks=marks_of(path, not is_elsewhere(path))) for path in FILES]
+    "path", [pytest.param(path, id=path.stem, marks=marks_of(path, not is_elsewhere(path))) for path in FILES.values()]
 )
 def step_elsewhere(path: Path, tmp_path: Path) -> None:
     """One of the other executors, whichever falls to the file by its name."""
@@ -115,18 +124,18 @@ def step_with_strings_numbered_anew(name: str, tmp_path: Path, monkeypatch: pyte
     """In each batch, wherever a number may stand."""
     monkeypatch.setattr(dictionary.Dictionary, "is_due", property(len))
     monkeypatch.setattr(dictionary, "_WORTH", 0.0)
-    run_steps(Path(__file__).parent / f"{name}.slt", RENEWED[name](), tmp_path)
+    run_steps(FILES[name], RENEWED[name](), tmp_path)
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("name", ON_SPARK)
 def step_spark(name: str, tmp_path: Path, cluster: Any) -> None:
-    run_steps(Path(__file__).parent / f"{name}.slt", SparkEngine(cluster, ON_SPARK[name]), tmp_path)
+    run_steps(FILES[name], SparkEngine(cluster, ON_SPARK[name]), tmp_path)
 
 
 @pytest.mark.spark
 def step_spark_while_a_grid_behind_windows_changes(tmp_path: Path, cluster: Any) -> None:
     """With an exchange before the grid."""
     engine = SparkEngine(cluster, 4, join_operator="Dynamic")
-    run_steps(Path(__file__).parent / "windows_band.slt", engine, tmp_path)
+    run_steps(FILES["windows_band"], engine, tmp_path)
     assert engine.pilot and engine.pilot.course.epoch == 1

@@ -403,6 +403,15 @@ def test_help_loads_nothing_heavy() -> None:
     assert ended.stdout.startswith("Usage: squall")
 
 
+def test_a_local_run_loads_nothing_that_no_query_uses(room: Path) -> None:
+    program = (
+        "import sys; from squallpy.terminal.cli import main; main(['run', '--backend', 'local', 'q.sql']);"
+        "print(*{'pandas', 'scipy.linalg', 'pyspark', 'rich'} & set(sys.modules), file=sys.stderr)"
+    )
+    ended = subprocess.run((sys.executable, "-c", program), env=ENVIRONMENT, cwd=room, capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr.strip()) == (0, "") and ended.stdout
+
+
 def test_version_options_and_doctor(squall: Squall) -> None:
     assert squall("--version").out.startswith("squall 0.")
     listed = squall("options").out.splitlines()

@@ -26,6 +26,7 @@ class Maintenance(Enum):
     EXTREME = "the first or last value of a sorted group"
     ORDER_STATISTIC = "the value at a share of a sorted group"
     FOLD = "made anew of all values of a group that has changed"
+    ARG_EXTREME = "by other aggregates, as which the pass expand_arg_extremes writes it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ class Paired:
 
 @dataclass(frozen=True, slots=True)
 class ArgExtreme:
-    """The value in the row that has the "max" or "min" of another, or the most frequent value ("mode")."""
+    """The value in the row that has the greatest ("max_by") or least of another, or the most frequent ("mode")."""
 
     operation: str
     skips_nulls: bool = False

@@ -29,20 +29,20 @@ AGGREGATES = (
         takes_null_mark=True,
     ),
     aggregate(
-        "MAX_BY(x, y)", ArgExtreme("max"), "the x of the row with the greatest y", "MAX_BY(s, y) → c", "ARG_MAX_NULL"
+        "MAX_BY(x, y)", ArgExtreme("max_by"), "the x of the row with the greatest y", "MAX_BY(s, y) → c", "ARG_MAX_NULL"
     ),
     aggregate(
         "ARG_MAX(x, y)",
-        ArgExtreme("max", skips_nulls=True),
+        ArgExtreme("max_by", skips_nulls=True),
         "the x of the row with the greatest y, of the rows in which x is not NULL",
         "ARG_MAX(s, y) → c",
     ),
     aggregate(
-        "MIN_BY(x, y)", ArgExtreme("min"), "the x of the row with the least y", "MIN_BY(s, y) → b", "ARG_MIN_NULL"
+        "MIN_BY(x, y)", ArgExtreme("min_by"), "the x of the row with the least y", "MIN_BY(s, y) → b", "ARG_MIN_NULL"
     ),
     aggregate(
         "ARG_MIN(x, y)",
-        ArgExtreme("min", skips_nulls=True),
+        ArgExtreme("min_by", skips_nulls=True),
         "the x of the row with the least y, of the rows in which x is not NULL",
         "ARG_MIN(s, y) → b",
     ),
@@ -51,4 +51,6 @@ AGGREGATES = (
 OPERATIONS = (
     AggregateOperation("min", Maintenance.EXTREME, same_type),
     AggregateOperation("max", Maintenance.EXTREME, same_type),
+    AggregateOperation("min_by", Maintenance.ARG_EXTREME, same_type),
+    AggregateOperation("max_by", Maintenance.ARG_EXTREME, same_type),
 )

@@ -42,8 +42,12 @@ AGGREGATES = (
     ),
 )
 
-OPERATIONS = tuple(
-    AggregateOperation(name, Maintenance.ORDER_STATISTIC, same_type) for name in ("below", "above", "reaches", "left")
+OPERATIONS = (
+    *(
+        AggregateOperation(name, Maintenance.ORDER_STATISTIC, same_type)
+        for name in ("below", "above", "reaches", "left")
+    ),
+    AggregateOperation("mode", Maintenance.ARG_EXTREME, same_type),
 )
 """Of n values in order the one just below q · (n − 1) or above it, counted from 0; the one that reaches q · n, counted
 from 1; and the one that is left by that, from behind."""

@@ -1,20 +1,20 @@
 """What every part of the binder shares: the query's text, the catalog, fresh column ids, and how to refuse."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import count
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from squallpy.base.errors import Notice, Span, SquallError
-from squallpy.base.types import Kind, Type
+from squallpy.base.types import Kind
 from squallpy.catalog.catalog import Catalog
 from squallpy.frontend.query import SelectText
 from squallpy.frontend.unsupported import CLAUSES, NODES, Unsupported
+from squallpy.logical.column_allocator import ColumnAllocator
 from squallpy.logical.constant_folding import Evaluate, only_literals
-from squallpy.logical.expressions import Column, Expr, Literal, columns
+from squallpy.logical.expressions import Expr, Literal, columns
 from squallpy.logical.nodes import Node
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Common:
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class Context(ColumnAllocator):
     """One query text being bound; views and WITH queries are bound with contexts of their own but the same ids.
 
     `evaluate` gives the value of an expression that reads no column, None where it has none.
@@ -44,25 +44,11 @@ class Context:
 
     catalog: Catalog
     query: SelectText
-    ids: Iterator[int] = field(default_factory=lambda: count(1))
     ctes: Mapping[str, Common] = field(default_factory=dict)
     window: "Around | None" = None
     evaluate: Evaluate = only_literals
     rehearses: bool = False
     """Is the query bound only for its mistakes and the names of its columns?"""
-
-    def column(self, name: str, type: Type, nullable: bool) -> Column:
-        """A new column."""
-        return Column(next(self.ids), name, type, nullable)
-
-    def like(self, *exprs: Expr) -> Column:
-        """A new column for the values of any of these, called like the first that is not NULL."""
-        name = next((str(e) for e in exprs if e != Literal(None, e.type)), "NULL")
-        return self.column(name, exprs[0].type, any(e.nullable for e in exprs))
-
-    def copies(self, exprs: Iterable[Expr]) -> tuple[tuple[Column, Expr], ...]:
-        """New columns for the values of expressions, and these."""
-        return tuple((self.like(expr), expr) for expr in exprs)
 
     def inside(self, query: SelectText) -> "Context":
         """The context of a view's text, which is under the window of who reads it."""

@@ -24,7 +24,18 @@ from squallpy.logical.bind.stream_windows import check_used, with_window
 from squallpy.logical.bind.subqueries import Subqueries
 from squallpy.logical.bind.time_buckets import bucketed
 from squallpy.logical.expressions import Column, Expr, Literal, columns, conjunction, conjuncts
-from squallpy.logical.nodes import Aggregate, AntiJoin, Apply, Filter, Node, Project, Scan, SemiJoin, Union
+from squallpy.logical.nodes import (
+    Aggregate,
+    AntiJoin,
+    Apply,
+    Filter,
+    Node,
+    Project,
+    Scan,
+    SemiJoin,
+    SetOperation,
+    Union,
+)
 from squallpy.logical.properties import PAIRS, check_size
 
 SELECT_PARTS = (
@@ -80,9 +91,9 @@ def _most_copies(plan: Node) -> Counter[str]:
             each = Counter([node.relation.name]) if isinstance(node, Scan) else Counter[str]()
             below = [joined(child) for child in node.inputs]
             for copies in below[:1] if _only_looks(node) else below:
-                each = each | copies if isinstance(node, Union) else each + copies
+                each = each | copies if isinstance(node, Union | SetOperation) else each + copies
             most.update(each - most)
-            found[id(node)] = Counter() if isinstance(node, Aggregate) else each
+            found[id(node)] = Counter() if isinstance(node, Aggregate | SetOperation) else each
         return found[id(node)]
 
     joined(plan)

@@ -1,9 +1,4 @@
-"""UNION, INTERSECT and EXCEPT: all from one Union, the last two by counting where each row comes from.
-
-a UNION b       →  Aggregate by all columns (Union(a, b))
-a EXCEPT b      →  Filter n > 0 AND m = 0 (Aggregate by all columns: COUNT(a's), COUNT(b's) (Union(a, b)))
-a EXCEPT ALL b  →  Repeat n - m times (the same Aggregate)
-"""
+"""UNION, INTERSECT and EXCEPT: their sides with columns of common types, paired by place or by name."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -11,7 +6,7 @@ from itertools import pairwise
 from sqlglot import exp
 
 from squallpy.base.errors import SquallError, nearest
-from squallpy.base.types import BIGINT, INT, NULL, VARCHAR, unify
+from squallpy.base.types import NULL, VARCHAR, unify
 from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.expressions import Scalars
@@ -21,8 +16,7 @@ from squallpy.logical.bind.order_by import bind_limit, bind_order, place_sort
 from squallpy.logical.bind.scope import Outer, Scope, Source
 from squallpy.logical.coercion import exactly
 from squallpy.logical.expressions import Column, Expr, Literal
-from squallpy.logical.functions import call, case
-from squallpy.logical.nodes import Agg, Aggregate, Filter, Node, Project, Repeat, Union
+from squallpy.logical.nodes import Node, Project, SetOperation, Union
 from squallpy.logical.properties import is_bare_null
 
 SET_PARTS = ("with_", "this", "expression", "distinct", "by_name", "kind", "on", "order", "limit", "offset")
@@ -30,7 +24,7 @@ SET_PARTS = ("with_", "this", "expression", "distinct", "by_name", "kind", "on",
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A column of the result, for ORDER BY."""
+    """Column of the result, for ORDER BY."""
 
     expr: Expr
 
@@ -38,8 +32,13 @@ class Output:
 def bind_set(
     ctx: Context, node: exp.SetOperation, outer: Outer | None = None, ordered: bool = True, inside: bool = False
 ) -> Node:
-    """The plan of a set operation with its ORDER BY and LIMIT, which may be `inside` a query."""
-    plan = unite(ctx, node, outer) if isinstance(node, exp.Union) else count(ctx, node, outer)
+    """Bind a set operation with its ORDER BY and LIMIT.
+
+    Args:
+        ordered: The order is of interest to whoever reads it.
+        inside: It is inside a query that reads only the rows that LIMIT leaves.
+    """
+    plan = operation(ctx, node, outer)
     outputs = tuple((ctx.column(c.name, c.type, c.nullable), c) for c in plan.output)
     scalars = Scalars(ctx, Scope([Source("", plan.output)]), "ORDER BY")
     order = bind_order(node.args.get("order"), [Output(c) for c in plan.output], scalars)
@@ -49,17 +48,23 @@ def bind_set(
     return bind_limit(ctx, node, place_sort(plan, outputs, order if ordered else []))
 
 
-def unite(ctx: Context, node: exp.Union, outer: Outer | None) -> Node:
+def operation(ctx: Context, node: exp.SetOperation, outer: Outer | None) -> Node:
+    """Bind the sides of a set operation, those of a chain of UNIONs at once."""
     distinct = bool(node.args["distinct"])
-    sides = [node.this, node.expression]
-    if not node.args.get("by_name"):
-        sides = [query for side in sides for query in operands(ctx, side, distinct)]
-    plan = union(ctx, node, sides, outer)
-    return Aggregate(plan, grouped(ctx, plan.output), ()) if distinct else plan
+    sides: list[exp.Expr] = [node.this, node.expression]
+    if isinstance(node, exp.Union):
+        if not node.args.get("by_name"):
+            sides = [query for side in sides for query in operands(ctx, side, distinct)]
+    else:
+        ctx.only(node, *(part for part in SET_PARTS if part != "by_name" or is_corresponding(node)))
+    children, columns = aligned(ctx, node, sides, outer)
+    if isinstance(node, exp.Union) and not distinct:
+        return Union(children, columns)
+    return SetOperation(node.key.upper(), not distinct, children, columns)
 
 
 def operands(ctx: Context, node: exp.Expr, distinct: bool) -> list[exp.Expr]:
-    """Those of a chain of UNIONs; below a UNION DISTINCT it is the same whether they are ALL."""
+    """List the operands of a chain of UNIONs; below a UNION DISTINCT it does not matter whether they are ALL."""
     whole = any(node.args.get(part) for part in ("with_", "by_name", "order", "limit", "offset"))
     if not isinstance(node, exp.Union) or whole or (node.args["distinct"] and not distinct):
         return [node]
@@ -67,46 +72,25 @@ def operands(ctx: Context, node: exp.Expr, distinct: bool) -> list[exp.Expr]:
     return operands(ctx, node.this, distinct) + operands(ctx, node.expression, distinct)
 
 
-def count(ctx: Context, node: exp.SetOperation, outer: Outer | None) -> Node:
-    """INTERSECT and EXCEPT."""
-    ctx.only(node, *(part for part in SET_PARTS if part != "by_name" or is_corresponding(node)))
-    plan = union(ctx, node, [node.this, node.expression], outer, marked=True)
-    *columns, first, second = plan.output
-    n, m = ctx.column("n", BIGINT, False), ctx.column("m", BIGINT, False)
-    counted = Aggregate(plan, grouped(ctx, tuple(columns)), ((n, Agg("count", first)), (m, Agg("count", second))))
-    both = isinstance(node, exp.Intersect)
-    rows: Node
-    if node.args["distinct"]:
-        zero = Literal(0, INT)
-        rows = Filter(counted, call("and", call(">", n, zero), call(">" if both else "=", m, zero)))
-    else:
-        rows = Repeat(counted, case([(call("<", n, m), n)], m) if both else call("-", n, m))
-    return Project(rows, tuple((ctx.column(c.name, c.type, c.nullable), c) for c in rows.output[:-2]))
-
-
 def bind_values(ctx: Context, node: exp.Values) -> Node:
-    """VALUES (1, 'a'), (2, 'b')   →   SELECT 1 AS col1, 'a' AS col2 UNION ALL SELECT 2, 'b'"""
+    """Bind VALUES as a UNION ALL of its rows.
+
+    VALUES (1, 'a'), (2, 'b')   →   SELECT 1 AS col1, 'a' AS col2 UNION ALL SELECT 2, 'b'
+    """
     rows = list[exp.Expr]()
     for row in node.expressions:
         items = [exp.alias_(value.copy(), f"col{i}") for i, value in enumerate(row.expressions, 1)]
         query = exp.Select(expressions=items)
         query.parent = row
         rows.append(query)
-    plan = union(ctx, node, rows, None)
+    plan = Union(*aligned(ctx, node, rows, None))
     return Project(plan, tuple((ctx.column(c.name, c.type, c.nullable), c) for c in plan.output))
 
 
-def union(
-    ctx: Context,
-    node: exp.SetOperation | exp.Values,
-    queries: list[exp.Expr],
-    outer: Outer | None,
-    marked: bool = False,
-) -> Union:
-    """The rows of all queries, under the names of the first and of common types.
-
-    `marked`: with a column for each query besides, which is NULL but for its own rows.
-    """
+def aligned(
+    ctx: Context, node: exp.SetOperation | exp.Values, queries: list[exp.Expr], outer: Outer | None
+) -> tuple[tuple[Node, ...], tuple[Column, ...]]:
+    """Bind queries with columns of common types; returned with the columns of all, named as those of the first."""
     plans = [bind_nested(ctx, query, outer) for query in queries]
     word = node.key.upper()
     if node.args.get("by_name") and is_strict(ctx):
@@ -134,15 +118,11 @@ def union(
         for c, given, part in zip(same, exprs, parts, strict=True):
             expr = exactly(c if given.type == c.type else given, columns[-1].type)
             part.append((ctx.column(c.name, expr.type, c.nullable), expr))
-    for i in range(len(plans) if marked else 0):
-        columns.append(ctx.column(f"of_{i + 1}", INT, True))
-        for j, part in enumerate(parts):
-            part.append((ctx.column(f"of_{i + 1}", INT, True), Literal(1 if i == j else None, INT)))
-    return Union(tuple(Project(plan, tuple(p)) for plan, p in zip(plans, parts, strict=True)), tuple(columns))
+    return tuple(Project(plan, tuple(p)) for plan, p in zip(plans, parts, strict=True)), tuple(columns)
 
 
 def selected(ctx: Context, plan: Node, column: Column) -> Expr:
-    """A column of a query, or the bare NULL or text that it selects for it."""
+    """Return a column of a query, or the bare NULL or text that the query selects for it."""
     if is_bare_null(plan, column):
         return Literal(None, NULL)
     expr = ctx.folded(dict(plan.items)[column]) if isinstance(plan, Project) else column
@@ -150,18 +130,18 @@ def selected(ctx: Context, plan: Node, column: Column) -> Expr:
 
 
 def by_name(ctx: Context, queries: list[exp.Expr], plans: list[Node]) -> list[Node]:
-    """The plans with the columns of all, in the order in which they are first named; NULL where one has none."""
+    """Extend plans to the columns of all, in the order in which they are first named, with NULL where one has none."""
     names = {c.name.lower(): c.name for plan in reversed(plans) for c in reversed(plan.output)}
     order = dict.fromkeys(c.name.lower() for plan in plans for c in plan.output)
-    aligned = list[Node]()
+    extended = list[Node]()
     for query, plan in zip(queries, plans, strict=True):
         mine = {c.name.lower(): c for c in plan.output}
         if len(mine) < len(plan.output):
             raise SquallError("SQ2002", "UNION BY NAME of columns of one name", ctx.query.keyword(query, "NAME"))
         nothing = Literal(None, VARCHAR)
         items = ((names[name], mine.get(name, nothing)) for name in order)
-        aligned.append(Project(plan, tuple((ctx.column(n, e.type, e.nullable), e) for n, e in items)))
-    return aligned
+        extended.append(Project(plan, tuple((ctx.column(n, e.type, e.nullable), e) for n, e in items)))
+    return extended
 
 
 def is_corresponding(node: exp.Expr) -> bool:
@@ -201,7 +181,3 @@ def corresponding(ctx: Context, node: exp.Expr, queries: list[exp.Expr], plans: 
         )
         narrowed.append(Project(plan, tuple((c, Literal(None, VARCHAR) if e.type == NULL else e) for c, e in items)))
     return narrowed
-
-
-def grouped(ctx: Context, columns: tuple[Column, ...]) -> tuple[tuple[Column, Expr], ...]:
-    return tuple((ctx.column(c.name, c.type, c.nullable), c) for c in columns)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT, BOOLEAN, VARCHAR
+from squallpy.logical.column_allocator import ColumnAllocator
 from squallpy.logical.containment import narrowed
 from squallpy.logical.expressions import (
     TRUE,
@@ -47,6 +48,7 @@ from squallpy.logical.nodes import (
     Project,
     Repeat,
     SemiJoin,
+    SetOperation,
     Sort,
     Union,
     with_inputs,
@@ -58,7 +60,7 @@ Items = tuple[tuple[Column, Expr], ...]
 Own = dict[Column, Expr]  # columns of a domain by what the subquery has of its own that equals them
 
 
-def decorrelate(plan: Node, ids: Iterator[int]) -> Node:
+def decorrelate(plan: Node, context: ColumnAllocator) -> Node:
     """Replace each Apply of a plan by joins, those inside a subquery first."""
     known: Rewritten = {}
 
@@ -68,7 +70,7 @@ def decorrelate(plan: Node, ids: Iterator[int]) -> Node:
             if isinstance(after, Apply):
                 assert isinstance(node, Apply)
                 try:
-                    after = _unnest(after, rewritten(_values_input(node)), ids)
+                    after = _unnest(after, rewritten(_values_input(node)), context)
                     check_size(after)
                 except SquallError as error:
                     raise error.at(node.span) from None
@@ -87,7 +89,7 @@ def _values_input(apply: Apply) -> Node:
     return node
 
 
-def _unnest(apply: Apply, base: Node, ids: Iterator[int]) -> Node:
+def _unnest(apply: Apply, base: Node, context: ColumnAllocator) -> Node:
     """Replace an Apply by a join; its inputs have none.
 
     Args:
@@ -95,9 +97,9 @@ def _unnest(apply: Apply, base: Node, ids: Iterator[int]) -> Node:
     """
     left, kind, made = apply.left, apply.kind, apply.made
     single = kind is ApplyKind.SINGLE
-    right = _only_row(apply, ids) if single else apply.right
+    right = _only_row(apply, context) if single else apply.right
     is_defaulted = kind is ApplyKind.SCALAR and _has_default(apply)
-    below, on = _carried(right, apply.parameters, base, ids, lax=single or is_defaulted, all_values=single)
+    below, on = _carried(right, apply.parameters, base, context, lax=single or is_defaulted, all_values=single)
     on = conjunction(c for c in (on, apply.on) if c != TRUE)
     match kind:
         case ApplyKind.CROSS:
@@ -113,7 +115,7 @@ def _unnest(apply: Apply, base: Node, ids: Iterator[int]) -> Node:
             keys = [column for column, _ in apply.parameters]
             keys += [c for conjunct in conjuncts(apply.on) for c in columns(conjunct) if c.id in mine]
             kept = dict.fromkeys(mine[c.id] for c in keys)
-            one = (Column(next(ids), "one", BOOLEAN, False), TRUE)
+            one = (context.column("one", BOOLEAN, False), TRUE)
             grouped = Aggregate(below, tuple((c, c) for c in kept) or (one,), ())
             return LeftJoin(left, Project(grouped, (*((c, c) for c in grouped.output), (made[0], TRUE))), on)
     value = right.output[0]
@@ -122,11 +124,11 @@ def _unnest(apply: Apply, base: Node, ids: Iterator[int]) -> Node:
     return Join(left, found) if not apply.parameters and has_row(right) else LeftJoin(left, found, on)
 
 
-def _only_row(apply: Apply, ids: Iterator[int]) -> Node:
-    """SELECT x …   →   SELECT ONLY(MIN(x), COUNT(*)) …, which fails where there are several rows"""
+def _only_row(apply: Apply, context: ColumnAllocator) -> Node:
+    """Make SELECT x … fail where it has several rows: SELECT ONLY(MIN(x), COUNT(*)) …"""
     (value,) = apply.right.output
-    least, shown = (Column(next(ids), value.name, value.type, True) for _ in range(2))
-    rows = Column(next(ids), "rows", BIGINT, False)
+    least, shown = (context.column(value.name, value.type, True) for _ in range(2))
+    rows = context.column("rows", BIGINT, False)
     counted = Aggregate(apply.right, (), ((least, Agg("min", value)), (rows, Agg("count", None))))
     return Project(counted, ((shown, call("only", least, rows, Literal(apply.text, VARCHAR))),))
 
@@ -138,7 +140,7 @@ def _has_default(apply: Apply) -> bool:
 
 
 def _carried(
-    right: Node, parameters: Items, base: Node, ids: Iterator[int], lax: bool, all_values: bool
+    right: Node, parameters: Items, base: Node, context: ColumnAllocator, lax: bool, all_values: bool
 ) -> tuple[Node, Expr]:
     """Free a subquery of its outer columns; returned with the condition by which it is joined to the left input.
 
@@ -151,7 +153,7 @@ def _carried(
     read = {c.id for _, expr in parameters for c in columns(expr)}
     values = Aggregate(narrowed(base, read), parameters, ())
     ours = tuple(column for column, _ in parameters)
-    carrier = _Carrier(ids, values, ours, [] if all_values else _equated(right, ours))
+    carrier = _Carrier(context, values, ours, [] if all_values else _equated(right, ours))
     inner = carrier.carry(right, lax=lax)
     strict = bool(carrier.own) and not carrier.completed
     return inner, conjunction(_equal(expr, c, strict) for c, expr in parameters)
@@ -165,7 +167,7 @@ def _equal(a: Expr, b: Expr, strict: bool) -> Expr:
 class _Carrier:
     """Replacement of the domain by `values`, or what equals them; `ours`, its columns, come out of the subquery."""
 
-    ids: Iterator[int]
+    context: ColumnAllocator
     values: Node
     ours: tuple[Column, ...]
     own: list[tuple[Node, Own]]
@@ -197,11 +199,11 @@ class _Carrier:
                 return self.beside(node, lax)
             case Join(left, right) | ConditionalJoin(left, right) if left.borrows:
                 return replace(node, left=self.carry(left, out, lax), right=self.carry(right, out=False))
-            case Union(children, output):
-                parts = (
+            case Union(children, output) | SetOperation(_, _, children, output):
+                parts = tuple(
                     Project(self.carry(child, out), (*((c, c) for c in child.output), *more)) for child in children
                 )
-                return Union(tuple(parts), (*output, *(c for c, _ in more)))
+                return replace(node, children=parts, columns=(*output, *(c for c, _ in more)))
         raise SquallError("SQ3001", "a correlated subquery of this form is not supported yet")
 
     def is_read(self, node: Node) -> bool:
@@ -249,19 +251,15 @@ class _Carrier:
 
     def rename_domain(self, plan: Node, node: Node) -> tuple[Node, list[Column]]:
         """Project a plan to the columns of `node`, which it replaces, and the domain's under new names."""
-        own = [self.new(c) for c in self.ours]
+        own = [self.context.like(c) for c in self.ours]
         others = ((c, c) for c in node.output if c not in self.ours)
         return Project(plan, (*others, *zip(own, self.ours, strict=True))), own
-
-    def new(self, column: Column) -> Column:
-        """Make a column like another."""
-        return replace(column, id=next(self.ids))
 
     def complete(self, child: Node, whole: Aggregate) -> Node:
         """Give an Aggregate without keys a row for each of the domain's values: a count of nothing is 0."""
         self.completed = True
-        keys = {c: self.new(c) for c in self.ours}
-        aggs = tuple((replace(self.new(c), nullable=True), agg) for c, agg in whole.aggs)
+        keys = {c: self.context.like(c) for c in self.ours}
+        aggs = tuple((replace(self.context.like(c), nullable=True), agg) for c, agg in whole.aggs)
         grouped = Aggregate(self.carry(child), tuple((key, c) for c, key in keys.items()), aggs)
         pairs = zip(self.values.output, keys.values(), strict=True)
         plan = LeftJoin(self.values, grouped, conjunction(_equal(a, b, False) for a, b in pairs))

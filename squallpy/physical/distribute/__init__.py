@@ -1,4 +1,4 @@
-"""From a trigger program to a distributed one (`dbtoaster-batch-ivm` §4): where each statement runs, what moves when.
+"""Translation of a trigger program into a distributed one (`dbtoaster-batch-ivm` §4): placements, moves, stages.
 
 locations   tags and the one transformer, Move: to an expression whose parts can meet
 wellformed  a statement and the places of its views  →  a statement in which they meet

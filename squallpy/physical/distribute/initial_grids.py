@@ -1,4 +1,4 @@
-"""Views on a grid: which mapping they begin with.
+"""The mapping with which views on a grid begin.
 
 Views at the rows of the grid are joined with views at its columns (`adaptive-online-joins` §3.1). What is known of the
 sizes of their relations chooses the mapping; of nothing, the one in the middle.
@@ -9,36 +9,39 @@ from collections.abc import Mapping
 from squallpy.base.settings import JoinOperator
 from squallpy.logical.expressions import Column
 from squallpy.physical.distribute.location_tags import COLUMNS, EVERYWHERE, ROWS, Mark, Misplaced
-from squallpy.physical.distribute.program import Keyed, Place, Places
+from squallpy.physical.distribute.program import Keyed, Placement, Placements
 from squallpy.physical.joins.grid import Grid
-from squallpy.physical.joins.mapping import Side, optimal, square
+from squallpy.physical.joins.mapping import Side, best_mapping, square_mapping
 from squallpy.program.program import Program
 from squallpy.program.views import Monomial, View
 
 SIDES = {ROWS: Side.R, COLUMNS: Side.S}
 
 
-def all_on_grid(program: Program, operator: JoinOperator) -> dict[str, Place]:
-    """Each view but the result by rows of a grid if it is of the first stream, else by columns, one of tables alone
-    everywhere; not those that auxiliary relations are made of, whose groups have to be whole. Raises Misplaced."""
-    first, sources = first_of(program), {aux.materialised.name for aux in program.auxiliary}
+def all_on_grid(program: Program, operator: JoinOperator) -> dict[str, Placement]:
+    """Place each view but the result by rows of a grid if it reads the first stream, else by columns.
+
+    Views of tables alone are everywhere; views of auxiliary relations, whose groups have to stay whole, are left out.
+    Raises Misplaced.
+    """
+    first, sources = row_stream(program), {aux.materialised.name for aux in program.auxiliary}
     views = [view for view in program.views[1:] if view.name not in sources]
-    found: dict[str, Place] = {view.name: EVERYWHERE for view in views}
+    found: dict[str, Placement] = {view.name: EVERYWHERE for view in views}
     for view in views:
         if any(atom.relation.stream for atom in view.atoms):
             side = side_of(view, first)
-            found[view.name] = Keyed(side, compared(view, program)) if operator is JoinOperator.HYBRID else side
+            found[view.name] = Keyed(side, equated_keys(view, program)) if operator is JoinOperator.HYBRID else side
     return found
 
 
-def first_of(program: Program) -> str:
-    """The stream, or the auxiliary relation, whose views are at the rows of a grid."""
+def row_stream(program: Program) -> str:
+    """Name the stream, or the auxiliary relation, whose views are by rows of the grid."""
     names = [atom.relation.name for atom in program.result.atoms if atom.relation.stream]
     return names[0] if names else program.relations[0].name
 
 
-def compared(view: View, program: Program) -> tuple[int, ...]:
-    """The positions of a view's keys that a join compares, in an order that all views have. Raises Misplaced."""
+def equated_keys(view: View, program: Program) -> tuple[int, ...]:
+    """List the positions of a view's keys that a join equates, in one order for all views. Raises Misplaced."""
     found: dict[Column, set[tuple[str, str]]] = {}
     for term in program.result.terms:
         for v, fields in fields_of(term).items():
@@ -55,7 +58,7 @@ def compared(view: View, program: Program) -> tuple[int, ...]:
 
 
 def fields_of(term: Monomial) -> dict[Column, set[tuple[str, str]]]:
-    """By variable: the fields that are equal to it."""
+    """Map each variable to the fields equal to it."""
     found: dict[Column, set[tuple[str, str]]] = {}
     for atom in term.atoms:
         for f, v in atom.fields:
@@ -69,26 +72,28 @@ def side_of(view: View, first: str) -> Mark:
 
 def grid_of(
     program: Program,
-    places: Places,
+    places: Placements,
     sizes: Mapping[str, int],
     partitions: int,
     operator: JoinOperator = JoinOperator.AUTO,
 ) -> Grid | None:
-    """The mapping with the least input-load factor, or that in the middle, over as many partitions as are a power of
-    two; None without views on a grid."""
+    """Choose the mapping with the least input-load factor, or the middle one; None without views on a grid.
+
+    The grid spans the largest power of two of partitions.
+    """
     if not any(place in SIDES for place in places.values()):
         return None
     if operator in (JoinOperator.STATIC_MID, JoinOperator.DYNAMIC):
-        return Grid(square(1 << (partitions.bit_length() - 1)))
-    held = {side: sum(records(v, sizes) for v in program.views if places.get(v.name) is side) for side in SIDES}
-    return Grid(optimal(1 << (partitions.bit_length() - 1), held[ROWS] or 1, held[COLUMNS] or 1))
+        return Grid(square_mapping(1 << (partitions.bit_length() - 1)))
+    held = {side: sum(max_records(v, sizes) for v in program.views if places.get(v.name) is side) for side in SIDES}
+    return Grid(best_mapping(1 << (partitions.bit_length() - 1), held[ROWS] or 1, held[COLUMNS] or 1))
 
 
-def records(view: View, sizes: Mapping[str, int]) -> int:
-    """No more than its largest relation has rows, has a view records."""
+def max_records(view: View, sizes: Mapping[str, int]) -> int:
+    """Bound a view's number of records by the rows of its largest relation."""
     return max((sizes.get(atom.relation.name, 0) for atom in view.atoms), default=0)
 
 
-def share(mark: Mark, grid: Grid | None) -> float:
-    """How much of what is there each node has."""
+def stored_fraction(mark: Mark, grid: Grid | None) -> float:
+    """Compute the fraction of a view that each node stores."""
     return 1 / grid.mapping.cuts(SIDES[mark]) if grid and mark in SIDES else 1.0

@@ -1,4 +1,4 @@
-"""Location tags and transformers: what is evaluated where (`dbtoaster-batch-ivm` §4.2).
+"""Location tags and transformers (`dbtoaster-batch-ivm` §4.2).
 
     M₁(a, b) at [a] ⋈ Move_[a](M₂(a, b) at [b])        meets at [a]
 
@@ -31,20 +31,19 @@ ROWS, COLUMNS = Mark.ROWS, Mark.COLUMNS
 
 
 class Misplaced(Exception):
-    """With its views at these places a program would be wrong."""
+    """A placement under which a program would be wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dist:
-    """Spread over the workers by the hash of some variables; by none, all at one worker."""
+    """A partitioning over the workers by the hash of some variables; by none, all tuples are at one worker."""
 
     by: tuple[Column, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Each tuple at all workers of one row of the grid, or of one column, by the hash of some variables. With a `key`,
-    heavy keys have a grid each, and the others are at one worker."""
+    """A copy of each tuple at all workers of one row or column of the grid, by the hash of some variables."""
 
     side: Mark
     by: tuple[Column, ...]
@@ -52,15 +51,15 @@ class Line:
 
     @property
     def across(self) -> Mark:
-        """The side that it meets."""
+        """The side that it joins with."""
         return COLUMNS if self.side is ROWS else ROWS
 
 
 Location = Dist | Line | Mark
 
 
-def meeting(a: Location, b: Location) -> Location | None:
-    """Where a join of what is at `a` and `b` can be evaluated as it is; None if nowhere."""
+def join_location(a: Location, b: Location) -> Location | None:
+    """Find where a join of inputs at `a` and `b` can be evaluated without a move; None if nowhere."""
     if isinstance(a, Line) and isinstance(b, Line) and a.side is b.across and a.key == b.key:
         return RANDOM
     if a is EVERYWHERE:
@@ -70,36 +69,36 @@ def meeting(a: Location, b: Location) -> Location | None:
     return a if a == b and a not in (RANDOM, SOURCE) else None
 
 
-class _Known:
-    """Of an expression, found once from what its parts know: rules ask for it again and again."""
+class _Properties:
+    """Properties of an expression, derived once from its parts, as rules read them again and again."""
 
     __slots__ = ()
     at: Location
     variables: frozenset[Column]
     reads: tuple["Read", ...]
-    """All that it reads."""
+    """Its views and deltas."""
     is_delta: bool
-    """Does it hold no more than a batch brings?"""
+    """True if it holds no more than a batch brings."""
     stays: bool
-    """Is nothing moved?"""
+    """True if nothing is moved."""
     hashed: int
 
-    def _know(
+    def _set_properties(
         self, at: Location, variables: frozenset[Column], reads: tuple["Read", ...], is_delta: bool, stays: bool,
         *parts: object,
     ) -> None:  # fmt: skip
-        know = object.__setattr__
-        know(self, "at", at)
-        know(self, "variables", variables)
-        know(self, "reads", reads)
-        know(self, "is_delta", is_delta)
-        know(self, "stays", stays)
-        know(self, "hashed", hash(parts))
+        set_property = object.__setattr__
+        set_property(self, "at", at)
+        set_property(self, "variables", variables)
+        set_property(self, "reads", reads)
+        set_property(self, "is_delta", is_delta)
+        set_property(self, "stays", stays)
+        set_property(self, "hashed", hash(parts))
 
 
 @dataclass(frozen=True, slots=True)
-class Read(_Known):
-    """A view, or a delta, where it is."""
+class Read(_Properties):
+    """A view or a delta at its location."""
 
     ref: Ref
     at: Location
@@ -112,15 +111,15 @@ class Read(_Known):
 
     def __post_init__(self) -> None:
         bound = frozenset(self.ref.bound)
-        self._know(self.at, bound, (self,), self.delta, True, self.ref, self.at, self.delta)
+        self._set_properties(self.at, bound, (self,), self.delta, True, self.ref, self.at, self.delta)
 
     def __hash__(self) -> int:
         return self.hashed
 
 
 @dataclass(frozen=True, slots=True)
-class Join(_Known):
-    """Natural join, evaluated at every node on its own: what has to meet is at the same place."""
+class Join(_Properties):
+    """A natural join, evaluated at every node alone: its inputs have met."""
 
     left: "Expression"
     right: "Expression"
@@ -132,20 +131,20 @@ class Join(_Known):
     hashed: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        at = meeting(self.left.at, self.right.at)
+        at = join_location(self.left.at, self.right.at)
         assert at is not None, f"{self.left.at} and {self.right.at} do not meet"
         left, right = self.left, self.right
         is_delta, stays = left.is_delta or right.is_delta, left.stays and right.stays
         reads = (*left.reads, *right.reads)
-        self._know(at, left.variables | right.variables, reads, is_delta, stays, Join, left, right)
+        self._set_properties(at, left.variables | right.variables, reads, is_delta, stays, Join, left, right)
 
     def __hash__(self) -> int:
         return self.hashed
 
 
 @dataclass(frozen=True, slots=True)
-class Sum(_Known):
-    """Partial sums by keys; whole ones if what is at one node has all of a group."""
+class Sum(_Properties):
+    """Partial sums by keys; complete ones if each node has whole groups."""
 
     keys: tuple[Column, ...]
     child: "Expression"
@@ -157,22 +156,22 @@ class Sum(_Known):
     hashed: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not can_add_up(self.keys, self.child):
+        if not has_whole_groups(self.keys, self.child):
             raise Misplaced("what is at several nodes in parts would count several times")
         at = self.child.at
-        torn = isinstance(at, Dist) and not set(at.by) <= set(self.keys)
+        is_split = isinstance(at, Dist) and not set(at.by) <= set(self.keys)
         child = self.child
-        at = RANDOM if torn else at
-        self._know(at, frozenset(self.keys), child.reads, child.is_delta, child.stays, self.keys, child)
+        at = RANDOM if is_split else at
+        self._set_properties(at, frozenset(self.keys), child.reads, child.is_delta, child.stays, self.keys, child)
 
     def __hash__(self) -> int:
         return self.hashed
 
 
 @dataclass(frozen=True, slots=True)
-class Move(_Known):
-    """The same somewhere else: the only way by which data leave a node. Of what is everywhere each node only keeps its
-    share, so nothing is sent."""
+class Move(_Properties):
+    """A child at another location, the only way by which data leave a node; free where each node keeps a part of a
+    copy."""
 
     to: Location
     child: "Expression"
@@ -189,14 +188,14 @@ class Move(_Known):
         if isinstance(self.child.at, Line) or (self.child.at is EVERYWHERE and isinstance(self.to, Line)):
             raise Misplaced("what several nodes have would arrive several times")
         child = self.child
-        self._know(self.to, child.variables, child.reads, child.is_delta, False, self.to, child)
+        self._set_properties(self.to, child.variables, child.reads, child.is_delta, False, self.to, child)
 
     def __hash__(self) -> int:
         return self.hashed
 
     @property
     def name(self) -> str:
-        """As the paper calls it; it has no name for keeping a share."""
+        """The paper's name; "Keep", which it lacks, keeps each node's part of a copy."""
         if self.to is LOCAL:
             return "Gather"
         return "Keep" if self.is_free else "Scatter" if self.child.at is LOCAL else "Repart"
@@ -209,26 +208,26 @@ class Move(_Known):
 Expression = Read | Join | Sum | Move
 
 
-def can_add_up(keys: tuple[Column, ...], child: "Expression") -> bool:
-    """Is a sum over keys of what is where the child is right? Each node of a row has to have all of a group."""
+def has_whole_groups(keys: tuple[Column, ...], child: "Expression") -> bool:
+    """True if a sum by these keys is right at the child's location: each node of a row has whole groups."""
     return not isinstance(child.at, Line) or set(child.at.by) <= set(keys)
 
 
-def text(expression: Expression) -> str:
-    """Sum_[a](M1(a, b) ⋈ Repart_[a](M2(a, b)))"""
+def show_expression(expression: Expression) -> str:
+    """Print an expression: Sum_[a](M1(a, b) ⋈ Repart_[a](M2(a, b)))."""
     match expression:
         case Read(ref):
             return f"{ref.name}({_list(ref.variables)})"
         case Join(left, right):
-            return f"{text(left)} ⋈ {text(right)}"
+            return f"{show_expression(left)} ⋈ {show_expression(right)}"
         case Sum(keys, child):
-            return f"Sum_[{_list(keys)}]({text(child)})"
+            return f"Sum_[{_list(keys)}]({show_expression(child)})"
         case Move(to, child):
-            return f"{expression.name}{'' if to is LOCAL else '_' + place(to)}({text(child)})"
+            return f"{expression.name}{'' if to is LOCAL else '_' + show_location(to)}({show_expression(child)})"
 
 
-def place(location: Location) -> str:
-    """[a, b], or the mark's name in brackets."""
+def show_location(location: Location) -> str:
+    """Print a location: [a, b], or a mark's name in brackets."""
     match location:
         case Dist(by):
             return f"[{_list(by)}]"

@@ -1,4 +1,4 @@
-"""Places that are set and not chosen: `--set partition.M_S=b`.
+"""Placements pinned by the user: `--set partition.M_S=b`.
 
 fixed_places(program, [("M_S", "b")])   →   {"M_S": (0,)}
 """
@@ -7,17 +7,17 @@ from collections.abc import Iterable, Iterator
 
 from squallpy.base.errors import SquallError, nearest
 from squallpy.physical.distribute.location_tags import EVERYWHERE
-from squallpy.physical.distribute.program import Place
+from squallpy.physical.distribute.program import Placement
 from squallpy.program.auxiliary.relation import AuxiliaryRelation
 from squallpy.program.names import Names
 from squallpy.program.program import Program
 from squallpy.program.views import View
 
 
-def fixed_places(program: Program, wanted: Iterable[tuple[str, str]]) -> dict[str, Place]:
-    """By view; SQ7001 for a view that the query does not have, SQ7003 for a place where it cannot be."""
+def pinned_placements(program: Program, wanted: Iterable[tuple[str, str]]) -> dict[str, Placement]:
+    """Read pinned placements; SQ7001 for an unknown view, SQ7003 for an impossible placement."""
     views = {view.name.lower(): view for view in program.views}
-    places: dict[str, Place] = {}
+    places: dict[str, Placement] = {}
     for name, text in wanted:
         view = views.get(name.lower())
         if view is None:
@@ -30,7 +30,7 @@ def fixed_places(program: Program, wanted: Iterable[tuple[str, str]]) -> dict[st
     return places
 
 
-def _by_keys(view: View, text: str, program: Program) -> Place:
+def _by_keys(view: View, text: str, program: Program) -> Placement:
     names = Names(view.keys)
     known, place = {names(key): i for i, key in enumerate(view.keys)}, []
     for key in (part.strip() for part in text.split(",")):
@@ -40,13 +40,13 @@ def _by_keys(view: View, text: str, program: Program) -> Place:
         place.append(known[key])
     for aux in (aux for aux in program.auxiliary if aux.materialised.name == view.name):
         if aux.is_indivisible or not all(aux.keeps_groups_whole(i) for i in place):
-            fit = [names(view.keys[i]) for i in _fit(aux, view)]
-            hint = f"spread it by {' or '.join(fit)}" if fit else "everywhere is all that it can be"
+            allowed = [names(view.keys[i]) for i in _allowed_keys(aux, view)]
+            hint = f"spread it by {' or '.join(allowed)}" if allowed else "everywhere is all that it can be"
             reason = f"the groups of {aux.relation.name.upper()} would be torn apart"
             raise SquallError("SQ7003", f"partition.{view.name}={text}: {reason}", hint=hint)
     return tuple(dict.fromkeys(place))
 
 
-def _fit(aux: AuxiliaryRelation, view: View) -> Iterator[int]:
+def _allowed_keys(aux: AuxiliaryRelation, view: View) -> Iterator[int]:
     if not aux.is_indivisible:
         yield from (i for i in range(len(view.keys)) if aux.keeps_groups_whole(i))

@@ -1,4 +1,4 @@
-"""Where each view is: chosen by cost, starting from the rule of `dbtoaster-batch-ivm` §6.2.
+"""Placement of views by cost, starting from the rule of `dbtoaster-batch-ivm` §6.2.
 
 The rule partitions a view on the primary key in its schema that has most values, and keeps one without any in one
 place. From there, and from all views by one field, one view after the other is put where the batch costs least: an
@@ -8,9 +8,16 @@ exchange costs a round, then what the busiest node gets, then what it computes, 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from squallpy.physical.distribute.initial_grids import fields_of, first_of, grid_of, records, share, side_of
+from squallpy.physical.distribute.initial_grids import (
+    fields_of,
+    grid_of,
+    max_records,
+    row_stream,
+    side_of,
+    stored_fraction,
+)
 from squallpy.physical.distribute.location_tags import COLUMNS, EVERYWHERE, RANDOM, ROWS, SOURCE, Dist, Misplaced
-from squallpy.physical.distribute.program import Distribution, Place, distributed
+from squallpy.physical.distribute.program import Distribution, Placement, distribute
 from squallpy.physical.distribute.single_transformer import Compute, Derivation, Transfer
 from squallpy.physical.distribute.statement_blocks import Block
 from squallpy.physical.joins.grid import Grid
@@ -26,70 +33,72 @@ COPY = 0.02  # what a record that every node has costs a batch, in rows sent
 WORK = 1.0  # what a row costs a statement, in rows sent
 
 
-def choose_places(
+def choose_placements(
     program: Program,
     sizes: Mapping[str, int],
     partitions: int,
-    fixed: Mapping[str, Place] | None = None,
+    fixed: Mapping[str, Placement] | None = None,
     grids: bool = True,
-) -> dict[str, Place] | None:
-    """A place for each view but the result, of some as it is fixed; None if one partition does as well alone. `grids`:
-    may views be on one that are not fixed?
+) -> dict[str, Placement] | None:
+    """Choose a placement for each view but the result; None if one partition alone is as good.
 
-    Raises Misplaced if no places for the others go with those that are fixed.
+    `fixed` placements stay; `grids` allows views on a grid that are not fixed. Raises Misplaced if nothing goes with
+    the fixed ones.
     """
-    weigh = _Scales(program, sizes, partitions)
-    met = _met_fields(program, sizes)
-    joined = {field for fields in met if len(fields) > 1 for field in fields}
+    cost_of = _CostModel(program, sizes, partitions)
+    equated = _equated_fields(program, sizes)
+    joined = {field for fields in equated if len(fields) > 1 for field in fields}
     options = {view.name: tuple(_options(view, program, joined, grids)) for view in program.views[1:]}
     options |= {name: (place,) for name, place in (fixed or {}).items()}
     if not options:  # readers do it all
         return {}
-    found = list(_starts(program, options, sizes, met[:SEEDS]))
+    found = list(_starts(program, options, sizes, equated[:SEEDS]))
     if fixed:  # what the rule leads to may not go with it
-        ends: tuple[Place, ...] = (EVERYWHERE, ())
+        ends: tuple[Placement, ...] = (EVERYWHERE, ())
         found = [{**start, **fixed} for start in (*found, *(dict.fromkeys(options, end) for end in ends))]
-    starts = sorted(found, key=weigh)[:IMPROVED]
+    starts = sorted(found, key=cost_of)[:IMPROVED]
     statements = sum(len(trigger.statements) for trigger in program.triggers)
-    cost, best = min((_improved(start, options, weigh, statements) for start in starts), key=lambda found: found[0])
+    cost, best = min((_improve(start, options, cost_of, statements) for start in starts), key=lambda found: found[0])
     if fixed:
-        distributed(program, best)
+        distribute(program, best)
         return best
-    return best if cost < weigh(dict.fromkeys(options, ())) else None
+    return best if cost < cost_of(dict.fromkeys(options, ())) else None
 
 
-def _improved(
-    places: dict[str, Place],
-    options: Mapping[str, tuple[Place, ...]],
-    weigh: Callable[[Mapping[str, Place]], float],
+def _improve(
+    places: dict[str, Placement],
+    options: Mapping[str, tuple[Placement, ...]],
+    cost_of: Callable[[Mapping[str, Placement]], float],
     statements: int,
-) -> tuple[float, dict[str, Place]]:
-    """One view moved at a time, as long as that helps, and not for ever."""
-    cost, left = weigh(places), TRIES // max(1, statements)
+) -> tuple[float, dict[str, Placement]]:
+    """Move one view at a time while that lowers the cost, within a bound on tries."""
+    cost, left = cost_of(places), TRIES // max(1, statements)
     while True:
         before = cost
         for name, choices in options.items():
             for place in choices:
                 tried = {**places, name: place}
                 left -= place != places[name]
-                if left >= 0 and place != places[name] and (found := weigh(tried)) < cost:
+                if left >= 0 and place != places[name] and (found := cost_of(tried)) < cost:
                     places, cost = tried, found
         if cost == before or left <= 0:
             return cost, places
 
 
-def _options(view: View, program: Program, joined: Collection[tuple[str, str]], grids: bool) -> Iterator[Place]:
-    """Where a view may be: by one of its keys on which something is joined, or if there is none by all of them, so that
-    no value that many tuples share has them all at one node, or by any. A source view has its groups whole."""
+def _options(view: View, program: Program, joined: Collection[tuple[str, str]], grids: bool) -> Iterator[Placement]:
+    """List the placements of a view: by one of its join keys, or if there is none by all or any of its keys.
+
+    The hash of all keys spreads the tuples of a frequent value. A view of an auxiliary relation keeps its groups whole.
+    """
     auxiliary = [aux for aux in program.auxiliary if aux.materialised.name == view.name]
     if not any(aux.is_indivisible for aux in auxiliary):
         whole = [i for i in range(len(view.keys)) if all(aux.keeps_groups_whole(i) for aux in auxiliary)]
         known = {v for atom in view.atoms for f, v in atom.fields if (atom.relation.name, f) in joined}
-        met = [i for i in whole if view.keys[i] in known]
-        if not met and len(whole) > 1:
+        equated = [i for i in whole if view.keys[i] in known]
+        if not equated and len(whole) > 1:
             yield tuple(whole)
-        yield from ((i,) for i in met or whole)
-        if grids and not met and not auxiliary:
+        yield from ((i,) for i in equated or whole)
+        if grids and not equated and not auxiliary:
             yield from (ROWS, COLUMNS)
     yield EVERYWHERE
     if auxiliary:
@@ -100,29 +109,32 @@ def _options(view: View, program: Program, joined: Collection[tuple[str, str]], 
 
 def _starts(
     program: Program,
-    options: Mapping[str, tuple[Place, ...]],
+    options: Mapping[str, tuple[Placement, ...]],
     sizes: Mapping[str, int],
-    met: Iterable[frozenset[tuple[str, str]]],
-) -> Iterator[dict[str, Place]]:
-    """The rule's places; then, for each field on which much meets, all views by it that know it."""
+    equated: Iterable[frozenset[tuple[str, str]]],
+) -> Iterator[dict[str, Placement]]:
+    """Yield the rule's placements; then, for each much-joined field, all views that have it by that field."""
     keys = _key_values(program, sizes)
     views = {view.name: view for view in program.views}
-    yield {name: max(choices, key=lambda place: _values(views[name], place, keys)) for name, choices in options.items()}
-    for fields in met:
-        yield {name: _by(views[name], fields, choices) for name, choices in options.items()}
-    first = first_of(program)
+    yield {
+        name: max(choices, key=lambda place: _distinct_values(views[name], place, keys))
+        for name, choices in options.items()
+    }
+    for fields in equated:
+        yield {name: _by_field(views[name], fields, choices) for name, choices in options.items()}
+    first = row_stream(program)
     yield {name: _on_grid(views[name], first, choices) for name, choices in options.items()}
 
 
-def _on_grid(view: View, first: str, choices: tuple[Place, ...]) -> Place:
-    """The view by rows of the grid if it is of the first relation, else by columns; everywhere if it cannot be."""
+def _on_grid(view: View, first: str, choices: tuple[Placement, ...]) -> Placement:
+    """Place a view by rows of the grid if it reads the first relation, else by columns; everywhere if neither is
+    allowed."""
     side = side_of(view, first)
     return side if side in choices else EVERYWHERE
 
 
 def _key_values(program: Program, sizes: Mapping[str, int]) -> dict[tuple[str, str], int]:
-    """How many values the fields of primary and foreign keys have at most: a foreign one no more than there are rows of
-    the relation that it refers to."""
+    """Bound the distinct values of key fields; a foreign key has no more than its relation has rows."""
     rows = {name.lower(): size for name, size in sizes.items()}
     values = {(r.name, key): sizes.get(r.name, 0) for r in program.relations for key in r.primary_key}
     for relation in program.relations:
@@ -133,8 +145,8 @@ def _key_values(program: Program, sizes: Mapping[str, int]) -> dict[tuple[str, s
     return values
 
 
-def _met_fields(program: Program, sizes: Mapping[str, int]) -> list[frozenset[tuple[str, str]]]:
-    """Fields that are joined or are alone, those of most tuples first, with all that they are joined with."""
+def _equated_fields(program: Program, sizes: Mapping[str, int]) -> list[frozenset[tuple[str, str]]]:
+    """List the classes of equated fields, those of most tuples first."""
     found: dict[tuple[str, str], set[tuple[str, str]]] = {}
     for term in (term for view in program.views for term in view.terms):
         for bound in fields_of(term).values():
@@ -144,9 +156,8 @@ def _met_fields(program: Program, sizes: Mapping[str, int]) -> list[frozenset[tu
     return sorted(classes, key=lambda c: (-sum(sizes.get(name, 0) for name, _ in c), sorted(c)))
 
 
-def _by(view: View, fields: frozenset[tuple[str, str]], choices: tuple[Place, ...]) -> Place:
-    """The view by one of the fields: a copy everywhere if it has none of them, where its parts come about if it has
-    lost them."""
+def _by_field(view: View, fields: frozenset[tuple[str, str]], choices: tuple[Placement, ...]) -> Placement:
+    """Place a view by one of the fields: everywhere if it has none, where its parts arise if it sums them away."""
     known = [v for atom in view.atoms for f, v in atom.fields if (atom.relation.name, f) in fields]
     for v in known:
         if v in view.keys and (place := (view.keys.index(v),)) in choices:
@@ -154,8 +165,8 @@ def _by(view: View, fields: frozenset[tuple[str, str]], choices: tuple[Place, ..
     return RANDOM if known and RANDOM in choices else EVERYWHERE
 
 
-def _values(view: View, place: Place, keys: Mapping[tuple[str, str], int]) -> float:
-    """How many values the key has by which a place spreads a view; less for anything else."""
+def _distinct_values(view: View, place: Placement, keys: Mapping[tuple[str, str], int]) -> float:
+    """Count the distinct values of the key that a placement hashes by; negative for other placements."""
     if place is EVERYWHERE:
         return -1
     if not isinstance(place, tuple) or not place:
@@ -165,39 +176,39 @@ def _values(view: View, place: Place, keys: Mapping[tuple[str, str], int]) -> fl
 
 
 @dataclass(frozen=True)
-class _Scales:
-    """What a batch costs, in rows sent."""
+class _CostModel:
+    """The cost model of a batch, in rows sent."""
 
     program: Program
     sizes: Mapping[str, int]
     partitions: int
     distribution: Distribution = field(init=False)
-    known: dict[tuple[Place | None, ...], float] = field(init=False, default_factory=dict)
+    known: dict[tuple[Placement | None, ...], float] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "distribution", Distribution(self.program))
 
-    def __call__(self, places: Mapping[str, Place]) -> float:
-        """Found once: from several starts one comes to the same places."""
+    def __call__(self, places: Mapping[str, Placement]) -> float:
+        """Compute the cost of placements once: several starts lead to the same ones."""
         key = tuple(places.get(view.name) for view in self.program.views)
         if key not in self.known:
-            self.known[key] = self._weighed(places)
+            self.known[key] = self._compute_cost(places)
         return self.known[key]
 
-    def _weighed(self, places: Mapping[str, Place]) -> float:
+    def _compute_cost(self, places: Mapping[str, Placement]) -> float:
         try:
             blocks = self.distribution.blocks(places)
         except Misplaced:
             return float("inf")
         grid = grid_of(self.program, places, self.sizes, self.partitions)
-        return self.of(blocks, grid) + self._copies(places, grid)
+        return self.of(blocks, grid) + self._cost_of_copies(places, grid)
 
-    def _copies(self, places: Mapping[str, Place], grid: Grid | None) -> float:
-        """What it costs to have large views at several nodes."""
+    def _cost_of_copies(self, places: Mapping[str, Placement], grid: Grid | None) -> float:
+        """Compute the cost of copies of large views."""
         held = 0.0
         for view in self.program.views:
             if (place := places.get(view.name)) in (EVERYWHERE, ROWS, COLUMNS):
-                held += records(view, self.sizes) * share(place, grid)
+                held += max_records(view, self.sizes) * stored_fraction(place, grid)
         return COPY * held
 
     def of(self, blocks: tuple[Block, ...], grid: Grid | None = None) -> float:
@@ -210,7 +221,13 @@ class _Scales:
                 match step:
                     case Transfer(name, source, by, side):
                         rows[name] = rows.get(source, float("inf"))  # a whole view
-                        part = share(side, grid) if side else 1 if by in (EVERYWHERE, ()) else 1 / self.partitions
+                        part = (
+                            stored_fraction(side, grid)
+                            if side
+                            else 1
+                            if by in (EVERYWHERE, ())
+                            else 1 / self.partitions
+                        )
                         cost += rows[name] * part
                     case Compute(statement, at):
                         given = rows.get(statement.refs[0].name, float("inf"))
@@ -227,6 +244,6 @@ class _Scales:
     def _deltas(self) -> Iterator[tuple[str, float]]:
         total = sum(max(1, self.sizes.get(r.name, 0)) for r in self.program.relations)
         for trigger in self.program.triggers:
-            share = max(1, self.sizes.get(trigger.relation.name, 0)) / total
+            fraction = max(1, self.sizes.get(trigger.relation.name, 0)) / total
             for delta in trigger.deltas:
-                yield delta.name, BATCH * share
+                yield delta.name, BATCH * fraction

@@ -1,4 +1,4 @@
-"""A trigger program over all relations of a batch, its views at places, as blocks of statements and exchanges."""
+"""The blocks of statements and exchanges of a distributed trigger program, for all relations of a batch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,28 +18,28 @@ from squallpy.physical.distribute.location_tags import (
     Misplaced,
     Read,
 )
-from squallpy.physical.distribute.simplify_transformers import cheapest
-from squallpy.physical.distribute.single_transformer import Compute, Derivation, Form, Step, Written, live
-from squallpy.physical.distribute.statement_blocks import Block, fused, unfused
-from squallpy.physical.distribute.well_formed import wellformed
+from squallpy.physical.distribute.simplify_transformers import simplify_moves
+from squallpy.physical.distribute.single_transformer import Compute, Derivation, Form, Step, Written, remove_dead_steps
+from squallpy.physical.distribute.statement_blocks import Block, fuse, one_block_each
+from squallpy.physical.distribute.well_formed import make_well_formed
 from squallpy.program.auxiliary.relation import AuxiliaryRelation
 from squallpy.program.program import RESULT, Program, Statement
 
 
 @dataclass(frozen=True, slots=True)
 class Keyed:
-    """By those of a view's keys that a join compares; the heavy ones by rows of their grids, or by columns."""
+    """Hashing by the view's join keys; the heavy ones by rows of their grids, or by columns."""
 
     side: Mark
     by: tuple[int, ...]
 
 
-Place = tuple[int, ...] | Mark | Keyed  # of a view: spread by those of its keys (by none: at one node), or a mark
-Places = Mapping[str, Place]
+Placement = tuple[int, ...] | Mark | Keyed  # of a view: spread by those of its keys (by none: at one node), or a mark
+Placements = Mapping[str, Placement]
 
 
 @dataclass(frozen=True, slots=True)
-class Switches:
+class DistributionOptions:
     """Optimisations that can be switched off, to see what each is worth (Fig. 13)."""
 
     rules: bool = True
@@ -47,57 +47,58 @@ class Switches:
     fused: bool = True
 
 
-ALL = Switches()
+ALL = DistributionOptions()
 
 
-def distributed(program: Program, places: Places, switches: Switches = ALL) -> tuple[Block, ...]:
-    """The program as blocks, the first of what is computed where a batch is read, if anything is. The result's changes
-    are left where they come about: the driver adds them up. Raises Misplaced."""
+def distribute(program: Program, places: Placements, switches: DistributionOptions = ALL) -> tuple[Block, ...]:
+    """Distribute the program as blocks, first the statements computed where a batch is read, if there are any.
+
+    The result's changes stay where they arise: the driver adds them up. Raises Misplaced.
+    """
     return Distribution(program, switches).blocks(places)
 
 
 class Distribution:
-    """A program, its views in one set of places after the other: how a statement is evaluated is known by the places of
-    what it reads and changes."""
+    """A program under varying placements; the evaluation of a statement is cached by the placements it depends on."""
 
-    def __init__(self, program: Program, switches: Switches = ALL) -> None:
+    def __init__(self, program: Program, switches: DistributionOptions = ALL) -> None:
         self._program, self._switches = program, switches
         self._auxiliary = {aux.relation.name: aux for aux in program.auxiliary}
         self._views = [view.name for view in program.views]
-        self._evaluated: dict[tuple[int, tuple[Place | None, ...]], Expression] = {}
+        self._evaluated: dict[tuple[int, tuple[Placement | None, ...]], Expression] = {}
         self._written: Written = {}
 
-    def blocks(self, places: Places) -> tuple[Block, ...]:
-        """As `distributed` does it."""
+    def blocks(self, places: Placements) -> tuple[Block, ...]:
+        """Distribute the program under these placements."""
         form = Form(self._switches.shared, self._written)
         for trigger in self._program.triggers:
             aux = self._auxiliary.get(trigger.relation.name)
-            at: dict[str, Place] = {d.name: SOURCE for d in trigger.deltas}
+            at: dict[str, Placement] = {d.name: SOURCE for d in trigger.deltas}
             if aux:
                 form.append(_derivation(aux, self._auxiliary, tuple(at), places))
-                at = {d.name: _place_of_auxiliary(aux, d.atoms[0].fields, d.keys, places) for d in trigger.deltas}
+                at = {d.name: _placement_of_auxiliary(aux, d.atoms[0].fields, d.keys, places) for d in trigger.deltas}
             for statement in trigger.statements:
                 expression = self._expression(statement, places, at)
                 form.add(statement, expression)
                 if statement.partial:
-                    at[statement.target] = _place_of(statement, expression.at)
+                    at[statement.target] = _placement_of(statement, expression.at)
         steps: tuple[Step, ...] = tuple(form.steps)
         if self._switches.shared:
-            steps = live(steps, self._views)
+            steps = remove_dead_steps(steps, self._views)
         early, rest = list[Step](), list[Step]()
         for step in steps:
             (early if isinstance(step, Compute) and step.at is SOURCE else rest).append(step)
-        blocks = fused(rest)
+        blocks = fuse(rest)
         if not _are_whole(blocks):
             raise Misplaced("the groups of an auxiliary relation change in one stage and are read in another")
-        if not self._switches.fused and _are_whole(apart := unfused(rest)):
-            blocks = apart
-        if not _go_where_they_came(steps, places):
+        if not self._switches.fused and _are_whole(unfused := one_block_each(rest)):
+            blocks = unfused
+        if not _cancel_in_place(steps, places):
             raise Misplaced("what is added at one node would be taken away at another")
         return (Block(tuple(early)), *blocks) if early else blocks
 
-    def _expression(self, statement: Statement, places: Places, deltas: Places) -> Expression:
-        """How a statement is evaluated; `deltas`: where its trigger's are."""
+    def _expression(self, statement: Statement, places: Placements, deltas: Placements) -> Expression:
+        """Choose the evaluation of a statement; `deltas` are the placements of its trigger's deltas."""
         found = [deltas[ref.name] if ref.name in deltas else places[ref.name] for ref in statement.refs]
         to = None if statement.target == RESULT or statement.partial else places[statement.target]
         key = (id(statement), (*found, to))  # as deep as it is, it would take long to compare
@@ -112,7 +113,7 @@ class Distribution:
 
 
 def _derivation(
-    aux: AuxiliaryRelation, auxiliary: Mapping[str, AuxiliaryRelation], deltas: tuple[str, ...], places: Places
+    aux: AuxiliaryRelation, auxiliary: Mapping[str, AuxiliaryRelation], deltas: tuple[str, ...], places: Placements
 ) -> Derivation:
     source = aux.materialised.name
     context = tuple(auxiliary[name].materialised.name for name in aux.kind.reads)
@@ -135,9 +136,9 @@ def _are_whole(blocks: tuple[Block, ...]) -> bool:
     return True
 
 
-def _go_where_they_came(steps: tuple[Step, ...], places: Places) -> bool:
-    """Does each tuple of a view that is just anywhere come and go at one node? Else its parts would add up to nothing,
-    and stay for good."""
+def _cancel_in_place(steps: tuple[Step, ...], places: Placements) -> bool:
+    """True if each tuple of a view at RANDOM is added and removed at one node; otherwise its parts would never
+    cancel."""
     found: dict[str, set[tuple[Location, tuple[int, ...] | None]]] = {}
     for step in steps:
         if isinstance(step, Compute) and places.get(step.statement.target) is RANDOM:
@@ -151,11 +152,11 @@ def _looks_back(step: Compute, relation: str) -> bool:
 
 @lru_cache(maxsize=4096)  # statements of several triggers, and of several searches, are alike
 def _evaluated(reads: tuple[Read, ...], keys: tuple[Column, ...], target: Location | None, rules: bool) -> Expression:
-    first = wellformed(reads, keys, target)
-    return cheapest(first) if rules else first
+    first = make_well_formed(reads, keys, target)
+    return simplify_moves(first) if rules else first
 
 
-def _at(variables: tuple[Column, ...], place: Place) -> Location:
+def _at(variables: tuple[Column, ...], place: Placement) -> Location:
     match place:
         case Mark.ROWS | Mark.COLUMNS:
             return Line(place, variables)
@@ -166,17 +167,17 @@ def _at(variables: tuple[Column, ...], place: Place) -> Location:
     return Dist(tuple(variables[i] for i in place))
 
 
-def _place_of(statement: Statement, at: Location) -> Place:
-    """Where a partial product is once it is made: where it comes about."""
+def _placement_of(statement: Statement, at: Location) -> Placement:
+    """Find the placement of a partial product: where it arises."""
     if isinstance(at, Dist):
         return tuple(statement.keys.index(v) for v in at.by)
     assert isinstance(at, Mark), "what is at several nodes is not added up"
     return at
 
 
-def _place_of_auxiliary(
-    aux: AuxiliaryRelation, fields: tuple[tuple[str, Column], ...], keys: tuple[Column, ...], places: Places
-) -> Place:
+def _placement_of_auxiliary(
+    aux: AuxiliaryRelation, fields: tuple[tuple[str, Column], ...], keys: tuple[Column, ...], places: Placements
+) -> Placement:
     """Find where the delta of an auxiliary relation comes about: where its view is, as far as its fields tell."""
     source = aux.materialised
     place = places[source.name]

@@ -1,4 +1,4 @@
-"""Fewer moves, of less: the rules of Fig. 3 and 4 and their cost (`dbtoaster-batch-ivm` §4.3.1).
+"""Simplification of moves: the rules of Fig. 3 and 4 and their cost (`dbtoaster-batch-ivm` §4.3.1).
 
     Repart_[a](Sum_[a](Repart_[b](M₁(a, b)) ⋈ M₂(a, b)))   →   Sum_[a](M₁(a, b) ⋈ Repart_[a](M₂(a, b)))
 
@@ -25,8 +25,8 @@ from squallpy.physical.distribute.location_tags import (
     Move,
     Read,
     Sum,
-    can_add_up,
-    meeting,
+    has_whole_groups,
+    join_location,
 )
 
 LIMIT = 6  # expressions that are rewritten
@@ -34,46 +34,46 @@ KNOWN = 1 << 14  # expressions of which is remembered what was found: most of ea
 Cost = tuple[int, int, int, int, int]
 
 
-def cheapest(expression: Expression) -> Expression:
-    """The cheapest equivalent that the rules lead to; the cheaper ones are rewritten first."""
-    start = simplified(expression)
+def simplify_moves(expression: Expression) -> Expression:
+    """Find the cheapest equivalent that the rules reach; cheaper expressions are rewritten first."""
+    start = remove_redundant_moves(expression)
     best, least, seen = start, cost(start), {start}
     queue, number = [(least, 0, start)], count(1)
     for _ in range(LIMIT):
-        if not queue or least <= _least(best):
+        if not queue or least <= _lower_bound(best):
             break
-        for found in map(simplified, _rewritten(heappop(queue)[-1])):
+        for found in map(remove_redundant_moves, _rewrite(heappop(queue)[-1])):
             if found not in seen:
                 seen.add(found)
                 heappush(queue, (price := cost(found), next(number), found))
-                if _will_do(found.at, expression.at) and price < least:
+                if _serves(found.at, expression.at) and price < least:
                     best, least = found, price
     return best
 
 
-def _least(expression: Expression) -> Cost:
-    """No equivalent costs less: what was read moves once."""
+def _lower_bound(expression: Expression) -> Cost:
+    """Bound the cost of all equivalents from below: each delta that is read moves once."""
     read = sum(one.at is SOURCE for one in expression.reads)
     return 0, min(read, 1), 0, read, 0
 
 
-def _will_do(at: Location, wanted: Location) -> bool:
-    """Partial sums may be anywhere, once."""
+def _serves(at: Location, wanted: Location) -> bool:
+    """True if the location serves as the wanted one; partial sums may be at any workers, once."""
     return at == wanted or (wanted is RANDOM and at not in (EVERYWHERE, SOURCE))
 
 
 @lru_cache(maxsize=KNOWN)
 def cost(expression: Expression) -> Cost:
-    """Whole views moved, rounds, copies made of views and deltas, moves, moves to the driver: first things first.
+    """Count whole views moved, rounds, copies of views and deltas, moves, and moves to the driver, in order of weight.
 
     The paper counts rounds, then prefers to move what comes from a batch; but a view that is moved with every batch
     makes the batch cost what the view holds.
     """
     match expression:
         case Join(left, right):
-            (views, rounds, copies, moves, gathers), others = cost(left), cost(right)
-            rounds = max(rounds, others[1])
-            return views + others[0], rounds, copies + others[2], moves + others[3], gathers + others[4]
+            (views, rounds, copies, moves, gathers), other_cost = cost(left), cost(right)
+            rounds = max(rounds, other_cost[1])
+            return views + other_cost[0], rounds, copies + other_cost[2], moves + other_cost[3], gathers + other_cost[4]
         case Sum(_, child):
             return cost(child)
         case Move(to, child) if not expression.is_free:
@@ -86,58 +86,58 @@ def cost(expression: Expression) -> Cost:
 
 
 @lru_cache(maxsize=KNOWN)
-def simplified(expression: Expression) -> Expression:
-    """Fig. 4, bottom-up: a move to where it is, and a move of a move; also a sum that adds nothing up."""
+def remove_redundant_moves(expression: Expression) -> Expression:
+    """Remove moves to the present location, moves of moves, and sums that add nothing up (Fig. 4, bottom-up)."""
     match expression:
         case Move(to, Sum(keys, Read() as read)) if set(keys) == read.variables:
-            return _moved(to, read)
+            return _move(to, read)
         case Join(left, right):
-            return Join(simplified(left), simplified(right))
+            return Join(remove_redundant_moves(left), remove_redundant_moves(right))
         case Sum(keys, child):
-            return Sum(keys, simplified(child))
+            return Sum(keys, remove_redundant_moves(child))
         case Move(to, child):
-            return _moved(to, simplified(child))
+            return _move(to, remove_redundant_moves(child))
     return expression
 
 
 def push_move_below_join(expression: Expression) -> Iterator[Expression]:
-    """Move(a ⋈ b) → Move(a) ⋈ Move(b); a side without the variables has to be everywhere"""
+    """Rewrite Move(a ⋈ b) → Move(a) ⋈ Move(b); a side without the variables has to be everywhere."""
     match expression:
         case Move(to, Join(left, right)):
-            for mine, others in ((to, to), (to, EVERYWHERE), (EVERYWHERE, to)):
-                if _can(mine, left) and _can(others, right):
-                    yield from _joined(_moved(mine, left), _moved(others, right), to)
+            for left_to, right_to in ((to, to), (to, EVERYWHERE), (EVERYWHERE, to)):
+                if _can_move(left_to, left) and _can_move(right_to, right):
+                    yield from _join(_move(left_to, left), _move(right_to, right), to)
 
 
 def pull_move_above_join(expression: Expression) -> Iterator[Expression]:
-    """Move(a) ⋈ Move(b) → Move(a ⋈ b), where those meet"""
+    """Rewrite Move(a) ⋈ Move(b) → Move(a ⋈ b), where a and b meet."""
     match expression:
         case Join(Move(to, left), Move(other, right)) if to == other:
-            yield from (_moved(to, join) for join in _joined(left, right) if _can(to, join))
+            yield from (_move(to, join) for join in _join(left, right) if _can_move(to, join))
 
 
 def push_move_below_sum(expression: Expression) -> Iterator[Expression]:
-    """Move(Sum(a)) → Sum(Move(a))"""
+    """Rewrite Move(Sum(a)) → Sum(Move(a))."""
     match expression:
-        case Move(to, Sum(keys, child)) if _can(to, child):  # a key may be computed above
-            yield from _summed(keys, _moved(to, child))
+        case Move(to, Sum(keys, child)) if _can_move(to, child):  # a key may be computed above
+            yield from _sum(keys, _move(to, child))
 
 
 def pull_move_above_sum(expression: Expression) -> Iterator[Expression]:
-    """Sum(Move(a)) → Move(Sum(a)): less is moved"""
+    """Rewrite Sum(Move(a)) → Move(Sum(a)), which moves less."""
     match expression:
-        case Sum(keys, Move(to, child)) if _can(to, expression):
-            yield from (_moved(to, found) for found in _summed(keys, child) if _can(to, found))
+        case Sum(keys, Move(to, child)) if _can_move(to, expression):
+            yield from (_move(to, found) for found in _sum(keys, child) if _can_move(to, found))
 
 
 def move_other_side(expression: Expression) -> Iterator[Expression]:
-    """Move(a) ⋈ b → a ⋈ Move(b): the joins that a statement could have begun with"""
+    """Rewrite Move(a) ⋈ b → a ⋈ Move(b), the other joins that a statement could have begun with."""
     match expression:
-        case Join(Move(_, left), right) if left.at not in (RANDOM, SOURCE) and _can(left.at, right):
-            yield from _joined(left, _moved(left.at, right))
+        case Join(Move(_, left), right) if left.at not in (RANDOM, SOURCE) and _can_move(left.at, right):
+            yield from _join(left, _move(left.at, right))
     match expression:
-        case Join(left, Move(_, right)) if right.at not in (RANDOM, SOURCE) and _can(right.at, left):
-            yield from _joined(_moved(right.at, left), right)
+        case Join(left, Move(_, right)) if right.at not in (RANDOM, SOURCE) and _can_move(right.at, left):
+            yield from _join(_move(right.at, left), right)
 
 
 RULES: tuple[Callable[[Expression], Iterator[Expression]], ...] = (
@@ -150,8 +150,8 @@ RULES: tuple[Callable[[Expression], Iterator[Expression]], ...] = (
 
 
 @lru_cache(maxsize=KNOWN >> 2)
-def _rewritten(expression: Expression) -> tuple[Expression, ...]:
-    """What one rule makes of one node, wherever that then is."""
+def _rewrite(expression: Expression) -> tuple[Expression, ...]:
+    """List the expressions that one rule makes at one node."""
     return tuple(_found(expression))
 
 
@@ -160,39 +160,39 @@ def _found(expression: Expression) -> Iterator[Expression]:
         yield from rule(expression)
     match expression:
         case Join(left, right):
-            for found in _rewritten(left):
-                yield from _joined(found, right)
-            for found in _rewritten(right):
-                yield from _joined(left, found)
+            for found in _rewrite(left):
+                yield from _join(found, right)
+            for found in _rewrite(right):
+                yield from _join(left, found)
         case Sum(keys, child):
-            for found in _rewritten(child):
-                yield from _summed(keys, found)
+            for found in _rewrite(child):
+                yield from _sum(keys, found)
         case Move(to, child):
-            yield from (_moved(to, found) for found in _rewritten(child) if _can(to, found))
+            yield from (_move(to, found) for found in _rewrite(child) if _can_move(to, found))
 
 
-def _joined(left: Expression, right: Expression, at: Location | None = None) -> Iterator[Expression]:
-    """The join, if its sides meet, at `at`."""
-    found = meeting(left.at, right.at)
+def _join(left: Expression, right: Expression, at: Location | None = None) -> Iterator[Expression]:
+    """Yield the join if its sides meet, at location `at` if it is given."""
+    found = join_location(left.at, right.at)
     if found is not None and at in (None, found):
         yield Join(left, right)
 
 
-def _moved(to: Location, child: Expression) -> Expression:
-    """A move, unless it is one to where it is, or one of a move."""
+def _move(to: Location, child: Expression) -> Expression:
+    """Move a child, unless it is there already; a move of a move becomes one."""
     if child.at == to:
         return child
-    return _moved(to, child.child) if isinstance(child, Move) else Move(to, child)
+    return _move(to, child.child) if isinstance(child, Move) else Move(to, child)
 
 
-def _summed(keys: tuple[Column, ...], child: Expression) -> Iterator[Expression]:
-    """The sum, if no part of it would count twice."""
-    if can_add_up(keys, child):
+def _sum(keys: tuple[Column, ...], child: Expression) -> Iterator[Expression]:
+    """Yield the sum, if no part of it would count twice."""
+    if has_whole_groups(keys, child):
         yield Sum(keys, child)
 
 
-def _can(to: Location, child: Expression) -> bool:
-    """Can it be moved there? Not without what it is spread by; what several nodes have only if it was moved to them."""
+def _can_move(to: Location, child: Expression) -> bool:
+    """True if the child can be moved there: it has the hashed variables, and its copies arrive only once."""
     source = child.child.at if isinstance(child, Move) else child.at
     if source != to and (isinstance(source, Line) or (source is EVERYWHERE and isinstance(to, Line))):
         return False

@@ -1,4 +1,4 @@
-"""Single transformer form: a statement moves one thing that has a name, or computes where everything is (§4.3.2).
+"""Single transformer form: each statement either moves one named relation or computes at one location (§4.3.2).
 
     Q(b) += Sum_[b](Repart_[b](Repart_[a](ΔO(a, b)) ⋈ C(a)) ⋈ L(b))
 
@@ -35,8 +35,7 @@ from squallpy.program.views import Ref
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """`name` is what `source` holds of this batch, moved; `by` are key positions, or everywhere or to the driver. With
-    `side`, to all nodes of a row or a column of the grid, or of that of a heavy `key`."""
+    """A move of what `source` holds of this batch, named `name`."""
 
     name: str
     source: str
@@ -47,7 +46,7 @@ class Transfer:
     writes: frozenset[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        _know(self, (self.source,), (self.name,))
+        _set_accesses(self, (self.source,), (self.name,))
 
     @property
     def moves(self) -> bool:
@@ -56,8 +55,7 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True)
 class Compute:
-    """A statement whose views and deltas meet `at` a place. `keep`: of an outcome that each node has, its share by
-    those key positions."""
+    """A statement whose views and deltas meet at one location."""
 
     statement: Statement
     at: Location
@@ -66,7 +64,7 @@ class Compute:
     writes: frozenset[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        _know(self, (ref.name for ref in self.statement.refs), (self.statement.target,))
+        _set_accesses(self, (ref.name for ref in self.statement.refs), (self.statement.target,))
 
     @property
     def moves(self) -> bool:
@@ -75,8 +73,7 @@ class Compute:
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """The change of an auxiliary relation's rows, from the groups of its view that the batch touched. `context`: other
-    views that it looks at. `alone`: all of that is at one node."""
+    """The change of an auxiliary relation's rows, from the groups of its view that the batch touched."""
 
     relation: str
     source: str
@@ -87,7 +84,7 @@ class Derivation:
     writes: frozenset[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        _know(self, (self.source, *self.context), self.deltas)
+        _set_accesses(self, (self.source, *self.context), self.deltas)
 
     @property
     def moves(self) -> bool:
@@ -97,26 +94,25 @@ class Derivation:
 Step = Transfer | Compute | Derivation
 
 
-def _know(step: Step, reads: Iterable[str], writes: Iterable[str]) -> None:
-    """What a step reads and writes, which fusion asks again and again."""
+def _set_accesses(step: Step, reads: Iterable[str], writes: Iterable[str]) -> None:
+    """Cache the names that a step reads and writes, which fusion reads again and again."""
     object.__setattr__(step, "reads", frozenset(reads))
     object.__setattr__(step, "writes", frozenset(writes))
 
 
 class Form:
-    """Statements in single transformer form, one after the other. `written`: how their filters are written with other
-    names, for all forms of a program."""
+    """A sequence of statements in single transformer form; `written` caches their filters' canonical texts."""
 
     def __init__(self, shared: bool = True, written: "Written | None" = None) -> None:
         self.steps: list[Step] = []
         self._shared, self._written = shared, {} if written is None else written
-        self._made: dict[object, str] = {}
-        self._behind: dict[str, frozenset[str]] = {}  # what a name was made of, and that of
-        self._made_of: dict[str, list[object]] = {}  # the other way round, as keys of `_made`
+        self._shared_names: dict[object, str] = {}
+        self._dependencies: dict[str, frozenset[str]] = {}  # what a name was made of, and that of
+        self._dependents: dict[str, list[object]] = {}  # the other way round, as keys of `_made`
         self._numbers: Counter[str] = Counter()
 
     def add(self, statement: Statement, expression: Expression) -> None:
-        """A statement whose right hand side is evaluated as the expression says."""
+        """Add a statement whose right-hand side is evaluated as the expression says."""
         pending = list(statement.filters)
         keep = None
         if isinstance(expression, Move) and expression.is_free and isinstance(expression.to, Dist):
@@ -127,17 +123,17 @@ class Form:
             refs = tuple(self._refs(expression, _Outer(statement, expression.reads, pending)))
         target, keys, lanes = statement.target, statement.keys, statement.lanes
         self.append(Compute(Statement(target, keys, refs, tuple(pending), lanes), _origin(expression), keep))
-        for key in self._made_of.pop(target, ()):  # it has changed since
-            self._made.pop(key, None)
+        for key in self._dependents.pop(target, ()):  # it has changed since
+            self._shared_names.pop(key, None)
 
     def append(self, step: Step) -> None:
-        """A step as it is."""
-        behind = step.reads.union(*(self._behind.get(name, frozenset()) for name in step.reads))
-        self._behind |= dict.fromkeys(step.writes, behind)
+        """Append a step unchanged."""
+        behind = step.reads.union(*(self._dependencies.get(name, frozenset()) for name in step.reads))
+        self._dependencies |= dict.fromkeys(step.writes, behind)
         self.steps.append(step)
 
     def _refs(self, expression: Expression, outer: "_Outer") -> Iterator[Ref]:
-        """What the expression joins, all where it is evaluated."""
+        """List the references that the expression joins, all at its location."""
         match expression:
             case Read(ref):
                 yield ref
@@ -147,55 +143,55 @@ class Form:
             case Sum(_, child):
                 yield from self._refs(child, outer)
             case Move(to, child):
-                yield self._moved(to, child, outer)
+                yield self._move(to, child, outer)
 
-    def _moved(self, to: Location, child: Expression, outer: "_Outer") -> Ref:
-        """The child under a name at its new place."""
+    def _move(self, to: Location, child: Expression, outer: "_Outer") -> Ref:
+        """Name the child at its new location."""
         match child:
             case Read(Ref(row=None) as ref):
                 pass
             case _:
-                ref = self._computed(child, outer, to)
+                ref = self._compute(child, outer, to)
         by, side = _spread_by(to, ref.variables), to.side if isinstance(to, Line) else None
-        compared = _compared(to, ref.variables)
-        key = (ref.name, by, side, compared)
+        grid_key = _grid_key(to, ref.variables)
+        key = (ref.name, by, side, grid_key)
         if self._is_new(key):
-            self._make(key, Transfer(self._name(ref.name, "."), ref.name, by, side, compared))
-        return replace(ref, name=self._made[key])
+            self._make(key, Transfer(self._name(ref.name, "."), ref.name, by, side, grid_key))
+        return replace(ref, name=self._shared_names[key])
 
-    def _computed(self, child: Expression, outer: "_Outer", to: Location) -> Ref:
-        """The child as a sum of its own, by what is still asked for, or it is to be spread by."""
+    def _compute(self, child: Expression, outer: "_Outer", to: Location) -> Ref:
+        """Name the child as a sum of its own, by the variables needed outside or by the move."""
         refs = tuple(self._refs(child, outer))
-        filters = outer.taken({v for ref in refs for v in ref.bound})
+        filters = outer.take_filters({v for ref in refs for v in ref.bound})
         bound = {*(v for ref in refs for v in ref.bound), *(f.variable for f in filters if isinstance(f, Assign))}
-        asked = outer.asked(child.reads) | set(() if isinstance(to, Mark) else to.by)
-        keys = tuple(sorted(bound & asked, key=lambda v: v.id))
+        needed_outside = outer.needed_outside(child.reads) | set(() if isinstance(to, Mark) else to.by)
+        keys = tuple(sorted(bound & needed_outside, key=lambda v: v.id))
         lanes = tuple(None if lane is None else () for lane in outer.statement.lanes)
         statement = Statement("", keys, refs, filters, lanes)
         key = _canonical(statement, self._written)
         if self._is_new(key):
             self._make(key, Compute(replace(statement, target=self._name("T")), _origin(child)))
-        return Ref(self._made[key], keys, tuple(range(len(lanes))))
+        return Ref(self._shared_names[key], keys, tuple(range(len(lanes))))
 
     def _is_new(self, key: object) -> bool:
-        """Is nothing known by the key, or nothing to be shared?"""
-        return not self._shared or key not in self._made
+        """True if no step with this key can be shared."""
+        return not self._shared or key not in self._shared_names
 
     def _name(self, stem: str, separator: str = "") -> str:
-        """One that nothing has."""
+        """Generate an unused name."""
         self._numbers[stem] += 1
         return f"{stem}{separator}{self._numbers[stem]}"
 
     def _make(self, key: object, step: Transfer | Compute) -> None:
-        """Append a step, and know what it makes by the key, until something changes that this is made of."""
+        """Append a step and share its outcome under the key, until something it depends on changes."""
         self.append(step)
-        (self._made[key],) = step.writes
-        for name in self._behind[self._made[key]]:
-            self._made_of.setdefault(name, []).append(key)
+        (self._shared_names[key],) = step.writes
+        for name in self._dependencies[self._shared_names[key]]:
+            self._dependents.setdefault(name, []).append(key)
 
 
-def _compared(to: Location, variables: tuple[Column, ...]) -> tuple[int, ...]:
-    """The positions of the key by which there may be a grid. Raises Misplaced."""
+def _grid_key(to: Location, variables: tuple[Column, ...]) -> tuple[int, ...]:
+    """List the positions of the key by which there may be grids. Raises Misplaced."""
     key = to.key if isinstance(to, Line) else ()
     if not set(key) <= set(variables):
         raise Misplaced("a move has summed away what is compared")
@@ -203,8 +199,7 @@ def _compared(to: Location, variables: tuple[Column, ...]) -> tuple[int, ...]:
 
 
 def _spread_by(to: Location, variables: tuple[Column, ...]) -> tuple[int, ...] | Mark:
-    """The positions of what tuples are spread by. To a row that is all they have: less what moves before it summed
-    away."""
+    """List the positions of the hashed variables that are left; earlier moves may have summed some away."""
     match to:
         case Dist(by):
             return tuple(variables.index(v) for v in by)
@@ -215,14 +210,14 @@ def _spread_by(to: Location, variables: tuple[Column, ...]) -> tuple[int, ...] |
 
 @dataclass(slots=True)
 class _Outer:
-    """The statement that is taken apart: what of it is not done yet."""
+    """A statement being split, with its filters that are not applied yet."""
 
     statement: Statement
     reads: tuple[Read, ...]
     pending: list[Factor]
 
-    def taken(self, bound: set[Column]) -> tuple[Factor, ...]:
-        """The filters that can be evaluated now; they are no longer pending."""
+    def take_filters(self, bound: set[Column]) -> tuple[Factor, ...]:
+        """Take the filters that can be evaluated from the bound variables."""
         out = []
         for f in list(self.pending):
             if f.reads <= bound:
@@ -231,29 +226,32 @@ class _Outer:
                 bound |= {f.variable} if isinstance(f, Assign) else set()
         return tuple(out)
 
-    def asked(self, inner: tuple[Read, ...]) -> set[Column]:
-        """The variables that something other than the inner reads asks for."""
-        asked = {*self.statement.keys, *(c for lane in self.statement.lanes for f in lane or () for c in columns(f))}
+    def needed_outside(self, inner: tuple[Read, ...]) -> set[Column]:
+        """Collect the variables that are read outside these inner reads."""
+        needed_outside = {
+            *self.statement.keys,
+            *(c for lane in self.statement.lanes for f in lane or () for c in columns(f)),
+        }
         for f in self.pending:
-            asked |= variables(f)
+            needed_outside |= variables(f)
         others = list(self.reads)
         for read in inner:  # one each: the same may be read outside as well
             others.remove(read)
-        return asked.union(*(read.ref.bound for read in others))
+        return needed_outside.union(*(read.ref.bound for read in others))
 
 
-def live(steps: Iterable[Step], kept: Iterable[str]) -> tuple[Step, ...]:
-    """Without what neither a view nor anything live reads."""
-    wanted, out = set(kept), []
+def remove_dead_steps(steps: Iterable[Step], outputs: Iterable[str]) -> tuple[Step, ...]:
+    """Remove steps whose outcome neither a view nor a live step reads."""
+    needed, out = set(outputs), []
     for step in reversed(list(steps)):
-        if step.writes & wanted:
+        if step.writes & needed:
             out.append(step)
-            wanted |= step.reads
+            needed |= step.reads
     return tuple(reversed(out))
 
 
 def _origin(expression: Expression) -> Location:
-    """Where the rows are that a sum adds up, though not all of a group."""
+    """Find the location of the rows that a sum adds up, possibly parts of groups."""
     while isinstance(expression, Sum):
         expression = expression.child
     return expression.at
@@ -263,7 +261,7 @@ Written = dict[tuple[int | None, ...], tuple[str, ...]]
 
 
 def _canonical(statement: Statement, written: Written) -> object:
-    """Equal for statements that are equal but for the names of their variables."""
+    """Build a key equal for statements that differ only in the names of variables."""
     names: dict[int, Expr] = {}
     for v in (v for ref in statement.refs for v in ref.bound):
         names.setdefault(v.id, Column(len(names), "", v.type, v.nullable))

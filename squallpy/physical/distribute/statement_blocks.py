@@ -1,4 +1,4 @@
-"""Statement blocks, and their fusion (`dbtoaster-batch-ivm` §4.3.2, App. C.3).
+"""Statement blocks and their fusion (`dbtoaster-batch-ivm` §4.3.2, App. C.3).
 
 A block is a run of statements of one mode: what is computed at the nodes is a stage, what is moved between two stages
 is one exchange. Blocks that commute with all that is between them become one.
@@ -29,41 +29,40 @@ class Block:
 
     @property
     def is_early(self) -> bool:
-        """Is it computed where a batch is read?"""
+        """True if it is computed where a batch is read."""
         return isinstance(self.steps[0], Compute) and self.steps[0].at is SOURCE
 
 
-def fused(steps: Iterable[Step]) -> tuple[Block, ...]:
-    """As few blocks as reordering gives: `merge` of App. C.3. What does not go with a block at first, never does: that
-    which it does not commute with stays between them.
+def fuse(steps: Iterable[Step]) -> tuple[Block, ...]:
+    """Fuse steps into as few blocks as reordering allows (`merge` of App. C.3).
 
-    What changes the source view of an auxiliary relation, and what looks which groups were changed, is in one block:
-    it waits until all of it can be.
+    A step that cannot join a block at first never can: the step it does not commute with stays between them. All
+    changes of an auxiliary relation's source view, and its derivation, are in one block, which waits until all of them
+    can be.
     """
     done, rest = list[Block](), list(steps)
     sources = frozenset(step.source for step in rest if isinstance(step, Derivation))
     while rest:
-        found = _merged(rest, rest[0].moves)
-        if torn := _torn(*found, sources):
-            found = _waiting(rest, torn, sources) or found
+        found = _merge(rest, rest[0].moves)
+        if split_up := _split_changes(*found, sources):
+            found = _block_without_waiting(rest, split_up, sources) or found
         taken, rest = found
         done.append(Block(tuple(taken)))
     return tuple(done)
 
 
-def unfused(steps: Iterable[Step]) -> tuple[Block, ...]:
-    """A block each."""
+def one_block_each(steps: Iterable[Step]) -> tuple[Block, ...]:
+    """Make a block of each step."""
     return tuple(Block((step,)) for step in steps)
 
 
-def _merged(steps: Sequence[Step], moves: bool, held: frozenset[str] = frozenset()) -> tuple[list[Step], list[Step]]:
-    """All steps of a mode that commute with all that stays before them, and what stays; `held`: views whose changes
-    do."""
+def _merge(steps: Sequence[Step], moves: bool, held: frozenset[str] = frozenset()) -> tuple[list[Step], list[Step]]:
+    """Split off all steps of a mode that commute with the steps left before them; changes of `held` views stay."""
     taken, rest = list[Step](), list[Step]()
     reads, writes = set[str](), set[str]()  # of the rest
     for step in steps:
         free = step.moves == moves and writes.isdisjoint(step.reads) and reads.isdisjoint(step.writes)
-        if free and not (held and _changed(step, held)):
+        if free and not (held and _changed_sources(step, held)):
             taken.append(step)
         else:
             rest.append(step)
@@ -72,28 +71,28 @@ def _merged(steps: Sequence[Step], moves: bool, held: frozenset[str] = frozenset
     return taken, rest
 
 
-def _waiting(
+def _block_without_waiting(
     steps: Sequence[Step], held: frozenset[str], sources: frozenset[str]
 ) -> tuple[list[Step], list[Step]] | None:
-    """A block of what need not wait, and what stays; None if there would be nothing in it."""
+    """Split off a block of steps that need not wait; None if there are none."""
     while True:
-        both = (_merged(steps, moves, held) for moves in (steps[0].moves, not steps[0].moves))
+        both = (_merge(steps, moves, held) for moves in (steps[0].moves, not steps[0].moves))
         taken, rest = next((found for found in both if found[0]), ([], []))
         if not taken:
             return None
-        if not (torn := _torn(taken, rest, sources)):
+        if not (split_up := _split_changes(taken, rest, sources)):
             return taken, rest
-        held |= torn
+        held |= split_up
 
 
-def _torn(taken: Iterable[Step], rest: Iterable[Step], sources: frozenset[str]) -> frozenset[str]:
-    """Find the source views that are changed in a block and behind it."""
+def _split_changes(taken: Iterable[Step], rest: Iterable[Step], sources: frozenset[str]) -> frozenset[str]:
+    """Find the source views that are changed both in a block and after it."""
     if not sources:
         return sources
-    first, later = (frozenset().union(*(_changed(s, sources) for s in some)) for some in (taken, rest))
+    first, later = (frozenset().union(*(_changed_sources(s, sources) for s in some)) for some in (taken, rest))
     return first & later
 
 
-def _changed(step: Step, sources: frozenset[str]) -> frozenset[str]:
-    """Those of the views that a step changes, or looks what was changed of."""
+def _changed_sources(step: Step, sources: frozenset[str]) -> frozenset[str]:
+    """List the source views that a step changes, or derives an auxiliary relation from."""
     return (step.writes | {step.source} if isinstance(step, Derivation) else step.writes) & sources

@@ -1,4 +1,4 @@
-"""From a statement to a well-formed one: everything meets where it has to (`dbtoaster-batch-ivm` §4.2).
+"""Well-formed statements, in which inputs meet where they are joined (`dbtoaster-batch-ivm` §4.2).
 
     M(a) at [a] += Sum_[a](M₁(a, b) at [a] ⋈ M₂(a, b) at [b])
     →  Repart_[a](Sum_[a](Repart_[b](M₁(a, b)) ⋈ M₂(a, b)))
@@ -25,28 +25,30 @@ from squallpy.physical.distribute.location_tags import (
     Move,
     Read,
     Sum,
-    meeting,
+    join_location,
 )
 
 
-def wellformed(reads: Sequence[Read], keys: tuple[Column, ...], target: Location | None) -> Expression:
-    """Sum_[keys](reads ⋈ …) at the target's place; RANDOM for a target means that partial sums will do; None that they
-    may also be where the batch is read, for they go to the driver."""
+def make_well_formed(reads: Sequence[Read], keys: tuple[Column, ...], target: Location | None) -> Expression:
+    """Evaluate Sum_[keys](reads ⋈ …) at the target's location.
+
+    For the target RANDOM partial sums suffice; for None, the driver, they may also stay where the batch is read.
+    """
     first, *others = reads
     others.sort(key=lambda read: read.at is EVERYWHERE)  # which meets with everything, once that is somewhere
-    whole = Sum(keys, reduce(partial(_joined, target), others, cast(Expression, first)))
+    whole = Sum(keys, reduce(partial(_join, target), others, cast(Expression, first)))
     if target is None and whole.at is SOURCE:
         return whole
     if target is not None and target is not RANDOM:
-        return _at(target, whole)
+        return _move_to(target, whole)
     if isinstance(whole.at, Line):
         raise Misplaced("each node of a row would add up the same")
     return Move(Dist(keys), whole) if whole.at in (EVERYWHERE, SOURCE) else whole  # NB: once, not once for each node
 
 
-def _joined(target: Location | None, left: Expression, right: Expression) -> Expression:
-    """The join, with a move of one side if that is enough, of the left one if there is a choice."""
-    if meeting(left.at, right.at) is not None:
+def _join(target: Location | None, left: Expression, right: Expression) -> Expression:
+    """Join two expressions, moving one side if that suffices, the left one if there is a choice."""
+    if join_location(left.at, right.at) is not None:
         return Join(left, right)
     for one, other in ((left, right), (right, left)):
         match other.at:
@@ -54,14 +56,14 @@ def _joined(target: Location | None, left: Expression, right: Expression) -> Exp
                 moved = Move(other.at, one)
                 return Join(moved, other) if one is left else Join(other, moved)
             case Line(_, _, key) as grid if not isinstance(one.at, Line) and set(key) <= one.variables:
-                moved = Move(Line(grid.across, _all(one), key), one)
+                moved = Move(Line(grid.across, _all_variables(one), key), one)
                 return Join(moved, other) if one is left else Join(other, moved)
     if LOCAL in (left.at, right.at):
-        return Join(_at(LOCAL, left), _at(LOCAL, right))
+        return Join(_move_to(LOCAL, left), _move_to(LOCAL, right))
     if right.at is SOURCE:  # as the left one is, or has nothing in common with it
         shared = left.variables & right.variables
         meet = Dist(_sorted(shared or right.variables))
-        return Join(_at(meet if shared else EVERYWHERE, left), Move(meet, right))
+        return Join(_move_to(meet if shared else EVERYWHERE, left), Move(meet, right))
     if right.at is EVERYWHERE:  # so it is all one where the left one is
         spread = isinstance(target, Dist) and set(target.by) <= left.variables
         anyhow = Dist(_sorted(left.variables))
@@ -69,8 +71,8 @@ def _joined(target: Location | None, left: Expression, right: Expression) -> Exp
     return Join(Move(EVERYWHERE, left), right)
 
 
-def _all(expression: Expression) -> tuple[Column, ...]:
-    """Its variables; of what is read as the view has them, so that to meet and to be stored it is sent alike."""
+def _all_variables(expression: Expression) -> tuple[Column, ...]:
+    """List all variables; those of a read in the view's order, so that one move serves joins and storage."""
     return expression.ref.variables if isinstance(expression, Read) else _sorted(expression.variables)
 
 
@@ -78,5 +80,5 @@ def _sorted(variables: Iterable[Column]) -> tuple[Column, ...]:
     return tuple(sorted(variables, key=lambda v: v.id))
 
 
-def _at(location: Location, expression: Expression) -> Expression:
+def _move_to(location: Location, expression: Expression) -> Expression:
     return expression if expression.at == location else Move(location, expression)

@@ -1,4 +1,4 @@
-"""When a grid takes another mapping, and when it grows (paper Alg. 1 and 2, §4.2.2; thesis Alg. 3).
+"""Migration and growth of a grid: when each is due, and to which mapping (paper Alg. 1 and 2, §4.2.2; thesis Alg. 3).
 
     (8, 8), |R| = |S| = 100, then 100 more of S    |ΔS| ≥ ε|S|, and (4, 16) would be no better   →  stays
     then 200 more of S                             |ΔS| ≥ ε|S|, and (4, 16) is best              →  migrates
@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 from math import ceil, inf
 
 from squallpy.physical.joins.grid import Grid
-from squallpy.physical.joins.mapping import Mapping, Side, every, optimal, square
+from squallpy.physical.joins.mapping import Mapping, Side, all_mappings, best_mapping, square_mapping
 from squallpy.physical.joins.migration import Migration
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Of R and of S."""
+    """Sizes of both inputs, R and S."""
 
     r: int = 0
     s: int = 0
@@ -31,12 +31,12 @@ class Sizes:
     def times(self, n: int) -> "Sizes":
         return Sizes(n * self.r, n * self.s)
 
-    def less(self, other: "Sizes") -> "Sizes":
-        """What is left; of samples that say less than nothing, nothing."""
+    def minus(self, other: "Sizes") -> "Sizes":
+        """Subtract other sizes; a negative difference, which samples can yield, becomes 0."""
         return Sizes(max(0, self.r - other.r), max(0, self.s - other.s))
 
     def padded(self, joiners: int) -> "Sizes":
-        """No more than J apart."""
+        """Raise the smaller size to a J-th of the larger (virtual padding)."""
         return Sizes(max(self.r, -(-self.s // joiners)), max(self.s, -(-self.r // joiners)))
 
 
@@ -64,7 +64,7 @@ class Policy:
             raise ValueError(f"neither warm-up nor capacity is negative: {self}")
 
     def rate(self, migration: Migration) -> float:
-        """How many tuples migrate for a new one, so that no relation changes by ε before the migration is done.
+        """Compute the tuples to migrate per new tuple, so that no relation changes by ε before the migration ends.
 
         2/ε to another mapping: |ΔR| ≤ ε|R|/4 and |ΔS| ≤ ε|S|/2 then, where the paper has ε = 1 (Theorem 4.4). A growth
         sends three times the load that it leaves, while a relation may be a third of that load: 9/ε.
@@ -99,41 +99,43 @@ class Controller:
     @property
     def ratio(self) -> float:
         """ILF / ILF*: its load by that under the best mapping; 1 if there is nothing."""
-        best = optimal(self.grid.joiners, self.sizes.r, self.sizes.s)
+        best = best_mapping(self.grid.joiners, self.sizes.r, self.sizes.s)
         least = best.load(self.sizes.r, self.sizes.s)
         return self.load / least if least else 1.0
 
     @property
     def threshold(self) -> float:
-        """Which share of a relation has to change."""
+        """Fraction of a relation's size by which it has to change before a decision."""
         return self.policy.epsilon / 2 if self.shrinks else self.policy.epsilon
 
     @property
     def slack(self) -> tuple[float, float]:
-        """How much of R, or of S, may still change before a decision is due."""
+        """Change of R and of S that is still allowed before a decision is due."""
         base, change = self.decided.padded(self.grid.joiners), self.changed
         return self.threshold * base.r - change.r, self.threshold * base.s - change.s
 
     @property
     def is_due(self) -> bool:
-        """Has one of the relations changed enough?"""
+        """True if one of the relations has changed by the threshold."""
         of_r, of_s = self.slack
         change = self.changed
         return (change.r > 0 and of_r <= 0) or (change.s > 0 and of_s <= 0)
 
     @property
     def is_full(self) -> bool:
-        """Is a joiner beyond half its capacity, and may the grid grow?"""
+        """True if a joiner is beyond half its capacity and the grid may grow."""
         capacity = self.policy.capacity
         return capacity is not None and self.load > capacity / 2 and 4 * self.grid.joiners <= self.policy.most
 
-    def room(self, now: Mapping) -> float:
-        """How much more of R or of S may come, or go if anything goes, before a joiner on that mapping has more than
-        its bound: of what it would have on the best, and when the grid grows, of its capacity."""
+    def headroom(self, now: Mapping) -> float:
+        """Compute the change of R or S allowed before a joiner on the mapping `now` exceeds its bound.
+
+        The bound is relative to the load on the best mapping, and when the grid grows, to the joiner's capacity.
+        """
         (r, s), bound, out = (self.sizes.r, self.sizes.s), BOUND_OF_SHRINKING if self.shrinks else BOUND, inf
         if self.grid.joiners > now.joiners and self.policy.capacity is not None:
             out = (self.policy.capacity - now.load(r, s)) * min(now.rows, now.columns)
-        for other in every(now.joiners):
+        for other in all_mappings(now.joiners):
             spare = bound * other.load(r, s) - now.load(r, s)
             for side, size in ((Side.R, r), (Side.S, s)):
                 slope = 1 / now.cuts(side) - bound / other.cuts(side)  # how much less of that a unit more leaves
@@ -143,65 +145,69 @@ class Controller:
                     out = min(out, spare / -slope)
         return max(0.0, out)
 
-    def pace(self, old: Mapping, left: float, change: Sizes) -> float:
-        """Which share of all tuples is copied with a change, while a migration runs for which they have `left` of them
-        to copy: a like share each time, as many times as COPIES asks for, or as few as it takes to be done before the
-        bound is passed, if as much changes again and again, whatever comes or goes."""
+    def copy_fraction(self, old: Mapping, left: float, change: Sizes) -> float:
+        """Compute the fraction of all tuples to copy with this batch, while a migration has `left` of them to copy.
+
+        The rest is spread evenly over as many batches as COPIES asks for, or over as few as it takes to finish before
+        the bound is passed, if each further batch changes as much as this one.
+        """
         units, there = change.r + change.s, self.sizes.r + self.sizes.s
         if not units or not there or not left:
             return 0.0
-        times = min(ceil(left * there / (COPIES * units)), MARGIN * self.room(old) // units)
+        times = min(ceil(left * there / (COPIES * units)), MARGIN * self.headroom(old) // units)
         return left / max(1.0, times)
 
-    def is_moot(self, old: Mapping) -> bool:
-        """Is the mapping that was to come but third by now, after that which there is and the one beyond it?"""
+    def is_superseded(self, old: Mapping) -> bool:
+        """True if the target of the running migration is worse by now than both the old mapping and some third one."""
         r, s = self.sizes.r, self.sizes.s
         new = self.mapping.load(r, s)
         if old.joiners != self.mapping.joiners or old.load(r, s) >= new:
             return False
-        return any(mapping.load(r, s) < new for mapping in every(old.joiners) if mapping != old)
+        return any(mapping.load(r, s) < new for mapping in all_mappings(old.joiners) if mapping != old)
 
     def observe(self, came: Sizes, gone: Sizes = NOTHING, scale: int = 1) -> "Controller":
-        """What has come and gone; of a sample of one in `scale`, that many times it (Alg. 1)."""
+        """Add arrived and deleted tuples, each scaled up if they are a sample of one in `scale` (Alg. 1)."""
         came, gone = (Sizes(scale * x.r, scale * x.s) for x in (came, gone))
         return replace(
             self,
-            sizes=(self.sizes + came).less(gone),
+            sizes=(self.sizes + came).minus(gone),
             changed=self.changed + came + gone,
             shrinks=self.shrinks or gone != NOTHING,
         )
 
     def decide(self, coming: Sizes = NOTHING) -> tuple["Controller", Migration | None]:
-        """A migration, if one is due and better; none while one runs, nor before the warm-up. It is for the sizes
-        when that has come which is known, or expected, to come."""
+        """Start a migration if one is due and better; none while one runs, nor before the warm-up.
+
+        `coming` is the change that is known, or expected, to follow: the mapping is chosen for the sizes after it.
+        """
         if self.migrating or self.sizes.r + self.sizes.s < max(1, self.policy.warm_up):
             return self, None
         if self.is_full:
-            return self._migrate(self.grid.grown(self._best(4 * self.grid.joiners)))
+            return self._migrate(self.grid.grow(self._best_mapping(4 * self.grid.joiners)))
         then = self.observe(coming)
-        if then.is_due and then._is_worth(best := then._best(self.grid.joiners)):
-            return self._migrate(self.grid.mapped(best))
-        if self.is_due and self._best(self.grid.joiners) == self.mapping:
+        if then.is_due and then._is_worth(best := then._best_mapping(self.grid.joiners)):
+            return self._migrate(self.grid.with_mapping(best))
+        if self.is_due and self._best_mapping(self.grid.joiners) == self.mapping:
             return replace(self, decided=self.sizes, changed=NOTHING), None
         return self, None
 
-    def given_up(self, grid: Grid) -> "Controller":
-        """The same on the grid that it still has, the migration being no better any more: it decides again at once."""
+    def abandon(self, grid: Grid) -> "Controller":
+        """Abandon the running migration, which is no improvement any more: stay on `grid` and decide again at once."""
         assert self.migrating, "no migration runs"
         return replace(self, grid=grid, decided=NOTHING, migrating=False)
 
-    def finished(self) -> "Controller":
-        """The same, the migration being over."""
+    def finish(self) -> "Controller":
+        """Mark the running migration as finished."""
         assert self.migrating, "no migration runs"
         return replace(self, migrating=False)
 
-    def _best(self, joiners: int) -> Mapping:
-        """The best of so many; of equals, what is there already."""
+    def _best_mapping(self, joiners: int) -> Mapping:
+        """Find the best mapping of this many joiners; ties go to the present one."""
         now = self.mapping if joiners == self.grid.joiners else None
-        return optimal(joiners, self.sizes.r, self.sizes.s, now)
+        return best_mapping(joiners, self.sizes.r, self.sizes.s, now)
 
     def _is_worth(self, best: Mapping) -> bool:
-        """Does a migration to it spare enough? If not, that is asked again when more has changed."""
+        """True if a migration to the mapping reduces the load enough; otherwise the next decision asks again."""
         least = best.load(self.sizes.r, self.sizes.s)
         return best != self.mapping and self.load >= self.policy.worth * least
 
@@ -210,6 +216,6 @@ class Controller:
         return after, Migration(self.grid, grid)
 
 
-def starting(joiners: int, policy: Policy = DEFAULT, first: int = 0) -> Controller:
-    """A square grid that has seen nothing."""
-    return Controller(Grid(square(joiners), first), policy)
+def initial_controller(joiners: int, policy: Policy = DEFAULT, first: int = 0) -> Controller:
+    """Create the controller of a square grid without tuples."""
+    return Controller(Grid(square_mapping(joiners), first), policy)

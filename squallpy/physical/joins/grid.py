@@ -1,4 +1,4 @@
-"""The joiners of a grid, by number: they keep it when mappings change, and when the grid grows (paper §4.2.2, Fig. 4b).
+"""Joiners of a grid by number, which they keep when mappings change and when the grid grows (paper §4.2.2, Fig. 4b).
 
     4 joiners (2, 2) grow to 16 (4, 4)    joiner 1, word 0|1  →  joiners 1, 5, 9, 13, words 00|01, 00|11, 01|01, 01|11
 
@@ -17,7 +17,7 @@ from squallpy.physical.joins.mapping import Mapping, Mask, Numbers, Side, Ticket
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A mapping and where its joiners are: from number `first` on. A (1, 1)-grid is the place of a hashed key."""
+    """A mapping with the number of its first joiner. A (1, 1)-grid holds a hashed key."""
 
     mapping: Mapping
     first: int = 0
@@ -40,42 +40,42 @@ class Grid:
         return self.first <= joiner < self.first + self.joiners
 
     def has(self, numbers: Numbers) -> Mask:
-        """Which of these joiners are in the grid?"""
+        """Mark the joiners that are in the grid."""
         return (numbers >= self.first) & (numbers < self.first + self.joiners)
 
-    def mapped(self, mapping: Mapping) -> "Grid":
-        """The same joiners under another mapping."""
+    def with_mapping(self, mapping: Mapping) -> "Grid":
+        """Arrange the same joiners under another mapping."""
         assert mapping.joiners == self.joiners, f"{self.joiners} joiners cannot be mapped as {mapping}"
         return replace(self, mapping=mapping)
 
-    def grown(self, mapping: Mapping) -> "Grid":
-        """Four joiners where there was one."""
+    def grow(self, mapping: Mapping) -> "Grid":
+        """Split each joiner into four, under a mapping of four times as many joiners."""
         assert mapping.joiners == 4 * self.joiners, f"{self.joiners} joiners do not grow to {mapping}"
         return Grid(mapping, self.first, (*self.growths, self.mapping.column_bits))
 
-    def part(self, side: Side, tickets: Tickets) -> Numbers:
-        """The row of each tuple of R, the column of each of S."""
-        return self.mapping.part(side, tickets)
+    def coordinates(self, side: Side, tickets: Tickets) -> Numbers:
+        """Compute the row of each tuple of R, or the column of each of S."""
+        return self.mapping.coordinates(side, tickets)
 
-    def part_of(self, side: Side, numbers: Numbers) -> Numbers:
-        """The row, or the column, of joiners; of one that is not in the grid, that of the joiner it splits from."""
-        return self.mapping.part_of(side, self._words((numbers - self.first) % self.joiners))
+    def coordinates_of(self, side: Side, numbers: Numbers) -> Numbers:
+        """Compute the row or column of each joiner; one outside the grid takes that of the joiner it splits from."""
+        return self.mapping.coordinates_of(side, self._words((numbers - self.first) % self.joiners))
 
-    def at(self, side: Side, parts: Numbers, others: Numbers) -> Numbers:
-        """The joiners in rows, or columns, and in columns, or rows, of the other side."""
+    def joiners_at(self, side: Side, parts: Numbers, others: Numbers) -> Numbers:
+        """Find the joiners in these rows (R) or columns (S) and in these columns or rows of the other side."""
         rows, columns = (others, parts) if side else (parts, others)
         return self.first + self._offsets(self.mapping.words(rows, columns))
 
     def owns(self, joiner: int, side: Side, tickets: Tickets) -> Mask:
-        """Which of these tuples does a joiner of the grid hold?"""
-        return np.equal(self.part(side, tickets), self.place(side, joiner))
+        """Mark the tuples that a joiner of the grid holds."""
+        return np.equal(self.coordinates(side, tickets), self.coordinate(side, joiner))
 
-    def place(self, side: Side, joiner: int) -> int:
-        """The row, or the column, of one joiner."""
-        return _place(self, side, joiner)
+    def coordinate(self, side: Side, joiner: int) -> int:
+        """Look up the row (R) or the column (S) of one joiner."""
+        return _coordinate(self, side, joiner)
 
     def targets(self, side: Side, tickets: Tickets) -> Numbers:
-        """The joiners of each tuple: as many columns as it has copies."""
+        """List the joiners of each tuple, one for each of its copies."""
         return self.first + self._offsets(self.mapping.targets(side, tickets))
 
     def _words(self, offsets: Numbers) -> Numbers:
@@ -97,16 +97,16 @@ class Grid:
 
 
 @lru_cache(maxsize=1 << 12)  # asked for by each joiner of a machine, batch after batch
-def _place(grid: Grid, side: Side, joiner: int) -> int:
-    return int(grid.part_of(side, np.array([joiner]))[0])
+def _coordinate(grid: Grid, side: Side, joiner: int) -> int:
+    return int(grid.coordinates_of(side, np.array([joiner]))[0])
 
 
-def at(joiner: int) -> Grid:
-    """The place of what one joiner has alone."""
+def single_joiner_grid(joiner: int) -> Grid:
+    """Make the (1, 1)-grid of one joiner."""
     return Grid(Mapping(1, 1), joiner)
 
 
 def side_by_side(mappings: Sequence[Mapping]) -> tuple[Grid, ...]:
-    """Grids one after the other."""
+    """Number grids one after the other."""
     firsts = np.cumsum([0, *(m.joiners for m in mappings)]).tolist()
     return tuple(Grid(m, first) for m, first in zip(mappings, firsts, strict=False))

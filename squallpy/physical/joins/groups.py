@@ -1,4 +1,4 @@
-"""Any number of joiners: grids of powers of two, side by side (paper §4.2.2, Fig. 4a).
+"""Any number of joiners as grids of powers of two, side by side (paper §4.2.2, Fig. 4a).
 
     20 joiners  →  16 and 4    of five tuples, four stay in the first group, one in the second; both see all five
 
@@ -17,30 +17,30 @@ from dataclasses import dataclass
 import numpy as np
 
 from squallpy.physical.joins.grid import Grid, side_by_side
-from squallpy.physical.joins.mapping import Mapping, Mask, Numbers, Side, Tickets, square
+from squallpy.physical.joins.mapping import Mapping, Mask, Numbers, Side, Tickets, square_mapping
 
 
-def powers(joiners: int) -> tuple[int, ...]:
-    """The powers of two that make the sum, large to small."""
+def powers_of_two(joiners: int) -> tuple[int, ...]:
+    """Decompose a number of joiners into powers of two, in descending order."""
     if joiners < 1:
         raise ValueError(f"a join has a joiner or more, not {joiners}")
     return tuple(1 << bit for bit in reversed(range(joiners.bit_length())) if joiners >> bit & 1)
 
 
-def grids(joiners: int) -> tuple[Grid, ...]:
-    """The groups as they start."""
-    return side_by_side([square(power) for power in powers(joiners)])
+def square_grids(joiners: int) -> tuple[Grid, ...]:
+    """Lay out the groups as square grids, one after the other."""
+    return side_by_side([square_mapping(power) for power in powers_of_two(joiners)])
 
 
 @dataclass(frozen=True, slots=True)
 class Homes:
-    """The group that stores a tuple."""
+    """The sizes of the groups, from which the group that stores a tuple follows."""
 
     sizes: tuple[int, ...]
 
     def of(self, tickets: Tickets) -> Numbers:
-        """By group: it depends on all bits of a ticket, so that rows and columns are as even in each group."""
-        slots: Tickets = (_mixed(tickets) >> np.uint64(32)) * np.uint64(sum(self.sizes)) >> np.uint64(32)
+        """Hash each ticket to its group; all bits count, so that rows and columns stay even within each group."""
+        slots: Tickets = (_mix_bits(tickets) >> np.uint64(32)) * np.uint64(sum(self.sizes)) >> np.uint64(32)
         homes: Numbers = np.zeros(len(tickets), np.int64)
         for end in np.cumsum(self.sizes)[:-1].tolist():
             homes += slots >= np.uint64(end)
@@ -48,22 +48,22 @@ class Homes:
 
 
 def meet(stored: tuple[Mask, Mask], order: tuple[Numbers, Numbers]) -> Mask:
-    """Which pairs are joined here? Both stored, or the earlier stored and the later a visitor."""
+    """Mark the pairs that are joined here: both stored, or the earlier stored and the later visiting."""
     (one, other), (first, second) = stored, order
     return one & other | one & ~other & (first < second) | ~one & other & (second < first)
 
 
-def block(small: Grid, big: Grid, joiner: int) -> Numbers:
-    """The joiners of a bigger group that see what a joiner of a smaller one does, if the mappings divide each other."""
+def covering_joiners(small: Grid, big: Grid, joiner: int) -> Numbers:
+    """Find the joiners of a larger group that receive the tuples of this joiner, if the mappings divide each other."""
     inside = [_within(small.mapping, big.mapping, side) for side in Side]
-    own = [small.part_of(side, np.array([joiner])) for side in Side]
+    own = [small.coordinates_of(side, np.array([joiner])) for side in Side]
     numbers = big.numbers
-    of_r, of_s = (np.equal(big.part_of(side, numbers) // inside[side], own[side]) for side in Side)
+    of_r, of_s = (np.equal(big.coordinates_of(side, numbers) // inside[side], own[side]) for side in Side)
     return numbers[of_r & of_s]
 
 
 def stored_load(groups: Sequence[Mapping], r: float, s: float) -> float:
-    """What the fullest joiner stores: of group i, J_i / J of what its grid would."""
+    """Compute the tuples stored by the fullest joiner: in group i, J_i / J of its grid's load."""
     total = sum(m.joiners for m in groups)
     return max(m.joiners / total * m.load(r, s) for m in groups)
 
@@ -74,8 +74,8 @@ def _within(small: Mapping, big: Mapping, side: Side) -> int:
     return big.cuts(side) // small.cuts(side)
 
 
-def _mixed(tickets: Tickets) -> Tickets:
-    """The finaliser of splitmix64."""
+def _mix_bits(tickets: Tickets) -> Tickets:
+    """Mix the bits of tickets (finaliser of splitmix64)."""
     with np.errstate(over="ignore"):
         out = (tickets ^ tickets >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
         out = (out ^ out >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)

@@ -1,4 +1,4 @@
-"""Equi-joins: heavy keys have a grid of their own over all joiners, the others are hashed (thesis §4.4.4, `Hybrid`).
+"""Equi-joins whose heavy keys have grids of their own, while the other keys are hashed (thesis §4.4.4, `Hybrid`).
 
     16 joiners, a key with |R_k| = 10,000 and |S_k| = 10   →   (16, 1): a sixteenth of R_k and all of S_k at each
 
@@ -24,8 +24,8 @@ import numpy as np
 import numpy.typing as npt
 
 from squallpy.physical.joins.controller import Controller, Policy, Sizes
-from squallpy.physical.joins.grid import Grid, at
-from squallpy.physical.joins.mapping import Numbers, Side, Tickets, optimal, top_bits
+from squallpy.physical.joins.grid import Grid, single_joiner_grid
+from squallpy.physical.joins.mapping import Numbers, Side, Tickets, best_mapping, top_bits
 from squallpy.physical.joins.migration import Migration
 from squallpy.physical.joins.sketch import Frequencies, Keys, Sketch, frequencies
 
@@ -39,7 +39,7 @@ LIGHTER = 4  # times less work than makes a key heavy makes it light again
 
 @dataclass(frozen=True, slots=True)
 class HeavyKey:
-    """A key with a grid, or with one that its tuples are just leaving."""
+    """A key with a grid, or a demoted key whose tuples are leaving it."""
 
     key: int
     controller: Controller
@@ -51,11 +51,11 @@ class HeavyKey:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Heavy:
-    """The keys of an equi-join: frequencies, and what has a grid, by key.
+class HeavyKeys:
+    """The keys of an equi-join: their frequencies, and the grids of the heavy ones.
 
-    What comes of heavy keys is added up in `recent`, a row of a key; its controller hears of it when that may be enough
-    for a decision, which `waits` says. So a batch costs little more with a thousand heavy keys than with one.
+    Changes of heavy keys are added up in `recent`, a row per key; a key's controller observes them once they may
+    suffice for a decision (`waits`). So a batch costs little more with a thousand heavy keys than with one.
     """
 
     joiners: int
@@ -73,120 +73,135 @@ class Heavy:
 
     @property
     def grid_joiners(self) -> int:
-        """How many joiners a grid has: a power of two."""
+        """Number of joiners of a heavy key's grid, a power of two."""
         return 1 << self.joiners.bit_length() - 1
 
     def route(self, side: Side, keys: Keys, tickets: Tickets) -> tuple[Numbers, Numbers]:
-        """Positions of tuples, and the joiners they go to."""
-        return routed(self.joiners, self.hashes, [heavy.place for heavy in self.keys], side, keys, tickets)
+        """Compute the positions of tuples, repeated for each copy, and the joiners they go to."""
+        return route_by_key(
+            self.joiners,
+            self.hashes,
+            [heavy.place for heavy in self.keys],
+            side,
+            keys,
+            tickets,
+        )
 
-    def observe(self, side: Side, keys: Keys, counts: Numbers, others: tuple[int, int] = (0, 0)) -> "Heavy":
-        """Inserts (above 0) and deletes (below) of a relation; as many of `others`, which have few, came and went."""
+    def observe(self, side: Side, keys: Keys, counts: Numbers, others: tuple[int, int] = (0, 0)) -> "HeavyKeys":
+        """Count inserts (above 0) and deletes (below) of keys; `others` counts those of rare keys that are not
+        named."""
         sides = list(self.sides)
         sides[side] = sides[side].add(keys, counts, others)
-        which = _among(self.hashes, keys)
-        mine = which >= 0
-        cells = 4 * which[mine] + side + 2 * (counts[mine] < 0)
+        which = _positions(self.hashes, keys)
+        is_heavy = which >= 0
+        cells = 4 * which[is_heavy] + side + 2 * (counts[is_heavy] < 0)
         recent = self.recent.copy()
-        np.add.at(recent, cells, np.abs(counts[mine]))
+        np.add.at(recent, cells, np.abs(counts[is_heavy]))
         return replace(self, sides=(sides[0], sides[1]), recent=recent)
 
-    def observe_pairs(self, keys: Keys, counts: Numbers) -> "Heavy":
-        """Pairs that joiners have put out of some light keys."""
+    def observe_pairs(self, keys: Keys, counts: Numbers) -> "HeavyKeys":
+        """Count the pairs that joiners produced for some light keys."""
         return replace(self, pairs=self.pairs.add(keys, counts))
 
-    def decide(self) -> tuple["Heavy", tuple[tuple[int, Migration], ...]]:
-        """Keys that are promoted, demoted or take another mapping, with their migrations."""
+    def decide(self) -> tuple["HeavyKeys", tuple[tuple[int, Migration], ...]]:
+        """Decide which keys are promoted, demoted or get another mapping, with their migrations."""
         keys = np.unique(np.concatenate([self.sides[0].keys, self.sides[1].keys, self.pairs.keys]))
-        light = keys[_among(self.hashes, keys) < 0]
+        light = keys[_positions(self.hashes, keys) < 0]
         of_r, of_s = (self.sides[side].of(light) for side in Side)
         work = _work(of_r, of_s, self.pairs.of(light))
         recent, waits = _rows(self.recent, 4), _rows(self.waits, 5)
         sizes = np.maximum(waits[:, :2] + recent[:, :2] - recent[:, 2:], 0)
         heaviness = _work(sizes[:, 0], sizes[:, 1], np.zeros(len(sizes)))
         pairs = float((work - of_r - of_s).sum() + (heaviness - sizes.sum(axis=1)).sum())
-        limit = max(self.share * self._mean(pairs), LEAST * self.joiners)
+        limit = max(self.share * self._mean_work(pairs), LEAST * self.joiners)
         changed = recent[:, :2] + recent[:, 2:]
         is_due = ((changed > 0) & (changed >= waits[:, 2:4])).any(axis=1)
         is_due |= recent[:, 2:].any(axis=1) & (waits[:, 4] == 0)
         is_light = heaviness < limit / LIGHTER
         moves, after = list[tuple[int, Migration]](), list(self.keys)
-        told = np.flatnonzero(is_due | is_light)
-        for i in told.tolist():
-            after[i] = self._reconsidered(_told(self.keys[i], recent[i].tolist()), bool(is_light[i]), moves)
+        observed = np.flatnonzero(is_due | is_light)
+        for i in observed.tolist():
+            after[i] = self._reconsider(_with_observed(self.keys[i], recent[i].tolist()), bool(is_light[i]), moves)
         above = work > limit
         for i in np.flatnonzero(above).tolist() if moves or work[above].sum() >= self.together * limit else ():
-            after.append(self._promoted(int(light[i]), Sizes(int(of_r[i]), int(of_s[i]))))
-            moves.append((after[-1].key, Migration(at(self._home(after[-1].key)), after[-1].place)))
-        if len(after) == len(self.keys) and not len(told):
+            after.append(self._promote(int(light[i]), Sizes(int(of_r[i]), int(of_s[i]))))
+            moves.append(
+                (after[-1].key, Migration(single_joiner_grid(self._hash_grid(after[-1].key)), after[-1].place))
+            )
+        if len(after) == len(self.keys) and not len(observed):
             return self, ()
-        return self._with(after, self.hashes[told].tolist()), tuple(moves)
+        return self._with_keys(after, self.hashes[observed].tolist()), tuple(moves)
 
-    def expecting(self, sample: "Heavy") -> "Heavy":
-        """The same, as nothing has come yet, with the grids that a sample of what will come has given its keys."""
+    def with_sampled_grids(self, sample: "HeavyKeys") -> "HeavyKeys":
+        """Start from the grids that a sample of the input gave its heavy keys, before any tuple has arrived."""
         assert not self.keys, "grids are given before the first tuple"
-        return self._with([HeavyKey(heavy.key, Controller(heavy.place, self.policy)) for heavy in sample.keys])
+        return self._with_keys([HeavyKey(heavy.key, Controller(heavy.place, self.policy)) for heavy in sample.keys])
 
-    def finished(self, key: int) -> "Heavy":
-        """The migration of a key is over."""
+    def finish(self, key: int) -> "HeavyKeys":
+        """Mark the migration of a key as finished."""
         i = int(np.searchsorted(self.hashes, np.uint64(key)))
         heavy, (before, after) = self.keys[i], (self.keys[:i], self.keys[i + 1 :])
         assert heavy.key == key, "a key that has no grid cannot be done with it"
         if heavy.demoted:
-            return self._with([*before, *after])
-        done = replace(heavy, controller=heavy.controller.finished())
+            return self._with_keys([*before, *after])
+        done = replace(heavy, controller=heavy.controller.finish())
         return replace(self, keys=(*before, done, *after))
 
-    def _with(self, keys: list[HeavyKey], told: Iterable[int] = ()) -> "Heavy":
-        """With other keys, and no more recent changes of those that have been told."""
+    def _with_keys(self, keys: list[HeavyKey], observed: Iterable[int] = ()) -> "HeavyKeys":
+        """Replace the heavy keys, and clear the recent changes of those whose controllers have observed them."""
         keys.sort(key=lambda heavy: heavy.key)
         hashes = np.array([heavy.key for heavy in keys], np.uint64)
-        before = _among(self.hashes, hashes)
-        fresh = np.isin(hashes, np.array(list(told), np.uint64)) | (before < 0)
+        before = _positions(self.hashes, hashes)
+        fresh = np.isin(hashes, np.array(list(observed), np.uint64)) | (before < 0)
         recent, waits = np.zeros((len(keys), 4), np.int64), np.zeros((len(keys), 5))
         recent[~fresh], waits[~fresh] = _rows(self.recent, 4)[before[~fresh]], _rows(self.waits, 5)[before[~fresh]]
         for i in np.flatnonzero(fresh).tolist():
-            waits[i] = _waits(keys[i].controller)
+            waits[i] = _observation_thresholds(keys[i].controller)
         return replace(self, keys=tuple(keys), hashes=hashes, recent=recent.ravel(), waits=waits.ravel())
 
-    def _mean(self, pairs: float) -> float:
-        """The work of a joiner; light keys outside the sketches make no pairs here, so that it is rather too low."""
+    def _mean_work(self, pairs: float) -> float:
+        """Estimate the mean work of a joiner, rather too low: light keys outside the sketches count without pairs."""
         return (self.sides[0].size + self.sides[1].size + pairs) / self.joiners
 
-    def _home(self, key: int) -> int:
-        return int(home(self.joiners, np.array([key], np.uint64))[0])
+    def _hash_grid(self, key: int) -> int:
+        return int(hash_joiner(self.joiners, np.array([key], np.uint64))[0])
 
-    def _promoted(self, key: int, sizes: Sizes) -> HeavyKey:
-        grid = Grid(optimal(self.grid_joiners, sizes.r, sizes.s))
+    def _promote(self, key: int, sizes: Sizes) -> HeavyKey:
+        grid = Grid(best_mapping(self.grid_joiners, sizes.r, sizes.s))
         return HeavyKey(key, Controller(grid, self.policy, sizes, decided=sizes, migrating=True))
 
-    def _reconsidered(self, heavy: HeavyKey, is_light: bool, moves: list[tuple[int, Migration]]) -> HeavyKey:
+    def _reconsider(self, heavy: HeavyKey, is_light: bool, moves: list[tuple[int, Migration]]) -> HeavyKey:
         if heavy.controller.migrating:
             return heavy
         if is_light:
-            home = at(self._home(heavy.key))
+            home = single_joiner_grid(self._hash_grid(heavy.key))
             moves.append((heavy.key, Migration(heavy.place, home)))
-            return HeavyKey(heavy.key, replace(heavy.controller, grid=home, migrating=True), demoted=True)
+            return HeavyKey(
+                heavy.key,
+                replace(heavy.controller, grid=home, migrating=True),
+                demoted=True,
+            )
         controller, migration = heavy.controller.decide()
         if migration is not None:
             moves.append((heavy.key, migration))
         return replace(heavy, controller=controller)
 
 
-def home(joiners: int, keys: Keys) -> Numbers:
-    """The joiner of light keys."""
+def hash_joiner(joiners: int, keys: Keys) -> Numbers:
+    """Compute the joiner of light keys from their hashes."""
     return top_bits(keys, 32) * joiners >> 32
 
 
-def routed(
-    joiners: int, heavy: Keys, places: Sequence[Grid], side: Side, keys: Keys, tickets: Tickets
+def route_by_key(
+    joiners: int, heavy: Keys, heavy_grids: Sequence[Grid], side: Side, keys: Keys, tickets: Tickets
 ) -> tuple[Numbers, Numbers]:
-    """Positions of tuples, and the joiners they go to; heavy keys, in order, have places."""
-    which = _among(heavy, keys)
+    """Compute the positions of tuples and the joiners they go to; `places` holds the grids of the heavy keys in
+    order."""
+    which = _positions(heavy, keys)
     light = np.flatnonzero(which < 0)
-    positions, targets = [light], [home(joiners, keys[light])]
-    kinds = {grid: i for i, grid in enumerate(dict.fromkeys(places))}
-    kind = np.array([kinds[grid] for grid in places], np.int64)
+    positions, targets = [light], [hash_joiner(joiners, keys[light])]
+    kinds = {grid: i for i, grid in enumerate(dict.fromkeys(heavy_grids))}
+    kind = np.array([kinds[grid] for grid in heavy_grids], np.int64)
     for grid, i in kinds.items():
         mine = np.flatnonzero((which >= 0) & (kind[which] == i))
         several = grid.targets(side, tickets[mine])
@@ -195,17 +210,19 @@ def routed(
     return np.concatenate(positions), np.concatenate(targets)
 
 
-def heavy(joiners: int, share: float = SHARE, policy: Policy | None = None, together: int = 1) -> Heavy:
-    """An equi-join that has seen nothing."""
+def initial_heavy_keys(
+    joiners: int, share: float = SHARE, policy: Policy | None = None, together: int = 1
+) -> HeavyKeys:
+    """Create the state of an equi-join without tuples."""
     if joiners < 1 or not 0 < share <= 1:
         raise ValueError(f"a join has a joiner or more, and heavy keys a share of 0 to 1, not {joiners} and {share}")
     size = int(np.ceil(2 * joiners / share))
     sides = frequencies(size), frequencies(size)
-    return Heavy(joiners, share, policy or Policy(), sides, Sketch(size), together=together)
+    return HeavyKeys(joiners, share, policy or Policy(), sides, Sketch(size), together=together)
 
 
-def _among(sorted_keys: Keys, keys: Keys) -> Numbers:
-    """The positions of keys among others, −1 for those that are not there."""
+def _positions(sorted_keys: Keys, keys: Keys) -> Numbers:
+    """Find the positions of keys in a sorted list, −1 for absent ones."""
     if not len(sorted_keys):
         return np.full(len(keys), -1)
     found = np.minimum(np.searchsorted(sorted_keys, keys), len(sorted_keys) - 1)
@@ -213,19 +230,19 @@ def _among(sorted_keys: Keys, keys: Keys) -> Numbers:
 
 
 def _work(r: Floats | Numbers, s: Floats | Numbers, pairs: Floats | Numbers) -> Floats:
-    """Tuples, and pairs: those that their numbers make, or more if joiners said so."""
+    """Compute the work of keys: their tuples and pairs, at least as many as joiners reported."""
     made = np.multiply(r, s, dtype=np.float64)
     return np.add(r, s) + np.maximum(made, pairs)
 
 
-def _told(heavy: HeavyKey, recent: list[int]) -> HeavyKey:
-    """With what has come and gone."""
+def _with_observed(heavy: HeavyKey, recent: list[int]) -> HeavyKey:
+    """Let a key's controller observe its recent changes."""
     came, gone = Sizes(*recent[:2]), Sizes(*recent[2:])
     return replace(heavy, controller=heavy.controller.observe(came, gone))
 
 
-def _waits(controller: Controller) -> tuple[float, ...]:
-    """What decides whether a controller has to hear of changes."""
+def _observation_thresholds(controller: Controller) -> tuple[float, ...]:
+    """List the sizes and slacks from which follows when a controller has to observe changes."""
     return (controller.sizes.r, controller.sizes.s, *controller.slack, controller.shrinks)
 
 

@@ -55,40 +55,41 @@ class Mapping:
         return self.columns.bit_length() - 1
 
     def cuts(self, side: Side) -> int:
-        """Into how many parts a relation is cut."""
+        """Count the parts into which a relation is cut."""
         return self.columns if side else self.rows
 
     def copies(self, side: Side) -> int:
-        """To how many joiners a tuple goes."""
+        """Count the joiners that receive a tuple."""
         return self.rows if side else self.columns
 
     def load(self, r: float, s: float) -> float:
-        """The input-load factor (§3.3): what a joiner is sent, and keeps, of relations of these sizes."""
+        """Compute the input-load factor (§3.3): tuples received and stored by a joiner, for relations of these
+        sizes."""
         return r / self.rows + s / self.columns
 
-    def part(self, side: Side, tickets: Tickets) -> Numbers:
-        """The row of each tuple of R, the column of each of S."""
+    def coordinates(self, side: Side, tickets: Tickets) -> Numbers:
+        """Compute the row of each tuple of R, or the column of each of S."""
         return top_bits(tickets, self.cuts(side).bit_length() - 1)
 
-    def part_of(self, side: Side, words: Numbers) -> Numbers:
-        """The row, or the column, of each joiner."""
+    def coordinates_of(self, side: Side, words: Numbers) -> Numbers:
+        """Compute the row or column of each joiner from its word."""
         bits = self.column_bits
-        return _reverse(words, bits) if side else words >> bits
+        return _reverse_bits(words, bits) if side else words >> bits
 
     def words(self, rows: Numbers, columns: Numbers) -> Numbers:
-        """The joiners in these rows and columns."""
-        return (rows << self.column_bits) + _reverse(columns, self.column_bits)
+        """Compute the words of the joiners in these rows and columns."""
+        return (rows << self.column_bits) + _reverse_bits(columns, self.column_bits)
 
     def targets(self, side: Side, tickets: Tickets) -> Numbers:
-        """The joiners of each tuple, by word: as many columns as it has copies."""
-        parts, bits = self.part(side, tickets), self.column_bits
+        """List the joiners of each tuple, by word, one for each of its copies."""
+        parts, bits = self.coordinates(side, tickets), self.column_bits
         if side is Side.R:
             return (parts << bits)[:, None] + np.arange(self.columns)
-        return _reverse(parts, bits)[:, None] + (np.arange(self.rows) << bits)
+        return _reverse_bits(parts, bits)[:, None] + (np.arange(self.rows) << bits)
 
 
-def square(joiners: int) -> Mapping:
-    """The mapping in the middle, √J by √J; with an odd bit, more columns."""
+def square_mapping(joiners: int) -> Mapping:
+    """Choose the mapping in the middle, √J by √J, with more columns if log₂ J is odd."""
     if not is_power(joiners):
         raise ValueError(f"a grid has a power of two of joiners, not {joiners}")
     rows = 1 << (joiners.bit_length() - 1) // 2
@@ -96,20 +97,20 @@ def square(joiners: int) -> Mapping:
 
 
 @cache
-def every(joiners: int) -> tuple[Mapping, ...]:
-    """All mappings of so many joiners, a power of two."""
+def all_mappings(joiners: int) -> tuple[Mapping, ...]:
+    """List all mappings of this many joiners, a power of two."""
     return tuple(Mapping(1 << bits, joiners >> bits) for bits in range(joiners.bit_length()))
 
 
-def optimal(joiners: int, r: int, s: int, now: Mapping | None = None) -> Mapping:
-    """The mapping with the least load (Alg. 2 line 3); of equals, that of now, then the squarest.
+def best_mapping(joiners: int, r: int, s: int, now: Mapping | None = None) -> Mapping:
+    """Find the mapping with the least load (Alg. 2 line 3); ties go to the present one, then to the squarest.
 
     64 joiners, 1 GB and 64 GB  →  (1, 64)
     """
-    middle = square(joiners)
+    middle = square_mapping(joiners)
     # NB: whole numbers, J times the load, so that equals are equal
     return min(
-        every(joiners),
+        all_mappings(joiners),
         key=lambda m: (r * m.columns + s * m.rows, m != now, abs(m.column_bits - middle.column_bits), m.rows),
     )
 
@@ -119,13 +120,13 @@ def is_power(n: int) -> bool:
 
 
 def top_bits(tickets: Tickets, bits: int) -> Numbers:
-    """The first bits of tickets, as numbers."""
+    """Take the leading bits of tickets as numbers."""
     # NB: in two shifts, for a shift by all 64 bits is none
     return ((tickets >> np.uint64(1)) >> np.uint64(63 - bits)).astype(np.int64)
 
 
-def _reverse(numbers: Numbers, bits: int) -> Numbers:
-    """The last bits of numbers, read backwards."""
+def _reverse_bits(numbers: Numbers, bits: int) -> Numbers:
+    """Reverse the last bits of numbers."""
     out = np.zeros_like(numbers)
     for bit in range(bits):
         out = out << 1 | numbers >> bit & 1

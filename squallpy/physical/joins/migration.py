@@ -1,4 +1,4 @@
-"""From one grid to another: what a joiner keeps, what it sends and to whom (paper §4.2.1, Lemma 4.4; Fig. 3 and 4b).
+"""Migration between two grids: tuples that a joiner keeps, and those it sends (paper §4.2.1, Lemma 4.4; Fig. 3, 4b).
 
     (8, 2) → (4, 4)    joiners 0 and 2 exchange what they have of R; of S each keeps the half of its new column
 
@@ -17,8 +17,8 @@ import numpy as np
 from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.mapping import Mask, Numbers, Side, Tickets
 
-Homes = tuple[tuple[int, tuple[int, ...]], ...]
-"""Parts of a relation in the new grid, and the joiners that are to have them."""
+PartHomes = tuple[tuple[int, tuple[int, ...]], ...]
+"""Parts of a relation in the new grid, each with the joiners that will store it."""
 
 _NOBODY = np.zeros(0, np.int64)
 
@@ -34,57 +34,59 @@ class Migration:
         return f"{self.old.mapping} → {self.new.mapping}"
 
     def keeps(self, joiner: int, side: Side, tickets: Tickets) -> Mask:
-        """KEEP: which of the tuples that a joiner has are still its own afterwards? It discards the others."""
+        """Mark the tuples of a joiner that it still stores afterwards (KEEP); the others are discarded."""
         if joiner not in self.new:
             return np.zeros(len(tickets), np.bool_)
         return self.new.owns(joiner, side, tickets)
 
     def parcels(self, joiner: int, side: Side, tickets: Tickets) -> Iterator[tuple[int, Numbers]]:
-        """MIGRATED: the joiners to which one sends any of the tuples that it has, and the positions of these."""
+        """Yield each receiver of a joiner's tuples with the positions of the tuples it gets (MIGRATED)."""
         targets = self.receivers(joiner, side)
         if not len(targets):
             return
-        parts, rows = self.new.part(side, tickets), dict[int, Numbers]()
+        parts, rows = self.new.coordinates(side, tickets), dict[int, Numbers]()
         for target in targets.tolist():
-            part = self.new.place(side, target)
-            if part not in rows:
-                rows[part] = np.flatnonzero(parts == part)
-            if len(rows[part]):
-                yield target, rows[part]
+            coordinates = self.new.coordinate(side, target)
+            if coordinates not in rows:
+                rows[coordinates] = np.flatnonzero(parts == coordinates)
+            if len(rows[coordinates]):
+                yield target, rows[coordinates]
 
-    def is_whole(self, side: Side) -> bool:
-        """Do the tuples of a relation that a joiner has stay together, wherever they go?"""
+    def moves_whole(self, side: Side) -> bool:
+        """True if all tuples of a relation at a joiner have the same targets."""
         return self.new.mapping.cuts(side) <= self.old.mapping.cuts(side)
 
-    def dealt(
+    def partition_tuples(
         self, joiner: int, side: Side, tickets: Callable[[], Tickets]
     ) -> Iterator[tuple[tuple[int, ...], Numbers | None]]:
-        """Both at once: the joiners, itself among them, that have the same of its tuples afterwards, and the positions
-        of these; None: all, for which nobody has to know any ticket."""
-        homes = self._homes(joiner, side)
-        if self.is_whole(side):
+        """Yield the groups of joiners, itself included, that store the same of a joiner's tuples afterwards.
+
+        Each comes with the positions of these tuples; None stands for all, for which no ticket has to be read.
+        """
+        homes = self._part_homes(joiner, side)
+        if self.moves_whole(side):
             yield from ((joiners, None) for _, joiners in homes)
         elif homes:
-            parts = self.new.part(side, tickets())
-            for part, joiners in homes:
-                rows = np.flatnonzero(parts == part)
+            parts = self.new.coordinates(side, tickets())
+            for coordinates, joiners in homes:
+                rows = np.flatnonzero(parts == coordinates)
                 if len(rows):
                     yield joiners, rows
 
     def receivers(self, joiner: int, side: Side) -> Numbers:
-        """The joiners that get tuples of a relation from this one."""
+        """List the joiners that get tuples of a relation from this one."""
         return self._partners[side][1].get(joiner, _NOBODY)
 
     def senders(self, joiner: int, side: Side) -> Numbers:
-        """The joiners from which this one gets tuples of a relation."""
+        """List the joiners from which this one gets tuples of a relation."""
         return self._partners[side][0].get(joiner, _NOBODY)
 
-    def sent(self, r: float, s: float) -> float:
-        """What the busiest joiner sends of relations of these sizes."""
+    def send_cost(self, r: float, s: float) -> float:
+        """Compute the tuples sent by the busiest joiner, for relations of these sizes."""
         return self._busiest(r, s, receives=False)
 
     def cost(self, r: float, s: float) -> float:
-        """What the busiest joiner sends and receives (Lemma 4.4: 2|R|/n for one step)."""
+        """Compute the tuples sent and received by the busiest joiner (Lemma 4.4: 2|R|/n for one step)."""
         return self._busiest(r, s, receives=True)
 
     def _busiest(self, r: float, s: float, *, receives: bool) -> float:
@@ -97,49 +99,53 @@ class Migration:
 
     @cached_property
     def _pairs(self) -> tuple[tuple[Numbers, Numbers], ...]:
-        """By side, pair by pair, the joiners that send tuples of it, and those to whom. A joiner gets what it is to
-        have from those that had it in its place of the other relation, or from itself."""
+        """Pairs of sender and receiver, by side. A sender holds the tuples and shares the receiver's other
+        coordinate."""
         found = []
         for side in Side:
             receivers = self.new.numbers[:, None]
-            wanted, beside = self.new.part_of(side, receivers), self.old.part_of(side.other, receivers)
+            new_parts, other_parts = (
+                self.new.coordinates_of(side, receivers),
+                self.old.coordinates_of(side.other, receivers),
+            )
             old, new = (grid.mapping.cuts(side) for grid in (self.old, self.new))
-            parts = wanted * old // new + np.arange(max(1, old // new))
-            senders = self.old.at(side, parts, beside)
+            parts = new_parts * old // new + np.arange(max(1, old // new))
+            senders = self.old.joiners_at(side, parts, other_parts)
             sends = senders != receivers
             found.append((senders[sends], np.broadcast_to(receivers, sends.shape)[sends]))
         return tuple(found)
 
     @cached_property
     def _partners(self) -> tuple[tuple[dict[int, Numbers], dict[int, Numbers]], ...]:
-        """By side, from whom each joiner gets tuples of it, and to whom each sends."""
-        return tuple((_grouped(receivers, senders), _grouped(senders, receivers)) for senders, receivers in self._pairs)
+        """Senders to each joiner and receivers from each, by side."""
+        return tuple(
+            (_group_by(receivers, senders), _group_by(senders, receivers)) for senders, receivers in self._pairs
+        )
 
     @cached_property
-    def _known(self) -> tuple[dict[int, Homes], ...]:
+    def _part_home_cache(self) -> tuple[dict[int, PartHomes], ...]:
         return {}, {}
 
-    def _homes(self, joiner: int, side: Side) -> Homes:
-        """The parts of a relation in the new grid of which a joiner may have tuples, and who gets them from it or keeps
-        them."""
-        if joiner not in self._known[side]:
+    def _part_homes(self, joiner: int, side: Side) -> PartHomes:
+        """Map the new parts that a joiner's tuples may fall into to the joiners that will store them."""
+        if joiner not in self._part_home_cache[side]:
             found = dict[int, tuple[int, ...]]()
             itself = [joiner] if joiner in self.old and joiner in self.new else []
             for target in (*itself, *self.receivers(joiner, side).tolist()):
-                part = self.new.place(side, target)
-                found[part] = (*found.get(part, ()), target)
-            self._known[side][joiner] = tuple(found.items())
-        return self._known[side][joiner]
+                coordinates = self.new.coordinate(side, target)
+                found[coordinates] = (*found.get(coordinates, ()), target)
+            self._part_home_cache[side][joiner] = tuple(found.items())
+        return self._part_home_cache[side][joiner]
 
 
 @lru_cache(maxsize=1 << 8)
 def migration(old: Grid, new: Grid) -> Migration:
-    """The same one for all joiners of a machine, batch after batch: who sends to whom takes a while to find."""
+    """Intern the migration between two grids: finding senders and receivers takes a while, and all joiners share it."""
     return Migration(old, new)
 
 
-def _grouped(numbers: Numbers, others: Numbers) -> dict[int, Numbers]:
-    """By the ones the others, which ascend."""
+def _group_by(numbers: Numbers, others: Numbers) -> dict[int, Numbers]:
+    """Group the ascending `others` by their numbers."""
     order = np.lexsort((others, numbers))
     some, starts = np.unique(numbers[order], return_index=True)
     return dict(zip(some.tolist(), np.split(others[order], starts[1:]), strict=False))  # NB: of none one is empty
@@ -147,7 +153,7 @@ def _grouped(numbers: Numbers, others: Numbers) -> dict[int, Numbers]:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How much of what is to be sent has been: of `total` tuples, those before `sent`."""
+    """Progress of sending `total` tuples; the first `sent` are done."""
 
     total: int
     sent: int = 0
@@ -157,7 +163,7 @@ class Progress:
         return self.sent >= self.total
 
     def step(self, received: int, rate: float = 2.0, floor: int = 0) -> "Progress":
-        """After so many new tuples: `rate` times as many have moved (§4.3.2), and `floor` at least, also when idle.
+        """Send `rate` tuples for each new one (§4.3.2), but at least `floor`, also when idle.
 
         Progress(10, 4).step(received=2)  →  Progress(10, 8)
         """

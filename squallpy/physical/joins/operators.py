@@ -1,4 +1,4 @@
-"""The operators to choose from, behind one face (paper §5; thesis §4.5).
+"""The join operators behind one interface (paper §5; thesis §4.5).
 
     Hashed   SHJ: a tuple goes to the joiner of its key
     Static   StaticMid, a square grid; StaticOpt, the grid that is best for sizes that are told
@@ -17,13 +17,13 @@ import numpy as np
 from squallpy.base.settings import JoinOperator
 from squallpy.physical.joins.controller import Controller, Policy, Sizes
 from squallpy.physical.joins.grid import Grid
-from squallpy.physical.joins.groups import Homes, grids, powers
-from squallpy.physical.joins.heavy_keys import SHARE, Heavy, heavy, home
-from squallpy.physical.joins.mapping import Mask, Numbers, Side, Tickets, optimal, square
+from squallpy.physical.joins.groups import Homes, powers_of_two, square_grids
+from squallpy.physical.joins.heavy_keys import SHARE, HeavyKeys, hash_joiner, initial_heavy_keys
+from squallpy.physical.joins.mapping import Mask, Numbers, Side, Tickets, best_mapping, square_mapping
 from squallpy.physical.joins.migration import Migration
 from squallpy.physical.joins.sketch import Keys
 
-NAMES = tuple(operator.value for operator in JoinOperator if operator is not JoinOperator.AUTO)
+NAMES = tuple(create_operator.value for create_operator in JoinOperator if create_operator is not JoinOperator.AUTO)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,21 +45,21 @@ class Move:
 
 
 class Operator(Protocol):
-    """How tuples are spread over joiners."""
+    """The distribution of tuples over joiners."""
 
     def route(self, side: Side, keys: Keys, tickets: Tickets) -> Routes: ...
 
     def observe(self, side: Side, keys: Keys, signs: Numbers, units: Numbers) -> Self:
-        """Inserts (+1) and deletes (−1), each of so many units (bytes, or 1)."""
+        """Count inserts (+1) and deletes (−1), each of this many units (bytes, or 1)."""
         ...
 
     def decide(self) -> tuple[Self, tuple[Move, ...]]: ...
 
-    def finished(self, move: Move) -> Self: ...
+    def finish(self, move: Move) -> Self: ...
 
 
-class Settled:
-    """What never changes."""
+class FixedRoutes:
+    """An operator whose routes never change."""
 
     __slots__ = ()
 
@@ -69,13 +69,13 @@ class Settled:
     def decide(self) -> tuple[Self, tuple[Move, ...]]:
         return self, ()
 
-    def finished(self, move: Move) -> Self:
+    def finish(self, move: Move) -> Self:
         raise AssertionError("nothing migrates")
 
 
 @dataclass(frozen=True, slots=True)
-class Static(Settled):
-    """A grid for good."""
+class Static(FixedRoutes):
+    """A fixed grid."""
 
     grid: Grid
 
@@ -86,7 +86,7 @@ class Static(Settled):
 
 @dataclass(frozen=True, slots=True)
 class Dynamic:
-    """Groups of joiners, each with its controller."""
+    """Groups of joiners, each with its own controller."""
 
     controllers: tuple[Controller, ...]
 
@@ -110,17 +110,17 @@ class Dynamic:
         moves = tuple(Move(m, group=i) for i, (_, m) in enumerate(decided) if m is not None)
         return replace(self, controllers=tuple(controller for controller, _ in decided)), moves
 
-    def finished(self, move: Move) -> Self:
+    def finish(self, move: Move) -> Self:
         controllers = list(self.controllers)
-        controllers[move.group] = controllers[move.group].finished()
+        controllers[move.group] = controllers[move.group].finish()
         return replace(self, controllers=tuple(controllers))
 
 
 @dataclass(frozen=True, slots=True)
 class Hybrid:
-    """Light keys by hash, heavy ones by their grids."""
+    """Light keys by hash, heavy keys by their grids."""
 
-    keys: Heavy
+    keys: HeavyKeys
 
     def route(self, side: Side, keys: Keys, tickets: Tickets) -> Routes:
         return _stored(*self.keys.route(side, keys, tickets))
@@ -132,41 +132,42 @@ class Hybrid:
         after, moves = self.keys.decide()
         return replace(self, keys=after), tuple(Move(migration, key=key) for key, migration in moves)
 
-    def finished(self, move: Move) -> Self:
+    def finish(self, move: Move) -> Self:
         assert move.key is not None
-        return replace(self, keys=self.keys.finished(move.key))
+        return replace(self, keys=self.keys.finish(move.key))
 
 
 @dataclass(frozen=True, slots=True)
-class Hashed(Settled):
+class Hashed(FixedRoutes):
     """All keys by hash."""
 
-    keys: Heavy
+    keys: HeavyKeys
 
     def route(self, side: Side, keys: Keys, tickets: Tickets) -> Routes:
-        return _stored(np.arange(len(keys)), home(self.keys.joiners, keys))
+        return _stored(np.arange(len(keys)), hash_joiner(self.keys.joiners, keys))
 
 
-def operator(
+def create_operator(
     name: str, joiners: int, policy: Policy | None = None, sizes: Sizes | None = None, share: float = SHARE
 ) -> Operator:
-    """One of NAMES; `sizes` are those that StaticOpt is told. Static grids take the largest power of two of joiners."""
-    power = powers(joiners)[0]
+    """Create an operator by one of NAMES; `sizes` serve StaticOpt. Static grids use the largest power of two of
+    joiners."""
+    power = powers_of_two(joiners)[0]
     match name:
         case "SHJ":
-            return Hashed(heavy(joiners, share))
+            return Hashed(initial_heavy_keys(joiners, share))
         case "StaticMid":
-            return Static(Grid(square(power)))
+            return Static(Grid(square_mapping(power)))
         case "StaticOpt":
             if sizes is None:
                 raise ValueError("StaticOpt has to be told the sizes of both relations")
-            return Static(Grid(optimal(power, sizes.r, sizes.s)))
+            return Static(Grid(best_mapping(power, sizes.r, sizes.s)))
         case "Dynamic":
             if policy and policy.capacity is not None and power < joiners:
                 raise ValueError(f"only a power of two of joiners can grow, not {joiners}")
-            return Dynamic(tuple(Controller(grid, policy or Policy()) for grid in grids(joiners)))
+            return Dynamic(tuple(Controller(grid, policy or Policy()) for grid in square_grids(joiners)))
         case "Hybrid":
-            return Hybrid(heavy(joiners, share, policy))
+            return Hybrid(initial_heavy_keys(joiners, share, policy))
     raise ValueError(f'no join operator "{name}": {", ".join(NAMES)}')
 
 

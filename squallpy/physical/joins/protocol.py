@@ -1,4 +1,4 @@
-"""Joining while a migration runs, each pair once (paper Alg. 3; thesis Alg. 4, Theorem 4.4.6).
+"""The join protocol during a migration: each pair is joined once (paper Alg. 3; thesis Alg. 4, Theorem 4.4.6).
 
 What a joiner has is in four parts: τ it had before the migration; Δ came since, by the old mapping; Δ′ by the new one;
 μ was sent by other joiners, which had it by the old mapping. A table says what a tuple of each part meets when it
@@ -29,8 +29,8 @@ from squallpy.physical.joins.mapping import Mask, Numbers, Side, Tickets
 from squallpy.physical.joins.migration import Migration, Progress
 
 
-class Part(Enum):
-    """What a joiner has."""
+class TupleSet(Enum):
+    """The sets into which a joiner divides its tuples."""
 
     STATE = "τ"
     OLD = "Δ"
@@ -40,18 +40,18 @@ class Part(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
-    """A tuple that arrives for one part is joined with another; `keep`: of the old ones, those kept here."""
+    """Arriving tuples of one set are joined with another; `keep`: only old tuples that the migration keeps here."""
 
-    arriving: Part
-    stored: Part
+    arriving: TupleSet
+    stored: TupleSet
     keep: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Stay:
-    """A part that is state when the migration is over; `keep`: of it, what the migration keeps here."""
+class FinalSet:
+    """A set that becomes state when the migration ends; `keep`: only the tuples that the migration keeps here."""
 
-    part: Part
+    part: TupleSet
     keep: bool = False
 
 
@@ -60,23 +60,28 @@ class Rules:
     """The protocol as data."""
 
     meetings: tuple[Meeting, ...]
-    sent: tuple[Part, ...]  # parts whose MIGRATED tuples go to other joiners
-    stays: tuple[Stay, ...]
+    sent: tuple[TupleSet, ...]  # parts whose MIGRATED tuples go to other joiners
+    stays: tuple[FinalSet, ...]
 
 
 ALGORITHM_4 = Rules(
     meetings=(
-        Meeting(Part.MIGRATED, Part.NEW),  # line 11
-        Meeting(Part.NEW, Part.MIGRATED),  # 13
-        Meeting(Part.NEW, Part.NEW),
-        Meeting(Part.NEW, Part.STATE, keep=True),  # 14
-        Meeting(Part.NEW, Part.OLD, keep=True),
-        Meeting(Part.OLD, Part.STATE),  # 16
-        Meeting(Part.OLD, Part.OLD),
-        Meeting(Part.OLD, Part.NEW, keep=True),  # 18
+        Meeting(TupleSet.MIGRATED, TupleSet.NEW),  # line 11
+        Meeting(TupleSet.NEW, TupleSet.MIGRATED),  # 13
+        Meeting(TupleSet.NEW, TupleSet.NEW),
+        Meeting(TupleSet.NEW, TupleSet.STATE, keep=True),  # 14
+        Meeting(TupleSet.NEW, TupleSet.OLD, keep=True),
+        Meeting(TupleSet.OLD, TupleSet.STATE),  # 16
+        Meeting(TupleSet.OLD, TupleSet.OLD),
+        Meeting(TupleSet.OLD, TupleSet.NEW, keep=True),  # 18
     ),
-    sent=(Part.STATE, Part.OLD),  # 3, 20
-    stays=(Stay(Part.STATE, keep=True), Stay(Part.OLD, keep=True), Stay(Part.MIGRATED), Stay(Part.NEW)),  # 29
+    sent=(TupleSet.STATE, TupleSet.OLD),  # 3, 20
+    stays=(
+        FinalSet(TupleSet.STATE, keep=True),
+        FinalSet(TupleSet.OLD, keep=True),
+        FinalSet(TupleSet.MIGRATED),
+        FinalSet(TupleSet.NEW),
+    ),  # 29
 )
 
 
@@ -87,7 +92,7 @@ class Tuples(Protocol):
     def tickets(self) -> Tickets: ...
 
     def take(self, which: Mask | Numbers) -> Self:
-        """Those at some positions, or under a mask."""
+        """Select tuples by position or mask."""
         ...
 
 
@@ -95,20 +100,20 @@ T = TypeVar("T", bound=Tuples)
 
 
 class Store(Protocol[T]):
-    """Where a joiner has its parts."""
+    """The tuple sets of a joiner."""
 
-    def part(self, part: Part, side: Side) -> T:
-        """All of a part, in the order in which they came."""
+    def part(self, part: TupleSet, side: Side) -> T:
+        """Return all tuples of a set in order of arrival."""
         ...
 
     def join(self, side: Side, arriving: T, stored: T) -> None:
-        """Put out the pairs of tuples of a relation with some of the other."""
+        """Emit the pairs of arriving tuples of one relation with stored ones of the other."""
         ...
 
-    def add(self, part: Part, side: Side, tuples: T) -> None: ...
+    def add(self, part: TupleSet, side: Side, tuples: T) -> None: ...
 
     def settle(self, side: Side, state: list[T]) -> None:
-        """These are τ now, and there is nothing else."""
+        """Replace all tuples of a relation by this state."""
         ...
 
 
@@ -123,7 +128,7 @@ class Parcel(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """Where a joiner is in its epochs."""
+    """State of a joiner within an epoch."""
 
     epoch: int = 0
     migration: Migration | None = None
@@ -136,7 +141,8 @@ START = Phase()
 
 
 class Joiner(Generic[T]):
-    """One joiner. Its messages: `arrive`, `signal`, `migrated`, `ended`; it sends as its rate allows, and finishes."""
+    """A joiner, which handles the messages `arrive`, `signal`, `migrated` and `ended`, sends at its rate, and
+    finishes."""
 
     def __init__(
         self, number: int, reshufflers: int, store: Store[T], phase: Phase = START, rules: Rules = ALGORITHM_4
@@ -151,26 +157,26 @@ class Joiner(Generic[T]):
 
     @property
     def has_switched(self) -> bool:
-        """Has every reshuffler? Then nothing comes any more by the old mapping."""
+        """True if every reshuffler routes by the new mapping."""
         return self.is_migrating and len(self.phase.signalled) == self._reshufflers
 
     @property
     def has_sent_state(self) -> bool:
-        """All of τ that is to be sent?"""
+        """True if all of τ that has to be sent has been."""
         return all(progress.is_done for progress in self.phase.progress)
 
     @property
     def has_sent(self) -> bool:
-        """All that it is to send?"""
+        """True if all tuples that have to be sent have been."""
         return self.has_switched and self.has_sent_state
 
     @property
     def can_finish(self) -> bool:
-        """Has it sent all, and received all?"""
+        """True if all tuples have been sent and received."""
         return self.has_sent and self.senders <= set(self.phase.heard)
 
     def signal(self, reshuffler: int, migration: Migration) -> None:
-        """A reshuffler routes by the new mapping from here on."""
+        """Note that a reshuffler routes by the new mapping from here on."""
         phase = self.phase
         assert phase.migration in (None, migration), "a migration started before the last one was over"
         assert reshuffler not in phase.signalled, f"reshuffler {reshuffler} switched twice"
@@ -181,40 +187,40 @@ class Joiner(Generic[T]):
         self._partners()
 
     def arrive(self, epoch: int, side: Side, tuples: T) -> list[Parcel[T]]:
-        """Tuples from a reshuffler, by the mapping of some epoch: at most one ahead, and never one behind."""
+        """Join and store tuples from a reshuffler, routed by the mapping of this epoch or the next."""
         assert self.phase.epoch <= epoch <= self.phase.epoch + self.is_migrating, "more than two epochs are alive"
         if not self.is_migrating:
-            self._meet(Part.OLD, side, tuples)
-            self.store.add(Part.STATE, side, tuples)
+            self._meet(TupleSet.OLD, side, tuples)
+            self.store.add(TupleSet.STATE, side, tuples)
             return []
-        part = Part.NEW if epoch > self.phase.epoch else Part.OLD
-        assert part is Part.NEW or not self.has_switched, "a tuple by the old mapping came after all signals"
+        part = TupleSet.NEW if epoch > self.phase.epoch else TupleSet.OLD
+        assert part is TupleSet.NEW or not self.has_switched, "a tuple by the old mapping came after all signals"
         self._meet(part, side, tuples)
         self.store.add(part, side, tuples)
-        return self._parcels(side, tuples) if part is Part.OLD and part in self._rules.sent else []
+        return self._parcels(side, tuples) if part is TupleSet.OLD and part in self._rules.sent else []
 
     def migrated(self, side: Side, tuples: T) -> None:
-        """Tuples from another joiner, perhaps before the first signal."""
-        self._meet(Part.MIGRATED, side, tuples)
-        self.store.add(Part.MIGRATED, side, tuples)
+        """Join and store tuples from another joiner, perhaps before the first signal."""
+        self._meet(TupleSet.MIGRATED, side, tuples)
+        self.store.add(TupleSet.MIGRATED, side, tuples)
 
     def ended(self, joiner: int) -> None:
-        """Another joiner has sent all that it was to send here."""
+        """Note that another joiner has sent all its tuples."""
         self.phase = replace(self.phase, heard=(*self.phase.heard, joiner))
 
     def send(self, received: int, rate: float, floor: int = 0) -> list[Parcel[T]]:
-        """More of τ, as much as so many new tuples allow."""
+        """Send more of τ, as much as this many new tuples allow."""
         out, after = list[Parcel[T]](), list[Progress]()
         for side, before in zip(Side, self.phase.progress, strict=True):
             after.append(before.step(received, rate, floor))
             if after[-1].sent > before.sent:
                 piece = np.arange(before.sent, after[-1].sent)
-                out += self._parcels(side, self.store.part(Part.STATE, side).take(piece))
+                out += self._parcels(side, self.store.part(TupleSet.STATE, side).take(piece))
         self.phase = replace(self.phase, progress=tuple(after))
         return out
 
     def finish(self) -> None:
-        """FINALIZEMIGRATION: the next epoch, with its state."""
+        """Begin the next epoch with the merged state (FINALIZEMIGRATION)."""
         assert self.can_finish
         for side in Side:
             kept = [(stay, self.store.part(stay.part, side)) for stay in self._rules.stays]
@@ -223,35 +229,35 @@ class Joiner(Generic[T]):
         self._partners()
 
     def _partners(self) -> None:
-        """The joiners that send it tuples, and those to which it sends."""
+        """Find the joiners that send tuples here, and those to which this one sends."""
         moving, number = self.phase.migration, self.number
         self.senders = {int(j) for side in Side if moving for j in moving.senders(number, side)}
         self.receivers = {int(j) for side in Side if moving for j in moving.receivers(number, side)}
 
     def _to_send(self, migration: Migration, side: Side) -> int:
-        """How much of τ has to be gone through: all, if any of it may be another's."""
-        if Part.STATE not in self._rules.sent or not len(migration.receivers(self.number, side)):
+        """Count the tuples of τ to go through: all, if another joiner may need any."""
+        if TupleSet.STATE not in self._rules.sent or not len(migration.receivers(self.number, side)):
             return 0
-        return len(self.store.part(Part.STATE, side).tickets)
+        return len(self.store.part(TupleSet.STATE, side).tickets)
 
-    def _meet(self, arriving: Part, side: Side, tuples: T) -> None:
+    def _meet(self, arriving: TupleSet, side: Side, tuples: T) -> None:
         for meeting in self._rules.meetings:
             if meeting.arriving is not arriving:
                 continue
-            mine, others = tuples, self.store.part(meeting.stored, side.other)
+            arriving_tuples, others = tuples, self.store.part(meeting.stored, side.other)
             if meeting.keep and self.phase.migration is not None:
-                if arriving is Part.OLD:
-                    mine = self._kept(side, mine)
+                if arriving is TupleSet.OLD:
+                    arriving_tuples = self._kept(side, arriving_tuples)
                 else:
                     others = self._kept(side.other, others)
-            self.store.join(side, mine, others)
+            self.store.join(side, arriving_tuples, others)
 
     def _kept(self, side: Side, tuples: T) -> T:
         assert self.phase.migration is not None
         return tuples.take(self.phase.migration.keeps(self.number, side, tuples.tickets))
 
     def _parcels(self, side: Side, tuples: T) -> list[Parcel[T]]:
-        """Tuples as what is sent to each joiner."""
+        """Split tuples by the joiner that receives them."""
         assert self.phase.migration is not None
         parcels = self.phase.migration.parcels(self.number, side, tuples.tickets)
         return [Parcel(target, side, tuples.take(rows)) for target, rows in parcels]

@@ -1,4 +1,4 @@
-"""How often keys occur, in bounded memory (Misra and Gries 1982, merged as in Agarwal et al., Mergeable Summaries).
+"""Key frequencies in bounded memory (Misra and Gries 1982, merged as in Agarwal et al., Mergeable Summaries).
 
     size 2: a ×5, b ×3, c ×2   →   a 3, b 1, each up to 2 too low
 
@@ -31,24 +31,24 @@ class Sketch:
             raise ValueError(f"a sketch has a counter or more, not {self.size}")
 
     def add(self, keys: Keys, counts: Numbers, others: int = 0) -> "Sketch":
-        """With more of some keys, which may repeat, and of others that are not named; counts are not negative."""
-        every, where = np.unique(np.concatenate([self.keys, keys]), return_inverse=True)
-        sums = np.zeros(len(every), np.int64)
+        """Add counts, which are not negative, of keys, which may repeat, and of `others` unnamed tuples."""
+        all_keys, where = np.unique(np.concatenate([self.keys, keys]), return_inverse=True)
+        sums = np.zeros(len(all_keys), np.int64)
         np.add.at(sums, where, np.concatenate([self.counts, counts]))
         cut = 0
-        if len(every) > self.size:
+        if len(all_keys) > self.size:
             cut = int(np.partition(sums, -self.size - 1)[-self.size - 1])
         stays = sums > cut
         total = self.total + int(counts.sum()) + others
-        return Sketch(self.size, every[stays], sums[stays] - cut, total, self.lost + cut)
+        return Sketch(self.size, all_keys[stays], sums[stays] - cut, total, self.lost + cut)
 
-    def merged(self, other: "Sketch") -> "Sketch":
-        """Of what both have seen; so each reshuffler may have its own."""
+    def merge(self, other: "Sketch") -> "Sketch":
+        """Merge the sketches of two streams, so that each reshuffler may have its own."""
         both = self.add(other.keys, other.counts)
         return Sketch(self.size, both.keys, both.counts, self.total + other.total, both.lost + other.lost)
 
     def of(self, keys: Keys) -> Numbers:
-        """The counts of keys; of one that has no counter, 0."""
+        """Estimate the counts of keys, 0 for one without a counter."""
         if not len(self.keys):
             return np.zeros(len(keys), np.int64)
         at = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
@@ -58,24 +58,27 @@ class Sketch:
 
 @dataclass(frozen=True, slots=True)
 class Frequencies:
-    """Of a relation with deletes: a sketch of what came and one of what went. The difference is at most `came.lost` too
-    low and `gone.lost` too high: shares of all inserts and of all deletes there ever were, not of what is there."""
+    """Key frequencies of a relation with deletes: one sketch of inserts, one of deletes.
+
+    The difference is at most `came.lost` too low and `gone.lost` too high: fractions of all inserts and of all deletes
+    there ever were, not of the relation's present size.
+    """
 
     came: Sketch
     gone: Sketch
 
     @property
     def keys(self) -> Keys:
-        """Those that may occur often."""
+        """Keys that may be frequent."""
         return self.came.keys
 
     @property
     def size(self) -> int:
-        """Of the relation."""
+        """Size of the relation."""
         return self.came.total - self.gone.total
 
     def add(self, keys: Keys, counts: Numbers, others: tuple[int, int] = (0, 0)) -> "Frequencies":
-        """Inserts (above 0) and deletes (below) of keys; of `others` as many came, and went."""
+        """Count inserts (above 0) and deletes (below) of keys, and `others` inserts and deletes of unnamed ones."""
         gone, (came, went) = counts < 0, others
         after = Frequencies(self.came.add(keys[~gone], counts[~gone], came), self.gone)
         if not gone.any() and not went:
@@ -83,7 +86,7 @@ class Frequencies:
         return Frequencies(after.came, self.gone.add(keys[gone], -counts[gone], went))
 
     def of(self, keys: Keys) -> Numbers:
-        """How often keys occur."""
+        """Estimate the counts of keys."""
         left: Numbers = np.maximum(self.came.of(keys) - self.gone.of(keys), 0)
         return left
 

@@ -25,10 +25,9 @@ from squallpy.base.json_codec import from_json, to_json
 from squallpy.physical.distribute.heavy_keys import SHARE
 from squallpy.physical.joins.controller import NOTHING, Controller, Policy, Sizes
 from squallpy.physical.joins.grid import Grid
-from squallpy.physical.joins.groups import grids as groups_of
-from squallpy.physical.joins.groups import stored_load
-from squallpy.physical.joins.heavy_keys import Heavy, heavy
-from squallpy.physical.joins.mapping import Side, optimal
+from squallpy.physical.joins.groups import square_grids, stored_load
+from squallpy.physical.joins.heavy_keys import HeavyKeys, initial_heavy_keys
+from squallpy.physical.joins.mapping import Side, best_mapping
 from squallpy.physical.joins.migration import Migration, migration
 from squallpy.physical.plan import Plan
 from squallpy.runtime.kernels.pool import HASHES
@@ -197,7 +196,7 @@ class GridPilot:
         seen: Seen = stats["joiners"]
         now, mappings = self._observed(seen), [grid.mapping for grid in self.course.grids]
         sizes, shapes = now.controllers[0].sizes, [[m.rows, m.columns] for m in mappings]
-        best = stored_load([optimal(m.joiners, sizes.r, sizes.s) for m in mappings], sizes.r, sizes.s)
+        best = stored_load([best_mapping(m.joiners, sizes.r, sizes.s) for m in mappings], sizes.r, sizes.s)
         return {
             "mapping": shapes[0] if len(shapes) == 1 else shapes, "epoch": self.course.epoch,
             "ilf": stored_load(mappings, now.held.r, now.held.s),
@@ -249,24 +248,24 @@ class GridPilot:
         old, new = (stored_load([g.mapping for g in grids], sizes.r, sizes.s) for grids in (course.grids, course.to))
         if new > old:
             return self._given_up()
-        finished = tuple(c.finished() if c.migrating else c for c in self.controllers)
+        finished = tuple(c.finish() if c.migrating else c for c in self.controllers)
         return Course(course.to, course.epoch + 1, fresh=True, came=course.migrations), finished
 
     def _is_moot(self, coming: Sizes) -> bool:
         """Has it become worse than to go the other way?"""
         both = zip(self.controllers, self.course.grids, strict=True)
-        return any(c.observe(coming).is_moot(grid.mapping) for c, grid in both if c.migrating)
+        return any(c.observe(coming).is_superseded(grid.mapping) for c, grid in both if c.migrating)
 
     def _given_up(self) -> tuple[Course, tuple[Controller, ...]]:
         """On the old grid, what was copied being dropped."""
         both = zip(self.controllers, self.course.grids, strict=True)
-        controllers = tuple(c.given_up(grid) if c.migrating else c for c, grid in both)
+        controllers = tuple(c.abandon(grid) if c.migrating else c for c, grid in both)
         return Course(self.course.grids, self.course.epoch, fresh=True), controllers
 
     def _next(self, course: Course, controllers: tuple[Controller, ...], change: Sizes) -> int:
         """Up to which hash a batch copies that changes so much."""
         left, mappings = 1 - course.high / HASHES, [grid.mapping for grid in course.grids]
-        paces = [c.pace(m, left, change) for c, m in zip(controllers, mappings, strict=True) if c.migrating]
+        paces = [c.copy_fraction(m, left, change) for c, m in zip(controllers, mappings, strict=True) if c.migrating]
         tuples = sum(m.joiners for m in mappings) * stored_load(mappings, self.held.r, self.held.s)
         share = max(*paces, LEAST / max(1, tuples), 1 / BATCHES)
         return min(HASHES, course.high + ceil(share * HASHES))
@@ -318,7 +317,7 @@ class KeyPilot:
     batches, all at once, for a key is heavy before it has much."""
 
     course: Course
-    keys: Heavy
+    keys: HeavyKeys
 
     def figures(self, stats: Map[str, Any]) -> dict[str, Any]:
         """How many keys have a grid, and what the joiner with most has by the mean."""
@@ -330,7 +329,7 @@ class KeyPilot:
     def after(self, stats: Map[str, Any]) -> "KeyPilot":
         keys, places = self.keys, dict(self.course.heavy)
         for key, _, to in self.course.moves:
-            keys = keys.finished(key)
+            keys = keys.finish(key)
             places[key] = to
         for side in Side:
             keys = _observed(keys, side, stats.get("keys", {}))
@@ -340,7 +339,7 @@ class KeyPilot:
         return KeyPilot(Course(heavy=placed, moves=moving, came=self.course.migrations), keys)
 
 
-def _observed(keys: Heavy, side: Side, told: Map[str, Map[str, int]]) -> Heavy:
+def _observed(keys: HeavyKeys, side: Side, told: Map[str, Map[str, int]]) -> HeavyKeys:
     """What readers tell of a relation: the keys of most tuples, and how many have others."""
     came, went = (dict(told.get(name_of(side, sign), {})) for sign in (1, -1))
     others = (came.pop(OTHERS, 0), went.pop(OTHERS, 0))
@@ -379,17 +378,17 @@ def pilot_of(
     if facts:
         pilot = from_json(GridPilot, facts)
         return replace(pilot, controllers=tuple(replace(c, policy=policy) for c in pilot.controllers))
-    sizes, groups = rows_of(plan, first or {}), groups_of(plan.partitions) if plan.groups else (plan.grid,)
-    grids = tuple(g.mapped(optimal(g.joiners, sizes.r, sizes.s, g.mapping)) for g in groups)
+    sizes, groups = rows_of(plan, first or {}), square_grids(plan.partitions) if plan.groups else (plan.grid,)
+    grids = tuple(g.with_mapping(best_mapping(g.joiners, sizes.r, sizes.s, g.mapping)) for g in groups)
     return GridPilot(Course(grids), tuple(Controller(grid, policy) for grid in grids))
 
 
 def _key_pilot(plan: Plan, facts: Map[str, Any] | None, often: Map[str, Map[str, int]]) -> KeyPilot:
     policy = Policy(min(1.0, 4 * plan.epsilon))  # for nothing comes while a key moves
     if not facts:
-        keys = heavy(plan.partitions, SHARE, policy, TOGETHER)
+        keys = initial_heavy_keys(plan.partitions, SHARE, policy, TOGETHER)
         sample = _observed(_observed(keys, Side.R, often), Side.S, often).decide()[0]
-        keys = keys.expecting(sample)
+        keys = keys.with_sampled_grids(sample)
         return KeyPilot(Course(heavy=tuple((heavy.key, heavy.place) for heavy in keys.keys)), keys)
     pilot = from_json(KeyPilot, facts)
     return replace(pilot, keys=replace(pilot.keys, policy=policy))

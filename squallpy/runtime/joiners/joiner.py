@@ -102,7 +102,7 @@ class Joiner:
         for view in self._views:
             columns, copied = self._columns[view.view], self._share(store, course, view.view, low, high)
             tickets = partial(tickets_of, copied.keys, columns, range(len(columns)), store.dictionary)
-            for joiners, rows in moves.dealt(self._number, view.side, tickets):
+            for joiners, rows in moves.partition_tuples(self._number, view.side, tickets):
                 theirs = copied if rows is None else copied.take(rows)
                 if self._number in joiners:
                     store[course.other(view.view)].fill(theirs.keys, theirs.words, high)

@@ -12,7 +12,7 @@ import numpy as np
 from squallpy.base.types import Kind
 from squallpy.logical.expressions import Column
 from squallpy.physical.distribute.heavy_keys import SHARE
-from squallpy.physical.joins.heavy_keys import routed
+from squallpy.physical.joins.heavy_keys import route_by_key
 from squallpy.physical.joins.mapping import Tickets
 from squallpy.physical.plan import Plan, Send
 from squallpy.runtime.joiners.batch_plan import OTHERS, Course, name_of
@@ -58,8 +58,8 @@ def spread(
         return
     tickets = tickets_of(delta.keys, columns, send.by, names)
     for grid in grids:
-        parts, joiners = grid.part(send.side, tickets), grid.numbers
-        homes = grid.part_of(send.side, joiners)
+        parts, joiners = grid.coordinates(send.side, tickets), grid.numbers
+        homes = grid.coordinates_of(send.side, joiners)
         for part in range(grid.mapping.cuts(send.side)):
             for _, rows in _part(part, delta, parts == part):
                 yield from ((joiner, rows) for joiner in joiners[homes == part].tolist())
@@ -72,7 +72,7 @@ def _by_key(
     assert send.side is not None and send.by is not None
     keys, tickets = (tickets_of(delta.keys, columns, by, names) for by in (send.key, send.by))
     heavy = np.array([key for key, _ in course.heavy], np.uint64)
-    positions, joiners = routed(partitions, heavy, [grid for _, grid in course.heavy], send.side, keys, tickets)
+    positions, joiners = route_by_key(partitions, heavy, [grid for _, grid in course.heavy], send.side, keys, tickets)
     for joiner in np.unique(joiners).tolist():
         rows = positions[joiners == joiner]
         yield joiner, delta.take(rows)

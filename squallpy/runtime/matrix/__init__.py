@@ -1,13 +1,12 @@
-"""Matrix programs at work: views in memory, triggers as passes over them.
+"""Matrix programs kept fresh: views in memory, triggers as visits to them.
 
-views     how a matrix is stored      algebra   operations on arrays, in a semiring
-sparse    inputs with few cells       live      a program kept fresh       drift   how far rounding has taken it
-packed    factors of truth values     fused     their triggers as one kernel
-room      is there memory for it
+A program on the driver (`maintained_program`): `decide` chooses triggers or evaluation, `fire` and `reevaluate` are
+the two, over `program_views`; `undo` takes back what overflows. A view is dense (`views`), of few cells (`sparse`) or
+of bits (`packed_boolean`, whose triggers `fused_boolean` makes one kernel). `drift` measures rounding.
 
-In queries: rows of streams (`rows`) are cells (`cells`) of the inputs of a program (`kept`), and what has been told of
-its outputs (`shown`) changes; `source` is all programs of a query, as streams of changed cells.
+In queries: `rows` of streams become `cells` of inputs of a program (`query_program`), and what a query has been told
+of its outputs changes (`subscription`); `source` is all programs of a query.
 
-In blocks: the driver decides on each batch (`spread`), its `orders` go to the partitions, of which each is a `part`
-that does the `work` of supersteps, `now` between two of them, and reads on (`reading`) when all is done.
+In blocks on partitions: the `driver` decides on each batch by the same `decide`, its `commands` go to the partitions,
+each of which runs supersteps (`partition`, `superstep`), with a `superstep_state` between two of them.
 """

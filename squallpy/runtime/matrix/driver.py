@@ -16,13 +16,13 @@ from squallpy.base.semirings import ARITHMETIC
 from squallpy.maintain.matrix.dimensions import Sizes
 from squallpy.maintain.matrix.materialise import Trigger
 from squallpy.maintain.matrix.nodes import Inverse
-from squallpy.maintain.matrix.trigger_cost import evaluation_price, trigger_price
 from squallpy.physical.matrix.blocks import ALONE, Phase
 from squallpy.physical.matrix.programs import KeptProgram, MatrixPlan
 from squallpy.runtime.batch.node import Input, Made
 from squallpy.runtime.matrix.algebra import appended, depends
 from squallpy.runtime.matrix.cells import Cells
 from squallpy.runtime.matrix.commands import Orders
+from squallpy.runtime.matrix.decide import Prices, reason_to_evaluate
 from squallpy.runtime.matrix.drift import CHECK, vectors
 from squallpy.runtime.matrix.partition import supersteps
 from squallpy.runtime.matrix.rows import Rows, added, check_known
@@ -89,19 +89,13 @@ class Spread:
     def _decided(self, share: ProgramPart, cells: Mapping[str, Cells], sizes: Sizes) -> "_Decision":
         """By triggers, one after the other, or anew: what is cheaper, or all that can be."""
         kept, made, known = share.kept, share.made, self.known
-        rank = max((some.rank for some in cells.values()), default=0)
+        ranks = {name: some.rank for name, some in cells.items()}
+        rank = max(ranks.values(), default=0)
         before = {symbol: known.sizes[symbol] for symbol in sizes}
         grown = {symbol for symbol in sizes if sizes[symbol] > before[symbol]}
-        why = ""
-        if kept.name not in known.updates:
-            why = "the first rows"
-        elif grown and not grown <= set(made.growing):
-            why = "a dimension has grown"
-        elif kept.name in known.singular and (cells or grown):
-            why = "a matrix was singular"
-        elif cells and not self._cheap(kept, cells, sizes):
-            why = "cheaper than the triggers"
-        if why:
+        prices, is_first = Prices(made, sizes, kept.compiled.options.strategy), kept.name not in known.updates
+        is_singular = kept.name in known.singular
+        if why := reason_to_evaluate(prices, ranks, grown=grown, is_first=is_first, is_singular=is_singular):
             return _Decision([*_adding(cells), (Phase("evaluate"), {})], rank, why)
         fired = []
         for name, constant in made.anf.constants.items():
@@ -122,13 +116,6 @@ class Spread:
             yield Phase("look"), vectors(share.blocks.probe, sizes, before)
         if look or any(isinstance(step.value, Inverse) for trigger in fired for step in trigger.steps):
             yield Phase("evaluate", if_asked=True), {}
-
-    def _cheap(self, kept: KeptProgram, cells: Mapping[str, Cells], sizes: Sizes) -> bool:
-        made, strategy = kept.compiled.maintained, kept.compiled.options.strategy
-        if strategy != "auto":
-            return strategy != "reeval"
-        price = sum(trigger_price(made, made.triggers[name], some.rank, sizes).total for name, some in cells.items())
-        return price <= evaluation_price(made, sizes).total
 
 
 @dataclass(frozen=True, slots=True)

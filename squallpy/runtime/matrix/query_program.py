@@ -21,7 +21,7 @@ from squallpy.physical.matrix.programs import KeptProgram
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.regions import Words
 from squallpy.runtime.matrix.cells import Cells, as_words, of_words
-from squallpy.runtime.matrix.maintained_program import Live
+from squallpy.runtime.matrix.maintained_program import MaintainedProgram
 from squallpy.runtime.matrix.memory_check import check_room
 from squallpy.runtime.matrix.normalised_rows import Shares
 from squallpy.runtime.matrix.rows import Rows, added, check_known
@@ -51,7 +51,7 @@ class ProgramAtWork:
         self.shown = {n: Shown(r, self._ring) for n, r in enumerate(kept.readings, first_reading)}
         self.by_rows = by_rows and not self._ring.negates
         self._shares = {i.name.name: Shares() for i in kept.program.inputs if matrices[i.name.name].shares}
-        self._live: Live | None = None
+        self._live: MaintainedProgram | None = None
 
     @property
     def inputs(self) -> int:
@@ -120,35 +120,28 @@ class ProgramAtWork:
         live, why = self._live, ""
         grown = {symbol for symbol, size in sizes.items() if live is None or size > live.sizes[symbol]}
         if live is None or not self._grows_in_place(live, grown):
-            why = "a dimension has grown" if live else "the first batch"
+            why = "a dimension has grown" if live else "the first rows"
             self._live = live = self._evaluated(sizes, more, other)
             return self._figures(live, rank, why)
         if grown:
-            self._check_room(sizes, live.few)
+            self._check_room(sizes, live.sparse)
             live.grow(sizes)
         if other:
-            why = "rows were taken away"
             mixed = {n: Cells(c.rows, c.cols, self._ring.add(self._values(n, c), c.values)) for n, c in more.items()}
-            live.replace({**mixed, **other})
+            why = live.replace({**mixed, **other})
         elif more:
-            counts, singular = live.counts, live.singular
-            known = counts.reevaluated, counts.refreshed
-            live.add(more)
-            if counts.reevaluated > known[0]:
-                why = "a matrix was singular" if singular else "cheaper than the triggers"
-            elif counts.refreshed > known[1]:
-                why = "rounding had added up, or a matrix was almost singular"
+            why = live.add(more)
         return self._figures(live, rank, why)
 
-    def _figures(self, live: Live, rank: int, why: str) -> dict[str, Any]:
+    def _figures(self, live: MaintainedProgram, rank: int, why: str) -> dict[str, Any]:
         figures = {"rank": rank, "how": "evaluated" if why else "incremental", "why": why, "bytes": live.nbytes,
                    "drift": live.counts.drift}  # fmt: skip
         return figures | ({"singular": live.singular.message} if live.singular else {})
 
-    def _grows_in_place(self, live: Live, grown: set[str]) -> bool:
+    def _grows_in_place(self, live: MaintainedProgram, grown: set[str]) -> bool:
         return not grown or (grown <= set(self.kept.compiled.maintained.growing) and not live.singular)
 
-    def _evaluated(self, sizes: Sizes, more: Mapping[str, Cells], other: Mapping[str, Cells]) -> Live:
+    def _evaluated(self, sizes: Sizes, more: Mapping[str, Cells], other: Mapping[str, Cells]) -> MaintainedProgram:
         """The program over its inputs as they are now."""
         cells = {}
         for name in self._extents(sizes).keys() - set(other):
@@ -170,7 +163,7 @@ class ProgramAtWork:
             values[other[name].rows, other[name].cols] = other[name].values
         return values
 
-    def _started(self, sizes: Sizes, cells: Mapping[str, Cells], whole: Callable[[Input], Array]) -> Live:
+    def _started(self, sizes: Sizes, cells: Mapping[str, Cells], whole: Callable[[Input], Array]) -> MaintainedProgram:
         """The program over inputs of few cells, and others as a whole, which are not made unless there is room."""
         extents = self._extents(sizes)
         sparse = {name: some for name, some in cells.items() if few(len(some), extents[name], self._ring)}
@@ -179,7 +172,7 @@ class ProgramAtWork:
         for source in self._inputs.values():
             name = source.name.name
             inputs[name] = SparseView(sparse[name], extents[name], self._ring) if name in sparse else whole(source)
-        live = Live(self.kept.compiled.maintained, inputs, self.kept.compiled.options.strategy)
+        live = MaintainedProgram(self.kept.compiled.maintained, inputs, self.kept.compiled.options.strategy)
         if self._live is not None:
             live.counts = self._live.counts
         return live
@@ -216,7 +209,7 @@ class ProgramAtWork:
     def _compare(self, changes: Changes) -> None:
         """What readings have to be told."""
         assert self._live is not None
-        touched = self._live.taken_touched()
+        touched = self._live.take_touched()
         for number, shown in self.shown.items():
             name = shown.reading.output
             shown.resize(self._shape(name))
@@ -245,7 +238,7 @@ class ProgramAtWork:
             cells[name] = Cells(inputs[own, 1], inputs[own, 2], values).merged(self._ring)
         self._live = None
         self._live = self._started(mine, cells, lambda source: self._whole(source, mine, cells, {}))
-        self._live.taken_touched()  # NB: what is off in the last bit only is not told again
+        self._live.take_touched()  # NB: what is off in the last bit only is not told again
         for number, told in self.shown.items():
             told.resize(self._shape(told.reading.output))
             told.restore(shown[shown[:, 0] == number, 1:])

@@ -1,7 +1,6 @@
 """A superstep of a matrix program, on the blocks that a partition has of its views."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -32,12 +31,13 @@ from squallpy.runtime.matrix.algebra import SingularError, evaluate, operated, p
 from squallpy.runtime.matrix.cells import Cells
 from squallpy.runtime.matrix.commands import Arrays
 from squallpy.runtime.matrix.drift import DRIFT, largest
-from squallpy.runtime.matrix.errors import beyond, overflow, singular
+from squallpy.runtime.matrix.errors import naming_overflow, overflow, singular
 from squallpy.runtime.matrix.memory_check import available, no_room
 from squallpy.runtime.matrix.packed_boolean import Packed
 from squallpy.runtime.matrix.subscription import Read, Shown, table_of, told_layouts
 from squallpy.runtime.matrix.superstep_state import Now, Parts
-from squallpy.runtime.matrix.views import Array, BitView, View, in_place
+from squallpy.runtime.matrix.touched import touch
+from squallpy.runtime.matrix.views import Array, BitView, View, in_place, visited
 from squallpy.runtime.state.matrices import BlockLayout
 from squallpy.runtime.state.store import Store
 
@@ -88,7 +88,13 @@ class Work:
         self.now = Now()
 
     def go(self, stage: int, given: Sequence[tuple[Phase, Arrays]], parts: Parts) -> None:
-        """Take in what was sent, do what there is to do until the next exchange, and send."""
+        """Take in what was sent, do what there is to do until the next exchange, and send; SQ5001 for an overflow."""
+        try:
+            self._go(stage, given, parts)
+        except OverflowError as error:
+            raise overflow(error) from error
+
+    def _go(self, stage: int, given: Sequence[tuple[Phase, Arrays]], parts: Parts) -> None:
         phases = [phase for phase, _ in given]
         line = self._share.blocks.timeline(phases)
         here = line[stage] if stage < len(line) else []
@@ -189,10 +195,10 @@ class Work:
     def _item(self, item: Item, changed: str) -> None:
         match item:
             case Statement(name, value):
-                with self._told(self._last(changed) or name.name):
+                with naming_overflow(self._made, self._last(changed) or name.name):
                     self.now.values[name.name, Form.WHOLE] = self._evaluated(value)
             case Pass(view, _, update):
-                with self._told(view.name):
+                with naming_overflow(self._made, view.name):
                     self._pass(item)
                 self.now.taken |= view.name == changed and update is not None
             case Define():
@@ -220,7 +226,7 @@ class Work:
             own = self._part.has(cells.rows if by_rows else cells.cols)
             rows, cols, values = cells.rows[own], cells.cols[own], cells.values[own]
             rows, cols = (self._part.local(rows), cols) if by_rows else (rows, self._part.local(cols))
-            with self._told(name):
+            with naming_overflow(self._made, name):
                 self._view(name, form).add_at(rows, cols, values)
 
     def _pass(self, item: Pass) -> None:
@@ -232,29 +238,24 @@ class Work:
         u, v = (self._evaluated(half) for half in (update.u, update.v)) if update else (None, None)
         mine, there = None if u is None else u[own], None if v is None else v[:, own]
         left, form = (update.left if update else None), Form.ROWS
+        prune = left is not None
         more: Sequence[Any] = []
         right: Any = None
         if view in self._share.blocks.kinds.tall:
             form = Form.SHARE
-            found, more, rows, right = _visited(
-                self._view(view, Form.ROWS), left, mine, v, x, [half[own] for half in y]
-            )
+            mine_y = [half[own] for half in y]
+            found, more, rows, right = visited(self._view(view, Form.ROWS), mine, v, x, mine_y, prune)
         else:
-            found, _, rows, _ = _visited(self._view(view, Form.ROWS), left, mine, v, x, [])
+            found, _, rows, _ = visited(self._view(view, Form.ROWS), mine, v, x, [], prune)
         if view in self._share.blocks.by_columns:
-            _, more, _, right = _visited(self._view(view, Form.COLUMNS), left, u, there, [], y)
+            _, more, _, right = visited(self._view(view, Form.COLUMNS), u, there, [], y, prune)
         self.now.values |= {(r.name.name, Form.ROWS): _plain(f) for r, f in zip(straight, found, strict=True)}
         self.now.values |= {(r.name.name, form): _plain(f) for r, f in zip(across, more, strict=True)}
         if left:
             self.now.values[left[0].name, Form.ROWS] = _plain(rows)
             self.now.values[left[1].name, form] = _plain(right.T)
         if u is not None and v is not None:
-            self._touch(view, u[own], v)
-
-    def _touch(self, view: str, u: Array, v: Array) -> None:
-        rows, columns = ((half != self._ring.zero).any(axis=1) for half in (u, v.T))
-        before = self.now.touched.get(view)
-        self.now.touched[view] = (rows | before[0], columns | before[1]) if before else (rows, columns)
+            touch(self.now.touched, view, u[own], v, self._ring)
 
     def _define(self, item: Define) -> None:
         name, value = item.statement.name.name, item.statement.value
@@ -262,7 +263,7 @@ class Work:
             self.now.missing.add(name)
             return
         try:
-            with self._told(name):
+            with naming_overflow(self._made, name):
                 rows = self._shared(value) if item.form is Form.SHARE else self._rows(value)
         except SingularError:
             self.now.singular = self.now.singular or singular(self._made, value).message
@@ -337,7 +338,7 @@ class Work:
             if name in self.now.missing:
                 continue
             if shares := parts.get((name, Form.SHARE)):
-                with self._told(self._last(changed) or name):
+                with naming_overflow(self._made, self._last(changed) or name):
                     whole = total([shares[number] for number in sorted(shares)], self._ring)
             else:
                 rows = parts[name, form]
@@ -382,21 +383,6 @@ class Work:
         whole = np.zeros(self._shape(name)[0], bool)
         whole[self._part.own] = rows
         return whole, columns
-
-    @contextmanager
-    def _told(self, view: str) -> Iterator[None]:
-        """An overflow inside is one of this view: SQ5001."""
-        try:
-            yield
-        except OverflowError as error:
-            raise overflow(beyond(self._made, view)) from error
-
-
-def _visited(
-    view: View, left: Any, u: Array | None, v: Array | None, x: Sequence[Array], y: Sequence[Array]
-) -> tuple[Any, ...]:
-    """Products straight and across, and what is `left` of u and v, if that is asked for."""
-    return view.pruned(u, v, x, y) if left else (*view.pass_over(u, v, x, y), None, None)
 
 
 def _plain(factor: Array | Packed) -> Array:

@@ -164,6 +164,13 @@ class ArrayView:
         self._ring.add.at(self._values, (rows, cols), values)
 
 
+def visited(
+    view: View, u: Factor | None, v: Factor | None, xs: Sequence[Factor], ys: Sequence[Factor], prune: bool
+) -> tuple[list[Factor], list[Factor], Factor, Factor]:
+    """Pass over a view; return the products, and u and v, with `prune` only as much of them as made a difference."""
+    return view.pruned(u, v, xs, ys) if prune else (*view.pass_over(u, v, xs, ys), u, v)
+
+
 class Picked(NamedTuple):
     """A factor with one entry in each column: where, and which."""
 

@@ -29,7 +29,7 @@ from squallpy.maintain.matrix.dimensions import Size
 from squallpy.maintain.matrix.nodes import Name
 from squallpy.maintain.matrix.parser import read_program
 from squallpy.maintain.matrix.program import Input
-from squallpy.runtime.matrix.maintained_program import Live
+from squallpy.runtime.matrix.maintained_program import MaintainedProgram
 from squallpy.runtime.matrix.memory_check import check_room
 from squallpy.runtime.matrix.views import Array
 
@@ -55,7 +55,7 @@ def evaluated(called: str, text: str, ring: Semiring, shapes: Mapping[str, str],
     sizes = {s: n for name in inputs for s, n in zip(shapes[name].split(), inputs[name].shape, strict=True)}
     compiled = compile_program(program, [], {symbol: sizes[symbol] for symbol in program.symbols()})
     check_room(called, compiled.maintained, {symbol: sizes[symbol] for symbol in program.symbols()})
-    live = Live(compiled.maintained, inputs)
+    live = MaintainedProgram(compiled.maintained, inputs)
     return live.read(program.outputs[-1])
 
 

@@ -18,10 +18,10 @@ import numpy as np
 
 from squallpy.physical.joins.controller import DEFAULT, Controller, Policy, Sizes
 from squallpy.physical.joins.grid import Grid
-from squallpy.physical.joins.groups import Homes, grids, meet, powers
+from squallpy.physical.joins.groups import Homes, meet, powers_of_two, square_grids
 from squallpy.physical.joins.mapping import Numbers, Side
 from squallpy.physical.joins.migration import Migration
-from squallpy.physical.joins.protocol import ALGORITHM_4, Joiner, Parcel, Part, Phase, Rules
+from squallpy.physical.joins.protocol import ALGORITHM_4, Joiner, Parcel, Phase, Rules, TupleSet
 from squallpy.testing.joins.network import Network, Pick, Task
 from squallpy.testing.joins.streams import Some, Stream
 
@@ -109,28 +109,28 @@ class Kept:
 
     def __init__(self, stream: Stream, output: Output, group: int) -> None:
         self._stream, self._output, self._group = stream, output, group
-        self._parts: dict[tuple[Part, Side], Numbers] = {}
+        self._parts: dict[tuple[TupleSet, Side], Numbers] = {}
 
-    def part(self, part: Part, side: Side) -> Some:
+    def part(self, part: TupleSet, side: Side) -> Some:
         return Some(self._stream, self._parts.get((part, side), np.empty(0, np.int64)))
 
     def join(self, side: Side, arriving: Some, stored: Some) -> None:
         self._output.add(self._group, side, arriving, stored)
 
-    def add(self, part: Part, side: Side, tuples: Some) -> None:
+    def add(self, part: TupleSet, side: Side, tuples: Some) -> None:
         self._parts[part, side] = np.concatenate([self.part(part, side).positions, tuples.positions])
 
     def settle(self, side: Side, state: list[Some]) -> None:
-        for part in Part:
+        for part in TupleSet:
             self._parts.pop((part, side), None)
-        self._parts[Part.STATE, side] = np.concatenate([tuples.positions for tuples in state])
+        self._parts[TupleSet.STATE, side] = np.concatenate([tuples.positions for tuples in state])
 
     def forget(self, before: int, homes: Homes) -> None:
         """Visitors that no earlier tuple can meet any more."""
         for side in Side:
-            state = self.part(Part.STATE, side)
+            state = self.part(TupleSet.STATE, side)
             lives = (homes.of(state.tickets) == self._group) | (state.positions >= before)
-            self._parts[Part.STATE, side] = state.positions[lives]
+            self._parts[TupleSet.STATE, side] = state.positions[lives]
 
 
 @dataclass(slots=True)
@@ -163,10 +163,10 @@ class Simulation:
         rng = np.random.default_rng(seed)
         self.network = Network(pick or (lambda n: int(rng.integers(n))))
         self.stream, self.rules, self.sampled, self.reshufflers = stream, rules, sampled, reshufflers
-        self.homes = Homes(powers(joiners))
+        self.homes = Homes(powers_of_two(joiners))
         assert len(self.homes.sizes) == 1 or policy.capacity is None, "only a grid alone can grow"
         self.output = Output(stream, self.homes)
-        self.groups = [Group(Controller(g, policy), known=[(0, g)] * reshufflers) for g in grids(joiners)]
+        self.groups = [Group(Controller(g, policy), known=[(0, g)] * reshufflers) for g in square_grids(joiners)]
         self.joiners: dict[int, Joiner[Some]] = {}
         self._kept: dict[int, Kept] = {}
         self._seen: dict[int, dict[int, int]] = {}  # the last tuple of each reshuffler, by joiner
@@ -252,7 +252,7 @@ class Simulation:
                 group.acknowledged += 1
                 if group.acknowledged < group.controller.grid.joiners:
                     return
-                group.controller = group.controller.finished()
+                group.controller = group.controller.finish()
                 if not any(g.controller.migrating for g in self.groups):
                     self._check_output()
         self._check_epochs(group)
@@ -341,7 +341,7 @@ class Simulation:
         grid = self.groups[group].controller.grid
         mine = self.homes.of(self.stream.tickets) == group
         for side in Side:
-            there = self._kept[number].part(Part.STATE, side)
+            there = self._kept[number].part(TupleSet.STATE, side)
             stored = np.sort(there.positions[self.homes.of(there.tickets) == group])
             owned = np.flatnonzero(mine & (self.stream.sides == side) & grid.owns(number, side, self.stream.tickets))
             if not np.array_equal(stored, owned):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from squallpy.physical.joins.controller import DEFAULT, Controller, Policy, Sizes, starting
+from squallpy.physical.joins.controller import DEFAULT, Controller, Policy, Sizes, initial_controller
 from squallpy.physical.joins.mapping import Mapping
 from squallpy.physical.joins.migration import Migration
 from squallpy.testing.joins.streams import Stream
@@ -90,7 +90,7 @@ def trace(
     """
     sizes = _Sizes(stream, widths)
     seen = _Sizes(stream, widths, sample) if sample > 1 else sizes
-    controller = starting(joiners, policy)
+    controller = initial_controller(joiners, policy)
     at, starts, mappings, moved, late = 0, [0], [controller.mapping], list[Moved](), 0.0
     while (due := seen.next_due(at, controller, step)) is not None:
         controller = controller.observe(*seen.between(at, due))
@@ -106,7 +106,7 @@ def trace(
         mappings.append(controller.mapping)
         if end >= len(stream):
             break
-        controller = controller.observe(*seen.between(at, end)).finished()
+        controller = controller.observe(*seen.between(at, end)).finish()
         at, late = end, max(late, _overdue(controller))
     ends = (*starts[1:], len(stream))
     routed = sum(sizes.routed(*run) for run in zip(starts, ends, mappings, strict=True))
@@ -158,7 +158,7 @@ class _Sizes:
         r, s = (int(self._came[i][at] - self._gone[i][at]) for i in range(2))
         mapping = migration.new.mapping
         received = self._changed[0] / mapping.rows + self._changed[1] / mapping.columns
-        return int(np.searchsorted(received, received[at] + migration.sent(r, s) / rate))
+        return int(np.searchsorted(received, received[at] + migration.send_cost(r, s) / rate))
 
     def _warm(self, policy: Policy) -> int:
         total = self.r + self.s >= policy.warm_up

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from squallpy.physical.distribute.location_tags import EVERYWHERE
-from squallpy.physical.distribute.placement_search import choose_places
-from squallpy.physical.distribute.program import Switches, distributed
+from squallpy.physical.distribute.placement_search import choose_placements
+from squallpy.physical.distribute.program import DistributionOptions, distribute
 from squallpy.physical.distribute.single_transformer import Derivation
 from squallpy.session import Session
 from squallpy.testing.goldens import ROOT, ROWS
@@ -39,7 +39,7 @@ def golden_figure_5():
     places = by_rule(program)
 
     def exchanges_and_stages(**switches):
-        moves = [block.moves for block in distributed(program, places, Switches(**switches))]
+        moves = [block.moves for block in distribute(program, places, DistributionOptions(**switches))]
         return moves.count(True), moves.count(False)
 
     assert exchanges_and_stages(rules=False, shared=False, fused=False) == (12, 13)
@@ -52,8 +52,8 @@ def golden_figure_5():
 def golden_no_more_stages_than_table_3(query):
     (limit,) = map(int, re.findall(r"(\d+) stage", session_of(query).yardstick))
     program = program_of(query)
-    places = choose_places(program, ROWS, 8)
-    exchanges = sum(block.moves for block in distributed(program, places)) if places is not None else 1
+    places = choose_placements(program, ROWS, 8)
+    exchanges = sum(block.moves for block in distribute(program, places)) if places is not None else 1
     assert 1 + exchanges <= limit
 
 
@@ -61,8 +61,8 @@ def test_what_changes_the_view_of_a_nest_waits():
     """A supplier's nation is found where nations are, so the groups of parts change one exchange later: all of them."""
     program = program_of(11)
     (first, *_) = program.auxiliary
-    places = choose_places(program, ROWS, 2, {"M_NATION": (0,)})
-    blocks = distributed(program, places)
+    places = choose_placements(program, ROWS, 2, {"M_NATION": (0,)})
+    blocks = distribute(program, places)
     changing = [n for n, block in enumerate(blocks) if first.source.name in block.writes]
     looking = [n for n, block in enumerate(blocks) for step in block.steps if isinstance(step, Derivation)]
     assert changing == [looking[0]] and looking[0] > 2

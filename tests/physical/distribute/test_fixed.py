@@ -110,8 +110,8 @@ def golden_no_places_go_with_it(tmp_path):
     with pytest.raises(SquallError) as raised:
         session.compile(*session.script.queries, 2, {})
     assert str(raised.value) == (
-        "SQ7003 partition.M_R=b: no places for the other views go with that, the groups of an auxiliary relation "
-        "change in one stage and are read in another"
+        "SQ7003 partition.M_R=b: no placement of the other views is possible with it: the groups of an "
+        "auxiliary relation change in one stage and are read in another"
     )
 
 

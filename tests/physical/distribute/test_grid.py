@@ -6,8 +6,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.settings import parse_settings
 from squallpy.session import Session, fingerprint
 from squallpy.testing.engines import PartitionedEngine
-from squallpy.testing.step_tests import run_steps
-from tests.runtime.test_course import STEPS
+from squallpy.testing.step_tests import list_step_tests, run_steps
 
 STREAMS = """
 CREATE STREAM r (k BIGINT, v BIGINT) USING csv OPTIONS (path 'r.csv');
@@ -63,7 +62,9 @@ def golden_groups_and_growth(tmp_path):
 
 def test_groups_do_not_grow(tmp_path):
     path = session(tmp_path, BAND, "Dynamic").path
-    with pytest.raises(SquallError, match=r"SQ7003 join\.groups=on: only grids grow, and no groups, leave"):
+    with pytest.raises(
+        SquallError, match=r"SQ7003 join\.groups=on: groups of joiners cannot grow, only a single grid can, leave"
+    ):
         Session(path, parse_settings(["join.groups=on", "join.capacity_mb=8"])).explain("stages")
 
 
@@ -81,8 +82,8 @@ def test_an_operator_that_cannot_be_is_refused(tmp_path):
     with pytest.raises(SquallError) as raised:
         stages(tmp_path, nested, "Dynamic")
     assert str(raised.value) == (
-        "SQ7003 join.operator=Dynamic: the query cannot be spread so, for the groups of an auxiliary relation change "
-        "in one stage and are read in another, auto takes an operator that suits it"
+        "SQ7003 join.operator=Dynamic: it does not suit this query: the groups of an auxiliary relation change "
+        "in one stage and are read in another, auto chooses an operator that suits it"
     )
 
 
@@ -95,8 +96,8 @@ def test_so_is_one_that_has_nothing_to_hash(tmp_path):
     with pytest.raises(SquallError) as raised:
         stages(tmp_path, BAND, "Hybrid")
     assert str(raised.value) == (
-        "SQ7003 join.operator=Hybrid: the query cannot be spread so, for no equality compares its streams, auto takes "
-        "an operator that suits it"
+        "SQ7003 join.operator=Hybrid: it does not suit this query: no equality compares its streams, auto "
+        "chooses an operator that suits it"
     )
 
 
@@ -110,7 +111,7 @@ AUXILIARY = (
 def differential_nests_are_right_or_refused(name, tmp_path):
     """Their groups stay whole, and what they are joined with is on the grid."""
     try:
-        run_steps(STEPS / f"{name}.slt", PartitionedEngine(4, join_operator="Dynamic"), tmp_path)
+        run_steps(list_step_tests()[name], PartitionedEngine(4, join_operator="Dynamic"), tmp_path)
     except SquallError as error:
         assert error.code == "SQ7003"
 
@@ -118,4 +119,4 @@ def differential_nests_are_right_or_refused(name, tmp_path):
 @pytest.mark.parametrize("operator", ["Dynamic", "StaticMid", "StaticOpt", "SHJ"])
 @pytest.mark.parametrize("name", ["join_types", "range_band", "delete_first_join", "join_null_safe"])
 def differential_operators(name, operator, tmp_path):
-    run_steps(STEPS / f"{name}.slt", PartitionedEngine(5, join_operator=operator), tmp_path)
+    run_steps(list_step_tests()[name], PartitionedEngine(5, join_operator=operator), tmp_path)

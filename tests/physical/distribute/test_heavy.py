@@ -10,8 +10,8 @@ from squallpy.physical.explain_joins import join_lines
 from squallpy.session import Session
 from squallpy.testing.compare import difference
 from squallpy.testing.engines import PartitionedEngine
-from squallpy.testing.step_tests import run_steps
-from tests.runtime.test_course import STEPS, assert_records_are_at_home
+from squallpy.testing.step_tests import list_step_tests, run_steps
+from tests.runtime.test_course import assert_records_are_at_home
 
 STREAMS = """
 CREATE STREAM r (k BIGINT, v BIGINT) USING csv OPTIONS (path 'r', op 'op');
@@ -45,7 +45,7 @@ def joins(tmp_path, query: str, operator: str = "auto", **settings) -> list[str]
         ("SELECT v, name FROM r JOIN c ON r.k = c.k;", "auto", "JOIN M_C by k, an equality: " + GRID),
         (
             "SELECT v, COUNT(*) AS n FROM r JOIN s ON r.k = s.k GROUP BY v;", "auto",
-            "JOIN M_S, M_R by k, an equality: what is added up has few records of a key",
+            "JOIN M_S, M_R by k, an equality: pre-aggregated deltas have few records per key",
         ),
         (
             "SELECT v, w, x FROM r JOIN s ON r.k = s.k JOIN t ON s.k = t.k;", "auto",
@@ -67,13 +67,13 @@ def golden_why_as_set(tmp_path):
     assert joins(tmp_path, query, partition=(("M_S", "everywhere"),))[0] == "JOIN M_S everywhere: partition.M_S is set"
     assert joins(tmp_path, query, partition=(("M_S", "k"),)) == [
         "JOIN M_S by k, an equality: partition.M_S is set",
-        "JOIN M_R by k, an equality: places of other views are set",
+        "JOIN M_R by k, an equality: placements of other views are set",
     ]
 
 
 @pytest.mark.parametrize("name", ["join_on", "join_null_keys", "delete_first_join", "join_texts", "keys_wide_join"])
 def differential_steps(name, tmp_path):
-    run_steps(STEPS / f"{name}.slt", PartitionedEngine(5), tmp_path)
+    run_steps(list_step_tests()[name], PartitionedEngine(5), tmp_path)
 
 
 def differential_skew_is_observed(tmp_path):

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from squallpy.physical.joins.controller import Controller, Policy, Sizes, starting
+from squallpy.physical.joins.controller import Controller, Policy, Sizes, initial_controller
 from squallpy.physical.joins.grid import Grid
-from squallpy.physical.joins.mapping import Mapping, Side, optimal
+from squallpy.physical.joins.mapping import Mapping, Side, best_mapping
 from squallpy.physical.joins.migration import Migration
 from squallpy.testing.joins import Stream, Trace, bursts, fluctuating, random_stream, trace
 
@@ -55,7 +55,7 @@ def property_bounds_hold_under_deletes(
 
 def test_the_bound_under_deletes_is_reached() -> None:
     """Lemma A.1.1: |S|/m = 2|R|/n, then half of R goes while half as much again of S comes."""
-    controller = starting(64).observe(Sizes(40_000, 80_000)).decide()[0]
+    controller = initial_controller(64).observe(Sizes(40_000, 80_000)).decide()[0]
     controller = controller.observe(Sizes(), Sizes(1)).decide()[0]
     worst = controller.observe(Sizes(0, 39_999), Sizes(19_998))
     assert not worst.is_due and 1.399 < worst.ratio <= 1.4
@@ -122,30 +122,30 @@ def test_wildly_different_sizes(runs: list[tuple[Side, int]]) -> None:
 
 
 def test_nothing() -> None:
-    controller = starting(16)
+    controller = initial_controller(16)
     assert controller.decide() == (controller, None) and controller.ratio == 1 and controller.load == 0
     assert trace(bursts([]), 16).moved == ()
 
 
 def test_all_deleted() -> None:
-    controller = starting(16).observe(Sizes(10, 10)).decide()[0].observe(Sizes(), Sizes(10, 12))
+    controller = initial_controller(16).observe(Sizes(10, 10)).decide()[0].observe(Sizes(), Sizes(10, 12))
     assert controller.sizes == Sizes() and controller.ratio == 1 and controller.is_due
     assert controller.decide()[1] is None
 
 
 def test_deletes_halve_the_threshold() -> None:
-    settled = starting(16).observe(Sizes(100, 100)).decide()[0]
+    settled = initial_controller(16).observe(Sizes(100, 100)).decide()[0]
     assert not settled.observe(Sizes(60, 0)).is_due
     assert settled.observe(Sizes(30, 0), Sizes(20, 0)).is_due
 
 
 def test_no_decision_during_a_migration_nor_before_the_warm_up() -> None:
-    controller = starting(16, Policy(warm_up=100)).observe(Sizes(99))
+    controller = initial_controller(16, Policy(warm_up=100)).observe(Sizes(99))
     assert controller.decide()[1] is None
     moving, migration = controller.observe(Sizes(1)).decide()
     assert migration is not None and moving.mapping == Mapping(16, 1) and moving.migrating
     assert moving.observe(Sizes(0, 10**6)).decide()[1] is None
-    assert moving.observe(Sizes(0, 10**6)).finished().decide()[1] is not None
+    assert moving.observe(Sizes(0, 10**6)).finish().decide()[1] is not None
 
 
 @pytest.mark.parametrize("k", [4, 8])
@@ -156,14 +156,14 @@ def test_samples_do_nearly_as_well(k: int) -> None:
 
 
 def test_samples_are_scaled() -> None:
-    assert starting(16).observe(Sizes(3, 4), scale=16) == starting(16).observe(Sizes(48, 64))
+    assert initial_controller(16).observe(Sizes(3, 4), scale=16) == initial_controller(16).observe(Sizes(48, 64))
 
 
 def test_growth() -> None:
     """Four times as many joiners at half the capacity, and at once those of the best mapping."""
-    controller = starting(4, Policy(capacity=100)).observe(Sizes(10, 60))
+    controller = initial_controller(4, Policy(capacity=100)).observe(Sizes(10, 60))
     assert controller.load == 35
-    controller = controller.decide()[0].finished().observe(Sizes(30, 60))
+    controller = controller.decide()[0].finish().observe(Sizes(30, 60))
     grown, migration = controller.decide()
     assert migration is not None and controller.mapping == Mapping(1, 4) and controller.load == 70
     assert grown.mapping == Mapping(2, 8) and grown.load == 35
@@ -171,7 +171,7 @@ def test_growth() -> None:
 
 
 def test_growth_has_a_limit() -> None:
-    full = starting(4, Policy(capacity=10, most=15)).observe(Sizes(100, 100))
+    full = initial_controller(4, Policy(capacity=10, most=15)).observe(Sizes(100, 100))
     assert not full.is_full and full.decide()[1] is None
 
 
@@ -180,13 +180,13 @@ def test_growth_has_a_limit() -> None:
 def property_growth_keeps_the_bounds(runs: list[tuple[Side, int]], capacity: int) -> None:
     found = trace(bursts(runs), 4, Policy(capacity=capacity, most=1 << 14))
     assert (found.load <= 1.25 * found.least + 1).all()
-    assert sum(moved.cost for moved in found.moved) <= 8 * found.routed
+    assert sum(moved.cost for moved in found.moved) <= 8 * found.route_by_key
 
 
 def test_growth_without_the_best_mapping_would_break_the_bound() -> None:
     """Fig. 4b takes (n, m) to (2n, 2m), which keeps ILF / ILF* only while |R| ≤ 2J|S|: here to half of what is best."""
-    controller = starting(4, Policy(capacity=1000)).observe(Sizes(10_000, 1))
-    paper = replace(controller, grid=replace(controller.grid, mapping=Mapping(4, 1)).grown(Mapping(8, 2)))
+    controller = initial_controller(4, Policy(capacity=1000)).observe(Sizes(10_000, 1))
+    paper = replace(controller, grid=replace(controller.grid, mapping=Mapping(4, 1)).grow(Mapping(8, 2)))
     ours, migration = controller.decide()
     assert migration is not None and paper.ratio > 1.9 and ours.ratio == 1
 
@@ -199,10 +199,10 @@ def test_bad_policies(policy: dict[str, float]) -> None:
 
 def test_a_controller_is_a_function_of_what_it_saw() -> None:
     def run(stream: Stream) -> list[Controller]:
-        out = [starting(16)]
+        out = [initial_controller(16)]
         for side in stream.sides.tolist():
             nearly = out[-1].observe(Sizes(0, 1) if side else Sizes(1, 0)).decide()[0]
-            out.append(nearly.finished() if nearly.migrating else nearly)
+            out.append(nearly.finish() if nearly.migrating else nearly)
         return out
 
     assert run(fluctuating(500, 4)) == run(fluctuating(500, 4))
@@ -210,10 +210,10 @@ def test_a_controller_is_a_function_of_what_it_saw() -> None:
 
 def test_what_is_known_to_come_counts():
     """A decision for what there will be, before it is there; without a better mapping then, nothing is decided."""
-    settled = starting(16).observe(Sizes(100, 100)).decide()[0]
+    settled = initial_controller(16).observe(Sizes(100, 100)).decide()[0]
     assert settled.decide() == (settled, None) == settled.decide(Sizes(90, 90))
     moving, migration = settled.decide(Sizes(0, 1000))
-    assert migration is not None and moving.mapping == optimal(16, 100, 1100)
+    assert migration is not None and moving.mapping == best_mapping(16, 100, 1100)
     assert moving.sizes == moving.decided == Sizes(100, 100)
     turned = settled.observe(Sizes(0, 1000))
     assert turned.decide()[1] is not None and turned.decide(Sizes(1000, 0)) == (turned, None)
@@ -229,9 +229,9 @@ def test_what_a_migration_is_worth() -> None:
 
 def test_a_migration_that_is_given_up():
     """The grid is that which there was, and the next decision is due at once."""
-    settled = starting(16).observe(Sizes(100, 100)).decide()[0]
+    settled = initial_controller(16).observe(Sizes(100, 100)).decide()[0]
     moving, _ = settled.observe(Sizes(0, 1000)).decide()
-    still = moving.observe(Sizes(1000, 0)).given_up(settled.grid)
+    still = moving.observe(Sizes(1000, 0)).abandon(settled.grid)
     assert still.mapping == settled.mapping and still.is_due and not still.migrating
     assert still.decide()[1] is None and not still.decide()[0].is_due
-    assert moving.observe(Sizes(9000, 0)).given_up(settled.grid).decide()[1] is not None
+    assert moving.observe(Sizes(9000, 0)).abandon(settled.grid).decide()[1] is not None

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from squallpy.physical.joins.mapping import Mapping, Side, optimal, square
+from squallpy.physical.joins.mapping import Mapping, Side, best_mapping, square_mapping
 from squallpy.testing.joins.streams import of_sides
 
 MAPPINGS = st.builds(lambda a, b: Mapping(1 << a, 1 << b), st.integers(0, 5), st.integers(0, 5))
@@ -15,7 +15,7 @@ SIZES = st.integers(0, 10**7)
 def golden_figure_2() -> None:
     # 1 GB and 64 GB for 64 joiners: 8 1/8 GB each and 520 in all, or 2 GB and 128
     assert Mapping(8, 8).load(1, 64) == 8.125 and 64 * Mapping(8, 8).load(1, 64) == 520
-    assert optimal(64, 1, 64) == Mapping(1, 64)
+    assert best_mapping(64, 1, 64) == Mapping(1, 64)
     assert Mapping(1, 64).load(1, 64) == 2 and 64 * Mapping(1, 64).load(1, 64) == 128
 
 
@@ -28,22 +28,22 @@ def test_only_powers_of_two(rows: int, columns: int) -> None:
 @pytest.mark.parametrize("joiners", [0, -4, 12])
 def test_only_grids_of_powers(joiners: int) -> None:
     with pytest.raises(ValueError, match="power of two"):
-        square(joiners)
+        square_mapping(joiners)
 
 
 def test_optimal_of_nothing_and_of_equals() -> None:
-    assert optimal(64, 0, 0) == Mapping(8, 8)
-    assert optimal(64, 5, 0) == Mapping(64, 1) and optimal(64, 0, 1) == Mapping(1, 64)
+    assert best_mapping(64, 0, 0) == Mapping(8, 8)
+    assert best_mapping(64, 5, 0) == Mapping(64, 1) and best_mapping(64, 0, 1) == Mapping(1, 64)
     # (8, 8) and (4, 16) are equals for 1 : 2; what is there stays
-    assert optimal(64, 100, 200) == Mapping(8, 8)
-    assert optimal(64, 100, 200, Mapping(4, 16)) == Mapping(4, 16)
+    assert best_mapping(64, 100, 200) == Mapping(8, 8)
+    assert best_mapping(64, 100, 200, Mapping(4, 16)) == Mapping(4, 16)
 
 
 @given(SIZES, SIZES, st.integers(0, 10))
 def property_optimal_is_within_seven_percent_of_any_rectangle(r: int, s: int, bits: int) -> None:
     # thesis Theorem 4.2.3: no cut of the matrix into J equal rectangles has less than 2 √(|R||S| / J)
     joiners = 1 << bits
-    load = optimal(joiners, r, s).load(r, s)
+    load = best_mapping(joiners, r, s).load(r, s)
     if r <= joiners * s and s <= joiners * r:
         assert load <= (9 / 8) ** 0.5 * 2 * (r * s / joiners) ** 0.5 + 1e-6
     else:
@@ -58,7 +58,7 @@ def property_each_pair_meets_at_one_joiner(mapping: Mapping, seed: int) -> None:
     assert ((of_r[:, None, :, None] == of_s[None, :, None, :]).sum(axis=(2, 3)) == 1).all()
     words = np.arange(mapping.joiners)
     for side, targets in ((Side.R, of_r), (Side.S, of_s)):
-        owned = mapping.part_of(side, words)[None, :] == mapping.part(side, tickets)[:, None]
+        owned = mapping.coordinates_of(side, words)[None, :] == mapping.coordinates(side, tickets)[:, None]
         assert (owned == (targets[:, :, None] == words).any(axis=1)).all()
 
 
@@ -67,7 +67,7 @@ def property_a_step_moves_one_bit(mapping: Mapping, seed: int) -> None:
     """Rows lose their last bit and columns get one more, of tickets and of joiners alike."""
     after = Mapping(mapping.rows // 2, 2 * mapping.columns)
     tickets, words = of_sides(np.zeros(20, np.int8), seed).tickets, np.arange(mapping.joiners)
-    assert (after.part(Side.R, tickets) == mapping.part(Side.R, tickets) >> 1).all()
-    assert (after.part(Side.S, tickets) >> 1 == mapping.part(Side.S, tickets)).all()
-    assert (after.part_of(Side.R, words) == mapping.part_of(Side.R, words) >> 1).all()
-    assert (after.part_of(Side.S, words) >> 1 == mapping.part_of(Side.S, words)).all()
+    assert (after.coordinates(Side.R, tickets) == mapping.coordinates(Side.R, tickets) >> 1).all()
+    assert (after.coordinates(Side.S, tickets) >> 1 == mapping.coordinates(Side.S, tickets)).all()
+    assert (after.coordinates_of(Side.R, words) == mapping.coordinates_of(Side.R, words) >> 1).all()
+    assert (after.coordinates_of(Side.S, words) >> 1 == mapping.coordinates_of(Side.S, words)).all()

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from squallpy.physical.joins.grid import Grid, at
+from squallpy.physical.joins.grid import Grid, single_joiner_grid
 from squallpy.physical.joins.mapping import Mapping, Numbers, Side, Tickets
 from squallpy.physical.joins.migration import Migration, Progress
 from squallpy.testing.joins.streams import of_sides
@@ -20,17 +20,17 @@ def grids(draw: st.DrawFn) -> tuple[Grid, Grid]:
     bits = draw(st.integers(0, 4))
     grid = Grid(draw(mappings(bits)), draw(st.integers(0, 3)))
     if draw(st.booleans()):
-        grid, bits = grid.grown(draw(mappings(bits + 2))), bits + 2
-        grid = grid.mapped(draw(mappings(bits)))
+        grid, bits = grid.grow(draw(mappings(bits + 2))), bits + 2
+        grid = grid.with_mapping(draw(mappings(bits)))
     match draw(st.sampled_from(["map", "grow", "promote", "demote"])):
         case "map":
-            return grid, grid.mapped(draw(mappings(bits)))
+            return grid, grid.with_mapping(draw(mappings(bits)))
         case "grow":
-            return grid, grid.grown(draw(mappings(bits + 2)))
+            return grid, grid.grow(draw(mappings(bits + 2)))
         case "promote":
-            return at(draw(st.sampled_from(grid.numbers.tolist()))), grid
+            return single_joiner_grid(draw(st.sampled_from(grid.numbers.tolist()))), grid
         case _:
-            return grid, at(draw(st.sampled_from(grid.numbers.tolist())))
+            return grid, single_joiner_grid(draw(st.sampled_from(grid.numbers.tolist())))
 
 
 def held(grid: Grid, side: Side, tickets: Tickets) -> dict[int, set[int]]:
@@ -69,7 +69,7 @@ def property_dealt_is_what_is_kept_and_sent(pair: tuple[Grid, Grid], seed: int) 
             sent = {target: rows.tolist() for target, rows in migration.parcels(joiner, side, some)}
             kept = np.flatnonzero(migration.keeps(joiner, side, some)).tolist()
             dealt = dict[int, list[int]]()
-            for joiners, rows in migration.dealt(joiner, side, lambda some=some: some):
+            for joiners, rows in migration.partition_tuples(joiner, side, lambda some=some: some):
                 assert (rows is None) == migration.is_whole(side)
                 dealt |= dict.fromkeys(joiners, list(range(len(some))) if rows is None else rows.tolist())
             assert {j: rows for j, rows in dealt.items() if rows} == sent | ({joiner: kept} if kept else {})
@@ -78,7 +78,9 @@ def property_dealt_is_what_is_kept_and_sent(pair: tuple[Grid, Grid], seed: int) 
 @given(grids())
 def property_growth_keeps_numbers(pair: tuple[Grid, Grid]) -> None:
     for grid in pair:
-        cells = {(r, c) for r, c in zip(*(grid.part_of(side, grid.numbers).tolist() for side in Side), strict=True)}
+        cells = {
+            (r, c) for r, c in zip(*(grid.coordinates_of(side, grid.numbers).tolist() for side in Side), strict=True)
+        }
         assert len(cells) == grid.joiners
         targets = grid.targets(Side.R, of_sides(np.zeros(30, np.int8)).tickets)
         assert grid.has(targets).all()
@@ -102,10 +104,10 @@ def golden_figure_3() -> None:
 
 def golden_figure_4b() -> None:
     """4 joiners to 16: each sends to three new ones, and half of either relation to itself, so to say."""
-    migration = Migration(Grid(Mapping(2, 2)), Grid(Mapping(2, 2)).grown(Mapping(4, 4)))
+    migration = Migration(Grid(Mapping(2, 2)), Grid(Mapping(2, 2)).grow(Mapping(4, 4)))
     assert received(migration) == {j: [] if j < 4 else [j % 4] for j in range(16)}
     # a half of R twice, the other half once; S alike: within the 2 (|R|/n + |S|/m) of Theorem 4.4.3
-    assert migration.sent(r=2, s=0) == 1.5 and migration.cost(r=2, s=2) == 3
+    assert migration.send_cost(r=2, s=0) == 1.5 and migration.cost(r=2, s=2) == 3
 
 
 @given(st.integers(1, 10), st.data())
@@ -130,7 +132,7 @@ def property_costs_are_what_is_sent(pair: tuple[Grid, Grid], seed: int) -> None:
                 sent[joiner] += len(positions)
                 got[target] += len(positions)
     size = len(tickets)
-    assert migration.sent(size, size) == sent.max()
+    assert migration.send_cost(size, size) == sent.max()
     assert migration.cost(size, size) == (sent + got).max()
 
 

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from squallpy.base.json_codec import from_json, to_json
-from squallpy.physical.joins.controller import Controller, Policy, Sizes, starting
-from squallpy.physical.joins.heavy_keys import Heavy, heavy
+from squallpy.physical.joins.controller import Controller, Policy, Sizes, initial_controller
+from squallpy.physical.joins.heavy_keys import HeavyKeys, initial_heavy_keys
 from squallpy.physical.joins.mapping import Mapping, Side, Tickets
-from squallpy.physical.joins.operators import NAMES, Dynamic, Move, Operator, Static, operator
+from squallpy.physical.joins.operators import NAMES, Dynamic, Move, Operator, Static, create_operator
 from squallpy.physical.joins.sketch import Keys
 from squallpy.testing.joins.streams import hashed, of_sides, zipf_keys
 
@@ -45,7 +45,7 @@ class Placed:
         for move in moves:
             for side in Side:
                 self._move(side, move)
-            self.operator = self.operator.finished(move)
+            self.operator = self.operator.finish(move)
         self.moves += moves
 
     def _move(self, side: Side, move: Move) -> None:
@@ -89,7 +89,7 @@ BATCHES = st.lists(
 def property_pairs_meet_and_state_follows_routes(
     name: str, joiners: int, batches: list[tuple[Side, int, float]]
 ) -> None:
-    placed = Placed(operator(name, joiners, sizes=Sizes(100, 50), share=0.5))
+    placed = Placed(create_operator(name, joiners, sizes=Sizes(100, 50), share=0.5))
     for i, (side, length, z) in enumerate(batches):
         placed.batch(side, zipf_keys(length, 6, z, i), i)
         placed.decide()
@@ -98,7 +98,7 @@ def property_pairs_meet_and_state_follows_routes(
 
 def test_promotion_and_demotion() -> None:
     """A key gets hot and has a grid; others come, by which it is light again, and its grid is left."""
-    placed = Placed(operator("Hybrid", 8, share=0.25))
+    placed = Placed(create_operator("Hybrid", 8, share=0.25))
     placed.batch(Side.R, hashed(np.zeros(60, np.int64)), 1)
     placed.batch(Side.S, hashed(np.zeros(4, np.int64)), 2)
     placed.decide()
@@ -120,7 +120,7 @@ def test_promotion_and_demotion() -> None:
 
 def test_hysteresis() -> None:
     """A key at the limit is not moved to and fro."""
-    placed = Placed(operator("Hybrid", 4, share=0.25))
+    placed = Placed(create_operator("Hybrid", 4, share=0.25))
     rng = np.random.default_rng(0)
     for seed in range(40):
         placed.batch(Side.R, hashed(rng.integers(0, 12, 40)), seed)
@@ -134,16 +134,16 @@ def test_hysteresis() -> None:
 @pytest.mark.parametrize("keys", [1000, 10_000])
 def test_nobody_is_busy_under_hybrid(keys: int, z: float) -> None:
     """16 joiners, a foreign key by Zipf's law: the busiest has at most 1.25 times the mean, at any skew."""
-    chosen = operator("Hybrid", 16)
+    chosen = create_operator("Hybrid", 16)
     batches = np.split(zipf_keys(200_000, keys, z), 20)
     for batch, primary in zip(batches, np.array_split(np.arange(keys), 20), strict=True):
         for side, some in ((Side.R, batch), (Side.S, hashed(np.arange(keys))[primary])):
             chosen = chosen.observe(side, some, np.ones(len(some), np.int64), np.ones(len(some), np.int64))
         chosen, moves = chosen.decide()
         for move in moves:
-            chosen = chosen.finished(move)
+            chosen = chosen.finish(move)
     loads = {}
-    for name, one in (("Hybrid", chosen), ("SHJ", operator("SHJ", 16))):
+    for name, one in (("Hybrid", chosen), ("SHJ", create_operator("SHJ", 16))):
         of_r = one.route(Side.R, np.concatenate(batches), of_sides(np.zeros(200_000, np.int8)).tickets).joiners
         of_s = one.route(Side.S, hashed(np.arange(keys)), of_sides(np.zeros(keys, np.int8), 1).tickets).joiners
         loads[name] = np.bincount(of_r, minlength=16) + np.bincount(of_s, minlength=16)
@@ -153,7 +153,7 @@ def test_nobody_is_busy_under_hybrid(keys: int, z: float) -> None:
 
 
 def test_a_key_with_all_the_rows() -> None:
-    chosen = operator("Hybrid", 16)
+    chosen = create_operator("Hybrid", 16)
     keys, ones = hashed(np.zeros(5000, np.int64)), np.ones(5000, np.int64)
     for side in Side:
         chosen = chosen.observe(side, keys, ones, ones)
@@ -165,24 +165,24 @@ def test_a_key_with_all_the_rows() -> None:
 
 def test_pairs_that_joiners_report() -> None:
     """A key too rare for the sketches, but with many pairs, is heavy when joiners say so."""
-    before = heavy(16).observe(Side.R, zipf_keys(100_000, 90_000, 0), np.ones(100_000, np.int64))
+    before = initial_heavy_keys(16).observe(Side.R, zipf_keys(100_000, 90_000, 0), np.ones(100_000, np.int64))
     key = hashed(np.array([7]))
     assert before.decide()[1] == ()
     assert [k for k, _ in before.observe_pairs(key, np.array([10**7])).decide()[1]] == key.tolist()
 
 
 def test_deletes_make_keys_light() -> None:
-    state, keys = heavy(4, 0.5), hashed(np.zeros(500, np.int64))
+    state, keys = initial_heavy_keys(4, 0.5), hashed(np.zeros(500, np.int64))
     ones = np.ones(500, np.int64)
     state, moves = state.observe(Side.R, keys, ones).decide()
     assert len(moves) == 1
-    state = state.finished(moves[0][0]).observe(Side.R, keys, -ones)
+    state = state.finish(moves[0][0]).observe(Side.R, keys, -ones)
     state, moves = state.decide()
-    assert [m.new.joiners for _, m in moves] == [1] and state.finished(moves[0][0]).keys == ()
+    assert [m.new.joiners for _, m in moves] == [1] and state.finish(moves[0][0]).keys == ()
 
 
 def test_static_grids() -> None:
-    mid, opt = operator("StaticMid", 64), operator("StaticOpt", 64, sizes=Sizes(1, 64))
+    mid, opt = create_operator("StaticMid", 64), create_operator("StaticOpt", 64, sizes=Sizes(1, 64))
     assert isinstance(mid, Static) and mid.grid.mapping == Mapping(8, 8)
     assert isinstance(opt, Static) and opt.grid.mapping == Mapping(1, 64)
 
@@ -190,7 +190,7 @@ def test_static_grids() -> None:
 def test_groups_visit() -> None:
     """Each tuple is joined in both groups and stored in one."""
     tickets = of_sides(np.zeros(1000, np.int8)).tickets
-    routes = operator("Dynamic", 20).route(Side.R, tickets, tickets)
+    routes = create_operator("Dynamic", 20).route(Side.R, tickets, tickets)
     assert np.bincount(routes.positions).tolist() == [4 + 2] * 1000  # a row of each group
     stored = np.bincount(routes.positions[routes.stored])
     assert set(stored.tolist()) == {4, 2}
@@ -200,13 +200,13 @@ def test_groups_visit() -> None:
 @pytest.mark.parametrize(("name", "joiners"), [("Dynamic", 0), ("SHJ", -1), ("Fastest", 4), ("StaticOpt", 4)])
 def test_bad_choices(name: str, joiners: int) -> None:
     with pytest.raises(ValueError):
-        operator(name, joiners)
+        create_operator(name, joiners)
 
 
 def test_groups_do_not_grow() -> None:
     """The numbers of new joiners would be those of the next group."""
     with pytest.raises(ValueError, match="power of two"):
-        operator("Dynamic", 20, Policy(capacity=10))
+        create_operator("Dynamic", 20, Policy(capacity=10))
 
 
 def through_json(kind: type[T], value: T) -> T:
@@ -216,13 +216,13 @@ def through_json(kind: type[T], value: T) -> T:
 @given(st.lists(st.tuples(st.integers(0, 500), st.integers(0, 500)), max_size=5))
 def property_a_checkpoint_changes_no_decision(steps: list[tuple[int, int]]) -> None:
     """Saved and read after each step, or never: the same mappings."""
-    kept = saved = starting(16, Policy(0.5, capacity=200))
+    kept = saved = initial_controller(16, Policy(0.5, capacity=200))
     for r, s in steps:
         kept, migration = kept.observe(Sizes(r, s)).decide()
         saved, again = through_json(Controller, saved).observe(Sizes(r, s)).decide()
         assert saved == kept and migration == again
         if migration is not None:
-            kept, saved = kept.finished(), saved.finished()
+            kept, saved = kept.finish(), saved.finish()
 
 
 @pytest.mark.parametrize(
@@ -231,23 +231,25 @@ def property_a_checkpoint_changes_no_decision(steps: list[tuple[int, int]]) -> N
 def test_keys_wait_for_each_other(counts: list[int], promoted: int) -> None:
     """Of 4 joiners, where 16 tuples of one relation make a key heavy: until together they have three times that."""
     keys = np.repeat(np.arange(len(counts), dtype=np.uint64), counts)
-    seen = heavy(4, 1 / 16, together=3).observe(Side.R, keys, np.ones(len(keys), np.int64))
+    seen = initial_heavy_keys(4, 1 / 16, together=3).observe(Side.R, keys, np.ones(len(keys), np.int64))
     assert len(seen.decide()[1]) == promoted
-    assert len(heavy(4, 1 / 16).observe(Side.R, keys, np.ones(len(keys), np.int64)).decide()[1]) == len(counts)
+    assert len(initial_heavy_keys(4, 1 / 16).observe(Side.R, keys, np.ones(len(keys), np.int64)).decide()[1]) == len(
+        counts
+    )
 
 
 def test_heavy_keys_in_a_checkpoint() -> None:
-    kept = saved = heavy(8, share=0.5)
+    kept = saved = initial_heavy_keys(8, share=0.5)
     for seed in range(6):
         keys, ones = zipf_keys(300, 40, 1.5, seed), np.ones(300, np.int64)
         kept, moves = kept.observe(Side(seed % 2), keys, ones).decide()
-        saved, again = through_json(Heavy, saved).observe(Side(seed % 2), keys, ones).decide()
+        saved, again = through_json(HeavyKeys, saved).observe(Side(seed % 2), keys, ones).decide()
         assert moves == again
         for key, _ in moves:
-            kept, saved = kept.finished(key), saved.finished(key)
+            kept, saved = kept.finish(key), saved.finish(key)
     assert to_json(kept) == to_json(saved) and kept.keys
 
 
 def test_groups_in_a_checkpoint() -> None:
-    chosen = operator("Dynamic", 21)
+    chosen = create_operator("Dynamic", 21)
     assert isinstance(chosen, Dynamic) and through_json(Dynamic, chosen) == chosen

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from squallpy.physical.joins.controller import Policy
 from squallpy.physical.joins.mapping import Side
-from squallpy.physical.joins.protocol import ALGORITHM_4, Meeting, Part, Rules, Stay
+from squallpy.physical.joins.protocol import ALGORITHM_4, FinalSet, Meeting, Rules, TupleSet
 from squallpy.testing.joins import Simulation, Violation, bursts, random_stream
 from squallpy.testing.joins.simulator import without
 
@@ -53,7 +53,7 @@ def test_growth() -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
-def test_a_protocol_without_a_row_is_found_out(row: Meeting | Part | Stay) -> None:
+def test_a_protocol_without_a_row_is_found_out(row: Meeting | TupleSet | FinalSet) -> None:
     assert found_out(without(ALGORITHM_4, row))
 
 
@@ -63,8 +63,10 @@ def test_joining_what_is_sent_away_is_found_out(row: Meeting) -> None:
     assert found_out(replace(ALGORITHM_4, meetings=loose))
 
 
-@pytest.mark.parametrize(("arriving", "stored"), [(Part.OLD, Part.MIGRATED), (Part.MIGRATED, Part.STATE)])
-def test_joining_too_much_is_found_out(arriving: Part, stored: Part) -> None:
+@pytest.mark.parametrize(
+    ("arriving", "stored"), [(TupleSet.OLD, TupleSet.MIGRATED), (TupleSet.MIGRATED, TupleSet.STATE)]
+)
+def test_joining_too_much_is_found_out(arriving: TupleSet, stored: TupleSet) -> None:
     assert found_out(replace(ALGORITHM_4, meetings=(*ALGORITHM_4.meetings, Meeting(arriving, stored))))
 
 

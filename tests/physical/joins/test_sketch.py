@@ -39,7 +39,7 @@ def property_merged_estimates_are_as_good(
     size: int, one: list[list[tuple[int, int]]], other: list[list[tuple[int, int]]]
 ) -> None:
     (a, some), (b, others) = sketch(size, one), sketch(size, other)
-    check(a.merged(b), some + others)
+    check(a.merge(b), some + others)
 
 
 @given(st.integers(1, 8), st.lists(st.tuples(st.integers(0, 15), st.sampled_from([1, 1, -1])), max_size=80))

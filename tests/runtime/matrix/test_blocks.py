@@ -13,9 +13,9 @@ from squallpy.runtime.matrix import driver
 from squallpy.runtime.matrix.drift import DRIFT
 from squallpy.testing.engines import PartitionedEngine, SparkEngine
 from squallpy.testing.memory_source import with_mult
-from squallpy.testing.step_tests import run_steps
+from squallpy.testing.step_tests import list_step_tests, run_steps
 
-STEPS = sorted((Path(__file__).parents[2] / "steps").glob("matrix_*.slt"))
+STEPS = [path for name, path in list_step_tests().items() if name.startswith("matrix_")]
 SHARES = [path for path in STEPS if path.stem in ("matrix_shares", "matrix_function_pagerank")]
 STRATEGIES = ("auto", "incr")
 Blocks = partial(PartitionedEngine, 3, matrix_place="blocks")

@@ -13,7 +13,7 @@ from squallpy.maintain.matrix.dimensions import Size
 from squallpy.maintain.matrix.nodes import Name
 from squallpy.maintain.matrix.parser import read_program
 from squallpy.maintain.matrix.program import Input
-from squallpy.runtime.matrix.maintained_program import Live
+from squallpy.runtime.matrix.maintained_program import MaintainedProgram
 from squallpy.runtime.observers.metrics import metrics_line
 from squallpy.session import RunOptions, Session
 from squallpy.testing.examples import Kept
@@ -70,7 +70,7 @@ def test_singular_as_written() -> None:
     """What has no inverse is told in the words of the program; what does not depend on it goes on."""
     inputs = [Input(Name("X", Size.of("m"), Size.of("n")))]
     program = read_program("B := inv(X' * X) * X'; C := X * X'", inputs)
-    live = Live(compile_program(program, ["X"], {}).maintained, {"X": np.ones((3, 2))})
+    live = MaintainedProgram(compile_program(program, ["X"], {}).maintained, {"X": np.ones((3, 2))})
     assert live.singular and live.singular.message == "X' * X is singular and has no inverse"
     assert not live.has("B") and (live.read("C") == 2).all()
 
@@ -91,6 +91,6 @@ def test_metrics() -> None:
     Session(FOLDER / "ols.sql").run(RunOptions("local", batch_rows=8), sink, threading.Event())
     assert sum(line["tuples"] for line in sink.lines) == 36 + 12
     first, *others = (line["matrices"]["ols"] for line in sink.lines)
-    assert (first["how"], first["why"]) == ("evaluated", "the first batch") and "singular" in first
+    assert (first["how"], first["why"]) == ("evaluated", "the first rows") and "singular" in first
     assert all(0 < told["rank"] <= 3 and told["bytes"] > 0 and told["drift"] < 1e-9 for told in others)
     assert all(bool(told["why"]) == (told["how"] == "evaluated") for told in others)

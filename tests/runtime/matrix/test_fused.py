@@ -15,7 +15,7 @@ from squallpy.maintain.matrix.program import Input
 from squallpy.physical.matrix.passes import passes
 from squallpy.runtime.kernels import bits
 from squallpy.runtime.matrix.fused_boolean import fused
-from squallpy.runtime.matrix.maintained_program import Live
+from squallpy.runtime.matrix.maintained_program import MaintainedProgram
 
 N = 150
 ONE = {
@@ -44,8 +44,8 @@ def differential_a_trigger_and_evaluation(text: str, small: int) -> None:
     """Views are what the program says, and what has changed is where the trigger says, also when threads share it."""
     made, random = maintained(text), np.random.default_rng(7)
     A = random.random((N, N)) < 0.005
-    live = Live(made, {"A": A}, "incr")
-    live.taken_touched()
+    live = MaintainedProgram(made, {"A": A}, "incr")
+    live.take_touched()
     with patch.object(bits, "_SMALL", small):
         for rank in (1, 2, 1, 3, 2):
             before = {name.name: live.read(name.name) for name in made.stored}
@@ -53,7 +53,7 @@ def differential_a_trigger_and_evaluation(text: str, small: int) -> None:
             u[:, 0] &= live.counts.updates != 2  # once nothing changes
             live.update("A", u, v)
             A = A | (u @ v)
-            anew, touched = Live(made, {"A": A}, "incr"), live.taken_touched()
+            anew, touched = MaintainedProgram(made, {"A": A}, "incr"), live.take_touched()
             assert touched is not None
             for name, old in before.items():
                 assert np.array_equal(live.read(name), anew.read(name))

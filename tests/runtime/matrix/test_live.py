@@ -15,7 +15,7 @@ from squallpy.maintain.matrix.program import Input
 from squallpy.runtime.matrix.algebra import picking, product
 from squallpy.runtime.matrix.cells import Cells
 from squallpy.runtime.matrix.drift import CHECK, DRIFT
-from squallpy.runtime.matrix.maintained_program import Live
+from squallpy.runtime.matrix.maintained_program import MaintainedProgram
 from squallpy.testing.matrices import INPUTS, RINGS, entries, naive, programs
 
 LIMIT = 2**40  # beyond it, what a random program computes says little
@@ -43,7 +43,7 @@ def property_live_equals_naive(ring: Semiring, data: st.DataObject) -> None:
         first = naive(program, values, sizes)
         if ring in (ARITHMETIC, COUNTING) and not all(np.abs(v).max(initial=0) < LIMIT for v in first.values()):
             return
-        live = Live(compiled.maintained, values, compiled.options.strategy)
+        live = MaintainedProgram(compiled.maintained, values, compiled.options.strategy)
         for _ in range(3):
             name = data.draw(st.sampled_from(list(values)))
             rows, cols = values[name].shape
@@ -68,7 +68,7 @@ def property_growing_equals_naive(ring: Semiring, data: st.DataObject) -> None:
     values = {i.name.name: entries(random, i.name.rows.at(sizes), i.name.cols.at(sizes), ring) for i in INPUTS}
     compiled = compile_program(program, list(values), sizes, Options(strategy="incr"), growing=("n", "m"))
     with np.errstate(all="ignore"):
-        live = Live(compiled.maintained, values, "incr")
+        live = MaintainedProgram(compiled.maintained, values, "incr")
         for _ in range(3):
             sizes = {name: size + data.draw(st.integers(0, 2)) for name, size in sizes.items()}
             live.grow(sizes)
@@ -92,7 +92,7 @@ def test_views_that_have_drifted_are_made_anew() -> None:
     compiled = compile_program(program, ["A", "B"], {"n": 4, "m": 3}, Options(strategy="incr"), growing=("m",))
     random = np.random.default_rng(5)
     values = {i.name.name: entries(random, *SHAPES_OF[i.name.name], ARITHMETIC) for i in INPUTS}
-    live = Live(compiled.maintained, values, "incr")
+    live = MaintainedProgram(compiled.maintained, values, "incr")
     assert "ones(n, m)" in {name.name for name in compiled.maintained.kept}
     for at in range(2 * CHECK):
         u, v = entries(random, 4, 1, ARITHMETIC), entries(random, 1, 4, ARITHMETIC)
@@ -122,7 +122,7 @@ def test_views_of_triggers_that_never_pay_are_not_kept() -> None:
     program = read_program("P := A ^ 4", [Input(Name("A", Size.of("n"), Size.of("n")))])
     random = np.random.default_rng(2)
     values = {"A": random.standard_normal((8, 8)) / 8}
-    live = Live(compile_program(program, ["A"], {"n": 8}, growing=("n",)).maintained, values)
+    live = MaintainedProgram(compile_program(program, ["A"], {"n": 8}, growing=("n",)).maintained, values)
     assert (live.has("P"), live.has("x0"), live.nbytes) == (True, False, 2 * 8 * 8 * 8)
     u, v = picking(8, np.array([3]), ARITHMETIC), random.standard_normal((1, 8)) / 8
     live.update("A", u, v)
@@ -138,7 +138,7 @@ def test_views_of_triggers_that_never_pay_are_not_kept() -> None:
 
 def test_an_update_of_rank_0_changes_nothing() -> None:
     program = read_program("P := A * A", [Input(Name("A", Size.of("n"), Size.of("n")))])
-    live = Live(compile_program(program, ["A"], {"n": 8}).maintained, {"A": np.eye(8)})
+    live = MaintainedProgram(compile_program(program, ["A"], {"n": 8}).maintained, {"A": np.eye(8)})
     live.update("A", np.zeros((8, 0)), np.zeros((0, 8)))
     assert (live.counts.updates, live.counts.reevaluated) == (1, 0)
     _same(live.read("P"), np.eye(8), ARITHMETIC)
@@ -151,7 +151,7 @@ def differential_distances(ring: Semiring) -> None:
     G = np.where(random.random((n, n)) < 0.1, sign * random.integers(1, 100, (n, n)), ring.zero)
     source = [Input(Name("G", Size.of("n"), Size.of("n")))]
     program = read_program("R := iterate[3](eye(n))(acc => G * acc + eye(n)); S := G * G", source, ring)
-    live = Live(compile_program(program, ["G"], {"n": n}).maintained, {"G": G}, "incr")
+    live = MaintainedProgram(compile_program(program, ["G"], {"n": n}).maintained, {"G": G}, "incr")
     for at in range(40):
         cells = [random.integers(0, n, 3) for _ in range(2)]
         values = sign * random.integers(1, 1 + 100 // (1 + at % 10), 3).astype(float)

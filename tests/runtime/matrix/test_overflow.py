@@ -12,23 +12,23 @@ from squallpy.maintain.matrix.nodes import Name
 from squallpy.maintain.matrix.parser import read_program
 from squallpy.maintain.matrix.program import Input
 from squallpy.runtime.matrix.cells import Cells
-from squallpy.runtime.matrix.maintained_program import Live
+from squallpy.runtime.matrix.maintained_program import MaintainedProgram
 from squallpy.runtime.matrix.rows import Rows, added
 
 N = 6
 PROGRAMS = ["B := A * A; D := B * B", "D := A + A", "D := 3 * A", "C := A' * A; D := C * A"]
 
 
-def _live(text: str, strategy: str, growing: bool = False) -> tuple[Live, tuple[str, ...]]:
+def _live(text: str, strategy: str, growing: bool = False) -> tuple[MaintainedProgram, tuple[str, ...]]:
     sources = [Input(Name(name, Size.of("n"), Size.of("n"))) for name in ("A", "Z")]
     program = read_program(f"{text}; Y := Z + Z", sources, COUNTING)
     compiled = compile_program(program, ["A", "Z"], {"n": N}, growing=("n",) if growing else ())
     random = np.random.default_rng(0)
     values = {name: random.integers(0, 5, (N, N)) for name in ("A", "Z")}
-    return Live(compiled.maintained, values, strategy), program.outputs
+    return MaintainedProgram(compiled.maintained, values, strategy), program.outputs
 
 
-def _read(live: Live, outputs: tuple[str, ...]) -> list[list[list[int]]]:
+def _read(live: MaintainedProgram, outputs: tuple[str, ...]) -> list[list[list[int]]]:
     return [live.read(name).tolist() for name in ("A", "Z", *outputs)]
 
 

@@ -13,7 +13,7 @@ from squallpy.maintain.matrix.nodes import Name
 from squallpy.maintain.matrix.parser import read_program
 from squallpy.maintain.matrix.program import Input
 from squallpy.runtime.kernels import bits
-from squallpy.runtime.matrix.maintained_program import Live
+from squallpy.runtime.matrix.maintained_program import MaintainedProgram
 from squallpy.runtime.matrix.packed_boolean import Packed, beside
 
 Truth = np.ndarray
@@ -52,7 +52,9 @@ def differential_reachability(symmetrical: bool) -> None:
     G = np.zeros((n, n), bool)
     text = "R := iterate[4](eye(n))(acc => G * acc + eye(n))"
     source = Input(Name("G", Size.of("n"), Size.of("n")), Known(symmetric=symmetrical))
-    live = Live(compile_program(read_program(text, [source], BOOLEAN), ["G"], {"n": n}).maintained, {"G": G}, "incr")
+    live = MaintainedProgram(
+        compile_program(read_program(text, [source], BOOLEAN), ["G"], {"n": n}).maintained, {"G": G}, "incr"
+    )
     for _ in range(60):
         i, j = random.integers(0, n, 2)
         u, v = np.zeros((n, 2), bool), np.zeros((2, n), bool)

@@ -16,7 +16,7 @@ from squallpy.maintain.matrix.program import Input
 from squallpy.matrices import Known, program
 from squallpy.runtime.matrix import sparse
 from squallpy.runtime.matrix.cells import Cells
-from squallpy.runtime.matrix.maintained_program import Live
+from squallpy.runtime.matrix.maintained_program import MaintainedProgram
 from squallpy.runtime.matrix.sparse import SparseView, is_sparse
 from squallpy.runtime.matrix.views import stored
 from squallpy.testing.matrices import naive
@@ -84,7 +84,7 @@ def differential_programs_over_sparse_inputs(ring: Semiring, strategy: str, monk
     text = "R := iterate[3](t)(x => G * x + t); L := R' * G; S := G' * G"
     program = read_program(text, source, ring)
     made = compile_program(program, ["G"], {"n": n}, Options(strategy=strategy), ["n"])
-    live = Live(made.maintained, values, strategy)
+    live = MaintainedProgram(made.maintained, values, strategy)
     for at in range(8):
         if at == 4:
             n += 3
@@ -97,7 +97,7 @@ def differential_programs_over_sparse_inputs(ring: Semiring, strategy: str, monk
         ring.add.at(values["G"], (cells.rows, cells.cols), cells.values)
         for name, wanted in naive(program, values, {"n": n}).items():
             np.testing.assert_allclose(live.read(name), wanted, rtol=1e-9, atol=1e-9)
-    assert live._sparse() == {"G"}
+    assert live.sparse.keys() == {"G"}
 
 
 def test_explain_says_what_is_sparse() -> None:
@@ -119,12 +119,12 @@ def test_a_program_is_priced_anew_when_an_input_has_filled_up() -> None:
     program = read_program("P := G * t; Q := G * (G * P)", [Input(Name("G", Size.of("n"), Size.of("n"))),
                                                            Input(Name("t", Size.of("n"), Size.of("n")))])  # fmt: skip
     values = {"G": _few(random, (n, n), 0.001, ARITHMETIC), "t": random.standard_normal((n, n)) / n}
-    live = Live(compile_program(program, ["G"], {"n": n}).maintained, values)
-    assert live._sparse()
+    live = MaintainedProgram(compile_program(program, ["G"], {"n": n}).maintained, values)
+    assert live.sparse
     for _ in range(4):
         u, v = random.standard_normal((n, 1)) / n, random.standard_normal((1, n))
         live.update("G", u, v)
         values["G"] = values["G"] + u @ v
         for name, wanted in naive(program, values, {"n": n}).items():
             np.testing.assert_allclose(live.read(name), wanted, rtol=1e-9, atol=1e-9)
-    assert not live._sparse()
+    assert not live.sparse

@@ -245,7 +245,7 @@ def arg_extreme(aggregation: Aggregation, function: str, skips_nulls: bool, valu
     """MAX_BY(x, y); ARG_MAX(x, y), of rows that have an x; MODE(x), by x itself."""
     if skips_nulls and value.nullable:
         by = case([(not_null(value), by)], Literal(None, by.type))
-    return aggregation.choose(function, value, by)
+    return aggregation.arg_extreme(function, value, None if function == "mode" else by)
 
 
 def placed(

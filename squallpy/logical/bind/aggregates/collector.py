@@ -9,7 +9,6 @@ from sqlglot import exp
 
 from squallpy.base.types import BIGINT, DOUBLE, INT, VARCHAR, Kind
 from squallpy.functions.registry import AGGREGATE_OPERATIONS, AGGREGATES
-from squallpy.logical.bind.aggregates.arg_extremum import Chosen, beside
 from squallpy.logical.bind.aggregates.overflow import is_risky, wide_columns
 from squallpy.logical.bind.context import Context
 from squallpy.logical.coercion import coerce
@@ -34,7 +33,6 @@ class Aggregation:
     aggs: dict[tuple[Agg, Values | None], Column] = field(default_factory=dict)
     groupings: dict[Expr, Column] = field(default_factory=dict)  # what GROUPING asks for, and its answers
     asked: list[tuple[Expr, exp.Expr]] = field(default_factory=list)  # the same, and where
-    chosen: dict[Chosen, Column] = field(default_factory=dict)
     late: bool = False  # are they of what other aggregates make, of which it is told later whether it may be NULL?
 
     def column(
@@ -68,24 +66,20 @@ class Aggregation:
             self.aggs[agg, distinct] = self.ctx.column(name, type, nullable=function != "count")
         return self.aggs[agg, distinct]
 
-    def choose(self, function: str, value: Expr, by: Expr) -> Column:
-        """The column of the value that a row has in which another is "max", "min" or, its own, "mode"."""
-        value, by = (coerce(each, BIGINT) if each.type.kind is Kind.NULL else each for each in (value, by))
-        chosen = Chosen(function, value, by)
-        if chosen not in self.chosen:
-            self.chosen[chosen] = self.ctx.column(str(chosen), value.type, True)
-        return self.chosen[chosen]
+    def arg_extreme(self, function: str, value: Expr, by: Expr | None = None) -> Column:
+        """Collect "max_by" or "min_by", the value that a row has in which another is extreme, or the "mode"."""
+        value, *keys = (coerce(e, BIGINT) if e.type.kind is Kind.NULL else e for e in (value, by) if e is not None)
+        return self._of(Agg(function, value, order=tuple((key, False, False) for key in keys)), None)
 
     @property
     def made(self) -> tuple[Column, ...]:
         """The columns that they add."""
-        return (*self.aggs.values(), *self.chosen.values())
+        return tuple(self.aggs.values())
 
     @property
     def arguments(self) -> tuple[Expr, ...]:
         """What they read."""
-        args = [e for agg, distinct in self.aggs for e in (*agg.args, *(distinct or ()))]
-        return (*args, *(e for each in self.chosen for e in (each.value, each.by)))
+        return tuple(e for agg, distinct in self.aggs for e in (*agg.args, *(distinct or ())))
 
     def in_terms_of(self, rewrite: Callable[[Expr], Expr]) -> "Aggregation":
         """The same aggregates, of what arguments are in other terms."""
@@ -97,8 +91,7 @@ class Aggregation:
             if is_of_rows and (rows, None) not in aggs:
                 told = rows
             aggs[told, distinct and tuple(map(rewrite, distinct))] = column
-        chosen = {Chosen(c.function, rewrite(c.value), rewrite(c.by)): column for c, column in self.chosen.items()}
-        return replace(self, aggs=aggs, chosen=chosen)
+        return replace(self, aggs=aggs)
 
     def grouping(self, key: Expr, node: exp.Expr) -> Column:
         """The column of GROUPING(key): 1 where rows are not grouped by it."""
@@ -117,8 +110,7 @@ class Aggregation:
         for chosen in sets:
             mine = {expr: self.ctx.like(expr) for expr in chosen}
             aggs = {agg: self.ctx.column(c.name, c.type, c.nullable) for agg, c in self.aggs.items()}
-            others = {each: self.ctx.column(c.name, c.type, True) for each, c in self.chosen.items()}
-            grouped = replace(self, aggs=aggs, chosen=others)
+            grouped = replace(self, aggs=aggs)
             grouped_plan = grouped.over(plan, tuple((column, expr) for expr, column in mine.items()))
             values = (
                 *(mine.get(expr) or Literal(None, expr.type) for expr in keys),
@@ -133,10 +125,7 @@ class Aggregation:
         plan = self.subqueries.attach(plan)
         wide = wide_columns(plan)
         is_one_risky = any(is_risky(agg, wide) for agg, _ in self.aggs)
-        groups = self._checked(plan, keys, wide) if is_one_risky else self._grouped(plan, keys)
-        for chosen, column in self.chosen.items():
-            groups = beside(self.ctx, plan, groups, keys, chosen, column)
-        return groups
+        return self._checked(plan, keys, wide) if is_one_risky else self._grouped(plan, keys)
 
     def _checked(self, plan: Node, keys: Items, wide: frozenset[int]) -> Node:
         """Sums of wide decimals beside the same of doubles, which say whether they have left what they are kept in.

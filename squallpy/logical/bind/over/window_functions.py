@@ -294,7 +294,7 @@ class Overs:
         of, nothing = (coerce(of, BIGINT) if of.type == NULL else of), Literal(None, NULL)
         wanted = TRUE if ignoring is None or not of.nullable else not_null(of)
         by = key if wanted == TRUE else case([(wanted, key)], nothing)
-        value: Expr = framed.aggregation.choose("max" if last != down else "min", of, by)
+        value: Expr = framed.aggregation.arg_extreme("max_by" if last != down else "min_by", of, by)
         if key.nullable and not more:  # rows without a key are all at one end
             mine = conjunction((call("is_null", key), wanted) if wanted != TRUE else (call("is_null", key),))
             least = framed.aggregation.column("min", case([(mine, of)], nothing))

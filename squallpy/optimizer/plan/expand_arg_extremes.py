@@ -1,0 +1,65 @@
+"""Aggregates of the rows of a group in which another value is extreme, or most frequent, as Aggregates joined to it.
+
+    k: MAX_BY(x, y)  of r   →   k: MIN(x)  of (r joined with (k: MAX(y) of r) ON k <=> k AND y = MAX(y))
+    k: MODE(x)       of r   →   k: MAX_BY(x, n)  of (k, x: COUNT(*) n  of r)
+
+Ties: SQL takes any of the rows that are alike in y; here it is the one of the least x that is not NULL.
+"""
+
+from squallpy.base.types import BIGINT
+from squallpy.functions.aggregate.aggregate import Maintenance
+from squallpy.logical.column_allocator import ColumnAllocator
+from squallpy.logical.expressions import Column, Expr, Literal, conjunction, not_null, substitute
+from squallpy.logical.functions import call, not_distinct
+from squallpy.logical.nodes import Agg, Aggregate, Filter, Join, LeftJoin, Node, Project, Union
+
+Items = tuple[tuple[Column, Expr], ...]
+
+
+def expand_arg_extremes(node: Node, columns: ColumnAllocator) -> Node | None:
+    """Join each MAX_BY, MIN_BY and MODE of an Aggregate to the groups of the others."""
+    if not isinstance(node, Aggregate):
+        return None
+    chosen = [(column, agg) for column, agg in node.aggs if agg.maintenance is Maintenance.ARG_EXTREME]
+    if not chosen:
+        return None
+    plan: Node = Aggregate(node.child, node.keys, tuple(each for each in node.aggs if each not in chosen))
+    for column, agg in chosen:
+        taken, keys = _taken(node, column, agg, columns)
+        same = [not_distinct(a, b) for (a, _), b in zip(node.keys, keys, strict=True)]
+        plan = LeftJoin(plan, taken, conjunction(same))
+    return Project(plan, tuple((c, c) for c in node.output))
+
+
+def _taken(groups: Aggregate, column: Column, agg: Agg, columns: ColumnAllocator) -> tuple[Node, list[Column]]:
+    """Make the Aggregate of one value, and its keys; it lacks groups in which there is none."""
+    assert agg.arg is not None
+    by = agg.order[0][0] if agg.order else agg.arg
+    rows, (by, value, *mine) = _of_one_input(groups.child, by, (by, agg.arg, *(expr for _, expr in groups.keys)))
+    function = agg.function.removesuffix("_by")
+    if not agg.order:  # of MODE
+        counted = columns.copies((*mine, value))
+        by = count = columns.column("COUNT(*)", BIGINT, False)
+        there = Filter(rows, not_null(value)) if value.nullable else rows
+        rows = Aggregate(there, counted, ((count, Agg("count", None)),))
+        (*known, (value, _)), function = counted, "max"
+        mine = [key for key, _ in known]
+    best, same = columns.column(f"{function.upper()}({by})", by.type, True), columns.copies(mine)
+    ends = Aggregate(rows, same, ((best, Agg(function, by)),))
+    on = conjunction((*(not_distinct(a, b) for b, a in same), call("=", by, best)))
+    keys = columns.copies(mine)
+    return Aggregate(Join(rows, ends, on), keys, ((column, Agg("min", value)),)), [key for key, _ in keys]
+
+
+def _of_one_input(rows: Node, by: Expr, exprs: tuple[Expr, ...]) -> tuple[Node, tuple[Expr, ...]]:
+    """Take the one input of a Union in which `by` is not NULL, and the expressions in its terms.
+
+    DISTINCT inside another aggregate of the group makes the Union.
+    """
+    if isinstance(rows, Union) and by in rows.columns:
+        place = rows.columns.index(by)
+        parts = [p for p in rows.children if isinstance(p, Project) and p.items[place][1] != Literal(None, by.type)]
+        if len(parts) == 1:
+            names = {c.id: expr for c, (_, expr) in zip(rows.columns, parts[0].items, strict=True)}
+            return parts[0].child, tuple(substitute(expr, names) for expr in exprs)
+    return rows, exprs
