@@ -4,8 +4,9 @@
 the values of k in σ_p(L)      are within  those of k in L, scanned a second time
 """
 
+from squallpy.logical.apply import Apply, Domain
 from squallpy.logical.expressions import Column, Expr, conjuncts, substitute, transform
-from squallpy.logical.nodes import Apply, ConditionalJoin, Domain, Filter, Join, Node, Project, Scan
+from squallpy.logical.nodes import ConditionalJoin, Filter, Join, Node, Project, Scan
 
 
 def has_no_more(plan: Node, part: Node) -> bool:

@@ -4,8 +4,7 @@ Limit(Sort(Project(Filter(Aggregate(Filter(Join(Scan, Scan)))))))
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
-from enum import Enum
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import chain
 from typing import Any, ClassVar, Generic, TypeVar, cast
@@ -16,9 +15,10 @@ from squallpy.catalog.relation import Relation
 from squallpy.catalog.stream_window import WindowSpec
 from squallpy.functions.aggregate.aggregate import Maintenance
 from squallpy.functions.registry import AGGREGATE_OPERATIONS
-from squallpy.logical.expressions import TRUE, Column, Expr, columns
+from squallpy.logical.expressions import Column, Expr, columns
 
 T = TypeVar("T")
+SortKeys = tuple[tuple[Expr, bool, bool], ...]  # expressions, descending, NULLs first
 
 
 class Remembered(Generic[T]):
@@ -45,6 +45,7 @@ class Node:
 
     __slots__ = ("_borrows", "_ids", "_output", "_size")
     _borrows: bool
+    input_fields: ClassVar[tuple[str, ...]] = ()
     lends: ClassVar[bool] = False  # may its columns be read anywhere above it, up to an Apply?
 
     @property
@@ -77,7 +78,7 @@ class Node:
 
     @property
     def inputs(self) -> tuple["Node", ...]:
-        return ()
+        return tuple(getattr(self, name) for name in self.input_fields)
 
 
 def check(expr: Expr, *inputs: Node) -> None:
@@ -113,6 +114,7 @@ class Scan(Node):
 class Window(Node):
     """The rows of a stream that a window shows; `time` is the column that it goes by, None for their number."""
 
+    input_fields = ("child",)
     child: Node
     spec: WindowSpec
     time: Column | None
@@ -124,15 +126,12 @@ class Window(Node):
     def output(self) -> tuple[Column, ...]:
         return self.child.output
 
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.child,)
-
 
 @dataclass(frozen=True, slots=True)
 class Filter(Node):
     """Rows for which the predicate is TRUE."""
 
+    input_fields = ("child",)
     child: Node
     predicate: Expr
 
@@ -144,15 +143,12 @@ class Filter(Node):
     def output(self) -> tuple[Column, ...]:
         return self.child.output
 
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.child,)
-
 
 @dataclass(frozen=True, slots=True)
 class Project(Node):
     """Computed columns, each with the column that names it."""
 
+    input_fields = ("child",)
     child: Node
     items: tuple[tuple[Column, Expr], ...]
 
@@ -163,15 +159,12 @@ class Project(Node):
     def output(self) -> tuple[Column, ...]:
         return tuple(column for column, _ in self.items)
 
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.child,)
-
 
 @dataclass(frozen=True, slots=True)
 class Join(Node):
     """Inner join; `on` None is the cross product."""
 
+    input_fields = ("left", "right")
     left: Node
     right: Node
     on: Expr | None = None
@@ -185,15 +178,12 @@ class Join(Node):
     def output(self) -> tuple[Column, ...]:
         return (*self.left.output, *self.right.output)
 
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.left, self.right)
-
 
 @dataclass(frozen=True, slots=True)
 class ConditionalJoin(Node):
     """A join that is no mirror image: what becomes of a row of `left` depends on whether `right` has a match."""
 
+    input_fields = ("left", "right")
     left: Node
     right: Node
     on: Expr
@@ -205,10 +195,6 @@ class ConditionalJoin(Node):
     @Remembered
     def output(self) -> tuple[Column, ...]:
         return self.left.output
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.left, self.right)
 
 
 class LeftJoin(ConditionalJoin):
@@ -233,91 +219,6 @@ class AntiJoin(ConditionalJoin):
     __slots__ = ()
 
 
-class Domain(Node):
-    """The columns that a correlated subquery reads from around it, by the expressions there; a leaf of its plan.
-
-    The subquery is evaluated for each of their distinct values (Neumann, Kemper, "Unnesting Arbitrary Queries").
-    """
-
-    lends = True
-
-    def __init__(self) -> None:
-        self.columns: dict[Expr, Column] = {}
-
-    @property
-    def output(self) -> tuple[Column, ...]:
-        return tuple(self.columns.values())
-
-
-def domains(plan: Node) -> Iterator[Domain]:
-    """Yield the domains over which a subquery stands, those of its own subqueries aside."""
-    if isinstance(plan, Domain):
-        yield plan
-    elif plan.borrows:
-        for child in plan.open_inputs:
-            yield from domains(child)
-
-
-class ApplyKind(Enum):
-    """The result of an Apply for a row of its left input, given the rows of the subquery for which `on` is TRUE."""
-
-    CROSS = "CROSS"  # the row beside each of them
-    LEFT = "LEFT"  # the same, or with NULLs if there are none
-    SEMI = "SEMI"  # the row, if there are any
-    ANTI = "ANTI"  # the row, if there are none
-    EXISTS = "EXISTS"  # the row with TRUE if there are any, NULL if not
-    SCALAR = "SCALAR"  # the row with the value of the only one and TRUE, or NULLs; there are never two
-    SINGLE = "SINGLE"  # the same of a subquery that may have several, which is an error
-
-
-@dataclass(frozen=True, slots=True)
-class Apply(Node):
-    """A subquery evaluated for each row of `left`, columns of which it may read.
-
-    Source: Galindo-Legaria, Joshi, "Orthogonal Optimization of Subqueries and Aggregation", SIGMOD 2001.
-
-    Args:
-        parameters: The columns of the Domain under `right`, with the expressions over `left` that they stand for.
-        made: The columns that it adds: of EXISTS the mark, of SCALAR and SINGLE the value and the mark of a row.
-        span: The place of the subquery, for errors.
-        text: The subquery as written, for the error of a SINGLE one.
-    """
-
-    left: Node
-    right: Node
-    kind: ApplyKind
-    parameters: tuple[tuple[Column, Expr], ...] = ()
-    on: Expr = TRUE
-    made: tuple[Column, ...] = ()
-    span: Span | None = None
-    text: str = ""
-
-    def __post_init__(self) -> None:
-        marks = {ApplyKind.EXISTS: 1, ApplyKind.SCALAR: 2, ApplyKind.SINGLE: 2}
-        assert len(self.made) == marks.get(self.kind, 0) and self.on.type == BOOLEAN
-        check_all((expr for _, expr in self.parameters), self.left)
-        check(self.on, self.left, self.right)
-        given = {column for column, _ in self.parameters}
-        assert all(given.issuperset(domain.output) for domain in domains(self.right)), "a column that is no parameter"
-
-    @Remembered
-    def output(self) -> tuple[Column, ...]:
-        match self.kind:
-            case ApplyKind.CROSS:
-                return (*self.left.output, *self.right.output)
-            case ApplyKind.LEFT:
-                return (*self.left.output, *(replace(c, nullable=True) for c in self.right.output))
-        return (*self.left.output, *self.made)
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.left, self.right)
-
-    @property
-    def open_inputs(self) -> tuple[Node, ...]:
-        return (self.left,)
-
-
 @dataclass(frozen=True, slots=True)
 class Beside(Node):
     """A join of the rows of a subquery with what is known of the same rows, for each of the domain's values by itself.
@@ -325,6 +226,7 @@ class Beside(Node):
     `lost`: rows of `left` stay that find none. The pass `decorrelate` replaces it.
     """
 
+    input_fields = ("left", "right")
     left: Node
     right: Node
     on: Expr
@@ -334,10 +236,6 @@ class Beside(Node):
     def output(self) -> tuple[Column, ...]:
         right = self.right.output
         return (*self.left.output, *((replace(c, nullable=True) for c in right) if self.lost else right))
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.left, self.right)
 
 
 @dataclass(frozen=True, slots=True)
@@ -399,7 +297,7 @@ class Agg:
     arg: Expr | None
     share: Fraction | None = None
     separator: str | None = None
-    order: tuple[tuple[Expr, bool, bool], ...] = ()
+    order: SortKeys = ()
 
     def __post_init__(self) -> None:
         assert (self.share is not None) == (self.maintenance is Maintenance.ORDER_STATISTIC)
@@ -438,6 +336,7 @@ class Agg:
 class Aggregate(Node):
     """GROUP BY `keys` with `aggs`; no keys: exactly one row, also over nothing. No aggs: DISTINCT."""
 
+    input_fields = ("child",)
     child: Node
     keys: tuple[tuple[Column, Expr], ...]
     aggs: tuple[tuple[Column, Agg], ...]
@@ -450,16 +349,13 @@ class Aggregate(Node):
     def output(self) -> tuple[Column, ...]:
         return tuple(column for column, _ in (*self.keys, *self.aggs))
 
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.child,)
-
 
 @dataclass(frozen=True, slots=True)
 class Repeat(Node):
     """The groups of an Aggregate, each `times` times: not at all where that is not positive. `number` tells which of
     them a row is, from 0."""
 
+    input_fields = ("child",)
     child: Aggregate
     times: Expr
     number: Column | None = None
@@ -472,31 +368,58 @@ class Repeat(Node):
     def output(self) -> tuple[Column, ...]:
         return self.child.output if self.number is None else (*self.child.output, self.number)
 
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.child,)
-
 
 @dataclass(frozen=True, slots=True)
 class Sort(Node):
-    """ORDER BY, for what is printed: (expression, descending, nulls first)."""
+    """ORDER BY, for what is printed."""
 
+    input_fields = ("child",)
     child: Node
-    keys: tuple[tuple[Expr, bool, bool], ...]
+    keys: SortKeys
+
+    @Remembered
+    def output(self) -> tuple[Column, ...]:
+        return self.child.output
+
+
+@dataclass(frozen=True, slots=True)
+class TopN(Node):
+    """The first rows in an order, or of each `partition` its own: LIMIT inside a query, and DISTINCT ON.
+
+    Args:
+        keys: As those of a Sort; of rows that are alike in them, any come first.
+        with_ties: The rows that are alike in the keys with the last one come, too.
+        span: The place of the clause, for errors.
+    """
+
+    input_fields = ("child",)
+    child: Node
+    keys: SortKeys
+    count: int | None
+    offset: int = 0
+    with_ties: bool = False
+    partition: tuple[Expr, ...] = ()
+    clause: str = field(default="LIMIT", compare=False)
+    span: Span | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        check_all((*(expr for expr, _, _ in self.keys), *self.partition), self.child)
 
     @Remembered
     def output(self) -> tuple[Column, ...]:
         return self.child.output
 
     @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.child,)
+    def is_first_row(self) -> bool:
+        """True if it has at most one row of each partition."""
+        return self.count == 1 and not self.with_ties
 
 
 @dataclass(frozen=True, slots=True)
 class Limit(Node):
     """LIMIT and OFFSET, for what is printed."""
 
+    input_fields = ("child",)
     child: Node
     count: int | None
     offset: int = 0
@@ -504,10 +427,6 @@ class Limit(Node):
     @Remembered
     def output(self) -> tuple[Column, ...]:
         return self.child.output
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.child,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -537,13 +456,6 @@ def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
     """The node over other inputs; itself if they are the same objects."""
     if all(a is b for a, b in zip(node.inputs, inputs, strict=True)):
         return node
-    match node:
-        case Join() | ConditionalJoin() | Apply() | Beside():
-            return replace(node, left=inputs[0], right=inputs[1])
-        case Union() | SetOperation():
-            return replace(node, children=inputs)
-        case Filter() | Project() | Aggregate() | Sort() | Limit() | Window():
-            return replace(node, child=inputs[0])
-        case Repeat() if isinstance(inputs[0], Aggregate):
-            return replace(node, child=inputs[0])
-    raise AssertionError(f"{type(node).__name__} has no inputs")
+    if isinstance(node, Union | SetOperation):
+        return replace(node, children=inputs)
+    return cast(Node, replace(cast(Any, node), **dict(zip(node.input_fields, inputs, strict=True))))

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BOOLEAN, VARCHAR
+from squallpy.logical.apply import Apply, ApplyKind, Domain
 from squallpy.logical.bind.context import Context
 from squallpy.logical.expressions import (
     FALSE,
@@ -23,11 +24,8 @@ from squallpy.logical.functions import case
 from squallpy.logical.nodes import (
     Aggregate,
     AntiJoin,
-    Apply,
-    ApplyKind,
     Beside,
     ConditionalJoin,
-    Domain,
     Filter,
     Join,
     LeftJoin,
@@ -38,6 +36,7 @@ from squallpy.logical.nodes import (
     SemiJoin,
     SetOperation,
     Sort,
+    TopN,
     Window,
     nodes,
 )
@@ -45,10 +44,6 @@ from squallpy.logical.nulls import fold_nulls
 
 MOST_OPERATORS = 10_000
 """The largest plan that is compiled, not counting an operator again that is read twice."""
-FEWER = ApplyKind.CROSS, ApplyKind.SEMI, ApplyKind.ANTI
-"""Kinds of Apply that may lose rows of the left input."""
-PAIRS = ApplyKind.CROSS, ApplyKind.LEFT
-"""Kinds of Apply that may have several rows for one of the left input."""
 
 
 def has_row(node: Node) -> bool:
@@ -59,7 +54,7 @@ def has_row(node: Node) -> bool:
         case Project(child) | Sort(child) | LeftJoin(child):
             return has_row(child)
         case Apply(left, kind=kind):
-            return kind not in FEWER and has_row(left)
+            return kind.keeps_rows and has_row(left)
         case Join(left, right, None):
             return has_row(left) and has_row(right)
     return False
@@ -85,6 +80,9 @@ def has_one_row(node: Node, fixed: frozenset[int], declared: bool = False) -> bo
         case Aggregate(child, keys, _):
             below = settled(fixed | _renamed(keys, fixed), holding(child))
             return all(_known(expr, below) for _, expr in keys) or has_one_row(child, below, declared)
+        case TopN(child, partition=partition):
+            is_first = node.is_first_row and all(_known(expr, fixed) for expr in partition)
+            return is_first or has_one_row(child, fixed, declared)
         case SetOperation():
             return not node.all and node.ids <= fixed
         case LeftJoin(left, right, on) | Join(left, right, on):
@@ -92,7 +90,7 @@ def has_one_row(node: Node, fixed: frozenset[int], declared: bool = False) -> bo
             mine = fixed if isinstance(node, LeftJoin) else settled(fixed, met)
             theirs = settled(mine | {c.id for c in left.output}, met)
             return has_one_row(left, mine, declared) and has_one_row(right, theirs, declared)
-        case Apply(left, right, kind, parameters, on) if kind in PAIRS:
+        case Apply(left, right, kind, parameters, on) if kind.makes_pairs:
             given = {c.id for c in (*left.output, *(column for column, _ in parameters))}
             theirs = settled(fixed | given, conjuncts(on))
             return has_one_row(left, fixed, declared) and has_one_row(right, theirs, declared)
@@ -128,13 +126,17 @@ def unique_columns(node: Node, declared: bool = False, held: tuple[Expr, ...] = 
             found = tuple(column for column, _ in keys)
         case SetOperation(_, False, _, columns):
             found = columns
+        case TopN(child, partition=partition):
+            each = tuple(expr for expr in partition if isinstance(expr, Column))
+            is_key = node.is_first_row and len(each) == len(partition)
+            found = each if is_key else unique_columns(child, declared, held)
         case Repeat(Aggregate(_, keys), _, number) if number is not None:
             found = (*(column for column, _ in keys), number)
         case Filter(child, predicate):
             found = unique_columns(child, declared, (*held, *conjuncts(predicate)))
         case Sort(child) | Window(child) | SemiJoin(child) | AntiJoin(child) | Beside(child):
             found = unique_columns(child, declared, held)
-        case Apply(left, kind=kind) if kind not in PAIRS:
+        case Apply(left, kind=kind) if not kind.makes_pairs:
             found = unique_columns(left, declared, held)
         case Join() | LeftJoin() | Apply():
             found = _unique_of_pairs(node, declared, held)
@@ -219,7 +221,7 @@ def check_size(plan: Node) -> None:
     """Raise SQ3001 for a plan that is so large that it would be compiled for minutes."""
     if plan.size > MOST_OPERATORS and (operators := sum(1 for _ in nodes(plan))) > MOST_OPERATORS:
         told = f"a query of {operators:,} operators is not supported, {MOST_OPERATORS:,} are the most"
-        hint = "a subquery repeats what it is correlated with, and a first row its rows for each key of its order"
+        hint = "a subquery repeats what it is correlated with"
         raise SquallError("SQ3001", told, hint=hint)
 
 

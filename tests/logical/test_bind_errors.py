@@ -3,6 +3,7 @@
 import pytest
 
 from squallpy.base.errors import SquallError
+from squallpy.compiler import to_program
 from squallpy.logical.bind import compile_script
 
 DECLARATIONS = (
@@ -309,7 +310,8 @@ UNSUPPORTED = {
 
 def mistake(sql: str) -> SquallError:
     with pytest.raises(SquallError) as caught:
-        compile_script(DECLARATIONS + sql, "q.sql", lambda _: ())
+        for query in compile_script(DECLARATIONS + sql, "q.sql", lambda _: ()).queries:
+            to_program(query)
     return caught.value
 
 
@@ -337,3 +339,12 @@ def test_errors_of_inference_point_at_the_relation() -> None:
 
     with pytest.raises(SquallError, match=r"SQ4001 q\.sql:1:15: no such file"):
         compile_script("CREATE STREAM w USING csv OPTIONS (path 'w')", "q.sql", missing)
+
+
+def test_what_would_be_compiled_for_minutes_is_refused() -> None:
+    """Each NOT IN reads its query three times, for values and for NULLs."""
+    text = "SELECT a FROM u"
+    for _ in range(7):
+        text = f"SELECT a FROM u WHERE a NOT IN ({text})"
+    told = str(mistake(text))
+    assert told.startswith("SQ3001") and "operators is not supported, 10,000 are the most" in told

@@ -2,8 +2,9 @@
 
 from squallpy.base.types import BOOLEAN, INT
 from squallpy.catalog.relation import Relation
+from squallpy.logical.apply import Domain
 from squallpy.logical.expressions import Call, Column, Expr, Literal, Rewriter, columns
-from squallpy.logical.nodes import Domain, Filter, Join, Scan
+from squallpy.logical.nodes import Filter, Join, Scan
 
 A, B = Column(1, "a", INT), Column(2, "b", INT)
 POSITIVE = Call(">", (A, Literal(0, INT)), BOOLEAN, True)

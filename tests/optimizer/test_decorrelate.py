@@ -2,7 +2,6 @@
 
 import pytest
 
-from squallpy.base.errors import SquallError
 from squallpy.logical.bind import compile_script
 from squallpy.logical.column_allocator import ColumnAllocator
 from squallpy.logical.show import show
@@ -41,11 +40,3 @@ def test_a_subquery_in_on_of_two_sources_is_of_rows_that_meet() -> None:
     lines = [line.strip() for line in shown.split("\n")]
     assert lines.count("Join on r.a = u.a") == 4
     assert len([line for line in lines if line.startswith("Anti join on r.a <=> ")]) == 1
-
-
-def test_what_would_be_compiled_for_minutes_is_refused() -> None:
-    """First rows by several keys, in first rows by several keys, all correlated."""
-    inner = "SELECT u.a FROM u WHERE u.a >= r.a AND NOT y.a = r.a ORDER BY u.v, -u.a LIMIT 1"
-    text = f"SELECT (SELECT y.a FROM u y WHERE y.a = ({inner}) ORDER BY y.v, -y.a, y.v LIMIT 1) FROM r"
-    with pytest.raises(SquallError, match=r"SQ3001 q.sql:2:\d+: .* operators is not supported, 10,000 are the most"):
-        plan(text)

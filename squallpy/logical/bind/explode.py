@@ -15,6 +15,7 @@ from sqlglot import exp
 from squallpy.base.types import INT, TIMESTAMP, VARCHAR
 from squallpy.catalog.relation import CONSTANT, Field, Hops, Parts, Relation, Series, Split
 from squallpy.frontend.unsupported import QUERIES
+from squallpy.logical.apply import Apply, ApplyKind
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.scope import Scope, Source
@@ -23,18 +24,7 @@ from squallpy.logical.bind.split_function import splitting
 from squallpy.logical.bind.time_buckets import BOUNDS, NAME, hops, is_window
 from squallpy.logical.expressions import Column, Expr, Literal, columns, conjunction, substitute
 from squallpy.logical.functions import call, case
-from squallpy.logical.nodes import (
-    Apply,
-    ApplyKind,
-    ConditionalJoin,
-    Filter,
-    Join,
-    Node,
-    Project,
-    Scan,
-    Window,
-    with_inputs,
-)
+from squallpy.logical.nodes import ConditionalJoin, Filter, Join, Node, Project, Scan, Window, with_inputs
 
 GENERATORS = ("EXPLODE", "POSEXPLODE", "EXPLODE_OUTER", "POSEXPLODE_OUTER", "UNNEST", "GENERATE_SERIES")
 TABLE_FUNCTIONS = (*GENERATORS, "RANGE")

@@ -10,6 +10,7 @@ from squallpy.catalog.catalog import View, qualified, schema_named
 from squallpy.catalog.matrices import Matrix, MatrixProgram
 from squallpy.catalog.relation import Relation
 from squallpy.frontend.unsupported import CLAUSES, JOINS, NODES, QUERIES, Unsupported
+from squallpy.logical.apply import Apply, ApplyKind, Domain
 from squallpy.logical.bind.context import Common, Context
 from squallpy.logical.bind.explode import constant_table, exploded, is_constant_table, is_generator
 from squallpy.logical.bind.expressions import Scalars
@@ -24,9 +25,6 @@ from squallpy.logical.nodes import (
     Agg,
     Aggregate,
     AntiJoin,
-    Apply,
-    ApplyKind,
-    Domain,
     Filter,
     Join,
     LeftJoin,

@@ -9,9 +9,9 @@ from squallpy.base.errors import SquallError, nearest
 from squallpy.base.types import NULL
 from squallpy.catalog.catalog import qualified, schema_named
 from squallpy.frontend.unsupported import FUNCTIONS, NODES, NOW, QUERIES, Unsupported
+from squallpy.logical.apply import Domain
 from squallpy.logical.bind.context import Context
 from squallpy.logical.expressions import Column, Expr, Literal
-from squallpy.logical.nodes import Domain
 
 if TYPE_CHECKING:
     from squallpy.logical.bind.expressions import Scalars

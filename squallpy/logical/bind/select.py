@@ -1,7 +1,6 @@
 """One query block → Limit(Sort(Project(Filter(Aggregate(Filter(joins))))))."""
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -9,14 +8,15 @@ from sqlglot import exp
 from squallpy.base.errors import SquallError, nearest
 from squallpy.base.types import VARCHAR, Kind
 from squallpy.frontend.stream_windows import CLAUSE
+from squallpy.logical.apply import Apply
 from squallpy.logical.bind.aggregates.collector import Aggregation, is_aggregate, replace_known
 from squallpy.logical.bind.context import Common, Context
 from squallpy.logical.bind.explode import guarded, in_from
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.from_clause import bind_from, bind_nested, rehearsal
 from squallpy.logical.bind.grouping_sets import grouping_sets
-from squallpy.logical.bind.limit import cut, firsts, with_ties
-from squallpy.logical.bind.order_by import Ordering, bind_limit, bind_order, ordinal, place_sort
+from squallpy.logical.bind.limit import bind_inner_limit, bind_ties
+from squallpy.logical.bind.order_by import Ordering, bind_limit, bind_order, ordinal, place_sort, sort_keys
 from squallpy.logical.bind.over.window_functions import Overs, ungrouped
 from squallpy.logical.bind.scope import Outer, Scope
 from squallpy.logical.bind.set_operations import SET_PARTS, bind_set
@@ -24,19 +24,8 @@ from squallpy.logical.bind.stream_windows import check_used, with_window
 from squallpy.logical.bind.subqueries import Subqueries
 from squallpy.logical.bind.time_buckets import bucketed
 from squallpy.logical.expressions import Column, Expr, Literal, columns, conjunction, conjuncts
-from squallpy.logical.nodes import (
-    Aggregate,
-    AntiJoin,
-    Apply,
-    Filter,
-    Node,
-    Project,
-    Scan,
-    SemiJoin,
-    SetOperation,
-    Union,
-)
-from squallpy.logical.properties import PAIRS, check_size
+from squallpy.logical.nodes import Aggregate, AntiJoin, Filter, Node, Project, Scan, SemiJoin, SetOperation, TopN, Union
+from squallpy.logical.properties import check_size
 
 SELECT_PARTS = (
     "with_", "expressions", "distinct", "from_", "joins", "laterals", "where", "group", "having", "order", "limit",
@@ -46,13 +35,12 @@ HELD = "add it to a DATE or TIMESTAMP, or take TIMESTAMPDIFF(SECOND, a, b) for b
 MOST_COPIES = 64  # of one relation in a join
 
 
-def bind_query(
-    ctx: Context, node: exp.Expr, *, nested: bool = False, limited: bool = False, outer: Outer | None = None
-) -> Node:
-    """The plan of a query.
+def bind_query(ctx: Context, node: exp.Expr, *, nested: bool = False, outer: Outer | None = None) -> Node:
+    """Bind a query.
 
-    `nested` ones are in no order, and have a LIMIT at the top of their plan only if they are `limited`; those with
-    `outer` may name columns around them, and stand over its domain.
+    Args:
+        nested: It is inside another, so that its order only matters to a LIMIT.
+        outer: What is around it, columns of which it may name; its plan stands over the domain of these.
     """
     while isinstance(node, exp.Subquery | exp.Paren):
         ctx.only(node, "this")
@@ -61,7 +49,7 @@ def bind_query(
         raise ctx.refuse(node)
     ctx.only(node, *(SELECT_PARTS if isinstance(node, exp.Select) else SET_PARTS))
     ctx = with_queries(with_window(ctx, node), node, outer)
-    inside = nested and not limited and bool(node.args.get("limit") or node.args.get("offset"))
+    inside = nested and bool(node.args.get("limit") or node.args.get("offset"))
     ordered = inside or not nested or node.args.get("limit") is not None
     if isinstance(node, exp.Select):
         plan = Block(ctx, in_from(bucketed(ctx, node)), outer, ordered, inside).bind()
@@ -102,7 +90,7 @@ def _most_copies(plan: Node) -> Counter[str]:
 
 def _only_looks(node: Node) -> bool:
     """True if rows of the second input are only looked for."""
-    return isinstance(node, SemiJoin | AntiJoin) or (isinstance(node, Apply) and node.kind not in PAIRS)
+    return isinstance(node, SemiJoin | AntiJoin) or (isinstance(node, Apply) and not node.kind.makes_pairs)
 
 
 def with_queries(ctx: Context, node: exp.Query, outer: Outer | None) -> Context:
@@ -202,15 +190,17 @@ class Block:
             if kept is not None:
                 plan = Filter(plan, kept)
         if on:
-            given = [expr for expr, _ in on]
-            plan = firsts(ctx, select, plan, given, [i.expr for i in items], order, self.outer is not None)
-            plan, items, order = self.grouped_by(plan, items, order, given)
+            given = tuple(expr for expr, _ in on)
+            span = ctx.query.keyword(select.args["distinct"], "DISTINCT")
+            plan = TopN(plan, sort_keys(order), 1, partition=given, clause="DISTINCT ON", span=span)
+            keys, items, order = self.selected(items, order)
+            plan = Project(plan, keys)
         elif select.args.get("distinct") is not None:
             plan, items, order = self.distinct(plan, items, order)
-        plan = with_ties(ctx, select, plan, order, self.outer is not None)
+        plan = bind_ties(ctx, select, plan, order)
         outputs = tuple(self.output(item) for item in items)
         if self.inside:
-            return cut(ctx, select, plan, outputs, order, self.outer is not None)
+            return bind_inner_limit(ctx, select, plan, outputs, order)
         plan = place_sort(plan, outputs, order if self.ordered else [])
         return bind_limit(ctx, select, plan)
 
@@ -441,23 +431,21 @@ class Block:
             left = columns(replace_known(key.expr, known)) - set(known.values())
             if left:
                 raise self.ctx.error("SQ2006", "ORDER BY of SELECT DISTINCT must be in the select list", key.node)
-        return self.grouped_by(plan, items, order)
+        keys, items, order = self.selected(items, order, hidden=False)
+        return Aggregate(plan, keys, ()), items, order
 
-    def grouped_by(
-        self, plan: Node, items: list[Item], order: list[Ordering], more: Iterable[Expr] = ()
-    ) -> tuple[Node, list[Item], list[Ordering]]:
-        """Of rows that are alike in the items, and in `more` and its order with that, one each."""
+    def selected(
+        self, items: list[Item], order: list[Ordering], hidden: bool = True
+    ) -> tuple[tuple[tuple[Column, Expr], ...], list[Item], list[Ordering]]:
+        """Name the items, and the keys of the order if these may be `hidden`; returned with both in these terms."""
         keys: dict[Expr, Column] = {}
-        for name, expr in [
-            *((item.name, item.expr) for item in items),
-            *((str(expr), expr) for expr in more),
-            *((str(key.expr), key.expr) for key in (order if more else ())),
-        ]:
+        named = [(item.name, item.expr) for item in items]
+        for name, expr in (*named, *((str(key.expr), key.expr) for key in (order if hidden else ()))):
             if expr not in keys:
                 keys[expr] = self.ctx.column(name, expr.type, expr.nullable)
-        plan = Aggregate(plan, tuple((c, e) for e, c in keys.items()), ())
         items = [replace(item, expr=keys[item.expr]) for item in items]
-        return plan, items, [replace(key, expr=replace_known(key.expr, keys)) for key in order]
+        order = [replace(key, expr=replace_known(key.expr, keys)) for key in order]
+        return tuple((c, e) for e, c in keys.items()), items, order
 
 
 def outside_aggregates(node: exp.Expr) -> list[exp.Expr]:

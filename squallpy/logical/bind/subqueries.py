@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from squallpy.base.errors import Span
-from squallpy.base.types import BIGINT, BOOLEAN, NULL
+from squallpy.base.types import BOOLEAN, NULL
+from squallpy.logical.apply import Apply, ApplyKind, Domain
 from squallpy.logical.bind.context import Context
-from squallpy.logical.bind.limit_one import first_value
 from squallpy.logical.bind.scope import Outer
 from squallpy.logical.coercion import coerce
 from squallpy.logical.expressions import (
@@ -29,22 +29,7 @@ from squallpy.logical.expressions import (
     substitute,
 )
 from squallpy.logical.functions import call, case
-from squallpy.logical.nodes import (
-    Agg,
-    Aggregate,
-    Apply,
-    ApplyKind,
-    Beside,
-    Domain,
-    Filter,
-    Join,
-    LeftJoin,
-    Limit,
-    Node,
-    Project,
-    Sort,
-    with_inputs,
-)
+from squallpy.logical.nodes import Beside, Filter, Join, LeftJoin, Node, Project, TopN, with_inputs
 from squallpy.logical.properties import has_one_row, has_row, is_bare_null, value_of_nothing, without_having
 
 if TYPE_CHECKING:
@@ -153,12 +138,12 @@ class Subqueries:
         text = " ".join(self.ctx.query.words(node).split())[:WORDS] if kind is ApplyKind.SINGLE else ""
         self.waiting.append(Waiting(reads, adds, inner, kind, made, equal, self.ctx.span(node), text))
 
-    def bind(self, s: "Scalars", node: exp.Expr, *, limited: bool = False) -> Inner:
-        """A subquery; one that is `limited` may end in a LIMIT, which is then at the top of its plan."""
+    def bind(self, s: "Scalars", node: exp.Expr) -> Inner:
+        """Bind a subquery."""
         from squallpy.logical.bind.select import bind_query
 
         domain = Domain()
-        plan = bind_query(self.ctx, node, nested=True, limited=limited, outer=Outer(s.scope, domain, s))
+        plan = bind_query(self.ctx, node, nested=True, outer=Outer(s.scope, domain, s))
         return Inner(plan, domain)
 
     def column(self, name: str, expr: Expr) -> Column:
@@ -176,10 +161,10 @@ class Subqueries:
         return self.once(("value", node), lambda: self._scalar(s, node))
 
     def _scalar(self, s: "Scalars", node: exp.Expr) -> Expr:
-        inner = self.bind(s, node, limited=True)
+        inner = self.bind(s, node)
         if len(inner.plan.output) != 1:
             raise self.ctx.error("SQ2005", f"a subquery of {len(inner.plan.output)} columns is no value", node)
-        inner, kind = self.single(s, inner, node)
+        inner, kind = self.single(inner)
         (value,) = inner.plan.output
         default = self.default(inner, value) if kind is ApplyKind.SCALAR else None
         if default is not None and default != Literal(None, default.type):  # of nothing; not of what HAVING leaves out
@@ -193,38 +178,13 @@ class Subqueries:
             return shown
         return case([(not_null(marker), shown)], default)
 
-    def single(self, s: "Scalars", inner: Inner, node: exp.Expr) -> tuple[Inner, ApplyKind]:
-        """Tell a query of at most one row from one that fails if it has several.
-
-        LIMIT 1 of the values in order is the least or greatest, and in another order the value of a row that is first;
-        any other LIMIT leaves rows as in FROM.
-        """
-        plan, domain = inner.plan, inner.domain
-        if isinstance(plan, Limit) and plan.count != 0 and plan.offset == 0:
-            match plan:
-                case Limit(Sort(Project(_, ((value, _),)) as values, ((key, descending, nulls_first), *_)), 1):
-                    plan = self.first(values, value, descending, nulls_first) if key == value else plan.child
-                case Limit(child):
-                    plan = child
-        if has_one_row(plan, frozenset(c.id for c in domain.output)):
-            return Inner(plan, domain), ApplyKind.SCALAR
-        if isinstance(inner.plan, Limit):
-            chosen = first_value(node)
-            if chosen:
-                return self.bind(s, chosen), ApplyKind.SCALAR
-            return self.single(s, self.bind(s, node), node)
-        return Inner(plan, domain), ApplyKind.SINGLE
-
-    def first(self, values: Node, value: Column, descending: bool, nulls_first: bool) -> Node:
-        """SELECT x … ORDER BY x LIMIT 1   →   SELECT MIN(x) …, but NULL if there is one and NULLs come first"""
-        function = "max" if descending else "min"
-        best, out = (self.ctx.column(value.name, value.type, True) for _ in range(2))
-        rows, present = self.ctx.column("rows", BIGINT, False), self.ctx.column("values", BIGINT, False)
-        if not (nulls_first and value.nullable):
-            return Project(Aggregate(values, (), ((best, Agg(function, value)),)), ((out, best),))
-        aggs = (best, Agg(function, value)), (rows, Agg("count", None)), (present, Agg("count", value))
-        shown = case([(call("=", rows, present), best)], Literal(None, value.type))
-        return Project(Aggregate(values, (), aggs), ((out, shown),))
+    def single(self, inner: Inner) -> tuple[Inner, ApplyKind]:
+        """Tell a query of at most one row from one that fails if it has several; a LIMIT of one row is dropped."""
+        fixed = frozenset(c.id for c in inner.domain.output)
+        match inner.plan:
+            case Project(TopN(child, _, count, 0), items) if count != 0 and has_one_row(child, fixed):
+                return replace(inner, plan=Project(child, items)), ApplyKind.SCALAR
+        return inner, ApplyKind.SCALAR if has_one_row(inner.plan, fixed) else ApplyKind.SINGLE
 
     def default(self, inner: Inner, value: Column) -> Expr | None:
         """What an aggregating query is where its FROM has no row, if that is known without another subquery."""
@@ -241,11 +201,12 @@ class Subqueries:
         return self.once(("exists", node), lambda: self._exists(s, node))
 
     def _exists(self, s: "Scalars", node: exp.Expr) -> Expr:
-        inner = self.bind(s, node, limited=True)
-        if isinstance(inner.plan, Limit):
-            if inner.plan.count == 0:
+        inner = self.bind(s, node)
+        match inner.plan:
+            case Project(TopN(_, _, 0)):
                 return FALSE
-            inner = self.bind(s, node) if inner.plan.offset else replace(inner, plan=inner.plan.child)
+            case Project(TopN(child, _, _, 0), items):
+                inner = replace(inner, plan=Project(child, items))
         return TRUE if has_row(inner.plan) else self.found(inner, node)
 
     def found(self, inner: Inner, node: exp.Expr, within: Expr = TRUE, equal: Pairs = ()) -> Expr:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT, BOOLEAN, VARCHAR
+from squallpy.logical.apply import Apply, ApplyKind, Domain
 from squallpy.logical.column_allocator import ColumnAllocator
 from squallpy.logical.containment import narrowed
 from squallpy.logical.expressions import (
@@ -36,11 +37,8 @@ from squallpy.logical.nodes import (
     Agg,
     Aggregate,
     AntiJoin,
-    Apply,
-    ApplyKind,
     Beside,
     ConditionalJoin,
-    Domain,
     Filter,
     Join,
     LeftJoin,
@@ -50,6 +48,7 @@ from squallpy.logical.nodes import (
     SemiJoin,
     SetOperation,
     Sort,
+    TopN,
     Union,
     with_inputs,
 )
@@ -97,8 +96,8 @@ def _unnest(apply: Apply, base: Node, context: ColumnAllocator) -> Node:
     """
     left, kind, made = apply.left, apply.kind, apply.made
     single = kind is ApplyKind.SINGLE
-    right = _only_row(apply, context) if single else apply.right
-    is_defaulted = kind is ApplyKind.SCALAR and _has_default(apply)
+    right = _only_row(apply, context) if single else _first_row(apply, context)
+    is_defaulted = kind is ApplyKind.SCALAR and _has_default(right, apply.parameters)
     below, on = _carried(right, apply.parameters, base, context, lax=single or is_defaulted, all_values=single)
     on = conjunction(c for c in (on, apply.on) if c != TRUE)
     match kind:
@@ -133,10 +132,19 @@ def _only_row(apply: Apply, context: ColumnAllocator) -> Node:
     return Project(counted, ((shown, call("only", least, rows, Literal(apply.text, VARCHAR))),))
 
 
-def _has_default(apply: Apply) -> bool:
+def _first_row(apply: Apply, context: ColumnAllocator) -> Node:
+    """Make the value of a first row an aggregate, which need not know the row: SELECT MIN(x) of SELECT x … LIMIT 1"""
+    match apply.right:
+        case Project(TopN(partition=()) as top, ((value, _),)) if apply.kind is ApplyKind.SCALAR and top.is_first_row:
+            first = context.column(value.name, value.type, True)
+            return Aggregate(apply.right, (), ((first, Agg("min", value)),))
+    return apply.right
+
+
+def _has_default(right: Node, parameters: Items) -> bool:
     """True if the readers of a value know what it is where the subquery aggregates no row."""
-    default = value_of_nothing(apply.right, apply.right.output[0])
-    return default is not None and columns(default) <= {column for column, _ in apply.parameters}
+    default = value_of_nothing(right, right.output[0])
+    return default is not None and columns(default) <= {column for column, _ in parameters}
 
 
 def _carried(
@@ -185,6 +193,9 @@ class _Carrier:
                 return self.base(node, self.carry(right, out=False), on)
             case Filter(child) | Sort(child):
                 return replace(node, child=self.carry(child, out, lax))
+            case TopN(child):
+                each = (*node.partition, *(c for c, _ in more))
+                return replace(node, child=self.carry(child, out or self.is_read(node), lax), partition=each)
             case Project(child, items):
                 return Project(self.carry(child, out or self.is_read(node), lax), (*items, *more))
             case Aggregate(child, (), aggs) if more and not lax:
@@ -213,6 +224,8 @@ class _Carrier:
                 read = tuple(expr for _, expr in items)
             case Aggregate(child, keys, aggs):
                 read = (*(expr for _, expr in keys), *(arg for _, agg in aggs for arg in agg.args))
+            case TopN(child, keys):
+                read = (*(expr for expr, _, _ in keys), *node.partition)
             case _:
                 return False
         while True:
@@ -223,6 +236,8 @@ class _Carrier:
                     child, read = below, (predicate,)
                 case Sort(below):
                     child, read = below, ()
+                case TopN(below, keys, partition=each):
+                    child, read = below, (*(expr for expr, _, _ in keys), *each)
                 case Join(Domain()):
                     return False  # which has them
                 case Join(left, _, on) | ConditionalJoin(left, _, on):

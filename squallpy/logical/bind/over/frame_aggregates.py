@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT, INT
+from squallpy.logical.apply import domains
 from squallpy.logical.bind.aggregates.collector import Aggregation
 from squallpy.logical.bind.composite_key import packed
 from squallpy.logical.bind.context import Context
@@ -21,7 +22,7 @@ from squallpy.logical.bind.datetime.intervals import arithmetic, involves_time, 
 from squallpy.logical.containment import narrowed
 from squallpy.logical.expressions import FALSE, TRUE, Column, Expr, Literal, columns, conjunction, not_null
 from squallpy.logical.functions import call, not_distinct
-from squallpy.logical.nodes import Agg, Aggregate, Beside, Filter, Join, LeftJoin, Node, Project, Repeat, Union, domains
+from squallpy.logical.nodes import Agg, Aggregate, Beside, Filter, Join, LeftJoin, Node, Project, Repeat, Union
 from squallpy.logical.properties import has_one_row, unique_columns
 
 ALL, UPTO, BEFORE, VALUES = "all", "up to", "before", "values before"
