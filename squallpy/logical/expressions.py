@@ -4,7 +4,7 @@ A literal holds the *physical* value of its type (`base/types.py`): DECIMAL scal
 Columns are ids; names are for people.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from typing import Any, ClassVar
@@ -295,6 +295,22 @@ def substitute(expr: Expr, mapping: dict[int, Expr]) -> Expr:
 
 
 EPOCH = date(1970, 1, 1)
+
+
+def replace_known(expr: Expr, known: Mapping[Expr, Column]) -> Expr:
+    """Replace the largest known parts of an expression by the columns that hold them.
+
+    year(d) + 1 with {year(d): y}  →  y + 1
+    """
+    if not isinstance(expr, Literal) and expr in known:
+        return known[expr]
+    given = children(expr)
+    new = rebuild(expr, tuple(replace_known(child, known) for child in given))
+    if isinstance(new, Call) and new.name not in ("is_null", "<=>"):
+        # NB: a key that is NOT NULL may be NULL where ROLLUP leaves it out
+        became = any(now.nullable and not was.nullable for was, now in zip(given, new.args, strict=True))
+        return replace(new, nullable=new.nullable or became)
+    return new
 
 
 def show_literal(literal: Literal) -> str:

@@ -290,7 +290,7 @@ class Agg:
     Of the n values in order one is at the `share` q of them: the one BELOW q · (n − 1), or ABOVE, both counted from 0;
     the one that REACHES q · n, counted from 1; or, from behind, the one that is LEFT by that. LISTAGG has the texts of
     all values with a `separator` between them, in the `order` of keys as those of a Sort, and where these are alike in
-    their own.
+    their own. Of rows that are alike in `distinct` one counts.
     """
 
     function: str  # a key of `functions.registry.AGGREGATE_OPERATIONS`
@@ -298,6 +298,7 @@ class Agg:
     share: Fraction | None = None
     separator: str | None = None
     order: SortKeys = ()
+    distinct: tuple[Expr, ...] = ()
 
     def __post_init__(self) -> None:
         assert (self.share is not None) == (self.maintenance is Maintenance.ORDER_STATISTIC)
@@ -315,15 +316,18 @@ class Agg:
     @property
     def args(self) -> tuple[Expr, ...]:
         """All that is read."""
-        return (*(() if self.arg is None else (self.arg,)), *(key for key, _, _ in self.order))
+        return (*(() if self.arg is None else (self.arg,)), *(key for key, _, _ in self.order), *self.distinct)
 
     def with_args(self, args: Iterable[Expr]) -> "Agg":
-        """The same of others, in the order of `args`."""
+        """Build the same aggregate of other arguments, in the order of `args`."""
         given = iter(args)
         arg = None if self.arg is None else next(given)
-        return replace(self, arg=arg, order=tuple((next(given), down, nulls) for _, down, nulls in self.order))
+        order = tuple((next(given), down, nulls) for _, down, nulls in self.order)
+        return replace(self, arg=arg, order=order, distinct=tuple(next(given) for _ in self.distinct))
 
     def __str__(self) -> str:
+        if self.distinct:
+            return f"{self.function.upper()}(DISTINCT {', '.join(map(str, self.distinct))})"
         told = "" if self.share is None else f", {float(self.share)}"
         told += "" if self.separator is None else f", {self.separator!r}"
         keys = ", ".join(f"{key}{' DESC' if down else ''}" for key, down, _ in self.order)

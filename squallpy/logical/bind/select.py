@@ -9,7 +9,7 @@ from squallpy.base.errors import SquallError, nearest
 from squallpy.base.types import VARCHAR, Kind
 from squallpy.frontend.stream_windows import CLAUSE
 from squallpy.logical.apply import Apply
-from squallpy.logical.bind.aggregates.collector import Aggregation, is_aggregate, replace_known
+from squallpy.logical.bind.aggregates.collector import Aggregation, is_aggregate
 from squallpy.logical.bind.context import Common, Context
 from squallpy.logical.bind.explode import guarded, in_from
 from squallpy.logical.bind.expressions import Scalars
@@ -23,7 +23,7 @@ from squallpy.logical.bind.set_operations import SET_PARTS, bind_set
 from squallpy.logical.bind.stream_windows import check_used, with_window
 from squallpy.logical.bind.subqueries import Subqueries
 from squallpy.logical.bind.time_buckets import bucketed
-from squallpy.logical.expressions import Column, Expr, Literal, columns, conjunction, conjuncts
+from squallpy.logical.expressions import Column, Expr, Literal, columns, conjunction, conjuncts, replace_known
 from squallpy.logical.nodes import Aggregate, AntiJoin, Filter, Node, Project, Scan, SemiJoin, SetOperation, TopN, Union
 from squallpy.logical.properties import check_size
 

@@ -18,7 +18,7 @@ from squallpy.functions.aggregate.aggregate import (
     Percentile,
 )
 from squallpy.functions.registry import AGGREGATE_OPERATIONS, AGGREGATES
-from squallpy.logical.bind.aggregates.collector import Aggregation, Keys
+from squallpy.logical.bind.aggregates.collector import Aggregation
 from squallpy.logical.bind.aggregates.derived import DERIVED, PAIRED, between, paired
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.grouping_sets import grouping_sets
@@ -26,6 +26,7 @@ from squallpy.logical.bind.scope import Outer
 from squallpy.logical.coercion import coerce
 from squallpy.logical.expressions import Expr, Literal, conjunction, not_null
 from squallpy.logical.functions import call, case
+from squallpy.logical.nodes import SortKeys
 
 Called = exp.Anonymous | exp.WithinGroup  # f(q), f(q) WITHIN GROUP (ORDER BY x)
 MOST_PARTS = 10**9  # of a share, whose products with counts have room then
@@ -76,7 +77,7 @@ def of_around(s: Scalars, name: str, node: Called, where: exp.Expr | None) -> Ex
     return value
 
 
-def aggregate(s: Scalars, name: str, node: Called, where: exp.Expr | None = None, order: Keys = ()) -> Expr:
+def aggregate(s: Scalars, name: str, node: Called, where: exp.Expr | None = None, order: SortKeys = ()) -> Expr:
     """An aggregate, of the rows of its FILTER: COUNT(*) FILTER (WHERE p) → COUNT(CASE WHEN p THEN 1 END). `order`: of
     its rows, which a list is in that names no other."""
     outside = of_around(s, name, node, where)
@@ -97,7 +98,7 @@ def aggregate(s: Scalars, name: str, node: Called, where: exp.Expr | None = None
         condition = replace(s.inner(), clause="FILTER").condition(where)
         values = [case([(condition, value)], Literal(None, NULL)) for value in values or [Literal(1, INT)]]
     is_distinct = given.distinct is not None or (isinstance(entry.form, Direct) and entry.form.is_distinct)
-    distinct = tuple(dict.fromkeys(values)) if is_distinct else None
+    distinct = tuple(dict.fromkeys(values)) if is_distinct else ()
     match entry.form:
         case Paired():
             return pair(s, aggregation, entry, name, node, given, values)
@@ -207,8 +208,8 @@ def of_list(s: Scalars, name: str, node: Called) -> Given:
 
 
 def listing_of(
-    s: Scalars, name: str, form: Listing, given: Given, values: list[Expr], node: Called, of_rows: Keys
-) -> tuple[str, Keys]:
+    s: Scalars, name: str, form: Listing, given: Given, values: list[Expr], node: Called, of_rows: SortKeys
+) -> tuple[str, SortKeys]:
     """What stands between the values of a list, and its order; a value that is the text of a key is listed as that."""
     between = (
         Literal(form.separator, VARCHAR) if given.separator is None else s.ctx.folded(s.inner().bind(given.separator))
@@ -253,7 +254,7 @@ def placed(
     name: str,
     is_interpolated: bool,
     value: Expr,
-    distinct: tuple[Expr, ...] | None,
+    distinct: tuple[Expr, ...],
     given: Given,
 ) -> Expr:
     """The value at a share of all, one of theirs or one between two."""
@@ -265,7 +266,7 @@ def placed(
     if not value.type.is_numeric:
         hint = "PERCENTILE_DISC takes all that has an order"
         raise SquallError("SQ2005", f"{name} does not take {value.type}", hint=hint)
-    if value.type.is_wide and distinct is None:
+    if value.type.is_wide and not distinct:
         value = coerce(value, DOUBLE)
     share = 1 - share if down else share
     count = aggregation.column("count", value, distinct)

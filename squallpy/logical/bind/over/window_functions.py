@@ -243,7 +243,7 @@ class Overs:
         if frame.whole:
             return value
         names = dict[int, Expr]()
-        counts = {column for (agg, _), column in framed.aggregation.aggs.items() if agg.function == "count"}
+        counts = {column for agg, column in framed.aggregation.aggs.items() if agg.function == "count"}
         for column in framed.aggregation.made:
             shown = framed.shown.setdefault(column, self.ctx.column(column.name, column.type, True))
             zero = Literal(0, BIGINT)
