@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from squallpy.base.errors import SquallError, nearest
 from squallpy.logical.constant_folding import fold_constant
 from squallpy.logical.nodes import Node
-from squallpy.logical.nulls import fold_case
+from squallpy.logical.nulls import fold_case, fold_coalesce
 from squallpy.optimizer.calculus.drop_redundant_lookups import drop_redundant_lookups
 from squallpy.optimizer.calculus.extremes import clamp_existence_counts, rewrite_extremes
 from squallpy.optimizer.calculus.prune_columns import prune_columns
@@ -72,6 +72,7 @@ PLAN_PASSES: tuple[Pass[Node], ...] = (
         evaluating=(fold_constant,),
         exprs=(
             fold_case,
+            fold_coalesce,
             booleans.fold_constant_in_and,
             booleans.fold_constant_in_or,
             booleans.fold_not,
