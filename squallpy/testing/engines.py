@@ -212,7 +212,7 @@ class PartitionedEngine(MemoryEngine):
             yield from self._sender.messages(batch, split, self.SPLITS, course, computed=own)
 
     def _policy(self, plan: Plan) -> MigrationPolicy | None:
-        """Who steers the grid, if there is one."""
+        """Open the policy of the join, if it may migrate."""
         return open_policy(plan)
 
     def _step(self) -> Changes | None:
@@ -360,7 +360,7 @@ class SparkEngine(DriverEngine):
 
     @property
     def policy(self) -> MigrationPolicy | None:
-        """Who steers the grid, if there is one."""
+        """Policy of the join, if it may migrate."""
         return self._helm.policy
 
     def _step(self) -> Changes | None:
