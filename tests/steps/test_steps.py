@@ -135,4 +135,4 @@ def step_spark_while_a_grid_behind_windows_changes(tmp_path: Path, cluster: Any)
     """With an exchange before the grid."""
     engine = SparkEngine(cluster, 4, join_operator="Dynamic")
     run_steps(FILES["windows_band"], engine, tmp_path)
-    assert engine.pilot and engine.pilot.course.epoch == 1
+    assert engine.policy and engine.policy.plan.epoch == 1
