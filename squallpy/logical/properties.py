@@ -3,9 +3,10 @@
 from collections.abc import Set
 from dataclasses import replace
 
+from squallpy.base.errors import SquallError
 from squallpy.base.types import BOOLEAN, VARCHAR
+from squallpy.logical.apply import Apply, ApplyKind, Domain
 from squallpy.logical.bind.context import Context
-from squallpy.logical.bind.decorrelate import Beside, Domain
 from squallpy.logical.expressions import (
     FALSE,
     TRUE,
@@ -23,6 +24,7 @@ from squallpy.logical.functions import case
 from squallpy.logical.nodes import (
     Aggregate,
     AntiJoin,
+    Beside,
     ConditionalJoin,
     Filter,
     Join,
@@ -36,8 +38,12 @@ from squallpy.logical.nodes import (
     Sort,
     TopN,
     Window,
+    nodes,
 )
 from squallpy.logical.nulls import fold_nulls
+
+MOST_OPERATORS = 10_000
+"""The largest plan that is compiled, not counting an operator again that is read twice."""
 
 
 def has_row(node: Node) -> bool:
@@ -47,6 +53,8 @@ def has_row(node: Node) -> bool:
             return True
         case Project(child) | Sort(child) | LeftJoin(child):
             return has_row(child)
+        case Apply(left, kind=kind):
+            return kind.keeps_rows and has_row(left)
         case Join(left, right, None):
             return has_row(left) and has_row(right)
     return False
@@ -78,13 +86,17 @@ def has_one_row(node: Node, fixed: frozenset[int], declared: bool = False) -> bo
         case SetOperation():
             return not node.all and node.ids <= fixed
         case LeftJoin(left, right, on) | Join(left, right, on):
-            conditions = conjuncts(on) if on is not None else ()
-            left_fixed = fixed if isinstance(node, LeftJoin) else add_equal_columns(fixed, conditions)
-            right_key = add_equal_columns(left_fixed | {c.id for c in left.output}, conditions)
-            return has_one_row(left, left_fixed, declared) and has_one_row(right, right_key, declared)
+            met = conjuncts(on) if on is not None else ()
+            mine = fixed if isinstance(node, LeftJoin) else add_equal_columns(fixed, met)
+            theirs = add_equal_columns(mine | {c.id for c in left.output}, met)
+            return has_one_row(left, mine, declared) and has_one_row(right, theirs, declared)
+        case Apply(left, right, kind, parameters, on) if kind.makes_pairs:
+            given = {c.id for c in (*left.output, *(column for column, _ in parameters))}
+            theirs = add_equal_columns(fixed | given, conjuncts(on))
+            return has_one_row(left, fixed, declared) and has_one_row(right, theirs, declared)
         case Repeat(Aggregate(_, keys), _, number) if number is not None:
             return number.id in fixed and all(column.id in fixed for column, _ in keys)
-        case ConditionalJoin(left) | Sort(left) | Window(left) | Beside(left):
+        case ConditionalJoin(left) | Apply(left) | Sort(left) | Window(left) | Beside(left):
             return has_one_row(left, fixed, declared)
     return False
 
@@ -124,7 +136,9 @@ def unique_columns(node: Node, declared: bool = False, held: tuple[Expr, ...] = 
             found = unique_columns(child, declared, (*held, *conjuncts(predicate)))
         case Sort(child) | Window(child) | SemiJoin(child) | AntiJoin(child) | Beside(child):
             found = unique_columns(child, declared, held)
-        case Join() | LeftJoin():
+        case Apply(left, kind=kind) if not kind.makes_pairs:
+            found = unique_columns(left, declared, held)
+        case Join() | LeftJoin() | Apply():
             found = _unique_of_pairs(node, declared, held)
         case Project(child, items):
             names = {expr.id: column for column, expr in reversed(items) if isinstance(expr, Column)}
@@ -135,21 +149,25 @@ def unique_columns(node: Node, declared: bool = False, held: tuple[Expr, ...] = 
     return None if found is None or any(c.id not in own for c in found) else tuple(own[c.id] for c in found)
 
 
-def _unique_of_pairs(node: Join | LeftJoin, declared: bool, held: tuple[Expr, ...]) -> tuple[Column, ...] | None:
-    """Find unique columns of a join: those of one side, if each of its rows has at most one match."""
-    left, right, is_outer = node.left, node.right, isinstance(node, LeftJoin)
+def _unique_of_pairs(
+    node: Join | LeftJoin | Apply, declared: bool, held: tuple[Expr, ...]
+) -> tuple[Column, ...] | None:
+    """List the unique columns of a join: of one side where each of its rows has one match at most, else of both."""
+    left, right, given = node.left, node.right, {c.id for c in node.left.output}
+    is_outer = isinstance(node, LeftJoin) or (isinstance(node, Apply) and node.kind is ApplyKind.LEFT)
     conditions = (*held, *(conjuncts(node.on) if node.on is not None else ()))
     left_key, right_key = (
         unique_columns(left, declared, held if is_outer else conditions),
         unique_columns(right, declared, conditions),
     )
-    if left_key is not None and has_one_row(
-        right, add_equal_columns({c.id for c in left.output}, conditions), declared
-    ):
+    if isinstance(node, Apply):
+        given |= {column.id for column, _ in node.parameters}
+    if left_key is not None and has_one_row(right, add_equal_columns(given, conditions), declared):
         return left_key
+    one_sided = is_outer or isinstance(node, Apply)
     if (
         right_key is not None
-        and not is_outer
+        and not one_sided
         and has_one_row(left, add_equal_columns({c.id for c in right.output}, conditions), declared)
     ):
         return right_key
@@ -168,7 +186,9 @@ def conditions_of(node: Node) -> tuple[Expr, ...]:
             return (*conjuncts(predicate), *conditions_of(child))
         case Join(left, right, on):
             return (*(conjuncts(on) if on is not None else ()), *conditions_of(left), *conditions_of(right))
-        case ConditionalJoin(left):
+        case Apply(left, kind=ApplyKind.CROSS, on=on):
+            return (*conjuncts(on), *conditions_of(left))
+        case ConditionalJoin(left) | Apply(left):
             return conditions_of(left)
     return ()
 
@@ -206,6 +226,20 @@ def values_of_empty(node: Node) -> dict[int, Expr] | None:
     return nothing if is_outer else {c: case([(having, v)], nothing[c]) for c, v in values.items()}
 
 
+def check_size(plan: Node) -> None:
+    """Raise SQ3001 for a plan that is so large that it would be compiled for minutes."""
+    if plan.size > MOST_OPERATORS and (operators := sum(1 for _ in nodes(plan))) > MOST_OPERATORS:
+        told = f"a query of {operators:,} operators is not supported, {MOST_OPERATORS:,} are the most"
+        hint = "a subquery repeats what it is correlated with"
+        raise SquallError("SQ3001", told, hint=hint)
+
+
+def value_of_nothing(plan: Node, value: Column) -> Expr | None:
+    """Tell the value of a scalar subquery that aggregates no row; None if it need not have a row then."""
+    nothing = values_of_empty(plan)
+    return None if nothing is None else fold_nulls(nothing[value.id])
+
+
 def _row_of_empty(node: Node) -> tuple[dict[int, Expr], Expr] | None:
     """Compute the columns of the row, and the condition that it exists."""
     match node:
@@ -219,7 +253,7 @@ def _row_of_empty(node: Node) -> tuple[dict[int, Expr], Expr] | None:
             return _row_of_empty(child)
         case Aggregate(_, (), aggs):
             return {c.id: Literal(0 if agg.function == "count" else None, c.type) for c, agg in aggs}, TRUE
-        case Join(left, _, None) | LeftJoin(left):
+        case Join(left, _, None) | LeftJoin(left) | Apply(left, made=(_, *_)):
             return _row_of_empty(left)
     return None
 
@@ -248,7 +282,7 @@ def _without_having(ctx: Context, node: Node) -> tuple[Node, Expr]:
             return plan, conjunction([kept, predicate])
         case Sort(child):
             return _without_having(ctx, child)
-        case Join(left, _, None) | LeftJoin(left):
+        case Join(left, _, None) | LeftJoin(left) | Apply(left, made=(_, *_)):
             plan, kept = _without_having(ctx, left)
             return replace(node, left=plan), kept
     return node, TRUE

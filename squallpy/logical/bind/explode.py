@@ -15,6 +15,7 @@ from sqlglot import exp
 from squallpy.base.types import INT, TIMESTAMP, VARCHAR
 from squallpy.catalog.relation import CONSTANT, Field, Hops, Parts, Relation, Series, Split
 from squallpy.frontend.unsupported import QUERIES
+from squallpy.logical.apply import Apply, ApplyKind
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.scope import Scope, Source
@@ -23,7 +24,7 @@ from squallpy.logical.bind.split_function import splitting
 from squallpy.logical.bind.time_buckets import BOUNDS, NAME, hops, is_window
 from squallpy.logical.expressions import Column, Expr, Literal, columns, conjunction, substitute
 from squallpy.logical.functions import call, case
-from squallpy.logical.nodes import ConditionalJoin, Filter, Join, Node, Project, Scan, Window
+from squallpy.logical.nodes import ConditionalJoin, Filter, Join, Node, Project, Scan, Window, with_inputs
 
 GENERATORS = ("EXPLODE", "POSEXPLODE", "EXPLODE_OUTER", "POSEXPLODE_OUTER", "UNNEST", "GENERATE_SERIES")
 TABLE_FUNCTIONS = (*GENERATORS, "RANGE")
@@ -214,14 +215,14 @@ def _spread(
             below = substitute(value, {c.id: expr for c, expr in items})
             inner = _spread(ctx, child, below, new, made)
             return inner and Project(inner, (*items, *((c, c) for c in new)))
-        case Join(left, right, on):
-            for sides in ((left, right), (right, left)):
-                inner = _spread(ctx, sides[0], value, new, made)
-                if inner:
-                    return Join(inner, right, on) if sides[0] is left else Join(left, inner, on)
-        case ConditionalJoin(left, right, on):
+        case Join(left, right) | Apply(left, right, ApplyKind.CROSS):
+            if inner := _spread(ctx, left, value, new, made):
+                return with_inputs(plan, (inner, right))
+            inner = _spread(ctx, right, value, new, made)
+            return inner and with_inputs(plan, (left, inner))
+        case ConditionalJoin(left, right) | Apply(left, right):
             inner = _spread(ctx, left, value, new, made)
-            return inner and type(plan)(inner, right, on)
+            return inner and with_inputs(plan, (inner, right))
     return None
 
 

@@ -21,8 +21,10 @@ from squallpy.physical.plan import Plan
 from squallpy.runtime.batch.node import Input, Node, Sender, Stats, parted, unpack_parcels
 from squallpy.runtime.checkpoint.folders import StateLocation
 from squallpy.runtime.checkpoint.partition import StatePartition, Steps
-from squallpy.runtime.joiners.batch_plan import GridPilot, course_of, pilot_of, rows_of, told
+from squallpy.runtime.joiners.batch_plan import decode_plan, encode_plan, hands_off, senders_to
+from squallpy.runtime.joiners.grid_policy import GridPolicy
 from squallpy.runtime.joiners.hand_off import Post
+from squallpy.runtime.joiners.migration_policy import open_policy, rows_by_side
 from squallpy.runtime.matrix.partition import BlockPartition
 from squallpy.runtime.matrix.stage import decode_cells, hand_over, open_matrices, read_handed
 from squallpy.runtime.spark.tasks import Reports
@@ -86,14 +88,14 @@ class PlanStages:
                 output = blocks.apply(batch, messages, stage, Steps(supersteps.first, supersteps.count))
                 return unpack_parcels(output), _rebuild_report(partition, blocks)
             stage, directive = stage - supersteps.count, supersteps.rest
-        (state, post), course = self._open(partition), course_of(directive)
-        if course and course.came and stage == 0:
+        (state, post), plan = self._open(partition), decode_plan(directive)
+        if (senders := senders_to(plan, partition)) and stage == 0:
             with self._trace("hand-offs"):
-                messages = messages + post.fetch(batch - 1, partition, course.senders(partition))
+                messages = messages + post.fetch(batch - 1, partition, senders)
         output = state.apply(batch, messages, stage)
         if stage < len(self._plan.stages) - 1:
             return unpack_parcels(output), _rebuild_report(partition, state)
-        if course and course.sends(partition):
+        if hands_off(plan, partition):
             output, hand_offs = parted(output)
             with self._trace("hand-offs"):
                 post.leave(batch, partition, hand_offs)
@@ -144,16 +146,16 @@ class BatchCoordinator:
         facts = facts or {}
         self._plan, self._place = plan, place
         often = _sample_key_counts(plan, input, first) if first and not facts else None
-        self.pilot = pilot_of(plan, facts.get("joins"), first, often)
+        self.policy = open_policy(plan, facts.get("joins"), first, often)
         self._input = input
         self._matrices = open_matrices(plan, input, place, facts.get("matrices"))
-        self._batch_pilot = self.pilot  # with the course of the running batch
+        self._planned = self.policy  # with the plan of the running batch
         self._has_old_hand_offs = True  # left by the run before
 
     def set_cores(self, cores: int) -> None:
         """Set the number of cores at which tasks run."""
-        if isinstance(self.pilot, GridPilot):
-            self.pilot = replace(self.pilot, cores=cores)
+        if isinstance(self.policy, GridPolicy):
+            self.policy = replace(self.policy, cores=cores)
 
     def skips_feed(self, is_small: bool) -> bool:
         """True if tasks of the first stage read for themselves: the driver's commands, or batches that are small."""
@@ -168,35 +170,39 @@ class BatchCoordinator:
     def prepare(self, batch: int) -> None:
         """Prepare a batch; called again if the batch is repeated."""
         rows = {name: stop - start for name, (start, stop) in self._input.shares(batch, 0, 1).items()}
-        self._batch_pilot = self.pilot and self.pilot.before(rows_of(self._plan, rows))
+        self._planned = self.policy and self.policy.before(rows_by_side(self._plan, rows))
         if self._matrices:
-            hand_over(self._place.durable, batch, self._matrices.begin(batch, told(self._batch_pilot)))
+            hand_over(self._place.durable, batch, self._matrices.begin(batch, self._encoded()))
 
     def directive(self) -> tuple[int, str]:
         """Return the number of stages of the batch, and the directive for its tasks."""
-        count, directive = len(self._plan.stages), told(self._batch_pilot)
+        count, directive = len(self._plan.stages), self._encoded()
         if self._matrices is None or not self._plan.matrices or not self._plan.matrices.parts:
             return count, directive
         supersteps = Supersteps(*self._matrices.supersteps, directive)
         return supersteps.count + count, json.dumps(to_json(supersteps))
 
+    def _encoded(self) -> str:
+        """Encode the plan of the batch for tasks."""
+        return encode_plan(self._planned.plan if self._planned else None)
+
     def complete(self, stats: Stats) -> Stats:
         """Plan the next batch from the reports of this one, and add the figures of migrations to its statistics."""
         if self._matrices:
             self._matrices.end(stats["matrices"])
-        if self._batch_pilot:
-            stats, self.pilot = stats | self._batch_pilot.figures(stats), self._batch_pilot.after(stats)
+        if self._planned:
+            stats, self.policy = stats | self._planned.figures(stats), self._planned.after(stats)
         return stats
 
     def drop_hand_offs(self, done: int) -> None:
         """Drop the hand-offs of batches before `done`, the number of batches committed."""
-        if self._batch_pilot and (self._batch_pilot.course.came or self._has_old_hand_offs):
+        if self._planned and (self._planned.plan.arriving or self._has_old_hand_offs):
             Post(self._place.durable).drop(done)
             self._has_old_hand_offs = False
 
     @property
     def facts(self) -> dict[str, Any] | None:
         """Driver state to be written with the commit, so that the next batch can be planned after a crash."""
-        facts = {"joins": to_json(self.pilot)} if self.pilot else {}
+        facts = {"joins": to_json(self.policy)} if self.policy else {}
         matrices = self._matrices.facts if self._matrices else None
         return facts | ({"matrices": matrices} if matrices else {}) or None

@@ -97,7 +97,7 @@ class Edges(ColumnCollector):
     """Edges as a square matrix."""
 
     def matrix(self, ring: Semiring) -> Array:
-        """Fill the matrix, adding weights of the same edge by ⊕; SQ5010 and SQ5012 for an invalid edge."""
+        """Add up, by ⊕, the weights of equal edges; SQ5010 and SQ5012 for rows that are no edges."""
         source, target, *weight = self.arrays()
         source, target = source.astype(np.int64), target.astype(np.int64)
         if len(source) and min(source.min(), target.min()) < 0:

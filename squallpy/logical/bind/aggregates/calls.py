@@ -20,9 +20,9 @@ from squallpy.functions.aggregate.aggregate import (
 from squallpy.functions.registry import AGGREGATE_OPERATIONS, AGGREGATES
 from squallpy.logical.bind.aggregates.collector import Aggregation
 from squallpy.logical.bind.aggregates.derived import DERIVED, PAIRED, between, paired
-from squallpy.logical.bind.decorrelate import Outer
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.grouping_sets import grouping_sets
+from squallpy.logical.bind.scope import Outer
 from squallpy.logical.coercion import coerce
 from squallpy.logical.expressions import Expr, Literal, conjunction, not_null
 from squallpy.logical.functions import call, case

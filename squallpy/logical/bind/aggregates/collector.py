@@ -12,6 +12,7 @@ from squallpy.functions.registry import AGGREGATE_OPERATIONS, AGGREGATES
 from squallpy.logical.bind.aggregates.overflow import is_risky, wide_columns
 from squallpy.logical.bind.context import Context
 from squallpy.logical.coercion import coerce
+from squallpy.logical.column_allocator import short_name
 from squallpy.logical.expressions import Column, Expr, Literal
 from squallpy.logical.functions import call
 from squallpy.logical.nodes import Agg, Aggregate, Node, Project, SortKeys, Union
@@ -60,7 +61,7 @@ class Aggregation:
         function, arg = agg.function, agg.arg
         if agg not in self.aggs:
             type = AGGREGATE_OPERATIONS[function].rule(function, None if arg is None else arg.type)
-            self.aggs[agg] = self.ctx.column(str(agg), type, nullable=function != "count")
+            self.aggs[agg] = self.ctx.column(short_name(str(agg)), type, nullable=function != "count")
         return self.aggs[agg]
 
     def arg_extreme(self, function: str, value: Expr, by: Expr | None = None) -> Column:

@@ -14,14 +14,15 @@ from dataclasses import dataclass, field, replace
 
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT, INT
+from squallpy.logical.apply import domains
 from squallpy.logical.bind.aggregates.collector import Aggregation
 from squallpy.logical.bind.composite_key import packed
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.datetime.intervals import arithmetic, involves_time, unbounded
-from squallpy.logical.bind.decorrelate import Beside, domains, narrowed
+from squallpy.logical.containment import narrowed
 from squallpy.logical.expressions import FALSE, TRUE, Column, Expr, Literal, columns, conjunction, not_null
 from squallpy.logical.functions import call, not_distinct
-from squallpy.logical.nodes import Agg, Aggregate, Filter, Join, LeftJoin, Node, Project, Repeat, Union
+from squallpy.logical.nodes import Agg, Aggregate, Beside, Filter, Join, LeftJoin, Node, Project, Repeat, Union
 from squallpy.logical.properties import has_one_row, unique_columns
 
 ALL, UPTO, BEFORE, VALUES = "all", "up to", "before", "values before"
