@@ -41,7 +41,7 @@ class Commands:
         return facts | {"phases": phases}
 
     def packed(self) -> bytes:
-        return packed(self.head, self.arrays)
+        return pack_arrays(self.head, self.arrays)
 
     def but(self, begun: Mapping[str, int]) -> "Commands":
         """Drop the operands of phases that have begun, so many of each program."""
@@ -65,7 +65,7 @@ class Commands:
         return list(zip(self.phases[name], given, strict=True))
 
 
-def packed(head: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
+def pack_arrays(head: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
     """Pack a message: plain facts, then arrays as they lie in memory."""
     facts, parts = [], []
     for name, array in arrays.items():
@@ -75,8 +75,8 @@ def packed(head: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
     return b"".join([pack_head({**head, "arrays": facts}), *parts])
 
 
-def unpacked(message: bytes) -> tuple[dict[str, Any], Arrays]:
-    """Reverse `packed`; the arrays are read-only."""
+def unpack_arrays(message: bytes) -> tuple[dict[str, Any], Arrays]:
+    """Reverse `pack_arrays`; the arrays are read-only."""
     head, source = unpack_head(message)
     arrays, at = {}, source.tell()
     for name, dtype, shape, order in head.pop("arrays"):

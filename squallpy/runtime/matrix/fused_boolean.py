@@ -57,7 +57,7 @@ def _in_bits(view: View) -> BitView:
     return view
 
 
-def fused(trigger: Trigger, work: Sequence[Work], rank: int) -> Fused | None:
+def fuse(trigger: Trigger, work: Sequence[Work], rank: int) -> Fused | None:
     """Compile a trigger to one kernel, or None if more than sums and stacks is computed between visits."""
     numbered = _Numbered(trigger, rank)
     try:

@@ -22,16 +22,16 @@ from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.regions import Words
 from squallpy.runtime.matrix.cells import Cells, as_words, of_words
 from squallpy.runtime.matrix.maintained_program import MaintainedProgram
-from squallpy.runtime.matrix.memory_check import check_room
-from squallpy.runtime.matrix.normalised_rows import Shares
-from squallpy.runtime.matrix.rows import Rows, added, check_known
-from squallpy.runtime.matrix.sparse import SparseView, few
-from squallpy.runtime.matrix.subscription import Shown
+from squallpy.runtime.matrix.memory_check import check_memory
+from squallpy.runtime.matrix.normalised_rows import NormalisedRows
+from squallpy.runtime.matrix.rows import Rows, check_declared, sum_rows
+from squallpy.runtime.matrix.sparse import SparseView, has_few_cells
+from squallpy.runtime.matrix.subscription import Subscription
 from squallpy.runtime.matrix.views import Array
 
 
 @dataclass
-class Changes:
+class ChangedCells:
     """Changed cells of a batch as words: keys and multiplicities."""
 
     inputs: list[tuple[Words, Words]] = field(default_factory=list)
@@ -48,9 +48,9 @@ class QueryProgram:
     ) -> None:
         self.kept, self._matrices, self._ring = kept, matrices, kept.program.ring
         self._inputs = dict(enumerate(kept.program.inputs, first_input))
-        self.shown = {n: Shown(r, self._ring) for n, r in enumerate(kept.readings, first_reading)}
+        self.shown = {n: Subscription(r, self._ring) for n, r in enumerate(kept.readings, first_reading)}
         self.by_rows = by_rows and not self._ring.negates
-        self._shares = {i.name.name: Shares() for i in kept.program.inputs if matrices[i.name.name].shares}
+        self._shares = {i.name.name: NormalisedRows() for i in kept.program.inputs if matrices[i.name.name].shares}
         self._live: MaintainedProgram | None = None
 
     @property
@@ -58,11 +58,11 @@ class QueryProgram:
         """Number of matrices that it reads."""
         return len(self._inputs)
 
-    def step(self, rows: Mapping[str, Rows], sizes: Sizes, pool: Pool | None) -> tuple[Changes, dict[str, Any]]:
+    def step(self, rows: Mapping[str, Rows], sizes: Sizes, pool: Pool | None) -> tuple[ChangedCells, dict[str, Any]]:
         """Apply the rows of a batch; returns changes and figures. Changes of inputs are among them if there is a pool,
         which holds those until now."""
         mine = {symbol: sizes[symbol] for symbol in self.kept.program.symbols()}
-        changes, more, other = Changes(), dict[str, Cells](), dict[str, Cells]()
+        changes, more, other = ChangedCells(), dict[str, Cells](), dict[str, Cells]()
         for number, source in self._inputs.items():
             name = source.name.name
             if not len(rows.get(name, ())):
@@ -74,8 +74,8 @@ class QueryProgram:
             elif name in self._shares:
                 cells = self._shared(number, rows[name], changes)
             else:
-                cells = added(rows[name], self._ring)
-            check_known(self._matrices[name], cells)
+                cells = sum_rows(rows[name], self._ring)
+            check_declared(self._matrices[name], cells)
             (more if grows else other)[name] = cells
         recorded = pool is not None and not self.by_rows
         before = self._at({n: c for n, c in more.items() if n not in self._shares}) if recorded else {}
@@ -86,7 +86,7 @@ class QueryProgram:
         self._compare(changes)
         return changes, figures
 
-    def _rows_of(self, number: int, rows: Rows, pool: Pool, changes: Changes) -> tuple[Cells, bool]:
+    def _rows_of(self, number: int, rows: Rows, pool: Pool, changes: ChangedCells) -> tuple[Cells, bool]:
         """Compute cells from the rows that are left, and whether adding to the present cells gives the same."""
         own = np.column_stack([np.full(len(rows), number), rows.i, rows.j, as_words(rows.entries(self._ring))])
         changes.inputs.append((own, rows.mult))
@@ -98,7 +98,7 @@ class QueryProgram:
         grows = bool((self._ring.add(old, new) == new).all())
         return Cells(places[:, 1], places[:, 2], new), grows
 
-    def _shared(self, number: int, rows: Rows, changes: Changes) -> Cells:
+    def _shared(self, number: int, rows: Rows, changes: ChangedCells) -> Cells:
         """Compute the change of shares in each row of the matrix that is touched; empty cells become exactly 0."""
         name = self._inputs[number].name.name
         cells, own, mult = self._shares[name].add(rows)
@@ -167,7 +167,7 @@ class QueryProgram:
     def _started(self, sizes: Sizes, cells: Mapping[str, Cells], whole: Callable[[Input], Array]) -> MaintainedProgram:
         """Start the program over sparse inputs as cells, others as a whole, which are computed if memory allows."""
         extents = self._extents(sizes)
-        sparse = {name: some for name, some in cells.items() if few(len(some), extents[name], self._ring)}
+        sparse = {name: some for name, some in cells.items() if has_few_cells(len(some), extents[name], self._ring)}
         self._check_room(sizes, {name: len(some) for name, some in sparse.items()})
         inputs = dict[str, Array | SparseView]()
         for source in self._inputs.values():
@@ -182,7 +182,7 @@ class QueryProgram:
         """Check that views and readings fit in memory, some inputs as so many cells; SQ5013."""
         shapes = {n.name: (n.rows.at(sizes), n.cols.at(sizes)) for n in self.kept.program.names()}
         told = sum(shown.nbytes(shapes[shown.reading.output]) for shown in self.shown.values())
-        check_room(self.kept.name, self.kept.compiled.maintained, sizes, told, cells)
+        check_memory(self.kept.name, self.kept.compiled.maintained, sizes, told, cells)
 
     def _extents(self, sizes: Sizes) -> dict[str, tuple[int, int]]:
         """Compute the rows and columns of each input."""
@@ -200,14 +200,14 @@ class QueryProgram:
             return np.full(len(cells), self._ring.zero, self._ring.dtype)
         return self._live.at(name, cells.rows, cells.cols)
 
-    def _record(self, number: int, cells: Cells, before: Array, changes: Changes) -> None:
+    def _record(self, number: int, cells: Cells, before: Array, changes: ChangedCells) -> None:
         after = self._values(self._inputs[number].name.name, cells)
         for values, mult in ((before, -1), (after, 1)):
             there = values != self._ring.zero
             columns = np.full(there.sum(), number), cells.rows[there], cells.cols[there], as_words(values[there])
             changes.inputs.append((np.column_stack(columns), np.full(len(columns[0]), mult)))
 
-    def _compare(self, changes: Changes) -> None:
+    def _compare(self, changes: ChangedCells) -> None:
         """Add the changed cells of readings to the changes."""
         assert self._live is not None
         touched = self._live.take_touched()

@@ -84,12 +84,12 @@ class Rows:
             raise SquallError(code, f"{self.place(wrong)}: {values[wrong][0]} is {what} of {self.matrix.name}")
 
 
-def columns_of(matrix: Matrix) -> tuple[str, ...]:
+def columns_read(matrix: Matrix) -> tuple[str, ...]:
     """List the columns of a relation that are read for its matrix."""
     return (*dict.fromkeys(matrix.columns), ARRIVAL)
 
 
-def rows_of(matrix: Matrix, table: pa.Table) -> Rows:
+def extract_rows(matrix: Matrix, table: pa.Table) -> Rows:
     """Extract the rows of a matrix from a table that has `columns_of` it; SQ5012 for a NULL."""
     numbers = table.column(ARRIVAL).to_numpy()
     for name in matrix.columns:
@@ -100,7 +100,7 @@ def rows_of(matrix: Matrix, table: pa.Table) -> Rows:
                 "SQ5012", f"row {at:,} of {matrix.relation}: {name} is NULL, which is no cell of {matrix.name}"
             )
     if matrix.outer:
-        return _products(matrix, matrix.outer, table, numbers)
+        return _sum_outer_products(matrix, matrix.outer, table, numbers)
     i, j = (np.asarray(table.column(name), np.int64) for name in matrix.columns[:2])
     values = None
     if len(matrix.columns) > 2:
@@ -113,7 +113,7 @@ def _mult(table: pa.Table) -> npt.NDArray[np.int64]:
     return np.asarray(table.column(MULT), np.int64) if MULT in table.column_names else np.ones(len(table), np.int64)
 
 
-def _products(
+def _sum_outer_products(
     matrix: Matrix, outer: tuple[tuple[str, ...], tuple[str, ...]], table: pa.Table, numbers: npt.NDArray[np.int64]
 ) -> Rows:
     """Sum the outer products of rows, each cell once; SQ5012 for values that are not finite."""
@@ -130,7 +130,7 @@ def _products(
     return Rows(matrix, i, j, cells.ravel(), ones, np.full(cells.size, numbers[0] if len(numbers) else 0))
 
 
-def added(rows: Rows, ring: Semiring) -> Cells:
+def sum_rows(rows: Rows, ring: Semiring) -> Cells:
     """Sum, by ⊕, what rows add to cells; SQ3002 for deletes without an inverse, SQ5001 for an overflow."""
     values = rows.entries(ring)
     if ring is COUNTING:
@@ -144,10 +144,10 @@ def added(rows: Rows, ring: Semiring) -> Cells:
     return Cells(rows.i, rows.j, values).merged(ring)
 
 
-def check_known(matrix: Matrix, cells: Cells) -> None:
+def check_declared(matrix: Matrix, cells: Cells) -> None:
     """Check that cells are as a matrix is declared, symmetric or triangular; SQ5014."""
     for word in matrix.known:
-        wrong = _against(word, cells)
+        wrong = _find_violation(word, cells)
         if wrong is not None:
             i, j = int(cells.rows[wrong]), int(cells.cols[wrong])
             hint = f"each batch has to add the same to ({j}, {i})" if word == "SYMMETRIC" else ""
@@ -155,7 +155,7 @@ def check_known(matrix: Matrix, cells: Cells) -> None:
             raise SquallError("SQ5014", told, hint=hint)
 
 
-def _against(word: str, cells: Cells) -> int | None:
+def _find_violation(word: str, cells: Cells) -> int | None:
     """Find the first cell that violates a declaration."""
     if word == "SYMMETRIC":
         order = np.lexsort((cells.rows, cells.cols))

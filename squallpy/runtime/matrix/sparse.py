@@ -15,14 +15,14 @@ from squallpy.base.semirings import ARITHMETIC, MAX_PLUS, MIN_PLUS, Semiring
 from squallpy.maintain.matrix.trigger_cost import SPARSE
 from squallpy.runtime.kernels.sparse import multiplied
 from squallpy.runtime.matrix.cells import Cells
-from squallpy.runtime.matrix.views import Array, View, stored
+from squallpy.runtime.matrix.views import Array, View, store_view
 
 _LEAST = 1 << 16  # cells of a matrix that is worth it
 _BEHIND = 4  # in so many cells one may lie behind those in order
 _CELL = 16  # bytes
 
 
-def few(cells: int, shape: tuple[int, int], ring: Semiring) -> bool:
+def has_few_cells(cells: int, shape: tuple[int, int], ring: Semiring) -> bool:
     """True if a matrix with so many entries that are not zero is to be stored as cells."""
     size = shape[0] * shape[1]
     return ring in (ARITHMETIC, MIN_PLUS, MAX_PLUS) and size >= _LEAST and cells <= SPARSE * size
@@ -30,7 +30,7 @@ def few(cells: int, shape: tuple[int, int], ring: Semiring) -> bool:
 
 def is_sparse(values: Array, ring: Semiring) -> bool:
     """True if these values are to be stored as the cells that are not zero."""
-    return few(int(np.count_nonzero(values != ring.zero)), (values.shape[0], values.shape[1]), ring)
+    return has_few_cells(int(np.count_nonzero(values != ring.zero)), (values.shape[0], values.shape[1]), ring)
 
 
 class SparseView:
@@ -170,7 +170,7 @@ class SparseView:
         self._count = self._ordered = len(merged)
 
     def _fill(self) -> None:
-        self._dense = stored(self.whole(), self._ring)
+        self._dense = store_view(self.whole(), self._ring)
         self._keep(Cells.none(self._ring))
 
     def _all(self) -> tuple[Array, Array, Array]:

@@ -25,7 +25,7 @@ CANCELLED = 1e-12  # of the largest value that a cell has had: what is left belo
 ALIKE = 1e-13  # relative: what differs by less is not told, for an evaluation rounds otherwise than an update
 
 
-def indices(some: Some, size: int) -> "slice | Array":
+def indices_read(some: Some, size: int) -> "slice | Array":
     """Return the indices of a dimension that are read."""
     if some == ALL:
         return slice(None)
@@ -33,18 +33,18 @@ def indices(some: Some, size: int) -> "slice | Array":
     return np.concatenate([np.zeros(0, np.int64), *parts])
 
 
-def told_layouts(name: str, ring: Semiring) -> tuple[BlockLayout, ...]:
+def subscription_layouts(name: str, ring: Semiring) -> tuple[BlockLayout, ...]:
     """Lay out the blocks of a reading: its values, and, where numbers are rounded, the largest that each has been."""
     values = BlockLayout(f"{name} told", np.dtype(ring.dtype).name)
     return (values, BlockLayout(f"{name} most", "float64")) if ring is ARITHMETIC else (values,)
 
 
-def told_on(storage: Storage, ring: Semiring) -> list[Block]:
+def allocate_blocks(storage: Storage, ring: Semiring) -> list[Block]:
     """Allocate the blocks of a reading."""
-    return [Block(layout, storage) for layout in told_layouts("", ring)]
+    return [Block(layout, storage) for layout in subscription_layouts("", ring)]
 
 
-class Shown:
+class Subscription:
     """The cells of a reading as they have been told, or those in a partition's rows: as many as there are, in a block.
     What that holds is still there when another one of these is made for it."""
 
@@ -52,7 +52,7 @@ class Shown:
         self, reading: Reading, ring: Semiring, part: Part = ALONE, told: Sequence[Block] | None = None
     ) -> None:
         self.reading, self._ring, self._part = reading, ring, part
-        self._told, *most = told or told_on(HEAP, ring)
+        self._told, *most = told or allocate_blocks(HEAP, ring)
         self._most = most[0] if most else None
         self._shape = (0, 0)
         self._numbers: tuple[Array, Array] = (np.zeros(0, np.int64), np.zeros(0, np.int64))  # of rows and columns
@@ -70,7 +70,9 @@ class Shown:
         if shape == self._shape:
             return
         self._shape = shape
-        some = (indices(which, size) for which, size in zip((self.reading.rows, self.reading.cols), shape, strict=True))
+        some = (
+            indices_read(which, size) for which, size in zip((self.reading.rows, self.reading.cols), shape, strict=True)
+        )
         rows, cols = (np.arange(size)[which] for size, which in zip(shape, some, strict=True))
         self._numbers = self._part.among(rows), cols
         for block, fill in ((self._told, self._ring.zero), (self._most, 0.0)):
@@ -137,7 +139,7 @@ class Shown:
             np.abs(values, out=self._most.values)
 
 
-def table_of(reading: Reading, keys: Words, mult: Words) -> pa.Table:
+def decode_rows(reading: Reading, keys: Words, mult: Words) -> pa.Table:
     """Decode cells, keys (i, j, word), to rows of a reading's relation."""
     names, type = [field.name for field in reading.relation.fields], arrow_type(reading.relation.fields[2].type)
     values = pa.array(of_words(keys[:, 2], np.dtype(type.to_pandas_dtype()).name), type)

@@ -23,26 +23,37 @@ from squallpy.maintain.matrix.nodes import (
     names,
 )
 from squallpy.maintain.matrix.program import Statement
-from squallpy.physical.matrix.blocks import Define, Fetch, Form, Item, Part, Phase, See, Superstep, Value, blocks
+from squallpy.physical.matrix.blocks import (
+    CompareDrift,
+    Define,
+    Fetch,
+    Form,
+    Item,
+    Part,
+    Phase,
+    Superstep,
+    Value,
+    blocks,
+)
 from squallpy.physical.matrix.passes import Pass
 from squallpy.physical.matrix.plan import KeptProgram
 from squallpy.runtime.kernels import bits
-from squallpy.runtime.matrix.algebra import SingularError, evaluate, operated, product, total
+from squallpy.runtime.matrix.algebra import SingularError, add_matrices, apply_operation, evaluate, product
 from squallpy.runtime.matrix.cells import Cells
 from squallpy.runtime.matrix.commands import Arrays
-from squallpy.runtime.matrix.drift import DRIFT, largest
+from squallpy.runtime.matrix.drift import DRIFT, largest_difference
 from squallpy.runtime.matrix.errors import NamingOverflow, overflow, singular
-from squallpy.runtime.matrix.memory_check import available, no_room
+from squallpy.runtime.matrix.memory_check import bytes_available, memory_error
 from squallpy.runtime.matrix.packed_boolean import Packed
-from squallpy.runtime.matrix.subscription import Read, Shown, table_of, told_layouts
-from squallpy.runtime.matrix.superstep_state import Now, Parts
+from squallpy.runtime.matrix.subscription import Read, Subscription, decode_rows, subscription_layouts
+from squallpy.runtime.matrix.superstep_state import Parts, SuperstepState
 from squallpy.runtime.matrix.touched import touch
-from squallpy.runtime.matrix.views import Array, BitView, View, in_place, visited
+from squallpy.runtime.matrix.views import Array, BitView, View, visit_view, wrap_view
 from squallpy.runtime.state.matrices import BlockLayout
 from squallpy.runtime.state.store import Store
 
 
-class ProgramPart:
+class BlockProgram:
     """A partition's share of a program."""
 
     def __init__(self, kept: KeptProgram, part: Part) -> None:
@@ -60,7 +71,7 @@ class ProgramPart:
                 else:
                     yield BlockLayout(self.block(name, form), np.dtype(self.ring.dtype).name)
         for number in range(len(self.kept.readings)):
-            yield from told_layouts(self.told(number), self.ring)
+            yield from subscription_layouts(self.told(number), self.ring)
 
     def forms(self, name: str) -> tuple[Form, ...]:
         """Return the forms in which it stores a view."""
@@ -79,13 +90,13 @@ class ProgramPart:
         return f"{self.kept.name} {number}"
 
 
-class Work:
+class SuperstepExecutor:
     """A superstep of a program, on the blocks in a store."""
 
-    def __init__(self, share: ProgramPart, store: Store, sizes: Sizes) -> None:
+    def __init__(self, share: BlockProgram, store: Store, sizes: Sizes) -> None:
         self._share, self._store, self._sizes = share, store, dict(sizes)
         self._part, self._ring, self._made = share.part, share.ring, share.made
-        self.now = Now()
+        self.now = SuperstepState()
 
     def go(self, stage: int, given: Sequence[tuple[Phase, Arrays]], parts: Parts) -> None:
         """Take in what was sent, do what there is to do until the next exchange, and send; SQ5001 for an overflow."""
@@ -124,8 +135,8 @@ class Work:
             shapes[view] = rows, bits.words(columns) if self._ring is BOOLEAN else columns
             before = self._store.blocks[share.block(*view)].shape
             more += shapes[view][0] * shapes[view][1] - before[0] * before[1]
-        if 8 * more > (free := available()):
-            raise no_room(share.kept.name, 8 * more, free, self._sizes)
+        if 8 * more > (free := bytes_available()):
+            raise memory_error(share.kept.name, 8 * more, free, self._sizes)
         for view, shape in shapes.items():
             self._store.blocks[share.block(*view)].resize(shape, 0 if self._ring is BOOLEAN else self._ring.zero)
 
@@ -140,7 +151,7 @@ class Work:
 
     def _view(self, name: str, form: Form) -> View:
         values = self._store.blocks[self._share.block(name, form)].values
-        return BitView(values, self._extent(name, form)[1]) if self._ring is BOOLEAN else in_place(values, self._ring)
+        return BitView(values, self._extent(name, form)[1]) if self._ring is BOOLEAN else wrap_view(values, self._ring)
 
     def _value(self, name: str, form: Form) -> Array:
         """Return a value in a form, of this batch or else of a view."""
@@ -188,7 +199,7 @@ class Work:
     def _see(self, looks: Sequence[Look]) -> None:
         """Evaluate the drift of views, and ask for an evaluation if it is large."""
         values = {name: value for (name, form), value in self.now.values.items() if form is Form.WHOLE}
-        self.now.drift = largest(looks, values)
+        self.now.drift = largest_difference(looks, values)
         if not self.now.drift < DRIFT:
             self.now.asked, self.now.why = True, "rounding had added up"
 
@@ -203,7 +214,7 @@ class Work:
                 self.now.taken |= view.name == changed and update is not None
             case Define():
                 self._define(item)
-            case See(looks):
+            case CompareDrift(looks):
                 self._see(looks)
             case Fetch(view, form):
                 if view not in self.now.missing:
@@ -244,11 +255,11 @@ class Work:
         if view in self._share.blocks.kinds.tall:
             form = Form.SHARE
             mine_y = [half[own] for half in y]
-            found, more, rows, right = visited(self._view(view, Form.ROWS), mine, v, x, mine_y, prune)
+            found, more, rows, right = visit_view(self._view(view, Form.ROWS), mine, v, x, mine_y, prune)
         else:
-            found, _, rows, _ = visited(self._view(view, Form.ROWS), mine, v, x, [], prune)
+            found, _, rows, _ = visit_view(self._view(view, Form.ROWS), mine, v, x, [], prune)
         if view in self._share.blocks.by_columns:
-            _, more, _, right = visited(self._view(view, Form.COLUMNS), u, there, [], y, prune)
+            _, more, _, right = visit_view(self._view(view, Form.COLUMNS), u, there, [], y, prune)
         self.now.values |= {(r.name.name, Form.ROWS): _plain(f) for r, f in zip(straight, found, strict=True)}
         self.now.values |= {(r.name.name, form): _plain(f) for r, f in zip(across, more, strict=True)}
         if left:
@@ -309,7 +320,7 @@ class Work:
             case Product((left, right)):
                 return product(self._rows(left), self._evaluated(right), ring)
             case Sum() | Stack() | Scale():
-                return operated(matrix, [self._rows(child) for child in children(matrix)], sizes, ring)
+                return apply_operation(matrix, [self._rows(child) for child in children(matrix)], sizes, ring)
             case Fill(rows, cols, value):
                 return np.full((part.extent(rows.at(sizes)), cols.at(sizes)), value.at(sizes, ring), ring.dtype)
             case Diagonal(size, value):
@@ -339,7 +350,7 @@ class Work:
                 continue
             if shares := parts.get((name, Form.SHARE)):
                 with NamingOverflow(self._made, self._last(changed) or name):
-                    whole = total([shares[number] for number in sorted(shares)], self._ring)
+                    whole = add_matrices([shares[number] for number in sorted(shares)], self._ring)
             else:
                 rows = parts[name, form]
                 whole = np.empty((sum(map(len, rows.values())), rows[0].shape[1]), rows[0].dtype, order="F")
@@ -354,14 +365,16 @@ class Work:
         share = self._share
         for number, reading in enumerate(share.kept.readings):
             name = reading.output
-            told = [self._store.blocks[layout.name] for layout in told_layouts(share.told(number), self._ring)]
-            shown = Shown(reading, self._ring, self._part, told)
+            told = [self._store.blocks[layout.name] for layout in subscription_layouts(share.told(number), self._ring)]
+            shown = Subscription(reading, self._ring, self._part, told)
             shown.resize(self._shape(name))
             if self.now.anywhere or name in self.now.touched:
                 keys, mult = shown.change(self._reader(name), self._seen(name))
-                self.now.shown.append((reading, table_of(reading, keys, mult)))
+                self.now.shown.append((reading, decode_rows(reading, keys, mult)))
             else:
-                self.now.shown.append((reading, table_of(reading, np.empty((0, 3), np.int64), np.empty(0, np.int64))))
+                self.now.shown.append(
+                    (reading, decode_rows(reading, np.empty((0, 3), np.int64), np.empty(0, np.int64)))
+                )
         self.now.nbytes = sum(self._store.blocks[layout.name].nbytes for layout in share.layouts())
 
     def _reader(self, name: str) -> Read | None:

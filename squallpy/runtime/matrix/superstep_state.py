@@ -11,7 +11,7 @@ from squallpy.runtime.matrix.views import Array
 Parts = dict[Value, dict[int, Array]]  # by value and partition: what was sent
 
 
-def key(name: str, value: Value) -> str:
+def array_key(name: str, value: Value) -> str:
     return f"{name}|{value[0]}|{value[1]}"
 
 
@@ -19,7 +19,7 @@ _SIMPLE = ("asked", "why", "taken", "singular", "anywhere", "drift")
 
 
 @dataclass
-class Now:
+class SuperstepState:
     """A batch of one program, as far as it has come."""
 
     values: dict[Value, Array] = field(default_factory=dict)
@@ -37,23 +37,23 @@ class Now:
 
     def packed(self, name: str) -> tuple[dict[str, Any], Arrays]:
         """Pack the state of a program for this partition's next superstep."""
-        arrays = {key(name, value): array for value, array in self.values.items()}
+        arrays = {array_key(name, value): array for value, array in self.values.items()}
         for view, (rows, columns) in self.touched.items():
             arrays |= {f"{name}|{view}|touched rows": rows, f"{name}|{view}|touched columns": columns}
-        facts = {key: getattr(self, key) for key in _SIMPLE}
+        facts = {array_key: getattr(self, array_key) for array_key in _SIMPLE}
         values = [[value, form] for value, form in self.values]
         return facts | {"missing": sorted(self.missing), "values": values, "touched": sorted(self.touched)}, arrays
 
     @staticmethod
-    def of(facts: Mapping[str, Any], arrays: Arrays, name: str) -> "Now":
+    def of(facts: Mapping[str, Any], arrays: Arrays, name: str) -> "SuperstepState":
         """Reverse `packed`."""
         simple = {key: facts[key] for key in _SIMPLE}
-        values = {(value, Form(form)): arrays[key(name, (value, form))] for value, form in facts["values"]}
+        values = {(value, Form(form)): arrays[array_key(name, (value, form))] for value, form in facts["values"]}
         touched = {
             view: (arrays[f"{name}|{view}|touched rows"], arrays[f"{name}|{view}|touched columns"])
             for view in facts["touched"]
         }
-        return Now(values, missing=set(facts["missing"]), touched=touched, **simple)
+        return SuperstepState(values, missing=set(facts["missing"]), touched=touched, **simple)
 
     def told(self) -> dict[str, Any]:
         """Return the figures to report."""

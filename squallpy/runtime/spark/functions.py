@@ -30,7 +30,7 @@ from squallpy.maintain.matrix.nodes import Name
 from squallpy.maintain.matrix.parser import read_program
 from squallpy.maintain.matrix.program import Input
 from squallpy.runtime.matrix.maintained_program import MaintainedProgram
-from squallpy.runtime.matrix.memory_check import check_room
+from squallpy.runtime.matrix.memory_check import check_memory
 from squallpy.runtime.matrix.views import Array
 
 CELLS = StructType().add("i", LongType()).add("j", LongType()).add("value", DoubleType())
@@ -54,7 +54,7 @@ def evaluated(called: str, text: str, ring: Semiring, shapes: Mapping[str, str],
     program = read_program(text, declared, ring)
     sizes = {s: n for name in inputs for s, n in zip(shapes[name].split(), inputs[name].shape, strict=True)}
     compiled = compile_program(program, [], {symbol: sizes[symbol] for symbol in program.symbols()})
-    check_room(called, compiled.maintained, {symbol: sizes[symbol] for symbol in program.symbols()})
+    check_memory(called, compiled.maintained, {symbol: sizes[symbol] for symbol in program.symbols()})
     live = MaintainedProgram(compiled.maintained, inputs)
     return live.read(program.outputs[-1])
 
@@ -119,7 +119,7 @@ class Edges(Collected):
 def _square_fits(n: int, ring: Semiring) -> None:
     """SQ5013 before an array is made that there is no room for."""
     program = read_program("B := A", [Input(Name("A", Size.of("n"), Size.of("n")))], ring)
-    check_room("the edges", compile_program(program, [], {"n": n}).maintained, {"n": n})
+    check_memory("the edges", compile_program(program, [], {"n": n}).maintained, {"n": n})
 
 
 class MatrixPower(Edges):
