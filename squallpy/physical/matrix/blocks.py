@@ -70,14 +70,14 @@ class Part:
         """Count the rows that it has of so many."""
         return len(range(self.number, size, self.count))
 
-    def has(self, numbers: Numbers) -> npt.NDArray[np.bool_]:
+    def owns(self, numbers: Numbers) -> npt.NDArray[np.bool_]:
         """Test which of these rows it has."""
         own: npt.NDArray[np.bool_] = numbers % self.count == self.number
         return own
 
-    def among(self, numbers: Numbers) -> Numbers:
+    def owned(self, numbers: Numbers) -> Numbers:
         """Select those of these rows that it has."""
-        return numbers if self.count == 1 else numbers[self.has(numbers)]
+        return numbers if self.count == 1 else numbers[self.owns(numbers)]
 
     def local(self, numbers: Numbers) -> Numbers:
         """Convert numbers of rows that it has to positions in its block."""

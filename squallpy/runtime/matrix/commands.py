@@ -43,7 +43,7 @@ class Commands:
     def packed(self) -> bytes:
         return pack_arrays(self.head, self.arrays)
 
-    def but(self, begun: Mapping[str, int]) -> "Commands":
+    def without_begun(self, begun: Mapping[str, int]) -> "Commands":
         """Drop the operands of phases that have begun, so many of each program."""
         places = ((key, key.split("/")) for key in self.arrays)
         later = {key: self.arrays[key] for key, (name, number, _) in places if int(number) >= begun[name]}
@@ -55,7 +55,7 @@ class Commands:
         given = {key: array for key, array in arrays.items() if "|" not in key}
         return Commands(head["batch"], head["sizes"], phases, given, head["figures"], head["course"])
 
-    def of_program(self, name: str) -> list[tuple[Phase, Arrays]]:
+    def phases_of(self, name: str) -> list[tuple[Phase, Arrays]]:
         """Return the phases of a program, each with its operands."""
         given: list[Arrays] = [{} for _ in self.phases[name]]
         for key, array in self.arrays.items():

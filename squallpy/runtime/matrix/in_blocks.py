@@ -84,7 +84,7 @@ class BlockMatrices:
         for share in self._programs:
             kept, name = share.kept, share.kept.name
             mine[name] = {symbol: sizes[symbol] for symbol in kept.program.symbols()}
-            decision = self._decided(share, _cells(kept, rows, self.plan), mine[name])
+            decision = self._decide(share, _cells(kept, rows, self.plan), mine[name])
             phases[name], told[name] = [phase for phase, _ in decision.phases], decision.figures
             for number, (_, given) in enumerate(decision.phases):
                 arrays |= {f"{name}/{number}/{which}": array for which, array in given.items()}
@@ -101,9 +101,9 @@ class BlockMatrices:
         now = still | {name for name, told in figures.items() if "singular" in told}
         self._known = replace(self._next, singular=tuple(sorted(now)))
 
-    def _decided(self, share: BlockProgram, cells: Mapping[str, Cells], sizes: Sizes) -> "_Decision":
+    def _decide(self, share: BlockProgram, cells: Mapping[str, Cells], sizes: Sizes) -> "_Decision":
         """Decide on a program in a batch: its triggers, one after the other, or evaluation."""
-        kept, made, known = share.kept, share.made, self._known
+        kept, made, known = share.kept, share.maintained, self._known
         ranks = {name: some.rank for name, some in cells.items()}
         rank = max(ranks.values(), default=0)
         before = {symbol: known.sizes[symbol] for symbol in sizes}
@@ -121,9 +121,11 @@ class BlockMatrices:
             assert source
             shape = source.name.rows.at(sizes), source.name.cols.at(sizes)
             fired.append((made.triggers[name], *some.factors(shape, kept.program.ring)))
-        return _Decision([*_firing(fired), *self._behind(share, [trigger for trigger, *_ in fired], sizes)], rank)
+        return _Decision(
+            [*_firing(fired), *self._phases_behind(share, [trigger for trigger, *_ in fired], sizes)], rank
+        )
 
-    def _behind(self, share: BlockProgram, fired: Sequence[Trigger], sizes: Sizes) -> Iterator[Given]:
+    def _phases_behind(self, share: BlockProgram, fired: Sequence[Trigger], sizes: Sizes) -> Iterator[Given]:
         """List the phases behind triggers: a look every CHECK updates, and an evaluation if that or an inverse asks."""
         before = self._known.updates[share.kept.name]
         look = share.ring is ARITHMETIC and before // CHECK < (before + len(fired)) // CHECK

@@ -33,7 +33,7 @@ class Incoming:
             if start < stop:
                 table = self.input.sources[matrix.relation].read(start, stop, columns_read(matrix))
                 rows[name] = extract_rows(matrix, table)
-                rows[name].within()
+                rows[name].check_indices()
                 left_out[matrix.relation] = skipped(table).count
                 sums.add(under_matrices(matrix.relation), table)
         return rows, {"skipped": sum(left_out.values()), **sums.stats}

@@ -43,49 +43,49 @@ class BlockPartition:
 
     def _run(self, stage: int, store: Store, messages: list[bytes]) -> bytes:
         """Run a superstep of a batch; returns parcels."""
-        told = [unpack_arrays(message) for message in messages]
-        ((head, arrays),) = [(head, some) for head, some in told if "from" not in head]
-        theirs = [(head["from"], some) for head, some in told if "from" in head]
-        commands, nows = Commands.of(head, arrays), dict[str, SuperstepState]()
+        received = [unpack_arrays(message) for message in messages]
+        ((head, arrays),) = [(head, some) for head, some in received if "from" not in head]
+        theirs = [(head["from"], some) for head, some in received if "from" in head]
+        commands, states = Commands.of(head, arrays), dict[str, SuperstepState]()
         is_last = stage == supersteps(self._programs.values(), commands) - 1
         for name, share in self._programs.items():
-            work = SuperstepExecutor(share, store, commands.sizes[name])
+            executor = SuperstepExecutor(share, store, commands.sizes[name])
             if stage:
-                work.now = SuperstepState.of(head["now"][name], arrays, name)
+                executor.state = SuperstepState.of(head["states"][name], arrays, name)
             else:
-                work.resize()
-            work.go(stage, commands.of_program(name), _parts(name, theirs))
-            nows[name] = work.now
+                executor.resize()
+            executor.run(stage, commands.phases_of(name), _parts(name, theirs))
+            states[name] = executor.state
             if is_last:
-                work.show()
+                executor.update_subscriptions()
         if is_last:
-            part, computed = self._part, self._changed(commands, nows)
+            part, computed = self._part, self._computed(commands, states)
             return pack_parcels(
                 self._sender.messages(commands.batch, part.number, part.count, commands.course, computed=computed)
             )
-        begun = {name: share.begun(stage, commands.phases[name]) for name, share in self._programs.items()}
-        return pack_parcels(self._sent(commands.but(begun), nows))
+        begun = {name: share.count_begun(stage, commands.phases[name]) for name, share in self._programs.items()}
+        return pack_parcels(self._parcels_between(commands.without_begun(begun), states))
 
-    def _sent(self, commands: Commands, nows: Mapping[str, SuperstepState]) -> list[Parcel]:
+    def _parcels_between(self, commands: Commands, states: Mapping[str, SuperstepState]) -> list[Parcel]:
         own, facts = dict(commands.arrays), dict[str, Any]()
         sent: list[Arrays] = [{} for _ in range(self._part.count)]
-        for name, now in nows.items():
-            facts[name], kept = now.packed(name)
+        for name, state in states.items():
+            facts[name], kept = state.packed(name)
             own |= kept
-            for target, value, rows in now.sent:
+            for target, value, rows in state.sent:
                 sent[target][array_key(name, value)] = rows
         parcels = [(target, pack_arrays({"from": self._part.number}, some)) for target, some in enumerate(sent) if some]
-        return [*parcels, (self._part.number, pack_arrays(commands.head | {"now": facts}, own))]
+        return [*parcels, (self._part.number, pack_arrays(commands.head | {"states": facts}, own))]
 
-    def _changed(self, commands: Commands, nows: Mapping[str, SuperstepState]) -> Computed:
+    def _computed(self, commands: Commands, states: Mapping[str, SuperstepState]) -> Computed:
         """Collect the cells that have changed; the first partition reports what all of them know."""
-        tables = {reading.relation.name: table for now in nows.values() for reading, table in now.shown}
-        figures: dict[str, Any] = {name: {"bytes": now.nbytes} for name, now in nows.items()}
+        tables = {reading.relation.name: table for state in states.values() for reading, table in state.changed}
+        figures: dict[str, Any] = {name: {"bytes": state.nbytes} for name, state in states.items()}
         if self._part.number:
             return Computed(tables, {"matrices": figures})
         known = commands.figures["matrices"]
-        told = {name: known[name] | now.told() | figures[name] for name, now in nows.items()}
-        return Computed(tables, {**commands.figures, "matrices": told})
+        of_programs = {name: known[name] | state.figures() | figures[name] for name, state in states.items()}
+        return Computed(tables, {**commands.figures, "matrices": of_programs})
 
 
 def supersteps(programs: Iterable[BlockProgram], commands: Commands) -> int:

@@ -88,7 +88,7 @@ class ProgramViews:
         if view.shape == shape:
             return
         if isinstance(view, SparseView) and view.sparse:
-            self.by_name[name] = view.grown(shape)
+            self.by_name[name] = view.grow(shape)
         else:
             values = pad(view.read(slice(None), slice(None)), shape, self.ring)
             self.store(self.maintained.named(name), values)

@@ -54,34 +54,36 @@ class Rows:
         self._refuse(~np.isfinite(values) & ~np.asarray(nothing), values, "SQ5012", "no entry")
         return values
 
-    def inserts_only(self, ring: Semiring) -> None:
+    def check_inserts(self, ring: Semiring) -> None:
         """Refuse rows that are taken away where a semiring cannot subtract; SQ3002."""
         taken = self.mult < 0
         if taken.any():
-            told = f"{self.place(taken)} takes away from {self.matrix.name}, and the {ring} semiring has no subtraction"
+            told = (
+                f"{self.describe(taken)} takes away from {self.matrix.name}, and the {ring} semiring has no subtraction"
+            )
             raise SquallError("SQ3002", told, hint=f"--set {DELETES}=reevaluate evaluates the program anew")
 
-    def within(self) -> None:
+    def check_indices(self) -> None:
         """Refuse indices outside of the matrix; SQ5010."""
         for indices, size, which in ((self.i, self.matrix.rows, "row"), (self.j, self.matrix.cols, "column")):
             wrong = (indices < 0) if isinstance(size, str) else (indices < 0) | (indices >= size)
             if wrong.any():
                 first = int(indices[wrong][0])
-                told = f"{self.place(wrong)}: {self.matrix.name} has no {which} {first}"
+                told = f"{self.describe(wrong)}: {self.matrix.name} has no {which} {first}"
                 has = f"{size} of them, " if isinstance(size, int) else ""
                 raise SquallError("SQ5010", told, hint=f"{has}numbered from 0")
 
-    def place(self, wrong: npt.NDArray[np.bool_]) -> str:
+    def describe(self, wrong: npt.NDArray[np.bool_]) -> str:
         """Describe the first of some rows, as in "row 7 of edges"."""
         return f"row {int(self.numbers[wrong][0]) + 1:,} of {self.matrix.relation}"
 
-    def finite(self, values: Array) -> None:
+    def check_finite(self, values: Array) -> None:
         """Refuse values that are not finite; SQ5012."""
         self._refuse(~np.isfinite(values), values, "SQ5012", "no entry")
 
     def _refuse(self, wrong: Any, values: Array, code: str, what: str) -> None:
         if wrong.any():
-            raise SquallError(code, f"{self.place(wrong)}: {values[wrong][0]} is {what} of {self.matrix.name}")
+            raise SquallError(code, f"{self.describe(wrong)}: {values[wrong][0]} is {what} of {self.matrix.name}")
 
 
 def columns_read(matrix: Matrix) -> tuple[str, ...]:
@@ -120,7 +122,7 @@ def _sum_outer_products(
     columns = {name: np.asarray(table.column(name).cast(pa.float64())) for name in matrix.columns}
     rows = Rows(matrix, numbers, numbers, None, _mult(table), numbers)
     for values in columns.values():
-        rows.finite(values)
+        rows.check_finite(values)
     left, right = (np.array([columns.get(name, np.ones(len(table))) for name in names]) for names in outer)
     cells = (left * rows.mult) @ right.T
     if outer[0] == outer[1]:
@@ -140,7 +142,7 @@ def sum_rows(rows: Rows, ring: Semiring) -> Cells:
             raise overflow(OverflowError(f"a count in {rows.matrix.name} is beyond BIGINT")) from error
     if ring.negates:
         return Cells(rows.i, rows.j, values * rows.mult.astype(values.dtype)).merged(ring)
-    rows.inserts_only(ring)
+    rows.check_inserts(ring)
     return Cells(rows.i, rows.j, values).merged(ring)
 
 

@@ -52,8 +52,8 @@ class Subscription:
         self, reading: Reading, ring: Semiring, part: Part = ALONE, told: Sequence[Block] | None = None
     ) -> None:
         self.reading, self._ring, self._part = reading, ring, part
-        self._told, *most = told or allocate_blocks(HEAP, ring)
-        self._most = most[0] if most else None
+        self._values, *most = told or allocate_blocks(HEAP, ring)
+        self._largest = most[0] if most else None
         self._shape = (0, 0)
         self._numbers: tuple[Array, Array] = (np.zeros(0, np.int64), np.zeros(0, np.int64))  # of rows and columns
 
@@ -74,8 +74,8 @@ class Subscription:
             indices_read(which, size) for which, size in zip((self.reading.rows, self.reading.cols), shape, strict=True)
         )
         rows, cols = (np.arange(size)[which] for size, which in zip(shape, some, strict=True))
-        self._numbers = self._part.among(rows), cols
-        for block, fill in ((self._told, self._ring.zero), (self._most, 0.0)):
+        self._numbers = self._part.owned(rows), cols
+        for block, fill in ((self._values, self._ring.zero), (self._largest, 0.0)):
             if block:
                 block.resize((len(self._numbers[0]), len(cols)), fill)
 
@@ -86,29 +86,29 @@ class Subscription:
             read: Gives the matrix at rows and columns; None: it is zero.
             touched: Rows and columns where it may differ; None: anywhere.
         """
-        numbers, where = self._looked_at(touched)
-        old = self._told.values if where is None else self._told.values[where]
+        numbers, where = self._places_to_compare(touched)
+        old = self._values.values if where is None else self._values.values[where]
         if read is None:
             new = np.full_like(old, self._ring.zero)
         else:
-            new = np.array(read(*(self._all() if where is None else numbers)))
-            if self._most:
-                self._round(self._most.values, where, old, new)
+            new = np.array(read(*(self._indices() if where is None else numbers)))
+            if self._largest:
+                self._round(self._largest.values, where, old, new)
         at = np.nonzero(_bits(new) != _bits(old))
         gone, come = self._keys(numbers, at, old), self._keys(numbers, at, new)
-        self._told.values[... if where is None else where] = new
+        self._values.values[... if where is None else where] = new
         return np.vstack([gone, come]), np.repeat(np.array([-1, 1]), [len(gone), len(come)])
 
-    def _looked_at(self, touched: Touch | None) -> tuple[tuple[Array, Array], tuple[Array, ...] | None]:
+    def _places_to_compare(self, touched: Touch | None) -> tuple[tuple[Array, Array], tuple[Array, ...] | None]:
         """Return the numbers of the rows and columns to compare, and their positions; None: everywhere."""
         if touched is None:
             return self._numbers, None
         at = [np.flatnonzero(t[numbers]) for t, numbers in zip(touched, self._numbers, strict=True)]
-        if 2 * len(at[0]) * len(at[1]) > self._told.values.size:
+        if 2 * len(at[0]) * len(at[1]) > self._values.values.size:
             return self._numbers, None
         return (self._numbers[0][at[0]], self._numbers[1][at[1]]), np.ix_(*at)
 
-    def _all(self) -> tuple[slice | Array, slice | Array]:
+    def _indices(self) -> tuple[slice | Array, slice | Array]:
         some = (self.reading.rows, self.reading.cols)
         return tuple(slice(None) if s == ALL else n for s, n in zip(some, self._numbers, strict=True))  # type: ignore[return-value]
 
@@ -133,10 +133,10 @@ class Subscription:
         places = [np.full(size, -1) for size in self._shape]
         for place, numbers in zip(places, self._numbers, strict=True):
             place[numbers] = np.arange(len(numbers))
-        values = self._told.values
+        values = self._values.values
         values[places[0][keys[:, 0]], places[1][keys[:, 1]]] = of_words(keys[:, 2], self._ring.dtype)
-        if self._most:
-            np.abs(values, out=self._most.values)
+        if self._largest:
+            np.abs(values, out=self._largest.values)
 
 
 def decode_rows(reading: Reading, keys: Words, mult: Words) -> pa.Table:

@@ -85,9 +85,9 @@ class ArrayView:
 
     def assign(self, values: Array) -> None:
         """Overwrite with values of the same shape."""
-        self.room()[:] = values
+        self.buffer()[:] = values
 
-    def room(self) -> Array:
+    def buffer(self) -> Array:
         """Return the memory, for values of the same shape to be written into all of it."""
         return self._values
 
@@ -102,8 +102,8 @@ class ArrayView:
         columns, rows = [find_picks(x, zero) for x in xs], [find_picks(y, zero) for y in ys]
         to_rows = find_picks(u, zero) if u is not None else None
         to_columns = find_picks(v.T, zero) if v is not None and to_rows is None else None
-        straight: list[Array | None] = [c and self._taken(self._values[:, c.places], c.values) for c in columns]
-        across: list[Array | None] = [r and self._taken(self._values[r.places].T, r.values) for r in rows]
+        straight: list[Array | None] = [c and self._scale(self._values[:, c.places], c.values) for c in columns]
+        across: list[Array | None] = [r and self._scale(self._values[r.places].T, r.values) for r in rows]
         wide = [x for x, found in zip(xs, straight, strict=True) if found is None]
         tall = [y for y, found in zip(ys, across, strict=True) if found is None]
         if self._ring is COUNTING and u is not None and v is not None and (to_rows or to_columns):
@@ -130,7 +130,7 @@ class ArrayView:
         before, left = self._values[high][:, wide], u[high]
         integers.check(before, left, v[:, wide], integers.largest(left), integers.largest(before))
 
-    def _taken(self, values: Array, by: Array) -> Array:
+    def _scale(self, values: Array, by: Array) -> Array:
         """Multiply columns, each by the entry that picks it."""
         if self._ring is COUNTING:
             integers.check(None, values, np.diag(by), integers.largest(values))
@@ -210,9 +210,9 @@ class SymmetricView(ArrayView):
         parts = _split_columns(read, both)
         return parts[: len(xs)], parts[len(xs) :]
 
-    def room(self) -> Array:
+    def buffer(self) -> Array:
         self._complete = True
-        return super().room()
+        return super().buffer()
 
     def read(self, rows: slice | Array, cols: slice | Array) -> Array:
         if not self._complete:
@@ -228,9 +228,9 @@ class TropicalView(ArrayView):
         super().__init__(values, partial(tropical.pass_over, greatest=ring is MAX_PLUS), ring)
         self._worst: Array | None = None
 
-    def room(self) -> Array:
+    def buffer(self) -> Array:
         self._worst = None
-        return super().room()
+        return super().buffer()
 
     def pass_over(
         self, u: Array | None, v: Array | None, xs: Sequence[Array], ys: Sequence[Array]
@@ -273,9 +273,9 @@ class BitView:
     def pass_over(
         self, u: Factor | None, v: Factor | None, xs: Sequence[Factor], ys: Sequence[Factor]
     ) -> tuple[list[Packed], list[Packed]]:
-        return self._passed(u, v, xs, ys)[:2]
+        return self._pass(u, v, xs, ys)[:2]
 
-    def _passed(
+    def _pass(
         self, u: Factor | None, v: Factor | None, xs: Sequence[Factor], ys: Sequence[Factor]
     ) -> tuple[list[Packed], list[Packed], bits.Bits, bits.Bits]:
         n, m = self.shape
@@ -288,7 +288,7 @@ class BitView:
     def pruned(
         self, u: Factor, v: Factor, xs: Sequence[Factor] = (), ys: Sequence[Factor] = ()
     ) -> tuple[list[Packed], list[Packed], Packed, Packed]:
-        straight, across, left, right = self._passed(u, v, xs, ys)
+        straight, across, left, right = self._pass(u, v, xs, ys)
         return straight, across, Packed(left, self.shape[0]), Packed(right, self.shape[1], True)
 
     def whole(self) -> Packed:
