@@ -3,10 +3,10 @@
 prefix sums of volume by price, down from the best:   10.5: 40   10.4: 90   10.2: 130   9.9: 200
 where 0.25 * 400 > f                              →   ΔN4 = {[10.4, 10.5): −1, [10.2, 10.5): +1}
 
-The tree of the sorted index is gone down level by level. Each piece of it says between which values its prefix sums
-are: if a predicate is TRUE for both, or for neither, so it is between them; only the other subtrees are looked into. With
-groups the index is by group first: what stands in front of a group is taken off, and subtrees that reach beyond it are
-looked into as well.
+The tree of the sorted index is descended level by level. Each of its entries says between which values the prefix sums
+below it are: if a predicate is TRUE for both, or for neither, so it is between them; only the other subtrees are looked
+into. With groups the index is by group first: the sum in front of a group is taken off, and subtrees that reach beyond
+it are looked into as well.
 """
 
 from dataclasses import dataclass, fields
