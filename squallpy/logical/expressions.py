@@ -4,7 +4,7 @@ A literal holds the *physical* value of its type (`base/types.py`): DECIMAL scal
 Columns are ids; names are for people.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from typing import Any, ClassVar
@@ -346,3 +346,19 @@ def show_call(call: Call) -> str:
         case name if name in INFIX:
             return f" {name.upper()} ".join(args)
     return f"{call.name.upper()}({', '.join(args)})"
+
+
+def replace_known(expr: Expr, known: Mapping[Expr, Column]) -> Expr:
+    """The largest parts of `expr` that are known, replaced by the columns that hold them.
+
+    year(d) + 1 with {year(d): y}  →  y + 1
+    """
+    if not isinstance(expr, Literal) and expr in known:
+        return known[expr]
+    given = children(expr)
+    new = rebuild(expr, tuple(replace_known(child, known) for child in given))
+    if isinstance(new, Call) and new.name not in ("is_null", "<=>"):
+        # NB: a key that is NOT NULL may be NULL where ROLLUP leaves it out
+        became = any(now.nullable and not was.nullable for was, now in zip(given, new.args, strict=True))
+        return replace(new, nullable=new.nullable or became)
+    return new

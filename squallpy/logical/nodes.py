@@ -3,39 +3,23 @@
 Limit(Sort(Project(Filter(Aggregate(Filter(Join(Scan, Scan)))))))
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from itertools import chain
-from typing import Any, ClassVar, Generic, TypeVar, cast
+from itertools import chain, islice
+from typing import ClassVar
 
+from squallpy.base.errors import Span
 from squallpy.base.types import BIGINT, BOOLEAN
 from squallpy.catalog.relation import Relation
 from squallpy.catalog.stream_window import WindowSpec
 from squallpy.functions.aggregate.aggregate import Maintenance
-from squallpy.functions.registry import AGGREGATE_OPERATIONS
+from squallpy.functions.registry import AGGREGATE_OPERATIONS, WINDOWS
 from squallpy.logical.expressions import Column, Expr, columns
+from squallpy.logical.remembered import Remembered
+from squallpy.logical.window_frame import DEFAULT_FRAME, WindowFrame
 
-T = TypeVar("T")
-
-
-class Remembered(Generic[T]):
-    """A property of an operator that is computed at its first reading; `output` is remembered in the slot `_output`.
-
-    Of a chain of n operators each would else ask all that are below it.
-    """
-
-    def __init__(self, compute: Callable[[Any], T]) -> None:
-        self._compute, self._slot = compute, f"_{compute.__name__}"
-
-    def __get__(self, node: "Node", owner: type["Node"]) -> T:
-        try:
-            return cast(T, getattr(node, self._slot))
-        except AttributeError:
-            value = self._compute(node)
-        if not node.borrows:
-            object.__setattr__(node, self._slot, value)
-        return value
+SortKey = tuple[Expr, bool, bool]  # expression, descending, NULLs first
 
 
 class Node:
@@ -285,7 +269,7 @@ class Agg:
     arg: Expr | None
     share: Fraction | None = None
     separator: str | None = None
-    order: tuple[tuple[Expr, bool, bool], ...] = ()
+    order: tuple[SortKey, ...] = ()
 
     def __post_init__(self) -> None:
         assert (self.share is not None) == (self.maintenance is Maintenance.ORDER_STATISTIC)
@@ -342,6 +326,75 @@ class Aggregate(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class OverClause:
+    """OVER (PARTITION BY partition ORDER BY order frame)."""
+
+    partition: tuple[Expr, ...]
+    order: tuple[SortKey, ...]
+    frame: WindowFrame = DEFAULT_FRAME
+
+
+@dataclass(frozen=True, slots=True)
+class WindowFunction:
+    """An aggregate, of the `distinct` values of what it reads if any, or a function of `functions/window.py`, and OVER.
+
+    Args:
+        args: What a function that is no aggregate takes.
+        called: The function's name as messages have it; it is at `span`.
+    """
+
+    function: Agg | str
+    over: OverClause
+    args: tuple[Expr, ...] = ()
+    distinct: tuple[Expr, ...] | None = None
+    ignores_nulls: bool = False
+    called: str = field(default="", compare=False)
+    span: Span | None = field(default=None, compare=False)
+
+    @property
+    def expressions(self) -> tuple[Expr, ...]:
+        """All that it reads."""
+        own = self.function.args if isinstance(self.function, Agg) else self.args
+        return (*own, *(self.distinct or ()), *self.over.partition, *(key for key, _, _ in self.over.order))
+
+    def partitioned(self, keys: Iterable[Expr]) -> "WindowFunction":
+        """Partition by more keys."""
+        return replace(self, over=replace(self.over, partition=(*self.over.partition, *keys)))
+
+    def with_expressions(self, new: Iterable[Expr]) -> "WindowFunction":
+        """Replace what it reads, in the order of `expressions`."""
+        rest, over, agg = iter(new), self.over, self.function
+        function = agg.with_args(islice(rest, len(agg.args))) if isinstance(agg, Agg) else agg
+        args = tuple(islice(rest, len(self.args)))
+        distinct = None if self.distinct is None else tuple(islice(rest, len(self.distinct)))
+        partition = tuple(islice(rest, len(over.partition)))
+        order = tuple((next(rest), down, nulls_first) for _, down, nulls_first in over.order)
+        over = replace(over, partition=partition, order=order)
+        return replace(self, function=function, args=args, distinct=distinct, over=over)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowFunctions(Node):
+    """The rows of the child, each with the value of every window function, under the column that names it."""
+
+    child: Node
+    functions: tuple[tuple[Column, WindowFunction], ...]
+
+    def __post_init__(self) -> None:
+        for _, function in self.functions:
+            assert isinstance(function.function, Agg) or function.function in WINDOWS
+            check_all(function.expressions, self.child)
+
+    @Remembered
+    def output(self) -> tuple[Column, ...]:
+        return (*self.child.output, *(column for column, _ in self.functions))
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.child,)
+
+
+@dataclass(frozen=True, slots=True)
 class Repeat(Node):
     """The groups of an Aggregate, each `times` times: not at all where that is not positive. `number` tells which of
     them a row is, from 0."""
@@ -365,10 +418,10 @@ class Repeat(Node):
 
 @dataclass(frozen=True, slots=True)
 class Sort(Node):
-    """ORDER BY, for what is printed: (expression, descending, nulls first)."""
+    """ORDER BY, for what is printed."""
 
     child: Node
-    keys: tuple[tuple[Expr, bool, bool], ...]
+    keys: tuple[SortKey, ...]
 
     @Remembered
     def output(self) -> tuple[Column, ...]:
@@ -428,7 +481,7 @@ def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
             return replace(node, left=inputs[0], right=inputs[1])
         case Union() | SetOperation():
             return replace(node, children=inputs)
-        case Filter() | Project() | Aggregate() | Sort() | Limit() | Window():
+        case Filter() | Project() | Aggregate() | WindowFunctions() | Sort() | Limit() | Window():
             return replace(node, child=inputs[0])
         case Repeat() if isinstance(inputs[0], Aggregate):
             return replace(node, child=inputs[0])

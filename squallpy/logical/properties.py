@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from squallpy.base.types import BOOLEAN, VARCHAR
 from squallpy.logical.bind.context import Context
-from squallpy.logical.bind.decorrelate import Beside, Domain
+from squallpy.logical.bind.decorrelate import Domain
 from squallpy.logical.expressions import (
     FALSE,
     TRUE,
@@ -35,6 +35,7 @@ from squallpy.logical.nodes import (
     SetOperation,
     Sort,
     Window,
+    WindowFunctions,
 )
 from squallpy.logical.nulls import fold_nulls
 
@@ -44,7 +45,7 @@ def has_row(node: Node) -> bool:
     match node:
         case Domain() | Aggregate(_, ()):
             return True
-        case Project(child) | Sort(child) | LeftJoin(child):
+        case Project(child) | Sort(child) | LeftJoin(child) | WindowFunctions(child):
             return has_row(child)
         case Join(left, right, None):
             return has_row(left) and has_row(right)
@@ -80,7 +81,7 @@ def has_one_row(node: Node, fixed: frozenset[int], declared: bool = False) -> bo
             return has_one_row(left, mine, declared) and has_one_row(right, theirs, declared)
         case Repeat(Aggregate(_, keys), _, number) if number is not None:
             return number.id in fixed and all(column.id in fixed for column, _ in keys)
-        case ConditionalJoin(left) | Sort(left) | Window(left) | Beside(left):
+        case ConditionalJoin(left) | Sort(left) | Window(left) | WindowFunctions(left):
             return has_one_row(left, fixed, declared)
     return False
 
@@ -114,7 +115,7 @@ def unique_columns(node: Node, declared: bool = False, held: tuple[Expr, ...] = 
             found = (*(column for column, _ in keys), number)
         case Filter(child, predicate):
             found = unique_columns(child, declared, (*held, *conjuncts(predicate)))
-        case Sort(child) | Window(child) | SemiJoin(child) | AntiJoin(child) | Beside(child):
+        case Sort(child) | Window(child) | WindowFunctions(child) | SemiJoin(child) | AntiJoin(child):
             found = unique_columns(child, declared, held)
         case Join() | LeftJoin():
             found = _unique_of_pairs(node, declared, held)
@@ -151,7 +152,7 @@ def holding(node: Node) -> tuple[Expr, ...]:
             return (*conjuncts(predicate), *holding(child))
         case Join(left, right, on):
             return (*(conjuncts(on) if on is not None else ()), *holding(left), *holding(right))
-        case ConditionalJoin(left):
+        case ConditionalJoin(left) | WindowFunctions(left):
             return holding(left)
     return ()
 

@@ -27,6 +27,7 @@ from squallpy.optimizer.plan.left_join_to_anti_join import left_join_to_anti_joi
 from squallpy.optimizer.plan.materialise_outer_joins import materialise_outer_joins
 from squallpy.optimizer.plan.set_operations import expand_set_operation
 from squallpy.optimizer.plan.split_aggregates import split_aggregates
+from squallpy.optimizer.plan.window_functions.expand import expand_window_functions
 from squallpy.optimizer.program.inline_auxiliary import inline_auxiliary
 from squallpy.optimizer.program.schedule import schedule
 from squallpy.program.program import Lowered, Program
@@ -36,6 +37,12 @@ PLAN_PASSES: tuple[Pass[Node], ...] = (
         "expand_set_operations",
         "before all rules: these know unions, filters and aggregates",
         lambda node, context: expand_set_operation(node, context.ids),
+        required=True,
+    ),
+    FunctionPass(
+        "expand_window_functions",
+        "before filters are pushed, which then reach the aggregates; FIRST_VALUE is MIN_BY, which is expanded next",
+        expand_window_functions,
         required=True,
     ),
     node_pass(

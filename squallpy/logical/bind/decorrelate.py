@@ -29,7 +29,6 @@ from squallpy.logical.expressions import (
     columns,
     conjunction,
     conjuncts,
-    substitute,
     uncast,
 )
 from squallpy.logical.functions import call, case
@@ -45,6 +44,7 @@ from squallpy.logical.nodes import (
     SetOperation,
     Sort,
     Union,
+    WindowFunctions,
     nodes,
 )
 
@@ -66,28 +66,6 @@ class Domain(Node):
     @property
     def output(self) -> tuple[Column, ...]:
         return tuple(self.columns.values())
-
-
-@dataclass(frozen=True, slots=True)
-class Beside(Node):
-    """A join of what a query reads with more that is known of the same rows, for each of the domain's values by itself.
-
-    `lost`: rows of `left` stay that find none. No plan keeps it.
-    """
-
-    left: Node
-    right: Node
-    on: Expr
-    lost: bool
-
-    @property
-    def output(self) -> tuple[Column, ...]:
-        right = self.right.output
-        return (*self.left.output, *((replace(c, nullable=True) for c in right) if self.lost else right))
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.left, self.right)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +160,9 @@ class _Carrier:
                 grouped = self.carry(child, out)
                 assert isinstance(grouped, Aggregate)
                 return replace(node, child=grouped)
-            case Beside():
-                return self.beside(node, lax)
+            case WindowFunctions(child, functions):
+                own = tuple((c, f.partitioned(self.ours)) for c, f in functions)
+                return WindowFunctions(self.carry(child, lax=lax), own)
             case Join(left, right) | ConditionalJoin(left, right) if has_domain(left):
                 return replace(node, left=self.carry(left, out, lax), right=self.carry(right, out=False))
             case Union(children, output) | SetOperation(_, _, children, output):
@@ -227,23 +206,6 @@ class _Carrier:
         plan = Project(right, (*((c, c) for c in right.output), *mine.items()))
         return Filter(plan, on) if on is not None else plan
 
-    def beside(self, node: Beside, lax: bool) -> Node:
-        """Both sides, joined on the domain's columns as well, which each has under names of its own until then."""
-        left, ours = self.apart(self.carry(node.left, lax=lax), node.left)
-        right, theirs = self.apart(self.carry(node.right, lax=True), node.right)
-        same = (_equal(a, b, False) for a, b in zip(ours, theirs, strict=True))
-        asked = substitute(node.on, {c.id: mine for c, mine in zip(self.ours, ours, strict=True)})
-        on = conjunction((*(c for c in (asked,) if c != TRUE), *same))
-        joined = LeftJoin(left, right, on) if node.lost else Join(left, right, on if on != TRUE else None)
-        others = ((c, c) for c in node.output if c not in self.ours)
-        return Project(joined, (*others, *zip(self.ours, ours, strict=True))) if ours else joined
-
-    def apart(self, plan: Node, node: Node) -> tuple[Node, list[Column]]:
-        """The columns of a node and the domain's under new names, given the plan that has both."""
-        own = [self.ctx.column(c.name, c.type, c.nullable) for c in self.ours]
-        others = ((c, c) for c in node.output if c not in self.ours)
-        return (Project(plan, (*others, *zip(own, self.ours, strict=True))) if own else plan), own
-
     def complete(self, child: Node, whole: Aggregate) -> Node:
         """An Aggregate without keys, which has a row for each of the domain's values: a count of nothing is 0."""
         self.completed = True
@@ -266,11 +228,6 @@ def has_domain(plan: Node) -> bool:
     return any(isinstance(node, Domain) for node in nodes(plan))
 
 
-def domains(plan: Node) -> Iterator[Domain]:
-    """Yield the domains that a query stands over."""
-    return (node for node in nodes(plan) if isinstance(node, Domain))
-
-
 def narrowed(plan: Node, needed: set[int]) -> Node:
     """The least input of a plan that has some columns: its rows have all values that the plan's have, perhaps more."""
     sides: tuple[Node, ...]
@@ -279,7 +236,7 @@ def narrowed(plan: Node, needed: set[int]) -> Node:
             return plan
         case Join(left, right):
             sides = (left, right)
-        case ConditionalJoin(left):
+        case ConditionalJoin(left) | WindowFunctions(left):
             sides = (left,)
         case Filter(child):
             found = narrowed(child, needed)

@@ -9,7 +9,6 @@ break, then by their columns, and of those that are alike in all there are as ma
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from sqlglot import exp
 
@@ -18,19 +17,29 @@ from squallpy.base.types import BIGINT
 from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.order_by import Ordering, has_ties, numbers
-from squallpy.logical.bind.over.frame_aggregates import BEFORE, Beneath, Frame, Key, shortened
-from squallpy.logical.bind.over.window_functions import Overs, ungrouped
-from squallpy.logical.expressions import FALSE, Column, Expr, Literal, conjunction
+from squallpy.logical.expressions import FALSE, Column, Expr, Literal, columns, conjunction
 from squallpy.logical.functions import call
-from squallpy.logical.nodes import Agg, Aggregate, Filter, Node, Project, Repeat
+from squallpy.logical.nodes import (
+    Agg,
+    Aggregate,
+    Filter,
+    Node,
+    OverClause,
+    Project,
+    Repeat,
+    SortKey,
+    WindowFunction,
+    WindowFunctions,
+)
 from squallpy.logical.properties import unique_columns
+from squallpy.logical.total_order import drop_redundant_keys, shorten, total_order
 
 MOST_KEYS = 6  # of an order that tells all rows apart, each of which is some products more
 Items = tuple[tuple[Column, Expr], ...]
 
 
-def cut(ctx: Context, query: exp.Query, plan: Node, outputs: Items, order: list[Ordering], around: bool) -> Node:
-    """The `outputs` of those rows of a plan that LIMIT and OFFSET leave; `around`: may it stand over a domain?"""
+def cut(ctx: Context, query: exp.Query, plan: Node, outputs: Items, order: list[Ordering]) -> Node:
+    """The `outputs` of those rows of a plan that LIMIT and OFFSET leave"""
     count, offset = numbers(ctx, query)
     if has_ties(query):  # whose rows are already counted
         count = None
@@ -38,19 +47,19 @@ def cut(ctx: Context, query: exp.Query, plan: Node, outputs: Items, order: list[
         return Project(plan, outputs)
     if count == 0:
         return Project(Filter(plan, FALSE), outputs)
-    keys: tuple[Key, ...] = tuple((key.expr, key.descending, key.nulls_first) for key in order)
-    frame = Frame((), keys, BEFORE, alone=True, asker="LIMIT").over(lambda expr: expr)
-    if found := Beneath(ctx, plan, around).apart(frame):
-        rows, _ = ranked(ctx, query, plan, found, count, offset, around)
+    keys = _keys(order)
+    found = total_order(plan, (), keys, is_extended=True)
+    if found is not None:
+        rows, _ = ranked(ctx, plan, OverClause((), found), count, offset, is_total=True)
         return Project(rows, outputs)
     key = unique_columns(plan, declared=True) or ()
-    frame = _by_all(frame, [*key, *(expr for _, expr in outputs)])
-    if len(frame.order) > MOST_KEYS:
+    every = _by_all((), keys, [*key, *(expr for _, expr in outputs)])
+    if len(every) > MOST_KEYS:
         raise ctx.refuse(query.args.get("limit") or query.args["offset"], QUERIES["LIMIT"])
-    rows, rank = ranked(ctx, query, plan, frame, count, offset, around)
+    rows, rank = ranked(ctx, plan, OverClause((), every), count, offset)
     place, copies = ctx.column("rank", BIGINT, False), ctx.column("copies", BIGINT, False)
     shown = tuple((ctx.column(c.name, c.type, c.nullable), expr) for c, expr in outputs)
-    hidden = ctx.copies(e for e, _, _ in frame.order)
+    hidden = ctx.copies(e for e, _, _ in every)
     grouped = Aggregate(rows, (*shown, *hidden, (place, rank)), ((copies, Agg("count", None)),))
     before = call("-", place, Literal(1, BIGINT))
     last: Expr = call("+", before, copies)
@@ -60,7 +69,7 @@ def cut(ctx: Context, query: exp.Query, plan: Node, outputs: Items, order: list[
     return Project(Repeat(grouped, times), tuple((c, mine) for (c, _), (mine, _) in zip(outputs, shown, strict=True)))
 
 
-def with_ties(ctx: Context, query: exp.Query, plan: Node, order: list[Ordering], around: bool) -> Node:
+def with_ties(ctx: Context, query: exp.Query, plan: Node, order: list[Ordering]) -> Node:
     """The rows of a plan up to the last that FETCH … WITH TIES takes, and those alike in the order with that.
 
     ORDER BY k FETCH FIRST 3 ROWS WITH TIES   →   Filter rank <= 3 (… RANK() OVER (ORDER BY k))
@@ -72,9 +81,7 @@ def with_ties(ctx: Context, query: exp.Query, plan: Node, order: list[Ordering],
         raise SquallError("SQ2009", "WITH TIES needs ORDER BY", ctx.query.keyword(query.args["limit"], "TIES"))
     if count == 0:
         return Filter(plan, FALSE)
-    keys: tuple[Key, ...] = tuple((key.expr, key.descending, key.nulls_first) for key in order)
-    frame = Frame((), keys, BEFORE, asker="FETCH").over(lambda expr: expr)
-    return ranked(ctx, query, plan, frame, count, offset, around)[0]
+    return ranked(ctx, plan, OverClause((), _keys(order)), count, offset)[0]
 
 
 def firsts(
@@ -84,34 +91,36 @@ def firsts(
     on: Sequence[Expr],
     shown: Sequence[Expr],
     order: list[Ordering],
-    around: bool,
 ) -> Node:
     """SELECT DISTINCT ON (a) x, y … ORDER BY b: of each `on` the rows that are first, alike in what shows."""
-    keys: tuple[Key, ...] = tuple((key.expr, key.descending, key.nulls_first) for key in order)
-    frame = Frame(tuple(on), keys, BEFORE, alone=True, asker="DISTINCT ON").over(lambda expr: expr)
-    found = Beneath(ctx, plan, around).apart(frame)
+    partition = tuple(dict.fromkeys(expr for expr in on if columns(expr)))
+    keys = _keys(order, partition)
+    found = total_order(plan, partition, keys, is_extended=True)
     if found is None:
-        found = _by_all(frame, [*(unique_columns(plan, declared=True) or ()), *shown])
-    if len(found.order) > MOST_KEYS:
+        found = _by_all(partition, keys, [*(unique_columns(plan, declared=True) or ()), *shown])
+    if len(found) > MOST_KEYS:
         raise ctx.refuse(query.args["distinct"], QUERIES["DISTINCT ON"])
-    return ranked(ctx, query, plan, found, 1, 0, around)[0]
+    return ranked(ctx, plan, OverClause(partition, found), 1, 0, is_total=True)[0]
 
 
-def _by_all(frame: Frame, shown: Sequence[Expr]) -> Frame:
-    """A frame by its order and then by what shows, in which rows may be alike."""
-    more: tuple[Key, ...] = tuple((expr, False, True) for expr in shown)
-    longer = Frame(frame.partition, (*frame.order, *more), BEFORE).over(lambda expr: expr)
-    return replace(longer, order=shortened(longer.order, len(frame.order), MOST_KEYS))
+def _keys(order: Sequence[Ordering], partition: tuple[Expr, ...] = ()) -> tuple[SortKey, ...]:
+    """Take the keys of ORDER BY that decide anything."""
+    return drop_redundant_keys(partition, tuple((key.expr, key.descending, key.nulls_first) for key in order))
+
+
+def _by_all(partition: tuple[Expr, ...], order: tuple[SortKey, ...], shown: Sequence[Expr]) -> tuple[SortKey, ...]:
+    """Order by what shows behind the keys of an order; rows may still be alike."""
+    more: tuple[SortKey, ...] = tuple((expr, False, True) for expr in shown)
+    return shorten(drop_redundant_keys(partition, (*order, *more)), len(order), MOST_KEYS)
 
 
 def ranked(
-    ctx: Context, query: exp.Query, plan: Node, frame: Frame, count: int | None, offset: int, around: bool
+    ctx: Context, plan: Node, over: OverClause, count: int | None, offset: int, is_total: bool = False
 ) -> tuple[Node, Expr]:
-    """The rows of which at least some may be left, and the rank of each; with `frame.alone` just those that are."""
-    overs = Overs(ctx, {})
-    rank = overs.rank(frame, query)
+    """Rank the rows of which at least some may be left; just those that are if no two of them tie."""
+    rank = ctx.column("rank", BIGINT, True)
+    plan = WindowFunctions(plan, ((rank, WindowFunction("RANK", over)),))
     asked = [] if count is None else [call("<=", rank, Literal(offset + count, BIGINT))]
-    if offset and frame.alone:
+    if offset and is_total:
         asked.append(call(">", rank, Literal(offset, BIGINT)))
-    plan = overs.attach(plan, ungrouped, around)
     return Filter(plan, conjunction(asked)) if asked else plan, rank

@@ -43,9 +43,9 @@ def bind_set(
     outputs = tuple((ctx.column(c.name, c.type, c.nullable), c) for c in plan.output)
     scalars = Scalars(ctx, Scope([Source("", plan.output)]), "ORDER BY")
     order = bind_order(node.args.get("order"), [Output(c) for c in plan.output], scalars)
-    plan = with_ties(ctx, node, plan, order, outer is not None)
+    plan = with_ties(ctx, node, plan, order)
     if inside:
-        return cut(ctx, node, plan, outputs, order, outer is not None)
+        return cut(ctx, node, plan, outputs, order)
     return bind_limit(ctx, node, place_sort(plan, outputs, order if ordered else []))
 
 

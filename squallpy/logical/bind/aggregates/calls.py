@@ -18,7 +18,7 @@ from squallpy.functions.aggregate.aggregate import (
     Percentile,
 )
 from squallpy.functions.registry import AGGREGATE_OPERATIONS, AGGREGATES
-from squallpy.logical.bind.aggregates.collector import Aggregation, Keys
+from squallpy.logical.bind.aggregates.collector import Aggregation
 from squallpy.logical.bind.aggregates.derived import DERIVED, PAIRED, between, paired
 from squallpy.logical.bind.decorrelate import Outer
 from squallpy.logical.bind.expressions import Scalars
@@ -26,6 +26,7 @@ from squallpy.logical.bind.grouping_sets import grouping_sets
 from squallpy.logical.coercion import coerce
 from squallpy.logical.expressions import Expr, Literal, conjunction, not_null
 from squallpy.logical.functions import call, case
+from squallpy.logical.nodes import SortKey
 
 Called = exp.Anonymous | exp.WithinGroup  # f(q), f(q) WITHIN GROUP (ORDER BY x)
 MOST_PARTS = 10**9  # of a share, whose products with counts have room then
@@ -76,7 +77,9 @@ def of_around(s: Scalars, name: str, node: Called, where: exp.Expr | None) -> Ex
     return value
 
 
-def aggregate(s: Scalars, name: str, node: Called, where: exp.Expr | None = None, order: Keys = ()) -> Expr:
+def aggregate(
+    s: Scalars, name: str, node: Called, where: exp.Expr | None = None, order: tuple[SortKey, ...] = ()
+) -> Expr:
     """An aggregate, of the rows of its FILTER: COUNT(*) FILTER (WHERE p) → COUNT(CASE WHEN p THEN 1 END). `order`: of
     its rows, which a list is in that names no other."""
     outside = of_around(s, name, node, where)
@@ -207,15 +210,15 @@ def of_list(s: Scalars, name: str, node: Called) -> Given:
 
 
 def listing_of(
-    s: Scalars, name: str, form: Listing, given: Given, values: list[Expr], node: Called, of_rows: Keys
-) -> tuple[str, Keys]:
+    s: Scalars, name: str, form: Listing, given: Given, values: list[Expr], node: Called, of_rows: tuple[SortKey, ...]
+) -> tuple[str, tuple[SortKey, ...]]:
     """What stands between the values of a list, and its order; a value that is the text of a key is listed as that."""
     between = (
         Literal(form.separator, VARCHAR) if given.separator is None else s.ctx.folded(s.inner().bind(given.separator))
     )
     if not isinstance(between, Literal) or between.type not in (VARCHAR, NULL):
         raise s.ctx.error("SQ2005", f"{name} needs a constant text between values", given.separator or node)
-    order = list[tuple[Expr, bool, bool]](() if given.order or given.distinct else of_rows)
+    order = list[SortKey](() if given.order or given.distinct else of_rows)
     for key in given.order:
         s.ctx.only(key, "this", "desc", "nulls_first")
         order.append((s.inner().bind(key.this), bool(key.args.get("desc")), bool(key.args.get("nulls_first"))))

@@ -1,103 +1,34 @@
 """Aggregate calls of a query block: collected once each, and replaced by the columns of the Aggregate."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from squallpy.base.types import BIGINT, DOUBLE, INT, VARCHAR, Kind
-from squallpy.functions.registry import AGGREGATE_OPERATIONS, AGGREGATES
-from squallpy.logical.bind.aggregates.overflow import is_risky, wide_columns
-from squallpy.logical.bind.context import Context
-from squallpy.logical.coercion import coerce
-from squallpy.logical.expressions import Call, Case, Column, Expr, Literal, children, columns, not_null, rebuild
-from squallpy.logical.functions import call
-from squallpy.logical.nodes import Agg, Aggregate, Node, Project, Union
+from squallpy.base.types import INT
+from squallpy.functions.registry import AGGREGATES
+from squallpy.logical.aggregates import Aggregates, Items
+from squallpy.logical.expressions import Column, Expr, Literal
+from squallpy.logical.nodes import Node, Project, Union
 
 if TYPE_CHECKING:
     from squallpy.logical.bind.subqueries import Subqueries
 
-Items = tuple[tuple[Column, Expr], ...]
-Values = tuple[Expr, ...]  # what DISTINCT compares
-Keys = tuple[tuple[Expr, bool, bool], ...]  # of an order: descending, NULLs first
-
 
 @dataclass(slots=True)
-class Aggregation:
-    """The aggregates met so far, and of the DISTINCT values of what, each with its column."""
+class Aggregation(Aggregates):
+    """The aggregates of a query block."""
 
-    ctx: Context
     subqueries: "Subqueries"  # those that arguments and keys read
-    aggs: dict[tuple[Agg, Values | None], Column] = field(default_factory=dict)
     groupings: dict[Expr, Column] = field(default_factory=dict)  # what GROUPING asks for, and its answers
     asked: list[tuple[Expr, exp.Expr]] = field(default_factory=list)  # the same, and where
-    late: bool = False  # are they of what other aggregates make, of which it is told later whether it may be NULL?
-
-    def column(
-        self, function: str, arg: Expr | None, distinct: Values | None = None, share: Fraction | None = None
-    ) -> Column:
-        """The column of an aggregate of `arg`, over rows or over the `distinct` values that it reads.
-
-        COUNT(x) of an x that is never NULL is COUNT(*); MIN(DISTINCT x) is MIN(x).
-        """
-        if arg is not None and arg.type.kind is Kind.NULL:
-            arg = coerce(arg, BIGINT)
-            distinct = distinct and (arg,)
-        if function in ("min", "max"):
-            distinct = None
-        if function == "count" and arg is not None and not arg.nullable and distinct is None and not self.late:
-            arg = None
-        return self._of(Agg(function, arg, share), distinct)
-
-    def listed(self, arg: Expr, distinct: Values | None, separator: str, order: Keys) -> Column:
-        """The column of the texts of all values of `arg`."""
-        if arg.type.kind is Kind.NULL:
-            arg, distinct = coerce(arg, VARCHAR), distinct and (coerce(arg, VARCHAR),)
-        return self._of(Agg("listagg", arg, None, separator, order), distinct)
-
-    def _of(self, agg: Agg, distinct: Values | None) -> Column:
-        """The column of an aggregate; equal ones share one."""
-        function, arg = agg.function, agg.arg
-        if (agg, distinct) not in self.aggs:
-            name = str(agg) if distinct is None else f"{function.upper()}(DISTINCT {', '.join(map(str, distinct))})"
-            type = AGGREGATE_OPERATIONS[function].rule(function, None if arg is None else arg.type)
-            self.aggs[agg, distinct] = self.ctx.column(name, type, nullable=function != "count")
-        return self.aggs[agg, distinct]
-
-    def arg_extreme(self, function: str, value: Expr, by: Expr | None = None) -> Column:
-        """Collect "max_by" or "min_by", the value that a row has in which another is extreme, or the "mode"."""
-        value, *keys = (coerce(e, BIGINT) if e.type.kind is Kind.NULL else e for e in (value, by) if e is not None)
-        return self._of(Agg(function, value, order=tuple((key, False, False) for key in keys)), None)
-
-    @property
-    def made(self) -> tuple[Column, ...]:
-        """The columns that they add."""
-        return tuple(self.aggs.values())
-
-    @property
-    def arguments(self) -> tuple[Expr, ...]:
-        """What they read."""
-        return tuple(e for agg, distinct in self.aggs for e in (*agg.args, *(distinct or ())))
-
-    def in_terms_of(self, rewrite: Callable[[Expr], Expr]) -> "Aggregation":
-        """The same aggregates, of what arguments are in other terms."""
-        aggs: dict[tuple[Agg, Values | None], Column] = {}
-        for (agg, distinct), column in sorted(self.aggs.items(), key=lambda each: each[0][0].arg is not None):
-            told = agg.with_args(map(rewrite, agg.args))
-            rows = Agg("count", None)
-            is_of_rows = agg.function == "count" and distinct is None and told.arg and not told.arg.nullable
-            if is_of_rows and (rows, None) not in aggs:
-                told = rows
-            aggs[told, distinct and tuple(map(rewrite, distinct))] = column
-        return replace(self, aggs=aggs)
 
     def grouping(self, key: Expr, node: exp.Expr) -> Column:
         """The column of GROUPING(key): 1 where rows are not grouped by it."""
         self.asked.append((key, node))
         if key not in self.groupings:
-            self.groupings[key] = self.ctx.column(f"GROUPING({key})", INT, False)
+            self.groupings[key] = self.allocator.column(f"GROUPING({key})", INT, False)
         return self.groupings[key]
 
     def over_sets(self, plan: Node, keys: Mapping[Expr, Column], sets: Sequence[tuple[Expr, ...]]) -> Node:
@@ -108,8 +39,8 @@ class Aggregation:
         plan, parts = self.subqueries.attach(plan), list[Node]()
         columns = (*keys.values(), *self.made, *self.groupings.values())
         for chosen in sets:
-            mine = {expr: self.ctx.like(expr) for expr in chosen}
-            aggs = {agg: self.ctx.column(c.name, c.type, c.nullable) for agg, c in self.aggs.items()}
+            mine = {expr: self.allocator.like(expr) for expr in chosen}
+            aggs = {agg: self.allocator.column(c.name, c.type, c.nullable) for agg, c in self.aggs.items()}
             grouped = replace(self, aggs=aggs)
             grouped_plan = grouped.over(plan, tuple((column, expr) for expr, column in mine.items()))
             values = (
@@ -117,103 +48,12 @@ class Aggregation:
                 *grouped.made,
                 *(Literal(int(expr not in chosen), INT) for expr in self.groupings),
             )
-            parts.append(Project(grouped_plan, self.ctx.copies(values)))
+            parts.append(Project(grouped_plan, self.allocator.copies(values)))
         return Union(tuple(parts), columns)
 
     def over(self, plan: Node, keys: Items) -> Node:
-        """The Aggregate with all of them."""
-        plan = self.subqueries.attach(plan)
-        wide = wide_columns(plan)
-        is_one_risky = any(is_risky(agg, wide) for agg, _ in self.aggs)
-        return self._checked(plan, keys, wide) if is_one_risky else self._grouped(plan, keys)
-
-    def _checked(self, plan: Node, keys: Items, wide: frozenset[int]) -> Node:
-        """Sums of wide decimals beside the same of doubles, which say whether they have left what they are kept in.
-
-        SUM(x)  →  CHECKED(SUM(x), SUM(CAST(x AS DOUBLE)))        AVG(x)  →  AVG(CAST(x AS DOUBLE))
-        """
-        raw = replace(self, aggs={})
-        checked: list[tuple[Column, Expr]] = [(column, column) for column, _ in keys]
-        for (agg, distinct), column in self.aggs.items():
-            if agg.arg is None or not is_risky(agg, wide):
-                raw.aggs[agg, distinct] = column
-                checked.append((column, column))
-                continue
-            near = raw.column(agg.function, coerce(agg.arg, DOUBLE), distinct)
-            total = raw.column("sum", agg.arg, distinct) if agg.function == "sum" else None
-            checked.append((column, call("checked", total, near) if total else near))
-        return Project(raw._grouped(plan, keys), tuple(checked))
-
-    def _grouped(self, plan: Node, keys: Items) -> Node:
-        aggs = tuple((column, agg) for (agg, _), column in self.aggs.items())
-        if all(distinct is None for _, distinct in self.aggs):
-            return Aggregate(plan, keys, aggs)
-        return self._apart(plan, keys)
-
-    def _apart(self, plan: Node, keys: Items) -> Node:
-        """DISTINCT inside aggregates: each kind of values on its own, with NULLs for those of the others.
-
-        k: COUNT(*), SUM(v), SUM(DISTINCT x)  of r
-        →  k: COUNT(row), SUM(v), SUM(x)  of  Union(k, 1, v, NULL of r;  k, NULL, NULL, x of (DISTINCT k, x of r))
-        """
-        row = Literal(1, INT)
-        plain = list(
-            dict.fromkeys(arg for agg, distinct in self.aggs if distinct is None for arg in agg.args or (row,))
-        )
-        values = list(dict.fromkeys(distinct for _, distinct in self.aggs if distinct is not None))
-        of_all = [x for each in values for x in each]
-        parts = [[*(e for _, e in keys), *plain, *(Literal(None, x.type) for x in of_all)]] if plain else []
-        inputs = [plan] if plain else []
-        start = len(plain)
-        for each in values:
-            once = self.ctx.copies((*(e for _, e in keys), *each))
-            inputs.append(Aggregate(plan, once, ()))
-            found = [column for column, _ in once]
-            nulls: list[Expr] = [Literal(None, e.type) for e in (*plain, *of_all)]
-            nulls[start : start + len(each)] = found[len(keys) :]
-            start += len(each)
-            parts.append([*found[: len(keys)], *nulls])
-        united = tuple(self.ctx.like(*same) for same in zip(*parts, strict=True))
-        projects = tuple(Project(input, self.ctx.copies(part)) for input, part in zip(inputs, parts, strict=True))
-        names, first, last = united[: len(keys)], united[len(keys) :][: len(plain)], united[len(keys) + len(plain) :]
-        rows, rest = dict(zip(plain, first, strict=True)), iter(last)
-        taken = {each: {x: next(rest) for x in each} for each in values}
-
-        def given(arg: Expr, distinct: Values | None) -> Expr:
-            if distinct is None:
-                return rows[arg]
-            known = taken[distinct]
-            value = replace_known(arg, known)
-            if columns(value):
-                return value
-            # a constant, which is as well where the values of others are
-            return Case(((not_null(known[distinct[0]]), value),), Literal(None, value.type), value.type)
-
-        of_rows = (
-            (agg if agg.arg else replace(agg, arg=row), distinct, column)
-            for (agg, distinct), column in self.aggs.items()
-        )
-        aggs = tuple(
-            (column, agg.with_args(given(arg, distinct) for arg in agg.args)) for agg, distinct, column in of_rows
-        )
-        regrouped = tuple((column, name) for (column, _), name in zip(keys, names, strict=True))
-        return Aggregate(Union(projects, united), regrouped, aggs)
-
-
-def replace_known(expr: Expr, known: Mapping[Expr, Column]) -> Expr:
-    """The largest parts of `expr` that are known, replaced by the columns that hold them.
-
-    year(d) + 1 with {year(d): y}  →  y + 1
-    """
-    if not isinstance(expr, Literal) and expr in known:
-        return known[expr]
-    given = children(expr)
-    new = rebuild(expr, tuple(replace_known(child, known) for child in given))
-    if isinstance(new, Call) and new.name not in ("is_null", "<=>"):
-        # NB: a key that is NOT NULL may be NULL where ROLLUP leaves it out
-        became = any(now.nullable and not was.nullable for was, now in zip(given, new.args, strict=True))
-        return replace(new, nullable=new.nullable or became)
-    return new
+        """Build the Aggregate with all of them, over the rows with what arguments and keys read of subqueries."""
+        return Aggregates.over(self, self.subqueries.attach(plan), keys)
 
 
 def is_aggregate(node: exp.Expr) -> bool:

@@ -2,7 +2,7 @@
 
 from squallpy.base.types import DOUBLE, Kind
 from squallpy.logical.expressions import Cast, Column, Expr, Literal, children
-from squallpy.logical.nodes import Agg, Aggregate, Node, Project, Union, nodes
+from squallpy.logical.nodes import Agg, Aggregate, Node, Project, Union, WindowFunctions, nodes
 
 NARROW = 19  # digits of a BIGINT
 
@@ -29,6 +29,9 @@ def _wide_columns(node: Node, below: list[frozenset[int]]) -> frozenset[int]:
         case Aggregate(_, keys, aggs):
             values = (*keys, *((column, agg.arg) for column, agg in aggs if agg.arg is not None))
             return frozenset(column.id for column, expr in values if _is_wide(expr, below[0]))
+        case WindowFunctions(_, functions):
+            args = ((c, f.function.arg) for c, f in functions if isinstance(f.function, Agg))
+            return below[0].union(c.id for c, arg in args if arg is not None and _is_wide(arg, below[0]))
         case Union(inputs, columns):
             rows = zip(columns, *(child.output for child in inputs), strict=True)
             return frozenset(c.id for c, *same in rows if any(s.id in ids for s, ids in zip(same, below, strict=True)))

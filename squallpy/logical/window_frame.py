@@ -1,0 +1,46 @@
+"""Frames of window functions, as they are written: ROWS, RANGE or GROUPS BETWEEN … AND …"""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from squallpy.base.types import INT
+from squallpy.logical.expressions import Literal
+
+Bound = tuple[int, Literal]
+"""How far it is, and which way: -1 PRECEDING, +1 FOLLOWING, 0 for CURRENT ROW."""
+CURRENT_ROW: Bound = (0, Literal(0, INT))
+
+
+class FrameUnit(Enum):
+    """Unit of the bounds of a frame."""
+
+    ROWS = "ROWS"
+    GROUPS = "GROUPS"
+    RANGE = "RANGE"
+
+
+@dataclass(frozen=True, slots=True)
+class WindowFrame:
+    """Rows of a partition from `start` to `end`, None where that is UNBOUNDED."""
+
+    unit: FrameUnit = FrameUnit.RANGE
+    start: Bound | None = None
+    end: Bound | None = CURRENT_ROW
+
+    @property
+    def is_open(self) -> bool:
+        """True if it reaches from an end of the partition to the other, or to the current row."""
+        return (self.start, self.end) in ((None, None), (None, CURRENT_ROW), (CURRENT_ROW, None))
+
+    def __str__(self) -> str:
+        return f"{self.unit.value} BETWEEN {_bound(self.start, 'PRECEDING')} AND {_bound(self.end, 'FOLLOWING')}"
+
+
+DEFAULT_FRAME = WindowFrame()
+
+
+def _bound(bound: Bound | None, side: str) -> str:
+    if bound is None:
+        return f"UNBOUNDED {side}"
+    way, distance = bound
+    return f"{distance} {'PRECEDING' if way < 0 else 'FOLLOWING'}" if way else "CURRENT ROW"
