@@ -44,20 +44,20 @@ plans: setup  ## rewrite the golden plans; review them as a diff
 	$(BIN)/python -m squallpy.testing.goldens
 
 bench: setup  ## throughput against peers in the same run: a table and a plot
-	$(BIN)/python -m bench.run
+	$(BIN)/python -m bench.throughput.run
 
 bench-joins: setup  ## join operators on skewed streams, simulated and on Spark; band joins beside DuckDB
-	$(BIN)/python -m bench.joins_simulated
-	$(BIN)/python -m bench.joins
-	$(BIN)/python -m bench.joins_by_hand
-	$(BIN)/python -m bench.joins_migrations
-	$(BIN)/python -m bench.joins_local
+	$(BIN)/python -m bench.joins.simulated
+	$(BIN)/python -m bench.joins.operators
+	$(BIN)/python -m bench.joins.by_hand
+	$(BIN)/python -m bench.joins.migrations
+	$(BIN)/python -m bench.joins.local
 
 bench-matrix: setup  ## matrix programs kept fresh, beside their re-evaluation as the papers did it and as an expert would
 	$(BIN)/python -m bench.matrix.run
 
 table: setup  ## Table 1 of the paper beside ours: 22 + 13 queries, hours; it goes on where it was
-	$(BIN)/python -m bench.table1
+	$(BIN)/python -m bench.table1.run
 
 clean:  ## all that can be made again, compiled kernels included
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis spark-warehouse artifacts metastore_db derby.log

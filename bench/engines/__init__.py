@@ -15,8 +15,8 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from bench.data import Stream
-from bench.watch import Watch
+from bench.data.tables import Stream
+from bench.measure.batches import Watch
 
 # NB: names, so that a process loads only what it measures
 _CLASSES = {

@@ -6,8 +6,8 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from bench.data import Stream
-from bench.watch import Watch
+from bench.data.tables import Stream
+from bench.measure.batches import Watch
 from squallpy.catalog.relation import MULT
 
 

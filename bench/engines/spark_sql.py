@@ -16,9 +16,9 @@ import pyspark
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-from bench.data import Stream
-from bench.queries import Query
-from bench.watch import Watch
+from bench.data.queries import Query
+from bench.data.tables import Stream
+from bench.measure.batches import Watch
 
 _CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 _STATE = "org.apache.spark.sql.execution.streaming.state"

@@ -13,8 +13,8 @@ from typing import Any, cast
 import pyarrow as pa
 
 import squallpy
-from bench.data import Stream
-from bench.watch import Watch
+from bench.data.tables import Stream
+from bench.measure.batches import Watch
 from squallpy.catalog.relation import MULT
 from squallpy.physical.plan import Plan
 from squallpy.runtime.batch.node import Input

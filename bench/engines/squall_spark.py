@@ -7,10 +7,10 @@ from typing import Any
 import pyarrow as pa
 import pyspark
 
-from bench.data import Stream
+from bench.data.tables import Stream
+from bench.engines.shared_cluster import warm
 from bench.engines.squall_local import Local, open_sources, plan_of
-from bench.warm import warm
-from bench.watch import Watch
+from bench.measure.batches import Watch
 from squallpy.base.settings import Settings
 from squallpy.runtime.batch.node import Input
 from squallpy.runtime.checkpoint.folders import temporary_place

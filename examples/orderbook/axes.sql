@@ -1,5 +1,5 @@
 -- Brokers with axes to grind: their bids and asks whose prices differ by over 1,000.
--- Its data, with orders that come and go: python -m bench.orderbook 10000 examples/orderbook/data
+-- Its data, with orders that come and go: python -m bench.data.orderbook 10000 examples/orderbook/data
 CREATE STREAM bids (
     time BIGINT NOT NULL,
     id BIGINT NOT NULL,

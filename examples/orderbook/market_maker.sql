@@ -1,5 +1,5 @@
 -- What brokers' later bids are worth beyond their earlier ones: their profit as market makers.
--- Its data, with orders that come and go: python -m bench.orderbook 10000 examples/orderbook/data
+-- Its data, with orders that come and go: python -m bench.data.orderbook 10000 examples/orderbook/data
 CREATE STREAM bids (
     time BIGINT NOT NULL,
     id BIGINT NOT NULL,

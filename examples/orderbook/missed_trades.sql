@@ -1,5 +1,5 @@
 -- Trades that brokers missed: between the highest quarters, by volume, of both sides of the book.
--- Its data, with orders that come and go: python -m bench.orderbook 10000 examples/orderbook/data
+-- Its data, with orders that come and go: python -m bench.data.orderbook 10000 examples/orderbook/data
 CREATE STREAM bids (
     time BIGINT NOT NULL,
     id BIGINT NOT NULL,

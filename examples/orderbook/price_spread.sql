@@ -1,5 +1,5 @@
 -- The spread between orders that weigh: those with over a ten-thousandth of the volume of their side.
--- Its data, with orders that come and go: python -m bench.orderbook 10000 examples/orderbook/data
+-- Its data, with orders that come and go: python -m bench.data.orderbook 10000 examples/orderbook/data
 CREATE STREAM bids (
     time BIGINT NOT NULL,
     id BIGINT NOT NULL,

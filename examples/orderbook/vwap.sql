@@ -1,5 +1,5 @@
 -- Volume-weighted price of the best bids: those with less than a quarter of all volume at better prices.
--- Its data, with orders that come and go: python -m bench.orderbook 10000 examples/orderbook/data
+-- Its data, with orders that come and go: python -m bench.data.orderbook 10000 examples/orderbook/data
 CREATE STREAM bids (
     time BIGINT NOT NULL,
     id BIGINT NOT NULL,

@@ -6,11 +6,12 @@ from fractions import Fraction
 
 from squallpy.base.types import BIGINT, DOUBLE, INT, VARCHAR, Kind
 from squallpy.functions.registry import AGGREGATE_OPERATIONS
+from squallpy.logical.calls import Agg, SortKeys
 from squallpy.logical.coercion import coerce
 from squallpy.logical.column_allocator import ColumnAllocator
 from squallpy.logical.expressions import Case, Column, Expr, Literal, columns, not_null, replace_known
 from squallpy.logical.functions import call
-from squallpy.logical.nodes import Agg, Aggregate, Node, Project, SortKey, Union
+from squallpy.logical.nodes import Aggregate, Node, Project, Union
 from squallpy.logical.overflow import is_risky, wide_columns
 
 Items = tuple[tuple[Column, Expr], ...]
@@ -41,7 +42,7 @@ class Aggregates:
             arg = None
         return self.of(Agg(function, arg, share), distinct)
 
-    def listed(self, arg: Expr, distinct: Values | None, separator: str, order: tuple[SortKey, ...]) -> Column:
+    def listed(self, arg: Expr, distinct: Values | None, separator: str, order: SortKeys) -> Column:
         """The column of the texts of all values of `arg`."""
         if arg.type.kind is Kind.NULL:
             arg, distinct = coerce(arg, VARCHAR), distinct and (coerce(arg, VARCHAR),)

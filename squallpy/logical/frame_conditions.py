@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from squallpy.logical.bind.datetime.intervals import arithmetic, involves_time, unbounded
+from squallpy.logical.calls import SortKey
 from squallpy.logical.expressions import Expr, conjunction, not_null
 from squallpy.logical.functions import call, not_distinct
-from squallpy.logical.nodes import SortKey
 from squallpy.logical.window_frame import Bound
 
 

@@ -1,8 +1,9 @@
 """Sums that might leave the 128 bits they are kept in: those of decimals that take more than a machine word."""
 
 from squallpy.base.types import DOUBLE, Kind
+from squallpy.logical.calls import Agg
 from squallpy.logical.expressions import Cast, Column, Expr, Literal, children
-from squallpy.logical.nodes import Agg, Aggregate, Node, Project, Union, WindowFunctions, nodes
+from squallpy.logical.nodes import Aggregate, Node, Project, Union, WindowFunctions, nodes
 
 NARROW = 19  # digits of a BIGINT
 

@@ -34,6 +34,7 @@ from squallpy.logical.nodes import (
     SemiJoin,
     SetOperation,
     Sort,
+    TopN,
     Window,
     WindowFunctions,
 )
@@ -72,6 +73,9 @@ def has_one_row(node: Node, fixed: frozenset[int], declared: bool = False) -> bo
         case Aggregate(child, keys, _):
             below = settled(fixed | _renamed(keys, fixed), holding(child))
             return all(_known(expr, below) for _, expr in keys) or has_one_row(child, below, declared)
+        case TopN(child, partition=partition):
+            is_first = node.is_first_row and all(_known(expr, fixed) for expr in partition)
+            return is_first or has_one_row(child, fixed, declared)
         case SetOperation():
             return not node.all and node.ids <= fixed
         case LeftJoin(left, right, on) | Join(left, right, on):
@@ -111,6 +115,10 @@ def unique_columns(node: Node, declared: bool = False, held: tuple[Expr, ...] = 
             found = tuple(column for column, _ in keys)
         case SetOperation(_, False, _, columns):
             found = columns
+        case TopN(child, partition=partition):
+            each = tuple(expr for expr in partition if isinstance(expr, Column))
+            is_key = node.is_first_row and len(each) == len(partition)
+            found = each if is_key else unique_columns(child, declared, held)
         case Repeat(Aggregate(_, keys), _, number) if number is not None:
             found = (*(column for column, _ in keys), number)
         case Filter(child, predicate):

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain, count
 
+from squallpy.logical.calls import Agg, SortKeys, WindowFunction
 from squallpy.logical.expressions import Column, Expr, Literal, substitute
 from squallpy.logical.nodes import (
-    Agg,
     Aggregate,
     AntiJoin,
     Filter,
@@ -25,9 +25,9 @@ from squallpy.logical.nodes import (
     SemiJoin,
     SetOperation,
     Sort,
+    TopN,
     Union,
     Window,
-    WindowFunction,
     WindowFunctions,
     nodes,
 )
@@ -141,10 +141,26 @@ def _describe(node: Node, names: _Names) -> str:
         case Repeat(_, times, number):
             return f"Repeat {names(times)} times" + ("" if number is None else f", {names(number)} from 0")
         case Sort(_, keys):
-            return "Sort " + ", ".join(order(names(expr), down, nulls) for expr, down, nulls in keys)
-        case Limit(_, most, offset):
-            return f"Limit {'all' if most is None else most}" + (f" offset {offset}" if offset else "")
+            return f"Sort {_keys(keys, names)}"
+        case TopN():
+            each = ", ".join(map(names, node.partition))
+            return (
+                f"Top {_numbers(node)}{' with ties' if node.with_ties else ''}"
+                + (f" by {_keys(node.keys, names)}" if node.keys else "")
+                + (f" for each {each}" if each else "")
+            )
+        case Limit():
+            return f"Limit {_numbers(node)}"
     raise AssertionError(node)
+
+
+def _keys(keys: SortKeys, names: _Names) -> str:
+    return ", ".join(order(names(expr), down, nulls) for expr, down, nulls in keys)
+
+
+def _numbers(node: TopN | Limit) -> str:
+    """Show LIMIT and OFFSET."""
+    return f"{'all' if node.count is None else node.count}" + (f" offset {node.offset}" if node.offset else "")
 
 
 def order(text: str, descending: bool, nulls_first: bool) -> str:

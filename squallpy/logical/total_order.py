@@ -1,8 +1,9 @@
 """Orders of the rows of a plan in which no two are alike."""
 
+from squallpy.logical.calls import SortKey, SortKeys
 from squallpy.logical.composite_key import pack
 from squallpy.logical.expressions import Column, Expr, columns
-from squallpy.logical.nodes import Node, SortKey
+from squallpy.logical.nodes import Node
 from squallpy.logical.properties import has_one_row, unique_columns
 
 MOST_KEYS = 8  # of an order with what tells rows apart, each of which is some products more
@@ -11,12 +12,12 @@ MOST_KEYS = 8  # of an order with what tells rows apart, each of which is some p
 def total_order(
     plan: Node,
     partition: tuple[Expr, ...],
-    order: tuple[SortKey, ...],
+    order: SortKeys,
     *,
     declared: bool = False,
     is_extended: bool = False,
     is_reversed: bool = False,
-) -> tuple[SortKey, ...] | None:
+) -> SortKeys | None:
     """Shorten an order to the keys that tell the rows of each partition apart; None where all of them do not.
 
     Args:
@@ -36,7 +37,7 @@ def total_order(
     return shorten((*order, *added), len(order), MOST_KEYS)
 
 
-def drop_redundant_keys(partition: tuple[Expr, ...], order: tuple[SortKey, ...]) -> tuple[SortKey, ...]:
+def drop_redundant_keys(partition: tuple[Expr, ...], order: SortKeys) -> SortKeys:
     """Drop the keys of an order that are constant, those that rows are partitioned by, and those that come again."""
     kept: dict[Expr, SortKey] = {}
     for key in order:
@@ -45,7 +46,7 @@ def drop_redundant_keys(partition: tuple[Expr, ...], order: tuple[SortKey, ...])
     return tuple(kept.values())
 
 
-def shorten(order: tuple[SortKey, ...], own: int, most: int) -> tuple[SortKey, ...]:
+def shorten(order: SortKeys, own: int, most: int) -> SortKeys:
     """Pack the keys of an order behind its `own` first ones into one text, if they are more than `most` in all."""
     if len(order) <= most or own == len(order):
         return order

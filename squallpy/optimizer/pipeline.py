@@ -27,6 +27,7 @@ from squallpy.optimizer.plan.left_join_to_anti_join import left_join_to_anti_joi
 from squallpy.optimizer.plan.materialise_outer_joins import materialise_outer_joins
 from squallpy.optimizer.plan.set_operations import expand_set_operation
 from squallpy.optimizer.plan.split_aggregates import split_aggregates
+from squallpy.optimizer.plan.top_n import expand_top_n
 from squallpy.optimizer.plan.window_functions.expand import expand_window_functions
 from squallpy.optimizer.program.inline_auxiliary import inline_auxiliary
 from squallpy.optimizer.program.schedule import schedule
@@ -36,7 +37,13 @@ PLAN_PASSES: tuple[Pass[Node], ...] = (
     node_pass(
         "expand_set_operations",
         "before all rules: these know unions, filters and aggregates",
-        lambda node, context: expand_set_operation(node, context.ids),
+        expand_set_operation,
+        required=True,
+    ),
+    node_pass(
+        "expand_top_n",
+        "before all rules: these know ranks, joins and aggregates, of which each first row takes the cheapest",
+        expand_top_n,
         required=True,
     ),
     FunctionPass(

@@ -113,17 +113,23 @@ def access(statement: Statement, facts: ViewFacts, indexes: Indexes) -> Update:
         return "few" if ref.name in few else "slice" if _are_fields(view, bound_keys, foreign) else None
 
     ready()
+    ranked: dict[int, tuple[tuple[int, bool, bool, int], _AccessPath]] = {}
     while others:
-        paths = []
         for ref in others:
-            elsewhere = partial(_read_elsewhere, outputs, others, ref)
-            paths.append(_choose_path(ref, bound, filters, elsewhere, size, facts.searches.get(ref.name)))
-        best = min(paths, key=lambda path: _cost(path, bound, facts.narrow))
-        others.remove(best.ref)
+            if id(ref) not in ranked:
+                elsewhere = partial(_read_elsewhere, outputs, others, ref)
+                path = _choose_path(ref, bound, filters, elsewhere, size, facts.searches.get(ref.name))
+                ranked[id(ref)] = _cost(path, bound, facts.narrow), path
+        _, best = min((ranked[id(ref)] for ref in others), key=lambda cost_and_path: cost_and_path[0])
+        others = [ref for ref in others if ref is not best.ref]
         steps.append(_lookup(best, bound, indexes))
         filters = [f for f in filters if f not in best.used]
+        before = frozenset(bound)
         bound |= set(best.ref.bound)
         ready()
+        # a lookup is ranked again when more of its variables are bound, or while filters on them are left
+        changed = (bound - before).union(*(variables(f) for f in filters))
+        ranked = {id(ref): ranked[id(ref)] for ref in others if changed.isdisjoint(ref.variables)}
     assert not filters, f"{filters} cannot be evaluated"
     _note_live(steps, outputs)
     return Update(

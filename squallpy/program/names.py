@@ -1,6 +1,6 @@
 """Readable names of the variables of a scope."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import chain, count
 
 from squallpy.logical.expressions import Column, Expr, transform
@@ -14,10 +14,11 @@ class Names:
     def __init__(self, scope: Iterable[Column]) -> None:
         self._names: dict[int, str] = {}
         taken: set[str] = set()
+        numbers: dict[str, Iterator[int]] = {}
         for v in scope:
             if v.id not in self._names:
-                candidates = chain([v.name], (f"{v.name}_{i}" for i in count(2)))
-                self._names[v.id] = next(n for n in candidates if n.lower() not in taken)
+                candidates = (f"{v.name}_{i}" for i in numbers.setdefault(v.name.lower(), count(2)))
+                self._names[v.id] = next(n for n in chain([v.name], candidates) if n.lower() not in taken)
                 taken.add(self._names[v.id].lower())
 
     def __call__(self, v: Column) -> str:

@@ -3,9 +3,9 @@
 import pyarrow as pa
 import pytest
 
+from bench.data.orderbook import book
 from bench.engines.squall_local import LEAP_ROWS, Leaps
-from bench.orderbook import book
-from bench.watch import Watch, tenth
+from bench.measure.batches import Watch, tenth
 from squallpy.runtime.sources.replay import Replay
 
 

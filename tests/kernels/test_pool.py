@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from squallpy.base.index_order import Order
 from squallpy.base.rings import Payload, Ring
+from squallpy.runtime.kernels.container import HASHES
 from squallpy.runtime.kernels.lanes import fill_reals, integers, pack, unpack
-from squallpy.runtime.kernels.pool import HASHES, Pool
+from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.records import hashes_of
-from squallpy.runtime.kernels.row_list import Listed
-from squallpy.runtime.kernels.sorted_pool import Ordered
+from squallpy.runtime.kernels.row_list import RowList
+from squallpy.runtime.kernels.sorted_pool import SortedPool
 
 DOMAIN = (-1, 0, 1, 2**40)
 VALUES = {
@@ -109,7 +110,7 @@ def property_ordered_pool_equals_dictionary(history, random):
     if not width:
         return
     orders = tuple(Order(tuple(random.sample(range(width), width)), random.randrange(width)) for _ in range(2))
-    pool, model = Ordered(width, Payload(rings), orders[: random.randint(1, 2)]), {}
+    pool, model = SortedPool(width, Payload(rings), orders[: random.randint(1, 2)]), {}
     for batch in batches:
         go_on(pool, model, batch)
         assert len(pool) == len(model) == pool.usage["records"]
@@ -124,7 +125,7 @@ def property_ordered_pool_equals_dictionary(history, random):
 def property_listed_pool_has_what_came(history):
     """Row by row; added up it is what another has."""
     width, rings, _, batches = history
-    pool, model, came = Listed(width, Payload(rings)), {}, []
+    pool, model, came = RowList(width, Payload(rings)), {}, []
     for batch in batches:
         go_on(pool, model, batch)
         came = [] if batch is None else came + batch
@@ -258,7 +259,7 @@ COUNTED = Payload((Ring.COUNT,))
 KINDS = {
     "hashes": lambda: Pool(2, COUNTED),
     "order": lambda: Pool(2, COUNTED, orders=(ORDER,)),
-    "order alone": lambda: Ordered(2, COUNTED, (ORDER,)),
+    "order alone": lambda: SortedPool(2, COUNTED, (ORDER,)),
 }
 
 
@@ -274,8 +275,8 @@ def property_all_is_gone_through_share_by_share(kind, cuts, rows, random):
         changed = np.array([[random.getrandbits(30), random.randrange(7)] for _ in range(9)] + keys[:9].tolist())
         changes = np.array([[1]] * 9 + [[random.choice((-1, 1))] for _ in keys[:9]])
         pool.upsert(changed, changes)
-        again = pool.passed(changed, reached, low)
-        share, words = pool.share(reached, low, high)
+        again = pool.select_copied(changed, reached, low)
+        share, words = pool.copy_fraction(reached, low, high)
         if not pool.sorted:
             hashes = hashes_of(share)
             assert np.all((low <= hashes) & (hashes < high))
@@ -285,8 +286,8 @@ def property_all_is_gone_through_share_by_share(kind, cuts, rows, random):
         keys = keys[len(keys) // 2 :]
     assert contents(copy) == contents(pool)
     last = np.array([[2**40, 6], [0, 0]])  # behind all, and perhaps before
-    assert pool.passed(last, reached, HASHES).tolist() == [0, 1]
-    assert len(pool.share(reached, HASHES, HASHES)[0]) == 0
+    assert pool.select_copied(last, reached, HASHES).tolist() == [0, 1]
+    assert len(pool.copy_fraction(reached, HASHES, HASHES)[0]) == 0
 
 
 def test_a_pool_that_is_filled_in_the_order_of_hashes():
@@ -295,8 +296,8 @@ def test_a_pool_that_is_filled_in_the_order_of_hashes():
     keys, words = np.arange(rows).reshape(-1, 1), np.ones((rows, 1), np.int64)
     pool.upsert(keys, words)
     half = 2**31
-    filled.fill(*pool.share(keys[:0], 0, half), half)
+    filled.fill(*pool.copy_fraction(keys[:0], 0, half), half)
     size = filled.usage["index"]
-    filled.fill(*pool.share(keys[:0], half, 2 * half), 2 * half)
+    filled.fill(*pool.copy_fraction(keys[:0], half, 2 * half), 2 * half)
     assert filled.usage["index"] == size
     assert len(filled) == rows and (filled.get(keys) == 1).all()

@@ -8,7 +8,7 @@ import pytest
 from squallpy.base.index_order import Heights, Order
 from squallpy.base.rings import Payload, Ring
 from squallpy.runtime.kernels.lanes import integers
-from squallpy.runtime.kernels.sorted_index import GREATEST, LEAST, Sorted
+from squallpy.runtime.kernels.sorted_index import GREATEST, LEAST, SortedIndex
 
 RINGS = (Ring.EXACT, Ring.COUNT)
 NULL = -(2**63)
@@ -92,7 +92,7 @@ ORDERS = [
 @pytest.mark.parametrize("spread", [6, 60, 5000])
 def test_differential_sorted_index_equals_the_naive_one(order, spread):
     rng = np.random.default_rng(spread)
-    index, naive = Sorted(order, Payload(RINGS)), Naive(order)
+    index, naive = SortedIndex(order, Payload(RINGS)), Naive(order)
     for step in range(24):
         keys, numbers = batch(rng, naive, order, spread)
         if step % 8 == 7:  # all goes
@@ -120,7 +120,7 @@ def check_ranges(rng, index, naive, spread):
     expected = [
         naive.between(tuple(e), a, b) for e, a, b in zip(equal.tolist(), lows.tolist(), highs.tolist(), strict=True)
     ]
-    rows, places = index.between(equal, low, high)
+    rows, places = index.find_entries(equal, low, high)
     found = [[] for _ in range(m)]
     columns = [index.column(c, places) for c in range(len(order.columns))]
     for row, key in zip(rows.tolist(), zip(*columns, strict=True), strict=True):
@@ -131,12 +131,12 @@ def check_ranges(rng, index, naive, spread):
         payload = index.entries[place, index.payload_at : index.payload_at + 3]
         assert number(payload) == naive.held[key]
     totals = [tuple(sum(naive.held[key][i] for key in keys) for i in range(2)) for keys in expected]
-    assert [number(row) for row in index.sums(equal, low, high)] == totals
+    assert [number(row) for row in index.sum_ranges(equal, low, high)] == totals
     fronts = [{key for key in naive.held if [key[c] for c in order.columns[: order.equal]] < e} for e in equal.tolist()]
     totals = [tuple(sum(naive.held[key][i] for key in keys) for i in range(2)) for keys in fronts]
-    assert [number(row) for row in index.in_front(equal)] == totals
+    assert [number(row) for row in index.sum_before(equal)] == totals
     for greatest in (False, True):
-        ends = index.ends(equal, low, high, greatest=greatest)
+        ends = index.find_ends(equal, low, high, greatest=greatest)
         ranged = order.columns[order.equal]
         values = [None if not keys else (max if greatest else min)(keys, key=naive.value)[ranged] for keys in expected]
         got = [None if place < 0 else int(index.column(ranged, np.array([place]))[0]) for place in ends.tolist()]
@@ -160,9 +160,9 @@ def check_pieces(index, naive):
     for key in everything:
         total = (total[0] + naive.held[key][0], total[1] + naive.held[key][1])
         prefix[key] = total
-    pieces = index.pieces(None, np.zeros((1, index.payload.width), np.int64))
+    pieces = index.list_children(None, np.zeros((1, index.payload.width), np.int64))
     while len(pieces.places) and not index.are_records(pieces.places):
-        firsts = index.firsts(pieces.places)
+        firsts = index.first_records(pieces.places)
         keys = list(zip(*(index.column(c, firsts).tolist() for c in range(len(order.columns))), strict=True))
         starts = [everything.index(key) for key in keys] + [len(everything)]
         for i, (a, b) in enumerate(pairwise(starts)):
@@ -170,7 +170,7 @@ def check_pieces(index, naive):
             low, high = number(pieces.least[i]), number(pieces.most[i])
             for lane in range(2):
                 assert (low[lane], high[lane]) == (min(p[lane] for p in inside), max(p[lane] for p in inside))
-        pieces = index.pieces(pieces.places, pieces.before)
+        pieces = index.list_children(pieces.places, pieces.before)
     keys = list(zip(*(index.column(c, pieces.places).tolist() for c in range(len(order.columns))), strict=True))
     assert keys == everything
     assert [number(row) for row in pieces.least] == [prefix[key] for key in everything]
@@ -178,7 +178,7 @@ def check_pieces(index, naive):
 
 def test_differential_deep_trees_equal_sorted_arrays():
     rng = np.random.default_rng(7)
-    index, held = Sorted(Order((0,), 0, extents=True), Payload((Ring.COUNT,))), np.zeros(60_000, np.int64)
+    index, held = SortedIndex(Order((0,), 0, extents=True), Payload((Ring.COUNT,))), np.zeros(60_000, np.int64)
     none = np.empty((50, 0), np.int64)
     for step in range(12):
         keys = rng.permutation(len(held))[: 20_000 if step < 6 else 40_000]
@@ -188,12 +188,12 @@ def test_differential_deep_trees_equal_sorted_arrays():
         assert len(index) == np.count_nonzero(held)
         low, high = np.sort(rng.integers(0, len(held), (2, 50)), axis=0)
         ends = np.append(0, np.cumsum(held))
-        assert index.sums(none, low, high)[:, 0].tolist() == (ends[high + 1] - ends[low]).tolist()
-        _, places = index.between(none[:1], np.array([LEAST]), np.array([GREATEST]))
+        assert index.sum_ranges(none, low, high)[:, 0].tolist() == (ends[high + 1] - ends[low]).tolist()
+        _, places = index.find_entries(none[:1], np.array([LEAST]), np.array([GREATEST]))
         assert index.column(0, places).tolist() == np.flatnonzero(held).tolist()
         if len(index):
             assert (
-                index.pieces(None, np.zeros((1, index.payload.width), np.int64)).least.min()
+                index.list_children(None, np.zeros((1, index.payload.width), np.int64)).least.min()
                 == ends[1:][held != 0].min()
             )
 
@@ -203,7 +203,7 @@ def test_differential_deep_trees_equal_sorted_arrays():
 )
 def test_differential_heights_equal_those_of_a_list(heights):
     rng = np.random.default_rng(3)
-    index, held = Sorted(Order((0, 1, 2), 1, heights=heights), Payload((Ring.COUNT,))), {}
+    index, held = SortedIndex(Order((0, 1, 2), 1, heights=heights), Payload((Ring.COUNT,))), {}
     for step in range(30):
         spread, n = (8, 60) if step < 12 else (3000, 1500)
         came = {(int(g), int(x)): int(v) for g, x, v in rng.integers(0, (3, spread, spread // 2), (n, 3))}
@@ -217,7 +217,7 @@ def test_differential_heights_equal_those_of_a_list(heights):
         index.upsert(np.ascontiguousarray(table[:, :3]), np.ascontiguousarray(table[:, 3:]))
         points = sorted((g, x, int(index.height(np.array([coded(v, heights)]))[0])) for (g, x), v in held.items())
         equal, (low, high) = rng.integers(0, 4, (20, 1)), np.sort(rng.integers(-1, spread + 1, (2, 20)), axis=0)
-        places = index.highest(equal, low, high)
+        places = index.find_highest(equal, low, high)
         for (g,), a, b, place in zip(equal.tolist(), low.tolist(), high.tolist(), places.tolist(), strict=True):
             inside = [(h, -x) for k, x, h in points if k == g and a <= x <= b]
             found = [int(index.column(c, np.array([place]))[0]) for c in (1, 2)] if place >= 0 else None
@@ -226,7 +226,7 @@ def test_differential_heights_equal_those_of_a_list(heights):
             froms, tops = np.sort(rng.integers(-spread, spread, (2, 20)), axis=0)
             froms[0], tops[0], tops[1] = NULL, GREATEST, NULL
             for steps in (1, GREATEST):
-                rows, places = index.ascent(equal, low, froms, tops, back=back, steps=steps)
+                rows, places = index.find_ascent(equal, low, froms, tops, back=back, steps=steps)
                 found = [(int(row), int(x)) for row, x in zip(rows, index.column(1, places), strict=True)]
                 wanted = []
                 for row, ((g,), a, start, top) in enumerate(
@@ -247,10 +247,10 @@ def coded(value, heights):
 
 
 def test_bounds_that_exclude_each_other_find_nothing():
-    index = Sorted(Order((0,), 0), Payload((Ring.COUNT,)))
+    index = SortedIndex(Order((0,), 0), Payload((Ring.COUNT,)))
     index.upsert(np.array([[1], [2]]), np.ones((2, 1), np.int64))
     none, low, high = np.empty((1, 0), np.int64), np.array([2]), np.array([1])
-    assert index.sums(none, low, high).tolist() == [[0]]
-    assert [len(part) for part in index.between(none, low, high)] == [0, 0]
-    assert index.ends(none, low, high, greatest=True).tolist() == [-1]
-    assert index.sums(none, np.array([LEAST]), np.array([GREATEST])).tolist() == [[2]]
+    assert index.sum_ranges(none, low, high).tolist() == [[0]]
+    assert [len(part) for part in index.find_entries(none, low, high)] == [0, 0]
+    assert index.find_ends(none, low, high, greatest=True).tolist() == [-1]
+    assert index.sum_ranges(none, np.array([LEAST]), np.array([GREATEST])).tolist() == [[2]]

@@ -7,7 +7,7 @@ import numpy as np
 from squallpy.base.index_order import Order
 from squallpy.base.rings import Payload, Ring
 from squallpy.runtime.auxiliary.percentiles import number_of
-from squallpy.runtime.kernels.sorted_index import Sorted
+from squallpy.runtime.kernels.sorted_index import SortedIndex
 
 
 def test_numbers_of_values() -> None:
@@ -24,13 +24,13 @@ def test_numbers_of_values() -> None:
 
 def test_the_record_at_which_a_sum_passes() -> None:
     rng = np.random.default_rng(1)
-    index = Sorted(Order((0, 1), 1), Payload((Ring.COUNT,)))
-    assert index.passing(0, np.array([0, 5])).tolist() == [-1, -1]
+    index = SortedIndex(Order((0, 1), 1), Payload((Ring.COUNT,)))
+    assert index.find_by_sum(0, np.array([0, 5])).tolist() == [-1, -1]
     keys = np.unique(rng.integers(0, 60, (3000, 2)), axis=0)
     times = rng.integers(1, 4, (len(keys), 1))
     index.upsert(rng.permutation(keys), np.ones((len(keys), 1), np.int64))
     index.upsert(keys, times - 1)
     every = np.repeat(keys, times[:, 0], axis=0)
-    places = index.passing(0, np.arange(len(every)))
+    places = index.find_by_sum(0, np.arange(len(every)))
     assert (index.entries[places, :2] == every).all()
-    assert index.passing(0, np.array([len(every), 0, len(every) - 1]))[0] == -1
+    assert index.find_by_sum(0, np.array([len(every), 0, len(every) - 1]))[0] == -1

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from bench.orderbook import book
+from bench.data.orderbook import book
 from squallpy.runtime.sources.replay import Replay
 from squallpy.session import RunOptions, Session
 from squallpy.testing.compare import difference

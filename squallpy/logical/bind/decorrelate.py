@@ -43,6 +43,7 @@ from squallpy.logical.nodes import (
     Repeat,
     SetOperation,
     Sort,
+    TopN,
     Union,
     WindowFunctions,
     nodes,
@@ -150,6 +151,9 @@ class _Carrier:
                 return self.base(node, self.carry(right, out=False), on)
             case Filter(child) | Sort(child):
                 return replace(node, child=self.carry(child, out, lax))
+            case TopN(child):
+                each = (*node.partition, *(c for c, _ in more))
+                return replace(node, child=self.carry(child, out or self.is_read(node), lax), partition=each)
             case Project(child, items):
                 return Project(self.carry(child, out or self.is_read(node), lax), (*items, *more))
             case Aggregate(child, (), aggs) if more and not lax:
@@ -179,6 +183,8 @@ class _Carrier:
                 read = tuple(expr for _, expr in items)
             case Aggregate(child, keys, aggs):
                 read = (*(expr for _, expr in keys), *(arg for _, agg in aggs for arg in agg.args))
+            case TopN(child, keys):
+                read = (*(expr for expr, _, _ in keys), *node.partition)
             case _:
                 return False
         while True:
@@ -189,6 +195,8 @@ class _Carrier:
                     child, read = below, (predicate,)
                 case Sort(below):
                     child, read = below, ()
+                case TopN(below, keys, partition=each):
+                    child, read = below, (*(expr for expr, _, _ in keys), *each)
                 case Join(Domain()):
                     return False  # which has them
                 case Join(left, _, on) | ConditionalJoin(left, _, on):

@@ -12,6 +12,7 @@ from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.datetime.intervals import lengths
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.scope import Scope
+from squallpy.logical.calls import SortKeys
 from squallpy.logical.expressions import Column, Expr, columns, replace_known
 from squallpy.logical.nodes import Limit, Node, Project, Sort
 
@@ -91,7 +92,12 @@ def place_sort(plan: Node, outputs: tuple[tuple[Column, Expr], ...], order: list
     if all(columns(expr) <= known for expr in above):
         keys = tuple((e, key.descending, key.nulls_first) for e, key in zip(above, order, strict=True))
         return Sort(Project(plan, outputs), keys)
-    return Project(Sort(plan, tuple((key.expr, key.descending, key.nulls_first) for key in order)), outputs)
+    return Project(Sort(plan, sort_keys(order)), outputs)
+
+
+def sort_keys(order: Sequence[Ordering]) -> SortKeys:
+    """Convert ORDER BY to the keys of a Sort."""
+    return tuple((key.expr, key.descending, key.nulls_first) for key in order)
 
 
 def bind_limit(ctx: Context, query: exp.Query, plan: Node) -> Node:

@@ -1,7 +1,6 @@
 """One query block → Limit(Sort(Project(Filter(Aggregate(Filter(joins))))))."""
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -16,8 +15,8 @@ from squallpy.logical.bind.explode import guarded, in_from
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.from_clause import bind_from, bind_nested, rehearsal
 from squallpy.logical.bind.grouping_sets import grouping_sets
-from squallpy.logical.bind.limit import cut, firsts, with_ties
-from squallpy.logical.bind.order_by import Ordering, bind_limit, bind_order, ordinal, place_sort
+from squallpy.logical.bind.limit import bind_inner_limit, bind_ties
+from squallpy.logical.bind.order_by import Ordering, bind_limit, bind_order, ordinal, place_sort, sort_keys
 from squallpy.logical.bind.over.window_functions import WindowCalls
 from squallpy.logical.bind.scope import Scope
 from squallpy.logical.bind.set_operations import SET_PARTS, bind_set
@@ -25,7 +24,7 @@ from squallpy.logical.bind.stream_windows import check_used, with_window
 from squallpy.logical.bind.subqueries import Subqueries
 from squallpy.logical.bind.time_buckets import bucketed
 from squallpy.logical.expressions import Column, Expr, Literal, columns, conjunction, conjuncts, replace_known
-from squallpy.logical.nodes import Aggregate, AntiJoin, Filter, Node, Project, Scan, SemiJoin, SetOperation, Union
+from squallpy.logical.nodes import Aggregate, AntiJoin, Filter, Node, Project, Scan, SemiJoin, SetOperation, TopN, Union
 
 SELECT_PARTS = (
     "with_", "expressions", "distinct", "from_", "joins", "laterals", "where", "group", "having", "order", "limit",
@@ -36,13 +35,12 @@ MOST_OPERATORS = 10_000  # of a query
 MOST_COPIES = 64  # of one relation in a join
 
 
-def bind_query(
-    ctx: Context, node: exp.Expr, *, nested: bool = False, limited: bool = False, outer: Outer | None = None
-) -> Node:
-    """The plan of a query.
+def bind_query(ctx: Context, node: exp.Expr, *, nested: bool = False, outer: Outer | None = None) -> Node:
+    """Bind a query.
 
-    `nested` ones are in no order, and have a LIMIT at the top of their plan only if they are `limited`; those with
-    `outer` may name columns around them, and stand over its domain.
+    Args:
+        nested: It is inside another, so that its order only matters to a LIMIT.
+        outer: What is around it, columns of which it may name; its plan stands over the domain of these.
     """
     while isinstance(node, exp.Subquery | exp.Paren):
         ctx.only(node, "this")
@@ -51,7 +49,7 @@ def bind_query(
         raise ctx.refuse(node)
     ctx.only(node, *(SELECT_PARTS if isinstance(node, exp.Select) else SET_PARTS))
     ctx = with_queries(with_window(ctx, node), node, outer)
-    inside = nested and not limited and bool(node.args.get("limit") or node.args.get("offset"))
+    inside = nested and bool(node.args.get("limit") or node.args.get("offset"))
     ordered = inside or not nested or node.args.get("limit") is not None
     if isinstance(node, exp.Select):
         plan = Block(ctx, in_from(bucketed(ctx, node)), outer, ordered, inside).bind()
@@ -64,8 +62,7 @@ def check_size(ctx: Context, node: exp.Query, plan: Node) -> Node:
     """The plan; SQ3001 where it is so large that it would be compiled for minutes."""
     if plan.size > MOST_OPERATORS and (operators := _operators(plan)) > MOST_OPERATORS:
         told = f"a query of {operators:,} operators is not supported, {MOST_OPERATORS:,} are the most"
-        hint = "a subquery repeats what it is correlated with, and a first row its rows for each key of its order"
-        raise ctx.error("SQ3001", told, node, hint)
+        raise ctx.error("SQ3001", told, node, "a subquery repeats what it is correlated with")
     return plan
 
 
@@ -201,15 +198,17 @@ class Block:
             if kept is not None:
                 plan = Filter(plan, kept)
         if on:
-            given = [expr for expr, _ in on]
-            plan = firsts(ctx, select, plan, given, [i.expr for i in items], order)
-            plan, items, order = self.grouped_by(plan, items, order, given)
+            given = tuple(expr for expr, _ in on)
+            span = ctx.query.keyword(select.args["distinct"], "DISTINCT")
+            plan = TopN(plan, sort_keys(order), 1, partition=given, clause="DISTINCT ON", span=span)
+            keys, items, order = self.selected(items, order)
+            plan = Project(plan, keys)
         elif select.args.get("distinct") is not None:
             plan, items, order = self.distinct(plan, items, order)
-        plan = with_ties(ctx, select, plan, order)
+        plan = bind_ties(ctx, select, plan, order)
         outputs = tuple(self.output(item) for item in items)
         if self.inside:
-            return cut(ctx, select, plan, outputs, order)
+            return bind_inner_limit(ctx, select, plan, outputs, order)
         plan = place_sort(plan, outputs, order if self.ordered else [])
         return bind_limit(ctx, select, plan)
 
@@ -440,23 +439,21 @@ class Block:
             left = columns(replace_known(key.expr, known)) - set(known.values())
             if left:
                 raise self.ctx.error("SQ2006", "ORDER BY of SELECT DISTINCT must be in the select list", key.node)
-        return self.grouped_by(plan, items, order)
+        keys, items, order = self.selected(items, order, hidden=False)
+        return Aggregate(plan, keys, ()), items, order
 
-    def grouped_by(
-        self, plan: Node, items: list[Item], order: list[Ordering], more: Iterable[Expr] = ()
-    ) -> tuple[Node, list[Item], list[Ordering]]:
-        """Of rows that are alike in the items, and in `more` and its order with that, one each."""
+    def selected(
+        self, items: list[Item], order: list[Ordering], hidden: bool = True
+    ) -> tuple[tuple[tuple[Column, Expr], ...], list[Item], list[Ordering]]:
+        """Name the items, and the keys of the order if these may be `hidden`; returned with both in these terms."""
         keys: dict[Expr, Column] = {}
-        for name, expr in [
-            *((item.name, item.expr) for item in items),
-            *((str(expr), expr) for expr in more),
-            *((str(key.expr), key.expr) for key in (order if more else ())),
-        ]:
+        named = [(item.name, item.expr) for item in items]
+        for name, expr in (*named, *((str(key.expr), key.expr) for key in (order if hidden else ()))):
             if expr not in keys:
                 keys[expr] = self.ctx.column(name, expr.type, expr.nullable)
-        plan = Aggregate(plan, tuple((c, e) for e, c in keys.items()), ())
         items = [replace(item, expr=keys[item.expr]) for item in items]
-        return plan, items, [replace(key, expr=replace_known(key.expr, keys)) for key in order]
+        order = [replace(key, expr=replace_known(key.expr, keys)) for key in order]
+        return tuple((c, e) for e, c in keys.items()), items, order
 
 
 def outside_aggregates(node: exp.Expr) -> list[exp.Expr]:

@@ -12,7 +12,7 @@ from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.decorrelate import Outer
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.from_clause import bind_nested
-from squallpy.logical.bind.limit import cut, with_ties
+from squallpy.logical.bind.limit import bind_inner_limit, bind_ties
 from squallpy.logical.bind.order_by import bind_limit, bind_order, place_sort
 from squallpy.logical.bind.scope import Scope, Source
 from squallpy.logical.coercion import exactly
@@ -43,9 +43,9 @@ def bind_set(
     outputs = tuple((ctx.column(c.name, c.type, c.nullable), c) for c in plan.output)
     scalars = Scalars(ctx, Scope([Source("", plan.output)]), "ORDER BY")
     order = bind_order(node.args.get("order"), [Output(c) for c in plan.output], scalars)
-    plan = with_ties(ctx, node, plan, order)
+    plan = bind_ties(ctx, node, plan, order)
     if inside:
-        return cut(ctx, node, plan, outputs, order)
+        return bind_inner_limit(ctx, node, plan, outputs, order)
     return bind_limit(ctx, node, place_sort(plan, outputs, order if ordered else []))
 
 

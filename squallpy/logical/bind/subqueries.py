@@ -15,7 +15,7 @@ from sqlglot import exp
 from squallpy.base.types import BIGINT, BOOLEAN, NULL, VARCHAR
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.decorrelate import Domain, Inner, Outer, Rewrite
-from squallpy.logical.bind.limit_one import first_value
+from squallpy.logical.calls import Agg
 from squallpy.logical.coercion import coerce
 from squallpy.logical.expressions import (
     FALSE,
@@ -30,7 +30,7 @@ from squallpy.logical.expressions import (
     substitute,
 )
 from squallpy.logical.functions import call, case
-from squallpy.logical.nodes import Agg, Aggregate, Filter, Join, LeftJoin, Limit, Node, Project, Sort
+from squallpy.logical.nodes import Aggregate, Filter, Join, LeftJoin, Node, Project, TopN
 from squallpy.logical.nulls import fold_nulls
 from squallpy.logical.properties import at_nothing, has_one_row, has_row, is_bare_null, without_having
 
@@ -103,12 +103,12 @@ class Subqueries:
         reads = frozenset(c.id for expr in (*inner.domain.columns, *values) for c in columns(expr))
         self.waiting.append(Waiting(reads, frozenset(c.id for c in made), attach))
 
-    def bind(self, s: "Scalars", node: exp.Expr, *, limited: bool = False) -> Inner:
-        """A subquery; one that is `limited` may end in a LIMIT, which is then at the top of its plan."""
+    def bind(self, s: "Scalars", node: exp.Expr) -> Inner:
+        """Bind a subquery."""
         from squallpy.logical.bind.select import bind_query
 
         domain = Domain()
-        plan = bind_query(self.ctx, node, nested=True, limited=limited, outer=Outer(s.scope, domain, s))
+        plan = bind_query(self.ctx, node, nested=True, outer=Outer(s.scope, domain, s))
         return Inner(self.ctx, plan, domain)
 
     def column(self, name: str, expr: Expr) -> Column:
@@ -126,10 +126,10 @@ class Subqueries:
         return self.once(("value", node), lambda: self._scalar(s, node))
 
     def _scalar(self, s: "Scalars", node: exp.Expr) -> Expr:
-        inner = self.bind(s, node, limited=True)
+        inner = self.bind(s, node)
         if len(inner.plan.output) != 1:
             raise self.ctx.error("SQ2005", f"a subquery of {len(inner.plan.output)} columns is no value", node)
-        inner = self.single(s, inner, node)
+        inner = self.single(inner, node)
         (value,) = inner.plan.output
         default = self.default(inner, value)
         if default is not None and default != Literal(None, default.type):  # of nothing; not of what HAVING leaves out
@@ -154,22 +154,21 @@ class Subqueries:
             return shown
         return case([(not_null(marker), shown)], default)
 
-    def single(self, s: "Scalars", inner: Inner, node: exp.Expr) -> Inner:
-        """A query of at most one row, or one that fails if it has several; LIMIT 1 of the values in order is the least
-        or greatest, and in another order the value of a row that is first; any other LIMIT leaves rows as in FROM."""
-        plan, domain = inner.plan, inner.domain
-        if isinstance(plan, Limit) and plan.count != 0 and plan.offset == 0:
-            match plan:
-                case Limit(Sort(Project(_, ((value, _),)) as values, ((key, descending, nulls_first), *_)), 1):
-                    plan = self.first(values, value, descending, nulls_first) if key == value else plan.child
-                case Limit(child):
-                    plan = child
-        if has_one_row(plan, frozenset(c.id for c in domain.output)):
-            return Inner(self.ctx, plan, domain)
-        if isinstance(inner.plan, Limit):
-            chosen = first_value(node)
-            return self.bind(s, chosen) if chosen else self.single(s, self.bind(s, node), node)
-        return Inner(self.ctx, self.only(plan, node), domain, counted=True)
+    def single(self, inner: Inner, node: exp.Expr) -> Inner:
+        """Limit a query to one row by aggregates, if it may have more, which fail where it has several.
+
+        SELECT x … ORDER BY k LIMIT 1   →   SELECT MIN(x) of that, for aggregates need not know which row it is
+        """
+        plan, fixed = inner.plan, frozenset(c.id for c in inner.domain.output)
+        match plan:
+            case Project(TopN(child, _, count, 0) as top, items) if count != 0 and has_one_row(child, fixed):
+                return replace(inner, plan=Project(child, items))
+            case Project(TopN(partition=()) as top, ((value, _),)) if top.is_first_row:
+                first = self.ctx.column(value.name, value.type, True)
+                return replace(inner, plan=Aggregate(plan, (), ((first, Agg("min", value)),)))
+        if has_one_row(plan, fixed):
+            return inner
+        return replace(inner, plan=self.only(plan, node), counted=True)
 
     def only(self, values: Node, node: exp.Expr) -> Node:
         """SELECT x …   →   SELECT ONLY(MIN(x), COUNT(*)) …, which fails where there are several rows"""
@@ -178,17 +177,6 @@ class Subqueries:
         counted = Aggregate(values, (), ((least, Agg("min", value)), (rows, Agg("count", None))))
         words = Literal(" ".join(self.ctx.query.words(node).split())[:WORDS], VARCHAR)
         return Project(counted, ((self.ctx.column(value.name, value.type, True), call("only", least, rows, words)),))
-
-    def first(self, values: Node, value: Column, descending: bool, nulls_first: bool) -> Node:
-        """SELECT x … ORDER BY x LIMIT 1   →   SELECT MIN(x) …, but NULL if there is one and NULLs come first"""
-        function = "max" if descending else "min"
-        best, out = (self.ctx.column(value.name, value.type, True) for _ in range(2))
-        rows, present = self.ctx.column("rows", BIGINT, False), self.ctx.column("values", BIGINT, False)
-        if not (nulls_first and value.nullable):
-            return Project(Aggregate(values, (), ((best, Agg(function, value)),)), ((out, best),))
-        aggs = (best, Agg(function, value)), (rows, Agg("count", None)), (present, Agg("count", value))
-        shown = case([(call("=", rows, present), best)], Literal(None, value.type))
-        return Project(Aggregate(values, (), aggs), ((out, shown),))
 
     def default(self, inner: Inner, value: Column) -> Expr | None:
         """What an aggregating query is where its FROM has no row, if that is known without another subquery."""
@@ -205,11 +193,12 @@ class Subqueries:
         return self.once(("exists", node), lambda: self._exists(s, node))
 
     def _exists(self, s: "Scalars", node: exp.Expr) -> Expr:
-        inner = self.bind(s, node, limited=True)
-        if isinstance(inner.plan, Limit):
-            if inner.plan.count == 0:
+        inner = self.bind(s, node)
+        match inner.plan:
+            case Project(TopN(_, _, 0)):
                 return FALSE
-            inner = self.bind(s, node) if inner.plan.offset else Inner(self.ctx, inner.plan.child, inner.domain)
+            case Project(TopN(child, _, _, 0), items):
+                inner = replace(inner, plan=Project(child, items))
         return TRUE if has_row(inner.plan) else self.found(inner)
 
     def found(self, inner: Inner, within: Expr = TRUE, equal: Pairs = ()) -> Expr:

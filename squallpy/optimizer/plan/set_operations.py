@@ -1,15 +1,14 @@
 """UNION, INTERSECT and EXCEPT as aggregates of a UNION ALL, the last two by counting which side each row comes from."""
 
-from collections.abc import Iterator
-from dataclasses import replace
-
 from squallpy.base.types import BIGINT, INT
-from squallpy.logical.expressions import Column, Literal, conjunction
+from squallpy.logical.calls import Agg
+from squallpy.logical.column_allocator import ColumnAllocator
+from squallpy.logical.expressions import Literal, conjunction
 from squallpy.logical.functions import call, case
-from squallpy.logical.nodes import Agg, Aggregate, Filter, Node, Project, Repeat, SetOperation, Union
+from squallpy.logical.nodes import Aggregate, Filter, Node, Project, Repeat, SetOperation, Union
 
 
-def expand_set_operation(node: Node, ids: Iterator[int]) -> Node | None:
+def expand_set_operation(node: Node, context: ColumnAllocator) -> Node | None:
     """Replace a set operation by an Aggregate of the rows of all sides.
 
     a UNION b       →  Aggregate by all columns of (a UNION ALL b)
@@ -18,11 +17,11 @@ def expand_set_operation(node: Node, ids: Iterator[int]) -> Node | None:
     """
     if not isinstance(node, SetOperation):
         return None
-    columns = tuple(replace(c, id=next(ids)) for c in node.columns)
+    columns = tuple(context.column(c.name, c.type, c.nullable) for c in node.columns)
     keys = tuple(zip(node.columns, columns, strict=True))
     if node.kind == "UNION":
         return Aggregate(Union(node.children, columns), keys, ())
-    marks = tuple(Column(next(ids), f"of_{i}", INT, True) for i in (1, 2))
+    marks = tuple(context.column(f"of_{i}", INT, True) for i in (1, 2))
     sides = tuple(
         Project(
             child,
@@ -30,7 +29,7 @@ def expand_set_operation(node: Node, ids: Iterator[int]) -> Node | None:
         )
         for i, child in enumerate(node.children)
     )
-    n, m = (Column(next(ids), name, BIGINT, False) for name in ("n", "m"))
+    n, m = (context.column(name, BIGINT, False) for name in ("n", "m"))
     counts = tuple((count, Agg("count", mark)) for count, mark in zip((n, m), marks, strict=True))
     counted = Aggregate(Union(sides, (*columns, *marks)), keys, counts)
     is_intersect, zero = node.kind == "INTERSECT", Literal(0, INT)

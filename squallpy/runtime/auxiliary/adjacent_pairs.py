@@ -17,7 +17,7 @@ from squallpy.runtime.auxiliary.extremes import end_of
 from squallpy.runtime.auxiliary.rows import Maintainer, Mask, RowDeltas, TouchedGroups, came_or_went, titles
 from squallpy.runtime.kernels.radix_sort import ascending
 from squallpy.runtime.kernels.regions import Words
-from squallpy.runtime.kernels.sorted_index import GREATEST, LEAST, Sorted
+from squallpy.runtime.kernels.sorted_index import GREATEST, LEAST, SortedIndex
 from squallpy.runtime.messages.deltas import NULL, Delta
 from squallpy.runtime.state.store import Store
 
@@ -56,14 +56,14 @@ class PairMaintainer(Maintainer):
 
     def deltas(self, store: Store, touched: TouchedGroups | None) -> dict[str, Delta]:
         assert touched is not None
-        pool = store[self._source]
+        pool = store.pool(self._source)
         keys, came = came_or_went(pool, touched, self._count)
         if not len(keys):
             return {}
         rows, times = self._moved(pool.sorted[self._order], keys, came)
         return self._rows.of_keys(rows, times, self._titles, store.dictionary)
 
-    def _moved(self, index: Sorted, keys: Words, came: Mask) -> tuple[Words, Words]:
+    def _moved(self, index: SortedIndex, keys: Words, came: Mask) -> tuple[Words, Words]:
         """Rows (group, value, neighbour) that went or came, and how often; of keys of the view that `came`, or went."""
         values = self._concerned(index, np.ascontiguousarray(keys[:, self._group]), keys[:, self._value], came)
         ranks = self._turned(values.along)
@@ -78,7 +78,7 @@ class PairMaintainer(Maintainer):
         went, come = rows(~values.came & ~same, old), rows(~values.gone & ~same, new)
         return np.concatenate([went, come]), np.repeat([-1, 1], [len(went), len(come)])
 
-    def _concerned(self, index: Sorted, groups: Words, codes: Words, came: Mask) -> _Values:
+    def _concerned(self, index: SortedIndex, groups: Words, codes: Words, came: Mask) -> _Values:
         """The values that have come or gone, and those whose neighbours they are or were."""
         ranks = index.rank(codes)
         others = self._beside(index, groups, ranks, above=not self._above)
@@ -91,7 +91,7 @@ class PairMaintainer(Maintainer):
         arrived = np.append(came, np.zeros(len(order) - n, bool))[order]
         return _Values(found[once], along[once], (arrived & ~beside)[once], (~arrived & ~beside)[once])
 
-    def _beside(self, index: Sorted, groups: Words, ranks: Words, above: bool) -> _Beside:
+    def _beside(self, index: SortedIndex, groups: Words, ranks: Words, above: bool) -> _Beside:
         """The neighbours of values, in their groups, by what is there now."""
         n, last = len(ranks), GREATEST if above else LEAST
         nearest = np.where(ranks == last, last, ranks + (1 if above else -1))

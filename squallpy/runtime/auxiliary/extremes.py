@@ -21,7 +21,7 @@ from squallpy.runtime.evaluate.sort_keys import ordinals
 from squallpy.runtime.evaluate.vectors import Vec, full
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.regions import Words
-from squallpy.runtime.kernels.sorted_index import GREATEST, Sorted
+from squallpy.runtime.kernels.sorted_index import GREATEST, SortedIndex
 from squallpy.runtime.messages.deltas import Delta, decode, least_in_order, null_of, numbered
 from squallpy.runtime.state.store import PoolLayout, Store
 
@@ -70,7 +70,7 @@ class ExtremeRows:
 
     def deltas(self, store: Store, touched: TouchedGroups) -> dict[str, Delta]:
         keys, before = touched
-        state, single = store[self._state], self._output.single
+        state, single = store.pool(self._state), self._output.single
         self._groups.clear()
         self._groups.upsert(np.ascontiguousarray(keys[:, self._group]), np.ones((len(keys), 1), np.int64))
         groups = self._groups.keys.copy()
@@ -103,7 +103,7 @@ class ExtremeRows:
 
     def _advance(self, store: Store, keys: Words, before: Words, groups: Words, old: Words) -> Words:
         """How many values each group has now, and its extremes; all 0 for one that has none left."""
-        pool = store[self._source]
+        pool = store.pool(self._source)
         at = self._groups.probe(np.ascontiguousarray(keys[:, self._group]))
         codes, was = keys[:, self._value], before[:, self._count] > 0
         now = pool.get(keys)[:, self._count] > 0
@@ -142,13 +142,13 @@ class ExtremeRows:
             rows, places = np.append(rows, np.flatnonzero(found >= 0)), np.append(places, found[found >= 0])
         return rows, index.column(self._value, places)
 
-    def _unordered(self, index: Sorted, groups: Words) -> tuple[Words, Words]:
+    def _unordered(self, index: SortedIndex, groups: Words) -> tuple[Words, Words]:
         """(group, place) of the values that are too wide to be in their order."""
-        rows, places = index.below(groups, self._least)
+        rows, places = index.find_below(groups, self._least)
         there = index.entries[places, index.payload_at + self._count] > 0
         return rows[there], places[there]
 
-    def _extreme(self, index: Sorted, groups: Words, greatest: bool) -> Words:
+    def _extreme(self, index: SortedIndex, groups: Words, greatest: bool) -> Words:
         """The place of the least or greatest value of each group, −1 where there is none."""
         low, high = np.full(len(groups), self._least), np.full(len(groups), GREATEST)
         return end_of(index, self._count, groups, (low, high), greatest=greatest)
@@ -171,13 +171,13 @@ class ExtremeRows:
             new[places[chosen], lane] = codes[chosen]
 
 
-def end_of(index: Sorted, count: int, groups: Words, bounds: tuple[Words, Words], *, greatest: bool) -> Words:
+def end_of(index: SortedIndex, count: int, groups: Words, bounds: tuple[Words, Words], *, greatest: bool) -> Words:
     """The place of the least or greatest value of each group between bounds that is there, −1 where there is none.
 
     Word `count` of a payload says how often a value is there: less than once if its deletes came before its inserts.
     """
     low, high = bounds
-    found = index.ends(groups, low, high, greatest=greatest)
+    found = index.find_ends(groups, low, high, greatest=greatest)
     while True:
         odd: Any = np.flatnonzero((found >= 0) & (index.entries[found, index.payload_at + count] <= 0))
         if not len(odd):
@@ -190,4 +190,4 @@ def end_of(index: Sorted, count: int, groups: Words, bounds: tuple[Words, Words]
             high[odd] = ranks - 1
         else:
             low[odd] = ranks + 1
-        found[odd] = index.ends(np.ascontiguousarray(groups[odd]), low[odd], high[odd], greatest=greatest)
+        found[odd] = index.find_ends(np.ascontiguousarray(groups[odd]), low[odd], high[odd], greatest=greatest)

@@ -44,7 +44,7 @@ class Folds:
 
     def codes(self, store: Store, groups: Words, measure: Measure) -> Words:
         """What a measure makes of each group."""
-        pool, found = store[self._name], np.full(len(groups), null_of(measure.column.type))
+        pool, found = store.pool(self._name), np.full(len(groups), null_of(measure.column.type))
         rows, slots = pool.slice(self._index, groups)
         keys, counts = pool.keys[slots], pool.words[slots, self._count]
         there: Any = (counts > 0) & (keys[:, self._keys.index(self._over)] != self._null)

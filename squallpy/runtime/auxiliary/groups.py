@@ -48,7 +48,7 @@ class _SumRows:
             keys, before = np.empty((1, 0), np.int64), np.zeros((1, before.shape[1]), np.int64)
         if not len(keys):
             return {}
-        words = np.concatenate([before, store[self._source].get(keys)])
+        words = np.concatenate([before, store.pool(self._source).get(keys)])
         frame = self._printer.frame(np.concatenate([keys, keys]), words, store.dictionary)
         times = self._printer.times(frame, words)
         times[: len(keys)] *= 0 if self._output.single and not begun(store) else -1

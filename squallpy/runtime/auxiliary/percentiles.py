@@ -16,7 +16,7 @@ from squallpy.program.output import Measure
 from squallpy.runtime.evaluate.sort_keys import ordinals
 from squallpy.runtime.evaluate.vectors import full
 from squallpy.runtime.kernels.regions import Words
-from squallpy.runtime.kernels.sorted_index import GREATEST, LEAST, Sorted
+from squallpy.runtime.kernels.sorted_index import GREATEST, LEAST, SortedIndex
 from squallpy.runtime.messages.deltas import decode, least_in_order
 from squallpy.runtime.state.store import Store
 
@@ -58,36 +58,36 @@ class Percentiles:
             found[rest] = self._looked_through(store, np.ascontiguousarray(groups[rest]), measure)
         return found
 
-    def _passed(self, index: Sorted, groups: Words, measure: Measure, found: Words) -> Any:
+    def _passed(self, index: SortedIndex, groups: Words, measure: Measure, found: Words) -> Any:
         """Write the values of groups; of which of them is it sure that they are right?"""
         n, width = groups.shape
         least, greatest = np.full(n, LEAST), np.full(n, GREATEST)
-        counts = index.sums(groups, least, greatest)[:, self._count]
+        counts = index.sum_ranges(groups, least, greatest)[:, self._count]
         sure = counts == 0
         some = np.flatnonzero(counts > 0)
         assert measure.share is not None
         wanted = number_of(measure.function, measure.share, counts[some])
         mine, least = np.ascontiguousarray(groups[some]), least[some]
-        before = index.in_front(np.column_stack([mine, least]))[:, self._count]
-        places = index.passing(self._count, before + wanted)
+        before = index.sum_before(np.column_stack([mine, least]))[:, self._count]
+        places = index.find_by_sum(self._count, before + wanted)
         some, mine, least, wanted, places = (x[places >= 0] for x in (some, mine, least, wanted, places))
         entries, codes = index.entries[places], index.column(self._value, places)
         # NB: what is less than nothing in other groups, its deletes being early, may lead astray: is it the right one?
-        upto = index.sums(mine, least, index.rank(codes))[:, self._count]
+        upto = index.sum_ranges(mine, least, index.rank(codes))[:, self._count]
         own = entries[:, index.payload_at + self._count]
         right = (entries[:, :width] == mine).all(axis=1) & (upto > wanted) & (upto - own <= wanted)
         found[some[right]], sure[some[right]] = codes[right], True
         return sure
 
     def _looked_through(self, store: Store, groups: Words, measure: Measure) -> Words:
-        pool = store[self._plan.source.name]
+        pool = store.pool(self._plan.source.name)
         if self._plan.order < 0:
             rows, slots = pool.slice(self._plan.index, groups)
             codes, counts = pool.keys[slots, self._value], pool.words[slots, self._count]
         else:
             index, n = pool.sorted[self._plan.order], len(groups)
             least = least_in_order(self._over.type)
-            ways = index.below(groups, least), index.between(groups, np.full(n, least), np.full(n, GREATEST))
+            ways = index.find_below(groups, least), index.find_entries(groups, np.full(n, least), np.full(n, GREATEST))
             rows, places = (np.concatenate(each) for each in zip(*ways, strict=True))
             codes, counts = index.column(self._value, places), index.entries[places, index.payload_at + self._count]
         there: Any = (counts > 0) & (codes != self._null)

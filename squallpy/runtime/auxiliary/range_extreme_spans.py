@@ -21,7 +21,7 @@ from squallpy.runtime.auxiliary.extremes import end_of
 from squallpy.runtime.auxiliary.rows import COUNT, Maintainer, Mask, RowDeltas, TouchedGroups, came_or_went, titles
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.regions import Words
-from squallpy.runtime.kernels.sorted_index import GREATEST, Sorted
+from squallpy.runtime.kernels.sorted_index import GREATEST, SortedIndex
 from squallpy.runtime.messages.deltas import NULL, Delta, numbered
 from squallpy.runtime.state.store import PoolLayout, Store
 
@@ -66,7 +66,7 @@ class SpanMaintainer(Maintainer):
 
     def deltas(self, store: Store, touched: TouchedGroups | None) -> dict[str, Delta]:
         assert touched is not None
-        pool, state = store[self._source], store[self._state]
+        pool, state = store.pool(self._source), store.pool(self._state)
         keys, _ = came_or_went(pool, touched, self._count)
         if not len(keys):
             return {}
@@ -98,10 +98,10 @@ class SpanMaintainer(Maintainer):
         gone = np.column_stack([np.concatenate([gone, every[before]]), np.concatenate([lost, were[before]])[:, 1:]])
         return gone, np.column_stack([every, ends[:, 1:]])
 
-    def _now(self, index: Sorted, places: Words) -> _Tops:
+    def _now(self, index: SortedIndex, places: Words) -> _Tops:
         """What the state has there."""
         ranks = index.rank(places[:, self._n])
-        found = index.ends(self._groups(places), ranks, ranks, greatest=True)
+        found = index.find_ends(self._groups(places), ranks, ranks, greatest=True)
         return _tops(index, self._n + 1, found)
 
     def _top(self, pool: Pool, places: Words) -> _Tops:
@@ -113,16 +113,16 @@ class SpanMaintainer(Maintainer):
         keys[:, self._columns] = np.column_stack([places, tops.values])
         return _Tops(tops.there | (pool.get(keys)[:, self._count] > 0), tops.values)
 
-    def _seen(self, index: Sorted, places: Words, old: _Tops, new: _Tops) -> Words:
+    def _seen(self, index: SortedIndex, places: Words, old: _Tops, new: _Tops) -> Words:
         """The keys whose spans may begin or end elsewhere where there was another at these places."""
         both, (a, b) = old.there & new.there, (index.height(top.values) for top in (old, new))
         low, high = np.where(both, np.minimum(a, b), NULL), np.where(both, np.maximum(a, b), np.where(old.there, a, b))
         groups, ranks, some = self._groups(places), index.rank(places[:, self._n]), high > NULL
-        _, before = index.ascent(groups[some], ranks[some], low[some], high[some] - 1, back=True)
-        _, behind = index.ascent(groups, ranks, low + both, high, back=False)
+        _, before = index.find_ascent(groups[some], ranks[some], low[some], high[some] - 1, back=True)
+        _, behind = index.find_ascent(groups, ranks, low + both, high, back=False)
         return self._keys(index, np.concatenate([before, behind]))
 
-    def _ends(self, index: Sorted, keys: Words) -> Words:
+    def _ends(self, index: SortedIndex, keys: Words) -> Words:
         """The payloads of keys: the nearest before that are as high, and behind that are higher."""
         groups, ranks = self._groups(keys), index.rank(keys[:, self._n])
         heights = index.height(np.ascontiguousarray(keys[:, self._n + 1]))
@@ -131,19 +131,19 @@ class SpanMaintainer(Maintainer):
         higher, tops = np.where(topmost, heights, heights + 1), np.where(topmost, NULL, GREATEST)
         for column, froms, back in ((1, heights, True), (2, higher, False)):
             every = np.full(len(keys), GREATEST) if back else tops
-            rows, places = index.ascent(groups, ranks, froms, every, back=back, steps=1)
+            rows, places = index.find_ascent(groups, ranks, froms, every, back=back, steps=1)
             out[rows, column] = index.column(self._n, places)
         return out
 
     def _groups(self, keys: Words) -> Words:
         return np.ascontiguousarray(keys[:, : self._n])
 
-    def _keys(self, index: Sorted, places: Words) -> Words:
+    def _keys(self, index: SortedIndex, places: Words) -> Words:
         """The keys at places of the state's index."""
         return np.column_stack([index.column(i, places) for i in range(self._n + 2)])
 
 
-def _tops(index: Sorted, column: int, found: Words) -> _Tops:
+def _tops(index: SortedIndex, column: int, found: Words) -> _Tops:
     """What stands in a column at places, −1 for none."""
     there = found >= 0
     values = np.full(len(found), NULL)

@@ -16,8 +16,9 @@ from squallpy.logical.expressions import Column
 from squallpy.physical.plan import AuxiliaryPlan, Feed, PoolPlan
 from squallpy.program.output import OutputSpec
 from squallpy.runtime.evaluate.vectors import Vec, full, take
+from squallpy.runtime.kernels.container import Container
 from squallpy.runtime.kernels.dictionary import Dictionary
-from squallpy.runtime.kernels.pool import Pool
+from squallpy.runtime.kernels.pool import Pool, as_pool
 from squallpy.runtime.kernels.regions import Words
 from squallpy.runtime.messages.deltas import Delta, decode
 from squallpy.runtime.messages.grouping import Grouping
@@ -69,12 +70,12 @@ class Touched:
         self._seen = Pool(len(source.keys), COUNT)
         self._before = np.empty((0, source.payload.width), np.int64)
 
-    def note(self, pool: Pool, keys: Words, words: Words) -> None:
+    def note(self, pool: Container, keys: Words, words: Words) -> None:
         """Note the payloads of `keys` before they change."""
         known = len(self._seen)
         self._seen.upsert(keys, np.ones((len(keys), 1), np.int64))
         fresh = self._seen.keys[known:]
-        self._before = np.concatenate([self._before, pool.get(fresh)])
+        self._before = np.concatenate([self._before, as_pool(pool).get(fresh)])
 
     def groups(self) -> TouchedGroups:
         """Return keys, each once, and payloads."""

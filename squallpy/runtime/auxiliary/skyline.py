@@ -21,7 +21,7 @@ from squallpy.runtime.auxiliary.rows import COUNT, Maintainer, Mask, RowDeltas, 
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.radix_sort import ascending
 from squallpy.runtime.kernels.regions import Words
-from squallpy.runtime.kernels.sorted_index import GREATEST, LEAST, Sorted
+from squallpy.runtime.kernels.sorted_index import GREATEST, LEAST, SortedIndex
 from squallpy.runtime.messages.deltas import Delta, numbered
 from squallpy.runtime.state.store import PoolLayout, Store
 
@@ -70,7 +70,7 @@ class SkylineMaintainer(Maintainer):
 
     def deltas(self, store: Store, touched: TouchedGroups | None) -> dict[str, Delta]:
         assert touched is not None
-        pool, state = store[self._source], store[self._state]
+        pool, state = store.pool(self._source), store.pool(self._state)
         keys, came = came_or_went(pool, touched, self._count)
         if not len(keys):
             return {}
@@ -80,7 +80,7 @@ class SkylineMaintainer(Maintainer):
         state.upsert(rows, times[:, None])
         return self._rows.of_keys(rows, times, self._titles, store.dictionary)
 
-    def _moved(self, index: Sorted, state: Pool, points: _Points, came: Mask) -> tuple[Words, Words]:
+    def _moved(self, index: SortedIndex, state: Pool, points: _Points, came: Mask) -> tuple[Words, Words]:
         """The points of the skyline that go, and those that come, of points that `came` to the view, or went."""
         gone = points.take(~came & (state.probe(points.keys) >= 0))
         fresh = points.take(came)
@@ -107,22 +107,22 @@ class SkylineMaintainer(Maintainer):
         """Bounds in the order of an index, from bounds along the skyline."""
         return (np.maximum(~high, LEAST), ~low) if turned else (low, high)
 
-    def _keys(self, index: Sorted, places: Words) -> Words:
+    def _keys(self, index: SortedIndex, places: Words) -> Words:
         """Keys of the skyline at places of one of its indexes."""
         return np.column_stack([index.column(i, places) for i in range(self._group + 2)])
 
-    def _uncovered(self, index: Sorted, state: Pool, gone: _Points) -> Words:
+    def _uncovered(self, index: SortedIndex, state: Pool, gone: _Points) -> Words:
         """What there is from points of the skyline that have gone up to the next ones."""
         n, by_x = len(gone.along), state.sorted[_BY_X]
         bounds = self._between(_after(gone.along), np.full(n, GREATEST), not self._line.rising)
-        following = by_x.ends(self._groups(gone), *bounds, greatest=not self._line.rising)
+        following = by_x.find_ends(self._groups(gone), *bounds, greatest=not self._line.rising)
         following = np.where(gone.along == GREATEST, -1, following)
         until = np.full(n, GREATEST)
         some = following >= 0
         x = by_x.rank(by_x.column(self._group, following[some]))
         until[some] = (x if self._line.rising else ~x) - 1
         bounds = self._between(gone.along, until, not self._line.rising)
-        _, places = index.between(self._groups(gone), *bounds)
+        _, places = index.find_entries(self._groups(gone), *bounds)
         there = places[index.entries[places, index.payload_at + self._count] > 0]
         return np.column_stack([index.column(column, there) for column in self._columns])
 
@@ -131,13 +131,13 @@ class SkylineMaintainer(Maintainer):
         n, by_x, by_value = len(fresh.along), state.sorted[_BY_X], state.sorted[_BY_VALUE]
         groups = self._groups(fresh)
         bounds = self._between(np.full(n, LEAST), fresh.up, not self._line.great)
-        last = by_value.ends(groups, *bounds, greatest=self._line.great)
+        last = by_value.find_ends(groups, *bounds, greatest=self._line.great)
         until, some = np.full(n, LEAST), last >= 0
         x = by_x.rank(by_value.column(self._group, last[some]))
         until[some] = x if self._line.rising else ~x
         some &= until >= fresh.along
         bounds = self._between(fresh.along[some], until[some], not self._line.rising)
-        _, places = by_x.between(np.ascontiguousarray(groups[some]), *bounds)
+        _, places = by_x.find_entries(np.ascontiguousarray(groups[some]), *bounds)
         return self._keys(by_x, places)
 
     def _ahead(self, state: Pool, points: _Points) -> Words:
@@ -147,7 +147,7 @@ class SkylineMaintainer(Maintainer):
         found = []
         for until in (points.along, before):  # NB: one beside it may be the one that has gone
             bounds = self._between(np.full(n, LEAST), until, not self._line.rising)
-            places = by_x.ends(self._groups(points), *bounds, greatest=self._line.rising)
+            places = by_x.find_ends(self._groups(points), *bounds, greatest=self._line.rising)
             found.append(self._keys(by_x, places[places >= 0]))
         return np.concatenate(found)
 

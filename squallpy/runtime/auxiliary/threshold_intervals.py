@@ -25,7 +25,7 @@ from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.products import negated
 from squallpy.runtime.kernels.regions import Words
-from squallpy.runtime.kernels.sorted_index import Pieces, Sorted
+from squallpy.runtime.kernels.sorted_index import Children, SortedIndex
 from squallpy.runtime.messages.deltas import NULL, Delta, numbered
 from squallpy.runtime.output import Printer
 from squallpy.runtime.state.store import PoolLayout, Store
@@ -40,7 +40,7 @@ def _pool(feed: Feed) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Runs:
-    """Pieces of the tree side by side, by the group they are of, in order: what stands before each, and whether the
+    """Children of the tree side by side, by the group they are of, in order: what stands before each, and whether the
     predicates hold for all of it."""
 
     groups: Words
@@ -85,7 +85,7 @@ class IntervalMaintainer(Maintainer):
         return (PoolLayout(_pool(feed), len(keys) + 2, COUNT, slices, numbered=numbered(keys)),)
 
     def deltas(self, store: Store, touched: TouchedGroups | None) -> dict[str, Delta]:
-        state, changed = store[self._state], Pool(len(self._group) + 2, COUNT)
+        state, changed = store.pool(self._state), Pool(len(self._group) + 2, COUNT)
         groups, old = np.empty((1, 0), np.int64), state.keys
         if self._group:
             assert touched is not None
@@ -108,26 +108,28 @@ class IntervalMaintainer(Maintainer):
         context, names = self._fixed(store), store.dictionary
         start = np.zeros((len(groups), index.payload.width), np.int64)
         if self._group:
-            start = negated(index.in_front(groups), index.payload)
+            start = negated(index.sum_before(groups), index.payload)
 
-        def run(pieces: Pieces, mine: Words) -> tuple[_Runs, Words]:
-            """Pieces with what is said of them, without those that are of other groups; and of which each was."""
+        def run(pieces: Children, mine: Words) -> tuple[_Runs, Words]:
+            """Children with what is said of them, without those that are of other groups; and of which each was."""
             there, whole = _own(index, groups, pieces, mine)
             verdicts = self._judge(pieces.least[there], pieces.most[there], context, names)
             verdicts = np.where(whole[there], verdicts, _MIXED)
             return _Runs(mine[there], pieces.places[there], pieces.before[there], verdicts), pieces.rows[there]
 
-        pieces = index.pieces(None, start)
+        pieces = index.list_children(None, start)
         runs, _ = run(pieces, pieces.rows)
         while len(mixed := np.flatnonzero(runs.verdicts == _MIXED)):
-            pieces = index.pieces(runs.places[mixed], runs.before[mixed])
+            pieces = index.list_children(runs.places[mixed], runs.before[mixed])
             runs = runs.opened(mixed, *run(pieces, runs.groups[mixed[pieces.rows]]))
         nothing = np.zeros((1, start.shape[1]), np.int64)
         return self._joined(index, groups, runs, int(self._judge(nothing, nothing, context, names)[0]))
 
-    def _joined(self, index: Sorted, groups: Words, runs: _Runs, nothing: int) -> Words:
-        """Pieces side by side as intervals; each goes from its first record up to that of the next piece, the first one
-        from nowhere to the first record."""
+    def _joined(self, index: SortedIndex, groups: Words, runs: _Runs, nothing: int) -> Words:
+        """Join adjacent subtrees into intervals.
+
+        Each goes from its first record up to that of the next one, the first from nowhere to the first record.
+        """
         some = np.unique(runs.groups) if self._group else np.zeros(1, np.int64)
         order = np.argsort(np.concatenate([some, runs.groups]), kind="stable")
         of = np.concatenate([some, runs.groups])[order]
@@ -140,9 +142,9 @@ class IntervalMaintainer(Maintainer):
         out[:, : len(self._group)] = groups[of[starts]]
         first, last = (-1, -2) if index.order.down else (-2, -1)
         known = places[starts] >= 0
-        out[known, first] = index.column(index.ranged, index.firsts(places[starts[known]]))
+        out[known, first] = index.column(index.ranged, index.first_records(places[starts[known]]))
         ended = np.append(same, False)[stops]
-        out[ended, last] = index.column(index.ranged, index.firsts(places[stops[ended] + 1]))
+        out[ended, last] = index.column(index.ranged, index.first_records(places[stops[ended] + 1]))
         return out
 
     def _judge(self, least: Words, most: Words, context: Context, names: Dictionary) -> Words:
@@ -168,7 +170,7 @@ class IntervalMaintainer(Maintainer):
         out = []
         for column, title, source, printer in self._context:
             nothing = np.empty((1, 0), np.int64)
-            frame = printer.frame(nothing, store[source].get(nothing), store.dictionary)
+            frame = printer.frame(nothing, store.pool(source).get(nothing), store.dictionary)
             out.append((column, full(printer.item(title, frame), column.type, 1)))
         return out
 
@@ -184,11 +186,11 @@ def _same_sign(low: Any, high: Any) -> Any:
     return (low > 0) | (high < 0) | ((low == 0) & (high == 0))
 
 
-def _own(index: Sorted, groups: Words, pieces: Pieces, mine: Words) -> tuple[Words, Any]:
+def _own(index: SortedIndex, groups: Words, pieces: Children, mine: Words) -> tuple[Words, Any]:
     """Which pieces may have records of the groups `mine`, one for each, and which have no others."""
     if not groups.shape[1]:
         return np.arange(len(mine)), np.ones(len(mine), bool)
-    records = index.entries[index.firsts(pieces.places), : groups.shape[1]]
+    records = index.entries[index.first_records(pieces.places), : groups.shape[1]]
     side = np.zeros(len(mine), np.int64)  # of the first record: −1 before the group, +1 behind it
     for a, b in zip(records.T, groups[mine].T, strict=True):
         side = np.where(side == 0, np.sign((a > b).astype(np.int64) - (a < b)), side)

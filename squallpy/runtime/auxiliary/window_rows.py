@@ -58,7 +58,7 @@ class WindowMaintainer(Maintainer):
 
     def deltas(self, store: Store, touched: TouchedGroups | None) -> dict[str, Delta]:
         assert touched is not None
-        pool, (keys, before) = store[self._source.name], touched
+        pool, (keys, before) = store.pool(self._source.name), touched
         old, new = self._advance(store)
         gone = self._fallen(pool, new, keys)
         keys = np.concatenate([keys, gone])
@@ -101,7 +101,7 @@ class WindowMaintainer(Maintainer):
     def _fallen(self, pool: Pool, bound: int, keys: Words) -> Words:
         """Find the rows that the bound has reached, except `keys`; rows without a time never expire."""
         index = pool.sorted[self._order]
-        _, places = index.below(_NO_GROUP, bound + 1)
+        _, places = index.find_below(_NO_GROUP, bound + 1)
         columns = [index.column(i, places) for i in range(pool.key_width)]
         found = np.ascontiguousarray(np.stack(columns, axis=1))
         self._touched.clear()

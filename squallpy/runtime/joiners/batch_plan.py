@@ -30,7 +30,7 @@ from squallpy.physical.joins.heavy_keys import HeavyKeys, initial_heavy_keys
 from squallpy.physical.joins.mapping import Side, best_mapping
 from squallpy.physical.joins.migration import Migration, migration
 from squallpy.physical.plan import Plan
-from squallpy.runtime.kernels.pool import HASHES
+from squallpy.runtime.kernels.container import HASHES
 
 LEAST = 1 << 13  # tuples that are copied at a time, at all joiners
 FEW = 1 << 11  # tuples of a joiner: fewer are not worth to begin for

@@ -14,8 +14,8 @@ from squallpy.physical.joins.migration import migration
 from squallpy.physical.plan import OnGrid, Plan
 from squallpy.runtime.joiners.batch_plan import Course
 from squallpy.runtime.joiners.routing import tickets_of
+from squallpy.runtime.kernels.container import HASHES, Container
 from squallpy.runtime.kernels.dictionary import Dictionary
-from squallpy.runtime.kernels.pool import HASHES, Pool
 from squallpy.runtime.kernels.products import negated
 from squallpy.runtime.kernels.regions import Words
 from squallpy.runtime.messages.deltas import Delta
@@ -105,16 +105,16 @@ class Joiner:
             for joiners, rows in moves.partition_tuples(self._number, view.side, tickets):
                 theirs = copied if rows is None else copied.take(rows)
                 if self._number in joiners:
-                    store[course.other(view.view)].fill(theirs.keys, theirs.words, high)
+                    store.ordered(course.other(view.view)).fill(theirs.keys, theirs.words, high)
                 yield from ((joiner, theirs) for joiner in joiners)
 
     def _share(self, store: Store, course: Course, view: str, low: int, high: int) -> Delta:
         """What is copied of a view after a batch; goes on to where it ends."""
-        pool, places, since = store[course.pool(view)], store[course.reached(view)], store[course.changed(view)]
+        pool, places, since = store.ordered(course.pool(view)), store[course.reached(view)], store[course.changed(view)]
         changed, changes = since.rows()
         reached = places.keys[-1:]
-        copied = Delta(view, *pool.share(reached, low, high))
-        again = pool.passed(changed, reached, low)
+        copied = Delta(view, *pool.copy_fraction(reached, low, high))
+        again = pool.select_copied(changed, reached, low)
         if len(copied.keys) and pool.sorted:
             places.upsert(copied.keys[-1:], _HERE)
         if len(again):
@@ -125,9 +125,9 @@ class Joiner:
     def _settle(self, store: Store, course: Course, delta: Delta) -> None:
         """Take in what was sent to it after the batch before."""
         if course.fresh:
-            store[course.pool(delta.name)].fill(delta.keys, delta.words, HASHES)
+            store.ordered(course.pool(delta.name)).fill(delta.keys, delta.words, HASHES)
         elif course.grids:
-            store[course.other(delta.name)].fill(delta.keys, delta.words, max((course.low, *course.done)))
+            store.ordered(course.other(delta.name)).fill(delta.keys, delta.words, max((course.low, *course.done)))
         else:
             store[delta.name].upsert(delta.keys, delta.words)
 
@@ -143,9 +143,9 @@ def _bytes(delta: Delta, texts: Sequence[int], names: Dictionary) -> int:
 class Changes:
     """Takes down what changes in a view that is copied."""
 
-    def __init__(self, changed: Pool) -> None:
+    def __init__(self, changed: Container) -> None:
         self._changed = changed
 
-    def note(self, pool: Pool, keys: Words, words: Words) -> None:
+    def note(self, pool: Container, keys: Words, words: Words) -> None:
         """To be told what is added to a pool."""
         self._changed.upsert(keys, words)

@@ -53,7 +53,7 @@ class Area:
         self._remap()
 
     def current(self) -> Words:
-        """The frame, after another process's growth if there was any."""
+        """Return the frame, brought up to date where another process let a region grow."""
         if self._storage.shared and self.head[GENERATION] != self._generation:
             self._remap()
         return self.frame
@@ -64,7 +64,7 @@ class Area:
         self._changed(region)
 
     def get_ready(self, growing: list[tuple[int, int, int]]) -> None:
-        """Have memory got ready: words of regions, (region, first, end)."""
+        """Let a helper prepare memory of regions that will soon be written, given as (region, first word, end)."""
         if self._storage.shared:  # what is there is for all to see
             return
         for r, _, end in growing:
@@ -73,15 +73,15 @@ class Area:
         populate([(self._regions[r], first, end) for r, first, end in growing])
 
     def words(self, region: int) -> int:
-        """Size of a region."""
+        """Return how many words a region has."""
         return self._regions[region].words
 
     def where(self, region: int) -> int:
-        """The address of a region."""
+        """Return the address of a region."""
         return self._regions[region].address
 
     def array(self, region: int) -> Words:
-        """A region's words, as a view."""
+        """View a region's words as an array."""
         return self._regions[region].array()
 
     def _changed(self, r: int) -> None:

@@ -17,26 +17,26 @@ _SPLIT = 134217729.0  # 2²⁷ + 1
 
 @inlined
 def exact_add(a_lo: int, a_hi: int, b_lo: int, b_hi: int) -> tuple[int, int]:
-    """a + b mod 2¹²⁸."""
+    """Add two integers mod 2¹²⁸."""
     lo = a_lo + b_lo
     return lo, a_hi + b_hi + below(lo, a_lo)
 
 
 @inlined
 def exact_multiply(a_lo: int, a_hi: int, b_lo: int, b_hi: int) -> tuple[int, int]:
-    """a · b mod 2¹²⁸."""
+    """Multiply two integers mod 2¹²⁸."""
     return a_lo * b_lo, multiply_high(a_lo, b_lo) + a_lo * b_hi + a_hi * b_lo
 
 
 @inlined
 def sign(word: int) -> int:
-    """The upper word of a sign-extended one."""
+    """Return the upper word of a word that is extended by its sign."""
     return -shift_right(word, 63)
 
 
 @inlined
 def two_sum(a: float, b: float) -> tuple[float, float]:
-    """a + b rounded, and the rounding error."""
+    """Return a + b rounded, and the rounding error."""
     s = a + b
     t = s - a
     return s, (a - (s - t)) + (b - t)
@@ -44,14 +44,14 @@ def two_sum(a: float, b: float) -> tuple[float, float]:
 
 @inlined
 def quick_two_sum(a: float, b: float) -> tuple[float, float]:
-    """As `two_sum`, where |a| ≥ |b|."""
+    """Return what `two_sum` does, where |a| ≥ |b|."""
     s = a + b
     return s, b - (s - a)
 
 
 @inlined
 def two_product(a: float, b: float) -> tuple[float, float]:
-    """a · b rounded, and the rounding error (0 where splitting overflows)."""
+    """Return a · b rounded, and the rounding error (0 where splitting overflows)."""
     p = a * b
     t = _SPLIT * a
     a_hi = t - (t - a)
@@ -65,7 +65,7 @@ def two_product(a: float, b: float) -> tuple[float, float]:
 
 @inlined
 def real_add(a: float, a_low: float, b: float, b_low: float) -> tuple[float, float]:
-    """a + b as double-doubles; relative error below 2⁻¹⁰⁴, none if the sum fits; not finite where it overflows."""
+    """Add double-doubles; relative error below 2⁻¹⁰⁴, none if the sum fits; not finite where it overflows."""
     s, s_low = two_sum(a, b)
     t, t_low = two_sum(a_low, b_low)
     v, v_low = quick_two_sum(s, s_low + t)
@@ -74,7 +74,7 @@ def real_add(a: float, a_low: float, b: float, b_low: float) -> tuple[float, flo
 
 @inlined
 def real_multiply(a: float, a_low: float, b: float, b_low: float) -> tuple[float, float]:
-    """a · b as double-doubles; relative error below 2⁻¹⁰¹; not finite where it overflows."""
+    """Multiply double-doubles; relative error below 2⁻¹⁰¹; not finite where it overflows."""
     p, p_low = two_product(a, b)
     if not isfinite(p):
         return p, 0.0
@@ -83,6 +83,6 @@ def real_multiply(a: float, a_low: float, b: float, b_low: float) -> tuple[float
 
 @inlined
 def real_of(word: int) -> tuple[float, float]:
-    """An integer as a double-double, exactly."""
+    """Convert an integer to a double-double, exactly."""
     hi = float(word >> 32) * 4294967296.0  # both halves are exact, so their sum's error is too
     return two_sum(hi, float(word & 0xFFFFFFFF))

@@ -48,12 +48,12 @@ _HEAD, _K, _LAST = 5, 1, 4  # words before the numbers of lines in the code of a
 
 
 def words(cells: int) -> int:
-    """How many words hold a row of so many cells."""
+    """Return how many words hold a row of so many cells."""
     return (cells + 63) // 64
 
 
 def pack(cells: npt.NDArray[np.bool_]) -> Bits:
-    """(n, m) truth values as bits (n, ⌈m/64⌉)."""
+    """Pack truth values (n, m) into bits (n, ⌈m/64⌉)."""
     n, m = cells.shape
     if n <= _THIN:
         return _pack(cells)
@@ -64,29 +64,29 @@ def pack(cells: npt.NDArray[np.bool_]) -> Bits:
 
 
 def unpack(bits: Bits, cells: int) -> npt.NDArray[np.bool_]:
-    """Bits (n, ⌈m/64⌉) as truth values (n, m)."""
+    """Unpack bits (n, ⌈m/64⌉) into truth values (n, m)."""
     return np.unpackbits(bits.view(np.uint8), axis=1, count=cells, bitorder="little").view(np.bool_)
 
 
 def count(bits: Bits) -> int:
-    """How many cells are true."""
+    """Count the cells that are true."""
     return int(np.bitwise_count(bits).sum(dtype=np.int64))
 
 
 def density(bits: Bits, cells: int) -> float:
-    """The share of cells that are true, of rows of so many."""
+    """Return the fraction of cells that are true, in rows of so many `cells`."""
     return count(bits) / max(1, len(bits) * cells)
 
 
 def transposed(bits: Bits, cells: int) -> Bits:
-    """The column layout of a matrix with so many columns: (n, ⌈m/64⌉) → (m, ⌈n/64⌉)."""
+    """Transpose a matrix with so many columns: (n, ⌈m/64⌉) → (m, ⌈n/64⌉)."""
     out = np.zeros((cells, words(len(bits))), np.uint64)
     _transpose(_whole(bits), _whole(out), np.empty(64, np.int64))
     return out
 
 
 def product(A: Bits, B: Bits, threads: int = 0) -> Bits:
-    """A·B of A (n, ⌈l/64⌉) and B (l, ⌈m/64⌉): each row is the or of B's rows where A's row is true."""
+    """Compute A·B of A (n, ⌈l/64⌉) and B (l, ⌈m/64⌉): each row is the OR of B's rows where A's row is true."""
     out = np.zeros((len(A), B.shape[1]), np.uint64)
     a, b, c = _whole(A), _whole(B), _whole(out)
     every = _whole(np.bitwise_or.reduce(B, axis=0, keepdims=True))
@@ -97,14 +97,15 @@ def product(A: Bits, B: Bits, threads: int = 0) -> Bits:
 
 
 def meeting(A: Bits, B: Bits) -> Bits:
-    """A·Bᵀ of A (n, ⌈l/64⌉) and B (m, ⌈l/64⌉): which rows have a cell in common, (n, ⌈m/64⌉)."""
+    """Compute A·Bᵀ of A (n, ⌈l/64⌉) and B (m, ⌈l/64⌉): true where two rows have a cell in common, (n, ⌈m/64⌉)."""
     out = np.zeros((len(A), words(len(B))), np.uint64)
     _met(_whole(A), _whole(B), _whole(out))
     return out
 
 
 def pass_over(M: Bits, U: Bits, V: Bits, X: Bits, Y: Bits, threads: int = 0) -> tuple[Bits, Bits]:
-    """M·X and Mᵀ·Y of the old M (n, ⌈m/64⌉), which becomes M | U·Vᵀ in place; only rows that U names are written.
+    """Compute M·X and Mᵀ·Y of the old M (n, ⌈m/64⌉), which becomes M | U·Vᵀ in place; only rows that U names are
+    written.
 
     U (k, ⌈n/64⌉), V (k, ⌈m/64⌉), X (p, ⌈m/64⌉), Y (q, ⌈n/64⌉), results (p, ⌈n/64⌉), (q, ⌈m/64⌉): factors by columns.
     """
@@ -114,10 +115,10 @@ def pass_over(M: Bits, U: Bits, V: Bits, X: Bits, Y: Bits, threads: int = 0) -> 
 def pruned(
     M: Bits, U: Bits, V: Bits, X: Bits, Y: Bits, threads: int = 0, symmetric: bool = False
 ) -> tuple[Bits, Bits, Bits, Bits]:
-    """`pass_over`, and an update U', V' of the same shape that would have changed M as much.
+    """Do `pass_over`, and return an update U', V' of the same shape that would have changed M as much.
 
-    What follows from a change follows from U', V', too: each column has but the rows and columns of M in which it made
-    a cell true that those before it had not. So an update ends where it no longer makes a difference. Of a symmetric M
+    U', V' have the same consequences: each column has only the rows and columns of M in which it made a cell true that
+    the columns before it had not. So a series of updates ends where it no longer makes a difference. Of a symmetric M
     the rows that a column of X names are or-ed where these are few.
     """
     high, wide, (k, p, q) = words(len(M)), M.shape[1], map(len, (U, X, Y))
@@ -136,8 +137,11 @@ IDENTITY = -1
 
 
 class Step(NamedTuple):
-    """A pass over matrix number `matrix`, or IDENTITY, with the numbers of the lines that are its factors, and of
-    those, zeros so far, that take its results; `last` if nothing follows where it changes nothing."""
+    """Pass over matrix number `matrix`, or IDENTITY, as numbers of lines: factors, and zero lines that take their
+    results.
+
+    `last`: nothing follows where the pass changes nothing.
+    """
 
     matrix: int
     x: Lines
@@ -152,7 +156,7 @@ class Step(NamedTuple):
 
     @property
     def code(self) -> Numbers:
-        """As the kernel reads it."""
+        """Words that encode the step for the kernel."""
         numbers = chain(self.u, self.v, self.x, self.y, self.mx, self.mty, self.left, self.right)
         return _code(self.matrix, len(self.u), len(self.x), len(self.y), self.last, numbers)
 
@@ -162,7 +166,7 @@ def _code(matrix: int, k: int, p: int, q: int, last: bool, numbers: Iterable[int
 
 
 def visit(steps: Sequence[Numbers], matrices: Sequence[tuple[Bits, bool]], lines: Bits, threads: int = 0) -> None:
-    """Passes, one after the other, over matrices and what is known of them: are they symmetric?
+    """Run passes, one after the other, over matrices, each given with whether it is symmetric.
 
     Lines (l, w) are columns of factors, of as many words as the longest of them has.
     """
@@ -182,7 +186,7 @@ def visit(steps: Sequence[Numbers], matrices: Sequence[tuple[Bits, bool]], lines
 
 
 def _whole(bits: Bits) -> npt.NDArray[np.int64]:
-    """The same words, signed, as kernels take them."""
+    """View the words as signed, as kernels take them."""
     return np.ascontiguousarray(bits).view(np.int64)
 
 
@@ -198,7 +202,7 @@ def _pack(cells: npt.NDArray[np.bool_]) -> Bits:
 
 @inlined
 def _ends(rows: Vector, i: int, words: int) -> tuple[int, int]:
-    """Of the first words of a row: the first that is not 0, and the one behind the last."""
+    """Find the first word of a row that is not 0, and the end of the last one."""
     first, last = 0, words
     while first < last and rows[i, first] == 0:
         first += 1
@@ -209,7 +213,7 @@ def _ends(rows: Vector, i: int, words: int) -> tuple[int, int]:
 
 @inlined
 def _are_few(rows: Vector, i: int, words: int, most: int) -> bool:
-    """Have the first words of a row no more than so many cells?"""
+    """True if the first words of a row have no more than `most` cells."""
     found = 0
     for w in range(words):
         cells = rows[i, w]
@@ -223,7 +227,7 @@ def _are_few(rows: Vector, i: int, words: int, most: int) -> bool:
 
 @inlined
 def _meet(a: Vector, i: int, b: Vector, j: int, first: int, last: int) -> bool:
-    """Whether two rows have a cell in common, in some words."""
+    """True if two rows have a cell in common, in some words."""
     w = first
     while w + 8 <= last:
         both = 0
@@ -241,7 +245,7 @@ def _meet(a: Vector, i: int, b: Vector, j: int, first: int, last: int) -> bool:
 
 @inlined
 def _lacks(a: Vector, i: int, b: Vector, j: int, first: int, last: int) -> bool:
-    """Whether row i of a lacks a cell that row j of b has, in some words."""
+    """True if row i of a lacks a cell that row j of b has, in some words."""
     w = first
     while w + 8 <= last:
         more = 0
@@ -259,14 +263,14 @@ def _lacks(a: Vector, i: int, b: Vector, j: int, first: int, last: int) -> bool:
 
 @making
 def _matrix_at(where: int, n: int, m: int) -> Vector:
-    """The matrix at an address."""
+    """Return the matrix at an address."""
     there: Any = pointer(where)
     return carray(there, (n, m))
 
 
 @inlined
 def _met_by(M: Vector, top: int, X: Vector, x: int, first: int, last: int) -> int:
-    """Which of 64 rows, from row `top` on, have a cell in common with a row of X, as a word."""
+    """Select, of 64 rows from row `top` on, those that have a cell in common with a row of X, as a word."""
     found = 0
     for i in range(top, min(top + 64, M.shape[0])):
         if _meet(M, i, X, x, first, last):
@@ -286,8 +290,10 @@ def _or_rows(M: Vector, names: int, top: int, out: Vector, at: int) -> None:
 
 @inlined
 def _changed(M: Vector, top: int, lines: Vector, u: int, v: int, first: int, last: int, left: int, right: int) -> bool:
-    """Add line v to the rows, of 64 from row `top` on, that line u names: to the lines `left`, `right` goes what that
-    has changed."""
+    """Add line v to those of 64 rows, from row `top` on, that line u names.
+
+    The lines `left` and `right` take what has changed.
+    """
     word, any_changed = top >> 6, False
     rows = lines[u, word]
     while rows != 0:
@@ -305,7 +311,7 @@ def _changed(M: Vector, top: int, lines: Vector, u: int, v: int, first: int, las
 
 @kernel(f"void({GIVEN_VECTOR}, {GIVEN_MATRIX}, {MATRIX}, int64, int64)")
 def _visit(steps: Vector, matrices: Vector, lines: Vector, piece: int, pieces: int) -> None:
-    """Steps by their codes, matrices by their addresses; of each matrix this piece of so many."""
+    """Run steps, given as codes, over one piece of each matrix, given by address."""
     at = 0
     while at < len(steps):
         of, k, p, q, last = steps[at], steps[at + _K], steps[at + 2], steps[at + 3], steps[at + _LAST]
@@ -375,7 +381,8 @@ def _met(A: Vector, B: Vector, out: Vector) -> None:
 
 @kernel(f"void({GIVEN_MATRIX}, {MATRIX}, {VECTOR})")
 def _transpose(A: Vector, out: Vector, square: Vector) -> None:
-    """64 × 64 cells at a time: halves of these change places, then their halves …  (Warren, Hacker's Delight, 7-3)."""
+    """Transpose 64 × 64 cells at a time: exchange their halves, then the halves of these … (Warren, Hacker's Delight,
+    7-3)."""
     for word in range(A.shape[1]):
         for top in range(0, A.shape[0], 64):
             for x in range(64):

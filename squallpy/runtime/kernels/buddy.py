@@ -18,7 +18,7 @@ from squallpy.runtime.kernels.intrinsics import load, load32, shift_right, store
 
 @inlined
 def block_at(arena: int, block: int) -> int:
-    """Address of a block."""
+    """Return the address of a block."""
     return arena + 4 * at.PIECE * block
 
 
@@ -64,7 +64,7 @@ def release(state: int, arena: int, block: int, size_class: int) -> None:
 
 @inlined
 def _at_top(state: int, arena: int, size_class: int) -> int:
-    """A block above all others; what lies between becomes free."""
+    """Take a block above all others; what lies between becomes free."""
     top, gap = load(state, at.TOP), 0
     while top & ((1 << size_class) - 1) != 0:
         if top & (1 << gap) != 0:
@@ -78,7 +78,7 @@ def _at_top(state: int, arena: int, size_class: int) -> int:
 
 @inlined
 def allocate(state: int, arena: int, size_class: int) -> int:
-    """A block of a class, taken from the smallest free one that has room, else from the top, where there is room."""
+    """Take a block of a class from the smallest free one that has room, else from the top, where there is room."""
     there = shift_right(load(state, at.CLASSES), size_class)
     if there == 0:
         block = _at_top(state, arena, size_class)

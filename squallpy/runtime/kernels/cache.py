@@ -12,13 +12,13 @@ from squallpy.runtime.kernels import sweeps, tiles
 from squallpy.runtime.kernels.compiled import KERNELS, Kernel
 
 _OF_SOURCES = ("squallpy.runtime.formats.line_index", "squallpy.runtime.formats.numerals")  # the scans of text files
-_LONG = ("upsert_entries", "upsert_records", "run_program", "joined", "arranged", "_intern", "run")
-"""Those that take longest, which begin first."""
+_LONG = ("upsert_entries", "upsert_records", "run_program", "joined", "permute_columns", "_intern", "run")
+"""Kernels that take longest to compile, which begin first."""
 COMMON = (
     "run_program", "upsert_records", "steps.run", "grow_on", "clear_records", "begin_growing", "_fold", "packing._pack",
     "packing._unpack",
 )  # fmt: skip
-"""Those that most queries call."""
+"""Kernels that most queries call."""
 
 
 def load_cached() -> None:
@@ -55,8 +55,8 @@ def _compile(name: str) -> None:
 
 
 def _every() -> list[Kernel]:
-    """The kernels of all modules, the sweeps over matrices among them."""
-    for module in pkgutil.iter_modules(kernels.__path__, kernels.__name__ + "."):
+    """List the kernels of all modules, the sweeps over matrices among them."""
+    for module in pkgutil.walk_packages(kernels.__path__, kernels.__name__ + "."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
     for name in _OF_SOURCES:

@@ -1,8 +1,8 @@
-"""How kernels are compiled: entry points for one signature, at their first call; what they call is inlined into them.
+"""Compilation of kernels: entry points for one signature, at their first call, into which the functions they call are
+inlined.
 
-numba's cache notices a change of a kernel's own file. Kernels inline from each other's, so here it notices a change
-of any of them; by what is in the files and not by when they were written, so that a copy of the package on another
-host is ready, too.
+numba's cache notices a change of a kernel's own file only. Kernels inline from each other's files, so here a change of
+any of them is noticed; by content and not by date, so that a copy of the package on another host is ready, too.
 """
 
 from collections.abc import Callable
@@ -39,9 +39,9 @@ class Vector(Protocol):
 
 @cache
 def _stamp(file: Path) -> bytes:
-    """What tells one state of a kernel's file, and of all the kernels' files, from another."""
+    """Hash a kernel's file and those of all kernels."""
     digest = sha256()
-    for source in (*sorted(Path(__file__).parent.glob("*.py")), file):
+    for source in (*sorted(Path(__file__).parent.rglob("*.py")), file):
         digest.update(source.read_bytes())
     return digest.digest()
 
@@ -77,7 +77,7 @@ class Kernel:
         return bool(self._index()._load_index())
 
     def _index(self) -> Any:
-        """The disk cache's index of its versions, which a change of any kernel's source makes stale."""
+        """Open the disk cache's index of its versions, which a change of any kernel's source makes stale."""
         self._dispatcher.enable_caching()
         index = self._dispatcher._cache._cache_file
         index._source_stamp = _stamp(Path(self._dispatcher.py_func.__code__.co_filename))
@@ -91,7 +91,7 @@ class Kernel:
 
 
 KERNELS: list[Kernel] = []
-"""Those of all modules that are imported."""
+"""Kernels of all modules that are imported."""
 
 
 def kernel(signature: str) -> Callable[[_Function], _Function]:
@@ -106,22 +106,25 @@ def kernel(signature: str) -> Callable[[_Function], _Function]:
 
 
 def inlined(function: _Function) -> _Function:
-    """A part of kernels, always inlined: left to choose, LLVM may call it, and a call with an array costs 10 ns.
+    """Make a function a part of kernels, always inlined: left to choose, LLVM may call it, which costs 10 ns with an
+    array.
 
-    Nobody else calls it: without wrappers for Python and C, each with a copy of it, kernels compile in 5/6 of the time.
+    Python and C cannot call it: without wrappers for them, each with a copy of it, kernels compile in 5/6 of the time.
     It makes no arrays, and counts no references to those that it is given, which took a third of the time of some.
     """
     return cast(_Function, _compiler(function, **_PART, _nrt=False))
 
 
 def making(function: _Function) -> _Function:
-    """A part of kernels like `inlined` that makes arrays."""
+    """Make a function a part of kernels like `inlined` that makes arrays."""
     return cast(_Function, _compiler(function, **_PART))
 
 
 def _address(_: Any, array: Any) -> Any:
-    """Where an array's memory starts. Not `array.ctypes.data`, which counts a reference to the array and takes it
-    back: 10 ns at each use."""
+    """Return where an array's memory starts.
+
+    NB: `array.ctypes.data` counts a reference to the array and takes it back: 10 ns at each use.
+    """
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         held = context.make_array(signature.args[0])(context, builder, values[0])

@@ -22,7 +22,7 @@ _NULL, _SEED, _STEP = 0x9B97F4A7C15F39D, 0x589965CC75374CC3, 0x1D8E4E27C47D124F
 
 
 def hash_strings(array: pa.Array | pa.ChunkedArray) -> Words:
-    """64-bit hash of each string's bytes; one fixed value for NULL."""
+    """Hash each string's bytes to 64 bits; NULL has one fixed value."""
     if isinstance(array, pa.DictionaryArray):
         codes = np.asarray(array.indices.fill_null(-1)).astype(np.int64)
         return np.append(hash_strings(array.dictionary), _NULL)[codes]
@@ -31,7 +31,7 @@ def hash_strings(array: pa.Array | pa.ChunkedArray) -> Words:
 
 
 def hash_columns(columns: Sequence[npt.NDArray[np.int64] | pa.Array | pa.ChunkedArray]) -> Words:
-    """One hash per row over all columns: int64 arrays (numpy) or string arrays (Arrow)."""
+    """Hash each row over all columns: int64 arrays (numpy) or string arrays (Arrow)."""
     assert columns, "nothing to hash: a tuple without routing columns goes to one partition"
     hashes = np.full(len(columns[0]), _SEED, np.int64)
     for column in columns:
@@ -42,7 +42,7 @@ def hash_columns(columns: Sequence[npt.NDArray[np.int64] | pa.Array | pa.Chunked
 
 
 def from_zero(hashes: Words) -> Words:
-    """Hashes of 63 bits, 0 or more: their rest by a number of partitions is a partition."""
+    """Cut hashes to 63 bits, 0 or more: their remainder by a number of partitions is a partition."""
     return (hashes.view(np.uint64) >> np.uint64(1)).view(np.int64)
 
 

@@ -20,7 +20,7 @@ TALL = 512  # rows at a time for it
 
 
 def pass_over(M: Matrix, U: Matrix, V: Matrix, X: Matrix, Y: Matrix, threads: int = 0) -> tuple[Matrix, Matrix]:
-    """M·X (n, p) and Mᵀ·Y (m, q) of the old M (n, m), which becomes M + U·Vᵀ in place.
+    """Compute M·X (n, p) and Mᵀ·Y (m, q) of the old M (n, m), which becomes M + U·Vᵀ in place.
 
     U (n, k), V (m, k), X (m, p), Y (n, q): any of k, p, q may be 0; best if their columns are contiguous (Fortran
     order), as those of the results are. M's rows are contiguous. float64, float32, or int64, where OverflowError is
@@ -43,7 +43,7 @@ def pass_over(M: Matrix, U: Matrix, V: Matrix, X: Matrix, Y: Matrix, threads: in
 
 
 def _thin(M: Matrix, U: Matrix, V: Matrix, X: Matrix, Y: Matrix) -> tuple[Matrix, Matrix]:
-    """The same, product by product."""
+    """Do `pass_over` product by product."""
     MX, MtY = M @ X, M.T @ Y
     if U.shape[1]:
         M += U @ V.T
@@ -51,7 +51,7 @@ def _thin(M: Matrix, U: Matrix, V: Matrix, X: Matrix, Y: Matrix) -> tuple[Matrix
 
 
 def _wide(M: Matrix, U: Matrix, V: Matrix, X: Matrix, Y: Matrix) -> tuple[Matrix, Matrix]:
-    """The same, some rows at a time; BLAS writes columns of results one after the other."""
+    """Do `pass_over` some rows at a time; BLAS writes columns of results one after the other."""
     (n, m), p, q = M.shape, X.shape[1], Y.shape[1]
     U, V, X, Y = (apart(factor, M) for factor in (U, V, X, Y))
     XM, YM = columns_of(n, p, M.dtype).T, columns_of(m, q, M.dtype).T
@@ -69,7 +69,7 @@ def _wide(M: Matrix, U: Matrix, V: Matrix, X: Matrix, Y: Matrix) -> tuple[Matrix
 
 
 def product(A: Matrix, B: Matrix, threads: int = 0) -> Matrix:
-    """A·B: (n, l)·(l, m) → (n, m) in C order; BLAS's for floats, which chooses its threads itself."""
+    """Compute A·B: (n, l)·(l, m) → (n, m) in C order; for floats by BLAS, which chooses its threads itself."""
     if A.dtype.kind == "f":
         return A @ B
     integers.check(None, A, B, integers.largest(A))
@@ -77,6 +77,6 @@ def product(A: Matrix, B: Matrix, threads: int = 0) -> Matrix:
 
 
 def _sparse(U: Matrix, V: Matrix) -> bool:
-    """Whether it pays, and is right, to pass by the rows of U that are zero: 0·∞ is not."""
+    """True if it pays, and is right, to pass by the rows of U that are zero: 0·∞ is not."""
     few = U.shape[1] > 0 and 2 * np.count_nonzero(U.any(axis=1)) < len(U)
     return bool(few and np.isfinite(V).all())

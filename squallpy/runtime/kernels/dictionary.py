@@ -57,15 +57,15 @@ class Dictionary:
         self._area = Area(storage, name, regions, scalars=5, scratch=2 * _CHUNK)
 
     def intern(self, array: pa.Array | pa.ChunkedArray) -> Words:
-        """The number of each string, new ones being added; −1 for NULL."""
+        """Return the number of each string, adding new ones; −1 for NULL."""
         return self._numbers(array, add=True)
 
     def lookup(self, array: pa.Array | pa.ChunkedArray) -> Words:
-        """The number of each string, −1 for NULL and for those never seen."""
+        """Return the number of each string, −1 for NULL and for strings that are not in the dictionary."""
         return self._numbers(array, add=False)
 
     def strings(self, ids: Words) -> pa.Array:
-        """The strings of these numbers, NULL for −1 (string, or large_string beyond 2 GiB)."""
+        """Return the strings of numbers, NULL for −1 (as string, or large_string beyond 2 GiB)."""
         ids = np.ascontiguousarray(ids, np.int64)
         assert len(ids) == 0 or (ids.min() >= -1 and ids.max() < len(self)), "numbers that were never given"
         frame = self._area.current()
@@ -80,13 +80,13 @@ class Dictionary:
         return pa.Array.from_buffers(kind, len(ids), [valid, ends, pa.py_buffer(data)])
 
     def nbytes(self, ids: Words) -> int:
-        """What the strings of these numbers take; NULL takes nothing."""
+        """Count the bytes of the strings of these numbers; NULL has none."""
         ends, _ = self.contents()
         known = ids[ids >= 0]
         return int((ends[known + 1] - ends[known]).sum())
 
     def contents(self) -> tuple[Words, npt.NDArray[np.uint8]]:
-        """All strings in order, as (where each ends, their bytes): views."""
+        """View all strings in order, as (where each ends, their bytes)."""
         self._area.current()
         ends = self._area.array(_ENDS)[: len(self) + 1]
         return ends, self._area.array(_BYTES).view(np.uint8)[: ends[-1]]
@@ -105,12 +105,13 @@ class Dictionary:
 
     @property
     def edition(self) -> int:
-        """How often numbers have changed."""
+        """Number of times that numbers were assigned anew."""
         return self._area.head[_EDITION]
 
     @property
     def is_due(self) -> bool:
-        """Has it grown to more than twice that? Then half of its strings may not be needed any more."""
+        """True if it has grown to more than twice its size after the last clean-up: then half of its strings may be
+        garbage."""
         return self._bytes > 2 * self.kept + _FEW
 
     def keep(self, needed: npt.NDArray[np.bool_]) -> Words | None:
@@ -141,7 +142,7 @@ class Dictionary:
 
     @property
     def _size(self) -> int:
-        """How many positions the index has."""
+        """Number of positions of the index."""
         return int(self._area.array(_INDEX)[SIZE]) or FIRST
 
     def _numbers(self, array: pa.Array | pa.ChunkedArray, add: bool) -> Words:
@@ -211,7 +212,7 @@ def _clear(frame: Vector) -> None:
 
 @kernel(f"int64({VECTOR}, {VECTOR}, {VECTOR}, int64, int64, boolean)")
 def _intern(frame: Vector, source: Vector, out: Vector, first: int, stop: int, add: bool) -> int:
-    """Numbers of rows `first` … `stop` − 1. Returns the first row for which there was no room, or `stop`."""
+    """Number rows `first` … `stop` − 1; return the first row for which there was no room, or `stop`."""
     head, (table, shape), ends, end_words = frame[HEAD], table_of(frame[1]), frame[3], frame[4]
     data, capacity = frame[5], 8 * frame[6]
     count, scratch = load(head, _COUNT), 7

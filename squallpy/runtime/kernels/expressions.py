@@ -77,7 +77,7 @@ _OFFSET, _BUFFERS, _CHILDREN = 2, 5, 6
 
 
 def scratch_words(registers: int) -> int:
-    """What a program of so many registers needs."""
+    """Return how many words of scratch a program of so many registers needs."""
     return 2 * CHUNK + registers * _REGISTER // 8
 
 
@@ -97,7 +97,7 @@ def _bind(columns: Vector, batch: int) -> None:
 
 @inlined
 def _there(columns: Vector, c: int, row: int) -> int:
-    """Is a row not NULL? `row` counts from the column's first."""
+    """True if a row is not NULL; `row` counts from the column's first."""
     if columns[c, VALID] == 0:
         return 1
     if columns[c, CHILD] < 0:
@@ -140,7 +140,7 @@ def _load(columns: Vector, c: int, rows: int, n: int, out: int) -> bool:
 
 @inlined
 def _known(register: int, i: int) -> int:
-    """Is a value not NULL?"""
+    """True if a value is not NULL."""
     return load8(register + _VALID, i) if load(register, _NULLS) else 1
 
 
@@ -161,7 +161,7 @@ def _compare_text(columns: Vector, c: int, row: int, text: int, length: int) -> 
 
 @inlined
 def _holds(which: int, x: int, y: int) -> int:
-    """Is a comparison TRUE?"""
+    """True if a comparison is TRUE."""
     if which == EQUAL:
         return x == y
     if which == UNEQUAL:
@@ -224,7 +224,7 @@ def _combine(operation: int, x: int, y: int, n: int, out: int) -> bool:
 
 @inlined
 def _reckon(operation: int, x: int, y: int, n: int, out: int) -> None:
-    """Arithmetic of doubles, by IEEE rules."""
+    """Compute arithmetic of doubles, by IEEE rules."""
     nulls = 0
     for i in range(n):
         a, b = as_float(load(x, i)), as_float(load(y, i))
@@ -248,7 +248,7 @@ def _reckon(operation: int, x: int, y: int, n: int, out: int) -> None:
 
 @inlined
 def _connect(operation: int, x: int, y: int, n: int, out: int) -> None:
-    """AND and OR: NULL unless both operands are known, or one that decides is."""
+    """Compute AND or OR: NULL unless both operands are known, or one that decides is."""
     decisive = 0 if operation == AND else 1
     for i in range(n):
         a, b = load(x, i), load(y, i)
@@ -264,7 +264,7 @@ def _connect(operation: int, x: int, y: int, n: int, out: int) -> None:
 
 @inlined
 def _change(operation: int, x: int, operand: int, n: int, out: int) -> None:
-    """Operations on one register, NULL where it is."""
+    """Apply an operation on one register, NULL where the register is."""
     for i in range(n):
         word = load(x, i)
         if operation == NOT:
@@ -289,7 +289,7 @@ def _change(operation: int, x: int, operand: int, n: int, out: int) -> None:
 
 @inlined
 def _choose(condition: int, x: int, y: int, n: int, out: int) -> None:
-    """x where the condition is TRUE, else y."""
+    """Choose x where the condition is TRUE, else y."""
     store(out, _NULLS, load(x, _NULLS) | load(y, _NULLS))
     for i in range(n):
         chosen = x if load(condition, i) else y
@@ -299,7 +299,7 @@ def _choose(condition: int, x: int, y: int, n: int, out: int) -> None:
 
 @inlined
 def _part(days: int, which: int) -> int:
-    """Year, month or day of a date, counted from 1970-01-01 in the Gregorian calendar.
+    """Extract year, month or day of a date, counted from 1970-01-01 in the Gregorian calendar.
 
     Source: Howard Hinnant, *chrono-compatible low-level date algorithms*, civil_from_days.
     """
@@ -317,7 +317,7 @@ def _part(days: int, which: int) -> int:
 
 @inlined
 def _write_key(to: int, stride: int, x: int, least: int, n: int) -> bool:
-    """A column of keys, one every `stride` bytes; False where a value stands for something else."""
+    """Write a column of keys, one every `stride` bytes; False where a value is a reserved one."""
     for i in range(n):
         word = load(x, i)
         if not _known(x, i):
@@ -330,7 +330,7 @@ def _write_key(to: int, stride: int, x: int, least: int, n: int) -> bool:
 
 @inlined
 def _write_lane(to: int, stride: int, words: int, x: int, times: int, n: int) -> bool:
-    """A lane of payloads, one every `stride` bytes, `times` times (0: once); False where one has no room."""
+    """Write a lane of payloads, one every `stride` bytes, `times` times (0: once); False where one has no room."""
     for i in range(n):
         word = load(x, i)
         if times != 0:
@@ -347,8 +347,11 @@ def _write_lane(to: int, stride: int, words: int, x: int, times: int, n: int) ->
 def run_program(
     program: Vector, columns: Vector, batch: int, total: int, scratch: Vector, keys: Vector, words: Vector, kept: Vector
 ) -> int:
-    """Run a program over `total` rows of the `ArrowArray` at `batch`; how many are left, whose keys, payloads and
-    numbers are then in `keys`, `words` and `kept`. −1 where a value has no room in 64 bits, or cannot be a key."""
+    """Run a program over `total` rows of the `ArrowArray` at `batch`, and return how many rows are left.
+
+    Their keys, payloads and numbers are then in `keys`, `words` and `kept`. −1 where a value has no room in 64 bits, or
+    cannot be a key.
+    """
     _bind(columns, batch)
     rows = address(scratch)
     picked, registers = rows + 8 * CHUNK, rows + 16 * CHUNK

@@ -16,7 +16,8 @@ Places = npt.NDArray[np.int64]
 def of_cells(
     rows: Places, columns: Places, values: Matrix, shape: tuple[int, int], ring: Semiring = ARITHMETIC
 ) -> tuple[Matrix, Matrix]:
-    """Changes of cells, those of one place added up: U (n, k), V (m, k), k the fewer of distinct rows and columns.
+    """Factor changes of cells, those of one place added up: U (n, k), V (m, k), k the fewer of distinct rows and
+    columns.
 
     Rows and columns that gain nothing in the end have none. Factors have contiguous columns.
     """
@@ -31,7 +32,7 @@ def of_cells(
 def _picked(
     some: Places, which: Places, across: Places, values: Matrix, shape: tuple[int, int], ring: Semiring
 ) -> tuple[Matrix, Matrix]:
-    """Unit columns for some rows, and what each of these gains."""
+    """Pair unit columns for some rows with what each of these gains."""
     gained = np.full((len(some), shape[1]), ring.zero, values.dtype)
     ring.add.at(gained, (which, across), values)
     kept = (gained != ring.zero).any(axis=1)
@@ -43,7 +44,7 @@ def _picked(
 
 
 def compress(U: Matrix, V: Matrix, tolerance: float = 1e-14) -> tuple[Matrix, Matrix]:
-    """U·Vᵀ of as few columns as its rank; singular values below `tolerance` times the largest are left out.
+    """Reduce U·Vᵀ to as few columns as its rank; singular values below `tolerance` times the largest are left out.
 
     Columns of U that are equal are merged first, exactly. float64 or float32; what is not finite is left as it is.
     """
@@ -59,7 +60,7 @@ def compress(U: Matrix, V: Matrix, tolerance: float = 1e-14) -> tuple[Matrix, Ma
 
 
 def _merged(U: Matrix, V: Matrix) -> tuple[Matrix, Matrix]:
-    """Equal columns of U once, theirs of V added up."""
+    """Merge equal columns of U, adding up theirs of V."""
     known = dict[bytes, int]()
     which = np.array([known.setdefault(column.tobytes(), len(known)) for column in U.T])
     if len(known) == U.shape[1]:

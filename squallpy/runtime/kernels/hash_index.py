@@ -38,14 +38,14 @@ Shape = tuple[int, int, int]  # size, old, turn
 
 @inlined
 def table_of(region: int) -> tuple[int, Shape]:
-    """Where the entries of a region's table begin, and its shape."""
+    """Return where the entries of a region's table begin, and its shape."""
     size = load(region, SIZE)
     return region + 8 * HEADER, (size if size != 0 else FIRST, load(region, OLD), load(region, TURN))
 
 
 @inlined
 def home(entry: int, shape: Shape) -> int:
-    """Where in a table an entry (or its hash) would like to stand."""
+    """Return the home of an entry or a hash in a table."""
     size, old, turn = shape
     h = entry & HIGH
     return multiply_high(h, size if below(turn, h) != 0 else old)
@@ -53,19 +53,19 @@ def home(entry: int, shape: Shape) -> int:
 
 @inlined
 def full(count: int, shape: Shape) -> bool:
-    """Too many entries for one more?"""
+    """True if there are too many entries for one more."""
     return count * OF >= shape[0] * MOST
 
 
 def wider(size: int) -> int:
-    """The size that a table grows to, half as much again or a third: with the header sizes are 2ᵏ and 3 · 2ᵏ."""
+    """Return the size that a table grows to, half as much again or a third: with the header sizes are 2ᵏ and 3 · 2ᵏ."""
     words = size + HEADER
     return size + (words // 2 if words & (words - 1) == 0 else words // 3)
 
 
 @inlined
 def same(a: int, b: int, width: int) -> bool:
-    """Are the `width` words at two addresses equal?"""
+    """True if the `width` words at two addresses are equal."""
     for i in range(width):  # noqa: SIM110
         if load(a, i) != load(b, i):
             return False
@@ -74,15 +74,16 @@ def same(a: int, b: int, width: int) -> bool:
 
 @inlined
 def is_of(entry: int, h: int) -> bool:
-    """Is this an entry, and most probably that of a hash?"""
+    """True if this is an entry, and most probably that of a hash."""
     return entry != 0 and (entry ^ h) & HIGH == 0
 
 
 @inlined
 def is_behind(entry: int, h: int, at: int, shape: Shape) -> bool:
-    """Is there no entry at a position, or one that stands behind where that of a hash would?
+    """True if no entry is at a position, or one whose place is behind that of a hash.
 
-    What the end of the table sent on to its beginning stands before what is at home there, and has the larger hash.
+    An entry that the end of the table sent on to its beginning stands before those at home there, and has the larger
+    hash.
     """
     if below(entry - 1, h | LOW) != 0:  # as unsigned words: there is one, and its hash is not larger
         return (entry ^ h) & HIGH != 0 and home(h, shape) > at and home(entry, shape) <= at
@@ -91,7 +92,7 @@ def is_behind(entry: int, h: int, at: int, shape: Shape) -> bool:
 
 @inlined
 def after(at: int, shape: Shape) -> int:
-    """The next position."""
+    """Return the next position."""
     return 0 if at + 1 == shape[0] else at + 1
 
 
@@ -106,8 +107,10 @@ def ask(table: int, shape: Shape, h: int) -> int:
 
 @inlined
 def peek(table: int, shape: Shape, start: int, h: int) -> int:
-    """Where the entry that a hash most probably has stands, found from its home on without a look at any key, or where
-    it would."""
+    """Find the position of the entry that a hash most probably has, or would have, from its home on.
+
+    No key is compared.
+    """
     at = start
     while True:
         entry = load(table, at)
@@ -118,8 +121,11 @@ def peek(table: int, shape: Shape, start: int, h: int) -> int:
 
 @inlined
 def seek(table: int, shape: Shape, start: int, h: int, key: int, width: int, rows: int, stride: int) -> int:
-    """Position of the entry whose row (`width` words at `rows + number * stride`) equals `key`; if there is none, that
-    where it belongs, as ~position. From `start` on, its home or where it was peeked, if nothing was removed since."""
+    """Find the position of the entry whose row (`width` words at `rows + number * stride`) equals `key`.
+
+    If there is none, it is that where the entry belongs, as ~position. The search begins at `start`: the home, or where
+    the hash was peeked, if nothing was removed since.
+    """
     at = start
     while True:
         entry = load(table, at)
@@ -133,7 +139,7 @@ def seek(table: int, shape: Shape, start: int, h: int, key: int, width: int, row
 
 @inlined
 def seek_number(table: int, shape: Shape, h: int, number: int) -> int:
-    """Position of the entry of `number`, which is there."""
+    """Find the position of the entry of `number`, which is there."""
     at = home(h, shape)
     while load(table, at) & LOW != number + 1:
         at = after(at, shape)
@@ -182,7 +188,7 @@ def wipe_all(region: int) -> None:
 
 @inlined
 def settle(region: int) -> None:
-    """An empty table has nothing to move, whatever it grew to."""
+    """Finish the growth of an empty table, which has nothing to move."""
     store(region, TURN, 0)
 
 
@@ -245,7 +251,7 @@ def go_on_growing(region: int, rows: int) -> bool:
 
 @inlined
 def _from(start: int, end: int, size: int) -> int:
-    """How many positions there are from one to another."""
+    """Count the positions from one to another."""
     return end - start if end >= start else end - start + size
 
 

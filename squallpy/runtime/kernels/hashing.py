@@ -14,7 +14,7 @@ _A, _B, _C, _D = 0x2D358DCCAA6C78A5, 0x0BB67AE8584CAA73, 0x4B33A62ED433D4A3, 0x4
 
 @inlined
 def mix(a: int, b: int) -> int:
-    """The two halves of a·b (unsigned, 128 bits), folded."""
+    """Multiply two unsigned words and fold the halves of the product."""
     return multiply_high(a, b) ^ (a * b)
 
 

@@ -21,7 +21,7 @@ _ANY = "Array(int64, 2, 'A', readonly=True)"
 
 
 def largest(A: Matrix) -> float:
-    """The largest magnitude of a cell."""
+    """Return the largest magnitude of a cell."""
     return max(float(A.max()), -float(A.min())) if A.size else 0.0
 
 
@@ -44,7 +44,7 @@ def check_added(A: Matrix | None, B: Matrix, by: int = 1) -> None:
 
 
 def sums(values: Matrix, starts: npt.NDArray[np.intp]) -> Matrix:
-    """Sums of the runs of values that begin at `starts`; OverflowError where one does not fit."""
+    """Sum the runs of values that begin at `starts`; OverflowError where a sum does not fit."""
     most = np.add.reduceat(np.abs(values.astype(np.float64)), starts)
     for run in np.flatnonzero(most >= _SURE):
         _fit([sum(values[starts[run] : starts[run + 1] if run + 1 < len(starts) else None].tolist())])
@@ -53,7 +53,7 @@ def sums(values: Matrix, starts: npt.NDArray[np.intp]) -> Matrix:
 
 
 def times(values: Matrix, by: Matrix) -> Matrix:
-    """Products of numbers; OverflowError where one does not fit."""
+    """Multiply numbers; OverflowError where a product does not fit."""
     most = np.abs(values.astype(np.float64)) * np.abs(by.astype(np.float64))
     _fit(a * b for a, b in zip(values[most >= _SURE].tolist(), by[most >= _SURE].tolist(), strict=True))
     return values * by

@@ -42,25 +42,25 @@ def _operation(signature: Any) -> Callable[[Emit], Callable[..., int]]:
 
 
 def _element(builder: Any, unit: Any, address: Any, index: Any) -> Any:
-    """Pointer to element `index` of an array of `unit` at `address`."""
+    """Point at element `index` of an array of `unit` at `address`."""
     return builder.gep(builder.inttoptr(address, unit.as_pointer()), [index])
 
 
 @_operation(_int(_int, _int))
 def load(builder: Any, address: Any, index: Any) -> Any:
-    """The int64 word number `index` at `address`, which need not be aligned."""
+    """Load the int64 word number `index` at `address`, which need not be aligned."""
     return builder.load(_element(builder, _I64, address, index), align=1)
 
 
 @_operation(_int(_int, _int))
 def load32(builder: Any, address: Any, index: Any) -> Any:
-    """The 32-bit word number `index` at `address`, zero-extended."""
+    """Load the 32-bit word number `index` at `address`, zero-extended."""
     return builder.zext(builder.load(_element(builder, _I32, address, index), align=1), _I64)
 
 
 @_operation(_int(_int, _int))
 def load8(builder: Any, address: Any, index: Any) -> Any:
-    """The byte number `index` at `address`, zero-extended."""
+    """Load the byte number `index` at `address`, zero-extended."""
     return builder.zext(builder.load(_element(builder, _I8, address, index)), _I64)
 
 
@@ -94,7 +94,7 @@ def move(builder: Any, to: Any, source: Any, words: Any) -> Any:
 
 @_operation(_pointer(_int))
 def pointer(builder: Any, address: Any) -> Any:
-    """The address as numba's `carray` takes it, which makes an array of what is there."""
+    """Convert an address to the pointer that numba's `carray` takes, which makes an array of the memory there."""
     return builder.inttoptr(address, _I64.as_pointer())
 
 
@@ -109,36 +109,36 @@ def prefetch(builder: Any, address: Any) -> Any:
 
 @_operation(_int(_int, _int))
 def shift_right(builder: Any, word: Any, bits: Any) -> Any:
-    """Logical shift: zeros come in at the top."""
+    """Shift right logically: zeros come in at the top."""
     return builder.lshr(word, bits)
 
 
 @_operation(_int(_int, _int))
 def below(builder: Any, a: Any, b: Any) -> Any:
-    """1 if a < b as unsigned words, else 0: the carry of `a = x + b`."""
+    """Return 1 if a < b as unsigned words, else 0: the carry of `a = x + b`."""
     return builder.zext(builder.icmp_unsigned("<", a, b), _I64)
 
 
 @_operation(_int(_int, _int))
 def multiply_high(builder: Any, a: Any, b: Any) -> Any:
-    """The upper 64 bits of the unsigned 128-bit product."""
+    """Return the upper 64 bits of the unsigned 128-bit product."""
     product = builder.mul(builder.zext(a, _I128), builder.zext(b, _I128))
     return builder.trunc(builder.lshr(product, _I128(64)), _I64)
 
 
 @_operation(_int(_int))
 def lowest(builder: Any, word: Any) -> Any:
-    """The number of the lowest bit that is set, of 64; 64 if none is."""
+    """Return the number of the lowest bit that is set, of 64; 64 if none is."""
     return builder.cttz(word, ir.Constant(ir.IntType(1), 0))
 
 
 @_operation(_float(_int))
 def as_float(builder: Any, word: Any) -> Any:
-    """The float64 with these bits."""
+    """Reinterpret a word as the float64 with these bits."""
     return builder.bitcast(word, ir.DoubleType())
 
 
 @_operation(_int(_float))
 def as_word(builder: Any, number: Any) -> Any:
-    """The bits of this float64."""
+    """Reinterpret a float64 as the word of its bits."""
     return builder.bitcast(number, _I64)

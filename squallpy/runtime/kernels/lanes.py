@@ -34,7 +34,7 @@ _WORD = (1 << 64) - 1
 
 
 def pack(values: npt.NDArray[np.generic] | npt.NDArray[np.object_], ring: Ring) -> Words:
-    """Values as a column of ring elements, (n, ring.words).
+    """Pack values into a column of ring elements, (n, ring.words).
 
     int64 goes into every ring, float64 into REAL and SIGNED; Python integers (dtype object) into COUNT and EXACT, mod
     2⁶⁴ and 2¹²⁸, one by one.
@@ -63,7 +63,7 @@ def pack(values: npt.NDArray[np.generic] | npt.NDArray[np.object_], ring: Ring) 
 
 
 def fill_reals(out: Words, offset: int, ring: Ring, values: npt.NDArray[np.float64], times: Words | None) -> None:
-    """out's lane = values, each `times` times (None: once); ring is REAL or SIGNED.
+    """Write values, each `times` times (None: once), into a lane of `out`; ring is REAL or SIGNED.
 
     0 times NaN is nothing, and −1 times +∞ takes a +∞ away: neither is what multiplying the numbers would give.
     """
@@ -74,7 +74,7 @@ def fill_reals(out: Words, offset: int, ring: Ring, values: npt.NDArray[np.float
 
 
 def pack_decimal128(array: pa.Decimal128Array) -> Words:
-    """Unscaled values of a decimal128 array as EXACT words (n, 2), without a copy; what nulls hold is undefined."""
+    """View the unscaled values of a decimal128 array as EXACT words (n, 2); the words of nulls are undefined."""
     data = array.buffers()[1]
     if data is None or len(array) == 0:
         return np.empty((0, 2), np.int64)
@@ -82,7 +82,8 @@ def pack_decimal128(array: pa.Decimal128Array) -> Words:
 
 
 def unpack(words: Words, ring: Ring) -> npt.NDArray[np.generic] | npt.NDArray[np.object_]:
-    """A column of ring elements, (n, ring.words), as int64 (COUNT, EXACT if all fit), objects (EXACT) or float64."""
+    """Unpack a column of ring elements, (n, ring.words), to int64 (COUNT, EXACT if all fit), objects (EXACT) or
+    float64."""
     match ring:
         case Ring.COUNT:
             return np.ascontiguousarray(words[:, 0])
@@ -97,12 +98,12 @@ def unpack(words: Words, ring: Ring) -> npt.NDArray[np.generic] | npt.NDArray[np
 
 
 def integers(words: Words) -> list[int]:
-    """EXACT elements as Python integers: the slow way, for tests and messages."""
+    """Convert EXACT elements to Python integers: the slow way, for tests and messages."""
     return [hi << 64 | lo & _WORD for lo, hi in words.tolist()]
 
 
 def to_decimal128(words: Words, precision: int, scale: int, nulls: npt.NDArray[np.bool_] | None = None) -> pa.Array:
-    """EXACT elements, (n, 2), as decimals: the element is the unscaled value. The caller knows that they fit."""
+    """Convert EXACT elements, (n, 2), to decimals whose unscaled values they are; the caller knows that they fit."""
     data = np.ascontiguousarray(words)
     kind = pa.decimal128(precision, scale)
     valid = None if nulls is None else pa.array(~nulls).buffers()[1]

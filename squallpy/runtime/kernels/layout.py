@@ -1,4 +1,4 @@
-"""Where a pool's kernels find things in its frame and head (see `area.py` for the two)."""
+"""Layout of a pool's frame and head, as its kernels read it (see `area.py` for the two)."""
 
 from typing import Final
 

@@ -17,14 +17,14 @@ _ALIGNED = 64
 
 
 def packed(matrix: Words) -> npt.NDArray[np.uint8]:
-    """The bytes of a matrix (n, K), a multiple of 64 of them."""
+    """Pack a matrix (n, K) into bytes, a multiple of 64 of them."""
     rows, columns = matrix.shape
     out = np.empty(columns * (2 + rows) + 1 + _ALIGNED // 8, np.int64)
     return out.view(np.uint8)[: _pack(matrix, out)]
 
 
 def unpacked(start: int, rows: int, columns: int) -> tuple[Words, int]:
-    """The matrix whose bytes are at an address, and how many they are."""
+    """Unpack the matrix whose bytes are at an address, and return how many they are."""
     out = np.empty((rows, columns), np.int64)
     return out, _unpack(start, out)
 

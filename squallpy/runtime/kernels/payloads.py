@@ -12,7 +12,7 @@ from squallpy.runtime.kernels.reals import add_reals
 
 @inlined
 def add(frame: Vector, target: int, source: int) -> bool:
-    """Add the payload at `source` to the one at `target`, lane by lane; is anything left?"""
+    """Add the payload at `source` to the one at `target`, lane by lane; False if nothing is left."""
     left, i = 0, 0
     for lane in range(frame[at.LANES]):
         ring = frame[at.RINGS + lane]
@@ -51,7 +51,7 @@ def add(frame: Vector, target: int, source: int) -> bool:
 
 @inlined
 def is_zero(frame: Vector, source: int) -> bool:
-    """Is the payload at `source` zero in every lane (−0.0 included)?"""
+    """True if the payload at `source` is zero in every lane (−0.0 included)."""
     i = 0
     for lane in range(frame[at.LANES]):
         ring = frame[at.RINGS + lane]
@@ -73,6 +73,6 @@ def is_zero(frame: Vector, source: int) -> bool:
 
 @inlined
 def copy(target: int, source: int, words: int) -> None:
-    """Words from one address to another."""
+    """Copy words from one address to another."""
     for i in range(words):
         store(target, i, load(source, i))

@@ -1,16 +1,16 @@
-"""Pools: what a view is kept in. Key rows of int64 → payload rows of ring words.
+"""Pools: views with lookups by key. Key rows of int64 → payload rows of ring words.
 
     pool = Pool(2, Payload((Ring.COUNT,)), slices=((0,),))
     pool.upsert([[7, 1], [7, 2], [7, 1]], [[1], [1], [-1]])     →   {(7, 2): 1}
     pool.probe([[7, 2], [7, 1]])                                →   slots [0, -1]
     pool.get([[7, 2], [7, 1]])                                  →   [[1], [0]]
-    pool.share([], 0, HASHES)                                   →   [[7, 2]], [[1]], in the order of hashes
+    pool.copy_fraction([], 0, HASHES)                           →   [[7, 2]], [[1]], in the order of hashes
     pool.slice(0, [[7]])                                        →   rows [0], slots [0]
     pool.keys[slots], pool.words[slots]                         →   their contents
-    pool.sorted[0]                                              →   a sorted index, kept alike: see `sorted.py`
+    pool.sorted[0]                                              →   a sorted index, kept alike: see `sorted_index.py`
 
-One set of compiled kernels serves every pool: arity, lanes and slices are data to them. Of what is looked up by ranges
-alone there is no more than the sorted index: see `ordered.py`.
+One set of compiled kernels serves every pool: arity, lanes and slices are data to them. A view that is looked up by
+ranges alone is kept in its sorted indexes (`sorted_pool.py`), one that is only read whole in a list (`row_list.py`).
 
 Source: record pools of `dbtoaster-batch-ivm` §5.2.1.
 """
@@ -21,6 +21,7 @@ from squallpy.base.index_order import Order
 from squallpy.base.rings import Payload
 from squallpy.runtime.kernels import layout
 from squallpy.runtime.kernels.area import CONSTANTS, Area
+from squallpy.runtime.kernels.container import HASHES, Container, OrderedContainer
 from squallpy.runtime.kernels.hash_index import FIRST, HEADER, MOST, OF, SIZE, begin_growing, wider
 from squallpy.runtime.kernels.postings import slice_records
 from squallpy.runtime.kernels.records import (
@@ -33,9 +34,8 @@ from squallpy.runtime.kernels.records import (
     upsert_records,
 )
 from squallpy.runtime.kernels.regions import HEAP, Storage, Words
-from squallpy.runtime.kernels.sorted_index import Sorted
+from squallpy.runtime.kernels.sorted_index import SortedIndex
 
-HASHES = 1 << 32  # records without a sorted index are in the order of hashes of 32 bits
 _INDEX, _KEYS, _WORDS, _SLICE = 0, 1, 2, 3  # regions; each slice has three: index, arena, where
 _SLICE_REGIONS = 3
 _BIRTH = 512  # words of a region at first: a page
@@ -45,12 +45,11 @@ _LEAST = 16  # rows for which an index that grows does so
 _PIECE = 1 << 12  # rows that are added at a time while an index grows
 
 
-class Pool:
+class Pool(OrderedContainer):
     """A map from keys, rows of `key_width` int64, to elements of `payload`'s ring; zero elements are not kept.
 
     Slots number the records 0 … len − 1 without holes, in an order that depends on the calls alone; they hold until the
-    next `upsert` or `clear`. Arguments are C-contiguous int64 matrices. `slices` are key columns to look up by;
-    `orders` are of sorted indexes.
+    next `upsert` or `clear`. `slices` are key columns to look up by; `orders` are of sorted indexes.
     """
 
     def __init__(
@@ -84,16 +83,15 @@ class Pool:
             scratch=6 * layout.CHUNK + key_width,
         )
         self._ready = _AHEAD  # records at which to look ahead again
-        self.sorted = tuple(Sorted(order, payload, storage, f"{name}.sorted{i}") for i, order in enumerate(orders))
+        self.sorted = tuple(SortedIndex(order, payload, storage, f"{name}.sorted{i}") for i, order in enumerate(orders))
 
     @property
     def address(self) -> int:
-        """Where kernels find the frame, which stays there; what it says holds until the next `upsert` or `clear`."""
+        """Address of the frame for kernels, which stays; its content holds until the next `upsert` or `clear`."""
         self._area.current()
         return self._area.address
 
     def upsert(self, keys: Words, words: Words) -> None:
-        """Add a payload to each key, in order; a key whose payload becomes zero leaves."""
         frame, done = self._area.current(), 0
         while done < len(keys):
             growing = self._area.head[layout.GROWING]
@@ -110,54 +108,41 @@ class Pool:
             index.upsert(keys, words)
 
     def probe(self, keys: Words) -> Words:
-        """The slot of each key, −1 where there is none."""
+        """Find the slot of each key, −1 where there is none."""
         assert keys.shape[1] == self.key_width
         return probe_records(self._area.current(), keys)
 
     def get(self, keys: Words) -> Words:
-        """The payload of each key, zero where there is none."""
+        """Return the payload of each key, zero where there is none."""
         assert keys.shape[1] == self.key_width
         return get_records(self._area.current(), keys)
 
     def slice(self, index: int, bound: Words) -> tuple[Words, Words]:
-        """All pairs (row of `bound`, slot) that agree on the columns of slice `index`; rows ascend, then slots."""
+        """List all pairs (row of `bound`, slot) that agree on the columns of slice `index`; rows ascend, then slots."""
         assert bound.shape[1] == len(self.slices[index])
         return slice_records(self._area.current(), index, bound)
 
-    def share(self, reached: Words, low: int, high: int) -> tuple[Words, Words]:
-        """Keys and payloads of a share of the records, the hashes from `low` on and below `high` of `HASHES`; or where
-        there is a sorted index, for which an order of their own is quicker, as many of those behind the key that was
-        `reached` (1, K), of all if none was (0, K). Who goes through all of a pool that changes meanwhile, and is told
-        of what changes where it has `passed`, has seen each record once."""
-        if low == high:
-            return np.empty((0, self.key_width), np.int64), np.empty((0, self.payload.width), np.int64)
-        if self.sorted:
-            return self.sorted[0].behind(reached, high - low, HASHES - low)
+    def copy_fraction(self, reached: Words, low: int, high: int) -> tuple[Words, Words]:
+        if self.sorted or low == high:
+            return super().copy_fraction(reached, low, high)
         slots = records_between(self._area.current(), low, high)
         return self.keys.take(slots, axis=0), self.words.take(slots, axis=0)
 
-    def passed(self, keys: Words, reached: Words, low: int) -> Words:
-        """Which of some keys were gone through: those up to the one that was reached, or with hashes below `low`."""
-        if low == HASHES:
-            return np.arange(len(keys))
-        if self.sorted:
-            return self.sorted[0].not_behind(keys, reached)
+    def select_copied(self, keys: Words, reached: Words, low: int) -> Words:
+        if self.sorted or low == HASHES:
+            return super().select_copied(keys, reached, low)
         return np.flatnonzero(hashes_of(keys) < low)
 
     def fill(self, keys: Words, words: Words, high: int) -> None:
-        """Add what others have gone through, up to `high`: an index that is filled in the order of hashes has its size
-        from the start, for they would else crowd at the beginning of a small one. One that is too small gets room for a
-        quarter more, not to grow again soon."""
-        if not self.sorted:
+        if not self.sorted:  # filled in the order of hashes, a small index would be crowded at its beginning
             self._widen((len(self) + len(keys)) * HASHES // high)
         self.upsert(keys, words)
 
     def scan(self) -> Words:
-        """All slots."""
+        """List all slots."""
         return np.arange(len(self))
 
     def rows(self) -> tuple[Words, Words]:
-        """Contents as (keys, words), without a copy: valid until the next `upsert` or `clear`."""
         return self.keys, self.words
 
     @property
@@ -173,7 +158,7 @@ class Pool:
         return self._area.array(_WORDS)[: len(self) * self.payload.width].reshape(len(self), self.payload.width)
 
     def clear(self) -> None:
-        """Drop all records, keeping the memory; costs in proportion to what was held."""
+        """Drop all records, keeping the memory, at a cost in proportion to their number."""
         clear_records(self._area.current())
         for index in self.sorted:
             index.clear()
@@ -183,7 +168,7 @@ class Pool:
 
     @property
     def usage(self) -> dict[str, int]:
-        """Records, and bytes in use by part; room to grow is not counted, for the system gives it when it is used."""
+        """Records, and bytes in use by part, without room to grow: the system gives that when it is used."""
         count = len(self)
         slices = sum(
             self._size(index) + self._pieces(s) * layout.PIECE // 2 + count // 2 for s, index in self._indexes()
@@ -202,7 +187,7 @@ class Pool:
         return f"Pool({self.key_width} → {rings}; {len(self)} records)"
 
     def _grow(self) -> None:
-        """Enlarge whatever stands in the way of one more chunk of records."""
+        """Extend each region that has no room for one more chunk of records."""
         area, count = self._area, len(self) + layout.CHUNK
         assert count < 2**31, "a pool holds fewer than 2³¹ records"
         needs = [(_KEYS, count * self.key_width), (_WORDS, count * self.payload.width)]
@@ -217,13 +202,13 @@ class Pool:
                 self._grow_index(region)
 
     def _widen(self, records: int) -> None:
-        """Room for so many records, and if there is not, for a quarter more."""
+        """Make room in the index for so many records, and where there is none, for a quarter more."""
         if records * OF >= self._size(_INDEX) * MOST:
             while 5 * records * OF >= 4 * self._size(_INDEX) * MOST:
                 self._grow_index(_INDEX)
 
     def _look_ahead(self) -> None:
-        """Have the memory of the next records got ready, and that into which indexes will soon grow."""
+        """Let a helper prepare the memory of the next records, and that into which indexes will soon grow."""
         area, count = self._area, len(self)
         more = max(_AHEAD, count // 16)
         self._ready = count + more // 2
@@ -241,16 +226,16 @@ class Pool:
         area.get_ready(growing)
 
     def _indexes(self) -> list[tuple[int, int]]:
-        """Each slice with the region of its index; its arena and `where` come after."""
+        """Pair each slice with the region of its index; its arena and `where` come after."""
         return [(s, _SLICE + _SLICE_REGIONS * s) for s in range(len(self.slices))]
 
     def _entries(self) -> dict[int, int]:
-        """How many entries each index has, by its region."""
+        """Count the entries of each index, by its region."""
         live = {region: self._state(s, layout.LIVE) for s, region in self._indexes()}
         return {_INDEX: len(self), **live}
 
     def _pieces(self, s: int) -> int:
-        """How many pieces of the slice's arena were ever used."""
+        """Count the pieces of the slice's arena that were ever used."""
         return self._state(s, layout.TOP)
 
     def _state(self, s: int, word: int) -> int:
@@ -264,5 +249,11 @@ class Pool:
         self._area.head[layout.GROWING] = 1
 
     def _size(self, region: int) -> int:
-        """How many positions an index has."""
+        """Count the positions of an index."""
         return int(self._area.array(region)[SIZE]) or FIRST
+
+
+def as_pool(container: Container) -> Pool:
+    """Return a container as the pool that it is."""
+    assert isinstance(container, Pool), f"{container} is not looked up by key"
+    return container

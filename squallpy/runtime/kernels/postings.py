@@ -55,13 +55,13 @@ def _place(frame: Vector, s: int) -> int:
 
 @inlined
 def _columns(frame: Vector, s: int) -> int:
-    """Where in the frame the slice's columns begin: how many, then which."""
+    """Return the word of the frame at which the slice's columns begin: how many, then which."""
     return frame[at.BOUNDS] + s * (frame[at.KEY] + 1)
 
 
 @inlined
 def _key(frame: Vector, record: int) -> int:
-    """Address of a record's key."""
+    """Return the address of a record's key."""
     return frame[frame[at.PLACES] + at.KEYS] + 8 * record * frame[at.KEY]
 
 
@@ -76,10 +76,11 @@ def _hash(frame: Vector, s: int, key: int) -> int:
 def _seek(
     table: int, shape: Shape, start: int, h: int, key: int, picks: int, width: int, arena: int, keys: int, wide: int
 ) -> int:
-    """Position of the entry that the key at `key` belongs to; if there is none, that where it should be, as ~position.
+    """Find the position of the entry that the key at `key` belongs to; if there is none, that where it should be, as
+    ~position.
 
-    All is by address: records' keys are `wide` bytes apart, and `width` columns, `picks`, tell. It is at `start`, where
-    it was peeked, or behind.
+    All is given by address: records' keys are `wide` bytes apart, and `picks` are their `width` columns. The search
+    begins at `start`, where the hash was peeked.
     """
     position = start
     while True:
@@ -97,20 +98,20 @@ def _seek(
 
 @inlined
 def _first(number: int, arena: int) -> int:
-    """The first record of an entry."""
+    """Return the first record of an entry."""
     return number - ALONE if number >= ALONE else load32(block_at(arena, number), at.RECORDS)
 
 
 @inlined
 def _peeked(table: int, position: int, h: int) -> int:
-    """The number of the entry that a hash most probably has, −1 if none; it was peeked."""
+    """Return the number of the entry that a hash most probably has, −1 if none; it was peeked."""
     entry = load(table, position)
     return (entry & LOW) - 1 if is_of(entry, h) else -1
 
 
 @inlined
 def _position(frame: Vector, s: int, h: int, record: int) -> int:
-    """Where the entry is in the index to which a linked record belongs."""
+    """Find the position of the entry in the index to which a linked record belongs."""
     place, columns = _place(frame, s), _columns(frame, s)
     (table, shape), keys, wide = table_of(frame[place]), frame[frame[at.PLACES] + at.KEYS], 8 * frame[at.KEY]
     picks, width, key = address(frame) + 8 * (columns + 1), frame[columns], keys + record * wide
@@ -148,7 +149,7 @@ def ask_unlink(frame: Vector, start: int, count: int) -> None:
 
 @inlined
 def has_room(frame: Vector, count: int) -> bool:
-    """Can a chunk of records be linked, whatever their keys, in a pool of `count`?"""
+    """True if a chunk of records can be linked, whatever their keys, in a pool of `count`."""
     for s in range(frame[at.SLICES]):
         place, state = _place(frame, s), _state(frame, s)
         _, shape = table_of(frame[place])
@@ -225,7 +226,7 @@ def _append(state: int, arena: int, where: int, number: int, record: int) -> int
 
 @inlined
 def _moved(state: int, arena: int, number: int, size_class: int) -> tuple[int, int]:
-    """A posting in a block of twice the size: the block and its address."""
+    """Move a posting to a block of twice the size; return the block and its address."""
     block = allocate(state, arena, size_class + 1)
     old, new = block_at(arena, number), block_at(arena, block)
     copy(new, old, (at.PIECE << size_class) >> 1)
@@ -273,7 +274,7 @@ def _without(state: int, arena: int, where: int, block: int, gone: int) -> int:
 
 @inlined
 def renumber(frame: Vector, old: int, new: int) -> None:
-    """A record's number changes from `old` to `new`, which no other has; its key is still at `old`."""
+    """Change a record's number from `old` to `new`, which no other has; its key is still at `old`."""
     for s in range(frame[at.SLICES]):
         place, h = _place(frame, s), _hash(frame, s, _key(frame, old))
         (table, _), where = table_of(frame[place]), frame[place + at.WHERE]
@@ -335,7 +336,7 @@ def _ask(number: int, arena: int, keys: int, wide: int, depth: int) -> None:
 
 @making
 def sliced(frame: Vector, s: int, bound: Vector) -> tuple[Words, Words]:
-    """All (row of `bound`, record) that agree on the columns of slice `s`, ascending."""
+    """List all (row of `bound`, record) that agree on the columns of slice `s`, ascending."""
     place, columns, width, n = _place(frame, s), _columns(frame, s), bound.shape[1], bound.shape[0]
     (table, shape), base = table_of(frame[place]), address(bound)
     arena, where, picks = frame[place + at.ARENA], frame[place + at.WHERE], address(frame) + 8 * (columns + 1)
@@ -387,5 +388,5 @@ def sliced(frame: Vector, s: int, bound: Vector) -> tuple[Words, Words]:
 
 @kernel(f"Tuple(({VECTOR}, {VECTOR}))({VECTOR}, int64, {GIVEN_MATRIX})")
 def slice_records(frame: Vector, s: int, bound: Vector) -> tuple[Words, Words]:
-    """`sliced`, on its own."""
+    """Do what `sliced` does, as an entry point."""
     return sliced(frame, s, bound)

@@ -15,7 +15,7 @@ Stretch = tuple[Region, int, int]  # words of a region: the first, and behind th
 
 
 def populate(stretches: list[Stretch]) -> None:
-    """Have a helper ask for the memory of stretches; a hint, which nobody waits for."""
+    """Let a helper touch the memory of regions, as a hint for which nobody waits."""
     if stretches:
         start_new_thread(_populate, (stretches,))  # NB: a Thread would wait here until the helper has begun
 

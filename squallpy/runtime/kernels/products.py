@@ -28,7 +28,7 @@ _COUNTED, _TIMES = 4, 8
 
 
 def kind_of(out: Ring, source: Ring, times: bool) -> int:
-    """How `combine` is to put a lane into one of `out`: alone, or times what is there."""
+    """Choose how `combine` puts a lane into one of `out`: alone, or times the lane there."""
     assert source in (out, Ring.COUNT), f"no {source.name} in {out.name}"
     assert not times or source is not Ring.REAL, "a product of sums of doubles takes their signs"
     return int(out) + (0 if source == out else _COUNTED) + (_TIMES if times else 0)
@@ -43,7 +43,7 @@ def put(at: int, x: float, y: float, odd: int) -> None:
 
 @inlined
 def put_count(o: int, n: int, signed: bool) -> None:
-    """The integer n as the REAL or SIGNED element at o."""
+    """Put the integer n, as a REAL or SIGNED element, at o."""
     x, y = real_of(n)
     put(o, x, y, 0)
     if signed:
@@ -52,7 +52,7 @@ def put_count(o: int, n: int, signed: bool) -> None:
 
 @inlined
 def _scale(o: int, n: int, signed: bool) -> None:
-    """The REAL or SIGNED element at o, n times."""
+    """Multiply the REAL or SIGNED element at o by n."""
     x, y, odd = as_float(load(o, 0)), as_float(load(o, 1)), load(o, 2)
     u, v = real_of(n)
     p, q = real_multiply(x, y, u, v)
@@ -65,7 +65,7 @@ def _scale(o: int, n: int, signed: bool) -> None:
 
 @inlined
 def _multiply(o: int, a: int) -> None:
-    """The SIGNED element at o times the one at a."""
+    """Multiply the SIGNED element at o by the one at a."""
     x, y, odd, signs = as_float(load(o, 0)), as_float(load(o, 1)), load(o, 2), load(o, 3)
     u, v, other, others = as_float(load(a, 0)), as_float(load(a, 1)), load(a, 2), load(a, 3)
     p, q = real_multiply(x, y, u, v)
@@ -77,7 +77,7 @@ def _multiply(o: int, a: int) -> None:
 
 @inlined
 def combine(o: int, a: int, kind: int) -> None:
-    """The lane at `o` becomes, or is multiplied by, the one at `a`. kind: see `kind_of`."""
+    """Set or multiply the lane at `o` by the one at `a`. kind: see `kind_of`."""
     times, counted, ring = kind >= _TIMES, kind & _COUNTED != 0, kind & 3
     if ring == 0:
         store(o, 0, load(o, 0) * load(a, 0) if times else load(a, 0))
@@ -100,7 +100,7 @@ def combine(o: int, a: int, kind: int) -> None:
 
 
 def negated(words: Words, payload: Payload) -> Words:
-    """Payloads that add up to nothing with those given."""
+    """Negate payloads: those returned add up with those given to nothing."""
     return _negated(np.ascontiguousarray(words), np.array([int(ring) for ring in payload.rings], np.int64))
 
 

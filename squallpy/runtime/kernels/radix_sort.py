@@ -23,7 +23,7 @@ LARGE: Final = 11
 
 @inlined
 def _bits(word: int) -> int:
-    """Of an unsigned word."""
+    """Count the bits of an unsigned word."""
     bits = 0
     while bits < 64 and shift_right(word, bits) != 0:
         bits += 1
@@ -32,7 +32,7 @@ def _bits(word: int) -> int:
 
 @inlined
 def _in_order(start: int, rows: int, width: int) -> bool:
-    """Do rows ascend as they are?"""
+    """True if rows ascend as they are."""
     for row in range(1, rows):
         above, here = start + 8 * (row - 1) * width, start + 8 * row * width
         for i in range(width):
@@ -45,7 +45,7 @@ def _in_order(start: int, rows: int, width: int) -> bool:
 
 @kernel(f"{VECTOR}({GIVEN_MATRIX})")
 def ascending(rows: Vector) -> Words:
-    """The numbers of the rows in their order."""
+    """Return the numbers of the rows in ascending order of the rows."""
     n, width = rows.shape
     digit = SMALL if n <= FEW else LARGE
     way, packed, ends = np.arange(n), np.zeros(n, np.int64), np.empty(1 << digit, np.int64)

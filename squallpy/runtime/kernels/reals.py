@@ -23,25 +23,25 @@ _STEP, _MOST = 128, 15  # k counts steps of 2¹²⁸
 
 @inlined
 def odd_of(x: float) -> int:
-    """The triple of one value that is not finite."""
+    """Make the triple of one value that is not finite."""
     return triple(0, 0, 1) if isnan(x) else triple(1, 0, 0) if x > 0.0 else triple(0, 1, 0)
 
 
 @inlined
 def signs_of(x: float) -> int:
-    """The triple of one finite value."""
+    """Make the triple of one finite value."""
     return triple(1, 0, 0) if x > 0.0 else triple(0, 1, 0) if x < 0.0 else triple(0, 0, 1)
 
 
 @inlined
 def exponent(odd: int) -> int:
-    """k."""
+    """Read k, the scale of an element, from its triple."""
     return shift_right(odd, 60)
 
 
 @inlined
 def _settled(x: float, y: float, k: int, odd: int) -> tuple[float, float, int]:
-    """The element of (x + y) · 2¹²⁸ᵏ with the least k. NB: beyond k = 15 it stays infinite."""
+    """Make the element of (x + y) · 2¹²⁸ᵏ with the least k. NB: beyond k = 15 it stays infinite."""
     while k > 0 and (k > _MOST or abs(x) < ldexp(1.0, 1024 - _STEP)):
         x, y, k = ldexp(x, _STEP), ldexp(y, _STEP), k - 1
     return x, y if isfinite(x) else 0.0, odd | k << 60
@@ -49,7 +49,7 @@ def _settled(x: float, y: float, k: int, odd: int) -> tuple[float, float, int]:
 
 @inlined
 def add_reals(a: float, a_low: float, a_odd: int, b: float, b_low: float, b_odd: int) -> tuple[float, float, int]:
-    """a + b, whatever they are."""
+    """Add two elements, finite or not."""
     i, j = exponent(a_odd), exponent(b_odd)
     k = max(i, j) + 1
     a, a_low = ldexp(a, (i - k) * _STEP), ldexp(a_low, (i - k) * _STEP)
@@ -72,7 +72,7 @@ def _multiply_finite(
 
 @inlined
 def scale_real(a: float, a_low: float, odd: int, n: int, x: float, y: float) -> tuple[float, float, int]:
-    """a, n times; n is also x + y."""
+    """Multiply an element by an integer n, which is also x + y."""
     return _multiply_finite(a, a_low, exponent(odd), x, y, 0, times(odd & BITS, n))
 
 
@@ -80,7 +80,7 @@ def scale_real(a: float, a_low: float, odd: int, n: int, x: float, y: float) -> 
 def multiply_reals(
     a: float, a_low: float, a_odd: int, a_signs: int, b: float, b_low: float, b_odd: int, b_signs: int
 ) -> tuple[float, float, int]:
-    """a · b, whatever they are."""
+    """Multiply two elements, finite or not."""
     up, down = _signed_product(
         count(a_odd, 0), count(a_odd, 1), count(a_signs, 0), count(a_signs, 1),
         count(b_odd, 0), count(b_odd, 1), count(b_signs, 0), count(b_signs, 1),
@@ -97,7 +97,7 @@ def multiply_reals(
 def _signed_product(
     a_up: int, a_down: int, a_plus: int, a_minus: int, b_up: int, b_down: int, b_plus: int, b_minus: int
 ) -> tuple[int, int]:
-    """How many products are +∞ and −∞: those with an infinity and without a 0 or NaN."""
+    """Count the products that are +∞ and −∞: those with an infinity and without a 0 or NaN."""
     up = a_up * (b_up + b_plus) + a_down * (b_down + b_minus) + a_plus * b_up + a_minus * b_down
     down = a_up * (b_down + b_minus) + a_down * (b_up + b_plus) + a_plus * b_down + a_minus * b_up
     return up, down
@@ -105,7 +105,7 @@ def _signed_product(
 
 @inlined
 def multiply_signs(a: int, b: int) -> int:
-    """The signs of all products of finite values."""
+    """Count the signs of all products of finite values."""
     plus, minus, zero = count(a, 0), count(a, 1), count(a, 2)
     other_plus, other_minus, other_zero = count(b, 0), count(b, 1), count(b, 2)
     return triple(
@@ -117,7 +117,7 @@ def multiply_signs(a: int, b: int) -> int:
 
 @inlined
 def printed(x: float, y: float, odd: int) -> float:
-    """An element as one double."""
+    """Round an element to one double."""
     if odd == 0:
         return x + y
     up, down = count(odd, 0) != 0, count(odd, 1) != 0

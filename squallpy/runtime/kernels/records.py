@@ -154,7 +154,7 @@ def grow_on(frame: Vector, rows: int) -> None:
 
 @making
 def probed(frame: Vector, rows: Vector) -> Words:
-    """The record of each key, −1 where there is none."""
+    """Find the record of each key, −1 where there is none."""
     n, key, places, scratch = rows.shape[0], frame[at.KEY], frame[at.PLACES], frame[at.SCRATCH]
     (table, shape), keys = table_of(frame[places]), frame[places + at.KEYS]
     base, wide = address(rows), 8 * key
@@ -171,13 +171,13 @@ def probed(frame: Vector, rows: Vector) -> Words:
 
 @kernel(f"{VECTOR}({VECTOR}, {GIVEN_MATRIX})")
 def probe_records(frame: Vector, rows: Vector) -> Words:
-    """`probed`, on its own."""
+    """Do what `probed` does, as an entry point."""
     return probed(frame, rows)
 
 
 @kernel(f"{MATRIX}({VECTOR}, {GIVEN_MATRIX})")
 def get_records(frame: Vector, rows: Vector) -> Words:
-    """The payload of each key, zero where there is none."""
+    """Copy the payload of each key, zero where there is none."""
     slots, width = probed(frame, rows), frame[at.PAYLOAD]
     words = frame[frame[at.PLACES] + at.WORDS]
     out = np.zeros((len(slots), width), np.int64)
@@ -189,7 +189,7 @@ def get_records(frame: Vector, rows: Vector) -> Words:
 
 @kernel(f"{VECTOR}({VECTOR}, int64, int64)")
 def records_between(frame: Vector, low: int, high: int) -> Words:
-    """The records whose 32-bit hash is `low` or more and below `high`: one run of the index, for that is in order."""
+    """List the records whose 32-bit hash is `low` or more and below `high`: one run of the index, which is in order."""
     head, places = frame[HEAD], frame[at.PLACES]
     table, shape = table_of(frame[places])
     out, n = np.empty(load(head, at.COUNT), np.int64), 0
@@ -212,7 +212,7 @@ def records_between(frame: Vector, low: int, high: int) -> Words:
 
 @kernel(f"{VECTOR}({GIVEN_MATRIX})")
 def hashes_of(rows: Vector) -> Words:
-    """The 32-bit hashes by which records with these keys are in order."""
+    """Compute the 32-bit hashes by which records with these keys are in order."""
     width = rows.shape[1]
     base, out = address(rows), np.empty(rows.shape[0], np.int64)
     for row in range(len(out)):

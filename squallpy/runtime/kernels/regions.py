@@ -32,17 +32,17 @@ class Region(Protocol):
     words: int
 
     def array(self) -> Words:
-        """All words, as a view that keeps this memory alive even if the region grows or moves."""
+        """View all words; the view keeps this memory alive even if the region grows or moves."""
 
     def grow(self, words: int) -> None:
         """Extend to `words` words, keeping the contents."""
 
     def populate(self, start: int, stop: int) -> None:
-        """Have the memory of words start … stop − 1 given now, not when they are touched: a hint, from any thread."""
+        """Request the memory of words start … stop − 1 now, not when they are touched: a hint, from any thread."""
 
 
 class Storage(Protocol):
-    """Where regions live, by name."""
+    """Home of regions, by name."""
 
     shared: bool  # may another process change what a region of ours looks like?
 
@@ -51,7 +51,7 @@ class Storage(Protocol):
 
 
 def address_of(memory: mmap.mmap) -> int:
-    """Where a mapping starts."""
+    """Return where a mapping starts."""
     return int(np.frombuffer(memory, np.int64).ctypes.data)
 
 
@@ -105,7 +105,7 @@ class _HeapRegion:
 
 
 class _Heap:
-    """This process's own memory."""
+    """Memory of this process alone."""
 
     shared = False
 

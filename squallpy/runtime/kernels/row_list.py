@@ -1,26 +1,25 @@
-"""Pools that nobody looks anything up in: rows as they come, and no index.
+"""Lists of rows as they come, without an index, for views that are only read whole.
 
-pool = Listed(1, Payload((Ring.COUNT,)))
-pool.upsert([[7], [8]], [[1], [1]]); pool.upsert([[7]], [[-1]])
-pool.rows()                                                 →   [[7], [8], [7]], [[1], [1], [-1]]
+rows = RowList(1, Payload((Ring.COUNT,)))
+rows.upsert([[7], [8]], [[1], [1]]); rows.upsert([[7]], [[-1]])
+rows.rows()                                                 →   [[7], [8], [7]], [[1], [1], [-1]]
 """
 
 import numpy as np
 
 from squallpy.base.rings import Payload
 from squallpy.runtime.kernels.area import SCALARS, Area
-from squallpy.runtime.kernels.pool import Pool
+from squallpy.runtime.kernels.container import Container
 from squallpy.runtime.kernels.regions import HEAP, Storage, Words
 
 _BIRTH = 512  # words of a region at first: a page
 
 
-class Listed(Pool):
-    """A pool whose rows are changes, a key perhaps several times: neither `probe`, `get`, `slice` nor an address for
-    kernels."""
+class RowList(Container):
+    """A container whose rows are changes, a key perhaps several times."""
 
-    def __init__(self, key_width: int, payload: Payload, storage: Storage = HEAP, name: str = "pool") -> None:
-        self.key_width, self.payload, self.slices, self.sorted = key_width, payload, (), ()
+    def __init__(self, key_width: int, payload: Payload, storage: Storage = HEAP, name: str = "rows") -> None:
+        self.key_width, self.payload = key_width, payload
         self._widths = key_width, payload.width
         self._area = Area(storage, name, {"keys": _BIRTH, "words": _BIRTH}, scalars=1)
 
@@ -34,15 +33,8 @@ class Listed(Pool):
             self._area.array(region)[start * width : stop * width] = np.reshape(rows, -1)
         self._area.head[SCALARS] = stop
 
-    @property
-    def keys(self) -> Words:
-        """Keys by row, a view."""
-        return self._column(0)
-
-    @property
-    def words(self) -> Words:
-        """Payloads by row, a view."""
-        return self._column(1)
+    def rows(self) -> tuple[Words, Words]:
+        return self._column(0), self._column(1)
 
     def clear(self) -> None:
         self._area.current()

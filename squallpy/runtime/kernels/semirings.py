@@ -15,21 +15,24 @@ _CELLS = 1 << 15  # of a block, so that it stays in the cache between the two uf
 
 
 def product(A: Matrix, B: Matrix, ring: Semiring) -> Matrix:
-    """A ⊗ B: (n, l) ⊗ (l, m) → (n, m), in C order; l may be 0."""
+    """Compute A ⊗ B: (n, l) ⊗ (l, m) → (n, m), in C order; l may be 0."""
     out: Matrix = np.full((A.shape[0], B.shape[1]), ring.zero, ring.dtype)
     _accumulate(out, A, B, ring)
     return out
 
 
 def pass_over(M: Matrix, U: Matrix, V: Matrix, X: Matrix, Y: Matrix, ring: Semiring) -> tuple[Matrix, Matrix]:
-    """M ⊗ X (n, p) and Mᵀ ⊗ Y (m, q) of the old M (n, m), which becomes M ⊕ U ⊗ Vᵀ in place; shapes as in `dense`."""
+    """Compute M ⊗ X (n, p) and Mᵀ ⊗ Y (m, q) of the old M (n, m), which becomes M ⊕ U ⊗ Vᵀ in place.
+
+    Shapes are as in `dense`.
+    """
     MX, MtY = product(M, X, ring), product(M.T, Y, ring)
     _accumulate(M, apart(U, M), apart(V, M).T, ring)
     return MX, MtY
 
 
 def _accumulate(C: Matrix, A: Matrix, B: Matrix, ring: Semiring) -> None:
-    """C = C ⊕ A ⊗ B in place."""
+    """Set C = C ⊕ A ⊗ B in place."""
     wide = max(1, min(C.shape[1], _CELLS))
     step = max(1, _CELLS // wide)
     for first in range(0, C.shape[0], step):

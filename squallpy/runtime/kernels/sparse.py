@@ -21,7 +21,7 @@ _SIGNATURE = "void(int32[::1], int32[::1], float64[::1], float64[:, ::1], float6
 
 
 def multiplied(rows: Places, columns: Places, values: Reals, X: Reals, n: int, ring: Semiring) -> Reals:
-    """M ⊗ X (n, p) of cells of M (n, m) and X (m, p)."""
+    """Compute M ⊗ X (n, p) of cells of M (n, m) and X (m, p)."""
     out = np.full((n, X.shape[1]), ring.zero, np.float64)
     _KERNELS[ring.name](rows, columns, values, np.array(X, np.float64, order="C"), out)
     return out

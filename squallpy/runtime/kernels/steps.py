@@ -42,9 +42,9 @@ FOUND: Final = 8
 TRIED: Final = 9
 LISTS: Final = 10
 
-# What a nest makes of a record: as a lookup, but instead of source and slice, the frame of a pool of keys (0: none) and
-# where the payloads are that stand in for those keys'; what it binds are (payload position, register) pairs, of
-# which the first has no register: where that is 0, there is no row.
+# The row that an auxiliary relation has of a record: as a lookup, but instead of source and slice, the frame of a pool
+# of keys (0: none) and the address of the payloads that stand in for those keys'; what it binds are (payload position,
+# register) pairs, of which the first has no register: where that is 0, there is no row.
 NOTED: Final = 3
 BEFORE: Final = 4
 
@@ -62,14 +62,14 @@ _FAR = 1 << 40
 
 @making
 def _words_at(where: int) -> Vector:
-    """What is at an address as an array without an end."""
+    """View the memory at an address as an array without an end."""
     there: Any = pointer(where)
     return carray(there, (_FAR,))
 
 
 @making
 def _given(program: Vector, start: int, count: int, columns: Vector) -> Words:
-    """Rows of the registers that the program lists."""
+    """Gather rows of the registers that the program lists."""
     n = columns.shape[1]
     out = np.empty((n, count), np.int64)
     for k in range(count):
@@ -81,7 +81,7 @@ def _given(program: Vector, start: int, count: int, columns: Vector) -> Words:
 
 @making
 def _picked(program: Vector, start: int, count: int, columns: Vector, rows: Vector) -> Words:
-    """The chosen rows of the registers that the program lists."""
+    """Gather the chosen rows of the registers that the program lists."""
     m = rows.shape[0]
     out = np.empty((columns.shape[0], m), np.int64)
     for k in range(count):
@@ -93,7 +93,7 @@ def _picked(program: Vector, start: int, count: int, columns: Vector, rows: Vect
 
 @making
 def _moved(places: Vector, rows: Vector) -> Words:
-    """The places of chosen rows."""
+    """Gather the places of chosen rows."""
     m = rows.shape[0]
     out = np.empty((places.shape[0], m), np.int64)
     for source in range(places.shape[0]):
@@ -104,7 +104,7 @@ def _moved(places: Vector, rows: Vector) -> Words:
 
 @making
 def _among(found: Vector) -> tuple[Words, Words]:
-    """(row, record) where there is a record."""
+    """List (row, record) where there is a record."""
     m = 0
     for i in range(found.shape[0]):
         m += found[i] >= 0
@@ -118,7 +118,7 @@ def _among(found: Vector) -> tuple[Words, Words]:
 
 @making
 def _crossed(n: int, count: int) -> tuple[Words, Words]:
-    """(row, record), each with each."""
+    """List (row, record), each with each."""
     rows, records, j = np.empty(n * count, np.int64), np.empty(n * count, np.int64), 0
     for i in range(n):
         for record in range(count):
@@ -129,7 +129,7 @@ def _crossed(n: int, count: int) -> tuple[Words, Words]:
 
 @making
 def _found(frame: Vector, kind: int, index: int, given: Vector) -> tuple[Words, Words]:
-    """All (row, record) of a lookup; rows ascend."""
+    """List all (row, record) of a lookup; rows ascend."""
     if kind == PROBE:
         return _among(probed(frame, given))
     if kind == SLICE:
@@ -139,7 +139,7 @@ def _found(frame: Vector, kind: int, index: int, given: Vector) -> tuple[Words, 
 
 @making
 def _look_up(program: Vector, step: int, columns: Words, places: Words) -> tuple[Words, Words]:
-    """The rows with the records that they find."""
+    """Join the rows with the records that they find."""
     frame, kind, source = _words_at(program[step + FRAME]), program[step], program[step + SOURCE]
     bound, binds, live = program[step + COUNTS], program[step + COUNTS + 1], program[step + COUNTS + 2]
     lists, n = step + LISTS, columns.shape[1]
@@ -162,7 +162,7 @@ def _look_up(program: Vector, step: int, columns: Words, places: Words) -> tuple
 
 @making
 def _look_through(program: Vector, step: int, columns: Words, places: Words) -> tuple[Words, Words]:
-    """The rows with what counts say of the records that they name."""
+    """Bind payload words of the auxiliary relation's rows that keys name; drop the rows whose key has none."""
     frame, bound = _words_at(program[step + FRAME]), program[step + COUNTS]
     first, n = step + LISTS + bound, columns.shape[1]
     last = first + 2 * program[step + COUNTS + 1]
@@ -204,7 +204,7 @@ def _holds(which: int, a: int, b: int) -> bool:
 
 @making
 def _compare(program: Vector, step: int, columns: Words, places: Words) -> tuple[Words, Words]:
-    """The rows for which a comparison is TRUE."""
+    """Select the rows for which a comparison is TRUE."""
     which, left, right = program[step + WHICH], program[step + LEFT], program[step + RIGHT]
     n, null, other = columns.shape[1], program[step + NULLS], program[step + NULLS + 1]
     found = np.empty(n, np.int64)
@@ -249,8 +249,11 @@ def _loaded(keys: Vector, words: Vector, registers: int, sources: int) -> tuple[
 
 @making
 def _emitted(outcome: Vector, columns: Vector, places: Vector) -> tuple[Words, Words]:
-    """`outcome`: how many registers make a key, and those; the width of a payload; then for each lane its offset, its
-    words, and the number of its factors, of each of which: source, offset, kind. No factors: 0."""
+    """Emit the keys and payloads of the rows, as `outcome` lays them out.
+
+    `outcome`: how many registers make a key, and those; the width of a payload; then for each lane its offset, its
+    words, and the number of its factors, of each of which: source, offset, kind. No factors: 0.
+    """
     n, width = columns.shape[1], outcome[0]
     keys = _given(outcome, 1, width, columns)
     words = np.empty((n, outcome[width + 1]), np.int64)
@@ -274,7 +277,8 @@ def _emitted(outcome: Vector, columns: Vector, places: Vector) -> tuple[Words, W
 def run(
     program: Vector, outcome: Vector, keys: Vector, words: Vector, registers: int, sources: int
 ) -> tuple[Words, Words]:
-    """From the rows of a delta to what is added to the target: keys and payloads, keys perhaps more than once."""
+    """Run a statement's program from the rows of a delta to keys and payloads for the target, keys perhaps more than
+    once."""
     columns, places = _loaded(keys, words, registers, sources)
     columns, places = _joined(program, columns, places)
     return _emitted(outcome, columns, places)
@@ -282,26 +286,29 @@ def run(
 
 @kernel(f"Tuple(({MATRIX}, {MATRIX}))({GIVEN_MATRIX}, {GIVEN_MATRIX}, int64, int64)")
 def loaded(keys: Vector, words: Vector, registers: int, sources: int) -> tuple[Words, Words]:
-    """The rows of a delta: columns, the first of which are the keys, and places, the first of which are the payloads'.
-    The payloads have to stay where they are."""
+    """Load the rows of a delta as columns and places: the keys are the first columns, their payloads' addresses the
+    first places.
+
+    The payloads have to stay where they are.
+    """
     return _loaded(keys, words, registers, sources)
 
 
 @kernel(f"Tuple(({MATRIX}, {MATRIX}))({VECTOR}, {MATRIX}, {MATRIX})")
 def joined(program: Vector, columns: Words, places: Words) -> tuple[Words, Words]:
-    """Columns and places after the steps of a program."""
+    """Run the steps of a program on columns and places."""
     return _joined(program, columns, places)
 
 
 @kernel(f"Tuple(({MATRIX}, {MATRIX}))({VECTOR}, {MATRIX}, {MATRIX})")
 def emitted(outcome: Vector, columns: Vector, places: Vector) -> tuple[Words, Words]:
-    """Keys and payloads of the rows."""
+    """Emit the keys and payloads of the rows."""
     return _emitted(outcome, columns, places)
 
 
 @kernel(f"{MATRIX}({VECTOR}, int64)")
 def payloads(places: Vector, width: int) -> Words:
-    """A copy of the payloads at `places`."""
+    """Copy the payloads at `places`."""
     out = np.empty((places.shape[0], width), np.int64)
     here = address(out)
     for i in range(places.shape[0]):

@@ -46,7 +46,7 @@ class StringColumn:
 
 
 def plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """One contiguous array of a type that kernels read: chunks joined, views and dictionaries spelled out."""
+    """Make one contiguous array of a type that kernels read: chunks joined, views and dictionaries spelled out."""
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
         if isinstance(array, pa.ChunkedArray):  # older Arrow, or too long for 32-bit offsets
@@ -61,7 +61,7 @@ def plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 @inlined
 def string_at(source: Vector, row: int) -> tuple[int, int]:
-    """(address, bytes) of a row; length −1 for NULL."""
+    """Return (address, bytes) of a row; length −1 for NULL."""
     i = source[FIRST] + row
     if source[VALID] != 0 and (load8(source[VALID], i >> 3) >> (i & 7)) & 1 == 0:
         return 0, -1

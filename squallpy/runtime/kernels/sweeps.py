@@ -31,7 +31,8 @@ _SMALL = 1 << 17  # cells: to pass over them takes less than to start a thread
 
 
 class Marks:
-    """Where an update changed anything: bytes for rows, and for the columns of tiles; at least there."""
+    """Marks of what an update changed, in bytes for rows and for the columns of tiles; unchanged ones may be marked,
+    too."""
 
     def __init__(self, field: Field, n: int, m: int) -> None:
         self._tiled, self._m = field.tiled, m
@@ -53,7 +54,7 @@ class Marks:
 
 
 def rows_of(n: int, m: int, dtype: npt.DTypeLike) -> Matrix:
-    """Room for an (n, m) matrix in C order, its rows aligned to cache lines; not initialised."""
+    """Allocate an (n, m) matrix in C order, its rows aligned to cache lines; not initialised."""
     size = np.dtype(dtype).itemsize
     lines = -(-m * size // _LINE)
     if n > 1 and lines % (_PAGE // _LINE) == 0:
@@ -65,12 +66,12 @@ def rows_of(n: int, m: int, dtype: npt.DTypeLike) -> Matrix:
 
 
 def columns_of(n: int, k: int, dtype: npt.DTypeLike) -> Matrix:
-    """Room for an (n, k) factor, its columns contiguous and aligned to cache lines; not initialised."""
+    """Allocate an (n, k) factor, its columns contiguous and aligned to cache lines; not initialised."""
     return rows_of(k, n, dtype).T
 
 
 def by_columns(factor: Matrix, dtype: npt.DTypeLike) -> Matrix:
-    """The factor itself if its columns are contiguous and lie well in the cache, else a copy."""
+    """Return the factor itself if its columns are contiguous and lie well in the cache, else a copy."""
     (n, k), (down, apart), size = factor.shape, factor.strides, factor.itemsize
     usable = k < 2 or (apart >= n * size and apart % size == 0 and (k <= 8 or apart % _PAGE))
     if usable and factor.dtype == dtype and (n < 2 or down == size):
@@ -81,7 +82,7 @@ def by_columns(factor: Matrix, dtype: npt.DTypeLike) -> Matrix:
 
 
 def apart(factor: Matrix, M: Matrix) -> Matrix:
-    """A copy of a factor that is a part of M, which is about to change."""
+    """Copy a factor that is a part of M, which is about to change."""
     return factor.copy(order="A") if np.may_share_memory(factor, M) else factor
 
 
@@ -89,11 +90,13 @@ def swept(
     field: Field, M: Matrix, U: Matrix, V: Matrix, X: Matrix, Y: Matrix, threads: int = 0, *, lower: bool = False,
     sparse: bool = False, marks: Marks | None = None,
 ) -> tuple[Matrix, Matrix]:  # fmt: skip
-    """M ⊗ X (n, p) and Mᵀ ⊗ Y (m, q) of the old M (n, m), which becomes M ⊕ U ⊗ Vᵀ in place.
+    """Compute M ⊗ X (n, p) and Mᵀ ⊗ Y (m, q) of the old M (n, m), which becomes M ⊕ U ⊗ Vᵀ in place.
 
-    lower: of M there is what lies under the diagonal, and the square blocks on it; Mᵀ ⊗ Y is of what lies under them.
-    sparse: rows of U that are zero change nothing. marks: set where an idempotent semiring's M changes. threads: 0 for
-    as many as there are processors.
+    Args:
+        lower: M is given by its lower triangle and square blocks on the diagonal; Mᵀ ⊗ Y leaves these out.
+        sparse: Rows of U that are zero change nothing.
+        marks: Set where an idempotent semiring's M changes.
+        threads: 0 for as many as there are processors.
     """
     n, m = M.shape
     assert U.shape[0] == Y.shape[0] == n and V.shape[0] == X.shape[0] == m and U.shape[1] == V.shape[1]
@@ -125,7 +128,10 @@ def swept(
 
 
 def multiplied(field: Field, A: Matrix, B: Matrix, threads: int = 0) -> Matrix:
-    """A ⊗ B: (n, l) ⊗ (l, m) → (n, m), in C order, some of l at a time so that these rows of B stay in the cache."""
+    """Compute A ⊗ B: (n, l) ⊗ (l, m) → (n, m), in C order.
+
+    It takes some of l at a time, so that these rows of B stay in the cache.
+    """
     C: Matrix = np.full((A.shape[0], B.shape[1]), field.zero, A.dtype)
     for first in range(0, A.shape[1], _DEPTH):
         some = slice(first, first + _DEPTH)
@@ -139,12 +145,12 @@ def _address(array: Matrix) -> int:
 
 
 def _lying(factor: Matrix) -> tuple[int, int]:
-    """Where a factor lies, and how many cells its columns are apart."""
+    """Return where a factor lies, and how many cells its columns are apart."""
     return _address(factor), factor.strides[1] // factor.itemsize
 
 
 def _cuts(n: int, m: int, lower: bool) -> list[int]:
-    """Where blocks of rows begin and end; of a triangle, blocks of about the same area."""
+    """Cut rows into blocks; of a triangle, into blocks of about the same area."""
     blocks = max(1, min(_BLOCKS, n * m // _SMALL))
     shares = [(block / blocks) ** (0.5 if lower else 1.0) for block in range(1, blocks)]
     return [0, *(int(n * share) // _LINE * _LINE for share in shares), n]
@@ -152,7 +158,7 @@ def _cuts(n: int, m: int, lower: bool) -> list[int]:
 
 @cache
 def sweep_of(field: Field) -> Any:
-    """The compiled sweep of a field: made at its first use, or taken from the disk cache."""
+    """Compile the sweep of a field at its first use, or take it from the disk cache."""
     name = next(name for name, some in FIELDS.items() if some is field)
     tall, flat = (inlined(_copy(_strip, f"_strip_{name}", field, tiles.steps(field, rows))) for rows in (ROWS, 1))
     made = _copy(_sweep, f"_sweep_{name}", field, {"TALL": tall, "FLAT": flat})
@@ -160,7 +166,7 @@ def sweep_of(field: Field) -> Any:
 
 
 def _copy(template: Any, name: str, field: Field, parts: dict[str, Any]) -> Any:
-    """A function like the template, for a field; no closure, which numba's cache would not know again."""
+    """Copy the template as a function for a field; no closure, which numba's cache would not know again."""
     constants = {"SIZE": field.size, "LANES": field.lanes, "TILED": field.tiled, "STRIP": _STRIP // field.size}
     made: Any = FunctionType(template.__code__, {**globals(), **constants, **parts}, name)
     made.__qualname__ = name
@@ -177,7 +183,7 @@ def _strip(
     M: int, stride: int, cells: int, U: int, us: int, V: int, vs: int, X: int, xs: int, out: int, os: int, Y: int,
     ys: int, W: int, ws: int, row: int, column: int, k: int, p: int, q: int, sparse: int,
 ) -> None:  # fmt: skip
-    """So many cells of the rows that start at M, and what lies beside them from the addresses given."""
+    """Sweep so many cells of the rows that start at M, with what lies beside them from the addresses given."""
     whole, done = cells - cells % LANES, 0
     if sparse and not USED(U, us, k):
         k = 0
@@ -208,7 +214,9 @@ def _strip(
 
 
 def _sweep(first: int, last: int, W: int, frame: int) -> None:
-    """Rows first … last - 1; Mᵀ·Y goes to W. `lower`: as far as the block on the diagonal, and that without W.
+    """Sweep rows first … last - 1; Mᵀ·Y goes to W.
+
+    `lower`: as far as the block on the diagonal, and that without W.
 
     All else is the same for all blocks and in the frame, which costs less than an argument each.
     """

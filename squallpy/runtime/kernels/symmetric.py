@@ -15,7 +15,8 @@ from squallpy.runtime.kernels.tiles import FIELDS
 
 
 def pass_over(M: Matrix, U: Matrix, V: Matrix, X: Matrix, threads: int = 0) -> Matrix:
-    """M·X (n, p) of the old M (n, n), which becomes M + U·Vᵀ in place, as `dense` does but from the lower triangle.
+    """Compute M·X (n, p) of the old M (n, n), which becomes M + U·Vᵀ in place, as `dense` does but from the lower
+    triangle.
 
     U, V (n, k), X (n, p): k and p may be 0. float64 or float32. M starts as a whole matrix: what lies above the
     diagonal, but for square blocks of some ten rows on it, is not read, nor kept up to date.
@@ -27,7 +28,7 @@ def pass_over(M: Matrix, U: Matrix, V: Matrix, X: Matrix, threads: int = 0) -> M
 
 
 def _wide(M: Matrix, U: Matrix, V: Matrix, X: Matrix) -> Matrix:
-    """The same by BLAS, some rows at a time, as far as their square on the diagonal."""
+    """Do `pass_over` by BLAS, some rows at a time, as far as their square on the diagonal."""
     U, V, X = (apart(factor, M) for factor in (U, V, X))
     XM = columns_of(len(M), X.shape[1], M.dtype).T
     for first in range(0, len(M), TALL):
@@ -51,6 +52,6 @@ def complete(M: Matrix) -> Matrix:
 
 
 def _whole(square: Matrix) -> Matrix:
-    """A symmetric matrix of which the lower triangle is given."""
+    """Complete a symmetric matrix of which the lower triangle is given."""
     whole: Matrix = np.tril(square) + np.tril(square, -1).T
     return whole

@@ -11,7 +11,7 @@ from typing import Any
 
 
 def shared(work: Callable[[int], None], pieces: int, threads: int = 0) -> None:
-    """Have all pieces worked on, in any order; this thread is one of `threads` (0: one for each processor).
+    """Run all pieces of work, in any order; this thread is one of `threads` (0: one for each processor).
 
     Only kernels, which run without the GIL, are faster for it. Work must not raise.
     """

@@ -64,7 +64,7 @@ class Field:
         return ir.Constant(self.vector(lanes), [self.zero] * lanes if lanes > 1 else self.zero)
 
     def place(self, builder: Any, base: Value, cells: Value, lanes: int = 1) -> Value:
-        """Pointer to the vector that starts so many cells behind base."""
+        """Point at the vector that starts so many cells behind base."""
         at = builder.add(base, builder.mul(cells, _I64(self.size)))
         return builder.inttoptr(at, self.vector(lanes).as_pointer())
 
@@ -76,7 +76,7 @@ class Field:
 
 
 def steps(field: Field, rows: int) -> dict[str, Any]:
-    """All operations on so many rows: on tiles, and on single columns at their end."""
+    """Make all operations on so many rows: on tiles, and on single columns at their end."""
     one = {f"DOTS_{columns}": dots(field, rows, columns, field.lanes) for columns in (1, 2)}
     one |= {f"AHEAD_{columns}": dots(field, rows, columns, field.lanes, ahead=True) for columns in (1, 2)}
     one |= {"TILE": tile(field, rows, VECTORS, field.lanes, ahead=True), "USED": used(field, rows)}
@@ -84,7 +84,10 @@ def steps(field: Field, rows: int) -> dict[str, Any]:
 
 
 def dots(field: Field, rows: int, columns: int, lanes: int, ahead: bool = False) -> Any:
-    """(M, stride, X, X_apart, cells, out, out_apart): cells is a multiple of lanes. ahead: fetch the next rows, too."""
+    """Make the operation (M, stride, X, X_apart, cells, out, out_apart), where cells is a multiple of lanes.
+
+    ahead: fetch the next rows, too.
+    """
 
     def emit(b: Any, M: Value, stride: Value, X: Value, X_apart: Value, cells: Value, out: Value, apart: Value) -> None:
         sums = [[cgutils.alloca_once(b, field.vector(lanes)) for _ in range(rows)] for _ in range(columns)]
@@ -109,7 +112,8 @@ def dots(field: Field, rows: int, columns: int, lanes: int, ahead: bool = False)
 
 
 def tile(field: Field, rows: int, vectors: int, lanes: int, ahead: bool = False) -> Any:
-    """(M, stride, U, U_apart, k, V, V_apart, Y, Y_apart, q, W, W_apart, row, column); k and q may be 0.
+    """Make the operation (M, stride, U, U_apart, k, V, V_apart, Y, Y_apart, q, W, W_apart, row, column); k and q may be
+    0.
 
     In an idempotent semiring the bytes at `row` and `column` become 1 if anything in the tile changes.
     """
@@ -155,7 +159,7 @@ def tile(field: Field, rows: int, vectors: int, lanes: int, ahead: bool = False)
 
 
 def used(field: Field, rows: int) -> Any:
-    """(U, U_apart, k) → 1 if any of these rows is not all zero, else 0."""
+    """Make the operation (U, U_apart, k) → 1 if any of these rows is not all zero, else 0."""
 
     def emit(b: Any, U: Value, U_apart: Value, k: Value) -> Value:
         found = cgutils.alloca_once_value(b, ir.Constant(ir.IntType(1), 0))
@@ -169,7 +173,7 @@ def used(field: Field, rows: int) -> Any:
 
 
 def _operation(emit: Callable[..., Any], arguments: int, result: Any = types.void) -> Any:
-    """An operation on so many integers, of the function that emits it."""
+    """Make an operation on so many integers of the function that emits it."""
     signature = result(*[types.int64] * arguments)
 
     def generate(context: Any, builder: Any, _: Any, values: Any) -> Any:
@@ -194,7 +198,7 @@ def _fetch(builder: Any, place: Value) -> None:
 
 
 def _splat(builder: Any, value: Value, lanes: int) -> Value:
-    """A vector of equal cells."""
+    """Make a vector of equal cells."""
     if lanes == 1:
         return value
     none = ir.Constant(ir.VectorType(value.type, lanes), ir.Undefined)
@@ -202,12 +206,12 @@ def _splat(builder: Any, value: Value, lanes: int) -> Value:
 
 
 def _picked(builder: Any, a: Value, b: Value, places: list[int]) -> Value:
-    """The cells at these places of a vector and of a second one, which follows it."""
+    """Select the cells at these places of a vector and of a second one, which follows it."""
     return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(_I32, len(places)), places))
 
 
 def _sums(field: Field, builder: Any, lines: list[Value], lanes: int) -> Value:
-    """Vectors, each added up: one vector of as many sums, or one sum; both numbers are powers of two.
+    """Sum each of some vectors, into one vector of as many sums or one sum; both numbers are powers of two.
 
     Neighbours are added, of two vectors while there are two: [a b c d], [e f g h] → [a+b c+d e+f g+h] → …
     """
@@ -228,7 +232,7 @@ def _neighbours(field: Field, builder: Any, one: Value, other: Value, cells: int
 
 
 def _different(builder: Any, pairs: list[tuple[Value, Value]]) -> Value:
-    """Whether the two vectors of any pair differ."""
+    """Test if the two vectors of any pair differ."""
     found: Value = None
     for one, other in pairs:
         unit = getattr(one.type, "element", one.type)
@@ -242,7 +246,7 @@ def _different(builder: Any, pairs: list[tuple[Value, Value]]) -> Value:
 
 
 def _multiply_add(builder: Any, a: Value, b: Value, c: Value) -> Value:
-    """c + a·b, rounded once where the machine can."""
+    """Compute c + a·b, rounded once where the machine can."""
     kind = c.type
     unit, lanes = (kind.element, f"v{kind.count}") if isinstance(kind, ir.VectorType) else (kind, "")
     name = f"llvm.fmuladd.{lanes}{unit.intrinsic_name}"
@@ -251,17 +255,17 @@ def _multiply_add(builder: Any, a: Value, b: Value, c: Value) -> Value:
 
 
 def _real(unit: Any) -> Field:
-    """(+, ·) of floats."""
+    """Make (+, ·) of floats."""
     return Field(unit, 0.0, lambda b, x, y: b.fadd(x, y), _multiply_add, np.add)
 
 
 def _integer() -> Field:
-    """(+, ·) of int64, modulo 2⁶⁴."""
+    """Make (+, ·) of int64, modulo 2⁶⁴."""
     return Field(_I64, 0, lambda b, x, y: b.add(x, y), lambda b, x, y, z: b.add(z, b.mul(x, y)), np.add)
 
 
 def _tropical(unit: Any, greatest: bool) -> Field:
-    """(min, +) or (max, +) of floats. The zero absorbs: ∞ − ∞ is NaN, which is never better."""
+    """Make (min, +) or (max, +) of floats. The zero absorbs: ∞ − ∞ is NaN, which is never better."""
     before = ">" if greatest else "<"
 
     def choose(b: Any, new: Value, old: Value) -> Value:
@@ -275,7 +279,7 @@ def _tropical(unit: Any, greatest: bool) -> Field:
 
 
 def _tropical_integer(greatest: bool) -> Field:
-    """(min, +) or (max, +) of int64, with the last integer for ∞."""
+    """Make (min, +) or (max, +) of int64, with the last integer for ∞."""
     before, zero = (">", -(1 << 63)) if greatest else ("<", (1 << 63) - 1)
 
     def choose(b: Any, new: Value, old: Value) -> Value:

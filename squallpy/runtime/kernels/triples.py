@@ -18,13 +18,13 @@ BITS: Final = PRIME * _ONES  # all that a triple uses
 
 @inlined
 def triple(a: int, b: int, c: int) -> int:
-    """Three counts, of any sign, as a word."""
+    """Pack three counts, of any sign, into a word."""
     return (a % PRIME) | (b % PRIME) << 20 | (c % PRIME) << 40
 
 
 @inlined
 def count(word: int, which: int) -> int:
-    """One count of a triple, 0 … PRIME − 1."""
+    """Read one count of a triple, 0 … PRIME − 1."""
     return shift_right(word, 20 * which) & PRIME
 
 
@@ -37,6 +37,6 @@ def add(a: int, b: int) -> int:
 
 @inlined
 def times(a: int, n: int) -> int:
-    """Each count n times."""
+    """Multiply each count by n."""
     n = n % PRIME
     return triple(count(a, 0) * n, count(a, 1) * n, count(a, 2) * n)

@@ -31,7 +31,7 @@ class Changes(NamedTuple):
 
 
 def zero(dtype: npt.DTypeLike, greatest: bool = False) -> Any:
-    """What is lost in every choice and wins every sum."""
+    """Return the ring's zero, which loses every choice and absorbs every sum."""
     kind: Any = np.dtype(dtype)
     return kind.type(_field(kind, greatest).zero)
 
@@ -39,7 +39,7 @@ def zero(dtype: npt.DTypeLike, greatest: bool = False) -> Any:
 def pass_over(
     M: Matrix, U: Matrix, V: Matrix, X: Matrix, Y: Matrix, greatest: bool = False, threads: int = 0
 ) -> tuple[Matrix, Matrix]:
-    """M ⊗ X (n, p) and Mᵀ ⊗ Y (m, q) of the old M (n, m), which becomes min(M, U ⊗ Vᵀ) in place; as in `dense`.
+    """Compute M ⊗ X (n, p) and Mᵀ ⊗ Y (m, q) of the old M (n, m), which becomes min(M, U ⊗ Vᵀ) in place.
 
     greatest: max for min. Only what changes is written, and rows of U without an entry cost nothing.
     """
@@ -49,10 +49,10 @@ def pass_over(
 def pruned(
     M: Matrix, U: Matrix, V: Matrix, X: Matrix, Y: Matrix, greatest: bool = False, threads: int = 0
 ) -> tuple[Matrix, Matrix, Matrix, Matrix]:
-    """`pass_over`, and an update U', V' of the same shape that would have changed M as much.
+    """Do `pass_over`, and return an update U', V' of the same shape that would have changed M as much.
 
-    What follows from a change follows from U', V', too: they are zero at rows and columns of M where nothing changed;
-    if many may have, at the grain of tiles. So an update ends where it no longer makes a difference.
+    U', V' have the same consequences: they are zero at rows and columns of M where nothing changed; if many may have,
+    at the grain of tiles. So a series of updates ends where it no longer makes a difference.
     """
     MX, MtY, changed = _passed(M, U, V, X, Y, greatest, threads)
     zero = _field(M.dtype, greatest).zero
@@ -80,7 +80,7 @@ def _passed(
 
 
 def _some(field: Field, M: Matrix, U: Matrix, V: Matrix, named: npt.NDArray[np.intp], threads: int) -> Changed:
-    """M ⊕= U ⊗ Vᵀ in the rows that U names, apart from the others; which rows and columns changed, exactly."""
+    """Set M ⊕= U ⊗ Vᵀ in the rows that U names, apart from the others; return which rows and columns changed."""
     rows, columns = np.zeros(M.shape[0], np.bool_), np.zeros(M.shape[1], np.bool_)
     if len(named):
         some = rows_of(len(named), M.shape[1], M.dtype)
@@ -93,7 +93,7 @@ def _some(field: Field, M: Matrix, U: Matrix, V: Matrix, named: npt.NDArray[np.i
 
 
 def _few(field: Field, M: Matrix, X: Matrix, share: int, threads: int) -> Matrix | None:
-    """M ⊗ X from a few of M's columns, if no more than 1 of `share` has a row of X that is not zero."""
+    """Compute M ⊗ X from a few of M's columns, if no more than 1 of `share` has a row of X that is not zero."""
     if not X.size:
         return None
     named = np.nonzero(np.any(np.not_equal(X, field.zero), axis=1))[0]
@@ -101,7 +101,7 @@ def _few(field: Field, M: Matrix, X: Matrix, share: int, threads: int) -> Matrix
 
 
 def update(M: Matrix, U: Matrix, V: Matrix, greatest: bool = False, threads: int = 0) -> Changes:
-    """M = min(M, U ⊗ Vᵀ) in place, telling which cells changed and what they held."""
+    """Set M = min(M, U ⊗ Vᵀ) in place; return which cells changed and what they held."""
     field, step = _field(M.dtype, greatest), max(1, _BLOCK // max(1, M.shape[1]))
     used = np.any(np.not_equal(U, field.zero), axis=1)
     found = []
@@ -118,12 +118,12 @@ def update(M: Matrix, U: Matrix, V: Matrix, greatest: bool = False, threads: int
 
 
 def product(A: Matrix, B: Matrix, greatest: bool = False, threads: int = 0) -> Matrix:
-    """A ⊗ B: (n, l) ⊗ (l, m) → (n, m), in C order; l may be 0."""
+    """Compute A ⊗ B: (n, l) ⊗ (l, m) → (n, m), in C order; l may be 0."""
     return multiplied(_field(A.dtype, greatest), A, B, threads)
 
 
 def reach(U: Matrix, V: Matrix, greatest: bool = False) -> Matrix:
-    """For each row of U ⊗ Vᵀ a bound of its best entry, (n,), without the product; floats only."""
+    """Bound the best entry of each row of U ⊗ Vᵀ, (n,), without the product; floats only."""
     best = np.max if greatest else np.min
     zero = _field(U.dtype, greatest).zero
     bound: Matrix = best(U + best(V, axis=0, initial=zero), axis=1, initial=zero)
@@ -131,7 +131,7 @@ def reach(U: Matrix, V: Matrix, greatest: bool = False) -> Matrix:
 
 
 def worst(M: Matrix, greatest: bool = False) -> Matrix:
-    """The worst entry of each row, (n,): what is no better changes nothing there, nor when others are better."""
+    """Return the worst entry of each row, (n,): a candidate that is no better changes nothing there."""
     bound: Matrix = M.min(axis=1) if greatest else M.max(axis=1)
     return bound
 

@@ -158,7 +158,7 @@ class MatrixSource:
     def _message(self, batch: int) -> bytes:
         rows, figures = self._incoming.read(batch)
         known, self._sizes = self._sizes, widened(self._sizes, rows)
-        pool = self.keeper.store()[INPUTS] if self.durable or self.plan.by_rows else None
+        pool = self.keeper.store().pool(INPUTS) if self.durable or self.plan.by_rows else None
         inputs, shown = [self._marks(batch, known)], [(np.empty((0, 4), np.int64), np.empty(0, np.int64))]
         told = {}
         for program in self._programs:

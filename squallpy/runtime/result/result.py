@@ -59,7 +59,7 @@ class Result:
 
         `first`: nothing has been printed before this batch.
         """
-        pool = store[RESULT]
+        pool = store.pool(RESULT)
         keys, words = self._merged(changes)
         if self._output.single and not len(keys):
             keys, words = np.empty((1, 0), np.int64), np.zeros((1, self._pool.payload.width), np.int64)
@@ -70,7 +70,7 @@ class Result:
         return printed
 
     def _applied(self, store: Store, keys: Words, words: Words, first: bool, wanted: bool) -> Changes | None:
-        pool = store[RESULT]
+        pool = store.pool(RESULT)
         if not wanted:
             pool.upsert(keys, words)
             return None

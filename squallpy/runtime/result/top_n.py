@@ -79,7 +79,7 @@ class TopK:
         """Mark the groups that may sort before the bar."""
         if self._bar is None or not len(keys):
             return np.ones(len(keys), bool)
-        keys, words = self._barred(keys, store[self._pool].get(keys))
+        keys, words = self._barred(keys, store.pool(self._pool).get(keys))
         return self._printer.not_after_last(self._printer.frame(keys, words, store.dictionary))[:-1]
 
     def _barred(self, keys: Words, words: Words) -> tuple[Words, Words]:
@@ -90,7 +90,7 @@ class TopK:
 
     def _sort_known(self, store: Store, keys: Words, sorted: bool = False) -> None:
         """Keep those of the known groups, and of others, that sort before the bar; perhaps they are sorted already."""
-        pool = store[self._pool]
+        pool = store.pool(self._pool)
         keys, words = self._barred(keys, pool.get(keys))
         frame = self._printer.frame(keys, words, store.dictionary)
         times = self._printer.times(frame, words)

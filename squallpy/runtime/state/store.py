@@ -19,11 +19,12 @@ import pyarrow as pa
 
 from squallpy.base.index_order import Order
 from squallpy.base.rings import Payload
+from squallpy.runtime.kernels.container import Container, OrderedContainer
 from squallpy.runtime.kernels.dictionary import Dictionary
-from squallpy.runtime.kernels.pool import Pool
+from squallpy.runtime.kernels.pool import Pool, as_pool
 from squallpy.runtime.kernels.regions import HEAP, Storage, Words
-from squallpy.runtime.kernels.row_list import Listed
-from squallpy.runtime.kernels.sorted_pool import Ordered
+from squallpy.runtime.kernels.row_list import RowList
+from squallpy.runtime.kernels.sorted_pool import SortedPool
 from squallpy.runtime.state.matrices import Block, BlockLayout
 
 _FORMAT = 3
@@ -50,7 +51,7 @@ class Numbered:
 
 @dataclass(frozen=True, slots=True)
 class PoolLayout:
-    """Layout of a pool (see `Pool`, `Ordered`, `Listed`); `numbered`: the cells that hold numbers of strings."""
+    """Layout of a pool (see `Pool`, `SortedPool`, `RowList`); `numbered`: the cells that hold numbers of strings."""
 
     name: str
     key_width: int
@@ -61,13 +62,13 @@ class PoolLayout:
     ordered: bool = False
     listed: bool = False
 
-    def made(self, storage: Storage) -> Pool:
+    def made(self, storage: Storage) -> Container:
         """Make the pool."""
         name = f"pool.{self.name}"
         if self.ordered:
-            return Ordered(self.key_width, self.payload, self.orders, storage, name)
+            return SortedPool(self.key_width, self.payload, self.orders, storage, name)
         if self.listed:
-            return Listed(self.key_width, self.payload, storage, name)
+            return RowList(self.key_width, self.payload, storage, name)
         return Pool(self.key_width, self.payload, self.slices, storage, name, self.orders)
 
     def __post_init__(self) -> None:
@@ -85,7 +86,7 @@ class StoreLayout:
         assert len({pool.name for pool in self.pools}) == len(self.pools), "two pools of one name"
 
 
-class Store(Mapping[str, Pool]):
+class Store(Mapping[str, Container]):
     """Pools by name, `dictionary` and `blocks`; with shared storage, whatever another process left there."""
 
     def __init__(self, layout: StoreLayout, storage: Storage = HEAP) -> None:
@@ -94,8 +95,18 @@ class Store(Mapping[str, Pool]):
         self._pools = {pool.name: pool.made(storage) for pool in layout.pools}
         self.blocks = {block.name: Block(block, storage) for block in layout.blocks}
 
-    def __getitem__(self, name: str) -> Pool:
+    def __getitem__(self, name: str) -> Container:
         return self._pools[name]
+
+    def pool(self, name: str) -> Pool:
+        """Return a container that is looked up by key."""
+        return as_pool(self[name])
+
+    def ordered(self, name: str) -> OrderedContainer:
+        """Return a container whose records have an order."""
+        found = self[name]
+        assert isinstance(found, OrderedContainer), f"{name} has no order"
+        return found
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._pools)
@@ -175,7 +186,7 @@ class Store(Mapping[str, Pool]):
                 for row in block.values if columns else ():
                     row[:] = np.frombuffer(_read(data, row.nbytes), dtype)
 
-    def _refill(self, pool: Pool, rows: int, data: Any) -> None:
+    def _refill(self, pool: Container, rows: int, data: Any) -> None:
         keys = _words(data, rows * pool.key_width).reshape(rows, pool.key_width)
         for start in range(0, rows, _CHUNK):
             part = keys[start : start + _CHUNK]

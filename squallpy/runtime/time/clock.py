@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from squallpy.base.rings import Payload, Ring
 from squallpy.catalog.stream_window import Clock
 from squallpy.physical.plan import Plan
-from squallpy.runtime.kernels.pool import Pool
+from squallpy.runtime.kernels.container import Container
 from squallpy.runtime.messages.deltas import Delta
 from squallpy.runtime.state.store import PoolLayout, Store
 
@@ -59,12 +59,12 @@ def tick(store: Store, clocks: Iterable[str], given: Mapping[str, Delta]) -> Non
                 set_time(store[name], latest)
 
 
-def time_of(pool: Pool) -> int | None:
+def time_of(pool: Container) -> int | None:
     """Return the time that a pool holds."""
     return int(pool.keys[0, 0]) if len(pool) else None
 
 
-def set_time(pool: Pool, time: int) -> None:
+def set_time(pool: Container, time: int) -> None:
     """Make a pool hold another time."""
-    pool.upsert(pool.keys.copy(), -pool.rows()[1])
+    pool.upsert(pool.keys.copy(), -pool.words)
     pool.upsert(np.array([[time]], np.int64), np.ones((1, 1), np.int64))

@@ -12,6 +12,7 @@ from squallpy.runtime.auxiliary.rows import Touched
 from squallpy.runtime.evaluate.vectors import to_arrow
 from squallpy.runtime.formats.text_columns import cells
 from squallpy.runtime.joiners.joiner import Changes
+from squallpy.runtime.kernels.container import Container
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.regions import Words
@@ -32,7 +33,7 @@ class KeyCheck:
         self._changes: list[tuple[Words, Words]] = []
         self._records = 0
 
-    def note(self, pool: Pool, keys: Words, words: Words) -> None:
+    def note(self, pool: Container, keys: Words, words: Words) -> None:
         """Take note of an addition, before it is made."""
         if not self._changes:
             self._records = len(pool)

@@ -37,7 +37,7 @@ from squallpy.runtime.evaluate.vectors import Frame, Vec, both, full
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.radix_sort import ascending
 from squallpy.runtime.kernels.regions import Words
-from squallpy.runtime.kernels.sorted_index import GREATEST, LEAST, Sorted
+from squallpy.runtime.kernels.sorted_index import GREATEST, LEAST, SortedIndex
 from squallpy.runtime.messages.deltas import NULL, encode, least_in_order, rank_of
 
 # The rows of a statement, or those of them that are chosen; the ranged variable are the given words.
@@ -63,7 +63,7 @@ class Ranges:
         """How many values bisections have tried so far."""
         return self._rising.tried + self._falling.tried
 
-    def find(self, index: Sorted, given: Words, framed: Framed, names: Dictionary) -> Bounds:
+    def find(self, index: SortedIndex, given: Words, framed: Framed, names: Dictionary) -> Bounds:
         """Bounds for each row of `given`, the values that are equated; low > high where nothing qualifies."""
         n = len(given)
         low, high = np.full(n, self._least), np.full(n, GREATEST)
@@ -83,11 +83,11 @@ class Ranges:
                 high = np.minimum(high, found)
         return (low, high) if some.all() else (np.where(some, low, 1), np.where(some, high, 0))
 
-    def unordered(self, index: Sorted, given: Words) -> tuple[Words, Words]:
+    def unordered(self, index: SortedIndex, given: Words) -> tuple[Words, Words]:
         """(row, place) of the records whose values are too wide to be in their order."""
         if not self._variable.type.is_wide:
             return np.empty(0, np.int64), np.empty(0, np.int64)
-        return index.below(given, self._least)
+        return index.find_below(given, self._least)
 
     def test(self, frame: Frame) -> Any:
         """Are the predicates TRUE?"""
@@ -96,11 +96,11 @@ class Ranges:
             true &= np.broadcast_to(side.test(frame), frame.rows)
         return true
 
-    def _extremes(self, index: Sorted, given: Words, low: Words, high: Words) -> Bounds:
+    def _extremes(self, index: SortedIndex, given: Words, low: Words, high: Words) -> Bounds:
         """The least and greatest values that there are; low > high where there are none."""
         out = []
         for greatest in (False, True):
-            places = index.ends(given, low, high, greatest=greatest)
+            places = index.find_ends(given, low, high, greatest=greatest)
             words = index.column(index.ranged, np.maximum(places, 0)) if len(index) else low
             out.append(np.where(places < 0, int(not greatest), index.rank(words)))
         return out[0], out[1]
@@ -122,7 +122,7 @@ class _Side:
     def test(self, frame: Frame) -> Any:
         return is_true(self._predicate(frame))
 
-    def compare(self, index: Sorted, n: int, framed: Framed, names: Dictionary) -> tuple[Words, Any]:
+    def compare(self, index: SortedIndex, n: int, framed: Framed, names: Dictionary) -> tuple[Words, Any]:
         """The bound of each row, from what the variable is compared with, and whether there is one."""
         out, ok = np.full(n, LEAST if self._rising else GREATEST), np.ones(n, bool)
         frame, nearer = framed(None, None), np.maximum if self._rising else np.minimum
@@ -138,7 +138,7 @@ class _Side:
                 ok &= here
         return out, ok
 
-    def search(self, index: Sorted, low: Words, high: Words, framed: Framed) -> tuple[Words, Any]:
+    def search(self, index: SortedIndex, low: Words, high: Words, framed: Framed) -> tuple[Words, Any]:
         """The first (or last) rank of each row's range for which the predicates are TRUE, and whether there is one."""
         n = len(low)
         points = max(1, TRIED // max(n, 1))
@@ -174,7 +174,7 @@ class _Side:
             left, right = np.where(ok, left, low), np.where(ok, right, low)
         return left, ok
 
-    def _start(self, framed: Framed, index: Sorted) -> Words | None:
+    def _start(self, framed: Framed, index: SortedIndex) -> Words | None:
         """Where the bounds should be, as far as one of the predicates tells: no more than a guess."""
         if self._guess is None:
             return None
@@ -195,7 +195,7 @@ class _Bound:
         self.terms, self.strict, self.optional = tuple(terms), strict, optional
         self._functions = [(sign, compiled(term), term.type) for sign, term in terms]
 
-    def find(self, type: Type, rising: bool, index: Sorted, frame: Frame, names: Dictionary) -> tuple[Words, Any]:
+    def find(self, type: Type, rising: bool, index: SortedIndex, frame: Frame, names: Dictionary) -> tuple[Words, Any]:
         """The first (or last) rank that qualifies, row by row, NULL where a term is NULL; and whether there is one."""
         n, (least, most) = frame.rows, (LEAST, GREATEST)
         step = int(self.strict) * (1 if rising else -1)

@@ -18,8 +18,9 @@ from squallpy.runtime.auxiliary.window_rows import WindowMaintainer
 from squallpy.runtime.joiners.batch_plan import Course
 from squallpy.runtime.joiners.joiner import Changes
 from squallpy.runtime.joiners.routing import partitions_of, tickets_of
+from squallpy.runtime.kernels.container import Container
 from squallpy.runtime.kernels.dictionary import Dictionary
-from squallpy.runtime.kernels.pool import Pool
+from squallpy.runtime.kernels.pool import Pool, as_pool
 from squallpy.runtime.kernels.regions import Words
 from squallpy.runtime.messages.deltas import Delta, numbered
 from squallpy.runtime.state.store import PoolLayout, Store, StoreLayout
@@ -130,7 +131,7 @@ class Machine:
         given = self._given(deltas)
         self._book(store, given)
         tick(store, self._clocks, given)
-        pools = dict(store) | self._scratch
+        pools: dict[str, Container] = dict(store) | self._scratch
         on_grid = {line.view for line in self._plan.on_grid} if course else set()
         changes: dict[str, Noted] = {**self._touched, **self._unique}
         if course:
@@ -147,7 +148,7 @@ class Machine:
                 with self._trace(f"{step.delta} → {step.target}"):
                     step.run(delta, pools, store.dictionary, changes.get(step.target), keep)
         for view, check in self._unique.items():
-            more = check.duplicates(pools[view], store.dictionary)
+            more = check.duplicates(as_pool(pools[view]), store.dictionary)
             if not (self._partition and view in self._copied):
                 self._notes.duplicates += more
         before, self._counted = self._counted, self._counts()
@@ -185,7 +186,7 @@ class Machine:
         self._notes = Notes()
         for feed in self._plan.sources:
             if changes := given.get(ledger_name(feed.relation.name)):
-                self._notes.unmatched += unmatched(store[changes.name], changes.keys, changes.words)
+                self._notes.unmatched += unmatched(store.pool(changes.name), changes.keys, changes.words)
 
     def _derive(self, step: Derive, store: Store, given: Deltas) -> None:
         if step.alone and self._partition != 0:
@@ -220,7 +221,7 @@ class Machine:
         return mine
 
 
-def _rows(name: str, given: Mapping[str, Delta], pools: Mapping[str, Pool]) -> Delta | None:
+def _rows(name: str, given: Mapping[str, Delta], pools: Mapping[str, Container]) -> Delta | None:
     """What a delta of this batch, or a view, holds by now, if anything."""
     if name in given or name not in pools:
         return given.get(name)

@@ -23,12 +23,13 @@ from squallpy.runtime.evaluate.logic import is_true
 from squallpy.runtime.evaluate.vectors import Frame, Vec, full
 from squallpy.runtime.joiners.joiner import Changes
 from squallpy.runtime.kernels import steps
+from squallpy.runtime.kernels.container import Container
 from squallpy.runtime.kernels.content_hash import hash_columns
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.lanes import fill_reals, pack
-from squallpy.runtime.kernels.pool import Pool
+from squallpy.runtime.kernels.pool import Pool, as_pool
 from squallpy.runtime.kernels.regions import Words
-from squallpy.runtime.kernels.sorted_index import Sorted
+from squallpy.runtime.kernels.sorted_index import SortedIndex
 from squallpy.runtime.messages.deltas import Delta, decode, encode
 from squallpy.runtime.messages.grouping import number
 from squallpy.runtime.triggers.assembly import Part, assembled, computed_ring
@@ -125,7 +126,7 @@ class Statement:
     def run(
         self,
         delta: Delta,
-        pools: Mapping[str, Pool],
+        pools: Mapping[str, Container],
         dictionary: Dictionary,
         touched: Noted | None = None,
         keep: Keeper | None = None,
@@ -140,7 +141,7 @@ class Statement:
         for part in self._code.parts:
             if isinstance(part, Part):
                 for position, source in part.frames:
-                    part.program[position] = pools[source].address
+                    part.program[position] = as_pool(pools[source]).address
                 for position, aux in part.noted:
                     part.program[position : position + 2] = self._auxiliary[aux].noted
         chunk = CHUNK
@@ -158,7 +159,7 @@ class Statement:
             _add(target, *outcome, touched, keep)
             start += chunk
 
-    def _run(self, keys: Words, words: Words, pools: Mapping[str, Pool], names: Dictionary) -> tuple[Words, Words]:
+    def _run(self, keys: Words, words: Words, pools: Mapping[str, Container], names: Dictionary) -> tuple[Words, Words]:
         """What rows of the delta add to the target."""
         code = self._code
         if self._program is not None:
@@ -177,7 +178,7 @@ class Statement:
                         self._searched += index.compared + ranges.tried - before
                     self._between += len(rows)
                 case Lookup():
-                    rows = self._look_through(part, rows, pools[part.source], names)
+                    rows = self._look_through(part, rows, as_pool(pools[part.source]), names)
                     self._between += len(rows)
                 case Where():
                     true = np.broadcast_to(is_true(self._functions[i](self._frame(rows, names))), len(rows))
@@ -192,7 +193,7 @@ class Statement:
             rows.hold(source, _scalar(function(frame), type, len(rows), ring))
         return steps.emitted(code.outcome, rows.columns, rows.places)
 
-    def _look_up(self, step: Lookup, rows: _Rows, index: Sorted, names: Dictionary) -> _Rows:
+    def _look_up(self, step: Lookup, rows: _Rows, index: SortedIndex, names: Dictionary) -> _Rows:
         """The rows with the records of their ranges, or the nearest or highest of those, or with their sum."""
         ranges, given, source = self._ranges[step], self._given(step, rows), self._numbers[id(step)]
         assert step.range is not None
@@ -204,32 +205,32 @@ class Statement:
 
         bounds = ranges.find(index, given, framed, names)
         if step.how == "sum":
-            sums = index.sums(given, *bounds)
+            sums = index.sum_ranges(given, *bounds)
             found = np.flatnonzero(sums.any(axis=1))
             out = rows.pick(found)
             out.hold(source, sums, found)
             return out
         if step.how in ("nearest", "highest"):
             if step.how == "nearest":
-                places = index.ends(given, *bounds, greatest=step.range.rising is None)
+                places = index.find_ends(given, *bounds, greatest=step.range.rising is None)
             else:
-                places = index.highest(given, *bounds)
+                places = index.find_highest(given, *bounds)
             found = np.flatnonzero(places >= 0)
             return self._bound(step, rows.pick(found), index, places[found])
         others = ranges.unordered(index, given)
         alike = source == 1 and self._counted and step not in self._apart  # may rows only differ in their ranges?
         if alike and len(rows) > 1 and not len(others[0]):
             rows, given, bounds = self._overlay(step, rows, given, bounds)
-        firsts, counts = index.stretches(given, *bounds)
+        firsts, counts = index.find_ranges(given, *bounds)
         if len(rows) > 1 and counts.sum() > PAIRS:
             raise _Crowded
-        found, places = index.along(firsts, counts)
+        found, places = index.list_ranges(firsts, counts)
         if len(others[0]):
             true = ranges.test(framed(index.column(index.ranged, others[1]), others[0]))
             found, places = np.append(found, others[0][true]), np.append(places, others[1][true])
         return self._bound(step, rows.pick(found), index, places)
 
-    def _bound(self, step: Lookup, rows: _Rows, index: Sorted, places: Words) -> _Rows:
+    def _bound(self, step: Lookup, rows: _Rows, index: SortedIndex, places: Words) -> _Rows:
         """The rows with the records at places of an index, one each."""
         for position, v in step.binds:
             if v.id in step.live:
@@ -285,7 +286,7 @@ def _all_differ(rows: Words) -> bool:
     return bool((hashes[1:] != hashes[:-1]).all())
 
 
-def _add(target: Pool, keys: Words, words: Words, touched: Noted | None, keep: Keeper | None) -> None:
+def _add(target: Container, keys: Words, words: Words, touched: Noted | None, keep: Keeper | None) -> None:
     if keep is not None:
         mine = keep(keys)
         keys, words = keys.take(mine, axis=0), words.take(mine, axis=0)

@@ -23,10 +23,10 @@ from squallpy.logical.bind.aggregates.derived import DERIVED, PAIRED, between, p
 from squallpy.logical.bind.decorrelate import Outer
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.grouping_sets import grouping_sets
+from squallpy.logical.calls import SortKey, SortKeys
 from squallpy.logical.coercion import coerce
 from squallpy.logical.expressions import Expr, Literal, conjunction, not_null
 from squallpy.logical.functions import call, case
-from squallpy.logical.nodes import SortKey
 
 Called = exp.Anonymous | exp.WithinGroup  # f(q), f(q) WITHIN GROUP (ORDER BY x)
 MOST_PARTS = 10**9  # of a share, whose products with counts have room then
@@ -77,9 +77,7 @@ def of_around(s: Scalars, name: str, node: Called, where: exp.Expr | None) -> Ex
     return value
 
 
-def aggregate(
-    s: Scalars, name: str, node: Called, where: exp.Expr | None = None, order: tuple[SortKey, ...] = ()
-) -> Expr:
+def aggregate(s: Scalars, name: str, node: Called, where: exp.Expr | None = None, order: SortKeys = ()) -> Expr:
     """An aggregate, of the rows of its FILTER: COUNT(*) FILTER (WHERE p) → COUNT(CASE WHEN p THEN 1 END). `order`: of
     its rows, which a list is in that names no other."""
     outside = of_around(s, name, node, where)
@@ -210,8 +208,8 @@ def of_list(s: Scalars, name: str, node: Called) -> Given:
 
 
 def listing_of(
-    s: Scalars, name: str, form: Listing, given: Given, values: list[Expr], node: Called, of_rows: tuple[SortKey, ...]
-) -> tuple[str, tuple[SortKey, ...]]:
+    s: Scalars, name: str, form: Listing, given: Given, values: list[Expr], node: Called, of_rows: SortKeys
+) -> tuple[str, SortKeys]:
     """What stands between the values of a list, and its order; a value that is the text of a key is listed as that."""
     between = (
         Literal(form.separator, VARCHAR) if given.separator is None else s.ctx.folded(s.inner().bind(given.separator))

@@ -7,15 +7,15 @@ from squallpy.base.types import Kind
 from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.order_by import MOST
+from squallpy.logical.calls import SortKeys
 from squallpy.logical.expressions import Literal
-from squallpy.logical.nodes import SortKey
 from squallpy.logical.window_frame import CURRENT_ROW, DEFAULT_FRAME, Bound, FrameUnit, WindowFrame
 
 KEPT = "NO OTHERS"  # what EXCLUDE leaves out by default
 SIDES = {"PRECEDING": -1, "FOLLOWING": 1}
 
 
-def bind_frame(rows: Scalars, spec: exp.WindowSpec | None, order: tuple[SortKey, ...]) -> WindowFrame:
+def bind_frame(rows: Scalars, spec: exp.WindowSpec | None, order: SortKeys) -> WindowFrame:
     """Bind a frame; by default it ends with the rows that are like the current one."""
     if spec is None:
         return DEFAULT_FRAME

@@ -19,11 +19,12 @@ from squallpy.logical.bind.datetime.intervals import lengths
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.order_by import constant_number
 from squallpy.logical.bind.over.frame_bounds import bind_frame
+from squallpy.logical.calls import Agg, OverClause, SortKey, SortKeys, WindowFunction
 from squallpy.logical.coercion import coerce
 from squallpy.logical.expressions import TRUE, Column, Expr, Literal, columns
 from squallpy.logical.frame_conditions import conditions_in_range
 from squallpy.logical.functions import case
-from squallpy.logical.nodes import Agg, Node, OverClause, SortKey, WindowFunction, WindowFunctions
+from squallpy.logical.nodes import Node, WindowFunctions
 from squallpy.logical.window_frame import FrameUnit
 
 ONE = Literal(1, BIGINT)
@@ -149,10 +150,10 @@ class WindowCalls:
 
     def bind_over(
         self, node: exp.Window, rows: Scalars, seen: tuple[str, ...] = ()
-    ) -> tuple[tuple[Expr, ...], tuple[SortKey, ...], exp.WindowSpec | None]:
+    ) -> tuple[tuple[Expr, ...], SortKeys, exp.WindowSpec | None]:
         """Bind PARTITION BY and ORDER BY, those of a WINDOW clause among them, and find the frame."""
         partition: tuple[Expr, ...] = ()
-        order: tuple[SortKey, ...] = ()
+        order: SortKeys = ()
         spec = node.args.get("spec")
         given = node.args.get("alias")
         if given is not None:

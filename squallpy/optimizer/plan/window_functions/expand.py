@@ -13,9 +13,10 @@ from squallpy.base.types import BIGINT, DOUBLE, NULL
 from squallpy.functions.registry import WINDOWS
 from squallpy.functions.window import WindowKind
 from squallpy.logical.aggregates import Aggregates, Items
+from squallpy.logical.calls import Agg, WindowFunction
 from squallpy.logical.expressions import TRUE, Column, Expr, Literal, columns, conjunction, not_null
 from squallpy.logical.functions import call, case, coalesce, not_distinct
-from squallpy.logical.nodes import Agg, Aggregate, Filter, Node, Project, WindowFunction, WindowFunctions, with_inputs
+from squallpy.logical.nodes import Aggregate, Filter, Node, Project, WindowFunctions, with_inputs
 from squallpy.optimizer.passes import PassContext, columns_read
 from squallpy.optimizer.plan.window_functions.frames import Extent, Frame, frame_of, without_neighbours
 from squallpy.optimizer.plan.window_functions.rows import FrameRows, join

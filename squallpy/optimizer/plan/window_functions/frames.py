@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from squallpy.base.types import INT
+from squallpy.logical.calls import OverClause, SortKeys
 from squallpy.logical.expressions import Expr, Literal, columns
-from squallpy.logical.nodes import OverClause, SortKey
 from squallpy.logical.total_order import drop_redundant_keys
 from squallpy.logical.window_frame import CURRENT_ROW, Bound, FrameUnit
 
@@ -42,7 +42,7 @@ class Frame:
     """
 
     partition: tuple[Expr, ...]
-    order: tuple[SortKey, ...]
+    order: SortKeys
     extent: Extent
     is_total: bool = False
     low: Bound | None = None

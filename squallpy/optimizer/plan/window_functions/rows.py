@@ -15,11 +15,12 @@ from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT
 from squallpy.logical.aggregates import Aggregates, Items
 from squallpy.logical.bind.decorrelate import narrowed
+from squallpy.logical.calls import Agg, WindowFunction
 from squallpy.logical.column_allocator import ColumnAllocator
 from squallpy.logical.expressions import FALSE, TRUE, Expr, columns, conjunction
 from squallpy.logical.frame_conditions import conditions_before, conditions_in_range
 from squallpy.logical.functions import not_distinct
-from squallpy.logical.nodes import Agg, Aggregate, Filter, Join, LeftJoin, Node, Project, Repeat, Union, WindowFunction
+from squallpy.logical.nodes import Aggregate, Filter, Join, LeftJoin, Node, Project, Repeat, Union
 from squallpy.logical.properties import unique_columns
 from squallpy.logical.total_order import MOST_KEYS, total_order
 from squallpy.optimizer.plan.window_functions.frames import Extent, Frame

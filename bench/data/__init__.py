@@ -1,0 +1,1 @@
+"""Tables, order books and queries: the same micro-batches, row for row, for every system."""

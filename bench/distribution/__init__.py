@@ -1,0 +1,1 @@
+"""What distribution costs and gains: executors, stages, recovery."""

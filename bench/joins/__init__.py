@@ -1,0 +1,1 @@
+"""Join operators beside each other, simulated, on Spark and in one process."""

@@ -1,0 +1,1 @@
+"""Tuples per second against peers in the same run."""
