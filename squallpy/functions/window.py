@@ -7,7 +7,7 @@ from squallpy.functions.function import arity
 
 
 class WindowKind(Enum):
-    """What a window function is computed of."""
+    """Rows that a window function is computed of."""
 
     RANK = "the number of rows, or of their values, before"
     SHARE = "the number of rows before and the number of all"

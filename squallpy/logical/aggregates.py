@@ -29,7 +29,7 @@ class Aggregates:
     def column(
         self, function: str, arg: Expr | None, distinct: Values | None = None, share: Fraction | None = None
     ) -> Column:
-        """The column of an aggregate of `arg`, over rows or over the `distinct` values that it reads.
+        """Return the column of an aggregate of `arg`, over rows or over the `distinct` values that it reads.
 
         COUNT(x) of an x that is never NULL is COUNT(*); MIN(DISTINCT x) is MIN(x).
         """
@@ -43,7 +43,7 @@ class Aggregates:
         return self.of(Agg(function, arg, share), distinct)
 
     def listed(self, arg: Expr, distinct: Values | None, separator: str, order: SortKeys) -> Column:
-        """The column of the texts of all values of `arg`."""
+        """Return the column of the texts of all values of `arg`."""
         if arg.type.kind is Kind.NULL:
             arg, distinct = coerce(arg, VARCHAR), distinct and (coerce(arg, VARCHAR),)
         return self.of(Agg("listagg", arg, None, separator, order), distinct)
@@ -73,7 +73,7 @@ class Aggregates:
 
     @property
     def arguments(self) -> tuple[Expr, ...]:
-        """What they read."""
+        """All that they read."""
         return tuple(e for agg, distinct in self.aggs for e in (*agg.args, *(distinct or ())))
 
     def in_terms_of(self, rewrite: Callable[[Expr], Expr]) -> "Aggregates":
@@ -95,7 +95,7 @@ class Aggregates:
         return self._checked(plan, keys, wide) if is_one_risky else self._grouped(plan, keys)
 
     def _checked(self, plan: Node, keys: Items, wide: frozenset[int]) -> Node:
-        """Sums of wide decimals beside the same of doubles, which say whether they have left what they are kept in.
+        """Pair sums of wide decimals with sums of doubles, which tell whether the former have overflowed.
 
         SUM(x)  →  CHECKED(SUM(x), SUM(CAST(x AS DOUBLE)))        AVG(x)  →  AVG(CAST(x AS DOUBLE))
         """
@@ -118,7 +118,7 @@ class Aggregates:
         return self._apart(plan, keys)
 
     def _apart(self, plan: Node, keys: Items) -> Node:
-        """DISTINCT inside aggregates: each kind of values on its own, with NULLs for those of the others.
+        """Unite the rows with the DISTINCT values that aggregates are of, with NULLs in the columns of the others.
 
         k: COUNT(*), SUM(v), SUM(DISTINCT x)  of r
         →  k: COUNT(row), SUM(v), SUM(x)  of  Union(k, 1, v, NULL of r;  k, NULL, NULL, x of (DISTINCT k, x of r))

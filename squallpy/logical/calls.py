@@ -52,7 +52,7 @@ class Agg:
         return (*(() if self.arg is None else (self.arg,)), *(key for key, _, _ in self.order))
 
     def with_args(self, args: Iterable[Expr]) -> "Agg":
-        """The same of others, in the order of `args`."""
+        """Replace what it reads, in the order of `args`."""
         given = iter(args)
         arg = None if self.arg is None else next(given)
         return replace(self, arg=arg, order=tuple((next(given), down, nulls) for _, down, nulls in self.order))

@@ -349,7 +349,7 @@ def show_call(call: Call) -> str:
 
 
 def replace_known(expr: Expr, known: Mapping[Expr, Column]) -> Expr:
-    """The largest parts of `expr` that are known, replaced by the columns that hold them.
+    """Replace the largest parts of `expr` that are known by the columns that hold them.
 
     year(d) + 1 with {year(d): y}  →  y + 1
     """

@@ -9,7 +9,7 @@ NARROW = 19  # digits of a BIGINT
 
 
 def is_risky(agg: Agg, wide: frozenset[int]) -> bool:
-    """Whether a few rows may add up to more than 38 digits."""
+    """True if a few rows may add up to more than 38 digits."""
     arg = agg.arg
     return agg.function in ("sum", "avg") and arg is not None and arg.type.kind is Kind.DECIMAL and _is_wide(arg, wide)
 
@@ -23,7 +23,7 @@ def wide_columns(plan: Node) -> frozenset[int]:
 
 
 def _wide_columns(node: Node, below: list[frozenset[int]]) -> frozenset[int]:
-    """The same of an operator, of whose inputs they are known."""
+    """Find the wide columns of an operator, given those of its inputs."""
     match node:
         case Project(_, items):
             return frozenset(column.id for column, expr in items if _is_wide(expr, below[0]))

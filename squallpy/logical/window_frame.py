@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from squallpy.base.types import INT
+from squallpy.base.types import INT, Kind
 from squallpy.logical.expressions import Literal
 
 Bound = tuple[int, Literal]
-"""How far it is, and which way: -1 PRECEDING, +1 FOLLOWING, 0 for CURRENT ROW."""
+"""Direction, -1 for PRECEDING, +1 for FOLLOWING and 0 for CURRENT ROW, and distance."""
 CURRENT_ROW: Bound = (0, Literal(0, INT))
 
 
@@ -43,4 +43,8 @@ def _bound(bound: Bound | None, side: str) -> str:
     if bound is None:
         return f"UNBOUNDED {side}"
     way, distance = bound
-    return f"{distance} {'PRECEDING' if way < 0 else 'FOLLOWING'}" if way else "CURRENT ROW"
+    text = str(distance)
+    if distance.type.kind is Kind.INTERVAL:
+        parts = zip(distance.value, ("MONTH", "DAY", "MICROSECOND"), strict=True)
+        text = "INTERVAL " + " ".join(f"{count} {unit}" for count, unit in parts if count)
+    return f"{text} {'PRECEDING' if way < 0 else 'FOLLOWING'}" if way else "CURRENT ROW"
