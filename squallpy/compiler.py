@@ -17,7 +17,8 @@ from squallpy.maintain.relational.materialise import materialise
 from squallpy.optimizer.passes import Observer, PassContext, fresh_ids, run_passes
 from squallpy.optimizer.pipeline import CALCULUS_PASSES, PLAN_PASSES, PROGRAM_PASSES, disabled_passes
 from squallpy.physical.distribute.program import DistributionOptions
-from squallpy.physical.matrix.programs import MatrixPlan, plan_matrices
+from squallpy.physical.matrix.plan import MatrixPlan
+from squallpy.physical.matrix.programs import plan_matrices
 from squallpy.physical.plan import Plan
 from squallpy.physical.planner import place, set_join_parameters
 from squallpy.program.program import Lowered, Program
@@ -39,7 +40,6 @@ class CompiledQuery(CompiledProgram):
     """A query at every stage. `relations` are all that is read: its own, and those under its matrices."""
 
     plan: Plan
-    matrices: MatrixPlan | None = None
     relations: tuple[Relation, ...] = ()
 
 
@@ -104,9 +104,10 @@ class Compiler:
             partitions,
         )
         relations = self._relations(program, matrices)
-        return CompiledQuery(query, compiled.optimised, compiled.lowered, program, plan, matrices, relations)
+        plan = replace(plan, matrices=matrices)
+        return CompiledQuery(query, compiled.optimised, compiled.lowered, program, plan, relations)
 
     def _relations(self, program: Program, matrices: MatrixPlan | None) -> tuple[Relation, ...]:
-        own = [relation.source for relation in program.relations if not relation.made]
+        own = [relation.source for relation in program.relations if not relation.is_computed]
         under = [self.script.relations[name] for name in sorted(matrices.relations)] if matrices else []
         return tuple(dict.fromkeys([*own, *under]))

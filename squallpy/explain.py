@@ -53,8 +53,8 @@ def stage_text(compiled: CompiledQuery, stage: str, yardstick: str = "") -> str:
             text = stages_text(compiled.plan, yardstick)
         case _:
             text = program_stage_text(compiled, stage)
-    if compiled.matrices and stage in _MATRICES:
-        text = "\n".join(part for part in (_MATRICES[stage](compiled.matrices), text) if part)
+    if compiled.plan.matrices and stage in _MATRICES:
+        text = "\n".join(part for part in (_MATRICES[stage](compiled.plan.matrices), text) if part)
     return text
 
 

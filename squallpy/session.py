@@ -24,7 +24,6 @@ from squallpy.frontend.source_text import read_directive, read_script
 from squallpy.logical.bind import Script, compile_script
 from squallpy.logical.nodes import Query
 from squallpy.maintain.matrix.script_programs import Programs
-from squallpy.physical.matrix.programs import MatrixPlan
 from squallpy.physical.matrix.show import matrices_text
 from squallpy.physical.plan import Plan
 from squallpy.physical.show import plan_text
@@ -39,8 +38,6 @@ if TYPE_CHECKING:  # what rows flow through is loaded when they do: EXPLAIN star
     from squallpy.runtime.checkpoint.folders import Place
     from squallpy.runtime.checkpoint.input_files import Inputs
     from squallpy.runtime.checkpoint.lease import Lease
-    from squallpy.runtime.matrix.driver import Spread
-    from squallpy.runtime.matrix.source import MatrixSource
     from squallpy.runtime.observers.profile import Profile
     from squallpy.runtime.result.result import Changes
     from squallpy.runtime.sinks.protocol import Sink
@@ -204,8 +201,6 @@ class Session:
         with self._place(query, options, made_for, replay.batch_rows, read) as place:
             steps = Again(replay, place.before if place else 0)
             input = Input({r.name: sources[r.name] for r in relations}, steps)
-            if compiled.matrices:
-                input = replace(input, maker=self.matrices(compiled.matrices, input, place))
             executor = self._executor(compiled.plan, input, place, options)
             sink.begin(query, executor.schema, replay.batches)
             progress = Progress(sink, stop, steps.number, executor.final, options.profile, lease)
@@ -239,16 +234,6 @@ class Session:
                 yield place
         else:
             yield None
-
-    def matrices(self, plan: MatrixPlan, input: "Input", place: "Place | None") -> "MatrixSource | Spread":
-        """Make the source of a query's matrices, with its state at a place, if there is one."""
-        from squallpy.runtime.matrix.driver import Spread
-        from squallpy.runtime.matrix.source import PARTITION, LocalKeeper, MatrixSource, keep, layout
-
-        if plan.parts:
-            return Spread(plan, input)
-        keeper = place.partition(PARTITION, layout(plan), keep) if place else LocalKeeper(plan)
-        return MatrixSource(plan, input, keeper, durable=place is not None)
 
     def _executor(self, plan: Plan, input: "Input", place: "Place | None", options: RunOptions) -> "Executor":
         trace = Trace(on=options.profile is not None)
@@ -296,11 +281,9 @@ def fingerprint(compiled: CompiledQuery, batch_rows: int, order: str, sizes: dic
     relations = [(r.name, _read_of(r, read), r.format, _how_read(r)) for r in compiled.relations]
     query = repr((program_text(compiled.program), relations, batch_rows, order))
     plan = f"{compiled.plan.partitions} {plan_text(compiled.plan)}"
-    if compiled.matrices:
-        query += matrices_text(compiled.matrices)
-        plan += (
-            f"{compiled.matrices.by_rows} {compiled.matrices.parts} {' '.join(map(str, compiled.matrices.readings))}"
-        )
+    if matrices := compiled.plan.matrices:
+        query += matrices_text(matrices)
+        plan += f"{matrices.by_rows} {matrices.parts} {' '.join(map(str, matrices.readings))}"
     return MadeFor(_hash(query), _hash(plan), sizes)
 
 
@@ -320,14 +303,14 @@ def _how_read(relation: Relation) -> list[tuple[str, str]]:
 def columns_read(compiled: CompiledQuery) -> dict[str, tuple[str, ...]]:
     """List the columns of each source that a query reads, by the names of statistics."""
     from squallpy.runtime.ingest.explode import columns_of
-    from squallpy.runtime.matrix.source import under_matrices
+    from squallpy.runtime.matrix.incoming import under_matrices
 
     found: dict[str, dict[str, None]] = {}
     for feed in compiled.plan.sources:
-        if not feed.relation.made:
+        if not feed.relation.is_computed:
             columns = columns_of(feed.relation, feed.fields)
             found.setdefault(feed.relation.source.name, {}).update(dict.fromkeys(columns))
-    for matrix in compiled.matrices.matrices.values() if compiled.matrices else ():
+    for matrix in compiled.plan.matrices.matrices.values() if compiled.plan.matrices else ():
         for name in (matrix.relation, under_matrices(matrix.relation)):
             found.setdefault(name, {}).update(dict.fromkeys(matrix.columns))
     return {name: tuple(sorted(columns)) for name, columns in found.items()}
@@ -337,7 +320,7 @@ def inputs_of(compiled: CompiledQuery, sources: "Mapping[str, Source]", replay: 
     """Collect what a checkpoint has to know of the files that a query reads."""
     from squallpy.runtime.checkpoint.input_files import Inputs
     from squallpy.runtime.formats.change_operations import columns_of_change
-    from squallpy.runtime.matrix.source import under_matrices
+    from squallpy.runtime.matrix.incoming import under_matrices
 
     called = {name: source for r, source in sources.items() for name in (r, under_matrices(r))}
     read = {}

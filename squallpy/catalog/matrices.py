@@ -10,7 +10,7 @@ from typing import Any
 
 from squallpy.base.errors import Span
 from squallpy.base.types import BIGINT, BOOLEAN, DOUBLE, Type
-from squallpy.catalog.relation import MADE, MULT, Field, Relation
+from squallpy.catalog.relation import COMPUTED, MULT, Field, Relation
 
 CELL = ("i", "j", "value")
 TYPES: dict[str, Type] = {"boolean": BOOLEAN, "counting": BIGINT}
@@ -62,4 +62,4 @@ def cells(name: str, semiring: str) -> Relation:
     """Make the relation that a matrix reads as: a change stream of its cells that are not zero."""
     value = Field("value", TYPES.get(semiring, DOUBLE), False)
     fields = (Field("i", BIGINT, False), Field("j", BIGINT, False), value)
-    return Relation(name, fields, True, MADE, {"op": MULT}, CELL[:2])
+    return Relation(name, fields, True, COMPUTED, {"op": MULT}, CELL[:2])

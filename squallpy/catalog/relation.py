@@ -7,7 +7,7 @@ from typing import Any
 from squallpy.base.errors import Span
 from squallpy.base.types import Type
 
-MADE = "matrix"  # the format of a relation whose rows are made, not read
+COMPUTED = "matrix"  # the format of a relation whose rows are computed, not read
 CONSTANT = "constant"  # the format of a relation of one row, in whose one column is 0
 MULT = "__mult"  # the multiplicity of a row of a change stream, +1 or −1: a column that readers add
 
@@ -96,8 +96,8 @@ class Parts:
 class Relation:
     """A named source of rows. `stream` relations change; others are loaded once, before the first batch.
 
-    `format` is parquet or csv, MADE for the cells of a matrix, or CONSTANT; `options` as written (keys in lower case),
-    `path` among them; `op` names the operation column of a change stream and is not one of `fields`.
+    `format` is parquet or csv, COMPUTED for the cells of a matrix, or CONSTANT; `options` as written (keys in lower
+    case), `path` among them; `op` names the operation column of a change stream and is not one of `fields`.
     """
 
     name: str
@@ -120,9 +120,9 @@ class Relation:
         return self.options.get("op")
 
     @property
-    def made(self) -> bool:
+    def is_computed(self) -> bool:
         """True if its rows are computed, not read."""
-        return self.format == MADE
+        return self.format == COMPUTED
 
     @property
     def is_by_place(self) -> bool:

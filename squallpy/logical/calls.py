@@ -24,7 +24,7 @@ class Agg:
     Of the n values in order one is at the `share` q of them: the one BELOW q · (n − 1), or ABOVE, both counted from 0;
     the one that REACHES q · n, counted from 1; or, from behind, the one that is LEFT by that. LISTAGG has the texts of
     all values with a `separator` between them, in the `order` of keys as those of a Sort, and where these are alike in
-    their own.
+    their own. Of rows that are alike in `distinct` one counts.
     """
 
     function: str  # a key of `functions.registry.AGGREGATE_OPERATIONS`
@@ -32,6 +32,7 @@ class Agg:
     share: Fraction | None = None
     separator: str | None = None
     order: SortKeys = ()
+    distinct: tuple[Expr, ...] = ()
 
     def __post_init__(self) -> None:
         assert (self.share is not None) == (self.maintenance is Maintenance.ORDER_STATISTIC)
@@ -49,15 +50,18 @@ class Agg:
     @property
     def args(self) -> tuple[Expr, ...]:
         """All that is read."""
-        return (*(() if self.arg is None else (self.arg,)), *(key for key, _, _ in self.order))
+        return (*(() if self.arg is None else (self.arg,)), *(key for key, _, _ in self.order), *self.distinct)
 
     def with_args(self, args: Iterable[Expr]) -> "Agg":
         """Replace what it reads, in the order of `args`."""
         given = iter(args)
         arg = None if self.arg is None else next(given)
-        return replace(self, arg=arg, order=tuple((next(given), down, nulls) for _, down, nulls in self.order))
+        order = tuple((next(given), down, nulls) for _, down, nulls in self.order)
+        return replace(self, arg=arg, order=order, distinct=tuple(next(given) for _ in self.distinct))
 
     def __str__(self) -> str:
+        if self.distinct:
+            return f"{self.function.upper()}(DISTINCT {', '.join(map(str, self.distinct))})"
         told = "" if self.share is None else f", {float(self.share)}"
         told += "" if self.separator is None else f", {self.separator!r}"
         keys = ", ".join(f"{key}{' DESC' if down else ''}" for key, down, _ in self.order)
@@ -77,7 +81,7 @@ class OverClause:
 
 @dataclass(frozen=True, slots=True)
 class WindowFunction:
-    """An aggregate, of the `distinct` values of what it reads if any, or a function of `functions/window.py`, and OVER.
+    """An aggregate or a function of `functions/window.py`, and OVER.
 
     Args:
         args: What a function that is no aggregate takes.
@@ -87,7 +91,6 @@ class WindowFunction:
     function: Agg | str
     over: OverClause
     args: tuple[Expr, ...] = ()
-    distinct: tuple[Expr, ...] | None = None
     ignores_nulls: bool = False
     called: str = field(default="", compare=False)
     span: Span | None = field(default=None, compare=False)
@@ -96,7 +99,7 @@ class WindowFunction:
     def expressions(self) -> tuple[Expr, ...]:
         """All that it reads."""
         own = self.function.args if isinstance(self.function, Agg) else self.args
-        return (*own, *(self.distinct or ()), *self.over.partition, *(key for key, _, _ in self.over.order))
+        return (*own, *self.over.partition, *(key for key, _, _ in self.over.order))
 
     def partitioned(self, keys: Iterable[Expr]) -> "WindowFunction":
         """Partition by more keys."""
@@ -107,8 +110,7 @@ class WindowFunction:
         rest, over, agg = iter(new), self.over, self.function
         function = agg.with_args(islice(rest, len(agg.args))) if isinstance(agg, Agg) else agg
         args = tuple(islice(rest, len(self.args)))
-        distinct = None if self.distinct is None else tuple(islice(rest, len(self.distinct)))
         partition = tuple(islice(rest, len(over.partition)))
         order = tuple((next(rest), down, nulls_first) for _, down, nulls_first in over.order)
         over = replace(over, partition=partition, order=order)
-        return replace(self, function=function, args=args, distinct=distinct, over=over)
+        return replace(self, function=function, args=args, over=over)

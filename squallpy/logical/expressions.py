@@ -297,6 +297,22 @@ def substitute(expr: Expr, mapping: dict[int, Expr]) -> Expr:
 EPOCH = date(1970, 1, 1)
 
 
+def replace_known(expr: Expr, known: Mapping[Expr, Column]) -> Expr:
+    """Replace the largest known parts of an expression by the columns that hold them.
+
+    year(d) + 1 with {year(d): y}  →  y + 1
+    """
+    if not isinstance(expr, Literal) and expr in known:
+        return known[expr]
+    given = children(expr)
+    new = rebuild(expr, tuple(replace_known(child, known) for child in given))
+    if isinstance(new, Call) and new.name not in ("is_null", "<=>"):
+        # NB: a key that is NOT NULL may be NULL where ROLLUP leaves it out
+        became = any(now.nullable and not was.nullable for was, now in zip(given, new.args, strict=True))
+        return replace(new, nullable=new.nullable or became)
+    return new
+
+
 def show_literal(literal: Literal) -> str:
     """As SQL would write it."""
     value = literal.value
@@ -346,19 +362,3 @@ def show_call(call: Call) -> str:
         case name if name in INFIX:
             return f" {name.upper()} ".join(args)
     return f"{call.name.upper()}({', '.join(args)})"
-
-
-def replace_known(expr: Expr, known: Mapping[Expr, Column]) -> Expr:
-    """Replace the largest parts of `expr` that are known by the columns that hold them.
-
-    year(d) + 1 with {year(d): y}  →  y + 1
-    """
-    if not isinstance(expr, Literal) and expr in known:
-        return known[expr]
-    given = children(expr)
-    new = rebuild(expr, tuple(replace_known(child, known) for child in given))
-    if isinstance(new, Call) and new.name not in ("is_null", "<=>"):
-        # NB: a key that is NOT NULL may be NULL where ROLLUP leaves it out
-        became = any(now.nullable and not was.nullable for was, now in zip(given, new.args, strict=True))
-        return replace(new, nullable=new.nullable or became)
-    return new

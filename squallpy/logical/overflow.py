@@ -3,7 +3,7 @@
 from squallpy.base.types import DOUBLE, Kind
 from squallpy.logical.calls import Agg
 from squallpy.logical.expressions import Cast, Column, Expr, Literal, children
-from squallpy.logical.nodes import Aggregate, Node, Project, Union, WindowFunctions, nodes
+from squallpy.logical.nodes import Aggregate, Node, Project, SetOperation, Union, WindowFunctions, nodes
 
 NARROW = 19  # digits of a BIGINT
 
@@ -33,7 +33,7 @@ def _wide_columns(node: Node, below: list[frozenset[int]]) -> frozenset[int]:
         case WindowFunctions(_, functions):
             args = ((c, f.function.arg) for c, f in functions if isinstance(f.function, Agg))
             return below[0].union(c.id for c, arg in args if arg is not None and _is_wide(arg, below[0]))
-        case Union(inputs, columns):
+        case Union(inputs, columns) | SetOperation(_, _, inputs, columns):
             rows = zip(columns, *(child.output for child in inputs), strict=True)
             return frozenset(c.id for c, *same in rows if any(s.id in ids for s, ids in zip(same, below, strict=True)))
     if not node.inputs:

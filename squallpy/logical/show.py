@@ -91,8 +91,6 @@ class _Names:
         while most and function.args[most - 1] == Literal(None, function.args[most - 1].type):
             most -= 1
         call = str(agg) if isinstance(agg, Agg) else f"{agg}({', '.join(map(str, function.args[:most]))})"
-        if function.distinct is not None:
-            call = call.replace("(", "(DISTINCT ", 1)
         call += " IGNORE NULLS" if function.ignores_nulls else ""
         keys = ", ".join(order(str(key), down, nulls) for key, down, nulls in over.order)
         parts = (

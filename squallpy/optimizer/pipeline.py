@@ -19,6 +19,7 @@ from squallpy.optimizer.passes import FunctionPass, Pass, RulePass, node_pass
 from squallpy.optimizer.plan import booleans, outer_joins, push_filters
 from squallpy.optimizer.plan.aggregate_over_left_join import aggregate_over_left_join
 from squallpy.optimizer.plan.assign_window_clocks import assign_window_clocks
+from squallpy.optimizer.plan.distinct_aggregates import expand_distinct_aggregates
 from squallpy.optimizer.plan.exists_not_equal import exists_not_equal
 from squallpy.optimizer.plan.expand_arg_extremes import expand_arg_extremes
 from squallpy.optimizer.plan.expand_outer_joins import expand_outer_joins
@@ -56,6 +57,12 @@ PLAN_PASSES: tuple[Pass[Node], ...] = (
         "expand_arg_extremes",
         "MAX_BY, MIN_BY and MODE are other aggregates joined; before filters are pushed, which then reach them, too",
         expand_arg_extremes,
+        required=True,
+    ),
+    node_pass(
+        "expand_distinct_aggregates",
+        "behind MAX_BY and its like, which read the rows; before filters are pushed, which then reach all values",
+        expand_distinct_aggregates,
         required=True,
     ),
     RulePass(

@@ -15,6 +15,7 @@ from squallpy.logical.expressions import Column, Expr
 from squallpy.physical.joins.controller import EPSILON
 from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.mapping import Side
+from squallpy.physical.matrix.plan import MatrixPlan
 from squallpy.program.auxiliary.relation import Kind
 from squallpy.program.auxiliary.window_rows import WindowRows
 from squallpy.program.calculus import Lane
@@ -212,8 +213,9 @@ class UniqueView:
 class Plan:
     """The physical plan that an executor runs.
 
-    `reading` runs where the batch is read, without any pool, then `stages` on every partition. `deltas` live no longer
-    than a batch: as feeds make them, as they are sent, and sums that are only there to be sent.
+    `matrices` are its first stage, if it reads any. `reading` runs where the batch is read, without any pool, then
+    `stages` on every partition. `deltas` live no longer than a batch: as feeds make them, as they are sent, and sums
+    that are only there to be sent.
     """
 
     program: Program
@@ -234,6 +236,7 @@ class Plan:
     groups: bool = False  # are all partitions joiners, though they are no power of two?
     capacity: int | None = None  # bytes that a joiner should have no more of: the grid grows at half of it
     light: tuple[tuple[str, str], ...] = ()  # of pools that are hashed: why no key has a grid
+    matrices: MatrixPlan | None = None  # the first stage of a query that reads matrices
     keeps_result: bool = True  # else what is added to it is printed and forgotten
 
     @property
@@ -269,7 +272,7 @@ class Plan:
         windows = self.windows
         passing = {f.auxiliary.source.name for f in self.feeds if f.auxiliary and f.relation.name in windows}
         kept = {t.relation.name for t in self.program.triggers if any(s.target not in passing for s in t.statements)}
-        return frozenset(f.relation.name for f in self.sources if f.relation.op and not f.relation.made) & kept
+        return frozenset(f.relation.name for f in self.sources if f.relation.op and not f.relation.is_computed) & kept
 
     def delta(self, name: str) -> PoolPlan:
         return next(d for d in self.deltas if d.name == name)

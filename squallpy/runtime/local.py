@@ -10,6 +10,7 @@ from squallpy.physical.plan import Plan
 from squallpy.runtime.batch.node import Input, Node, Publisher, Sender, Stats, unpack_changes
 from squallpy.runtime.checkpoint.folders import Committed, Place
 from squallpy.runtime.formats.file_rows import READ
+from squallpy.runtime.matrix.stage import compute, open_matrices
 from squallpy.runtime.result.result import Changes, Result, result_layout
 from squallpy.runtime.state.store import Store, StoreLayout
 from squallpy.runtime.triggers.stage_executor import Machine, store_layout
@@ -27,8 +28,10 @@ class LocalExecutor:
         self, plan: Plan, input: Input, wanted: bool = True, measured: bool = False, trace: Trace = SILENT
     ) -> None:
         assert plan.partitions == 1 and len(plan.stages) == 1
-        self._input, self._wanted, self._measured, self._trace = input, wanted, measured, trace
+        self._plan, self._input = plan, input
+        self._wanted, self._measured, self._trace = wanted, measured, trace
         self._sender, self._result = Sender(plan, input, trace), Result(plan)
+        self._matrices = open_matrices(plan, input)
         self._machine = Machine(plan, plan.stages[0], trace=trace)
         self._store = Store(StoreLayout((*store_layout(plan).pools, *result_layout(plan).pools)))
         self.schema = self._result.schema
@@ -38,7 +41,8 @@ class LocalExecutor:
         """Apply the next batch."""
         self._store.renew()
         with self._trace("feed"):
-            share = self._sender.read(self.next, 0, 1, self._store.dictionary)
+            computed = compute(self._plan, self._matrices, self.next, self._trace)
+            share = self._sender.read(self.next, 0, 1, self._store.dictionary, computed)
         read = perf_counter()
         with self._trace("statements"):
             change, _ = self._machine.apply(self._store, [*share.deltas, *(delta for _, delta in share.ledgers)])
@@ -69,8 +73,9 @@ class DurableLocalExecutor:
 
     def __init__(self, plan: Plan, input: Input, place: Place, wanted: bool = True, trace: Trace = SILENT) -> None:
         assert plan.partitions == 1
-        self._input, self._trace = input, trace
+        self._plan, self._input, self._trace = plan, input, trace
         self._sender, self._publisher = Sender(plan, input, trace), Publisher(plan, wanted, trace)
+        self._matrices = open_matrices(plan, input, place)
         self.schema = self._publisher.result.schema
         self._node = place.partition("partition-0", store_layout(plan), *Node(plan, trace=trace).runs, trace=trace)
         self._result = place.partition("result", result_layout(plan), self._publisher.run, trace=trace)
@@ -81,7 +86,8 @@ class DurableLocalExecutor:
         """Apply the next batch, once: a batch that an earlier run applied gives the output that it had then."""
         started = perf_counter()
         with self._trace("feed"):
-            messages = [message for _, message in self._sender.messages(self.next, 0, 1)]
+            computed = compute(self._plan, self._matrices, self.next, self._trace)
+            messages = [message for _, message in self._sender.messages(self.next, 0, 1, computed=computed)]
         with self._trace("apply"):
             output = self._node.apply(self.next, messages)
         with self._trace("publish"):

@@ -13,7 +13,6 @@ import pickle
 import shutil
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -30,8 +29,8 @@ from squallpy.runtime.checkpoint.folders import Committed, Place
 from squallpy.runtime.joiners.batch_plan import Pilot, pilot_of, rows_of, told
 from squallpy.runtime.joiners.hand_off import Post
 from squallpy.runtime.local import DurableLocalExecutor, LocalExecutor
-from squallpy.runtime.matrix.driver import Spread
-from squallpy.runtime.matrix.reader import reading_part
+from squallpy.runtime.matrix.partition import BlockPartition
+from squallpy.runtime.matrix.stage import compute, open_matrices
 from squallpy.runtime.result.result import Changes, result_layout
 from squallpy.runtime.sources import open_source
 from squallpy.runtime.state.store import Store
@@ -96,11 +95,6 @@ class MemoryEngine:
         """Run the last batch."""
         raise NotImplementedError
 
-    def _made(self, input: Input, place: Place | None = None) -> Input:
-        """The input with what matrices make of it."""
-        matrices = self._compiled.matrices
-        return replace(input, maker=self._session.matrices(matrices, input, place)) if matrices else input
-
     def _place(self) -> Place:
         made_for = fingerprint(self._compiled, 1, "pushed", {})
         return open_checkpoint(str(self._folder / "state"), made_for, 1, str(self._folder / "local"), 1 << 20)
@@ -118,7 +112,7 @@ class LocalEngine(MemoryEngine):
 
     def _open(self, input: Input) -> None:
         place = self._place()
-        self._executor = DurableLocalExecutor(self._compiled.plan, self._made(input, place), place)
+        self._executor = DurableLocalExecutor(self._compiled.plan, input, place)
 
     def _step(self) -> Changes | None:
         changes, _ = self._executor.step()
@@ -141,7 +135,7 @@ class VolatileEngine(MemoryEngine):
         super().__init__(1, **settings)
 
     def _open(self, input: Input) -> None:
-        self._executor = LocalExecutor(self._compiled.plan, self._made(input))
+        self._executor = LocalExecutor(self._compiled.plan, input)
         for _ in range(self._batches.batches):
             self._executor.step()
 
@@ -167,10 +161,10 @@ class PartitionedEngine(MemoryEngine):
     SPLITS = 2
 
     def _open(self, input: Input) -> None:
-        plan, self._input = self._compiled.plan, self._made(input)
-        input = self._input
+        plan, self._input = self._compiled.plan, input
         self._sender, self._publisher = Sender(plan, input), Publisher(plan)
-        self._blocks = InBlocks(plan, input, input.maker) if isinstance(input.maker, Spread) else None
+        self._matrices = open_matrices(plan, input)
+        self._blocks = Blocks(plan, input) if plan.matrices and plan.matrices.parts else None
         self._nodes = [(Node(plan, p).runs, Store(store_layout(plan))) for p in range(plan.partitions)]
         self._result, self._post = Store(result_layout(plan)), Post(str(self._folder / "letters"))
         self.pilot = self._pilot(plan)
@@ -202,17 +196,19 @@ class PartitionedEngine(MemoryEngine):
         changes, self.stats = unpack_changes(self._publisher.run(self._result, [first, *outputs]))
         if steered:
             self.figures, self.pilot = steered.figures(self.stats), steered.after(self.stats)
-        if self._blocks:
-            self._blocks.spread.after(self.stats["matrices"])
+        if self._matrices:
+            self._matrices.end(self.stats["matrices"])
         return changes
 
     def _read(self, batch: int, course: str) -> Iterator[tuple[int, bytes]]:
         """What readers send."""
-        if self._blocks:
-            yield from self._blocks.messages(batch, course)
+        if self._matrices and self._blocks:
+            yield from self._blocks.messages(self._matrices.begin(batch, course), self._matrices.supersteps[1])
             return
+        computed = compute(self._compiled.plan, self._matrices, batch)
         for split in range(self.SPLITS):
-            yield from self._sender.messages(batch, split, self.SPLITS, course)
+            own = computed.split(split, self.SPLITS) if computed else None
+            yield from self._sender.messages(batch, split, self.SPLITS, course, computed=own)
 
     def _pilot(self, plan: Plan) -> Pilot | None:
         """Who steers the grid, if there is one."""
@@ -238,7 +234,7 @@ class DriverEngine(MemoryEngine):
         self._publisher = Publisher(plan)
         self._result = self._at.partition("result", result_layout(plan), self._publisher.run)
         self._committed = Committed(self._at.durable)
-        self._input = self._made(input, self._at)
+        self._input = input
 
 
 class KilledEngine(DriverEngine):
@@ -312,18 +308,17 @@ class KilledEngine(DriverEngine):
         return self._publisher.result.final(self._result.store())
 
 
-class InBlocks:
+class Blocks:
     """Matrices in blocks, their partitions called in turn, each with a plan as it comes to a worker."""
 
-    def __init__(self, plan: Plan, input: Input, spread: Spread) -> None:
-        self.spread, sent = spread, pickle.dumps(spread.plan)
-        self._parts = [reading_part(plan, input, pickle.loads(sent), n) for n in range(spread.plan.parts)]
+    def __init__(self, plan: Plan, input: Input) -> None:
+        sent = pickle.dumps(plan)
+        self._parts = [BlockPartition(pickle.loads(sent), input, number) for number in range(plan.partitions)]
         self._stores = [Store(part.layout) for part in self._parts]
 
-    def messages(self, batch: int, course: str) -> Iterator[tuple[int, bytes]]:
-        """What the partitions send to those of the plan, the last of their supersteps done."""
-        orders, count = self.spread.orders(batch, course)
-        sent = [[orders.packed()] for _ in self._parts]
+    def messages(self, commands: bytes, count: int) -> Iterator[tuple[int, bytes]]:
+        """Run `count` supersteps; yield what the last sends to the partitions of the plan."""
+        sent = [[commands] for _ in self._parts]
         for stage in range(count):
             outputs = [
                 unpack_parcels(part.runs[stage](store, messages))
@@ -381,7 +376,7 @@ class SparkEngine(DriverEngine):
         job = StreamJob(
             self._batches.batches, self.SPLITS, plan.partitions, *helm.stages(self.SPLITS),
             str(self._folder / "state" / "spark"), len(plan.stages), course=helm.course, before=helm.before,
-            is_small=helm.orders or (plan.partitions > 2 and self._input.maker is None),
+            skips_feed=helm.skips_feed(is_small=plan.partitions > 2),
         )  # fmt: skip
 
         def publish(batch: int, outputs: Iterable[bytes], _: Any) -> bool:

@@ -63,20 +63,12 @@ PLANS = {
             Scan u AS two""",
     "SELECT k, SUM(a), COUNT(DISTINCT v), COUNT(*) FROM u GROUP BY k": """\
         Project k, SUM(a), COUNT(DISTINCT v), COUNT(*)
-          Aggregate by k: SUM(a), COUNT(v), COUNT(1)
-            Union all k, a, 1, v
-              Project k_2 := k, a, 1, NULL_2 := NULL
-                Scan u
-              Project k_3 := k, NULL_3 := NULL, NULL_4 := NULL, v
-                Aggregate by k, v
-                  Scan u""",
+          Aggregate by k: SUM(a), COUNT(DISTINCT v), COUNT(*)
+            Scan u""",
     "SELECT k, SUM(DISTINCT a) FILTER (WHERE v > 'x') AS s FROM u GROUP BY k": """\
         Project k, s := SUM(DISTINCT CASE WHEN v > 'x' THEN a ELSE NULL END)
-          Aggregate by k: SUM(CASE WHEN v > 'x' THEN a ELSE NULL END)
-            Union all k, CASE WHEN v > 'x' THEN a ELSE NULL END
-              Project k, CASE WHEN v > 'x' THEN a ELSE NULL END
-                Aggregate by k, CASE WHEN v > 'x' THEN a ELSE NULL END
-                  Scan u""",
+          Aggregate by k: SUM(DISTINCT CASE WHEN v > 'x' THEN a ELSE NULL END)
+            Scan u""",
     "SELECT STDDEV(b) AS s FROM r": """\
         Project s := SQRT(VAR_SAMP(COUNT(b), SUM(b), SUM(b * b)))
           Aggregate: COUNT(b), SUM(b), SUM(b * b)

@@ -191,7 +191,7 @@ def _spread(
     if not read or not read <= {c.id for c in plan.output}:
         return None
     match plan:
-        case Scan(relation, alias, fields) if not relation.made:
+        case Scan(relation, alias, fields) if not relation.is_computed:
             numbered: dict[int, Expr] = {c.id: replace(c, id=i) for i, c in enumerate(fields)}
             parts = Parts(relation, substitute(value, numbered), made)
             return Scan(_relation(ctx, parts), alias, (*fields, *new))

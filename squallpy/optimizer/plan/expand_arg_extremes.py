@@ -10,9 +10,9 @@ from squallpy.base.types import BIGINT
 from squallpy.functions.aggregate.aggregate import Maintenance
 from squallpy.logical.calls import Agg
 from squallpy.logical.column_allocator import ColumnAllocator
-from squallpy.logical.expressions import Column, Expr, Literal, conjunction, not_null, substitute
+from squallpy.logical.expressions import Column, Expr, conjunction, not_null
 from squallpy.logical.functions import call, not_distinct
-from squallpy.logical.nodes import Aggregate, Filter, Join, LeftJoin, Node, Project, Union
+from squallpy.logical.nodes import Aggregate, Filter, Join, LeftJoin, Node, Project
 
 Items = tuple[tuple[Column, Expr], ...]
 
@@ -36,7 +36,7 @@ def _taken(groups: Aggregate, column: Column, agg: Agg, columns: ColumnAllocator
     """Make the Aggregate of one value, and its keys; it lacks groups in which there is none."""
     assert agg.arg is not None
     by = agg.order[0][0] if agg.order else agg.arg
-    rows, (by, value, *mine) = _of_one_input(groups.child, by, (by, agg.arg, *(expr for _, expr in groups.keys)))
+    rows, value, mine = groups.child, agg.arg, [expr for _, expr in groups.keys]
     function = agg.function.removesuffix("_by")
     if not agg.order:  # of MODE
         counted = columns.copies((*mine, value))
@@ -50,17 +50,3 @@ def _taken(groups: Aggregate, column: Column, agg: Agg, columns: ColumnAllocator
     on = conjunction((*(not_distinct(a, b) for b, a in same), call("=", by, best)))
     keys = columns.copies(mine)
     return Aggregate(Join(rows, ends, on), keys, ((column, Agg("min", value)),)), [key for key, _ in keys]
-
-
-def _of_one_input(rows: Node, by: Expr, exprs: tuple[Expr, ...]) -> tuple[Node, tuple[Expr, ...]]:
-    """Take the one input of a Union in which `by` is not NULL, and the expressions in its terms.
-
-    DISTINCT inside another aggregate of the group makes the Union.
-    """
-    if isinstance(rows, Union) and by in rows.columns:
-        place = rows.columns.index(by)
-        parts = [p for p in rows.children if isinstance(p, Project) and p.items[place][1] != Literal(None, by.type)]
-        if len(parts) == 1:
-            names = {c.id: expr for c, (_, expr) in zip(rows.columns, parts[0].items, strict=True)}
-            return parts[0].child, tuple(substitute(expr, names) for expr in exprs)
-    return rows, exprs

@@ -4,70 +4,20 @@ SELECT j, value FROM p16.D WHERE i IN (3, 7)   →   p16 without what D does not
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from squallpy.base.errors import SquallError
 from squallpy.catalog.matrices import Matrix
-from squallpy.catalog.relation import Relation
 from squallpy.logical.expressions import MIRRORED, Call, Column, Expr, Literal, conjuncts, disjuncts
-from squallpy.maintain.matrix.compile import Compiled, Options, compile_program
+from squallpy.maintain.matrix.compile import Options, compile_program
 from squallpy.maintain.matrix.program import Program
 from squallpy.maintain.matrix.script_programs import alone, asked
+from squallpy.physical.matrix.plan import ALL, Interval, KeptProgram, MatrixPlan, Reading, Some
 from squallpy.physical.plan import Feed
 from squallpy.program.calculus import Cmp
 from squallpy.program.views import Monomial
 
-Interval = tuple[int | None, int | None]  # from, to; both inclusive, None: no end
-Some = tuple[Interval, ...]  # indices in any of these
-ALL: Some = ((None, None),)
 LARGE = 1 << 30  # bytes of views from which on they are in blocks
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """The cells of an output that a query looks at, as the rows of a relation."""
-
-    relation: Relation
-    output: str
-    rows: Some = ALL
-    cols: Some = ALL
-
-    def __str__(self) -> str:
-        parts = [
-            f", {name} {_spelled(some)}" for name, some in (("rows", self.rows), ("columns", self.cols)) if some != ALL
-        ]
-        return self.relation.name + "".join(parts)
-
-
-@dataclass(frozen=True, slots=True)
-class KeptProgram:
-    """A program as far as the query needs it, compiled; by the name of a matrix where that is read by itself."""
-
-    name: str
-    program: Program
-    compiled: Compiled
-    readings: tuple[Reading, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class MatrixPlan:
-    """The programs of a query, and the matrices under them by name; `by_rows`: where a semiring cannot subtract, the
-    rows under its matrices are kept, and cells that lose some are made of those that are left. `parts`: on how many
-    partitions they are, in blocks; 0: on the driver."""
-
-    programs: tuple[KeptProgram, ...]
-    matrices: Mapping[str, Matrix] = field(hash=False)
-    by_rows: bool = False
-    parts: int = 0
-
-    @property
-    def readings(self) -> tuple[Reading, ...]:
-        return tuple(reading for kept in self.programs for reading in kept.readings)
-
-    @property
-    def relations(self) -> set[str]:
-        """The streams and tables whose rows are cells."""
-        return {matrix.relation for matrix in self.matrices.values()}
 
 
 def plan_matrices(
@@ -82,7 +32,7 @@ def plan_matrices(
     """What feeds read of matrices, and how that is kept fresh; None if nothing. SQ7003 if they cannot be in blocks."""
     by_program: dict[str, list[Reading]] = {}
     for feed in feeds:
-        if feed.relation.made:
+        if feed.relation.is_computed:
             program, _, output = feed.relation.name.rpartition(".")
             by_program.setdefault(program or output, []).append(reading(feed, output))
     kept = tuple(
@@ -210,13 +160,3 @@ def _both(some: Some, others: Some) -> Some:
             if low is None or high is None or low <= high:
                 found.append((low, high))
     return _joined(found)
-
-
-def _spelled(some: Some) -> str:
-    texts = []
-    for low, high in some:
-        if low == high and low is not None:
-            texts.append(str(low))
-        else:
-            texts.append(f"{'' if low is None else low}…{'' if high is None else high}")
-    return " ".join(texts) or "none"

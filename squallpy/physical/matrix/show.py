@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from squallpy.maintain.matrix.show import phases_text, report_text
 from squallpy.physical.matrix.blocks import Superstep, blocks
 from squallpy.physical.matrix.passes import passes
-from squallpy.physical.matrix.programs import KeptProgram, MatrixPlan
+from squallpy.physical.matrix.plan import KeptProgram, MatrixPlan
 
 
 def matrices_text(plan: MatrixPlan) -> str:

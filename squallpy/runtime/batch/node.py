@@ -8,7 +8,7 @@ Publisher  the partitions' messages, result    →  the printed rows that went a
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 
@@ -35,37 +35,27 @@ COURSE = "course"  # what a message calls it
 
 
 @dataclass(frozen=True)
-class Made:
-    """The changes, in a batch, of relations whose rows are made of those of others, and what is worth to be told."""
+class Computed:
+    """The rows of a batch, by relation, that are computed from rows of other relations, and statistics."""
 
     tables: Mapping[str, pa.Table]
     stats: Mapping[str, Any]
 
-    def share(self, split: int, splits: int) -> "Made":
-        """What one of `splits` tasks reads of it; the first tells."""
+    def split(self, split: int, splits: int) -> "Computed":
+        """Cut out the rows that one of `splits` tasks reads; the first has the statistics."""
         tables = {}
         for name, table in self.tables.items():
             start, stop = len(table) * split // splits, len(table) * (split + 1) // splits
             tables[name] = table.slice(start, stop - start)
-        return Made(tables, {} if split else self.stats)
-
-
-class Maker(Protocol):
-    """Makes them."""
-
-    def made(self, batch: int, split: int, splits: int) -> Made:
-        """One task's share."""
-        ...
+        return Computed(tables, {} if split else self.stats)
 
 
 @dataclass(frozen=True)
 class Input:
-    """What a query reads: a source for each relation, and the order in which streams are replayed; with a `maker` also
-    what that makes of them."""
+    """The source of each relation that a query reads, and the order in which streams are replayed."""
 
     sources: Mapping[str, Rows]
     replay: Replay | Again
-    maker: Maker | None = None
 
     def shares(self, batch: int, split: int, splits: int) -> dict[str, tuple[int, int]]:
         """The rows of each relation that one of `splits` tasks reads in a batch; static tables come with batch 0.
@@ -99,18 +89,22 @@ class Sender:
         self._clocks, self._ledgers = tuple(plan.clocks.values()), plan.ledgers
         self._reading = Machine(plan, plan.reading, is_last=False, trace=trace)
 
-    def read(self, batch: int, split: int, splits: int, names: Dictionary) -> Share:
-        """A share of the batch, pre-aggregated."""
+    def read(self, batch: int, split: int, splits: int, names: Dictionary, computed: Computed | None = None) -> Share:
+        """Read and pre-aggregate a share of the batch, with its share of the rows that the first stage has computed."""
         share, shares = Share([], [], {"tuples": 0, "skipped": 0}), self._input.shares(batch, split, splits)
-        made, counted, sums = self._made(batch, split, splits, shares, share), set[str](), Sums()
+        counted, sums = set[str](), Sums()
+        if computed:
+            fed = {feeder.feed.relation.source.name for feeder in self._feeders}
+            share.stats["tuples"] += sum(stop - start for name, (start, stop) in shares.items() if name not in fed)
+            share.stats |= computed.stats
         for feeder in self._feeders:
             relation = feeder.feed.relation
             start, stop = shares.get(relation.source.name, (0, 0))
-            if start < stop or relation.made:
+            if start < stop or relation.is_computed:
                 with self._trace(f"read {relation.name}"):
-                    if relation.made:
-                        assert made
-                        table = made.tables[relation.name]
+                    if relation.is_computed:
+                        assert computed
+                        table = computed.tables[relation.name]
                     else:
                         table = self._input.sources[relation.source.name].read(start, stop, feeder.read)
                         sums.add(relation.source.name, table)
@@ -138,27 +132,19 @@ class Sender:
         )
         return told
 
-    def _made(
-        self, batch: int, split: int, splits: int, shares: Mapping[str, tuple[int, int]], share: Share
-    ) -> Made | None:
-        """What is made of a batch; what only its maker reads is counted here."""
-        maker = self._input.maker
-        if maker is None:
-            return None
-        with self._trace("matrices"):
-            made = maker.made(batch, split, splits)
-        fed = {feeder.feed.relation.source.name for feeder in self._feeders}
-        share.stats["tuples"] += sum(stop - start for name, (start, stop) in shares.items() if name not in fed)
-        share.stats |= made.stats
-        return made
-
     def messages(
-        self, batch: int, split: int, splits: int, course: str = "", only: Collection[int] | None = None
+        self,
+        batch: int,
+        split: int,
+        splits: int,
+        course: str = "",
+        only: Collection[int] | None = None,
+        computed: Computed | None = None,
     ) -> list[tuple[int, bytes]]:
         """One message for each partition, or of `only` some, that the share concerns; the first always hears what was
         read. All hear of a course, with the first share."""
         store, plan = Store(StoreLayout(())), self._plan
-        share = self.read(batch, split, splits, store.dictionary)
+        share = self.read(batch, split, splits, store.dictionary, computed)
         with self._trace("statements"):
             change, sent = self._reading.apply(store, share.deltas)
         with self._trace("route and pack"):

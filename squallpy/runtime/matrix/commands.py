@@ -1,4 +1,4 @@
-"""What the driver says of a batch to the partitions that have matrices, and how arrays travel between them."""
+"""Commands of the driver to the partitions that have blocks of matrices, and the wire format of arrays."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,9 +15,16 @@ Arrays = dict[str, Array]
 
 
 @dataclass(frozen=True, slots=True)
-class Orders:
-    """By program: the sizes of its dimensions, its phases, and of each the cells that it adds, or its factors, under
-    `program/phase/which`. What goes into the statistics of the batch, and the course of the stages behind."""
+class Commands:
+    """Commands for a batch.
+
+    Args:
+        sizes: The dimensions of each program.
+        phases: The phases of each program, in order.
+        arrays: The operands of phases, cells or factors, under `program/phase/operand`.
+        figures: The driver's part of the statistics of the batch.
+        course: The directive for the stages behind the supersteps.
+    """
 
     batch: int
     sizes: Mapping[str, Mapping[str, int]]
@@ -28,7 +35,7 @@ class Orders:
 
     @property
     def head(self) -> dict[str, Any]:
-        """All of it but the arrays."""
+        """Everything but the arrays, as JSON."""
         phases = {name: [to_json(phase) for phase in some] for name, some in self.phases.items()}
         facts = {"batch": self.batch, "sizes": self.sizes, "figures": self.figures, "course": self.course}
         return facts | {"phases": phases}
@@ -36,20 +43,20 @@ class Orders:
     def packed(self) -> bytes:
         return packed(self.head, self.arrays)
 
-    def but(self, begun: Mapping[str, int]) -> "Orders":
-        """Without what phases were given that have begun: by program, how many."""
+    def but(self, begun: Mapping[str, int]) -> "Commands":
+        """Drop the operands of phases that have begun, so many of each program."""
         places = ((key, key.split("/")) for key in self.arrays)
         later = {key: self.arrays[key] for key, (name, number, _) in places if int(number) >= begun[name]}
         return replace(self, arrays=later)
 
     @staticmethod
-    def of(head: Mapping[str, Any], arrays: Arrays) -> "Orders":
+    def of(head: Mapping[str, Any], arrays: Arrays) -> "Commands":
         phases = {name: [from_json(Phase, phase) for phase in some] for name, some in head["phases"].items()}
         given = {key: array for key, array in arrays.items() if "|" not in key}
-        return Orders(head["batch"], head["sizes"], phases, given, head["figures"], head["course"])
+        return Commands(head["batch"], head["sizes"], phases, given, head["figures"], head["course"])
 
     def of_program(self, name: str) -> list[tuple[Phase, Arrays]]:
-        """Its phases, each with what it is given."""
+        """Return the phases of a program, each with its operands."""
         given: list[Arrays] = [{} for _ in self.phases[name]]
         for key, array in self.arrays.items():
             program, number, which = key.split("/")
@@ -59,7 +66,7 @@ class Orders:
 
 
 def packed(head: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
-    """A message: plain facts, then arrays as they lie in memory."""
+    """Pack a message: plain facts, then arrays as they lie in memory."""
     facts, parts = [], []
     for name, array in arrays.items():
         by_columns = array.ndim == 2 and not array.flags.c_contiguous and array.shape[0] > array.shape[1]
@@ -69,7 +76,7 @@ def packed(head: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
 
 
 def unpacked(message: bytes) -> tuple[dict[str, Any], Arrays]:
-    """The reverse of `packed`; arrays are read-only."""
+    """Reverse `packed`; the arrays are read-only."""
     head, source = unpack_head(message)
     arrays, at = {}, source.tell()
     for name, dtype, shape, order in head.pop("arrays"):

@@ -54,12 +54,17 @@ class Prices:
             return tuple(name for name in kept if name.name in program.outputs)
         return kept
 
-    @property
+    @cached_property
+    def kept_names(self) -> frozenset[str]:
+        """The names of `kept`."""
+        return frozenset(name.name for name in self.kept)
+
+    @cached_property
     def keeps_all(self) -> bool:
         """True if all views are kept that triggers read."""
         return self.kept == self._maintained.kept
 
-    @property
+    @cached_property
     def growing(self) -> frozenset[str]:
         """The dimensions that grow in place."""
         return frozenset(self._maintained.growing)

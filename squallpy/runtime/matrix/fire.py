@@ -12,7 +12,7 @@ from squallpy.maintain.matrix.dimensions import Sizes
 from squallpy.maintain.matrix.materialise import Trigger
 from squallpy.physical.matrix.passes import Pass, Work, passes
 from squallpy.runtime.matrix.algebra import SingularError
-from squallpy.runtime.matrix.errors import naming_overflow
+from squallpy.runtime.matrix.errors import NamingOverflow
 from squallpy.runtime.matrix.fused_boolean import Fused, fused
 from squallpy.runtime.matrix.packed_boolean import Packed
 from squallpy.runtime.matrix.program_views import ProgramViews
@@ -52,7 +52,7 @@ class Triggers:
                         if item.update.left and not occupied(values[item.update.left[0].name], self._ring).any():
                             return True  # all else follows from what is left of the update
                 else:
-                    with naming_overflow(self._views.maintained, trigger.updates[-1].view.name):
+                    with NamingOverflow(self._views.maintained, trigger.updates[-1].view.name):
                         values[item.name.name] = self._views.value(item.value, values, sizes)
         except SingularError:
             if not has_changed and self._views.maintained.program.input(trigger.input.name):

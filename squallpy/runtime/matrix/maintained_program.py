@@ -26,7 +26,7 @@ from squallpy.runtime.matrix.algebra import SingularError, appended, depends
 from squallpy.runtime.matrix.cells import Cells
 from squallpy.runtime.matrix.decide import Prices, reason_to_evaluate
 from squallpy.runtime.matrix.drift import CHECK, DRIFT, drift
-from squallpy.runtime.matrix.errors import naming_overflow
+from squallpy.runtime.matrix.errors import NamingOverflow
 from squallpy.runtime.matrix.fire import Triggers
 from squallpy.runtime.matrix.program_views import ProgramViews
 from squallpy.runtime.matrix.reevaluate import reevaluate
@@ -184,7 +184,7 @@ class MaintainedProgram:
 
     def factors(self, name: str, cells: Cells) -> tuple[Array, Array]:
         """Factor a change of cells into u, v; SQ5001 where a count does not fit."""
-        with self._transaction(), naming_overflow(self.maintained, name):
+        with self._transaction(), NamingOverflow(self.maintained, name):
             return cells.factors(self._views[name].shape, self.ring)
 
     def drift(self) -> float:
@@ -256,7 +256,7 @@ class MaintainedProgram:
     @property
     def _has_views(self) -> bool:
         """True if all views are stored that triggers read; some may be missing where triggers have never paid."""
-        return self._prices.keeps_all and all(name.name in self._views for name in self._prices.kept)
+        return self._prices.keeps_all and self._views.by_name.keys() >= self._prices.kept_names
 
     def _reason(self, ranks: Mapping[str, int], grown: Collection[str] = ()) -> str:
         return reason_to_evaluate(

@@ -1,8 +1,9 @@
-"""The matrices of a query on several partitions: what one of them does between two exchanges.
+"""A partition's blocks of the matrices of a query, from one exchange to the next.
 
-part.runs[0](store, [orders])        →  parcels for all, and for itself what it needs later
-part.runs[1](store, [theirs, …])     →  …
-part.runs[last](store, …)            →  what `then` makes of the cells of its rows that have changed
+    part.runs[0](store, [commands])        →  parcels for all, and for itself what it needs later
+    part.runs[1](store, [theirs, …])       →  …
+    part.runs[last](store, …)              →  the parcels of a reader: of its share of the other relations, and of the
+                                              cells of its rows that have changed
 
 All that outlives a batch is in the blocks of the store; all that outlives a superstep is in a message of a partition to
 itself. So a superstep is a function of messages and state, like any other stage (DESIGN §7).
@@ -13,9 +14,9 @@ from functools import partial
 from typing import Any
 
 from squallpy.physical.matrix.blocks import Form, Part, Phase
-from squallpy.physical.matrix.programs import MatrixPlan
-from squallpy.runtime.batch.node import Made, pack_parcels
-from squallpy.runtime.matrix.commands import Arrays, Orders, packed, unpacked
+from squallpy.physical.plan import Plan
+from squallpy.runtime.batch.node import Computed, Input, Sender, pack_parcels
+from squallpy.runtime.matrix.commands import Arrays, Commands, packed, unpacked
 from squallpy.runtime.matrix.superstep import ProgramPart, Work
 from squallpy.runtime.matrix.superstep_state import Now, Parts, key
 from squallpy.runtime.state.store import Store, StoreLayout
@@ -23,12 +24,13 @@ from squallpy.runtime.state.store import Store, StoreLayout
 Parcel = tuple[int, bytes]
 
 
-class MatrixPart:
-    """A partition's share of all programs of a query; `then` makes of what has changed what goes to whom."""
+class BlockPartition:
+    """The blocks of all programs that one partition has, and its reader."""
 
-    def __init__(self, plan: MatrixPlan, part: Part, then: Callable[[Orders, Made], list[Parcel]]) -> None:
-        self._part, self._then = part, then
-        self._programs = {kept.name: ProgramPart(kept, part) for kept in plan.programs}
+    def __init__(self, plan: Plan, input: Input, number: int) -> None:
+        assert plan.matrices
+        self._part, self._sender = Part(number, plan.matrices.parts), Sender(plan, input)
+        self._programs = {kept.name: ProgramPart(kept, self._part) for kept in plan.matrices.programs}
 
     @property
     def layout(self) -> StoreLayout:
@@ -36,33 +38,36 @@ class MatrixPart:
 
     @property
     def runs(self) -> tuple[Callable[[Store, list[bytes]], bytes], ...]:
-        """By number, all supersteps that a batch may have."""
+        """The supersteps that a batch may have, by number."""
         return tuple(partial(self._run, stage) for stage in range(most_supersteps(self._programs.values())))
 
     def _run(self, stage: int, store: Store, messages: list[bytes]) -> bytes:
-        """A superstep of a batch: what goes to whom."""
+        """Run a superstep of a batch; returns parcels."""
         told = [unpacked(message) for message in messages]
         ((head, arrays),) = [(head, some) for head, some in told if "from" not in head]
         theirs = [(head["from"], some) for head, some in told if "from" in head]
-        orders, nows = Orders.of(head, arrays), dict[str, Now]()
-        is_last = stage == supersteps(self._programs.values(), orders) - 1
+        commands, nows = Commands.of(head, arrays), dict[str, Now]()
+        is_last = stage == supersteps(self._programs.values(), commands) - 1
         for name, share in self._programs.items():
-            work = Work(share, store, orders.sizes[name])
+            work = Work(share, store, commands.sizes[name])
             if stage:
                 work.now = Now.of(head["now"][name], arrays, name)
             else:
                 work.resize()
-            work.go(stage, orders.of_program(name), _parts(name, theirs))
+            work.go(stage, commands.of_program(name), _parts(name, theirs))
             nows[name] = work.now
             if is_last:
                 work.show()
         if is_last:
-            return pack_parcels(self._then(orders, self._changed(orders, nows)))
-        begun = {name: share.begun(stage, orders.phases[name]) for name, share in self._programs.items()}
-        return pack_parcels(self._sent(orders.but(begun), nows))
+            part, computed = self._part, self._changed(commands, nows)
+            return pack_parcels(
+                self._sender.messages(commands.batch, part.number, part.count, commands.course, computed=computed)
+            )
+        begun = {name: share.begun(stage, commands.phases[name]) for name, share in self._programs.items()}
+        return pack_parcels(self._sent(commands.but(begun), nows))
 
-    def _sent(self, orders: Orders, nows: Mapping[str, Now]) -> list[Parcel]:
-        own, facts = dict(orders.arrays), dict[str, Any]()
+    def _sent(self, commands: Commands, nows: Mapping[str, Now]) -> list[Parcel]:
+        own, facts = dict(commands.arrays), dict[str, Any]()
         sent: list[Arrays] = [{} for _ in range(self._part.count)]
         for name, now in nows.items():
             facts[name], kept = now.packed(name)
@@ -70,22 +75,22 @@ class MatrixPart:
             for target, value, rows in now.sent:
                 sent[target][key(name, value)] = rows
         parcels = [(target, packed({"from": self._part.number}, some)) for target, some in enumerate(sent) if some]
-        return [*parcels, (self._part.number, packed(orders.head | {"now": facts}, own))]
+        return [*parcels, (self._part.number, packed(commands.head | {"now": facts}, own))]
 
-    def _changed(self, orders: Orders, nows: Mapping[str, Now]) -> Made:
-        """The cells that have changed; of what all partitions know the first one tells."""
+    def _changed(self, commands: Commands, nows: Mapping[str, Now]) -> Computed:
+        """Collect the cells that have changed; the first partition reports what all of them know."""
         tables = {reading.relation.name: table for now in nows.values() for reading, table in now.shown}
         figures: dict[str, Any] = {name: {"bytes": now.nbytes} for name, now in nows.items()}
         if self._part.number:
-            return Made(tables, {"matrices": figures})
-        known = orders.figures["matrices"]
+            return Computed(tables, {"matrices": figures})
+        known = commands.figures["matrices"]
         told = {name: known[name] | now.told() | figures[name] for name, now in nows.items()}
-        return Made(tables, {**orders.figures, "matrices": told})
+        return Computed(tables, {**commands.figures, "matrices": told})
 
 
-def supersteps(programs: Iterable[ProgramPart], orders: Orders) -> int:
-    """How many a batch has: as many as the program with most."""
-    return max(len(share.blocks.timeline(orders.phases[share.kept.name])) for share in programs)
+def supersteps(programs: Iterable[ProgramPart], commands: Commands) -> int:
+    """Count the supersteps of a batch, which are those of the program with most."""
+    return max(len(share.blocks.timeline(commands.phases[share.kept.name])) for share in programs)
 
 
 def most_supersteps(programs: Iterable[ProgramPart]) -> int:

@@ -13,7 +13,7 @@ from squallpy.maintain.matrix.meta_information import NOTHING
 from squallpy.maintain.matrix.nodes import Matrix, Name
 from squallpy.runtime.matrix.algebra import evaluate, padded
 from squallpy.runtime.matrix.cells import Cells
-from squallpy.runtime.matrix.errors import naming_overflow
+from squallpy.runtime.matrix.errors import NamingOverflow
 from squallpy.runtime.matrix.packed_boolean import Packed
 from squallpy.runtime.matrix.packed_boolean import evaluate as evaluate_bits
 from squallpy.runtime.matrix.sparse import SparseView, is_sparse
@@ -101,7 +101,7 @@ class ProgramViews:
         Returns the products, and u and v, with `prune` only as much of them as made a difference.
         """
         view = self.by_name[name]
-        with naming_overflow(self.maintained, name):
+        with NamingOverflow(self.maintained, name):
             straight, across, u, v = visited(view, u, v, xs, ys, prune)
         if u is not None:
             if self.touched is not None:
@@ -113,7 +113,7 @@ class ProgramViews:
     def add_at(self, name: str, cells: Cells) -> None:
         """Add to entries of a view."""
         view = self.by_name[name]
-        with naming_overflow(self.maintained, name):
+        with NamingOverflow(self.maintained, name):
             view.add_at(cells.rows, cells.cols, cells.values)
         if self.undo.is_open:
             self.undo.record(partial(view.add_at, cells.rows, cells.cols, -cells.values))

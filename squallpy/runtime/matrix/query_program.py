@@ -1,4 +1,4 @@
-"""One program of a query at work: its views, its inputs as streams add to them, and what has been told of it.
+"""One program of a query: its views, its inputs as streams add to them, and its readings as last reported.
 
     program.step(batch's rows, sizes)     every reading is as if the program were evaluated on all rows so far
 
@@ -17,7 +17,7 @@ import numpy as np
 from squallpy.catalog.matrices import Matrix
 from squallpy.maintain.matrix.dimensions import Sizes
 from squallpy.maintain.matrix.program import Input
-from squallpy.physical.matrix.programs import KeptProgram
+from squallpy.physical.matrix.plan import KeptProgram
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.regions import Words
 from squallpy.runtime.matrix.cells import Cells, as_words, of_words
@@ -32,16 +32,16 @@ from squallpy.runtime.matrix.views import Array
 
 @dataclass
 class Changes:
-    """What a batch has changed, as words: keys and multiplicities."""
+    """Changed cells of a batch as words: keys and multiplicities."""
 
     inputs: list[tuple[Words, Words]] = field(default_factory=list)
-    """(input, i, j, value): the cells of inputs that went and came; rows, where these are kept or cells are shares."""
+    """(input, i, j, value): cells of inputs that went and came; rows, where these are stored or cells are shares."""
     shown: list[tuple[Words, Words]] = field(default_factory=list)
     """(reading, i, j, value)"""
 
 
-class ProgramAtWork:
-    """A program's state. Inputs and readings are numbered over all programs of a query, from the given ones on."""
+class QueryProgram:
+    """State of a program. Inputs and readings are numbered over all programs of a query, from the given ones on."""
 
     def __init__(
         self, kept: KeptProgram, matrices: Mapping[str, Matrix], first_input: int, first_reading: int, by_rows: bool
@@ -55,11 +55,12 @@ class ProgramAtWork:
 
     @property
     def inputs(self) -> int:
-        """How many matrices it reads."""
+        """Number of matrices that it reads."""
         return len(self._inputs)
 
     def step(self, rows: Mapping[str, Rows], sizes: Sizes, pool: Pool | None) -> tuple[Changes, dict[str, Any]]:
-        """Take in the rows of a batch. With a pool, the changes of inputs are told too; it holds those until now."""
+        """Apply the rows of a batch; returns changes and figures. Changes of inputs are among them if there is a pool,
+        which holds those until now."""
         mine = {symbol: sizes[symbol] for symbol in self.kept.program.symbols()}
         changes, more, other = Changes(), dict[str, Cells](), dict[str, Cells]()
         for number, source in self._inputs.items():
@@ -86,7 +87,7 @@ class ProgramAtWork:
         return changes, figures
 
     def _rows_of(self, number: int, rows: Rows, pool: Pool, changes: Changes) -> tuple[Cells, bool]:
-        """The cells as the rows that are left make them; can these be had by adding to what there is?"""
+        """Compute cells from the rows that are left, and whether adding to the present cells gives the same."""
         own = np.column_stack([np.full(len(rows), number), rows.i, rows.j, as_words(rows.entries(self._ring))])
         changes.inputs.append((own, rows.mult))
         places = np.unique(own[:, :3], axis=0)
@@ -98,14 +99,14 @@ class ProgramAtWork:
         return Cells(places[:, 1], places[:, 2], new), grows
 
     def _shared(self, number: int, rows: Rows, changes: Changes) -> Cells:
-        """What rows make of the shares beside them, as what is to be added: where nothing is left, exactly nothing."""
+        """Compute the change of shares in each row of the matrix that is touched; empty cells become exactly 0."""
         name = self._inputs[number].name.name
         cells, own, mult = self._shares[name].add(rows)
         changes.inputs.append((np.column_stack([np.full(len(own), number), own]), mult))
         return Cells(cells.rows, cells.cols, cells.values - self._values(name, cells)).merged(self._ring)
 
     def _summed(self, places: Words, keys: Words, mult: Words) -> Array:
-        """At each place the sum, ⊕, of the rows that are there: their keys and how often each came and went."""
+        """Sum, by ⊕, the rows that are at each place, given as keys and how often each came and went."""
         some, where = np.unique(np.vstack([places, keys[:, :3]]), axis=0, return_inverse=True)
         assert len(some) == len(places)
         rows, row = np.unique(np.column_stack([where.ravel()[len(places) :], keys[:, 3]]), axis=0, return_inverse=True)
@@ -142,7 +143,7 @@ class ProgramAtWork:
         return not grown or (grown <= set(self.kept.compiled.maintained.growing) and not live.singular)
 
     def _evaluated(self, sizes: Sizes, more: Mapping[str, Cells], other: Mapping[str, Cells]) -> MaintainedProgram:
-        """The program over its inputs as they are now."""
+        """Evaluate the program over its inputs with the changes of a batch."""
         cells = {}
         for name in self._extents(sizes).keys() - set(other):
             old = self._live.cells(name) if self._live else Cells.none(self._ring)
@@ -151,7 +152,7 @@ class ProgramAtWork:
         return self._started(sizes, cells, lambda source: self._whole(source, sizes, more, other))
 
     def _whole(self, source: Input, sizes: Sizes, more: Mapping[str, Cells], other: Mapping[str, Cells]) -> Array:
-        """All of an input as it is now."""
+        """Compute an input as a whole, with the changes of a batch."""
         name, values = source.name.name, self._zeros(source, sizes)
         if self._live is not None:
             old = self._live.read(name)
@@ -164,7 +165,7 @@ class ProgramAtWork:
         return values
 
     def _started(self, sizes: Sizes, cells: Mapping[str, Cells], whole: Callable[[Input], Array]) -> MaintainedProgram:
-        """The program over inputs of few cells, and others as a whole, which are not made unless there is room."""
+        """Start the program over sparse inputs as cells, others as a whole, which are computed if memory allows."""
         extents = self._extents(sizes)
         sparse = {name: some for name, some in cells.items() if few(len(some), extents[name], self._ring)}
         self._check_room(sizes, {name: len(some) for name, some in sparse.items()})
@@ -178,13 +179,13 @@ class ProgramAtWork:
         return live
 
     def _check_room(self, sizes: Sizes, cells: Mapping[str, int]) -> None:
-        """Is there memory for the views, and for what has been told of them? Of some inputs so many cells are kept."""
+        """Check that views and readings fit in memory, some inputs as so many cells; SQ5013."""
         shapes = {n.name: (n.rows.at(sizes), n.cols.at(sizes)) for n in self.kept.program.names()}
         told = sum(shown.nbytes(shapes[shown.reading.output]) for shown in self.shown.values())
         check_room(self.kept.name, self.kept.compiled.maintained, sizes, told, cells)
 
     def _extents(self, sizes: Sizes) -> dict[str, tuple[int, int]]:
-        """The rows and columns of each input."""
+        """Compute the rows and columns of each input."""
         return {i.name.name: (i.name.rows.at(sizes), i.name.cols.at(sizes)) for i in self._inputs.values()}
 
     def _zeros(self, source: Input, sizes: Sizes) -> Array:
@@ -194,7 +195,7 @@ class ProgramAtWork:
         return {name: self._values(name, cells) for name, cells in more.items()}
 
     def _values(self, name: str, cells: Cells) -> Array:
-        """What an input has at places."""
+        """Return the entries of an input at places."""
         if self._live is None:
             return np.full(len(cells), self._ring.zero, self._ring.dtype)
         return self._live.at(name, cells.rows, cells.cols)
@@ -207,7 +208,7 @@ class ProgramAtWork:
             changes.inputs.append((np.column_stack(columns), np.full(len(columns[0]), mult)))
 
     def _compare(self, changes: Changes) -> None:
-        """What readings have to be told."""
+        """Add the changed cells of readings to the changes."""
         assert self._live is not None
         touched = self._live.take_touched()
         for number, shown in self.shown.items():
@@ -225,7 +226,7 @@ class ProgramAtWork:
         return found.rows.at(self._live.sizes), found.cols.at(self._live.sizes)
 
     def restore(self, inputs: Words, mult: Words, shown: Words, sizes: Sizes) -> None:
-        """Go on where words tell of inputs and of what has been shown: keys that begin with their numbers."""
+        """Restore the state from words of inputs and of readings, keys that begin with their numbers."""
         mine = {symbol: sizes[symbol] for symbol in self.kept.program.symbols()}
         cells = {}
         for number, source in self._inputs.items():

@@ -12,7 +12,7 @@ import pyarrow as pa
 from squallpy.base.semirings import ARITHMETIC, Semiring
 from squallpy.catalog.relation import MULT
 from squallpy.physical.matrix.blocks import ALONE, Part
-from squallpy.physical.matrix.programs import ALL, Reading, Some
+from squallpy.physical.matrix.plan import ALL, Reading, Some
 from squallpy.runtime.evaluate.vectors import arrow_type
 from squallpy.runtime.kernels.regions import HEAP, Storage, Words
 from squallpy.runtime.matrix.cells import as_words, of_words

@@ -25,13 +25,13 @@ from squallpy.maintain.matrix.nodes import (
 from squallpy.maintain.matrix.program import Statement
 from squallpy.physical.matrix.blocks import Define, Fetch, Form, Item, Part, Phase, See, Superstep, Value, blocks
 from squallpy.physical.matrix.passes import Pass
-from squallpy.physical.matrix.programs import KeptProgram
+from squallpy.physical.matrix.plan import KeptProgram
 from squallpy.runtime.kernels import bits
 from squallpy.runtime.matrix.algebra import SingularError, evaluate, operated, product, total
 from squallpy.runtime.matrix.cells import Cells
 from squallpy.runtime.matrix.commands import Arrays
 from squallpy.runtime.matrix.drift import DRIFT, largest
-from squallpy.runtime.matrix.errors import naming_overflow, overflow, singular
+from squallpy.runtime.matrix.errors import NamingOverflow, overflow, singular
 from squallpy.runtime.matrix.memory_check import available, no_room
 from squallpy.runtime.matrix.packed_boolean import Packed
 from squallpy.runtime.matrix.subscription import Read, Shown, table_of, told_layouts
@@ -195,10 +195,10 @@ class Work:
     def _item(self, item: Item, changed: str) -> None:
         match item:
             case Statement(name, value):
-                with naming_overflow(self._made, self._last(changed) or name.name):
+                with NamingOverflow(self._made, self._last(changed) or name.name):
                     self.now.values[name.name, Form.WHOLE] = self._evaluated(value)
             case Pass(view, _, update):
-                with naming_overflow(self._made, view.name):
+                with NamingOverflow(self._made, view.name):
                     self._pass(item)
                 self.now.taken |= view.name == changed and update is not None
             case Define():
@@ -226,7 +226,7 @@ class Work:
             own = self._part.has(cells.rows if by_rows else cells.cols)
             rows, cols, values = cells.rows[own], cells.cols[own], cells.values[own]
             rows, cols = (self._part.local(rows), cols) if by_rows else (rows, self._part.local(cols))
-            with naming_overflow(self._made, name):
+            with NamingOverflow(self._made, name):
                 self._view(name, form).add_at(rows, cols, values)
 
     def _pass(self, item: Pass) -> None:
@@ -263,7 +263,7 @@ class Work:
             self.now.missing.add(name)
             return
         try:
-            with naming_overflow(self._made, name):
+            with NamingOverflow(self._made, name):
                 rows = self._shared(value) if item.form is Form.SHARE else self._rows(value)
         except SingularError:
             self.now.singular = self.now.singular or singular(self._made, value).message
@@ -338,7 +338,7 @@ class Work:
             if name in self.now.missing:
                 continue
             if shares := parts.get((name, Form.SHARE)):
-                with naming_overflow(self._made, self._last(changed) or name):
+                with NamingOverflow(self._made, self._last(changed) or name):
                     whole = total([shares[number] for number in sorted(shares)], self._ring)
             else:
                 rows = parts[name, form]

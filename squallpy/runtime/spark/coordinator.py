@@ -11,7 +11,7 @@ what else there is, and sends it to the first stage of the plan.
 """
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -23,10 +23,9 @@ from squallpy.runtime.checkpoint.folders import Place
 from squallpy.runtime.checkpoint.partition import StatePartition, Steps
 from squallpy.runtime.joiners.batch_plan import GridPilot, course_of, pilot_of, rows_of, told
 from squallpy.runtime.joiners.hand_off import Post
-from squallpy.runtime.matrix.driver import Known, Spread
-from squallpy.runtime.matrix.reader import reading_part
-from squallpy.runtime.matrix.source import hand_over, handed, handed_over
-from squallpy.runtime.spark.tasks import Feed, Told
+from squallpy.runtime.matrix.partition import BlockPartition
+from squallpy.runtime.matrix.stage import decode_cells, hand_over, open_matrices, read_handed
+from squallpy.runtime.spark.tasks import Told
 from squallpy.runtime.triggers.stage_executor import store_layout
 
 SAMPLE = 4096  # rows of a relation that are looked at before the first batch
@@ -34,30 +33,59 @@ Parcels = list[tuple[int, bytes]]
 
 
 class Read:
-    """The first stage of a plan. Pickled without its sender, which a worker makes once and keeps."""
+    """The stage that reads. Pickled without its sender, which a worker makes once and keeps."""
 
-    def __init__(self, plan: Plan, input: Input, splits: int, trace: Trace = SILENT) -> None:
-        self._plan, self._input, self._splits, self._trace = plan, input, splits, trace
+    def __init__(self, plan: Plan, input: Input, durable: str, splits: int, trace: Trace = SILENT) -> None:
+        self._plan, self._input, self._durable, self._splits, self._trace = plan, input, durable, splits, trace
         self._sender: Sender | None = None
 
     def __call__(
         self, batch: int, split: int, course: str = "", only: Collection[int] | None = None
     ) -> Iterable[tuple[int, bytes]]:
+        """Read a split, or send the driver's commands to all partitions, which read when their supersteps are done."""
+        matrices, computed = self._plan.matrices, None
+        if matrices and matrices.parts:
+            targets = range(self._plan.partitions) if only is None else only
+            return [] if split else [(target, read_handed(self._durable, batch)) for target in targets]
+        if matrices:
+            computed = decode_cells(matrices, read_handed(self._durable, batch)).split(split, self._splits)
         if self._sender is None:
             self._sender = Sender(self._plan, self._input, self._trace)
-        return self._sender.messages(batch, split, self._splits, course, only)
+        return self._sender.messages(batch, split, self._splits, course, only, computed)
+
+
+@dataclass(frozen=True, slots=True)
+class Supersteps:
+    """The supersteps on blocks with which a batch begins, and the directive for the stages behind them.
+
+    Args:
+        first: The number of the first, counted over all batches.
+    """
+
+    first: int
+    count: int
+    rest: str
 
 
 class Apply:
     """A plan on its partitions. Pickled without those, which a worker opens as they come to it."""
 
-    def __init__(self, plan: Plan, place: Place, trace: Trace = SILENT) -> None:
-        self._plan, self._place, self._trace = plan, place, trace
+    def __init__(self, plan: Plan, input: Input, place: Place, trace: Trace = SILENT) -> None:
+        self._plan, self._input, self._place, self._trace = plan, input, place, trace
         self._partitions: dict[int, tuple[StatePartition, Post]] = {}
+        self._blocks: dict[int, StatePartition] = {}
 
     def __call__(
         self, batch: int, partition: int, stage: int, messages: list[bytes], course: str = ""
     ) -> tuple[Parcels, Told]:
+        """Run a stage of a batch on a partition: supersteps on its blocks come before the stages of the plan."""
+        if self._plan.matrices and self._plan.matrices.parts:
+            begun = from_json(Supersteps, json.loads(course))
+            if stage < begun.count:
+                blocks = self._blocks_at(partition)
+                output = blocks.apply(batch, messages, stage, Steps(begun.first, begun.count))
+                return unpack_parcels(output), _rebuilt(partition, blocks)
+            stage, course = stage - begun.count, begun.rest
         (state, post), goes = self._at(partition), course_of(course)
         if goes and goes.came and stage == 0:
             with self._trace("letters"):
@@ -79,61 +107,21 @@ class Apply:
             self._partitions[partition] = state, Post(self._place.durable, name)
         return self._partitions[partition]
 
+    def _blocks_at(self, partition: int) -> StatePartition:
+        """Open the blocks of a partition."""
+        if partition not in self._blocks:
+            part = BlockPartition(self._plan, self._input, partition)
+            self._blocks[partition] = self._place.partition(f"matrices-{partition}", part.layout, *part.runs)
+        return self._blocks[partition]
+
 
 def _rebuilt(partition: int, state: StatePartition) -> Told:
     return ({"partition": partition, **asdict(state.rebuilt)},) if state.rebuilt else ()
 
 
-@dataclass(frozen=True, slots=True)
-class Lead:
-    """The supersteps of a batch: the number of the first, of all that there ever were, and how many; then `rest`, the
-    course of the stages behind them."""
-
-    first: int
-    count: int
-    rest: str
-
-
-@dataclass(frozen=True, slots=True)
-class Orderly:
-    """Instead of reading: the driver's orders, for all partitions."""
-
-    durable: str
-    partitions: int
-
-    def __call__(
-        self, batch: int, split: int, course: str, only: Collection[int] | None = None
-    ) -> Iterable[tuple[int, bytes]]:
-        if split == 0:
-            orders = handed(self.durable, batch)
-            yield from ((partition, orders) for partition in (range(self.partitions) if only is None else only))
-
-
-class Led:
-    """Supersteps on matrices in blocks, then the stages of a plan."""
-
-    def __init__(self, plan: Plan, input: Input, spread: Spread, place: Place, apply: Apply) -> None:
-        self._plan, self._input, self._matrices, self._place = plan, input, spread.plan, place
-        self._apply = apply
-        self._partitions: dict[int, StatePartition] = {}
-
-    def __call__(
-        self, batch: int, partition: int, stage: int, messages: list[bytes], course: str
-    ) -> tuple[Parcels, Told]:
-        lead = from_json(Lead, json.loads(course))
-        if stage >= lead.count:
-            return self._apply(batch, partition, stage - lead.count, messages, *([lead.rest] if lead.rest else []))
-        if partition not in self._partitions:
-            part = reading_part(self._plan, self._input, self._matrices, partition)
-            self._partitions[partition] = self._place.partition(f"matrices-{partition}", part.layout, *part.runs)
-        state = self._partitions[partition]
-        output = state.apply(batch, messages, stage, Steps(lead.first, lead.count))
-        return unpack_parcels(output), _rebuilt(partition, state)
-
-
 def _often(plan: Plan, input: Input, first: Mapping[str, int]) -> Mapping[str, Mapping[str, int]] | None:
     """What a sample of the first batch tells of keys that a join compares, if any may be heavy."""
-    if input.maker or plan.grid or not plan.on_grid:
+    if plan.matrices or plan.grid or not plan.on_grid:
         return None
     rows = max([1, *first.values()])  # NB: it may bring nothing
     return Sender(plan, input).often(0, 0, -(-rows // SAMPLE))
@@ -155,11 +143,8 @@ class Helm:
         self._plan, self._place = plan, place
         often = _often(plan, input, first) if first and not facts else None
         self.pilot = pilot_of(plan, facts.get("joins"), first, often)
-        self._input, self._before = handed_over(input, place)
-        self._spread = input.maker if isinstance(input.maker, Spread) else None
-        if self._spread and "matrices" in facts:
-            self._spread.known = from_json(Known, facts["matrices"])
-        self._supersteps = 0
+        self._input = input
+        self._matrices = open_matrices(plan, input, place, facts.get("matrices"))
         self._steered = self.pilot  # on the course of the batch
         self._began = True  # what the run before has left is still there
 
@@ -168,45 +153,35 @@ class Helm:
         if isinstance(self.pilot, GridPilot):
             self.pilot = replace(self.pilot, cores=cores)
 
-    @property
-    def orders(self) -> bool:
-        """Do partitions begin with what they are told, and read later?"""
-        return self._spread is not None
+    def skips_feed(self, is_small: bool) -> bool:
+        """True if tasks of the first stage read for themselves: the driver's commands, or batches that are small."""
+        matrices = self._plan.matrices
+        return matrices.parts > 0 if matrices else is_small
 
-    def stages(self, splits: int, trace: Trace = SILENT) -> "tuple[Feed, Callable[..., tuple[Parcels, Told]]]":
-        """What reads and what applies."""
-        apply = Apply(self._plan, self._place, trace)
-        if self._spread is None:
-            return Read(self._plan, self._input, splits, trace), apply
-        led = Led(self._plan, self._input, self._spread, self._place, apply)
-        return Orderly(self._place.durable, self._plan.partitions), led
+    def stages(self, splits: int, trace: Trace = SILENT) -> tuple[Read, Apply]:
+        """Return what reads and what applies."""
+        read = Read(self._plan, self._input, self._place.durable, splits, trace)
+        return read, Apply(self._plan, self._input, self._place, trace)
 
     def before(self, batch: int) -> None:
         """What there is to be done here before a batch; again, if the batch is."""
         rows = {name: stop - start for name, (start, stop) in self._input.shares(batch, 0, 1).items()}
         self._steered = self.pilot and self.pilot.before(rows_of(self._plan, rows))
-        if self._before:
-            self._before(batch)
-        if self._spread:
-            orders, self._supersteps = self._spread.orders(batch, self._behind()[1])
-            hand_over(self._place, batch, orders.packed())
+        if self._matrices:
+            hand_over(self._place.durable, batch, self._matrices.begin(batch, told(self._steered)))
 
     def course(self) -> tuple[int, str]:
-        """How many stages the batch has, and how it goes."""
-        count, rest = self._behind()
-        if self._spread is None:
-            return count, rest
-        lead = Lead(self._spread.known.steps, self._supersteps, rest)
-        return lead.count + count, json.dumps(to_json(lead))
-
-    def _behind(self) -> tuple[int, str]:
-        """The same of the stages of the plan."""
-        return len(self._plan.stages), told(self._steered)
+        """Return how many stages the batch has, and the directive for its tasks."""
+        count, directive = len(self._plan.stages), told(self._steered)
+        if self._matrices is None or not self._plan.matrices or not self._plan.matrices.parts:
+            return count, directive
+        begun = Supersteps(*self._matrices.supersteps, directive)
+        return begun.count + count, json.dumps(to_json(begun))
 
     def after(self, stats: Stats) -> Stats:
         """What was told of a batch, and what else is to be told; now for the next one."""
-        if self._spread:
-            self._spread.after(stats["matrices"])
+        if self._matrices:
+            self._matrices.end(stats["matrices"])
         if self._steered:
             stats, self.pilot = stats | self._steered.figures(stats), self._steered.after(stats)
         return stats
@@ -221,4 +196,5 @@ class Helm:
     def facts(self) -> dict[str, Any] | None:
         """What has to be known of the batches so far."""
         facts = {"joins": to_json(self.pilot)} if self.pilot else {}
-        return facts | ({"matrices": to_json(self._spread.known)} if self._spread else {}) or None
+        matrices = self._matrices.facts if self._matrices else None
+        return facts | ({"matrices": matrices} if matrices else {}) or None

@@ -85,7 +85,7 @@ class SparkExecutor:
                 self._input.replay.batches, self._splits, self._plan.partitions,
                 *helm.stages(self._splits, self._trace), ticks, len(self._plan.stages), committed.batches,
                 helm.course, self._trace, before, TOGETHER,
-                helm.orders or (sum(first.values()) <= SMALL and self._input.maker is None),
+                helm.skips_feed(is_small=sum(first.values()) <= SMALL),
             )  # fmt: skip
             run(cluster.session, job, publish, stop)
             forget(cluster.session, self._place)

@@ -75,8 +75,8 @@ class StreamJob:
     """What the driver does before a batch; it is done again where a batch is."""
     together: int = 1
     """How many batches go to a tick. Of several, the caller keeps count: a tick that is not done comes again whole."""
-    is_small: bool = False
-    """Are batches so small that each task of the first stage may read all there is, where it has not to be sent?"""
+    skips_feed: bool = False
+    """Tasks of the first stage read all for themselves, where they need not be sent it: no stage feeds them."""
 
     def __post_init__(self) -> None:
         assert self.batches >= 0 and self.stages >= 0 and min(self.splits, self.partitions, self.together) > 0
@@ -157,7 +157,7 @@ class _Loop:
         self.shipment = Shipment(uuid.uuid4().hex, packed)
         self.placement = Placement(session, job.partitions)
         self.tasks = self.placement.tasks
-        self.reads = job.is_small and job.stages > 0 and self.placement.is_here
+        self.reads = job.skips_feed and job.stages > 0 and self.placement.is_here
         self.readers = self.tasks if self.reads else job.splits
         self.stages = lru_cache(self._stages)
         self.ended = threading.Event()

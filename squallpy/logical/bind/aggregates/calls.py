@@ -98,7 +98,7 @@ def aggregate(s: Scalars, name: str, node: Called, where: exp.Expr | None = None
         condition = replace(s.inner(), clause="FILTER").condition(where)
         values = [case([(condition, value)], Literal(None, NULL)) for value in values or [Literal(1, INT)]]
     is_distinct = given.distinct is not None or (isinstance(entry.form, Direct) and entry.form.is_distinct)
-    distinct = tuple(dict.fromkeys(values)) if is_distinct else None
+    distinct = tuple(dict.fromkeys(values)) if is_distinct else ()
     match entry.form:
         case Paired():
             return pair(s, aggregation, entry, name, node, given, values)
@@ -254,7 +254,7 @@ def placed(
     name: str,
     is_interpolated: bool,
     value: Expr,
-    distinct: tuple[Expr, ...] | None,
+    distinct: tuple[Expr, ...],
     given: Given,
 ) -> Expr:
     """The value at a share of all, one of theirs or one between two."""
@@ -266,7 +266,7 @@ def placed(
     if not value.type.is_numeric:
         hint = "PERCENTILE_DISC takes all that has an order"
         raise SquallError("SQ2005", f"{name} does not take {value.type}", hint=hint)
-    if value.type.is_wide and distinct is None:
+    if value.type.is_wide and not distinct:
         value = coerce(value, DOUBLE)
     share = 1 - share if down else share
     count = aggregation.column("count", value, distinct)

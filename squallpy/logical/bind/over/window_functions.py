@@ -11,7 +11,6 @@ from squallpy.frontend.unsupported import AGGREGATES as UNSUPPORTED
 from squallpy.frontend.unsupported import QUERIES
 from squallpy.functions.registry import AGGREGATES, WINDOWS
 from squallpy.functions.window import WindowKind
-from squallpy.logical.aggregates import Values
 from squallpy.logical.bind.aggregates.calls import Called, aggregate, aggregate_name, check_ordered
 from squallpy.logical.bind.aggregates.collector import Aggregation
 from squallpy.logical.bind.context import Context
@@ -47,10 +46,10 @@ class Arguments(Scalars):
 class OverAggregates(Aggregation):
     """Aggregates over one window; `add` makes each a window function."""
 
-    add: Callable[[Agg, Values | None, Column], Column] = field(kw_only=True)
+    add: Callable[[Agg, Column], Column] = field(kw_only=True)
 
-    def new(self, agg: Agg, distinct: Values | None) -> Column:
-        return self.add(agg, distinct, Aggregation.new(self, agg, distinct))
+    def new(self, agg: Agg) -> Column:
+        return self.add(agg, Aggregation.new(self, agg))
 
 
 @dataclass(slots=True)
@@ -200,8 +199,8 @@ class WindowCalls:
     def aggregate(self, rows: Scalars, name: str, function: Called, where: exp.Expr | None, over: OverClause) -> Expr:
         """Bind an aggregate of the rows of a frame."""
 
-        def add(agg: Agg, distinct: Values | None, column: Column) -> Column:
-            called = WindowFunction(agg, over, distinct=distinct, called=name)
+        def add(agg: Agg, column: Column) -> Column:
+            called = WindowFunction(agg, over, called=name)
             return self.column(called, function, column.type, column.nullable)
 
         from squallpy.logical.bind.subqueries import Subqueries

@@ -116,14 +116,14 @@ class _Expansion:
         if frame.extent.is_numbered:
             self._rank(frame.before(), function)
         framed = self._in_frame(frame, function)
-        return self._seen(frame, framed, framed.aggregates.of(agg, function.distinct))
+        return self._seen(frame, framed, framed.aggregates.of(agg))
 
     def _seen(self, frame: Frame, framed: _FrameAggregates, column: Column) -> Expr:
         """Show an aggregate as it is where a frame may have no rows: a count of nothing is 0."""
         if frame.has_row:
             return column
         shown = framed.shown.setdefault(column, self._columns.column(column.name, column.type, True))
-        is_count = any(c == column and agg.function == "count" for (agg, _), c in framed.aggregates.aggs.items())
+        is_count = any(c == column and agg.function == "count" for agg, c in framed.aggregates.aggs.items())
         return case([(not_null(framed.found), shown)], ZERO) if is_count else shown
 
     def _rank(self, frame: Frame, function: WindowFunction) -> Expr:

@@ -1,42 +1,49 @@
-"""The driver's side of matrices that partitions keep in blocks: what is done in each batch, by cost.
+"""Matrices in blocks on partitions, as the driver commands them: what is done in each batch is decided by cost.
 
-spread = Spread(plan, input, parts=4)
-spread.orders(7)            →  Orders(phases of every program, factors of their updates, …)
-spread.after(figures)       what partitions have told of it; the next batch follows
+    stage = BlockMatrices(plan, input)
+    stage.begin(7)            →  Commands(phases of every program, factors of their updates, …)
+    stage.end(figures)           what partitions have reported of it; the next batch follows
 
-The driver reads rows and weighs, and keeps no matrix. All that it has to know of the batches before is `known`, which
-goes with the commit of a batch.
+The driver reads rows and weighs, and keeps no matrix. All that it has to know of the batches before are its `facts`,
+which go with the commit of a batch.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from squallpy.base.json_codec import from_json, to_json
 from squallpy.base.semirings import ARITHMETIC
 from squallpy.maintain.matrix.dimensions import Sizes
 from squallpy.maintain.matrix.materialise import Trigger
 from squallpy.maintain.matrix.nodes import Inverse
 from squallpy.physical.matrix.blocks import ALONE, Phase
-from squallpy.physical.matrix.programs import KeptProgram, MatrixPlan
-from squallpy.runtime.batch.node import Input, Made
+from squallpy.physical.matrix.plan import KeptProgram, MatrixPlan
+from squallpy.runtime.batch.node import Input
 from squallpy.runtime.matrix.algebra import appended, depends
 from squallpy.runtime.matrix.cells import Cells
-from squallpy.runtime.matrix.commands import Orders
+from squallpy.runtime.matrix.commands import Commands
 from squallpy.runtime.matrix.decide import Prices, reason_to_evaluate
 from squallpy.runtime.matrix.drift import CHECK, vectors
+from squallpy.runtime.matrix.incoming import Incoming, grown_sizes
 from squallpy.runtime.matrix.partition import supersteps
 from squallpy.runtime.matrix.rows import Rows, added, check_known
-from squallpy.runtime.matrix.source import Incoming, widened
 from squallpy.runtime.matrix.superstep import ProgramPart
 from squallpy.runtime.matrix.views import Array
 
-Given = tuple[Phase, dict[str, Array]]  # what it is given
+Given = tuple[Phase, dict[str, Array]]  # with its operands
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the driver knows when a batch begins: the dimensions so far, supersteps that there were, and of programs the
-    changes of inputs since they were evaluated, and which have a matrix that is singular."""
+    """State of the driver between two batches.
+
+    Args:
+        sizes: The dimensions so far.
+        steps: The number of supersteps so far.
+        updates: The number of changes of inputs since each program was evaluated.
+        singular: The programs that have a singular matrix.
+    """
 
     sizes: dict[str, int]
     steps: int = 0
@@ -44,29 +51,37 @@ class Known:
     singular: tuple[str, ...] = ()
 
 
-@dataclass
-class Spread:
-    """The matrices of a query, in blocks on partitions."""
+class BlockMatrices:
+    """The matrices of a query in blocks on partitions, which the driver commands.
 
-    plan: MatrixPlan
-    input: Input
+    Args:
+        facts: Those of the last commit.
+    """
 
-    def __post_init__(self) -> None:
-        self._incoming = Incoming(self.plan, self.input)
-        self.programs = [ProgramPart(kept, ALONE) for kept in self.plan.programs]
-        self.known = Known(dict.fromkeys(self._incoming.symbols, 0))
-        self._next = self.known
+    def __init__(self, plan: MatrixPlan, input: Input, facts: Mapping[str, Any] | None = None) -> None:
+        self.plan, self._incoming = plan, Incoming(plan, input)
+        self._programs = [ProgramPart(kept, ALONE) for kept in plan.programs]
+        self._known = from_json(Known, facts) if facts else Known(dict.fromkeys(self._incoming.symbols, 0))
+        self._next = self._known
 
-    def made(self, batch: int, split: int, splits: int) -> Made:
-        raise AssertionError("what is spread is made where it is")
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The driver's knowledge of the batches so far."""
+        facts: dict[str, Any] = to_json(self._known)
+        return facts
 
-    def orders(self, batch: int, course: str = "") -> tuple[Orders, int]:
-        """What is to be done in a batch, and in how many supersteps; the stages behind are told of their `course`."""
+    @property
+    def supersteps(self) -> tuple[int, int]:
+        """The number of the batch's first superstep, counted over all batches, and how many the batch has."""
+        return self._known.steps, self._next.steps - self._known.steps
+
+    def begin(self, batch: int, directive: str = "") -> bytes:
+        """Decide on a batch and return the commands for its partitions; `directive` is for the stages behind."""
         rows, figures = self._incoming.read(batch)
-        sizes = widened(self.known.sizes, rows)
+        sizes = grown_sizes(self._known.sizes, rows)
         phases, arrays, told = dict[str, list[Phase]](), dict[str, Array](), dict[str, Any]()
-        updates, mine = dict(self.known.updates), dict[str, dict[str, int]]()
-        for share in self.programs:
+        updates, mine = dict(self._known.updates), dict[str, dict[str, int]]()
+        for share in self._programs:
             kept, name = share.kept, share.kept.name
             mine[name] = {symbol: sizes[symbol] for symbol in kept.program.symbols()}
             decision = self._decided(share, _cells(kept, rows, self.plan), mine[name])
@@ -74,21 +89,21 @@ class Spread:
             for number, (_, given) in enumerate(decision.phases):
                 arrays |= {f"{name}/{number}/{which}": array for which, array in given.items()}
             updates[name] = 0 if decision.why else updates[name] + sum(phase.do == "fire" for phase in phases[name])
-        orders = Orders(batch, mine, phases, arrays, {**figures, "matrices": told}, course)
-        count = supersteps(self.programs, orders)
-        self._next = Known(sizes, self.known.steps + count, updates, self.known.singular)
-        return orders, count
+        commands = Commands(batch, mine, phases, arrays, {**figures, "matrices": told}, directive)
+        steps = self._known.steps + supersteps(self._programs, commands)
+        self._next = Known(sizes, steps, updates, self._known.singular)
+        return commands.packed()
 
-    def after(self, figures: Mapping[str, Mapping[str, Any]]) -> None:
-        """A batch is done, and this is what was told of its programs."""
+    def end(self, figures: Mapping[str, Mapping[str, Any]]) -> None:
+        """Take note of which matrices are singular after a batch."""
         evaluated = {name for name, told in figures.items() if told["how"] == "evaluated"}
-        still = {name for name in self.known.singular if name not in evaluated}
+        still = {name for name in self._known.singular if name not in evaluated}
         now = still | {name for name, told in figures.items() if "singular" in told}
-        self.known = replace(self._next, singular=tuple(sorted(now)))
+        self._known = replace(self._next, singular=tuple(sorted(now)))
 
     def _decided(self, share: ProgramPart, cells: Mapping[str, Cells], sizes: Sizes) -> "_Decision":
-        """By triggers, one after the other, or anew: what is cheaper, or all that can be."""
-        kept, made, known = share.kept, share.made, self.known
+        """Decide on a program in a batch: its triggers, one after the other, or evaluation."""
+        kept, made, known = share.kept, share.made, self._known
         ranks = {name: some.rank for name, some in cells.items()}
         rank = max(ranks.values(), default=0)
         before = {symbol: known.sizes[symbol] for symbol in sizes}
@@ -109,8 +124,8 @@ class Spread:
         return _Decision([*_firing(fired), *self._behind(share, [trigger for trigger, *_ in fired], sizes)], rank)
 
     def _behind(self, share: ProgramPart, fired: Sequence[Trigger], sizes: Sizes) -> Iterator[Given]:
-        """What follows triggers: a look every CHECK updates, and an evaluation if that or an inverse asks for it."""
-        before = self.known.updates[share.kept.name]
+        """List the phases behind triggers: a look every CHECK updates, and an evaluation if that or an inverse asks."""
+        before = self._known.updates[share.kept.name]
         look = share.ring is ARITHMETIC and before // CHECK < (before + len(fired)) // CHECK
         if look:
             yield Phase("look"), vectors(share.blocks.probe, sizes, before)
@@ -120,7 +135,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class _Decision:
-    """The phases of a program in a batch, with what they are given."""
+    """The phases of a program in a batch, with their operands."""
 
     phases: list[Given]
     rank: int
@@ -132,7 +147,7 @@ class _Decision:
 
 
 def _cells(kept: KeptProgram, rows: Mapping[str, Rows], plan: MatrixPlan) -> dict[str, Cells]:
-    """What a batch adds to the inputs of a program."""
+    """Sum what a batch adds to the inputs of a program."""
     found = {}
     for source in kept.program.inputs:
         name = source.name.name
