@@ -8,7 +8,7 @@ from squallpy.base.types import BIGINT, DOUBLE, VARCHAR, Kind
 from squallpy.functions.registry import AGGREGATE_OPERATIONS
 from squallpy.logical.calls import Agg, SortKeys
 from squallpy.logical.coercion import coerce
-from squallpy.logical.column_allocator import ColumnAllocator
+from squallpy.logical.column_allocator import ColumnAllocator, short_name
 from squallpy.logical.expressions import Column, Expr
 from squallpy.logical.functions import call
 from squallpy.logical.nodes import Aggregate, Node, Project
@@ -65,7 +65,7 @@ class Aggregates:
     def new(self, agg: Agg) -> Column:
         """Make the column of an aggregate."""
         type = AGGREGATE_OPERATIONS[agg.function].rule(agg.function, None if agg.arg is None else agg.arg.type)
-        return self.allocator.column(str(agg), type, nullable=agg.function != "count")
+        return self.allocator.column(short_name(str(agg)), type, nullable=agg.function != "count")
 
     @property
     def made(self) -> tuple[Column, ...]:

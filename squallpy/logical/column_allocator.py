@@ -1,11 +1,19 @@
 """New columns, for the binder and for passes."""
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
 
 from squallpy.base.types import Type
 from squallpy.logical.expressions import Column, Expr, Literal
+
+_LONGEST = 72  # characters of an expression that names its column
+
+
+def short_name(text: str) -> str:
+    """Shorten the text of an expression that names a column: MAX_BY(s, CASE WHEN …) → MAX_BY"""
+    return text if len(text) <= _LONGEST else re.split(r"\W", text, maxsplit=1)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +28,8 @@ class ColumnAllocator:
 
     def like(self, *exprs: Expr) -> Column:
         """Make a column for the values of any of these, called like the first that is not NULL."""
-        name = next((str(e) for e in exprs if e != Literal(None, e.type)), "NULL")
+        named = next((e for e in exprs if e != Literal(None, e.type)), None)
+        name = "NULL" if named is None else named.name if isinstance(named, Column) else short_name(str(named))
         return self.column(name, exprs[0].type, any(e.nullable for e in exprs))
 
     def copies(self, exprs: Iterable[Expr]) -> tuple[tuple[Column, Expr], ...]:

@@ -4,8 +4,9 @@
 the values of k in σ_p(L)      are within  those of k in L, scanned a second time
 """
 
+from squallpy.logical.apply import Apply, Domain
 from squallpy.logical.expressions import Column, Expr, conjuncts, substitute, transform
-from squallpy.logical.nodes import ConditionalJoin, Filter, Join, Node, Project, Scan
+from squallpy.logical.nodes import ConditionalJoin, Filter, Join, Node, Project, Scan, WindowFunctions
 
 
 def has_no_more(plan: Node, part: Node) -> bool:
@@ -35,6 +36,27 @@ def _is_within(node: Node, whole: Node) -> bool:
             known, all = (set() if p is None else set(conjuncts(p)) for p in (on, asked))
             return all <= known and _is_within(a, c) and _is_within(b, d)
     return False
+
+
+def narrowed(plan: Node, needed: set[int]) -> Node:
+    """Find the least input of a plan that has some columns, and all combinations of values that they have there.
+
+    a, b of (r ⋈ s) ⟕ t   →   r, if they are r's
+    """
+    sides: tuple[Node, ...]
+    match plan:
+        case Join(Domain()):
+            return plan
+        case Join(left, right):
+            sides = (left, right)
+        case ConditionalJoin(left) | Apply(left) | WindowFunctions(left):
+            sides = (left,)
+        case Filter(child):
+            found = narrowed(child, needed)
+            return plan if found is child else found
+        case _:
+            return plan
+    return next((narrowed(side, needed) for side in sides if needed <= side.ids), plan)
 
 
 def values_within(node: Node, exprs: tuple[Expr, ...], whole: Node, others: tuple[Expr, ...]) -> bool:

@@ -6,7 +6,7 @@ Limit(Sort(Project(Filter(Aggregate(Filter(Join(Scan, Scan)))))))
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import ClassVar
+from typing import Any, ClassVar, cast
 
 from squallpy.base.errors import Span
 from squallpy.base.types import BIGINT, BOOLEAN
@@ -23,16 +23,22 @@ class Node:
 
     __slots__ = ("_borrows", "_ids", "_output", "_size")
     _borrows: bool
-    lends: ClassVar[bool] = False  # may its columns be read anywhere above it? Only while a query is being bound
+    input_fields: ClassVar[tuple[str, ...]] = ()
+    lends: ClassVar[bool] = False  # may its columns be read anywhere above it, up to an Apply?
 
     @property
     def borrows(self) -> bool:
-        """True if it, or an operator below it, lends columns, which may yet become more."""
+        """True if it, or an operator below it, lends columns, which may yet become more while a query is bound."""
         try:
             return self._borrows
         except AttributeError:
-            object.__setattr__(self, "_borrows", self.lends or any(child.borrows for child in self.inputs))
+            object.__setattr__(self, "_borrows", self.lends or any(child.borrows for child in self.open_inputs))
             return self._borrows
+
+    @property
+    def open_inputs(self) -> tuple["Node", ...]:
+        """The inputs whose lent columns may be read here."""
+        return self.inputs
 
     @Remembered
     def output(self) -> tuple[Column, ...]:
@@ -50,7 +56,7 @@ class Node:
 
     @property
     def inputs(self) -> tuple["Node", ...]:
-        return ()
+        return tuple(getattr(self, name) for name in self.input_fields)
 
 
 def check(expr: Expr, *inputs: Node) -> None:
@@ -66,7 +72,7 @@ def check_all(exprs: Iterable[Expr], *inputs: Node) -> None:
 
 
 def _lent(column: Column, node: Node) -> bool:
-    return node.borrows and ((node.lends and column in node.output) or any(_lent(column, c) for c in node.inputs))
+    return node.borrows and ((node.lends and column in node.output) or any(_lent(column, c) for c in node.open_inputs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +92,7 @@ class Scan(Node):
 class Window(Node):
     """The rows of a stream that a window shows; `time` is the column that it goes by, None for their number."""
 
+    input_fields = ("child",)
     child: Node
     spec: WindowSpec
     time: Column | None
@@ -97,15 +104,12 @@ class Window(Node):
     def output(self) -> tuple[Column, ...]:
         return self.child.output
 
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.child,)
-
 
 @dataclass(frozen=True, slots=True)
 class Filter(Node):
     """Rows for which the predicate is TRUE."""
 
+    input_fields = ("child",)
     child: Node
     predicate: Expr
 
@@ -117,15 +121,12 @@ class Filter(Node):
     def output(self) -> tuple[Column, ...]:
         return self.child.output
 
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.child,)
-
 
 @dataclass(frozen=True, slots=True)
 class Project(Node):
     """Computed columns, each with the column that names it."""
 
+    input_fields = ("child",)
     child: Node
     items: tuple[tuple[Column, Expr], ...]
 
@@ -136,15 +137,12 @@ class Project(Node):
     def output(self) -> tuple[Column, ...]:
         return tuple(column for column, _ in self.items)
 
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.child,)
-
 
 @dataclass(frozen=True, slots=True)
 class Join(Node):
     """Inner join; `on` None is the cross product."""
 
+    input_fields = ("left", "right")
     left: Node
     right: Node
     on: Expr | None = None
@@ -158,15 +156,12 @@ class Join(Node):
     def output(self) -> tuple[Column, ...]:
         return (*self.left.output, *self.right.output)
 
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.left, self.right)
-
 
 @dataclass(frozen=True, slots=True)
 class ConditionalJoin(Node):
     """A join that is no mirror image: what becomes of a row of `left` depends on whether `right` has a match."""
 
+    input_fields = ("left", "right")
     left: Node
     right: Node
     on: Expr
@@ -178,10 +173,6 @@ class ConditionalJoin(Node):
     @Remembered
     def output(self) -> tuple[Column, ...]:
         return self.left.output
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.left, self.right)
 
 
 class LeftJoin(ConditionalJoin):
@@ -253,6 +244,7 @@ class SetOperation(Node):
 class Aggregate(Node):
     """GROUP BY `keys` with `aggs`; no keys: exactly one row, also over nothing. No aggs: DISTINCT."""
 
+    input_fields = ("child",)
     child: Node
     keys: tuple[tuple[Column, Expr], ...]
     aggs: tuple[tuple[Column, Agg], ...]
@@ -265,15 +257,12 @@ class Aggregate(Node):
     def output(self) -> tuple[Column, ...]:
         return tuple(column for column, _ in (*self.keys, *self.aggs))
 
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.child,)
-
 
 @dataclass(frozen=True, slots=True)
 class WindowFunctions(Node):
     """The rows of the child, each with the value of every window function, under the column that names it."""
 
+    input_fields = ("child",)
     child: Node
     functions: tuple[tuple[Column, WindowFunction], ...]
 
@@ -286,16 +275,13 @@ class WindowFunctions(Node):
     def output(self) -> tuple[Column, ...]:
         return (*self.child.output, *(column for column, _ in self.functions))
 
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.child,)
-
 
 @dataclass(frozen=True, slots=True)
 class Repeat(Node):
     """The groups of an Aggregate, each `times` times: not at all where that is not positive. `number` tells which of
     them a row is, from 0."""
 
+    input_fields = ("child",)
     child: Aggregate
     times: Expr
     number: Column | None = None
@@ -308,25 +294,18 @@ class Repeat(Node):
     def output(self) -> tuple[Column, ...]:
         return self.child.output if self.number is None else (*self.child.output, self.number)
 
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.child,)
-
 
 @dataclass(frozen=True, slots=True)
 class Sort(Node):
     """ORDER BY, for what is printed."""
 
+    input_fields = ("child",)
     child: Node
     keys: SortKeys
 
     @Remembered
     def output(self) -> tuple[Column, ...]:
         return self.child.output
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.child,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,6 +318,7 @@ class TopN(Node):
         span: The place of the clause, for errors.
     """
 
+    input_fields = ("child",)
     child: Node
     keys: SortKeys
     count: int | None
@@ -356,10 +336,6 @@ class TopN(Node):
         return self.child.output
 
     @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.child,)
-
-    @property
     def is_first_row(self) -> bool:
         """True if it has at most one row of each partition."""
         return self.count == 1 and not self.with_ties
@@ -369,6 +345,7 @@ class TopN(Node):
 class Limit(Node):
     """LIMIT and OFFSET, for what is printed."""
 
+    input_fields = ("child",)
     child: Node
     count: int | None
     offset: int = 0
@@ -376,10 +353,6 @@ class Limit(Node):
     @Remembered
     def output(self) -> tuple[Column, ...]:
         return self.child.output
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.child,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,13 +382,6 @@ def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
     """The node over other inputs; itself if they are the same objects."""
     if all(a is b for a, b in zip(node.inputs, inputs, strict=True)):
         return node
-    match node:
-        case Join() | ConditionalJoin():
-            return replace(node, left=inputs[0], right=inputs[1])
-        case Union() | SetOperation():
-            return replace(node, children=inputs)
-        case Filter() | Project() | Aggregate() | WindowFunctions() | Sort() | TopN() | Limit() | Window():
-            return replace(node, child=inputs[0])
-        case Repeat() if isinstance(inputs[0], Aggregate):
-            return replace(node, child=inputs[0])
-    raise AssertionError(f"{type(node).__name__} has no inputs")
+    if isinstance(node, Union | SetOperation):
+        return replace(node, children=inputs)
+    return cast(Node, replace(cast(Any, node), **dict(zip(node.input_fields, inputs, strict=True))))

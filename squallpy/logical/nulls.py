@@ -15,6 +15,7 @@ from squallpy.logical.expressions import (
     conjuncts,
     disjunction,
     disjuncts,
+    not_null,
     transform,
 )
 
@@ -40,6 +41,37 @@ def fold_case(expr: Expr) -> Expr | None:
                 if not isinstance(condition, Literal):
                     arms.append((condition, value))
             return Case(tuple(arms), otherwise, type) if arms else exactly(otherwise, type)
+    return None
+
+
+def fold_coalesce(expr: Expr) -> Expr | None:
+    """Flatten: COALESCE(COALESCE(a, b), NULL, a, c) → COALESCE(a, b, c);  COALESCE(a, b) → a if a is NOT NULL
+
+    Nested in each other, as the keys of FULL JOIN … USING are, they would double in size with each.
+    """
+    given = _coalesced(expr)
+    if given is None:
+        return None
+    flat = (part for arg in given for part in _coalesced(arg) or (arg,))
+    args = list[Expr]()
+    for arg in dict.fromkeys(part for part in flat if not _is_null(part)):
+        args.append(arg)
+        if not arg.nullable:
+            break
+    if tuple(args) == given:
+        return None
+    if not args:
+        return Literal(None, expr.type)
+    *tested, last = args
+    arms = tuple((not_null(arg), arg) for arg in tested)
+    return Case(arms, last, expr.type) if arms else last
+
+
+def _coalesced(expr: Expr) -> tuple[Expr, ...] | None:
+    """Find the arguments of a COALESCE, all of its type; None for another expression."""
+    match expr:
+        case Case(whens, otherwise, type) if all(c == not_null(v) and v.type == type for c, v in whens):
+            return (*(value for _, value in whens), otherwise)
     return None
 
 
@@ -96,7 +128,7 @@ def fold_null(expr: Expr) -> Expr | None:
         case Cast(arg, type) if _is_null(arg):
             return Literal(None, type)
         case Case():
-            return fold_case(expr)
+            return fold_case(expr) or fold_coalesce(expr)
     return None
 
 

@@ -3,9 +3,10 @@
 from collections.abc import Set
 from dataclasses import replace
 
+from squallpy.base.errors import SquallError
 from squallpy.base.types import BOOLEAN, VARCHAR
+from squallpy.logical.apply import Apply, ApplyKind, Domain
 from squallpy.logical.bind.context import Context
-from squallpy.logical.bind.decorrelate import Domain
 from squallpy.logical.expressions import (
     FALSE,
     TRUE,
@@ -37,8 +38,12 @@ from squallpy.logical.nodes import (
     TopN,
     Window,
     WindowFunctions,
+    nodes,
 )
 from squallpy.logical.nulls import fold_nulls
+
+MOST_OPERATORS = 10_000
+"""The largest plan that is compiled, not counting an operator again that is read twice."""
 
 
 def has_row(node: Node) -> bool:
@@ -48,6 +53,8 @@ def has_row(node: Node) -> bool:
             return True
         case Project(child) | Sort(child) | LeftJoin(child) | WindowFunctions(child):
             return has_row(child)
+        case Apply(left, kind=kind):
+            return kind.keeps_rows and has_row(left)
         case Join(left, right, None):
             return has_row(left) and has_row(right)
     return False
@@ -83,9 +90,13 @@ def has_one_row(node: Node, fixed: frozenset[int], declared: bool = False) -> bo
             mine = fixed if isinstance(node, LeftJoin) else settled(fixed, met)
             theirs = settled(mine | {c.id for c in left.output}, met)
             return has_one_row(left, mine, declared) and has_one_row(right, theirs, declared)
+        case Apply(left, right, kind, parameters, on) if kind.makes_pairs:
+            given = {c.id for c in (*left.output, *(column for column, _ in parameters))}
+            theirs = settled(fixed | given, conjuncts(on))
+            return has_one_row(left, fixed, declared) and has_one_row(right, theirs, declared)
         case Repeat(Aggregate(_, keys), _, number) if number is not None:
             return number.id in fixed and all(column.id in fixed for column, _ in keys)
-        case ConditionalJoin(left) | Sort(left) | Window(left) | WindowFunctions(left):
+        case ConditionalJoin(left) | Apply(left) | Sort(left) | Window(left) | WindowFunctions(left):
             return has_one_row(left, fixed, declared)
     return False
 
@@ -125,7 +136,9 @@ def unique_columns(node: Node, declared: bool = False, held: tuple[Expr, ...] = 
             found = unique_columns(child, declared, (*held, *conjuncts(predicate)))
         case Sort(child) | Window(child) | WindowFunctions(child) | SemiJoin(child) | AntiJoin(child):
             found = unique_columns(child, declared, held)
-        case Join() | LeftJoin():
+        case Apply(left, kind=kind) if not kind.makes_pairs:
+            found = unique_columns(left, declared, held)
+        case Join() | LeftJoin() | Apply():
             found = _unique_of_pairs(node, declared, held)
         case Project(child, items):
             names = {expr.id: column for column, expr in reversed(items) if isinstance(expr, Column)}
@@ -136,14 +149,20 @@ def unique_columns(node: Node, declared: bool = False, held: tuple[Expr, ...] = 
     return None if found is None or any(c.id not in own for c in found) else tuple(own[c.id] for c in found)
 
 
-def _unique_of_pairs(node: Join | LeftJoin, declared: bool, held: tuple[Expr, ...]) -> tuple[Column, ...] | None:
-    """The same of rows side by side: those of one side where each of its rows has one at most of the other."""
-    left, right, lost = node.left, node.right, isinstance(node, LeftJoin)
+def _unique_of_pairs(
+    node: Join | LeftJoin | Apply, declared: bool, held: tuple[Expr, ...]
+) -> tuple[Column, ...] | None:
+    """List the unique columns of a join: of one side where each of its rows has one match at most, else of both."""
+    left, right, given = node.left, node.right, {c.id for c in node.left.output}
+    lost = isinstance(node, LeftJoin) or (isinstance(node, Apply) and node.kind is ApplyKind.LEFT)
     met = (*held, *(conjuncts(node.on) if node.on is not None else ()))
     ours, theirs = unique_columns(left, declared, held if lost else met), unique_columns(right, declared, met)
-    if ours is not None and has_one_row(right, settled({c.id for c in left.output}, met), declared):
+    if isinstance(node, Apply):
+        given |= {column.id for column, _ in node.parameters}
+    if ours is not None and has_one_row(right, settled(given, met), declared):
         return ours
-    if theirs is not None and not lost and has_one_row(left, settled({c.id for c in right.output}, met), declared):
+    one_sided = lost or isinstance(node, Apply)
+    if theirs is not None and not one_sided and has_one_row(left, settled({c.id for c in right.output}, met), declared):
         return theirs
     return None if ours is None or theirs is None else (*ours, *theirs)
 
@@ -160,7 +179,9 @@ def holding(node: Node) -> tuple[Expr, ...]:
             return (*conjuncts(predicate), *holding(child))
         case Join(left, right, on):
             return (*(conjuncts(on) if on is not None else ()), *holding(left), *holding(right))
-        case ConditionalJoin(left) | WindowFunctions(left):
+        case Apply(left, kind=ApplyKind.CROSS, on=on):
+            return (*conjuncts(on), *holding(left))
+        case ConditionalJoin(left) | Apply(left) | WindowFunctions(left):
             return holding(left)
     return ()
 
@@ -196,6 +217,20 @@ def at_nothing(node: Node) -> dict[int, Expr] | None:
     return nothing if lost else {c: case([(having, v)], nothing[c]) for c, v in values.items()}
 
 
+def check_size(plan: Node) -> None:
+    """Raise SQ3001 for a plan that is so large that it would be compiled for minutes."""
+    if plan.size > MOST_OPERATORS and (operators := sum(1 for _ in nodes(plan))) > MOST_OPERATORS:
+        told = f"a query of {operators:,} operators is not supported, {MOST_OPERATORS:,} are the most"
+        hint = "a subquery repeats what it is correlated with"
+        raise SquallError("SQ3001", told, hint=hint)
+
+
+def value_of_nothing(plan: Node, value: Column) -> Expr | None:
+    """Tell the value of a scalar subquery that aggregates no row; None if it need not have a row then."""
+    nothing = at_nothing(plan)
+    return None if nothing is None else fold_nulls(nothing[value.id])
+
+
 def _at_nothing(node: Node) -> tuple[dict[int, Expr], Expr] | None:
     """The columns of the row, and whether it is there."""
     match node:
@@ -209,7 +244,7 @@ def _at_nothing(node: Node) -> tuple[dict[int, Expr], Expr] | None:
             return _at_nothing(child)
         case Aggregate(_, (), aggs):
             return {c.id: Literal(0 if agg.function == "count" else None, c.type) for c, agg in aggs}, TRUE
-        case Join(left, _, None) | LeftJoin(left):
+        case Join(left, _, None) | LeftJoin(left) | Apply(left, made=(_, *_)):
             return _at_nothing(left)
     return None
 
@@ -238,7 +273,7 @@ def _without_having(ctx: Context, node: Node) -> tuple[Node, Expr]:
             return plan, conjunction([kept, predicate])
         case Sort(child):
             return _without_having(ctx, child)
-        case Join(left, _, None) | LeftJoin(left):
+        case Join(left, _, None) | LeftJoin(left) | Apply(left, made=(_, *_)):
             plan, kept = _without_having(ctx, left)
             return replace(node, left=plan), kept
     return node, TRUE

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain, count
 
+from squallpy.logical.apply import Apply, Domain
 from squallpy.logical.calls import Agg, SortKeys, WindowFunction
-from squallpy.logical.expressions import Column, Expr, Literal, substitute
+from squallpy.logical.expressions import TRUE, Column, Expr, Literal, substitute
 from squallpy.logical.nodes import (
     Aggregate,
     AntiJoin,
@@ -37,12 +38,15 @@ from squallpy.logical.window_frame import DEFAULT_FRAME
 def show(plan: Node, *, types: bool = False) -> str:
     """Show the plan as an indented tree; with `types`, each line ends with the types of its columns.
 
-    Columns whose names an operator would not tell apart have that of their stream in front, or a number behind.
+    Columns whose names an operator would not tell apart have that of their stream in front, or a number behind; those
+    that a subquery reads from around it are outer(…).
     """
     return "\n".join(_lines(plan, _Names(plan), types, 0))
 
 
 def _lines(node: Node, names: "_Names", types: bool, depth: int) -> Iterator[str]:
+    while isinstance(node, Join) and isinstance(node.left, Domain) and node.on is None:
+        node = node.right  # FROM of a subquery, whose outer columns are marked as such
     line = "  " * depth + _describe(node, names)
     if types:
         columns = (f"{names(c)} {c.type}{'' if c.nullable else ' NOT NULL'}" for c in node.output)
@@ -56,14 +60,19 @@ class _Names:
     """Names of the columns of a plan: their own, unless two that an operator reads have the same."""
 
     def __init__(self, plan: Node) -> None:
+        outer = {c.id for node in nodes(plan) if isinstance(node, Domain) for c in node.output}
         found: dict[int, Column] = {}
         alike: dict[int, None] = {}  # ids, in the order in which the plan makes the columns
         aliases: dict[int, str] = {}
+        applies: list[Apply] = []
         for node in nodes(plan):
-            if isinstance(node, Scan):
-                aliases |= {c.id: node.alias for c in node.columns}
+            match node:
+                case Scan(_, alias, columns):
+                    aliases |= {c.id: alias for c in columns}
+                case Apply():
+                    applies.append(node)
             by_name: dict[str, set[int]] = {}
-            for column in (c for child in node.inputs for c in child.output):
+            for column in (c for child in node.inputs for c in child.output if c.id not in outer):
                 found.setdefault(column.id, column)
                 by_name.setdefault(column.name.lower(), set()).add(column.id)
             alike |= dict.fromkeys(sorted(id for ids in by_name.values() if len(ids) > 1 for id in ids))
@@ -76,6 +85,8 @@ class _Names:
             name = next(name for name in chain(qualified, numbered) if name.lower() not in taken)
             taken.add(name.lower())
             self._columns[id] = replace(column, name=name)
+        for apply in reversed(applies):  # the outermost first
+            self._columns |= {c.id: replace(c, name=f"outer({self(expr)})") for c, expr in apply.parameters}
 
     def __call__(self, expr: Expr) -> str:
         return str(substitute(expr, self._columns))
@@ -127,6 +138,11 @@ def _describe(node: Node, names: _Names) -> str:
             return f"Semi join on {names(on)}"
         case AntiJoin(_, _, on):
             return f"Anti join on {names(on)}"
+        case Apply(_, _, kind, _, on, made):
+            adds = " " + ", ".join(map(names, made)) if made else ""
+            return f"Apply {kind.value}{adds}" + (f" on {names(on)}" if on != TRUE else "")
+        case Domain():
+            return "Outer row"
         case Union(_, columns):
             return "Union all " + ", ".join(map(names, columns))
         case SetOperation(kind, is_all, _, columns):

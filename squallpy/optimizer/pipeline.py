@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from squallpy.base.errors import SquallError, nearest
 from squallpy.logical.constant_folding import fold_constant
 from squallpy.logical.nodes import Node
-from squallpy.logical.nulls import fold_case
+from squallpy.logical.nulls import fold_case, fold_coalesce
 from squallpy.optimizer.calculus.drop_redundant_lookups import drop_redundant_lookups
 from squallpy.optimizer.calculus.extremes import clamp_existence_counts, rewrite_extremes
 from squallpy.optimizer.calculus.prune_columns import prune_columns
@@ -19,6 +19,7 @@ from squallpy.optimizer.passes import FunctionPass, Pass, RulePass, node_pass
 from squallpy.optimizer.plan import booleans, outer_joins, push_filters
 from squallpy.optimizer.plan.aggregate_over_left_join import aggregate_over_left_join
 from squallpy.optimizer.plan.assign_window_clocks import assign_window_clocks
+from squallpy.optimizer.plan.decorrelate import decorrelate
 from squallpy.optimizer.plan.distinct_aggregates import expand_distinct_aggregates
 from squallpy.optimizer.plan.exists_not_equal import exists_not_equal
 from squallpy.optimizer.plan.expand_arg_extremes import expand_arg_extremes
@@ -35,6 +36,12 @@ from squallpy.optimizer.program.schedule import schedule
 from squallpy.program.program import Lowered, Program
 
 PLAN_PASSES: tuple[Pass[Node], ...] = (
+    FunctionPass(
+        "decorrelate",
+        "first: no other pass knows subqueries, whose joins it makes",
+        lambda plan, context: decorrelate(plan, context),
+        required=True,
+    ),
     node_pass(
         "expand_set_operations",
         "before all rules: these know unions, filters and aggregates",
@@ -72,6 +79,7 @@ PLAN_PASSES: tuple[Pass[Node], ...] = (
         evaluating=(fold_constant,),
         exprs=(
             fold_case,
+            fold_coalesce,
             booleans.fold_constant_in_and,
             booleans.fold_constant_in_or,
             booleans.fold_not,

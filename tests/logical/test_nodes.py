@@ -2,7 +2,7 @@
 
 from squallpy.base.types import BOOLEAN, INT
 from squallpy.catalog.relation import Relation
-from squallpy.logical.bind.decorrelate import Domain
+from squallpy.logical.apply import Domain
 from squallpy.logical.expressions import Call, Column, Expr, Literal, Rewriter, columns
 from squallpy.logical.nodes import Filter, Join, Scan
 

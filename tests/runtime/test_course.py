@@ -25,6 +25,7 @@ from squallpy.runtime.joiners.batch_plan import EVERYONE, TURNS, UNEVEN, WORTH, 
 from squallpy.runtime.joiners.routing import tickets_of
 from squallpy.runtime.kernels.container import HASHES
 from squallpy.runtime.messages.deltas import unpack_deltas
+from squallpy.runtime.state.pool_names import PoolName, Role
 from squallpy.testing.compare import difference
 from squallpy.testing.engines import KilledEngine, PartitionedEngine
 from squallpy.testing.step_tests import list_step_tests, run_steps
@@ -365,7 +366,7 @@ def property_what_is_copied_is_what_joiners_will_have(seed, script, tmp_path):
             had = []
             for joiner, (_, store) in enumerate(engine._nodes):
                 pool, upto = store[course.pool(view.view)], course.after[course.slot(joiner)]
-                passed = pool.select_copied(pool.keys, store[course.reached(view.view)].keys[-1:], upto)
+                passed = pool.select_copied(pool.keys, store[PoolName(view.view, Role.REACHED)].keys[-1:], upto)
                 had.append((pool.keys[passed], pool.words[passed]))
             for joiner, (_, store) in enumerate(engine._nodes):
                 holders = {joiner, *(j for m in course.migrations for j in m.senders(joiner, view.side).tolist())}

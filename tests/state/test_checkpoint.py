@@ -103,7 +103,7 @@ def differential_any_file_system(script: Path, monkeypatch, place: str) -> None:
     assert changes | last.changes == calm.changes and last.final_rows == calm.final_rows
 
 
-@pytest.mark.parametrize(("format", "age"), [(7, "an earlier"), (1_000, "a later")])
+@pytest.mark.parametrize(("format", "age"), [(8, "an earlier"), (1_000, "a later")])
 def fault_checkpoint_of_another_version_is_refused(script: Path, format: int, age: str) -> None:
     """Texts that tell queries apart may be others, so it is not said to be of another query."""
     folder = script.parent / "kept"

@@ -63,7 +63,10 @@ def damage(path: Path, draw: random.Random) -> None:
     path.write_bytes(data)
 
 
-def fault_flips_in_all_that_a_killed_run_has_left(tmp_path: Path, times: int = 30) -> None:
+def fault_flips_in_all_that_a_killed_run_has_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int = 30
+) -> None:
+    monkeypatch.setattr(folders, "is_memory", lambda _: False)  # files in memory are trusted as memory is
     script, draw = write(tmp_path, MANY_STAGES), random.Random(11)
     calm = run(script, None)
     kept, local = tmp_path / "kept", tmp_path / "local"

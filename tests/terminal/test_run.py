@@ -191,11 +191,12 @@ def test_metrics_say_what_each_view_takes_and_profiles_where_time_goes(
     (room / "q.sql").write_text(STREAM + EXTREMES)
     first, last = views(room, run, *options)
     held = [
-        {name: v["records"] for name, v in views.items() if name not in ("begun", "strings")} for views in (first, last)
+        {name: v["records"] for name, v in views.items() if name not in ("first batch", "strings")}
+        for views in (first, last)
     ]
     assert held == [
-        {"Q": 2, "M_CLICKS": 2, "M_CLICKS_2": 2, "M_N2": 2, "n2 extremes": 2},
-        {"Q": 2, "M_CLICKS": 2, "M_CLICKS_2": 3, "M_N2": 2, "n2 extremes": 2},
+        {"Q": 2, "M_CLICKS": 2, "M_CLICKS_2": 2, "M_N2": 2, "extremes n2": 2},
+        {"Q": 2, "M_CLICKS": 2, "M_CLICKS_2": 3, "M_N2": 2, "extremes n2": 2},
     ]
     assert spans(room) >= EXPECTED[options[1]]
     rows = last["M_CLICKS_2"]

@@ -18,7 +18,7 @@ from squallpy.logical.expressions import Expr, Literal, columns
 from squallpy.logical.nodes import Node
 
 if TYPE_CHECKING:
-    from squallpy.logical.bind.decorrelate import Outer
+    from squallpy.logical.bind.scope import Outer
     from squallpy.logical.bind.stream_windows import Around
 
 

@@ -15,6 +15,7 @@ from sqlglot import exp
 from squallpy.base.types import INT, TIMESTAMP, VARCHAR
 from squallpy.catalog.relation import CONSTANT, Field, Hops, Parts, Relation, Series, Split
 from squallpy.frontend.unsupported import QUERIES
+from squallpy.logical.apply import Apply, ApplyKind
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.scope import Scope, Source
@@ -23,20 +24,21 @@ from squallpy.logical.bind.split_function import splitting
 from squallpy.logical.bind.time_buckets import BOUNDS, NAME, hops, is_window
 from squallpy.logical.expressions import Column, Expr, Literal, columns, conjunction, substitute
 from squallpy.logical.functions import call, case
-from squallpy.logical.nodes import ConditionalJoin, Filter, Join, Node, Project, Scan, Window
+from squallpy.logical.nodes import ConditionalJoin, Filter, Join, Node, Project, Scan, Window, with_inputs
 
 GENERATORS = ("EXPLODE", "POSEXPLODE", "EXPLODE_OUTER", "POSEXPLODE_OUTER", "UNNEST", "GENERATE_SERIES")
 TABLE_FUNCTIONS = (*GENERATORS, "RANGE")
 
 
 def _generator(node: exp.Expr) -> str:
-    """The name of a call that makes rows where it is selected, '' of anything else."""
+    """Return the name of a call that makes rows where it is selected, '' for anything else."""
     name = node.name.upper() if isinstance(node, exp.Anonymous) else ""
     return name if name in GENERATORS else ""
 
 
 def _table_function(node: exp.Expr) -> exp.Expr | None:
-    """The call that makes rows in FROM: EXPLODE(x), LATERAL EXPLODE(x), UNNEST(x), RANGE(n); None of anything else."""
+    """Return the call that makes rows in FROM, EXPLODE(x), LATERAL EXPLODE(x), UNNEST(x) or RANGE(n), None for anything
+    else."""
     if isinstance(node, exp.Unnest):
         return node
     called = node.this if isinstance(node, exp.Lateral | exp.Table) else None
@@ -44,7 +46,10 @@ def _table_function(node: exp.Expr) -> exp.Expr | None:
 
 
 def in_from(select: exp.Select) -> exp.Select:
-    """SELECT EXPLODE(x) AS w FROM r   →   SELECT w FROM r LATERAL VIEW EXPLODE(x) AS w"""
+    """Move generators of the select list to FROM.
+
+    SELECT EXPLODE(x) AS w FROM r   →   SELECT w FROM r LATERAL VIEW EXPLODE(x) AS w
+    """
     bare = [node.this if isinstance(node, exp.Alias | exp.Aliases) else node for node in select.expressions]
     if not any(map(_generator, bare)):
         return select
@@ -65,7 +70,7 @@ def in_from(select: exp.Select) -> exp.Select:
 
 
 def _names(item: exp.Expr, generator: exp.Expr) -> Iterator[exp.Identifier]:
-    """What the columns of a generator in SELECT are called."""
+    """Yield the names of the columns that a generator in SELECT makes."""
     if isinstance(item, exp.Aliases):
         yield from item.expressions
         return
@@ -76,18 +81,18 @@ def _names(item: exp.Expr, generator: exp.Expr) -> Iterator[exp.Identifier]:
 
 
 def is_generator(node: exp.Expr) -> bool:
-    """True of LATERAL EXPLODE(x), UNNEST(x) or RANGE(n) in FROM that reads columns, of those beside it."""
+    """True if a source of FROM is EXPLODE, UNNEST or RANGE of columns beside it."""
     called = _table_function(node)
     return called is not None and any(arg.find(exp.Column) for arg in called.expressions)
 
 
 def is_constant_table(node: exp.Expr) -> bool:
-    """True of the same that reads none, which is a table."""
+    """True if a source of FROM is EXPLODE, UNNEST or RANGE of constants."""
     return _table_function(node) is not None and not is_generator(node)
 
 
 def constant_table(ctx: Context, node: exp.Expr) -> Node:
-    """The rows of RANGE(10) or UNNEST(SEQUENCE(1, 3)) in FROM."""
+    """Bind a table of constants in FROM, as RANGE(10) or UNNEST(SEQUENCE(1, 3))."""
     scope = Scope()
     plan = exploded(ctx, scope, one_row(ctx), node)
     (source,) = scope.sources
@@ -95,8 +100,11 @@ def constant_table(ctx: Context, node: exp.Expr) -> Node:
 
 
 def exploded(ctx: Context, scope: Scope, plan: Node, node: exp.Expr, lost: bool = False) -> Node:
-    """The plan with the columns of a LATERAL VIEW, or of a generator in FROM, which are a new source of the scope;
-    `lost`: rows stay of which it makes none."""
+    """Extend a plan by the columns of a LATERAL VIEW, or of a generator in FROM, which become a source of the scope.
+
+    Args:
+        lost: Rows stay for which it makes none.
+    """
     alias, call = node.args.get("alias"), node
     if isinstance(node, exp.Unnest):
         ctx.only(node, "expressions", "alias")
@@ -134,7 +142,7 @@ def exploded(ctx: Context, scope: Scope, plan: Node, node: exp.Expr, lost: bool 
 
 
 def guarded(ctx: Context, plan: Node, conditions: Sequence[Expr]) -> Node:
-    """The plan, in which no series is made of rows that WHERE leaves out anyway: some might be of no sense, or huge.
+    """Make no series of rows that WHERE leaves out: some might be meaningless, or huge.
 
     Filter k = 1 (Scan r·a: SEQUENCE(a, b))   →   Filter k = 1 (Scan r·a: SEQUENCE(CASE WHEN k = 1 THEN a END, b))
     """
@@ -161,7 +169,7 @@ def _is_one_row(plan: Node) -> bool:
 
 
 def _parts_of(s: Scalars, array: exp.Expr, kept: bool) -> tuple[Expr, Split | Series]:
-    """What rows are made of, and how: the text that SPLIT cuts, or the bounds of a series."""
+    """Bind what a generator reads, the text that SPLIT cuts or the bounds of a series, and how it makes rows of it."""
     if isinstance(array, exp.Anonymous) and is_series(array):
         return series(s, array, kept)
     written, separator = splitting(s.ctx, array)
@@ -172,7 +180,7 @@ def _parts_of(s: Scalars, array: exp.Expr, kept: bool) -> tuple[Expr, Split | Se
 
 
 def _windows(s: Scalars, plan: Node, node: exp.Expr, call: exp.Expr) -> Node:
-    """The plan with the windows of a time."""
+    """Extend a plan by the windows in which a time is."""
     time = s.bind(exp.cast(call.expressions[0].copy(), "timestamp"))
     columns = tuple(s.ctx.column(name, TIMESTAMP, False) for name in BOUNDS)
     made = _spread(s.ctx, plan, time, (columns[0], columns[1]), hops(s.ctx, call))
@@ -185,8 +193,10 @@ def _windows(s: Scalars, plan: Node, node: exp.Expr, call: exp.Expr) -> Node:
 def _spread(
     ctx: Context, plan: Node, value: Expr, new: tuple[Column, Column], made: Split | Hops | Series
 ) -> Node | None:
-    """The plan whose scan of what a value is read from has its parts as well; None if it is not one scan's, or its rows
-    are counted before."""
+    """Extend the scan from which a value is read by the parts of the value.
+
+    Returns None if the value is not read from one scan, or if rows of that are counted before.
+    """
     read = {c.id for c in columns(value)}
     if not read or not read <= {c.id for c in plan.output}:
         return None
@@ -205,19 +215,19 @@ def _spread(
             below = substitute(value, {c.id: expr for c, expr in items})
             inner = _spread(ctx, child, below, new, made)
             return inner and Project(inner, (*items, *((c, c) for c in new)))
-        case Join(left, right, on):
-            for sides in ((left, right), (right, left)):
-                inner = _spread(ctx, sides[0], value, new, made)
-                if inner:
-                    return Join(inner, right, on) if sides[0] is left else Join(left, inner, on)
-        case ConditionalJoin(left, right, on):
+        case Join(left, right) | Apply(left, right, ApplyKind.CROSS):
+            if inner := _spread(ctx, left, value, new, made):
+                return with_inputs(plan, (inner, right))
+            inner = _spread(ctx, right, value, new, made)
+            return inner and with_inputs(plan, (left, inner))
+        case ConditionalJoin(left, right) | Apply(left, right):
             inner = _spread(ctx, left, value, new, made)
-            return inner and type(plan)(inner, right, on)
+            return inner and with_inputs(plan, (inner, right))
     return None
 
 
 def _relation(ctx: Context, parts: Parts) -> Relation:
-    """The relation of parts, one for all that ask for the same."""
+    """Return the relation of parts, which all that ask for the same parts share."""
     known = ctx.catalog.parts
     if parts not in known:
         base, first = parts.of, min(columns(parts.value), key=lambda c: c.id).name

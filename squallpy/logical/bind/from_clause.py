@@ -4,21 +4,21 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from squallpy.base.errors import SquallError
+from squallpy.base.errors import Span, SquallError
 from squallpy.base.types import BIGINT
 from squallpy.catalog.catalog import View, qualified, schema_named
 from squallpy.catalog.matrices import Matrix, MatrixProgram
 from squallpy.catalog.relation import Relation
 from squallpy.frontend.unsupported import CLAUSES, JOINS, NODES, QUERIES, Unsupported
+from squallpy.logical.apply import Apply, ApplyKind, Domain
 from squallpy.logical.bind.context import Common, Context
-from squallpy.logical.bind.decorrelate import Domain, Inner, Outer, has_domain, seen_from
 from squallpy.logical.bind.explode import constant_table, exploded, is_constant_table, is_generator
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.matrix_ddl import matrix_relation, output
 from squallpy.logical.bind.pivot import turned
-from squallpy.logical.bind.scope import Scope, Source
+from squallpy.logical.bind.scope import Outer, Scope, Source, seen_from
 from squallpy.logical.bind.stream_windows import windowed
-from squallpy.logical.bind.subqueries import Subqueries
+from squallpy.logical.bind.subqueries import Inner, Subqueries, without_domain
 from squallpy.logical.calls import Agg
 from squallpy.logical.expressions import FALSE, TRUE, Column, Expr, Literal, columns, conjunction, conjuncts
 from squallpy.logical.functions import call, coalesce
@@ -36,7 +36,7 @@ def bind_from(ctx: Context, select: exp.Select, outer: Outer | None = None) -> t
     first = bind_source(ctx, start.this, scope, Scope(outer=outer))
     joins = From(ctx, scope, first.plan, Subqueries(ctx))
     if outer and first.domain.columns:
-        joins.plan = Join(outer.domain, *first.joined(outer.domain))
+        joins.plan = Apply(outer.domain, first.plan, ApplyKind.CROSS, first.parameters(), span=ctx.span(start.this))
     for join in select.args.get("joins") or []:
         joins.add(join)
     for view in select.args.get("laterals") or []:
@@ -76,7 +76,7 @@ class From:
 
     def stand(self) -> None:
         """Have the columns from around the query beside those of FROM so far."""
-        if self.scope.outer and not has_domain(self.plan):
+        if self.scope.outer and not self.plan.borrows:
             self.plan = Join(self.scope.outer.domain, self.plan)
 
     def settle(self) -> None:
@@ -102,33 +102,29 @@ class From:
         inner = bind_source(ctx, join.this, beside, scope)
         pairs = merged_pairs(ctx, join, scope, beside)
         scope.take(ctx, beside, join.this)
-        right, same = self.beside(inner)
-        conditions = [same, *(call("=", ours, theirs) for ours, theirs in pairs.values())]
+        if kind in ("RIGHT", "FULL") and inner.domain.columns:
+            raise ctx.refuse(join, replace(QUERIES["outer join inside"], keyword=kind))
+        if self.around & {c.id for theirs in inner.domain.columns for c in columns(theirs)}:
+            self.stand()
+        right = inner.plan
+        conditions: list[Expr] = [call("=", ours, theirs) for ours, theirs in pairs.values()]
         on, queries = join.args.get("on"), Subqueries(ctx)
         if on is not None:
             conditions.append(Scalars(ctx, scope, "ON", subqueries=queries).condition(on))
             right = self.condition(kind, conditions, queries, right)
-        if kind in ("RIGHT", "FULL") and has_domain(self.plan):
+        if kind in ("RIGHT", "FULL") and self.plan.borrows:
             raise ctx.refuse(join, replace(QUERIES["outer join inside"], keyword=kind))
         condition = conjunction(c for c in conditions if c != TRUE)
-        meets = Meeting(ctx, self.plan, right, condition, queries) if queries.waiting else None
+        sides = Sides(self.plan, right, inner.parameters(), ctx.span(join.this) if inner.domain.columns else None)
+        meets = Meeting(ctx, sides, condition, queries) if queries.waiting else None
         if kind in ("SEMI", "ANTI"):
             del scope.sources[-len(beside.sources) :]
             join_of = SemiJoin if kind == "SEMI" else AntiJoin
-            self.plan = meets.asked(join_of, self.plan) if meets else join_of(self.plan, right, condition)
+            self.plan = meets.asked(join_of, self.plan) if meets else sides.joined(ctx, kind, condition)
             return
-        plan = meets.joined(kind) if meets else joined(ctx, kind, self.plan, right, condition)
+        plan = meets.joined(kind) if meets else sides.joined(ctx, kind, condition)
         self.plan = merge(ctx, kind, plan, pairs, scope)
         scope.update(self.plan.output)
-
-    def beside(self, inner: Inner) -> tuple[Node, Expr]:
-        """A source, and how it is joined to what it reads columns of, if it does."""
-        reads = {c.id for theirs in inner.domain.columns for c in columns(theirs)}
-        if not reads:
-            return inner.plan, TRUE
-        if reads & self.around:
-            self.stand()
-        return inner.joined(self.plan)
 
     def condition(self, kind: str, conditions: list[Expr], queries: Subqueries, right: Node) -> Node:
         """Make the last condition, ON, one that can stand in the join: late, or with its subqueries on a side each.
@@ -152,18 +148,50 @@ class From:
         return queries.reading(there).attach(right)
 
 
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """The inputs of a join; a LATERAL one on the right reads `parameters` of the left."""
+
+    left: Node
+    right: Node
+    parameters: tuple[tuple[Column, Expr], ...] = ()
+    span: Span | None = None
+
+    def joined(self, ctx: Context, kind: str, on: Expr) -> Node:
+        """Join them; FULL is a LEFT join and the rows of `right` that it has no match for."""
+        left, right = self.left, self.right
+        if self.parameters:
+            applied = ApplyKind.CROSS if kind == "INNER" else ApplyKind(kind)
+            return Apply(left, right, applied, self.parameters, on, span=self.span)
+        match kind:
+            case "INNER":
+                return Join(left, right, on if on != TRUE else None)
+            case "LEFT":
+                return LeftJoin(left, right, on)
+            case "RIGHT":
+                return LeftJoin(right, left, on)
+            case "SEMI":
+                return SemiJoin(left, right, on)
+            case "ANTI":
+                return AntiJoin(left, right, on)
+        missing = tuple((ctx.column(c.name, c.type, True), Literal(None, c.type)) for c in left.output)
+        rest = Project(AntiJoin(right, left, on), (*missing, *((c, c) for c in right.output)))
+        output = (*left.output, *right.output)
+        return Union((LeftJoin(left, right, on), rest), tuple(replace(c, nullable=True) for c in output))
+
+
 class Meeting:
     """The pairs of an outer, SEMI or ANTI join whose condition asks subqueries that read both sides.
 
     a ⟕ b ON EXISTS (… a.x … b.y …)  →  P := σ(a ⋈ b);  P ∪ (a ▷ P, with NULLs), ▷ by what ON reads of a
     """
 
-    def __init__(self, ctx: Context, left: Node, right: Node, condition: Expr, queries: Subqueries) -> None:
-        self.ctx, self.left, self.right = ctx, left, right
+    def __init__(self, ctx: Context, sides: Sides, condition: Expr, queries: Subqueries) -> None:
+        self.ctx, self.left, self.right = ctx, sides.left, sides.right
         self.read = {c.id for c in columns(condition)}.union(*(w.reads for w in queries.waiting))
         plain, asked = queries.apart(conjuncts(condition))
-        met = Filter(queries.attach(Join(left, right, conjunction(plain) if plain else None)), conjunction(asked))
-        self.pairs = Project(met, tuple((c, c) for c in (*left.output, *right.output)))
+        met = Filter(queries.attach(sides.joined(ctx, "INNER", conjunction(plain))), conjunction(asked))
+        self.pairs = Project(met, tuple((c, c) for c in (*self.left.output, *self.right.output)))
 
     def asked(self, join_of: type[SemiJoin] | type[AntiJoin], side: Node) -> Node:
         """The rows of a side that are in a pair, or those in none."""
@@ -211,21 +239,6 @@ def after_comma(join: exp.Join) -> bool:
     return any(not any(j.args.get(name) for name in ("kind", "method", "side", "on", "using")) for j in before)
 
 
-def joined(ctx: Context, kind: str, left: Node, right: Node, on: Expr) -> Node:
-    """The join of two plans; FULL is a LEFT join and the rows of `right` that it has no match for."""
-    match kind:
-        case "INNER":
-            return Join(left, right, on if on != TRUE else None)
-        case "LEFT":
-            return LeftJoin(left, right, on)
-        case "RIGHT":
-            return LeftJoin(right, left, on)
-    missing = tuple((ctx.column(c.name, c.type, True), Literal(None, c.type)) for c in left.output)
-    rest = Project(AntiJoin(right, left, on), (*missing, *((c, c) for c in right.output)))
-    output = (*left.output, *right.output)
-    return Union((LeftJoin(left, right, on), rest), tuple(replace(c, nullable=True) for c in output))
-
-
 def merged_pairs(ctx: Context, join: exp.Join, scope: Scope, right: Scope) -> dict[str, tuple[Column, Column]]:
     """The columns that USING or NATURAL equates, left and right, by name."""
     if join.method == "NATURAL":
@@ -264,7 +277,7 @@ def bind_source(ctx: Context, node: exp.Expr, scope: Scope, before: Scope) -> In
     if is_generator(node):
         raise ctx.refuse(node, QUERIES["generator first"])
     if is_constant_table(node):
-        inner = Inner(ctx, constant_table(ctx, node), Domain())
+        inner = Inner(constant_table(ctx, node))
         alias = node.this.name if isinstance(node.this, exp.Anonymous) else ""
     elif isinstance(node, exp.Table):
         inner, alias = bind_table(ctx, node, before.outer)
@@ -275,7 +288,7 @@ def bind_source(ctx: Context, node: exp.Expr, scope: Scope, before: Scope) -> In
         from squallpy.logical.bind.set_operations import bind_values
 
         ctx.only(node, "expressions", "alias")
-        inner = Inner(ctx, bind_values(ctx, node), Domain())
+        inner = Inner(bind_values(ctx, node))
     elif isinstance(node, exp.Subquery):
         ctx.only(node, "this", "alias")
         inner = bind_derived(ctx, node.this, Scope(outer=before.outer) if before.outer else None)
@@ -332,20 +345,20 @@ def bind_parentheses(ctx: Context, first: exp.Expr, scope: Scope, before: Scope)
     for join in first.args.get("joins") or []:
         joins.add(join)
     reads = {c.id for expr in joins.late for c in columns(expr)}.union(*(w.reads for w in joins.subqueries.waiting))
-    if inner.domain.columns or reads & joins.around or has_domain(joins.plan):
+    if inner.domain.columns or reads & joins.around or joins.plan.borrows:
         raise ctx.refuse(first, QUERIES["parentheses inside"])
     joins.settle()
     scope.take(ctx, around, first)
-    return Inner(ctx, joins.plan, Domain())
+    return Inner(joins.plan)
 
 
 def bind_derived(ctx: Context, node: exp.Expr, around: Scope | None) -> Inner:
     """A query in FROM; one that reads columns of `around` stands over its domain."""
     if around is None:
-        return Inner(ctx, bind_nested(ctx, node), Domain())
+        return Inner(bind_nested(ctx, node))
     domain = Domain()
-    inner = Inner(ctx, bind_nested(ctx, node, Outer(around, domain)), domain)
-    return inner if domain.columns else replace(inner, plan=inner.joined(domain)[0])
+    plan = bind_nested(ctx, node, Outer(around, domain))
+    return Inner(plan if domain.columns else without_domain(plan), domain)
 
 
 def bind_table(ctx: Context, node: exp.Table, outer: Outer | None) -> tuple[Inner, str]:
@@ -364,8 +377,8 @@ def bind_table(ctx: Context, node: exp.Table, outer: Outer | None) -> tuple[Inne
         entry = output(ctx, schema, node.this) if schema and of_program else relation_or_view(ctx, name)
     alias = node.name if schema else entry.name
     if isinstance(entry, View):
-        return Inner(ctx, bind_view(ctx, entry), Domain()), alias
-    return Inner(ctx, windowed(ctx, scan(ctx, entry, node.alias or alias)), Domain()), alias
+        return Inner(bind_view(ctx, entry)), alias
+    return Inner(windowed(ctx, scan(ctx, entry, node.alias or alias))), alias
 
 
 def relation_or_view(ctx: Context, name: str) -> Relation | View:
@@ -398,7 +411,7 @@ def bind_view(ctx: Context, view: View) -> Node:
 def bind_common(common: Common, ctx: Context, outer: Outer | None) -> Inner:
     """A WITH query, bound anew with new columns, where `outer` is around the query that names it."""
     if ctx.rehearses and common.checked and ctx.window is None:
-        return Inner(ctx, rename(anew(ctx, common.checked), common.columns), Domain())
+        return Inner(rename(anew(ctx, common.checked), common.columns))
     around = seen_from(outer, common.outer)
     context = replace(common.context, ids=ctx.ids, rehearses=ctx.rehearses)
     inner = bind_derived(context, common.query, Scope(outer=around) if around else None)

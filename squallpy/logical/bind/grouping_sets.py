@@ -16,7 +16,7 @@ Set = tuple[exp.Expr, ...]
 
 
 def grouping_sets(ctx: Context, clause: exp.Group) -> list[Set]:
-    """The sets of a GROUP BY, one if it is a plain list; the same set twice is grouped by twice."""
+    """List the sets of a GROUP BY, one if it is a plain list; a set that is named twice is grouped by twice."""
     ctx.only(clause, "expressions", "rollup", "cube", "grouping_sets")
     whole = [node for part in ("rollup", "cube", "grouping_sets") for node in clause.args.get(part) or []]
     if not whole:
@@ -32,7 +32,7 @@ def grouping_sets(ctx: Context, clause: exp.Group) -> list[Set]:
 
 
 def alternatives(ctx: Context, node: exp.Expr, default: list[exp.Expr] | None = None) -> Iterator[Set]:
-    """The sets that one element of GROUP BY stands for."""
+    """Yield the sets that one element of GROUP BY stands for."""
     match node:
         case exp.Rollup() | exp.Cube() | exp.GroupingSets():
             ctx.only(node, "expressions")
@@ -53,7 +53,7 @@ def alternatives(ctx: Context, node: exp.Expr, default: list[exp.Expr] | None = 
 
 
 def members(node: exp.Expr) -> Set:
-    """(a, b) → a, b;  (a) → a;  () → nothing"""
+    """List the expressions of a set: (a, b) → a, b;  (a) → a;  () → nothing"""
     if isinstance(node, exp.Tuple):
         return tuple(node.expressions)
     return (node.this,) if isinstance(node, exp.Paren) else (node,)

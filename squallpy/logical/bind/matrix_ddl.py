@@ -18,11 +18,11 @@ from squallpy.frontend.statements import CreateMatrix, CreateProgram
 from squallpy.logical.bind.context import Context
 
 Outputs = Callable[[MatrixProgram, Mapping[str, Matrix]], tuple[str, ...]]
-"""What can be read of a program over matrices of the script; raises SquallError at its mistakes."""
+"""Reader of the outputs of a program over matrices of the script; raises SquallError at its mistakes."""
 
 
 def bind_matrix(catalog: Catalog, statement: CreateMatrix) -> Matrix:
-    """The matrix with names as they were declared; SQ2001, SQ2003 and SQ2005 at what does not fit."""
+    """Resolve the names of a matrix to how they were declared; SQ2001, SQ2003 and SQ2005 for what does not fit."""
     matrix, (source, *spans) = statement.matrix, statement.spans
     relation = catalog.entries.get(matrix.relation.lower())
     if not isinstance(relation, Relation):
@@ -53,7 +53,7 @@ def bind_matrix(catalog: Catalog, statement: CreateMatrix) -> Matrix:
 
 
 def bind_program(catalog: Catalog, statement: CreateProgram, outputs: Outputs) -> MatrixProgram:
-    """The program with what can be read of it; its mistakes are reported even if no query reads it."""
+    """Resolve a program to what can be read of it; its mistakes are reported even if no query reads it."""
     program = statement.program
     if program.semiring not in SEMIRINGS:
         hint = nearest(program.semiring, SEMIRINGS)
@@ -69,7 +69,7 @@ def bind_program(catalog: Catalog, statement: CreateProgram, outputs: Outputs) -
 
 
 def check_entries(catalog: Catalog, program: MatrixProgram, matrix: Matrix) -> None:
-    """SQ2005 where the entries of a matrix that a program reads are none of its semiring."""
+    """Refuse a matrix whose entries are not of the program's semiring (SQ2005)."""
     type = entries(catalog, matrix)
     if matrix.shares and program.semiring != "arithmetic":
         told = f'"{matrix.name}" has SHARES, and the {program.semiring} semiring no fractions'
@@ -83,7 +83,7 @@ def check_entries(catalog: Catalog, program: MatrixProgram, matrix: Matrix) -> N
 
 
 def entries(catalog: Catalog, matrix: Matrix) -> Type | None:
-    """The type of what rows add to a matrix; None where they add 1."""
+    """Return the type of what rows add to a matrix, None where they add 1."""
     if matrix.outer or len(matrix.columns) < 3:
         return None
     field = catalog.relations[matrix.relation].field(matrix.columns[2])
@@ -92,12 +92,12 @@ def entries(catalog: Catalog, matrix: Matrix) -> Type | None:
 
 
 def matrix_relation(catalog: Catalog, matrix: Matrix) -> Relation:
-    """A matrix by its own name: over arithmetic, or of what truth values it has."""
+    """Return the relation of a matrix by its own name: over arithmetic, or of its truth values."""
     return cells(matrix.name, "boolean" if entries(catalog, matrix) == BOOLEAN else "arithmetic")
 
 
 def output(ctx: Context, program: exp.Expr, output: exp.Expr) -> Relation:
-    """What p16.D reads as; SQ2001 where one of them is unknown."""
+    """Return the relation of a program's output, as p16.D; SQ2001 where one of them is unknown."""
     programs = {name.lower(): entry for name, entry in ctx.catalog.programs.items()}
     found = programs.get(program.name.lower())
     if found is None:

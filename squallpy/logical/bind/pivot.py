@@ -23,7 +23,7 @@ Names = Callable[[exp.Expr], Sequence[str]]  # a source → what its columns are
 
 
 def turned(ctx: Context, source: exp.Expr, names: Names) -> exp.Subquery:
-    """A source with PIVOT or UNPIVOT behind it, as a query in FROM under the same alias, or under one of its own."""
+    """Replace a source that has PIVOT or UNPIVOT by a query in FROM, under the same alias or one of its own."""
     first, *more = source.args["pivots"]
     bare = source.copy()
     bare.set("pivots", None)
@@ -70,7 +70,10 @@ class Case:
 
 
 def cases(ctx: Context, fields: list[exp.In]) -> Iterator[Case]:
-    """FOR k IN (1, 2) FOR l IN ('a')  →  1_a: k = 1 AND l = 'a';  2_a: k = 2 AND l = 'a'"""
+    """Yield the name and the condition of each column that PIVOT makes.
+
+    FOR k IN (1, 2) FOR l IN ('a')  →  1_a: k = 1 AND l = 'a';  2_a: k = 2 AND l = 'a'
+    """
     for field in fields:
         ctx.only(field, "this", "expressions")
     for chosen in product(*(field.expressions for field in fields)):
@@ -89,7 +92,7 @@ def cases(ctx: Context, fields: list[exp.In]) -> Iterator[Case]:
 
 
 def test(column: exp.Expr, value: exp.Expr) -> exp.Expr:
-    """k = 1, k IS NULL"""
+    """Build the test of a column for a value: k = 1, k IS NULL"""
     return (exp.Is if isinstance(value, exp.Null) else exp.EQ)(this=column.copy(), expression=value.copy())
 
 
@@ -99,7 +102,7 @@ def name_of_value(ctx: Context, value: exp.Expr) -> str:
 
 
 def of_rows(call: exp.Expr, condition: exp.Expr) -> exp.Expr:
-    """Aggregates of the rows that meet a condition, and what is made of them."""
+    """Filter the aggregates of an expression by a condition on rows."""
 
     def narrowed(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Filter):
@@ -138,6 +141,6 @@ def unpivoted(ctx: Context, node: exp.Pivot, source: exp.Expr, names: Sequence[s
 
 
 def others(names: Sequence[str], read: Iterator[exp.Column] | Sequence[exp.Column]) -> list[exp.Expr]:
-    """The columns of a source that are not read."""
+    """List the columns of a source that are not read."""
     known = {column.name.lower() for column in read}
     return [exp.column(exp.to_identifier(name, quoted=True)) for name in names if name.lower() not in known]

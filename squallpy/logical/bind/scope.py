@@ -9,11 +9,12 @@ from squallpy.base.errors import SquallError, nearest
 from squallpy.base.types import NULL
 from squallpy.catalog.catalog import qualified, schema_named
 from squallpy.frontend.unsupported import FUNCTIONS, NODES, NOW, QUERIES, Unsupported
+from squallpy.logical.apply import Domain
 from squallpy.logical.bind.context import Context
 from squallpy.logical.expressions import Column, Expr, Literal
 
 if TYPE_CHECKING:
-    from squallpy.logical.bind.decorrelate import Outer
+    from squallpy.logical.bind.expressions import Scalars
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,3 +155,35 @@ class Scope:
         now = {c.id: c for c in output}
         self.sources = [replace(s, columns=tuple(now[c.id] for c in s.columns)) for s in self.sources]
         self.merged = {name: now[c.id] for name, c in self.merged.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Outer:
+    """The surroundings of a query: a scope, and the domain of the columns that the query reads from it.
+
+    `clause` binds the clause in which a subquery of an expression stands.
+    """
+
+    scope: Scope
+    domain: Domain
+    clause: "Scalars | None" = None
+
+    def taken(self, ctx: Context, expr: Expr) -> Column:
+        """Return the domain's column for an expression over the scope, which is new at its first reading."""
+        if expr not in self.domain.columns:
+            name = expr.name if isinstance(expr, Column) else str(expr)
+            self.domain.columns[expr] = ctx.column(name, expr.type, expr.nullable)
+        return self.domain.columns[expr]
+
+    def resolve(self, ctx: Context, node: exp.Column) -> Expr:
+        """Resolve a reference in the scope to a column of the domain; SQ2001, SQ2002 or SQ2003 if there is none."""
+        found = self.scope.resolve(ctx, node)
+        return self.taken(ctx, found) if isinstance(found, Column) else found
+
+
+def seen_from(inside: Outer | None, outer: Outer | None) -> Outer | None:
+    """Return `outer` as a query `inside` it reads it, through the domains between: a WITH query reads what its WITH
+    does."""
+    if inside is None or outer is None or inside is outer:
+        return outer if inside else None
+    return Outer(Scope(outer=seen_from(inside.scope.outer, outer)), inside.domain)

@@ -8,9 +8,9 @@ from sqlglot import exp
 from squallpy.base.errors import SquallError, nearest
 from squallpy.base.types import VARCHAR, Kind
 from squallpy.frontend.stream_windows import CLAUSE
+from squallpy.logical.apply import Apply
 from squallpy.logical.bind.aggregates.collector import Aggregation, is_aggregate
 from squallpy.logical.bind.context import Common, Context
-from squallpy.logical.bind.decorrelate import Outer
 from squallpy.logical.bind.explode import guarded, in_from
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.from_clause import bind_from, bind_nested, rehearsal
@@ -18,20 +18,20 @@ from squallpy.logical.bind.grouping_sets import grouping_sets
 from squallpy.logical.bind.limit import bind_inner_limit, bind_ties
 from squallpy.logical.bind.order_by import Ordering, bind_limit, bind_order, ordinal, place_sort, sort_keys
 from squallpy.logical.bind.over.window_functions import WindowCalls
-from squallpy.logical.bind.scope import Scope
+from squallpy.logical.bind.scope import Outer, Scope
 from squallpy.logical.bind.set_operations import SET_PARTS, bind_set
 from squallpy.logical.bind.stream_windows import check_used, with_window
 from squallpy.logical.bind.subqueries import Subqueries
 from squallpy.logical.bind.time_buckets import bucketed
 from squallpy.logical.expressions import Column, Expr, Literal, columns, conjunction, conjuncts, replace_known
 from squallpy.logical.nodes import Aggregate, AntiJoin, Filter, Node, Project, Scan, SemiJoin, SetOperation, TopN, Union
+from squallpy.logical.properties import check_size
 
 SELECT_PARTS = (
     "with_", "expressions", "distinct", "from_", "joins", "laterals", "where", "group", "having", "order", "limit",
     "offset", "qualify", "windows", CLAUSE,
 )  # fmt: skip
 HELD = "add it to a DATE or TIMESTAMP, or take TIMESTAMPDIFF(SECOND, a, b) for b - a"
-MOST_OPERATORS = 10_000  # of a query
 MOST_COPIES = 64  # of one relation in a join
 
 
@@ -54,27 +54,11 @@ def bind_query(ctx: Context, node: exp.Expr, *, nested: bool = False, outer: Out
     if isinstance(node, exp.Select):
         plan = Block(ctx, in_from(bucketed(ctx, node)), outer, ordered, inside).bind()
         check_used(ctx, node)
-        return check_size(ctx, node, plan)
-    return check_size(ctx, node, bind_set(ctx, node, outer, ordered, inside))
-
-
-def check_size(ctx: Context, node: exp.Query, plan: Node) -> Node:
-    """The plan; SQ3001 where it is so large that it would be compiled for minutes."""
-    if plan.size > MOST_OPERATORS and (operators := _operators(plan)) > MOST_OPERATORS:
-        told = f"a query of {operators:,} operators is not supported, {MOST_OPERATORS:,} are the most"
-        raise ctx.error("SQ3001", told, node, "a subquery repeats what it is correlated with")
+    else:
+        plan = bind_set(ctx, node, outer, ordered, inside)
+    with ctx.at(node):
+        check_size(plan)
     return plan
-
-
-def _operators(plan: Node) -> int:
-    """How many there are in a plan, those that are read twice counted once, as they are compiled."""
-    seen, waiting = set[int](), [plan]
-    while waiting:
-        node = waiting.pop()
-        if id(node) not in seen:
-            seen.add(id(node))
-            waiting += node.inputs
-    return len(seen)
 
 
 def check_copies(ctx: Context, node: exp.Expr, plan: Node) -> Node:
@@ -94,7 +78,7 @@ def _most_copies(plan: Node) -> Counter[str]:
         if id(node) not in found:
             each = Counter([node.relation.name]) if isinstance(node, Scan) else Counter[str]()
             below = [joined(child) for child in node.inputs]
-            for copies in below[:1] if isinstance(node, SemiJoin | AntiJoin) else below:
+            for copies in below[:1] if _only_looks(node) else below:
                 each = each | copies if isinstance(node, Union | SetOperation) else each + copies
             most.update(each - most)
             found[id(node)] = Counter() if isinstance(node, Aggregate | SetOperation) else each
@@ -102,6 +86,11 @@ def _most_copies(plan: Node) -> Counter[str]:
 
     joined(plan)
     return most
+
+
+def _only_looks(node: Node) -> bool:
+    """True if rows of the second input are only looked for."""
+    return isinstance(node, SemiJoin | AntiJoin) or (isinstance(node, Apply) and not node.kind.makes_pairs)
 
 
 def with_queries(ctx: Context, node: exp.Query, outer: Outer | None) -> Context:

@@ -33,7 +33,7 @@ def is_series(node: exp.Expr) -> bool:
 
 
 def series(s: Scalars, node: exp.Anonymous, kept: bool) -> tuple[Expr, Series]:
-    """What a call stands for: its start, stop and step as one expression, and how rows are made of it."""
+    """Bind a series: its start, stop and step as one expression, and how rows are made of it."""
     name, nodes = node.name.upper(), list(node.expressions)
     closed, strict = SERIES[name]
     if not (1 if name == "RANGE" else 2) <= len(nodes) <= 3:
@@ -75,14 +75,14 @@ def series(s: Scalars, node: exp.Anonymous, kept: bool) -> tuple[Expr, Series]:
 
 
 def one_row(ctx: Context) -> Scan:
-    """A scan of the relation that has one row, for what reads no other."""
+    """Scan the relation that has one row, for what reads no other."""
     name = "one row"
     ctx.catalog.imply(Relation(name, (Field("zero", INT, False),), False, CONSTANT))
     return Scan(ctx.catalog.relations[name], name, (ctx.column("zero", INT, False),))
 
 
 def from_zero(value: Expr, zero: Column) -> Expr:
-    """A constant series as one of the row whose column is 0, from where it is as many steps away."""
+    """Rewrite a constant series as one of the row whose column is 0, so that it is a column's."""
     start, *others = value.args  # type: ignore[union-attr]
     moved = {DATE: "add_days", TIMESTAMP: "add_micros"}.get(start.type, "+")
     return call("sequence", exactly(call(moved, start, zero), start.type), *others)

@@ -9,12 +9,11 @@ from squallpy.base.errors import SquallError, nearest
 from squallpy.base.types import NULL, VARCHAR, unify
 from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical.bind.context import Context
-from squallpy.logical.bind.decorrelate import Outer
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.from_clause import bind_nested
 from squallpy.logical.bind.limit import bind_inner_limit, bind_ties
 from squallpy.logical.bind.order_by import bind_limit, bind_order, place_sort
-from squallpy.logical.bind.scope import Scope, Source
+from squallpy.logical.bind.scope import Outer, Scope, Source
 from squallpy.logical.coercion import exactly
 from squallpy.logical.expressions import Column, Expr, Literal
 from squallpy.logical.nodes import Node, Project, SetOperation, Union

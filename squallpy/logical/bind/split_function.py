@@ -20,7 +20,7 @@ def is_split(node: exp.Expr) -> bool:
 
 
 def splitting(ctx: Context, node: exp.Expr) -> tuple[exp.Expr, str]:
-    """What a call of SPLIT cuts, and by which regular expression."""
+    """Return the text that a call of SPLIT cuts, and the regular expression by which it does."""
     if not is_split(node) or len(node.expressions) != 2:
         raise ctx.refuse(node, QUERIES["EXPLODE"])
     text, separator = node.expressions
@@ -32,14 +32,19 @@ def splitting(ctx: Context, node: exp.Expr) -> tuple[exp.Expr, str]:
 
 
 def counted(s: Scalars, lists: exp.Expr) -> Expr:
-    """SIZE(SPLIT(x, p))   →   REGEXP_COUNT(x, p) + 1"""
+    """Bind the number of parts: SIZE(SPLIT(x, p))   →   REGEXP_COUNT(x, p) + 1"""
     text, pattern = splitting(s.ctx, lists)
     return _count(s.bind(text), pattern)
 
 
 def item(s: Scalars, lists: exp.Expr, position: exp.Expr, first: int) -> Expr:
-    """SPLIT(x, ',')[1]   →   SPLIT_PART(x, ',', 2) if there are two, else NULL; positions are from `first` on, and if
-    that is 1 from −1 at the end, too."""
+    """Bind one part of a text.
+
+    SPLIT(x, ',')[1]   →   SPLIT_PART(x, ',', 2) if there are two, else NULL
+
+    Args:
+        first: The position of the first part; if that is 1, positions from −1 on count from the end.
+    """
     written, pattern = splitting(s.ctx, lists)
     at = s.bind(position)
     if not isinstance(at, Literal) or not at.type.is_integer or at.value is None:
@@ -59,13 +64,13 @@ def _count(text: Expr, pattern: str) -> Expr:
 
 
 def _plain(pattern: str) -> str | None:
-    """The only text that a regular expression matches, None if there may be others."""
+    """Return the only text that a regular expression matches, None if there may be others."""
     bare = re.sub(r"\\([^A-Za-z0-9])", "", pattern)
     return None if re.search(r"[\\.\[\](){}*+?^$|]", bare) else re.sub(r"\\(.)", r"\1", pattern)
 
 
 def _matches_nothing(pattern: str) -> bool:
-    """Or is it found between any two letters?"""
+    """True if a regular expression matches the empty text, and so between any two letters."""
     try:
         return re.match(pattern, "") is not None
     except re.error:  # then it is told where texts are cut

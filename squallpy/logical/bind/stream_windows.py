@@ -32,7 +32,7 @@ class Around:
 
 
 def with_window(ctx: Context, node: exp.Query) -> Context:
-    """The context inside a block: under its window, if it has one."""
+    """Enter a block: the context is under the block's window, if it has one."""
     found = node.args.get(CLAUSE)
     if found is None:
         return ctx
@@ -44,13 +44,13 @@ def with_window(ctx: Context, node: exp.Query) -> Context:
 
 
 def check_used(ctx: Context, node: exp.Query) -> None:
-    """SQ2010 for a window over no stream at all; to be called when its block is bound."""
+    """Refuse a window over no stream at all (SQ2010), once its block is bound."""
     if node.args.get(CLAUSE) is not None and ctx.window is not None and not ctx.window.streams:
         raise SquallError("SQ2010", "a window of no stream", ctx.window.clause.span, "static tables have none")
 
 
 def windowed(ctx: Context, scan: Scan) -> Node:
-    """A stream under the window that holds; static tables have none."""
+    """Put a stream under the window of its block; static tables have none."""
     around, relation = ctx.window, scan.relation
     if around is None or not relation.stream:
         return scan
@@ -71,13 +71,13 @@ def windowed(ctx: Context, scan: Scan) -> Node:
 
 
 def _spec(relation: Relation, frame: Frame, field: str, unit: int, around: Around) -> WindowSpec:
-    """The window with the clock of its own stream."""
+    """Make the window with the clock of its own stream."""
     clock = Clock(relation.name, field, unit, 0 if frame.rows else relation.delay_micros)
     return WindowSpec(relation.name, frame, field, unit, (clock,), around.number)
 
 
 def event_time(scan: Scan, clause: Clause) -> Column:
-    """The column that TIMESTAMP BY names; SQ2010 if there is none."""
+    """Return the column that TIMESTAMP BY names; SQ2010 if there is none."""
     relation = scan.relation
     if relation.timestamp is None:
         message = f'"{relation.name}" has no event time for this window'
@@ -87,7 +87,7 @@ def event_time(scan: Scan, clause: Clause) -> Column:
 
 
 def since(time: Column, clause: Clause) -> Expr:
-    """LANDMARK SINCE '2026-01-01'   →   time >= TIMESTAMP '2026-01-01'"""
+    """Build the condition of a landmark: LANDMARK SINCE '2026-01-01'   →   time >= TIMESTAMP '2026-01-01'"""
     assert clause.since is not None
     try:
         moment = Literal(convert(clause.since, VARCHAR, TIMESTAMP), TIMESTAMP)

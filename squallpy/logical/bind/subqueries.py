@@ -1,9 +1,7 @@
-"""Subqueries in expressions, unnested while they are bound: each becomes a join of the plan that reads it.
+"""Subqueries in expressions: each becomes an Apply under the clause, whose expressions read the columns that it adds.
 
-    … WHERE l_quantity < (SELECT 0.2 * AVG(l_quantity) FROM lineitem l WHERE l.l_partkey = p_partkey)
-    →  LeftJoin(…, Aggregate by l_partkey, ON p_partkey = l_partkey), and the condition reads its column
-
-What they read from around them is taken care of in `unnest`.
+… WHERE l_quantity < (SELECT 0.2 * AVG(l_quantity) FROM lineitem l WHERE l.l_partkey = p_partkey)
+→  Filter l_quantity < value (Apply SCALAR value, found (…, the subquery))
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -12,10 +10,11 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from squallpy.base.types import BIGINT, BOOLEAN, NULL, VARCHAR
+from squallpy.base.errors import Span
+from squallpy.base.types import BOOLEAN, NULL
+from squallpy.logical.apply import Apply, ApplyKind, Domain
 from squallpy.logical.bind.context import Context
-from squallpy.logical.bind.decorrelate import Domain, Inner, Outer, Rewrite
-from squallpy.logical.calls import Agg
+from squallpy.logical.bind.scope import Outer
 from squallpy.logical.coercion import coerce
 from squallpy.logical.expressions import (
     FALSE,
@@ -30,41 +29,72 @@ from squallpy.logical.expressions import (
     substitute,
 )
 from squallpy.logical.functions import call, case
-from squallpy.logical.nodes import Aggregate, Filter, Join, LeftJoin, Node, Project, TopN
-from squallpy.logical.nulls import fold_nulls
-from squallpy.logical.properties import at_nothing, has_one_row, has_row, is_bare_null, without_having
+from squallpy.logical.nodes import Filter, Join, Node, Project, TopN, with_inputs
+from squallpy.logical.properties import has_one_row, has_row, is_bare_null, value_of_nothing, without_having
 
 if TYPE_CHECKING:
     from squallpy.logical.bind.expressions import Scalars
 
-Attach = Callable[[Node, Node, Rewrite], Node]  # plan so far, one that it reads, what they call things → plan
+Rewrite = Callable[[Expr], Expr]
 WORDS = 80  # characters of a query in a message
 Pairs = Sequence[tuple[Expr, Column]]  # values and the columns of a query that they are compared with
 
 
 @dataclass(frozen=True, slots=True)
+class Inner:
+    """A bound query, and the domain of the columns that it reads from around it."""
+
+    plan: Node
+    domain: Domain = field(default_factory=Domain)
+
+    def parameters(self, rewrite: Rewrite = lambda expr: expr) -> tuple[tuple[Column, Expr], ...]:
+        """Pair the domain's columns with the expressions around; `rewrite` brings these in terms of the plan there."""
+        return tuple((column, rewrite(theirs)) for theirs, column in self.domain.columns.items())
+
+
+def without_domain(plan: Node) -> Node:
+    """Remove the domain of a query that reads nothing from around it."""
+    match plan:
+        case Join(Domain(), right):
+            return without_domain(right)
+        case Apply(left):
+            return replace(plan, left=without_domain(left))
+    return with_inputs(plan, tuple(map(without_domain, plan.inputs))) if plan.borrows else plan
+
+
+@dataclass(frozen=True, slots=True)
 class Waiting:
-    """A subquery to be joined: the columns that it reads there, those that it adds, by id, and the join."""
+    """A subquery that is applied later: the columns that it reads there, those that it adds, by id, and its Apply."""
 
     reads: frozenset[int]
     made: frozenset[int]
-    attach: Attach
+    inner: Inner
+    kind: ApplyKind
+    columns: tuple[Column, ...]
+    equal: Pairs
+    span: Span
+    text: str
+
+    def apply(self, plan: Node, rewrite: Rewrite) -> Node:
+        """Apply the subquery to a plan."""
+        parameters = self.inner.parameters(rewrite)
+        right = self.inner.plan if parameters else without_domain(self.inner.plan)
+        on = conjunction(call("=", rewrite(value), option) for value, option in self.equal)
+        return Apply(plan, right, self.kind, parameters, on, self.columns, self.span, self.text)
 
 
 @dataclass(slots=True)
 class Subqueries:
-    """The subqueries of a clause: joins that wait for the plan that the clause reads."""
+    """The subqueries of a clause, which wait for the plan that the clause reads."""
 
     ctx: Context
     waiting: list[Waiting] = field(default_factory=list)
     known: dict[Hashable, Expr] = field(default_factory=dict)
 
     def attach(self, plan: Node, rewrite: Rewrite = lambda expr: expr) -> Node:
-        """The plan with all that is waiting joined to it; `rewrite` says what the plan calls the scope's columns."""
-        base, made = plan, set[int]()
+        """Apply all that is waiting to a plan; `rewrite` brings expressions over the scope in its terms."""
         for waiting in self.waiting:
-            plan = waiting.attach(plan, plan if waiting.reads & made else base, rewrite)
-            made |= waiting.made
+            plan = waiting.apply(plan, rewrite)
         self.waiting.clear()
         return plan
 
@@ -98,10 +128,12 @@ class Subqueries:
             (others if late & {c.id for c in columns(condition)} else plain).append(condition)
         return plain, others
 
-    def wait(self, inner: Inner, made: Iterable[Column], attach: Attach, values: Iterable[Expr] = ()) -> None:
-        """Join a subquery later, which reads `values` besides what it takes from around it."""
-        reads = frozenset(c.id for expr in (*inner.domain.columns, *values) for c in columns(expr))
-        self.waiting.append(Waiting(reads, frozenset(c.id for c in made), attach))
+    def wait(self, inner: Inner, kind: ApplyKind, made: tuple[Column, ...], node: exp.Expr, equal: Pairs = ()) -> None:
+        """Apply a subquery later, columns of which are to `equal` values around it."""
+        read = (*inner.domain.columns, *(value for value, _ in equal))
+        reads, adds = frozenset(c.id for expr in read for c in columns(expr)), frozenset(c.id for c in made)
+        text = " ".join(self.ctx.query.words(node).split())[:WORDS] if kind is ApplyKind.SINGLE else ""
+        self.waiting.append(Waiting(reads, adds, inner, kind, made, equal, self.ctx.span(node), text))
 
     def bind(self, s: "Scalars", node: exp.Expr) -> Inner:
         """Bind a subquery."""
@@ -109,7 +141,7 @@ class Subqueries:
 
         domain = Domain()
         plan = bind_query(self.ctx, node, nested=True, outer=Outer(s.scope, domain, s))
-        return Inner(self.ctx, plan, domain)
+        return Inner(plan, domain)
 
     def column(self, name: str, expr: Expr) -> Column:
         """A column that a join will add."""
@@ -129,62 +161,35 @@ class Subqueries:
         inner = self.bind(s, node)
         if len(inner.plan.output) != 1:
             raise self.ctx.error("SQ2005", f"a subquery of {len(inner.plan.output)} columns is no value", node)
-        inner = self.single(inner, node)
+        inner, kind = self.single(inner)
         (value,) = inner.plan.output
-        default = self.default(inner, value)
+        default = self.default(inner, value) if kind is ApplyKind.SCALAR else None
         if default is not None and default != Literal(None, default.type):  # of nothing; not of what HAVING leaves out
             inner = replace(inner, plan=without_having(self.ctx, inner.plan))
             (value,) = inner.plan.output
             default = self.default(inner, value)
-        always = not inner.domain.columns and has_row(inner.plan)
         shown, marker = self.column(value.name, value), self.column("found", TRUE)
-
-        def attach(plan: Node, base: Node, rewrite: Rewrite) -> Node:
-            below, on = inner.joined(base, rewrite, lax=default is not None)
-            items: tuple[tuple[Column, Expr], ...] = (
-                *((c, c) for c in below.output if c.id != value.id),
-                (shown, value),
-                (marker, TRUE),
-            )
-            right = Project(below, items)
-            return Join(plan, right) if always else LeftJoin(plan, right, on)
-
-        self.wait(inner, (shown, marker), attach)
+        self.wait(inner, kind, (shown, marker), node)
+        always = not inner.domain.columns and has_row(inner.plan)
         if always or default is None or default == Literal(None, default.type):
             return shown
         return case([(not_null(marker), shown)], default)
 
-    def single(self, inner: Inner, node: exp.Expr) -> Inner:
-        """Limit a query to one row by aggregates, if it may have more, which fail where it has several.
-
-        SELECT x … ORDER BY k LIMIT 1   →   SELECT MIN(x) of that, for aggregates need not know which row it is
-        """
-        plan, fixed = inner.plan, frozenset(c.id for c in inner.domain.output)
-        match plan:
-            case Project(TopN(child, _, count, 0) as top, items) if count != 0 and has_one_row(child, fixed):
-                return replace(inner, plan=Project(child, items))
-            case Project(TopN(partition=()) as top, ((value, _),)) if top.is_first_row:
-                first = self.ctx.column(value.name, value.type, True)
-                return replace(inner, plan=Aggregate(plan, (), ((first, Agg("min", value)),)))
-        if has_one_row(plan, fixed):
-            return inner
-        return replace(inner, plan=self.only(plan, node), counted=True)
-
-    def only(self, values: Node, node: exp.Expr) -> Node:
-        """SELECT x …   →   SELECT ONLY(MIN(x), COUNT(*)) …, which fails where there are several rows"""
-        (value,) = values.output
-        least, rows = self.ctx.column(value.name, value.type, True), self.ctx.column("rows", BIGINT, False)
-        counted = Aggregate(values, (), ((least, Agg("min", value)), (rows, Agg("count", None))))
-        words = Literal(" ".join(self.ctx.query.words(node).split())[:WORDS], VARCHAR)
-        return Project(counted, ((self.ctx.column(value.name, value.type, True), call("only", least, rows, words)),))
+    def single(self, inner: Inner) -> tuple[Inner, ApplyKind]:
+        """Tell a query of at most one row from one that fails if it has several; a LIMIT of one row is dropped."""
+        fixed = frozenset(c.id for c in inner.domain.output)
+        match inner.plan:
+            case Project(TopN(child, _, count, 0), items) if count != 0 and has_one_row(child, fixed):
+                return replace(inner, plan=Project(child, items)), ApplyKind.SCALAR
+        return inner, ApplyKind.SCALAR if has_one_row(inner.plan, fixed) else ApplyKind.SINGLE
 
     def default(self, inner: Inner, value: Column) -> Expr | None:
         """What an aggregating query is where its FROM has no row, if that is known without another subquery."""
-        nothing = at_nothing(inner.plan)
+        nothing = value_of_nothing(inner.plan, value)
         if nothing is None:
             return None
         outside = {ours.id: theirs for theirs, ours in inner.domain.columns.items()}
-        default = fold_nulls(substitute(nothing[value.id], outside))
+        default = substitute(nothing, outside)
         known = {c for theirs in outside.values() for c in columns(theirs)}
         return default if columns(default) <= known else None
 
@@ -199,25 +204,14 @@ class Subqueries:
                 return FALSE
             case Project(TopN(child, _, _, 0), items):
                 inner = replace(inner, plan=Project(child, items))
-        return TRUE if has_row(inner.plan) else self.found(inner)
+        return TRUE if has_row(inner.plan) else self.found(inner, node)
 
-    def found(self, inner: Inner, within: Expr = TRUE, equal: Pairs = ()) -> Expr:
+    def found(self, inner: Inner, node: exp.Expr, within: Expr = TRUE, equal: Pairs = ()) -> Expr:
         """TRUE where the subquery has a row for which `within` is TRUE, and values there equal columns of it."""
         marker = self.column("found", TRUE)
-
-        def attach(plan: Node, base: Node, rewrite: Rewrite) -> Node:
-            below, on = inner.joined(base, rewrite)
-            if within != TRUE:
-                below = Filter(below, within)
-            mine = {c.id: c for c in below.output}
-            kept = [mine[c.id] for c in (*inner.domain.output, *(option for _, option in equal))]
-            pairs = [call("=", rewrite(value), mine[option.id]) for value, option in equal]
-            on = conjunction(c for c in (on, *pairs) if c != TRUE)
-            kept = list(dict.fromkeys(kept))
-            grouped = Aggregate(below, tuple((c, c) for c in kept) or ((self.column("one", TRUE), TRUE),), ())
-            return LeftJoin(plan, Project(grouped, (*((c, c) for c in grouped.output), (marker, TRUE))), on)
-
-        self.wait(inner, [marker], attach, [value for value, _ in equal])
+        if within != TRUE:
+            inner = replace(inner, plan=Filter(inner.plan, within))
+        self.wait(inner, ApplyKind.EXISTS, (marker,), node, equal)
         return not_null(marker)
 
     def member(self, s: "Scalars", operator: str, values: list[Expr], node: exp.Expr) -> Expr:
@@ -240,14 +234,14 @@ class Subqueries:
         if operator == "=":
             for value, option in pairs:
                 call("=", value, option)  # NB: are they of types that can be compared?
-            found = self.found(inner, equal=pairs)
+            found = self.found(inner, node, equal=pairs)
         else:  # the comparison goes inside, with the value as one more thing from around
-            found = self.found(inner, within=conjunction(call(operator, a, b) for a, b in self.given(inner, pairs)))
+            found = self.found(inner, node, conjunction(call(operator, a, b) for a, b in self.given(inner, pairs)))
         if not any(e.nullable for pair in pairs for e in pair):
             return found
         if len(values) > 1:
             again = self.options(s, values, node)
-            unknown = self.unknown(again, self.pairs(values, again.plan.output))
+            unknown = self.unknown(again, node, self.pairs(values, again.plan.output))
         else:
             unknown = disjunction(self.nulls(s, *pairs[0], node))
         return case([(found, TRUE), (unknown, Literal(None, BOOLEAN))], FALSE)
@@ -255,10 +249,10 @@ class Subqueries:
     def nulls(self, s: "Scalars", value: Expr, option: Column, node: exp.Expr) -> Iterator[Expr]:
         """Is the value NULL, and is there one to compare it with? Is one of those NULL?"""
         if value.nullable:
-            yield conjunction((call("is_null", value), self.found(self.bind(s, node))))
+            yield conjunction((call("is_null", value), self.found(self.bind(s, node), node)))
         if option.nullable:
             again = self.bind(s, node)
-            yield self.found(again, within=call("is_null", again.plan.output[0]))
+            yield self.found(again, node, call("is_null", again.plan.output[0]))
 
     def options(self, s: "Scalars", values: list[Expr], node: exp.Expr) -> Inner:
         """The query that values are compared with; a bare NULL that it selects is of the type of the value, and so is a
@@ -283,13 +277,13 @@ class Subqueries:
         pairs = zip(values, options, strict=True)
         return [(coerce(value, option.type) if value.type == NULL else value, option) for value, option in pairs]
 
-    def unknown(self, inner: Inner, pairs: Pairs) -> Expr:
+    def unknown(self, inner: Inner, node: exp.Expr, pairs: Pairs) -> Expr:
         """Is there a row that equals the values, but for NULLs here or there?"""
         tests = []
         for given, option in self.given(inner, pairs):
             nulls = [call("is_null", side) for side in (given, option) if side.nullable]
             tests.append(disjunction((*nulls, call("=", given, option))))
-        return self.found(inner, within=conjunction(tests))
+        return self.found(inner, node, conjunction(tests))
 
     def given(self, inner: Inner, pairs: Pairs) -> Pairs:
         """The values as columns that the subquery takes from around it, but for constants."""

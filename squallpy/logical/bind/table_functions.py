@@ -24,7 +24,8 @@ from squallpy.logical.bind.matrix_ddl import Outputs, bind_matrix, bind_program
 
 
 def expand(catalog: Catalog, query: SelectText, outputs: Outputs | None) -> bool:
-    """Declare what table functions of a query stand for, and have it read that, in place; are there any?"""
+    """Declare what table functions of a query stand for, and have it read that instead; returned is whether there are
+    any."""
     found = False
     for node in list(query.ast.find_all(exp.Table)):
         name = node.this.name.lower() if isinstance(node.this, exp.Anonymous) else ""
@@ -56,7 +57,7 @@ class Call:
         return SquallError(code, told, self.span, hint)
 
     def relation(self) -> tuple[Relation, tuple[str, ...]]:
-        """What it reads, and which columns: all, or those that TABLE(SELECT … FROM …) names."""
+        """Resolve what it reads, and which columns: all, or those that TABLE(SELECT … FROM …) names."""
         table, *_ = [*self.node.expressions, None]
         inner = table.expressions[0] if _is_table(table) else None
         match inner:
@@ -83,7 +84,7 @@ class Call:
         return entry
 
     def argument(self, place: int, name: str) -> exp.Expr | None:
-        """One by its place, or by its name."""
+        """Return an argument by its place, or by its name."""
         given = self.node.expressions[1:]
         named = {arg.this.name.lower(): arg.expression for arg in given if isinstance(arg, exp.Kwarg)}
         plain = [arg for arg in given if not isinstance(arg, exp.Kwarg)]
@@ -109,14 +110,15 @@ class Call:
         raise self.error("SQ2012", f"a {called} of {argument.sql('spark')}", "it is a number from 0 to 1")
 
     def declare(self, name: str, semiring: str, text: str) -> exp.Table:
-        """A program of one output, R: what reads that."""
+        """Declare a program of one output, R; returned is the table that reads it."""
         program = MatrixProgram(name, semiring, Body(ScriptText(text, name), 0, len(text)), (), self.span)
         self.catalog.imply(bind_program(self.catalog, CreateProgram(program, self.span), self.outputs))
         return exp.Table(this=exp.to_identifier("R"), db=exp.to_identifier(name))
 
 
 def edges(call: Call, cells: str, shares: bool = False) -> tuple[str, Matrix]:
-    """The matrix of the edges that rows are, from, to, and what they weigh; and what to call what is made of it."""
+    """Make the matrix of edges, given as rows of from, to and perhaps a weight; returned with a label for what is made
+    of it."""
     relation, columns = call.relation()
     if len(columns) < 2:
         told = (
@@ -134,7 +136,7 @@ def edges(call: Call, cells: str, shares: bool = False) -> tuple[str, Matrix]:
 
 
 def graph(call: Call, function: GraphFunction) -> exp.Expr:
-    """A program over edges."""
+    """Declare a program over edges."""
     (label, matrix), steps = edges(call, "cells"), call.steps(function.called)
     text = function.written(matrix.name, str(matrix.rows), steps)
     table = call.declare(f"{call.name}_{label}_{steps}", function.semiring, text)
@@ -142,7 +144,7 @@ def graph(call: Call, function: GraphFunction) -> exp.Expr:
 
 
 def ranks(call: Call) -> exp.Expr:
-    """A program over shares of edges."""
+    """Declare a program over shares of edges."""
     (label, matrix), steps = edges(call, "shares", shares=True), call.steps("the number of steps", 1, STEPS)
     damping = call.share("damping", 0, DAMPING)
     name = f"pagerank_{label}_{str(damping).replace('.', '_')}_{steps}"
@@ -151,8 +153,10 @@ def ranks(call: Call) -> exp.Expr:
 
 
 def least_squares(call: Call) -> exp.Expr:
-    """Coefficients of all other columns that are numbers, and of 1 if an intercept is asked for: what rows add to X'X
-    and X'y are products of their columns."""
+    """Declare a regression on all other columns that are numbers, and on 1 if an intercept is asked for.
+
+    What rows add to X'X and X'y are products of their columns.
+    """
     relation, columns = call.relation()
     numbers = [name for name in columns if (field := relation.field(name)) and field.type.is_numeric]
     wanted, one = call.argument(0, "label"), call.argument(1, "intercept")
@@ -193,14 +197,14 @@ def _is_table(node: exp.Expr | None) -> bool:
 
 
 def _is_plain(query: exp.Select) -> bool:
-    """Columns of one table, nothing else."""
+    """True if a query selects columns of one table, and does nothing else."""
     parts = {name for name, part in query.args.items() if part and name not in ("expressions", "from_", "kind")}
     tables = list(query.find_all(exp.Table))
     return not parts and len(tables) == 1 and all(isinstance(column, exp.Column) for column in query.expressions)
 
 
 def _word(relation: Relation) -> str:
-    """The name of a relation as part of another name."""
+    """Return the name of a relation as part of another name."""
     return relation.name.replace(".", "_")
 
 

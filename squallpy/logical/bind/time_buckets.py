@@ -27,7 +27,7 @@ def is_window(node: exp.Expr) -> bool:
 
 
 def hops(ctx: Context, node: exp.Expr) -> Hops:
-    """What the lengths of a call say; SQ2010 for what makes no windows."""
+    """Read the lengths of a WINDOW call; SQ2010 for lengths that make no windows."""
     if not 2 <= len(node.expressions) <= 4:
         raise ctx.error("SQ2005", f"WINDOW takes 2 to 4 arguments, not {len(node.expressions)}", node)
     size, *others = (_micros(ctx, length) for length in node.expressions[1:])
@@ -51,7 +51,7 @@ def _micros(ctx: Context, node: exp.Expr) -> int:
 
 
 def bucketed(ctx: Context, select: exp.Select) -> exp.Select:
-    """A block without the function: what it stands for in its place."""
+    """Replace the WINDOW function of a block by the bounds of windows."""
     calls = [node for node in _own(select) if is_window(node)]
     if not calls:
         return select
@@ -84,7 +84,7 @@ def bucketed(ctx: Context, select: exp.Select) -> exp.Select:
 
 
 def _own(select: exp.Select) -> Iterator[exp.Expr]:
-    """The nodes of a block, without those of queries inside."""
+    """Yield the nodes of a block, without those of queries inside."""
     for node in select.walk(prune=lambda node: node is not select and isinstance(node, exp.Query)):
         if node is not select:
             yield node
@@ -95,7 +95,7 @@ def _named() -> dict[str, exp.Expr]:
 
 
 def _computed(time: exp.Expr, shape: Hops) -> dict[str, exp.Expr]:
-    """start: time − (time − offset) mod size"""
+    """Compute the bounds of the window of a time: start := time − (time − offset) mod size"""
     at = exp.cast(time.copy(), "timestamp")
     since = exp.Anonymous(this="UNIX_MICROS", expressions=[at])
     shifted = exp.Sub(this=since, expression=exp.Literal.number(shape.offset)) if shape.offset else since
@@ -107,7 +107,7 @@ def _computed(time: exp.Expr, shape: Hops) -> dict[str, exp.Expr]:
 
 
 def _bound(node: exp.Expr, names: set[str]) -> str:
-    """Which bound of the window, by its names, a node is: WINDOW.start, WINDOW(…).start; '' if none."""
+    """Return which bound of the window, by its names, a node is, '' if none: WINDOW.start, WINDOW(…).start"""
     if isinstance(node, exp.Column) and node.table.lower() in names:
         name = node.name.lower()
     elif isinstance(node, exp.Dot) and is_window(node.this):
@@ -122,12 +122,12 @@ def _is_whole(node: exp.Expr, names: set[str]) -> bool:
 
 
 def _keys(key: exp.Expr, names: set[str]) -> list[tuple[str, bool]]:
-    """What stands for an element of GROUP BY: both bounds of a window, or itself."""
+    """List what stands for an element of GROUP BY: both bounds of a window, or the element itself."""
     return [(name, True) for name in BOUNDS] if _is_whole(key, names) else [("", False)]
 
 
 def _items(item: exp.Expr, names: set[str], bounds: dict[str, exp.Expr]) -> list[exp.Expr]:
-    """What stands for an item of SELECT."""
+    """List what stands for an item of SELECT: the bounds of a window, or the item itself."""
     if _is_whole(item.unalias(), names):
         return [exp.alias_(bounds[name].copy(), f"{item.alias or NAME}.{name}", quoted=True) for name in BOUNDS]
     name = _bound(item, names)

@@ -9,7 +9,7 @@ Ties: SQL takes any of the rows that are alike in y; here it is the one of the l
 from squallpy.base.types import BIGINT
 from squallpy.functions.aggregate.aggregate import Maintenance
 from squallpy.logical.calls import Agg
-from squallpy.logical.column_allocator import ColumnAllocator
+from squallpy.logical.column_allocator import ColumnAllocator, short_name
 from squallpy.logical.expressions import Column, Expr, conjunction, not_null
 from squallpy.logical.functions import call, not_distinct
 from squallpy.logical.nodes import Aggregate, Filter, Join, LeftJoin, Node, Project
@@ -45,7 +45,7 @@ def _taken(groups: Aggregate, column: Column, agg: Agg, columns: ColumnAllocator
         rows = Aggregate(there, counted, ((count, Agg("count", None)),))
         (*known, (value, _)), function = counted, "max"
         mine = [key for key, _ in known]
-    best, same = columns.column(f"{function.upper()}({by})", by.type, True), columns.copies(mine)
+    best, same = columns.column(short_name(f"{function.upper()}({by})"), by.type, True), columns.copies(mine)
     ends = Aggregate(rows, same, ((best, Agg(function, by)),))
     on = conjunction((*(not_distinct(a, b) for b, a in same), call("=", by, best)))
     keys = columns.copies(mine)

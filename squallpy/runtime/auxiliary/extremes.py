@@ -16,20 +16,17 @@ from squallpy.logical.expressions import Column
 from squallpy.physical.plan import AuxiliaryPlan, Feed
 from squallpy.runtime.auxiliary.folds import Folds
 from squallpy.runtime.auxiliary.percentiles import Percentiles
-from squallpy.runtime.auxiliary.rows import RowDeltas, TouchedGroups, begun
+from squallpy.runtime.auxiliary.rows import RowDeltas, TouchedGroups, has_begun
 from squallpy.runtime.evaluate.sort_keys import ordinals
 from squallpy.runtime.evaluate.vectors import Vec, full
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.regions import Words
 from squallpy.runtime.kernels.sorted_index import GREATEST, SortedIndex
 from squallpy.runtime.messages.deltas import Delta, decode, least_in_order, null_of, numbered
+from squallpy.runtime.state.pool_names import PoolName, Role
 from squallpy.runtime.state.store import PoolLayout, Store
 
 ENDS = ("min", "max")
-
-
-def _pool(feed: Feed) -> str:
-    return f"{feed.relation.name} extremes"
 
 
 def _payload(aux: AuxiliaryPlan) -> Payload:
@@ -44,12 +41,13 @@ class ExtremeRows:
         """Return the pool that holds, by group, how many values it has and what is found among, or made of, them."""
         group, measured = aux.grouped, [measure.column for measure in aux.output.measures]
         names = (*numbered(group), *numbered(measured, len(group) + 1))
-        return PoolLayout(_pool(feed), len(group), _payload(aux), numbered=names)
+        return PoolLayout(PoolName(feed.relation.name, Role.EXTREMES), len(group), _payload(aux), numbered=names)
 
     def __init__(self, feed: Feed, aux: AuxiliaryPlan) -> None:
         output, source = aux.output, aux.source
         assert output.over is not None
-        self._output, self._source, self._state, self._plan = output, source.name, _pool(feed), aux
+        self._output, self._source, self._plan = output, source.name, aux
+        self._state = PoolName(feed.relation.name, Role.EXTREMES)
         self._over, self._value, self._group = output.over, source.keys.index(output.over), list(aux.group)
         self._count = source.payload.offsets[output.count]
         self._least = least_in_order(self._over.type)
@@ -74,7 +72,7 @@ class ExtremeRows:
         self._groups.clear()
         self._groups.upsert(np.ascontiguousarray(keys[:, self._group]), np.ones((len(keys), 1), np.int64))
         groups = self._groups.keys.copy()
-        if single and not begun(store):
+        if single and not has_begun(store):
             groups = np.empty((1, 0), np.int64)
         if not len(groups):
             return {}
@@ -84,7 +82,7 @@ class ExtremeRows:
         payloads, both = np.concatenate([old, new]), np.concatenate([groups, groups])
         times = (payloads[:, 0] != 0).astype(np.int64)
         if single:
-            times[:] = int(begun(store)), 1
+            times[:] = int(has_begun(store)), 1
         else:  # only rows that are others than before
             moved = ((old[:, 0] != 0) != (new[:, 0] != 0)) | (old[:, 1:] != new[:, 1:]).any(axis=1)
             times *= np.tile(moved, 2)

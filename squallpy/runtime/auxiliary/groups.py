@@ -9,7 +9,7 @@ import numpy as np
 
 from squallpy.physical.plan import AuxiliaryPlan, Feed
 from squallpy.runtime.auxiliary.extremes import ExtremeRows
-from squallpy.runtime.auxiliary.rows import Maintainer, Mask, RowDeltas, Touched, TouchedGroups, begun
+from squallpy.runtime.auxiliary.rows import Maintainer, Mask, RowDeltas, Touched, TouchedGroups, has_begun
 from squallpy.runtime.evaluate.vectors import Frame, Vec, take
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.pool import Pool
@@ -44,14 +44,14 @@ class _SumRows:
 
     def deltas(self, store: Store, touched: TouchedGroups) -> dict[str, Delta]:
         keys, before = touched
-        if self._output.single and not len(keys) and not begun(store):
+        if self._output.single and not len(keys) and not has_begun(store):
             keys, before = np.empty((1, 0), np.int64), np.zeros((1, before.shape[1]), np.int64)
         if not len(keys):
             return {}
         words = np.concatenate([before, store.pool(self._source).get(keys)])
         frame = self._printer.frame(np.concatenate([keys, keys]), words, store.dictionary)
         times = self._printer.times(frame, words)
-        times[: len(keys)] *= 0 if self._output.single and not begun(store) else -1
+        times[: len(keys)] *= 0 if self._output.single and not has_begun(store) else -1
         if self._output.number is not None:
             return self._numbered(times, frame, store.dictionary)
         return self._rows(times, lambda name: self._printer.item(name, frame), store.dictionary)

@@ -23,13 +23,10 @@ from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.regions import Words
 from squallpy.runtime.kernels.sorted_index import GREATEST, SortedIndex
 from squallpy.runtime.messages.deltas import NULL, Delta, numbered
+from squallpy.runtime.state.pool_names import PoolName, Role
 from squallpy.runtime.state.store import PoolLayout, Store
 
 _ENDS = Payload((Ring.COUNT,) * 3)  # 1, and the ends of the span
-
-
-def _pool(feed: Feed) -> str:
-    return f"{feed.relation.name} spans"
 
 
 class _Tops(NamedTuple):
@@ -48,7 +45,8 @@ class SpanMaintainer(Maintainer):
     def __init__(self, feed: Feed, aux: AuxiliaryPlan) -> None:
         spans = aux.kind
         assert isinstance(spans, RangeExtremeSpans)
-        self._source, self._order, self._state = aux.source.name, aux.order, _pool(feed)
+        self._source, self._order = aux.source.name, aux.order
+        self._state = PoolName(feed.relation.name, Role.SPANS)
         self._great, self._count = spans.great, aux.source.payload.offsets[aux.output.count]
         columns = [*aux.grouped, spans.x, spans.value]
         self._columns = [aux.source.keys.index(column) for column in columns]
@@ -62,7 +60,8 @@ class SpanMaintainer(Maintainer):
         assert isinstance(aux.kind, RangeExtremeSpans)
         n = len(aux.group)
         order = Order(tuple(range(n + 2)), n, real=is_double(aux.kind.x), heights=aux.kind.heights)
-        return (PoolLayout(_pool(feed), n + 2, _ENDS, orders=(order,), numbered=numbered(aux.grouped)),)
+        name = PoolName(feed.relation.name, Role.SPANS)
+        return (PoolLayout(name, n + 2, _ENDS, orders=(order,), numbered=numbered(aux.grouped)),)
 
     def deltas(self, store: Store, touched: TouchedGroups | None) -> dict[str, Delta]:
         assert touched is not None

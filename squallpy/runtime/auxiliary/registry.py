@@ -13,7 +13,7 @@ from squallpy.program.auxiliary.window_rows import WindowRows
 from squallpy.runtime.auxiliary.adjacent_pairs import PairMaintainer
 from squallpy.runtime.auxiliary.groups import GroupMaintainer
 from squallpy.runtime.auxiliary.range_extreme_spans import SpanMaintainer
-from squallpy.runtime.auxiliary.rows import BEGUN_LAYOUT, Maintainer
+from squallpy.runtime.auxiliary.rows import FIRST_BATCH_LAYOUT, Maintainer
 from squallpy.runtime.auxiliary.skyline import SkylineMaintainer
 from squallpy.runtime.auxiliary.threshold_intervals import IntervalMaintainer
 from squallpy.runtime.auxiliary.window_rows import WindowMaintainer
@@ -47,4 +47,4 @@ def auxiliary_layouts(plan: Plan) -> tuple[PoolLayout, ...]:
     """Return the pools that maintainers keep besides views."""
     auxiliary = [(feed, feed.auxiliary) for feed in plan.feeds if feed.auxiliary]
     own = (layout for feed, aux in auxiliary for layout in maintainer_of(aux.kind).layouts(feed, aux))
-    return (BEGUN_LAYOUT, *own) if auxiliary else ()
+    return (FIRST_BATCH_LAYOUT, *own) if auxiliary else ()

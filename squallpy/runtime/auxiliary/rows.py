@@ -22,14 +22,15 @@ from squallpy.runtime.kernels.pool import Pool, as_pool
 from squallpy.runtime.kernels.regions import Words
 from squallpy.runtime.messages.deltas import Delta, decode
 from squallpy.runtime.messages.grouping import Grouping
+from squallpy.runtime.state.pool_names import PoolName, Role
 from squallpy.runtime.state.store import PoolLayout, Store
 
 TouchedGroups = tuple[Words, Words]  # keys, each once, and payloads before the batch
 Mask = npt.NDArray[np.bool_]
 Titles = Mapping[str, tuple[int, Column]]  # of fields: the place in a key, and what stands there
 COUNT = Payload((Ring.COUNT,))
-_BEGUN = "begun"  # the pool that says whether there was a batch before: one record, or none
-BEGUN_LAYOUT = PoolLayout(_BEGUN, 0, COUNT)  # a relation without keys has a row even before anything is there
+_FIRST_BATCH = PoolName(role=Role.FIRST_BATCH)
+FIRST_BATCH_LAYOUT = PoolLayout(_FIRST_BATCH, 0, COUNT)  # NB: a relation without keys has a row even before it
 
 
 class Maintainer(ABC):
@@ -52,15 +53,15 @@ class Maintainer(ABC):
         """
 
 
-def begun(store: Store) -> bool:
+def has_begun(store: Store) -> bool:
     """True if there was a batch before."""
-    return bool(len(store[_BEGUN]))
+    return bool(len(store[_FIRST_BATCH]))
 
 
 def begin(store: Store) -> None:
     """Note that a batch is done."""
-    if _BEGUN in store and not len(store[_BEGUN]):
-        store[_BEGUN].upsert(np.empty((1, 0), np.int64), np.ones((1, 1), np.int64))
+    if _FIRST_BATCH in store and not len(store[_FIRST_BATCH]):
+        store[_FIRST_BATCH].upsert(np.empty((1, 0), np.int64), np.ones((1, 1), np.int64))
 
 
 class Touched:

@@ -23,13 +23,10 @@ from squallpy.runtime.kernels.radix_sort import ascending
 from squallpy.runtime.kernels.regions import Words
 from squallpy.runtime.kernels.sorted_index import GREATEST, LEAST, SortedIndex
 from squallpy.runtime.messages.deltas import Delta, numbered
+from squallpy.runtime.state.pool_names import PoolName, Role
 from squallpy.runtime.state.store import PoolLayout, Store
 
 _BY_X, _BY_VALUE = 0, 1  # the sorted indexes of a skyline
-
-
-def _pool(feed: Feed) -> str:
-    return f"{feed.relation.name} skyline"
 
 
 class _Points(NamedTuple):
@@ -48,7 +45,8 @@ class SkylineMaintainer(Maintainer):
 
     def __init__(self, feed: Feed, aux: AuxiliaryPlan) -> None:
         assert isinstance(aux.kind, Skyline)
-        self._source, self._order, self._state = aux.source.name, aux.order, _pool(feed)
+        self._source, self._order = aux.source.name, aux.order
+        self._state = PoolName(feed.relation.name, Role.SKYLINE)
         self._line, self._count = aux.kind, aux.source.payload.offsets[aux.output.count]
         columns = [*aux.grouped, *aux.kind.along]
         self._columns = [aux.source.keys.index(column) for column in columns]
@@ -66,7 +64,8 @@ class SkylineMaintainer(Maintainer):
             Order((*group, x, value), n, real=is_double(aux.kind.x)),
             Order((*group, value, x), n, real=is_double(aux.kind.value)),
         )
-        return (PoolLayout(_pool(feed), n + 2, COUNT, orders=orders, numbered=numbered(aux.grouped)),)
+        name = PoolName(feed.relation.name, Role.SKYLINE)
+        return (PoolLayout(name, n + 2, COUNT, orders=orders, numbered=numbered(aux.grouped)),)
 
     def deltas(self, store: Store, touched: TouchedGroups | None) -> dict[str, Delta]:
         assert touched is not None

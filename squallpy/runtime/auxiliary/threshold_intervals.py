@@ -28,14 +28,11 @@ from squallpy.runtime.kernels.regions import Words
 from squallpy.runtime.kernels.sorted_index import Children, SortedIndex
 from squallpy.runtime.messages.deltas import NULL, Delta, numbered
 from squallpy.runtime.output import Printer
+from squallpy.runtime.state.pool_names import PoolName, Role
 from squallpy.runtime.state.store import PoolLayout, Store
 
 _NO, _YES, _MIXED = 0, 1, 2
 Context = list[tuple[Column, Vec]]  # variables of one row
-
-
-def _pool(feed: Feed) -> str:
-    return f"{feed.relation.name} intervals"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +62,8 @@ class IntervalMaintainer(Maintainer):
     def __init__(self, feed: Feed, aux: AuxiliaryPlan) -> None:
         kind = aux.kind
         assert isinstance(kind, ThresholdIntervals)
-        self._source, self._order, self._state = aux.source.name, aux.order, _pool(feed)
+        self._source, self._order = aux.source.name, aux.order
+        self._state = PoolName(feed.relation.name, Role.INTERVALS)
         self._rows, self._group = RowDeltas(feed), list(aux.group)
         self._titles = {title: (i, c) for i, (title, c) in enumerate(aux.output.items) if isinstance(c, Column)}
         self._total = kind.total
@@ -82,7 +80,8 @@ class IntervalMaintainer(Maintainer):
         """Return the pool that holds the intervals, by group and their ends."""
         keys = aux.grouped
         slices = (tuple(range(len(keys))),) if keys else ()
-        return (PoolLayout(_pool(feed), len(keys) + 2, COUNT, slices, numbered=numbered(keys)),)
+        name = PoolName(feed.relation.name, Role.INTERVALS)
+        return (PoolLayout(name, len(keys) + 2, COUNT, slices, numbered=numbered(keys)),)
 
     def deltas(self, store: Store, touched: TouchedGroups | None) -> dict[str, Delta]:
         state, changed = store.pool(self._state), Pool(len(self._group) + 2, COUNT)

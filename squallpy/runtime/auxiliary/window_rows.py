@@ -22,15 +22,11 @@ from squallpy.runtime.formats.json_lines import json_rows
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.regions import Words
 from squallpy.runtime.messages.deltas import Delta, decode
+from squallpy.runtime.state.pool_names import PoolName, Role
 from squallpy.runtime.state.store import PoolLayout, Store
-from squallpy.runtime.time.clock import clock_name, set_time, time_layout, time_of
+from squallpy.runtime.time.clock import set_time, time_layout, time_of
 
 _NO_GROUP = np.empty((1, 0), np.int64)
-
-
-def _bound_of(feed: Feed) -> str:
-    """Return the name of the pool that holds the bound of the window."""
-    return f"{feed.relation.name} bound"
 
 
 class WindowMaintainer(Maintainer):
@@ -41,7 +37,7 @@ class WindowMaintainer(Maintainer):
         assert isinstance(aux.kind, WindowRows)
         window = aux.kind.window
         self._window, self._source, self._order = window, aux.source, aux.order
-        self._clocks, self._bound = [c.name for c in window.clocks], _bound_of(feed)
+        self._clocks, self._bound = [c.name for c in window.clocks], PoolName(feed.relation.name, Role.BOUND)
         self._fields = {title: expr for title, expr in aux.output.items if isinstance(expr, Column)}
         self._time = aux.source.keys.index(self._fields[window.field])
         self._count = aux.source.payload.offsets[aux.output.count]
@@ -54,7 +50,7 @@ class WindowMaintainer(Maintainer):
     @staticmethod
     def layouts(feed: Feed, aux: AuxiliaryPlan) -> tuple[PoolLayout, ...]:
         """Return the pool that holds the bound of the window."""
-        return (time_layout(_bound_of(feed)),)
+        return (time_layout(PoolName(feed.relation.name, Role.BOUND)),)
 
     def deltas(self, store: Store, touched: TouchedGroups | None) -> dict[str, Delta]:
         assert touched is not None
@@ -90,7 +86,9 @@ class WindowMaintainer(Maintainer):
 
     def _advance(self, store: Store) -> tuple[int, int]:
         """The bound before the batch, and that of now."""
-        latest = {name: value for name in self._clocks if (value := time_of(store[clock_name(name)])) is not None}
+        latest = {
+            name: value for name in self._clocks if (value := time_of(store[PoolName(name, Role.CLOCK)])) is not None
+        }
         before = time_of(store[self._bound])
         old = UNBOUNDED if before is None else before
         new = self._window.bound(latest)

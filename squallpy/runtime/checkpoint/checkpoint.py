@@ -31,7 +31,7 @@ from squallpy.runtime.checkpoint.record import damaged, read_record, write_recor
 from squallpy.runtime.sources.replay import leading
 
 _RECORD = "made-for"
-_FORMAT = 8  # of all files in a checkpoint, and of the texts that tell queries apart
+_FORMAT = 9  # of all files in a checkpoint, and of the texts that tell queries apart
 
 
 @dataclass(frozen=True, slots=True)

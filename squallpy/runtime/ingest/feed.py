@@ -21,7 +21,8 @@ from squallpy.runtime.kernels.lanes import pack_decimal128
 from squallpy.runtime.kernels.regions import Words
 from squallpy.runtime.messages.deltas import NULL, Delta, encode, rank_of
 from squallpy.runtime.messages.grouping import Grouping
-from squallpy.runtime.time.ledger import entries, ledger_name
+from squallpy.runtime.state.pool_names import PoolName, Role
+from squallpy.runtime.time.ledger import entries
 
 
 class Feeder:
@@ -50,7 +51,7 @@ class Feeder:
         if not self.feed.relation.op or mult is None:
             return []
         keys, words = entries(self._hashes(table), mult)
-        name, place = ledger_name(self.feed.relation.name), keys[:, 0] % self._partitions
+        name, place = PoolName(self.feed.relation.name, Role.LEDGER), keys[:, 0] % self._partitions
         parts = ((p, Delta(name, keys[place == p], words[place == p])) for p in range(self._partitions))
         return [(p, delta) for p, delta in parts if len(delta.keys)]
 

@@ -31,6 +31,7 @@ from squallpy.physical.joins.mapping import Side, best_mapping
 from squallpy.physical.joins.migration import Migration, migration
 from squallpy.physical.plan import Plan
 from squallpy.runtime.kernels.container import HASHES
+from squallpy.runtime.state.pool_names import PoolName, Role
 
 LEAST = 1 << 13  # tuples that are copied at a time, at all joiners
 FEW = 1 << 11  # tuples of a joiner: fewer are not worth to begin for
@@ -134,26 +135,11 @@ class Course:
 
     def pool(self, view: str) -> str:
         """What a view on the grid is kept in."""
-        return self.second(view) if self.epoch % 2 else view
+        return PoolName(view, Role.OTHER_GRID) if self.epoch % 2 else view
 
     def other(self, view: str) -> str:
         """What it will be kept in."""
-        return view if self.epoch % 2 else self.second(view)
-
-    @staticmethod
-    def second(view: str) -> str:
-        """What the second pool of a view is called."""
-        return f"{view}+"
-
-    @staticmethod
-    def reached(view: str) -> str:
-        """The pool of the keys up to which a view was copied, batch by batch, if it has an order."""
-        return f"{view}^"
-
-    @staticmethod
-    def changed(view: str) -> str:
-        """The pool of what batches have changed in a view since a joiner last copied of it."""
-        return f"{view}~"
+        return view if self.epoch % 2 else PoolName(view, Role.OTHER_GRID)
 
 
 class Pilot(Protocol):

@@ -19,6 +19,7 @@ from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.products import negated
 from squallpy.runtime.kernels.regions import Words
 from squallpy.runtime.messages.deltas import Delta
+from squallpy.runtime.state.pool_names import PoolName, Role
 from squallpy.runtime.state.store import Store
 
 SAMPLE = 64  # rows of a delta whose texts are measured
@@ -39,8 +40,8 @@ class Joiner:
         for name in names:
             if course.fresh:
                 store[course.other(name)].clear()
-                store[course.reached(name)].clear()
-                store[course.changed(name)].clear()
+                store[PoolName(name, Role.REACHED)].clear()
+                store[PoolName(name, Role.CHANGES)].clear()
         for delta in deltas:
             if delta.name in names:
                 self._settle(store, course, delta)
@@ -110,7 +111,8 @@ class Joiner:
 
     def _share(self, store: Store, course: Course, view: str, low: int, high: int) -> Delta:
         """What is copied of a view after a batch; goes on to where it ends."""
-        pool, places, since = store.ordered(course.pool(view)), store[course.reached(view)], store[course.changed(view)]
+        pool, places = store.ordered(course.pool(view)), store[PoolName(view, Role.REACHED)]
+        since = store[PoolName(view, Role.CHANGES)]
         changed, changes = since.rows()
         reached = places.keys[-1:]
         copied = Delta(view, *pool.copy_fraction(reached, low, high))

@@ -29,7 +29,7 @@ from squallpy.runtime.matrix.drift import CHECK, DRIFT, drift
 from squallpy.runtime.matrix.errors import NamingOverflow
 from squallpy.runtime.matrix.fire import Triggers
 from squallpy.runtime.matrix.program_views import ProgramViews
-from squallpy.runtime.matrix.reevaluate import reevaluate
+from squallpy.runtime.matrix.reevaluate import Evaluation
 from squallpy.runtime.matrix.sparse import SparseView
 from squallpy.runtime.matrix.touched import Touched
 from squallpy.runtime.matrix.views import Array
@@ -65,7 +65,7 @@ class MaintainedProgram:
         self.singular: SingularError | None = None
         self._strategy, self._probe = strategy, probe(maintained)
         self._views = ProgramViews(maintained, inputs)
-        self._triggers = Triggers(self._views)
+        self._triggers, self._evaluation = Triggers(self._views), Evaluation(self._views)
         self._price()
         self._evaluate()
 
@@ -281,4 +281,4 @@ class MaintainedProgram:
         return "rounding had added up"
 
     def _evaluate(self) -> None:
-        self.singular = reevaluate(self._views, self._prices.kept)
+        self.singular = self._evaluation.run(self._prices.kept)

@@ -1,8 +1,7 @@
-"""State that survives kills, retries and moves.
+"""State of one partition of a query.
 
-storage     where pools live: the heap, or files that processes share
-store       all pools of a query, and their dictionary
-partition   exactly-once batches on a store;   head · journal · snapshot · durable   what it keeps where
-place       both folders of a query's partitions;   checkpoint   the durable one, and what it was made for
-lease       which run has a checkpoint
+store        all pools, one dictionary for their strings, and matrices in blocks
+pool_names   what pools are called
+matrices     matrices in blocks
+storage      where all of it is: on the heap, or in files that processes share
 """

@@ -14,21 +14,18 @@ from squallpy.catalog.stream_window import Clock
 from squallpy.physical.plan import Plan
 from squallpy.runtime.kernels.container import Container
 from squallpy.runtime.messages.deltas import Delta
+from squallpy.runtime.state.pool_names import PoolName, Role
 from squallpy.runtime.state.store import PoolLayout, Store
 
 
 def clock_layouts(plan: Plan) -> tuple[PoolLayout, ...]:
     """Return the pools that hold clocks."""
-    return tuple(time_layout(clock_name(name)) for name in plan.clocks)
+    return tuple(time_layout(PoolName(name, Role.CLOCK)) for name in plan.clocks)
 
 
 def time_layout(pool: str) -> PoolLayout:
     """Return the layout of a pool that holds a time: one record, whose key is the time, or none."""
     return PoolLayout(pool, 1, Payload((Ring.COUNT,)))
-
-
-def clock_name(clock: str) -> str:
-    return f"clock {clock}"
 
 
 def clock_deltas(clocks: Iterable[Clock], relation: str, rows: pa.RecordBatch) -> Iterator[Delta]:
@@ -42,7 +39,7 @@ def _latest(clock: Clock, times: pa.Array) -> Delta | None:
     latest = pc.max(times.cast(_held(times.type)).cast(pa.int64())).as_py()
     if latest is None:
         return None
-    return Delta(clock_name(clock.name), np.array([[latest]], np.int64), np.ones((1, 1), np.int64))
+    return Delta(PoolName(clock.name, Role.CLOCK), np.array([[latest]], np.int64), np.ones((1, 1), np.int64))
 
 
 def _held(type: pa.DataType) -> pa.DataType:
@@ -52,7 +49,7 @@ def _held(type: pa.DataType) -> pa.DataType:
 
 def tick(store: Store, clocks: Iterable[str], given: Mapping[str, Delta]) -> None:
     """Move the clocks to the latest times of a batch."""
-    for name in map(clock_name, clocks):
+    for name in (PoolName(clock, Role.CLOCK) for clock in clocks):
         if told := given.get(name):
             latest, before = int(told.keys.max()), time_of(store[name])
             if before is None or before < latest:

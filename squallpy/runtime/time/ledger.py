@@ -14,19 +14,18 @@ from squallpy.base.rings import Payload, Ring
 from squallpy.physical.plan import Plan
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.regions import Words
+from squallpy.runtime.state.pool_names import PoolName, Role
 from squallpy.runtime.state.store import PoolLayout
 
 COUNTS = Payload((Ring.COUNT,))
 
 
-def ledger_name(relation: str) -> str:
-    return f"ledger {relation}"
-
-
 def ledger_layouts(plan: Plan) -> tuple[PoolLayout, ...]:
     """Make the layout of a ledger for each change stream of a plan."""
     return tuple(
-        PoolLayout(ledger_name(f.relation.name), 1, COUNTS) for f in plan.feeds if f.relation.name in plan.ledgers
+        PoolLayout(PoolName(f.relation.name, Role.LEDGER), 1, COUNTS)
+        for f in plan.feeds
+        if f.relation.name in plan.ledgers
     )
 
 

@@ -23,9 +23,10 @@ from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.pool import Pool, as_pool
 from squallpy.runtime.kernels.regions import Words
 from squallpy.runtime.messages.deltas import Delta, numbered
+from squallpy.runtime.state.pool_names import PoolName, Role
 from squallpy.runtime.state.store import PoolLayout, Store, StoreLayout
 from squallpy.runtime.time.clock import clock_layouts, tick
-from squallpy.runtime.time.ledger import COUNTS, ledger_layouts, ledger_name, unmatched
+from squallpy.runtime.time.ledger import COUNTS, ledger_layouts, unmatched
 from squallpy.runtime.triggers.duplicate_keys import KeyCheck
 from squallpy.runtime.triggers.statement import Keeper, Noted, Statement
 
@@ -37,11 +38,11 @@ def store_layout(plan: Plan) -> StoreLayout:
     views = tuple(
         PoolLayout(p.name, len(p.keys), p.payload, p.slices, p.orders, numbered(p.keys), p.ordered) for p in plan.pools
     )
-    twice = {line.view: Course.second(line.view) for line in plan.on_grid if not line.key}
+    twice = {line.view: PoolName(line.view, Role.OTHER_GRID) for line in plan.on_grid if not line.key}
     second = [replace(view, name=twice[view.name]) for view in views if view.name in twice]
     plain = [replace(view, slices=(), orders=(), ordered=False, listed=True) for view in views if view.name in twice]
-    changed = [replace(view, name=Course.changed(view.name)) for view in plain]
-    reached = [replace(view, name=Course.reached(view.name), payload=COUNTS) for view in plain]
+    changed = [replace(view, name=PoolName(view.name, Role.CHANGES)) for view in plain]
+    reached = [replace(view, name=PoolName(view.name, Role.REACHED), payload=COUNTS) for view in plain]
     return StoreLayout(
         (
             *views,
@@ -136,7 +137,7 @@ class Machine:
         changes: dict[str, Noted] = {**self._touched, **self._unique}
         if course:
             pools |= {view: store[course.pool(view)] for view in on_grid}
-            changes |= {view: Changes(store[course.changed(view)]) for view in on_grid if course.to}
+            changes |= {view: Changes(store[PoolName(view, Role.CHANGES)]) for view in on_grid if course.to}
         for step in self._steps:
             if isinstance(step, Derive):
                 with self._trace(f"Δ{step.relation.upper()}"):
@@ -185,7 +186,7 @@ class Machine:
     def _book(self, store: Store, given: Mapping[str, Delta]) -> None:
         self._notes = Notes()
         for feed in self._plan.sources:
-            if changes := given.get(ledger_name(feed.relation.name)):
+            if changes := given.get(PoolName(feed.relation.name, Role.LEDGER)):
                 self._notes.unmatched += unmatched(store.pool(changes.name), changes.keys, changes.words)
 
     def _derive(self, step: Derive, store: Store, given: Deltas) -> None:

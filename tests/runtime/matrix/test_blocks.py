@@ -11,7 +11,7 @@ import pytest
 from squallpy.base.errors import SquallError
 from squallpy.runtime.matrix import in_blocks
 from squallpy.runtime.matrix.drift import DRIFT
-from squallpy.testing.engines import PartitionedEngine, SparkEngine
+from squallpy.testing.engines import KilledEngine, PartitionedEngine, SparkEngine
 from squallpy.testing.memory_source import with_mult
 from squallpy.testing.step_tests import list_step_tests, run_steps
 
@@ -31,6 +31,13 @@ def step_in_blocks(path: Path, strategy: str, tmp_path: Path) -> None:
 def test_shares_are_on_the_driver(path: Path, tmp_path: Path) -> None:
     with pytest.raises(SquallError, match=r"SQ7003 .* cannot be in blocks: its rows are kept, to know its shares"):
         run_steps(path, Blocks(), tmp_path)
+
+
+@pytest.mark.parametrize("place", ["driver", "blocks"])
+@pytest.mark.parametrize("name", ["matrix_join", "matrix_least_squares"])
+def fault_driver_and_tasks_are_killed(name: str, place: str, tmp_path: Path) -> None:
+    path = next(path for path in STEPS if path.stem == name)
+    run_steps(path, KilledEngine(3, seed=1, kills=0.03, matrix_place=place), tmp_path)
 
 
 @pytest.mark.spark

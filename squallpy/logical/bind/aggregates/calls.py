@@ -20,9 +20,9 @@ from squallpy.functions.aggregate.aggregate import (
 from squallpy.functions.registry import AGGREGATE_OPERATIONS, AGGREGATES
 from squallpy.logical.bind.aggregates.collector import Aggregation
 from squallpy.logical.bind.aggregates.derived import DERIVED, PAIRED, between, paired
-from squallpy.logical.bind.decorrelate import Outer
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.grouping_sets import grouping_sets
+from squallpy.logical.bind.scope import Outer
 from squallpy.logical.calls import SortKey, SortKeys
 from squallpy.logical.coercion import coerce
 from squallpy.logical.expressions import Expr, Literal, conjunction, not_null
@@ -38,7 +38,7 @@ def aggregate_name(node: Called) -> str:
 
 
 def within_group(s: Scalars, node: exp.WithinGroup, name: str) -> tuple[list[exp.Expr], bool]:
-    """The arguments of name(q) WITHIN GROUP (ORDER BY x), x first, and is the order descending?"""
+    """Read name(q) WITHIN GROUP (ORDER BY x): its arguments, x first, and whether the order is descending."""
     s.ctx.only(node, "this", "expression")
     s.ctx.only(node.expression, "expressions")
     key, *more = node.expression.expressions
@@ -59,7 +59,7 @@ def share_of(s: Scalars, name: str, node: exp.Expr) -> Fraction:
 
 
 def of_around(s: Scalars, name: str, node: Called, where: exp.Expr | None) -> Expr | None:
-    """An aggregate of a query around this one, which is that of all that it reads; None for one of this query."""
+    """Bind an aggregate of a query around this one, which is that of all that it reads; None for one of this query."""
     parts = (node, where) if where is not None else (node,)
     if any(part.find(exp.Query) for part in parts):
         return None
@@ -78,8 +78,13 @@ def of_around(s: Scalars, name: str, node: Called, where: exp.Expr | None) -> Ex
 
 
 def aggregate(s: Scalars, name: str, node: Called, where: exp.Expr | None = None, order: SortKeys = ()) -> Expr:
-    """An aggregate, of the rows of its FILTER: COUNT(*) FILTER (WHERE p) → COUNT(CASE WHEN p THEN 1 END). `order`: of
-    its rows, which a list is in that names no other."""
+    """Bind an aggregate, of the rows of its FILTER.
+
+    COUNT(*) FILTER (WHERE p) → COUNT(CASE WHEN p THEN 1 END)
+
+    Args:
+        order: That of its rows, which a list is in that names no other.
+    """
     outside = of_around(s, name, node, where)
     if outside is not None:
         return outside
@@ -123,7 +128,7 @@ def aggregate(s: Scalars, name: str, node: Called, where: exp.Expr | None = None
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a call gives to an aggregate."""
+    """Arguments of a call of an aggregate."""
 
     values: list[exp.Expr]
     distinct: exp.Distinct | None
@@ -134,7 +139,7 @@ class Given:
 
 
 def arguments(s: Scalars, name: str, node: Called) -> Given:
-    """The arguments of a call, as many as there are to be; COUNT(*) has none."""
+    """Read the arguments of a call, as many as there are to be; COUNT(*) has none."""
     entry = AGGREGATES[name]
     if isinstance(entry.form, Listing):
         return of_list(s, name, node)
@@ -164,7 +169,7 @@ def arguments(s: Scalars, name: str, node: Called) -> Given:
 
 
 def without_mark(s: Scalars, name: str, args: list[exp.Expr]) -> list[exp.Expr]:
-    """FIRST(x IGNORE NULLS), FIRST(x, TRUE)  →  x: there is a NULL only where there is nothing else."""
+    """Leave out the mark of FIRST(x IGNORE NULLS), FIRST(x, TRUE): there is a NULL only where there is nothing else."""
     value, *more = args
     if isinstance(value, exp.IgnoreNulls | exp.RespectNulls):
         value = value.this
@@ -176,7 +181,7 @@ def without_mark(s: Scalars, name: str, args: list[exp.Expr]) -> list[exp.Expr]:
 
 
 def marked(s: Scalars, node: exp.IgnoreNulls | exp.RespectNulls) -> Expr:
-    """FIRST(x) IGNORE NULLS"""
+    """Bind FIRST(x) IGNORE NULLS."""
     call = node.this.this if isinstance(node.this, exp.Filter) else node.this
     if not (isinstance(call, exp.Anonymous) and takes_null_mark(aggregate_name(call))):
         raise s.ctx.refuse(node)
@@ -189,7 +194,10 @@ def takes_null_mark(name: str) -> bool:
 
 
 def of_list(s: Scalars, name: str, node: Called) -> Given:
-    """LISTAGG(DISTINCT x, ', ') WITHIN GROUP (ORDER BY y, z), STRING_AGG(x, ', ' ORDER BY y)"""
+    """Read the arguments of a list.
+
+    LISTAGG(DISTINCT x, ', ') WITHIN GROUP (ORDER BY y, z), STRING_AGG(x, ', ' ORDER BY y)
+    """
     call, order = (node.this, node.expression) if isinstance(node, exp.WithinGroup) else (node, None)
     *args, last = call.expressions or [None]
     if isinstance(last, exp.Order):
@@ -210,7 +218,7 @@ def of_list(s: Scalars, name: str, node: Called) -> Given:
 def listing_of(
     s: Scalars, name: str, form: Listing, given: Given, values: list[Expr], node: Called, of_rows: SortKeys
 ) -> tuple[str, SortKeys]:
-    """What stands between the values of a list, and its order; a value that is the text of a key is listed as that."""
+    """Bind the text between values of a list, and its order; a value that is the text of a key is listed as that."""
     between = (
         Literal(form.separator, VARCHAR) if given.separator is None else s.ctx.folded(s.inner().bind(given.separator))
     )
@@ -232,7 +240,7 @@ def listing_of(
 def pair(
     s: Scalars, aggregation: Aggregation, entry: Aggregate, name: str, node: Called, given: Given, values: list[Expr]
 ) -> Expr:
-    """CORR(y, x) and what else is of two numbers."""
+    """Bind CORR(y, x) and other aggregates of two numbers."""
     if given.distinct:
         raise s.ctx.refuse(given.distinct)
     if not all(value.type.is_numeric or value.type == NULL for value in values):
@@ -243,7 +251,7 @@ def pair(
 
 
 def arg_extreme(aggregation: Aggregation, function: str, skips_nulls: bool, value: Expr, by: Expr) -> Expr:
-    """MAX_BY(x, y); ARG_MAX(x, y), of rows that have an x; MODE(x), by x itself."""
+    """Collect MAX_BY(x, y); ARG_MAX(x, y), of rows that have an x; MODE(x), by x itself."""
     if skips_nulls and value.nullable:
         by = case([(not_null(value), by)], Literal(None, by.type))
     return aggregation.arg_extreme(function, value, None if function == "mode" else by)
@@ -257,7 +265,7 @@ def placed(
     distinct: tuple[Expr, ...],
     given: Given,
 ) -> Expr:
-    """The value at a share of all, one of theirs or one between two."""
+    """Collect the value at a share of all, one of theirs or one between two."""
     share, down = given.share, given.down
     if value.type == NULL:
         value, distinct = coerce(value, DOUBLE), distinct and (coerce(value, DOUBLE),)
@@ -274,15 +282,17 @@ def placed(
 
 
 def none_null(values: list[Expr]) -> Expr | None:
-    """What COUNT(a, b) counts: rows in which neither is NULL."""
+    """Build what COUNT(a, b) counts: rows in which neither is NULL."""
     if len(values) < 2:
         return values[0] if values else None
     return case([(conjunction(map(not_null, values)), Literal(1, INT))], Literal(None, NULL))
 
 
 def grouping(s: Scalars, node: exp.Anonymous) -> Expr:
-    """GROUPING(a, b), 2 · GROUPING(a) + GROUPING(b): 1 for what a row of ROLLUP, CUBE … is not grouped by;
-    GROUPING_ID() is of all that there is."""
+    """Bind GROUPING(a, b) to 2 · GROUPING(a) + GROUPING(b): 1 for what a row of ROLLUP, CUBE … is not grouped by.
+
+    GROUPING_ID() is of all that there is.
+    """
     if s.aggregation is None:
         raise SquallError("SQ2009", f"GROUPING cannot stand in {s.clause}", head(s, node))
     of = node.expressions or (every_key(s, node) if node.name.upper() == "GROUPING_ID" else [])
@@ -296,14 +306,14 @@ def grouping(s: Scalars, node: exp.Anonymous) -> Expr:
 
 
 def every_key(s: Scalars, node: exp.Anonymous) -> list[exp.Expr]:
-    """What GROUPING_ID() is of: all that the query around it is grouped by."""
+    """List what GROUPING_ID() is of: all that the query around it is grouped by."""
     select = node.find_ancestor(exp.Select)
     clause = select.args.get("group") if select else None
     return list(dict.fromkeys(key for keys in grouping_sets(s.ctx, clause) for key in keys)) if clause else []
 
 
 def filtered(s: Scalars, node: exp.Filter) -> Expr:
-    """aggregate FILTER (WHERE condition)"""
+    """Bind aggregate FILTER (WHERE condition)."""
     inner = node.this
     if not isinstance(inner, exp.Anonymous | exp.WithinGroup) or aggregate_name(inner) not in AGGREGATES:
         raise SquallError("SQ2009", "FILTER goes with an aggregate", s.ctx.query.keyword(node, "FILTER"))
@@ -313,13 +323,13 @@ def filtered(s: Scalars, node: exp.Filter) -> Expr:
 
 
 def ordered(s: Scalars, node: exp.WithinGroup) -> Expr:
-    """aggregate WITHIN GROUP (ORDER BY x)"""
+    """Bind aggregate WITHIN GROUP (ORDER BY x)."""
     check_ordered(s, node)
     return aggregate(s, aggregate_name(node), node)
 
 
 def check_ordered(s: Scalars, node: exp.WithinGroup) -> None:
-    """SQ3001 for what is known to go with WITHIN GROUP, SQ2009 for what does not."""
+    """Refuse WITHIN GROUP by SQ3001 for what is known to go with it, and by SQ2009 for what does not."""
     name = aggregate_name(node)
     if name in UNSUPPORTED:
         raise SquallError("SQ3001", f"{name} is not supported yet", head(s, node), UNSUPPORTED[name])
@@ -330,5 +340,5 @@ def check_ordered(s: Scalars, node: exp.WithinGroup) -> None:
 
 
 def head(s: Scalars, node: Called) -> Span:
-    """The place of the function's name."""
+    """Find the place of the function's name."""
     return s.ctx.query.own(node.this if isinstance(node, exp.WithinGroup) else node)

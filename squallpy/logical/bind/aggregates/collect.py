@@ -17,7 +17,7 @@ SIZES = ("SIZE", "ARRAY_SIZE", "CARDINALITY")
 
 
 def collected(s: Scalars, node: exp.Anonymous) -> Expr | None:
-    """The value of a call that spells or counts a list; None of any other."""
+    """Bind a call that spells or counts a list; None for any other."""
     match node.name.upper(), node.expressions:
         case name, [lists] if name in SIZES and _list(lists):
             return s.bind(_instead(node, lists, "COUNT"))
@@ -27,7 +27,7 @@ def collected(s: Scalars, node: exp.Anonymous) -> Expr | None:
 
 
 def _list(node: exp.Expr) -> exp.Anonymous | None:
-    """The call that makes a list, of one that sorts it, or with FILTER."""
+    """Return the call that makes a list, of one that sorts it, or with FILTER."""
     if isinstance(node, exp.Filter):
         node = node.this
     if isinstance(node, exp.Anonymous) and node.name.upper() in SORTED and len(node.expressions) == 1:
@@ -36,7 +36,7 @@ def _list(node: exp.Expr) -> exp.Anonymous | None:
 
 
 def _instead(node: exp.Expr, lists: exp.Expr, name: str, *more: exp.Expr) -> exp.Expr:
-    """Another aggregate of the same values, where the node stands."""
+    """Build another aggregate of the same values, where the node stands."""
     while isinstance(lists, exp.Anonymous) and lists.name.upper() in SORTED:
         lists = lists.expressions[0]
     out = lists.copy()

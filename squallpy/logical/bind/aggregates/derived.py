@@ -32,12 +32,12 @@ def any_true(of: Of, condition: Expr) -> Expr:
 
 
 def squarable(x: Expr) -> Expr:
-    """An exact number whose square has a type, or a DOUBLE."""
+    """Convert a number to an exact one whose square has a type, or to a DOUBLE."""
     return coerce(x, as_decimal(x.type) if x.type.is_exact and x.type.scale <= 19 else DOUBLE)
 
 
 def variance(function: str) -> Callable[[Of, Expr], Expr]:
-    """Exact up to the last division where x is exact; VAR_SAMP of one value is NULL."""
+    """Return the builder of a variance: exact but for the last division if x is; VAR_SAMP of one value is NULL."""
 
     def build(of: Of, x: Expr) -> Expr:
         count = of("count", x)
@@ -65,7 +65,7 @@ DERIVED: dict[str, Callable[[Of, Expr], Expr]] = {
 
 
 def between(of: Callable[[str], Expr], count: Expr, share: Fraction) -> Expr:
-    """PERCENTILE_CONT: what is at q · (n − 1) on the line from the value below to the one above."""
+    """Build PERCENTILE_CONT: what is at q · (n − 1) on the line from the value below to the one above."""
     low, high = of("below"), of("above")
     last = coerce(call("-", count, Literal(1, BIGINT)), DOUBLE)
     place = call("*", Literal(float(share), DOUBLE), last)
@@ -96,7 +96,7 @@ class Pairs:
         return call(function, self.count, *(self.of("sum", v) for v in (self.y, self.x, call("*", self.y, self.x))))
 
     def total(self, moment: Expr) -> Expr:
-        """n times a moment: a sum of squares."""
+        """Multiply a moment by n, which makes a sum of squares."""
         return call("*", coerce(self.count, DOUBLE), moment)
 
     @property
@@ -120,7 +120,7 @@ class Pairs:
 
 
 def paired(of: Of, y: Expr, x: Expr) -> Pairs:
-    """The numbers, each NULL where the other is."""
+    """Pair two numbers, each NULL where the other is."""
     exact = y.type.is_exact and x.type.is_exact and y.type.scale + x.type.scale <= 38
     y, x = (squarable(v) if exact else coerce(v, DOUBLE) for v in (y, x))
     mine, theirs = case([(not_null(x), y)], NOTHING), case([(not_null(y), x)], NOTHING)

@@ -36,28 +36,28 @@ def number(value: int) -> Literal:
 
 
 def micros(moment: Expr) -> Expr:
-    """Microseconds since 1970."""
+    """Compute the microseconds since 1970."""
     return call("micros", cast(moment, TIMESTAMP))
 
 
 def seconds(moment: Expr) -> Expr:
-    """UNIX_SECONDS(t), whole: the ones before 1970 as well."""
+    """Build UNIX_SECONDS(t), rounded down, also before 1970."""
     return whole_of(micros(moment), MICROS)
 
 
 def whole_of(value: Expr, size: int) -> Expr:
-    """value / size, the next whole number below."""
+    """Divide and round down to a whole number."""
     rest = call("%", call("+", call("%", value, number(size)), number(size)), number(size))
     return call("div", call("-", value, rest), number(size))
 
 
 def epoch(moment: Expr) -> Expr:
-    """EXTRACT(EPOCH FROM t): seconds since 1970, with what is behind the point."""
+    """Build EXTRACT(EPOCH FROM t): seconds since 1970, with decimals."""
     return call("/", coerce(micros(moment), DOUBLE), Literal(float(MICROS), DOUBLE))
 
 
 def part_of(part: str, interval: Expr) -> Expr:
-    """EXTRACT(HOUR FROM a - b): the hours beside the days, as an INTERVAL is written."""
+    """Build EXTRACT(HOUR FROM a - b): the hours beside the days, as an INTERVAL is written."""
     name = part.upper().removesuffix("S")
     if name == "EPOCH":
         return call("/", coerce(micros_of(interval), DOUBLE), Literal(float(MICROS), DOUBLE))
@@ -70,7 +70,7 @@ def part_of(part: str, interval: Expr) -> Expr:
 
 
 def since(size: int) -> Callable[[Expr], Expr]:
-    """TIMESTAMP_SECONDS(n), TIMESTAMP_MILLIS(n) …"""
+    """Return the builder of TIMESTAMP_SECONDS(n), TIMESTAMP_MILLIS(n) …"""
 
     def build(count: Expr) -> Expr:
         return call("add_micros", Literal(0, TIMESTAMP), call("*", count, number(size)))
@@ -79,13 +79,13 @@ def since(size: int) -> Callable[[Expr], Expr]:
 
 
 def iso_year(moment: Expr) -> Expr:
-    """The year of the week's Thursday."""
+    """Compute the ISO year, which is that of the week's Thursday."""
     day = cast(moment, DATE)
     return call("extract_year", call("add_days", day, call("-", number(3), call("extract_weekday", day))))
 
 
 def unit_name(unit: Expr, function: str) -> str:
-    """The name of a unit in the singular; SQ2005 if it is none."""
+    """Return the name of a unit in the singular; SQ2005 if it is none."""
     text = str(unit.value).upper() if isinstance(unit, Literal) else ""
     name = text if text in UNITS else text.removesuffix("S")
     if name not in UNITS:
@@ -94,7 +94,7 @@ def unit_name(unit: Expr, function: str) -> str:
 
 
 def added(unit: Expr, count: Expr, moment: Expr) -> Expr:
-    """DATEADD(HOUR, n, t); a DATE stays one where it can."""
+    """Build DATEADD(HOUR, n, t); a DATE stays one where it can."""
     months, days, size = UNITS[unit_name(unit, "DATEADD")]
     if months:
         return call("add_months", moment, scaled(count, months))
@@ -108,7 +108,7 @@ def scaled(count: Expr, size: int) -> Expr:
 
 
 def complete(unit: Expr, start: Expr, end: Expr) -> Expr:
-    """TIMESTAMPDIFF(MONTH, a, b), DATEDIFF(MONTH, a, b): how many whole units there are between."""
+    """Count the whole units between two moments: TIMESTAMPDIFF(MONTH, a, b), DATEDIFF(MONTH, a, b)"""
     months, days, size = UNITS[unit_name(unit, "DATEDIFF")]
     if not months:
         return call("div", call("-", micros(end), micros(start)), number(size or days * DAY_MICROS))
@@ -129,12 +129,13 @@ def month_number(moment: Expr) -> Expr:
 
 
 def since_month(moment: Expr) -> Expr:
-    """Microseconds since the month began."""
+    """Compute the microseconds since the month began."""
     return call("-", micros(moment), micros(call("trunc", moment, Literal("month", VARCHAR))))
 
 
 def crossed(unit: Expr, start: Expr, end: Expr) -> Expr:
-    """DATE_DIFF('month', a, b): how many times a unit begins between; weeks are of seven days from the start."""
+    """Count how often a unit begins between two moments, DATE_DIFF('month', a, b); weeks are of seven days from the
+    start."""
     name = unit_name(unit, "DATE_DIFF")
     months, days, size = UNITS[name]
     if months:
@@ -145,7 +146,7 @@ def crossed(unit: Expr, start: Expr, end: Expr) -> Expr:
 
 
 def formatted(moment: Expr, pattern: Expr) -> Expr:
-    """DATE_FORMAT(t, 'yyyy-MM-dd'), by Spark's patterns."""
+    """Build DATE_FORMAT(t, 'yyyy-MM-dd'), by Spark's patterns."""
     found = pieces(pattern, "DATE_FORMAT")
     if moment.type.kind is Kind.VARCHAR:
         moment = cast(moment, TIMESTAMP)
@@ -163,7 +164,7 @@ def formatted(moment: Expr, pattern: Expr) -> Expr:
 
 
 def piece(letters: str, moment: Expr) -> Expr:
-    """What letters of a pattern stand for."""
+    """Build the text for letters of a pattern."""
     letter, width = letters[0], len(letters)
     if letter in TIMES:
         moment = cast(moment, TIMESTAMP)
@@ -198,13 +199,13 @@ def padded(value: Expr, width: int) -> Expr:
 
 
 def name_of(names: str, place: Expr, width: int) -> Expr:
-    """A name, or its first three letters."""
+    """Select a name of a list by its place, or the name's first three letters."""
     name = call("split_part", Literal(names, VARCHAR), Literal(",", VARCHAR), place)
     return name if width == 4 else call("substring", name, number(1), number(3))
 
 
 def months_between(end: Expr, start: Expr) -> Expr:
-    """MONTHS_BETWEEN(a, b): whole from a day to the same, and from a month's last day to another's; a day is 1 / 31."""
+    """Build MONTHS_BETWEEN(a, b): whole between equal days and between last days of months; a day is 1 / 31."""
     months = call("-", month_number(end), month_number(start))
     same = call("=", *(call("extract_day", moment) for moment in (end, start)))
     last = (call("=", cast(moment, DATE), call("last_day", moment)) for moment in (end, start))
@@ -214,7 +215,7 @@ def months_between(end: Expr, start: Expr) -> Expr:
 
 
 def next_day(moment: Expr, name: Expr) -> Expr:
-    """NEXT_DAY(d, 'Mon'): the first such day behind."""
+    """Build NEXT_DAY(d, 'Mon'), the first such day behind."""
     text = str(name.value).upper() if isinstance(name, Literal) else ""
     found = [n for n, day in enumerate(DAYS.upper().split(",")) if len(text) > 1 and text in (day, day[:3], day[:2])]
     if not found:
@@ -225,7 +226,7 @@ def next_day(moment: Expr, name: Expr) -> Expr:
 
 
 def made(year: Expr, month: Expr, day: Expr) -> Expr:
-    """MAKE_DATE(y, m, d), NULL where there is no such day."""
+    """Build MAKE_DATE(y, m, d), NULL where there is no such day."""
     first = call(
         "add_months",
         Literal(0, DATE),

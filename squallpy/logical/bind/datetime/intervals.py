@@ -38,13 +38,13 @@ PART = re.compile(r"\s*([+-]?\s*[0-9]{1,40}(?:\.[0-9]{1,40})?)\s*([a-zA-Z]+)")
 
 
 def is_written(node: exp.Interval) -> bool:
-    """Does it say how long it is, by digits or a text?"""
+    """True if an INTERVAL gives its length by digits or a text."""
     value = node.this.this if isinstance(node.this, exp.Neg) else node.this
     return isinstance(value, exp.Literal) or not isinstance(node.args.get("unit"), exp.Var)
 
 
 def interval(ctx: Context, node: exp.Interval) -> Literal:
-    """INTERVAL '1' YEAR, INTERVAL 3 MONTHS, INTERVAL '1 day 12 hours' → (months, days, microseconds)."""
+    """Bind an INTERVAL: INTERVAL 3 MONTHS, INTERVAL '1 day 12 hours' → (months, days, microseconds)"""
     value, unit = node.this, node.args.get("unit")
     negative = isinstance(value, exp.Neg)
     value = value.this if negative else value
@@ -76,12 +76,12 @@ def unit_of(ctx: Context, name: str, node: exp.Expr) -> tuple[int, int, int]:
 
 
 def involves_time(left: Expr, right: Expr) -> bool:
-    """Whether + or - of these two is arithmetic with dates."""
+    """True if + or - of two expressions is arithmetic with dates."""
     return any(e.type.is_temporal or e.type == INTERVAL for e in (left, right))
 
 
 def arithmetic(op: str, left: Expr, right: Expr) -> Expr:
-    """left ± right where one is a DATE, TIMESTAMP or INTERVAL; SQ2005 if they do not go together."""
+    """Build left ± right where one is a DATE, TIMESTAMP or INTERVAL; SQ2005 if they do not go together."""
     if op == "+" and right.type.is_temporal and not left.type.is_temporal:
         left, right = right, left
     sign = 1 if op == "+" else -1
@@ -105,7 +105,7 @@ def arithmetic(op: str, left: Expr, right: Expr) -> Expr:
 
 
 def length(months: Expr, days: Expr, micros: Expr) -> Expr:
-    """An INTERVAL: a Literal where all of it is constant."""
+    """Build an INTERVAL, a Literal where all of it is constant."""
     given = (months, days, micros)
     if all(isinstance(part, Literal) and part.value is not None for part in given):
         return Literal(tuple(part.value for part in given if isinstance(part, Literal)), INTERVAL)
@@ -113,7 +113,7 @@ def length(months: Expr, days: Expr, micros: Expr) -> Expr:
 
 
 def parts(interval: Expr) -> tuple[Expr, Expr, Expr]:
-    """The months, days and microseconds of an INTERVAL."""
+    """Return the months, days and microseconds of an INTERVAL."""
     match interval:
         case Literal((months, days, micros)):
             return Literal(months, INT), Literal(days, INT), Literal(micros, BIGINT)
@@ -124,7 +124,7 @@ def parts(interval: Expr) -> tuple[Expr, Expr, Expr]:
 
 
 def micros_of(interval: Expr) -> Expr:
-    """How long it is; SQ2005 where that depends on the month."""
+    """Compute the length of an INTERVAL; SQ2005 where that depends on the month."""
     months, days, micros = parts(interval)
     if not is_zero(months):
         raise SquallError("SQ2005", "months have no fixed length", hint="compare the DATEs, or count days")
@@ -132,7 +132,7 @@ def micros_of(interval: Expr) -> Expr:
 
 
 def lengths(values: list[Expr]) -> list[Expr]:
-    """Values to be compared, INTERVALs by their microseconds; what DATEs are apart is one beside them."""
+    """Convert values that are compared: INTERVALs to microseconds, and numbers of days beside them, too."""
     day = Literal(DAY_MICROS, BIGINT)
     apart = [isinstance(value, Call) and value.name == "days_between" for value in values]
     known = all(is_days or value.type in (INTERVAL, NULL) for value, is_days in zip(values, apart, strict=True))
@@ -149,7 +149,7 @@ def is_zero(expr: Expr) -> bool:
 
 
 def product(value: Expr, factor: Expr) -> Expr:
-    """Of parts of an INTERVAL; at once if they are constant, and their product is a BIGINT."""
+    """Multiply a part of an INTERVAL, at once if both are constant and their product is a BIGINT."""
     if isinstance(value, Literal) and isinstance(factor, Literal) and None not in (value.value, factor.value):
         made = value.value * factor.value
         if -(2**63) <= made < 2**63:
@@ -170,7 +170,7 @@ def total(a: Expr, b: Expr) -> Expr:
 
 
 def shift(moment: Expr, months: Expr, days: Expr, micros: Expr) -> Expr:
-    """A date or timestamp moved by an interval: first months, then days, then the rest."""
+    """Move a date or timestamp by an interval: first by months, then by days, then by the rest."""
     if moment.type == DATE and not is_zero(micros):
         moment = coerce(moment, TIMESTAMP)
     if isinstance(months, Literal):
@@ -194,7 +194,7 @@ def add_days(day: Expr, days: Expr) -> Expr:
 
 
 def unbounded(expr: Expr) -> Expr:
-    """A moved DATE or TIMESTAMP as a number of days or microseconds, which may be outside the years 1 to 9999.
+    """Convert a moved DATE or TIMESTAMP to a number of days or microseconds, which may be outside the years 1 to 9999.
 
     It is only good as a bound, which values are compared with.
     """
@@ -205,7 +205,7 @@ def unbounded(expr: Expr) -> Expr:
 
 
 def within_years(moment: Literal) -> Literal:
-    """The same, unless it is too early or too late to be written."""
+    """Return a moment; SQ2005 if it is too early or too late to be written."""
     try:
         str(moment)
     except OverflowError:
@@ -214,7 +214,7 @@ def within_years(moment: Literal) -> Literal:
 
 
 def add_months(moment: Expr, months: int) -> Expr:
-    """The same day months later, at most the month's last; computed at once for a literal."""
+    """Add months to a day, which becomes at most the month's last; computed at once for a literal."""
     if not isinstance(moment, Literal) or moment.value is None:
         return call("add_months", moment, Literal(months, INT))
     days, rest = (moment.value, 0) if moment.type.kind is Kind.DATE else divmod(moment.value, DAY_MICROS)
@@ -227,7 +227,7 @@ def add_months(moment: Expr, months: int) -> Expr:
 
 
 def negate(expr: Expr) -> Expr:
-    """-x; a literal is negated at once."""
+    """Build -x; a literal is negated at once."""
     if expr.type == INTERVAL and not isinstance(expr, Literal):
         return length(*map(negate, parts(expr)))
     if isinstance(expr, Literal) and expr.value is not None:

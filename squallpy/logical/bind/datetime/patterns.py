@@ -18,7 +18,7 @@ TIME = ((" ", "H", "00"), (":", "m", "00"), (":", "s", "00"), (".", "S", "0"))
 
 
 def pieces(pattern: Expr, name: str) -> list[tuple[str, bool]]:
-    """The pieces of a pattern, and are they letters that stand for something?"""
+    """Cut a pattern into pieces, each with whether it is of letters that stand for something."""
     if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
         raise SquallError("SQ3001", f"{name} with a computed pattern is not supported yet")
     found, at, text = list[tuple[str, bool]](), 0, pattern.value.replace("''", "'’'")
@@ -33,14 +33,18 @@ def pieces(pattern: Expr, name: str) -> list[tuple[str, bool]]:
 
 
 def parsed(type: Type, name: str, tries: bool, text: Expr, pattern: Expr | None = None) -> Expr:
-    """TO_DATE(s), TO_TIMESTAMP(s, 'dd.MM.yyyy HH:mm'): an error, or NULL if it only `tries`, where a text is not so."""
+    """Build TO_DATE(s), TO_TIMESTAMP(s, 'dd.MM.yyyy HH:mm').
+
+    Args:
+        tries: A text that is not so is NULL, else an error.
+    """
     if pattern is not None and text.type.kind is Kind.VARCHAR:
         text = spelled(text, pattern, name)
     return call("tried", Cast(text, type)) if tries and text.type.kind is Kind.VARCHAR else cast(text, type)
 
 
 def spelled(text: Expr, pattern: Expr, name: str) -> Expr:
-    """A text in a pattern as CAST takes it; one that is not in it says so."""
+    """Rewrite a text in a pattern as CAST takes it; one that is not in it stays so that CAST fails."""
     written, order = "", list[str]()
     for piece, is_letters in pieces(pattern, name):
         letter = piece[0]

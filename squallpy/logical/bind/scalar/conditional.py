@@ -45,7 +45,7 @@ def nvl2(tested: Expr, there: Expr, missing: Expr) -> Expr:
 
 @expands("ISNAN")
 def is_nan(x: Expr) -> Expr:
-    """ISNAN(x), which is FALSE of NULL."""
+    """Build ISNAN(x), which is FALSE for NULL."""
     return call("<=>", coerce(x, DOUBLE), Literal(float("nan"), DOUBLE))
 
 
@@ -56,7 +56,10 @@ def if_nan(x: Expr, other: Expr) -> Expr:
 
 @expands("DECODE")
 def decode(value: Expr, *rest: Expr) -> Expr:
-    """DECODE(x, 1, 'a', 2, 'b', 'c')  →  CASE WHEN x <=> 1 THEN 'a' WHEN x <=> 2 THEN 'b' ELSE 'c' END"""
+    """Build DECODE as CASE.
+
+    DECODE(x, 1, 'a', 2, 'b', 'c')  →  CASE WHEN x <=> 1 THEN 'a' WHEN x <=> 2 THEN 'b' ELSE 'c' END
+    """
     pairs = list(zip(rest[::2], rest[1::2], strict=False))
     otherwise = rest[-1] if len(rest) % 2 else NOTHING
     return case([(call("<=>", value, key), result) for key, result in pairs], otherwise)
@@ -64,13 +67,13 @@ def decode(value: Expr, *rest: Expr) -> Expr:
 
 @expands("ELT")
 def element(place: Expr, *values: Expr) -> Expr:
-    """ELT(n, a, b)"""
+    """Build ELT(n, a, b)."""
     numbered = enumerate(values, 1)
     return case([(call("=", place, Literal(n, INT)), value) for n, value in numbered], NOTHING)
 
 
 def to_type(type: Type, value: Expr) -> Expr:
-    """INT(x)  →  CAST(x AS INT)"""
+    """Build a cast: INT(x)  →  CAST(x AS INT)"""
     return cast(value, type)
 
 

@@ -35,7 +35,7 @@ for _prefix in ("", "TRY_"):
 
 @expands("TRUNC")
 def truncated(value: Expr, to: Expr = ZERO) -> Expr:
-    """TRUNC(d, 'MONTH') of a DATE or TIMESTAMP as in Spark, TRUNC(x) and TRUNC(x, n) of numbers as in PostgreSQL."""
+    """Build TRUNC(d, 'MONTH') of a DATE or TIMESTAMP as in Spark, TRUNC(x), TRUNC(x, n) of numbers as in PostgreSQL."""
     if not value.type.is_numeric and (value.type != NULL or to.type == VARCHAR):
         return to_unit(value, to)
     value = coerce(value, DOUBLE) if value.type == NULL else value
@@ -45,7 +45,7 @@ def truncated(value: Expr, to: Expr = ZERO) -> Expr:
 
 
 def to_unit(day: Expr, unit: Expr) -> Expr:
-    """The first day of a DATE's or TIMESTAMP's YEAR, QUARTER, MONTH or WEEK; the names of units are Spark's."""
+    """Compute the first day of a DATE's or TIMESTAMP's YEAR, QUARTER, MONTH or WEEK; the names of units are Spark's."""
     name = str(unit.value).upper() if isinstance(unit, Literal) else ""
     known = {n: unit for unit, names in TRUNCATIONS.items() for n in names}
     if name not in known:
@@ -55,7 +55,7 @@ def to_unit(day: Expr, unit: Expr) -> Expr:
 
 @expands("DATE_TRUNC")
 def date_trunc(unit: Expr, moment: Expr) -> Expr:
-    """DATE_TRUNC('MONTH', t), a TIMESTAMP."""
+    """Build DATE_TRUNC('MONTH', t), a TIMESTAMP."""
     name = str(unit.value).upper() if isinstance(unit, Literal) else ""
     if name in ("DAY", "DD"):
         return cast(cast(moment, DATE), TIMESTAMP)
@@ -66,7 +66,7 @@ def date_trunc(unit: Expr, moment: Expr) -> Expr:
 
 @expands("DATE_PART")
 def date_part(part: Expr, moment: Expr) -> Expr:
-    """DATE_PART('MONTH', d), which is EXTRACT(MONTH FROM d)"""
+    """Build DATE_PART('MONTH', d), which is EXTRACT(MONTH FROM d)."""
     if not isinstance(part, Literal):
         raise SquallError("SQ3001", "DATE_PART of a computed part is not supported yet")
     return extract(str(part.value), moment)
@@ -99,19 +99,19 @@ def unix_timestamp(moment: Expr, *pattern: Expr) -> Expr:
 
 @expands("FROM_UNIXTIME")
 def from_unixtime(count: Expr, pattern: Expr = SECONDS) -> Expr:
-    """FROM_UNIXTIME(n), a text; there are no time zones."""
+    """Build FROM_UNIXTIME(n), a text; there are no time zones."""
     return calendar.formatted(calendar.since(calendar.MICROS)(count), pattern)
 
 
 def moved(moment: Expr, days: Expr, sign: int) -> Expr:
-    """DATE_ADD(d, 3), DATE_ADD(d, INTERVAL 1 MONTH)"""
+    """Build DATE_ADD(d, 3), DATE_ADD(d, INTERVAL 1 MONTH)."""
     if days.type == INTERVAL:
         return intervals.arithmetic("+" if sign > 0 else "-", moment, days)
     return intervals.add_days(moment, days if sign > 0 else intervals.negate(days))
 
 
 def by_unit(text_way: Builder, name_way: Builder) -> Builder:
-    """A function whose unit may be a text, as in DuckDB, or a name, as in Spark."""
+    """Return the builder of a function whose unit may be a text, as in DuckDB, or a name, as in Spark."""
 
     def build(unit: Expr, *args: Expr) -> Expr:
         if isinstance(unit, Literal) and str(unit.value).startswith(UNIT):

@@ -8,7 +8,7 @@ from squallpy.logical.functions import call
 
 
 def digest(algorithm: str) -> Builder:
-    """MD5(x), SHA1(x)"""
+    """Return the builder of MD5(x) and SHA1(x)."""
     return lambda text: call("digest", text, Literal(algorithm, VARCHAR))
 
 
@@ -18,7 +18,7 @@ expands("SHA1")(digest("sha1"))
 
 @expands("SHA2")
 def sha2(text: Expr, bits: Expr) -> Expr:
-    """SHA2(x, 256), of 224, 256, 384 or 512 bits; 0 is 256, and of others there is none."""
+    """Build SHA2(x, 256), of 224, 256, 384 or 512 bits; 0 is 256, other numbers give NULL."""
     if not isinstance(bits, Literal) or not bits.type.is_integer:
         raise SquallError("SQ3001", "SHA2 of a computed number of bits is not supported yet")
     if bits.value not in (0, 224, 256, 384, 512):

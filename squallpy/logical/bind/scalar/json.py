@@ -8,7 +8,7 @@ from squallpy.logical.functions import call
 
 @expands("GET_JSON_OBJECT")
 def json_at(text: Expr, path: Expr) -> Expr:
-    """GET_JSON_OBJECT(x, '$.a[0]')"""
+    """Build GET_JSON_OBJECT(x, '$.a[0]')."""
     if not isinstance(path, Literal) or "*" in str(path.value):
         raise SquallError("SQ3001", "GET_JSON_OBJECT with * in its path, or a computed one, is not supported yet")
     return call("json_at", text, path)

@@ -30,7 +30,7 @@ def cotangent(x: Expr) -> Expr:
 
 @expands("ROUND")
 def rounded(x: Expr, places: Expr = ZERO) -> Expr:
-    """ROUND(x, n), half away from zero: a cast to fewer decimals where x is exact."""
+    """Build ROUND(x, n), half away from zero: a cast to fewer decimals where x is exact."""
     if not isinstance(places, Literal) or not places.type.is_integer or places.value is None:
         raise SquallError("SQ3001", "ROUND to anything but a constant number of digits is not supported yet")
     if not x.type.is_exact or places.value < 0:
@@ -41,7 +41,7 @@ def rounded(x: Expr, places: Expr = ZERO) -> Expr:
 
 
 def to_digits(name: str) -> Builder:
-    """CEIL(x, n)  →  CEIL(x · 10ⁿ) · 10⁻ⁿ"""
+    """Return the builder of CEIL and FLOOR to some decimals: CEIL(x, n)  →  CEIL(x · 10ⁿ) · 10⁻ⁿ"""
 
     def build(x: Expr, places: Expr = ZERO) -> Expr:
         if not isinstance(places, Literal) or not places.type.is_integer or not 0 <= (places.value or 0) <= 18:
@@ -63,20 +63,23 @@ expands("CEIL")(to_digits("ceil"))
 
 @expands("LOG")
 def logarithm(base: Expr, x: Expr | None = None) -> Expr:
-    """LOG(x), LOG(base, x)"""
+    """Build LOG(x), LOG(base, x)."""
     return call("ln", base) if x is None else call("/", call("ln", x), call("ln", base))
 
 
 @expands("PMOD")
 def positive_remainder(a: Expr, b: Expr) -> Expr:
-    """PMOD(a, b), the remainder that is not negative where the divisor is not: PMOD(-10, 3) → 2, PMOD(-10, -3) → -1"""
+    """Build PMOD(a, b), not negative where the divisor is not.
+
+    PMOD(-10, 3) → 2, PMOD(-10, -3) → -1
+    """
     rest = call("%", a, b)
     lacks = call("and", call("<", rest, ZERO), call(">", b, ZERO))
     return case([(lacks, call("%", call("+", rest, b), b))], rest)
 
 
 def attempted(name: str) -> Builder:
-    """TRY_ADD(a, b), NULL where whole numbers have no sum"""
+    """Return the builder of TRY_ADD(a, b), NULL where whole numbers have no sum."""
 
     def build(a: Expr, b: Expr) -> Expr:
         if not (a.type.is_integer and b.type.is_integer):
@@ -92,7 +95,7 @@ for _name, _operator in (("TRY_ADD", "+"), ("TRY_SUBTRACT", "-"), ("TRY_MULTIPLY
 
 @expands("WIDTH_BUCKET")
 def bucket(x: Expr, low: Expr, high: Expr, count: Expr) -> Expr:
-    """WIDTH_BUCKET(x, low, high, n): in which of n equal parts x is, from 1; 0 before and n + 1 behind them."""
+    """Build WIDTH_BUCKET(x, low, high, n): in which of n equal parts x is, from 1; 0 before and n + 1 behind them."""
     x, low, high, count = coerce(x, DOUBLE), coerce(low, DOUBLE), coerce(high, DOUBLE), coerce(count, BIGINT)
     behind, size = call("+", count, Literal(1, BIGINT)), coerce(count, DOUBLE)
 

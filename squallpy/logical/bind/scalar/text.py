@@ -12,13 +12,13 @@ from squallpy.logical.functions import call, case
 
 @expands("CONCAT")
 def concat(first: Expr, *rest: Expr) -> Expr:
-    """CONCAT(a, b, c)  →  a || b || c"""
+    """Build CONCAT(a, b, c)  →  a || b || c"""
     return call("||", first, *rest) if rest else first
 
 
 @expands("CONCAT_WS")
 def joined(separator: Expr, *parts: Expr) -> Expr:
-    """CONCAT_WS(',', a, b)"""
+    """Build CONCAT_WS(',', a, b)."""
     if not isinstance(separator, Literal):
         raise SquallError("SQ3001", "CONCAT_WS with a computed separator is not supported yet")
     if separator.value is None:
@@ -48,7 +48,7 @@ expands("RPAD")(padded("rpad"))
 
 
 def of_spaces(name: str) -> Builder:
-    """TRIM(x) is TRIM(' ' FROM x)."""
+    """Return the builder of TRIM(x), which is TRIM(' ' FROM x)."""
     return lambda text: call(name, text, SPACE)
 
 
@@ -78,7 +78,7 @@ def replaced(text: Expr, old: Expr, new: Expr = EMPTY) -> Expr:
 
 @expands("OVERLAY")
 def overlaid(text: Expr, other: Expr, start: Expr, length: Expr | None = None) -> Expr:
-    """OVERLAY('abcdef', 'XY', 2, 3)  →  'aXYef'"""
+    """Build OVERLAY('abcdef', 'XY', 2, 3)  →  'aXYef'"""
     rest = call("+", start, call("length", other) if length is None else length)
     return concat(left(text, call("-", start, ONE)), other, call("substring", text, rest))
 
@@ -92,7 +92,10 @@ def part(text: Expr, separator: Expr, position: Expr) -> Expr:
 
 @expands("LOCATE")
 def located(sought: Expr, text: Expr, start: Expr | None = None) -> Expr:
-    """LOCATE('b', 'abcb', 3)  →  4: the first place from there on, 0 if there is none."""
+    """Build LOCATE: the first place from a start on, 0 if there is none.
+
+    LOCATE('b', 'abcb', 3)  →  4
+    """
     if start is None:
         return call("instr", text, sought)
     before = call("-", start, ONE)
@@ -102,7 +105,7 @@ def located(sought: Expr, text: Expr, start: Expr | None = None) -> Expr:
 
 
 def with_flags(expression: Expr, flags: Expr | None, known: str) -> Expr:
-    """A regular expression as 'i' asks for it; the other known flags change nothing."""
+    """Rewrite a regular expression as 'i' asks for it; the other known flags change nothing."""
     given = "" if flags is None else flags.value if isinstance(flags, Literal) else None
     if (
         not isinstance(given, str)
@@ -120,19 +123,19 @@ def with_flags(expression: Expr, flags: Expr | None, known: str) -> Expr:
 
 @expands("REGEXP_LIKE")
 def matching(text: Expr, expression: Expr, flags: Expr | None = None) -> Expr:
-    """REGEXP_LIKE(x, p, 'i')"""
+    """Build REGEXP_LIKE(x, p, 'i')."""
     return call("rlike", text, with_flags(expression, flags, "ic"))
 
 
 @expands("REGEXP_REPLACE")
 def all_replaced(text: Expr, expression: Expr, new: Expr, flags: Expr | None = None) -> Expr:
-    """REGEXP_REPLACE(x, p, y), of all matches, as 'g' says elsewhere."""
+    """Build REGEXP_REPLACE(x, p, y), of all matches, as 'g' says elsewhere."""
     return call("regexp_replace", text, with_flags(expression, flags, "gi"), new)
 
 
 @expands("REGEXP_EXTRACT")
 def extracted(text: Expr, expression: Expr, group: Expr | None = None) -> Expr:
-    """REGEXP_EXTRACT(x, p): the first group, or all if there is none."""
+    """Build REGEXP_EXTRACT(x, p): the first group, or the whole match if there is none."""
     if group is None:
         has_group = isinstance(expression, Literal) and re.search(r"(?<!\\)\((?!\?)", str(expression.value))
         group = Literal(int(bool(has_group)), INT)

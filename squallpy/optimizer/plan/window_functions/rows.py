@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT
 from squallpy.logical.aggregates import Aggregates, Items
-from squallpy.logical.bind.decorrelate import narrowed
 from squallpy.logical.calls import Agg, WindowFunction
 from squallpy.logical.column_allocator import ColumnAllocator
+from squallpy.logical.containment import narrowed
 from squallpy.logical.expressions import FALSE, TRUE, Expr, columns, conjunction
 from squallpy.logical.frame_conditions import conditions_before, conditions_in_range
 from squallpy.logical.functions import not_distinct

@@ -1,0 +1,107 @@
+"""Subqueries in a logical plan: Apply, and the outer columns that one reads.
+
+SELECT a FROM r WHERE EXISTS (SELECT 1 FROM s WHERE s.k = r.k)
+→  Filter found IS NOT NULL (Apply EXISTS found (Scan r, Filter k = outer(k) (Domain × Scan s)))
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from squallpy.base.errors import Span
+from squallpy.base.types import BOOLEAN
+from squallpy.logical.expressions import TRUE, Column, Expr
+from squallpy.logical.nodes import Node, check, check_all
+from squallpy.logical.remembered import Remembered
+
+
+class Domain(Node):
+    """The columns that a correlated subquery reads from around it, by the expressions there; a leaf of its plan.
+
+    The subquery is evaluated for each of their distinct values (Neumann, Kemper, "Unnesting Arbitrary Queries").
+    """
+
+    lends = True
+
+    def __init__(self) -> None:
+        self.columns: dict[Expr, Column] = {}
+
+    @property
+    def output(self) -> tuple[Column, ...]:
+        return tuple(self.columns.values())
+
+
+def domains(plan: Node) -> Iterator[Domain]:
+    """Yield the domains over which a subquery stands, those of its own subqueries aside."""
+    if isinstance(plan, Domain):
+        yield plan
+    elif plan.borrows:
+        for child in plan.open_inputs:
+            yield from domains(child)
+
+
+class ApplyKind(Enum):
+    """The result of an Apply for a row of its left input, given the rows of the subquery for which `on` is TRUE."""
+
+    CROSS = "CROSS"  # the row beside each of them
+    LEFT = "LEFT"  # the same, or with NULLs if there are none
+    SEMI = "SEMI"  # the row, if there are any
+    ANTI = "ANTI"  # the row, if there are none
+    EXISTS = "EXISTS"  # the row with TRUE if there are any, NULL if not
+    SCALAR = "SCALAR"  # the row with the value of the only one and TRUE, or NULLs; there are never two
+    SINGLE = "SINGLE"  # the same of a subquery that may have several, which is an error
+
+    @property
+    def keeps_rows(self) -> bool:
+        """True if no row of the left input is lost."""
+        return self not in (ApplyKind.CROSS, ApplyKind.SEMI, ApplyKind.ANTI)
+
+    @property
+    def makes_pairs(self) -> bool:
+        """True if a row of the left input may come several times."""
+        return self in (ApplyKind.CROSS, ApplyKind.LEFT)
+
+
+@dataclass(frozen=True, slots=True)
+class Apply(Node):
+    """A subquery evaluated for each row of `left`, columns of which it may read.
+
+    Source: Galindo-Legaria, Joshi, "Orthogonal Optimization of Subqueries and Aggregation", SIGMOD 2001.
+
+    Args:
+        parameters: The columns of the Domain under `right`, with the expressions over `left` that they stand for.
+        made: The columns that it adds: of EXISTS the mark, of SCALAR and SINGLE the value and the mark of a row.
+        span: The place of the subquery, for errors.
+        text: The subquery as written, for the error of a SINGLE one.
+    """
+
+    input_fields = ("left", "right")
+    left: Node
+    right: Node
+    kind: ApplyKind
+    parameters: tuple[tuple[Column, Expr], ...] = ()
+    on: Expr = TRUE
+    made: tuple[Column, ...] = ()
+    span: Span | None = None
+    text: str = ""
+
+    def __post_init__(self) -> None:
+        marks = {ApplyKind.EXISTS: 1, ApplyKind.SCALAR: 2, ApplyKind.SINGLE: 2}
+        assert len(self.made) == marks.get(self.kind, 0) and self.on.type == BOOLEAN
+        check_all((expr for _, expr in self.parameters), self.left)
+        check(self.on, self.left, self.right)
+        given = {column for column, _ in self.parameters}
+        assert all(given.issuperset(domain.output) for domain in domains(self.right)), "a column that is no parameter"
+
+    @Remembered
+    def output(self) -> tuple[Column, ...]:
+        match self.kind:
+            case ApplyKind.CROSS:
+                return (*self.left.output, *self.right.output)
+            case ApplyKind.LEFT:
+                return (*self.left.output, *(replace(c, nullable=True) for c in self.right.output))
+        return (*self.left.output, *self.made)
+
+    @property
+    def open_inputs(self) -> tuple[Node, ...]:
+        return (self.left,)

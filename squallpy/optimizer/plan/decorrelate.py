@@ -1,0 +1,321 @@
+"""Replacement of subqueries by joins.
+
+A subquery is computed for all values of its outer columns at once: over the *domain* of the distinct values that there
+are around it, joined to its FROM and carried through its GROUP BYs. Where the subquery equates each of them with
+something of its own, that takes the domain's place.
+
+    Apply SCALAR (SELECT AVG(q) FROM l WHERE l.k = p.k) to p
+    →  p ⟕_{p.k = k} (Aggregate by k := l.k: AVG(q) of l)
+    Apply SCALAR (SELECT AVG(q) FROM l WHERE l.k < p.k) to p
+    →  p ⟕_{p.k <=> k} (Aggregate by k: AVG(q) of (DISTINCT p.k) ⋈_{l.k < k} l)
+
+Source: Neumann, Kemper, "Unnesting Arbitrary Queries", BTW 2015.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from squallpy.base.errors import SquallError
+from squallpy.base.types import BIGINT, BOOLEAN, VARCHAR
+from squallpy.logical.apply import Apply, ApplyKind, Domain
+from squallpy.logical.calls import Agg
+from squallpy.logical.column_allocator import ColumnAllocator
+from squallpy.logical.containment import narrowed
+from squallpy.logical.expressions import (
+    TRUE,
+    Call,
+    Column,
+    Expr,
+    Literal,
+    columns,
+    conjunction,
+    conjuncts,
+    uncast,
+)
+from squallpy.logical.functions import call, case
+from squallpy.logical.nodes import (
+    Aggregate,
+    AntiJoin,
+    ConditionalJoin,
+    Filter,
+    Join,
+    LeftJoin,
+    Node,
+    Project,
+    Repeat,
+    SemiJoin,
+    SetOperation,
+    Sort,
+    TopN,
+    Union,
+    WindowFunctions,
+    with_inputs,
+)
+from squallpy.logical.properties import check_size, has_row, value_of_nothing
+from squallpy.optimizer.passes import Rewritten
+
+Items = tuple[tuple[Column, Expr], ...]
+Own = dict[Column, Expr]  # columns of a domain by what the subquery has of its own that equals them
+
+
+def decorrelate(plan: Node, context: ColumnAllocator) -> Node:
+    """Replace each Apply of a plan by joins, those inside a subquery first."""
+    known: Rewritten = {}
+
+    def rewritten(node: Node) -> Node:
+        if id(node) not in known:
+            after = with_inputs(node, tuple(map(rewritten, node.inputs))) if node.inputs else node
+            if isinstance(after, Apply):
+                assert isinstance(node, Apply)
+                try:
+                    after = _unnest(after, rewritten(_values_input(node)), context)
+                    check_size(after)
+                except SquallError as error:
+                    raise error.at(node.span) from None
+            known[id(node)] = node, after
+        return known[id(node)][1]
+
+    return rewritten(plan)
+
+
+def _values_input(apply: Apply) -> Node:
+    """Find the least input, below other subqueries of the same clause, that has all values of the outer columns."""
+    read = {c.id for _, expr in apply.parameters for c in columns(expr)}
+    node = apply.left
+    while isinstance(node, Apply) and node.made and not read & {c.id for c in node.made}:
+        node = node.left
+    return node
+
+
+def _unnest(apply: Apply, base: Node, context: ColumnAllocator) -> Node:
+    """Replace an Apply by a join; its inputs have none.
+
+    Args:
+        base: A part of its left input that has all values of the outer columns.
+    """
+    left, kind, made = apply.left, apply.kind, apply.made
+    single = kind is ApplyKind.SINGLE
+    right = _only_row(apply, context) if single else _first_row(apply, context)
+    is_defaulted = kind is ApplyKind.SCALAR and _has_default(right, apply.parameters)
+    below, on = _carried(right, apply.parameters, base, context, lax=single or is_defaulted, all_values=single)
+    on = conjunction(c for c in (on, apply.on) if c != TRUE)
+    match kind:
+        case ApplyKind.CROSS:
+            return Join(left, below, on if on != TRUE else None)
+        case ApplyKind.LEFT:
+            return LeftJoin(left, below, on)
+        case ApplyKind.SEMI:
+            return SemiJoin(left, below, on)
+        case ApplyKind.ANTI:
+            return AntiJoin(left, below, on)
+        case ApplyKind.EXISTS:
+            mine = {c.id: c for c in below.output}
+            keys = [column for column, _ in apply.parameters]
+            keys += [c for conjunct in conjuncts(apply.on) for c in columns(conjunct) if c.id in mine]
+            kept = dict.fromkeys(mine[c.id] for c in keys)
+            one = (context.column("one", BOOLEAN, False), TRUE)
+            grouped = Aggregate(below, tuple((c, c) for c in kept) or (one,), ())
+            return LeftJoin(left, Project(grouped, (*((c, c) for c in grouped.output), (made[0], TRUE))), on)
+    value = right.output[0]
+    others = ((c, c) for c in below.output if c.id != value.id)
+    found = Project(below, (*others, (made[0], value), (made[1], TRUE)))
+    return Join(left, found) if not apply.parameters and has_row(right) else LeftJoin(left, found, on)
+
+
+def _only_row(apply: Apply, context: ColumnAllocator) -> Node:
+    """Make SELECT x … fail where it has several rows: SELECT ONLY(MIN(x), COUNT(*)) …"""
+    (value,) = apply.right.output
+    least, shown = (context.column(value.name, value.type, True) for _ in range(2))
+    rows = context.column("rows", BIGINT, False)
+    counted = Aggregate(apply.right, (), ((least, Agg("min", value)), (rows, Agg("count", None))))
+    return Project(counted, ((shown, call("only", least, rows, Literal(apply.text, VARCHAR))),))
+
+
+def _first_row(apply: Apply, context: ColumnAllocator) -> Node:
+    """Make the value of a first row an aggregate, which need not know the row: SELECT MIN(x) of SELECT x … LIMIT 1"""
+    match apply.right:
+        case Project(TopN(partition=()) as top, ((value, _),)) if apply.kind is ApplyKind.SCALAR and top.is_first_row:
+            first = context.column(value.name, value.type, True)
+            return Aggregate(apply.right, (), ((first, Agg("min", value)),))
+    return apply.right
+
+
+def _has_default(right: Node, parameters: Items) -> bool:
+    """True if the readers of a value know what it is where the subquery aggregates no row."""
+    default = value_of_nothing(right, right.output[0])
+    return default is not None and columns(default) <= {column for column, _ in parameters}
+
+
+def _carried(
+    right: Node, parameters: Items, base: Node, context: ColumnAllocator, lax: bool, all_values: bool
+) -> tuple[Node, Expr]:
+    """Free a subquery of its outer columns; returned with the condition by which it is joined to the left input.
+
+    Args:
+        lax: An aggregate of the whole subquery, without GROUP BY, may lack the row that it has of nothing.
+        all_values: It must have no rows for values that are not in the left input.
+    """
+    if not parameters:
+        return right, TRUE
+    read = {c.id for _, expr in parameters for c in columns(expr)}
+    values = Aggregate(narrowed(base, read), parameters, ())
+    ours = tuple(column for column, _ in parameters)
+    carrier = _Carrier(context, values, ours, [] if all_values else _equated(right, ours))
+    inner = carrier.carry(right, lax=lax)
+    strict = bool(carrier.own) and not carrier.completed
+    return inner, conjunction(_equal(expr, c, strict) for c, expr in parameters)
+
+
+def _equal(a: Expr, b: Expr, strict: bool) -> Expr:
+    return call("=", a, b) if strict else Call("<=>", (a, b), BOOLEAN, False)
+
+
+@dataclass(slots=True)
+class _Carrier:
+    """Replacement of the domain by `values`, or what equals them; `ours`, its columns, come out of the subquery."""
+
+    context: ColumnAllocator
+    values: Node
+    ours: tuple[Column, ...]
+    own: list[tuple[Node, Own]]
+    completed: bool = False  # is there a row for a value that nothing of the subquery's own equals?
+
+    def carry(self, node: Node, out: bool = True, lax: bool = False) -> Node:
+        """Free a subquery of the domain; `out`: the domain's columns come out of it as well."""
+        if not node.borrows:
+            return node
+        more = tuple((c, c) for c in self.ours) if out else ()
+        match node:
+            case Domain():
+                return self.values
+            case Join(Domain(), right, on):
+                return self.base(node, self.carry(right, out=False), on)
+            case Filter(child) | Sort(child):
+                return replace(node, child=self.carry(child, out, lax))
+            case TopN(child):
+                each = (*node.partition, *(c for c, _ in more))
+                return replace(node, child=self.carry(child, out or self.is_read(node), lax), partition=each)
+            case Project(child, items):
+                return Project(self.carry(child, out or self.is_read(node), lax), (*items, *more))
+            case Aggregate(child, (), aggs) if more and not lax:
+                return self.complete(child, node)
+            case Aggregate(child, keys, aggs):
+                return Aggregate(self.carry(child, out or self.is_read(node)), (*keys, *more), aggs)
+            case Repeat(child):
+                grouped = self.carry(child, out)
+                assert isinstance(grouped, Aggregate)
+                return replace(node, child=grouped)
+            case WindowFunctions(child, functions):
+                own = tuple((column, function.partitioned(self.ours)) for column, function in functions)
+                return WindowFunctions(self.carry(child, lax=lax), own)
+            case Join(left, right) | ConditionalJoin(left, right) if left.borrows:
+                return replace(node, left=self.carry(left, out, lax), right=self.carry(right, out=False))
+            case Union(children, output) | SetOperation(_, _, children, output):
+                parts = tuple(
+                    Project(self.carry(child, out), (*((c, c) for c in child.output), *more)) for child in children
+                )
+                return replace(node, children=parts, columns=(*output, *(c for c, _ in more)))
+        raise SquallError("SQ3001", "a correlated subquery of this form is not supported yet")
+
+    def is_read(self, node: Node) -> bool:
+        """True if a node reads the domain's columns, or a condition on the rows that it reads does."""
+        match node:
+            case Project(child, items):
+                read = tuple(expr for _, expr in items)
+            case Aggregate(child, keys, aggs):
+                read = (*(expr for _, expr in keys), *(arg for _, agg in aggs for arg in agg.args))
+            case TopN(child, keys):
+                read = (*(expr for expr, _, _ in keys), *node.partition)
+            case _:
+                return False
+        while True:
+            if any(c in self.ours for expr in read for c in columns(expr)):
+                return True
+            match child:
+                case Filter(below, predicate):
+                    child, read = below, (predicate,)
+                case Sort(below):
+                    child, read = below, ()
+                case TopN(below, keys, partition=each):
+                    child, read = below, (*(expr for expr, _, _ in keys), *each)
+                case Join(Domain()):
+                    return False  # which has them
+                case Join(left, _, on) | ConditionalJoin(left, _, on):
+                    child, read = left, () if on is None else (on,)
+                case _:
+                    return False
+
+    def base(self, leaf: Node, right: Node, on: Expr | None) -> Node:
+        """Give FROM the domain's columns."""
+        if not self.own:
+            return Join(self.values, right, on)
+        mine = next(mine for known, mine in self.own if known == leaf)
+        plan = Project(right, (*((c, c) for c in right.output), *mine.items()))
+        return Filter(plan, on) if on is not None else plan
+
+    def complete(self, child: Node, whole: Aggregate) -> Node:
+        """Give an Aggregate without keys a row for each of the domain's values: a count of nothing is 0."""
+        self.completed = True
+        keys = {c: self.context.like(c) for c in self.ours}
+        aggs = tuple((replace(self.context.like(c), nullable=True), agg) for c, agg in whole.aggs)
+        grouped = Aggregate(self.carry(child), tuple((key, c) for c, key in keys.items()), aggs)
+        pairs = zip(self.values.output, keys.values(), strict=True)
+        plan = LeftJoin(self.values, grouped, conjunction(_equal(a, b, False) for a, b in pairs))
+        items: list[tuple[Column, Expr]] = []
+        for (column, agg), (found, _) in zip(whole.aggs, aggs, strict=True):
+            found = replace(found, nullable=True)
+            zero = Literal(0, column.type)
+            items.append((column, case([(call("is_null", found), zero)], found) if agg.function == "count" else found))
+        items += zip(self.ours, self.values.output, strict=True)
+        return Project(plan, tuple(items))
+
+
+def _equated(plan: Node, ours: tuple[Column, ...]) -> list[tuple[Node, Own]]:
+    """Find, for each leaf of the domain, what the subquery equates its columns with; none if a leaf lacks some."""
+    found: list[tuple[Node, Own]] = []
+    for leaf, conditions in _leaves(plan):
+        mine = _own_columns(leaf, conditions, ours)
+        if any(known == leaf and len(own) == len(ours) for known, own in found):
+            continue  # the same rows again, to give a subquery of the query its values
+        if len(mine) < len(ours):
+            return []
+        found.append((leaf, mine))
+    alike = all(mine[c].type == found[0][1][c].type for _, mine in found for c in ours)
+    return found if alike else []
+
+
+def _own_columns(leaf: Node, conditions: tuple[Expr, ...], ours: tuple[Column, ...]) -> Own:
+    if not isinstance(leaf, Join):
+        return {}
+    own, known = {c.id for c in leaf.right.output}, {c.id: c for c in ours}
+    found: Own = {}
+    for condition in conditions:
+        match condition:
+            case Call("=", (a, b)):
+                for one, other in ((a, b), (b, a)):
+                    column, read = uncast(one), {c.id for c in columns(other)}
+                    if isinstance(column, Column) and column.id in known and read and read <= own:
+                        found.setdefault(known[column.id], other)
+    return found
+
+
+def _leaves(node: Node, above: tuple[Expr, ...] = ()) -> Iterator[tuple[Node, tuple[Expr, ...]]]:
+    """Yield the leaves of the domain, each joined to FROM, with the conditions there, from before it is grouped."""
+    if not node.borrows:
+        return
+    match node:
+        case Domain():
+            yield node, ()
+        case Join(Domain(), right, on):
+            yield node, (*(conjuncts(on) if on is not None else ()), *above)
+            yield from _leaves(right)
+        case Filter(child, predicate):
+            yield from _leaves(child, (*conjuncts(predicate), *above))
+        case Sort(child):
+            yield from _leaves(child, above)
+        case Join(left, right) | ConditionalJoin(left, right):
+            yield from _leaves(left, above)
+            yield from _leaves(right)
+        case _:
+            for child in node.inputs:
+                yield from _leaves(child)

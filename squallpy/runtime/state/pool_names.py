@@ -1,0 +1,33 @@
+"""Names of pools: a view, or what else a pool is of, and the role that the pool plays for it.
+
+PoolName("M_R")                 →   "M_R"
+PoolName("M_R", Role.CHANGES)   →   "changes M_R"
+"""
+
+from enum import Enum
+
+
+class Role(Enum):
+    """Role of a pool."""
+
+    VIEW = ""
+    OTHER_GRID = "other"  # the view on the grid of odd epochs, which a migration fills or leaves
+    REACHED = "reached"  # the keys up to which a migration has copied the view, in the order of its sorted index
+    CHANGES = "changes"  # what batches have changed in the view since a migration last copied it
+    CLOCK = "clock"  # the greatest time that a stream has shown
+    LEDGER = "ledger"  # the rows of a change stream, by their hashes
+    BOUND = "bound"  # the time up to which a window has forgotten rows
+    EXTREMES = "extremes"  # of groups
+    SKYLINE = "skyline"
+    INTERVALS = "intervals"
+    SPANS = "spans"
+    FIRST_BATCH = "first batch"  # one record, if it is done: of no view
+
+
+class PoolName(str):
+    """Name of the pool that plays a role for a view, a relation or a clock; files and messages use it as it is."""
+
+    __slots__ = ()
+
+    def __new__(cls, of: str = "", role: Role = Role.VIEW) -> "PoolName":
+        return super().__new__(cls, f"{role.value} {of}".strip())
