@@ -64,12 +64,12 @@ class LocalExecutor:
                 return
 
     def final(self) -> pa.Table:
-        """The printed result as of the last batch."""
+        """Return the printed result as of the last batch."""
         return self._result.final(self._store)
 
 
 class DurableLocalExecutor:
-    """The same with its state in a checkpoint: started again over it, it goes on where it was."""
+    """A local executor with its state in a checkpoint: started again over it, it goes on where it was."""
 
     def __init__(self, plan: Plan, input: Input, place: Place, wanted: bool = True, trace: Trace = SILENT) -> None:
         assert plan.partitions == 1
@@ -98,7 +98,7 @@ class DurableLocalExecutor:
         return changes, stats
 
     def commit(self) -> None:
-        """The batch has reached its sink."""
+        """Commit the batch, which has reached its sink."""
         self.next += 1
         self._committed.commit(self.next)
 

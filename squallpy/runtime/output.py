@@ -1,4 +1,4 @@
-"""From the keys and payloads of the result view to printed columns: measures, HAVING, the SELECT list, ORDER BY."""
+"""Output: measures, HAVING, the SELECT list and ORDER BY, computed from keys and payloads of the result view."""
 
 from collections.abc import Callable
 from functools import cache
@@ -34,7 +34,7 @@ class Groups(Frame):
 
 
 class Printer:
-    """From keys and payloads to printed columns."""
+    """A converter from keys and payloads to printed columns."""
 
     def __init__(self, output: OutputSpec, pool: PoolPlan) -> None:
         self._output, self._keys, self._payload = output, pool.keys, pool.payload
@@ -49,7 +49,7 @@ class Printer:
         self.in_key_order = _in_key_order(output, pool)
 
     def frame(self, keys: Words, words: Words, names: Dictionary) -> Groups:
-        """Key columns and measures."""
+        """Make a frame of key columns and measures."""
         places = {k.id: i for i, k in enumerate(self._keys)}
         measures = {m.column.id: m for m in self._output.measures}
         total = cache(lambda terms: self._sum(terms, words))  # measures are often over the same rows
@@ -62,15 +62,15 @@ class Printer:
         return Groups(keys, load, lambda rows: self.frame(keys.take(rows, axis=0), words.take(rows, axis=0), names))
 
     def count(self, words: Words) -> Words:
-        """How many rows each group has."""
+        """Count the rows of each group."""
         return np.asarray(words[:, self._payload.offsets[self._output.count]])
 
     def present(self, measure: Measure, words: Words) -> Any:
-        """How many of them an aggregate is over: those whose value is not NULL."""
+        """Count the rows of each group whose value an aggregate takes: those where it is not NULL."""
         return self._sum(measure.present, words)
 
     def times(self, frame: Frame, words: Words) -> Words:
-        """How often each row is printed: its multiplicity, or once where its group exists and HAVING is TRUE."""
+        """Count how often each row is printed: its multiplicity, or once where its group exists and HAVING is TRUE."""
         count = self.count(words)
         if self._output.repeat:
             return np.maximum(count, 0)
@@ -84,17 +84,20 @@ class Printer:
         return np.asarray(shown).astype(np.int64)
 
     def item(self, name: str, frame: Frame) -> Vec:
-        """A printed column."""
+        """Compute a printed column."""
         function, type = self._items[self.schema.get_field_index(name)]
         return full(function(frame), type, frame.rows)
 
     def table(self, frame: Frame) -> pa.Table:
-        """The printed rows of a frame."""
+        """Print the rows of a frame."""
         return self._printed([full(f(frame), type, frame.rows) for f, type in self._items])
 
     def changes(self, frame: Groups, gone: Words, come: Words) -> tuple[pa.Table, pa.Table]:
-        """Rows that went, and that came: how often each group was printed, and is, which stands in the first half of a
-        frame as it was, and in the second as it is. What depends on keys alone is looked at where it is printed."""
+        """Print the rows that went, and those that came.
+
+        The first half of the frame has each group as it was, the second as it is; `gone` and `come` say how often it
+        was printed, and is. Columns of keys alone are only compared where a row is printed.
+        """
         items = list(enumerate(self._items))
         measured: dict[int, Vec] = {}
         same = np.ones(len(gone), bool)
@@ -116,7 +119,7 @@ class Printer:
         return pa.Table.from_arrays(columns, schema=self.schema)
 
     def not_after_last(self, frame: Groups) -> Any:
-        """Rows that sort before the last by ORDER BY, or with it: a filter before the sort."""
+        """Select the rows that sort before the last by ORDER BY, or with it: a filter before the sort."""
         near, tied = np.zeros(frame.rows, bool), np.arange(frame.rows)
         for function, type, down, nulls_first in self._order:
             some = frame if len(tied) == frame.rows else frame.pick(tied)
@@ -131,9 +134,9 @@ class Printer:
         return near
 
     def ordered(self, frame: Groups, rows: Words) -> Words:
-        """`rows` by ORDER BY, then by their keys, so that equal rows have one order too; stable.
+        """Sort `rows` by ORDER BY, then by their keys, so that equal rows have one order too; stable.
 
-        What the first column leaves equal is looked at more closely; of a group with itself there is nothing to say.
+        Later columns are only read of rows that the first leaves equal, and of no group alone.
         """
         rows, tied = rows.copy(), np.arange(len(rows))
         label = np.zeros(len(rows), np.int64)  # what is equal so far
@@ -162,7 +165,7 @@ class Printer:
         return rows
 
     def _sum(self, terms: _Terms, words: Words) -> Any:
-        """Σ coefficient · lane."""
+        """Compute Σ coefficient · lane."""
         total: Any = None
         for coefficient, lane in terms:
             at, ring = self._payload.offsets[lane], self._payload.rings[lane]
@@ -189,7 +192,7 @@ class Printer:
 
 
 def _in_key_order(output: OutputSpec, pool: PoolPlan) -> bool:
-    """Does the order of groups follow from their keys, whatever their payloads are?"""
+    """True if the order of groups follows from their keys, whatever their payloads are."""
     left, measures = {key.id for key in pool.keys}, {m.column.id for m in output.measures}
     for expr, _, _ in output.order:
         if left and any(c.id in measures for c in columns(expr)):
@@ -202,7 +205,7 @@ def _in_key_order(output: OutputSpec, pool: PoolPlan) -> bool:
 def _ranks(
     vec: Vec, type: Type, down: bool, nulls_first: bool, ordered: Callable[[Vec, Type], Any] = ordinals
 ) -> list[Any]:
-    """What to sort by, first things first."""
+    """List the arrays to sort by, the first one first."""
     rank = ~ordered(vec, type) if down else ordered(vec, type)
     if vec.valid is None:
         return [rank]
@@ -210,7 +213,7 @@ def _ranks(
 
 
 def _from_last(vec: Vec, type: Type) -> Any:
-    """As `ordinals`, but only good for comparing with the last value: texts need not be sorted for that."""
+    """Rank values as `ordinals` does, but only for comparing with the last value: texts need not be sorted for that."""
     if type.kind is not Kind.VARCHAR:
         return ordinals(vec, type)
     values = pc.fill_null(vec.values, "") if vec.values.null_count else vec.values
@@ -219,7 +222,7 @@ def _from_last(vec: Vec, type: Type) -> Any:
 
 
 def _alike(vec: Vec, half: int) -> Any:
-    """Which values of the first half are those of the second: NULL is NULL, and NaN is NaN."""
+    """Compare each value of the first half with that of the second: NULL equals NULL, and NaN equals NaN."""
     values, valid = vec
     if isinstance(values, pa.Array | pa.ChunkedArray):
         equal = np.asarray(pc.fill_null(pc.equal(values.slice(0, half), values.slice(half)), False))
@@ -234,7 +237,7 @@ def _alike(vec: Vec, half: int) -> Any:
 
 
 def _fitted(total: Any, column: Column) -> Any:
-    """A sum in the range of its type."""
+    """Fit a sum into the range of its type."""
     type = column.type
     if total.dtype != object:
         return total

@@ -26,8 +26,9 @@ from squallpy.physical.plan import Plan
 from squallpy.runtime.batch.node import Input, Node, Publisher, Sender, parted, unpack_changes, unpack_parcels
 from squallpy.runtime.checkpoint.checkpoint import open_checkpoint
 from squallpy.runtime.checkpoint.folders import Committed, Place
-from squallpy.runtime.joiners.batch_plan import Pilot, pilot_of, rows_of, told
+from squallpy.runtime.joiners.batch_plan import encode_plan, hands_off, senders_to
 from squallpy.runtime.joiners.hand_off import Post
+from squallpy.runtime.joiners.migration_policy import MigrationPolicy, open_policy, rows_by_side
 from squallpy.runtime.local import DurableLocalExecutor, LocalExecutor
 from squallpy.runtime.matrix.partition import BlockPartition
 from squallpy.runtime.matrix.stage import compute, open_matrices
@@ -167,7 +168,7 @@ class PartitionedEngine(MemoryEngine):
         self._blocks = Blocks(plan, input) if plan.matrices and plan.matrices.parts else None
         self._nodes = [(Node(plan, p).runs, Store(store_layout(plan))) for p in range(plan.partitions)]
         self._result, self._post = Store(result_layout(plan)), Post(str(self._folder / "letters"))
-        self.pilot = self._pilot(plan)
+        self.policy = self._policy(plan)
         for batch in range(self._batches.batches):
             self._run(batch)
 
@@ -175,12 +176,12 @@ class PartitionedEngine(MemoryEngine):
         sent: list[list[bytes]] = [[] for _ in self._nodes]
         plan = self._compiled.plan
         rows = {name: stop - start for name, (start, stop) in self._input.shares(batch, 0, 1).items()}
-        steered = self.pilot and self.pilot.before(rows_of(plan, rows))
-        stages, course = len(plan.stages), steered.course if steered else None
-        for target, message in self._read(batch, told(steered)):
+        planned = self.policy and self.policy.before(rows_by_side(plan, rows))
+        stages, batch_plan = len(plan.stages), planned.plan if planned else None
+        for target, message in self._read(batch, encode_plan(batch_plan)):
             sent[target].append(message)
         for target, messages in enumerate(sent):
-            messages += self._post.fetch(batch - 1, target, course.senders(target)) if course else []
+            messages += self._post.fetch(batch - 1, target, senders_to(batch_plan, target))
         outputs = [message for messages in sent for message in messages]
         for stage in range(stages):
             outputs = [runs[stage](store, messages) for (runs, store), messages in zip(self._nodes, sent, strict=True)]
@@ -189,13 +190,13 @@ class PartitionedEngine(MemoryEngine):
                 for target, message in unpack_parcels(output):
                     sent[target].append(message)
         for sender, output in enumerate(outputs):
-            if course and course.sends(sender):
+            if hands_off(batch_plan, sender):
                 outputs[sender], letters = parted(output)
                 self._post.leave(batch, sender, letters)
         first = b"first" if batch == 0 else b""
         changes, self.stats = unpack_changes(self._publisher.run(self._result, [first, *outputs]))
-        if steered:
-            self.figures, self.pilot = steered.figures(self.stats), steered.after(self.stats)
+        if planned:
+            self.figures, self.policy = planned.figures(self.stats), planned.after(self.stats)
         if self._matrices:
             self._matrices.end(self.stats["matrices"])
         return changes
@@ -210,9 +211,9 @@ class PartitionedEngine(MemoryEngine):
             own = computed.split(split, self.SPLITS) if computed else None
             yield from self._sender.messages(batch, split, self.SPLITS, course, computed=own)
 
-    def _pilot(self, plan: Plan) -> Pilot | None:
-        """Who steers the grid, if there is one."""
-        return pilot_of(plan)
+    def _policy(self, plan: Plan) -> MigrationPolicy | None:
+        """Open the policy of the join, if it may migrate."""
+        return open_policy(plan)
 
     def _step(self) -> Changes | None:
         return self._run(self._batches.batches - 1)
@@ -358,9 +359,9 @@ class SparkEngine(DriverEngine):
         self._helm = Helm(self._compiled.plan, self._input, self._at, self._committed.facts)
 
     @property
-    def pilot(self) -> Pilot | None:
-        """Who steers the grid, if there is one."""
-        return self._helm.pilot
+    def policy(self) -> MigrationPolicy | None:
+        """Policy of the join, if it may migrate."""
+        return self._helm.policy
 
     def _step(self) -> Changes | None:
         if not self._done:

@@ -50,7 +50,7 @@ class CellsFromScratch:
                         self._extents[size] = max(self._extents[size], index + 1)
 
     def tables(self) -> Iterator[tuple[str, pa.Table]]:
-        """The cells of each relation that are not zero."""
+        """Yield the cells of each relation that are not zero."""
         for name, program in self._programs.items():
             inputs = {i.name.name: self._values(self._matrices[i.name.name], program.ring) for i in program.inputs}
             for output, values in inputs.items():
@@ -69,7 +69,7 @@ class CellsFromScratch:
         return np.empty((0, 0)) if singular else values
 
     def _values(self, matrix: Matrix, ring: Semiring) -> Array:
-        """The matrix that the rows make."""
+        """Build a matrix from the rows."""
         shape = [size if isinstance(size, int) else self._extents[size] for size in (matrix.rows, matrix.cols)]
         values, terms = np.full(shape, ring.zero, ring.dtype), dict[tuple[int, int], list[Any]]()
         for (i, j, value), times in self._rows[matrix.name].items():
@@ -86,7 +86,7 @@ class CellsFromScratch:
 
 
 def _cells(matrix: Matrix, row: Mapping[str, Any]) -> Iterator[Row]:
-    """What a row adds, and where."""
+    """Yield the places and entries that a row adds."""
     if matrix.outer:
         left, right = ([float(row[name]) if name else 1.0 for name in names] for names in matrix.outer)
         yield from ((i, j, x * y) for i, x in enumerate(left) for j, y in enumerate(right))

@@ -46,10 +46,10 @@ class Anf:
     program: Program
     facts: dict[str, Known]
     constants: Mapping[str, Matrix] = field(default_factory=dict)
-    """Those that change, as their dimensions grow."""
+    """Constants that change as their dimensions grow."""
 
     def source(self, name: str) -> Name:
-        """An input or a constant."""
+        """Return an input or a constant."""
         if name in self.constants:
             return Name(name, *shape(self.constants[name]))
         found = self.program.input(name)
@@ -62,7 +62,7 @@ class Anf:
 
 
 def normalise(program: Program, guess: Guess) -> Anf:
-    """The program in ANF; names that its statements have stay."""
+    """Rewrite a program to ANF; names that its statements have stay."""
     facts = {i.name.name: i.known for i in program.inputs}
     builder = Builder(guess, program.ring, facts, {name.name for name in program.names()}, program.outputs)
     for statement in program.statements:
@@ -94,8 +94,10 @@ class Builder:
         self.define(statement.name, simplify(value, self.facts, self.ring))
 
     def define(self, name: Name, value: Matrix) -> Matrix:
-        """A statement of the program: its last operation has its name, if that is kept or it is new; the operand that
-        it is."""
+        """Write a statement's operations; returns the operand that holds its value.
+
+        The last operation gets the statement's name, if that is kept or the operation is new.
+        """
         while isinstance(value, Let):
             value = self._let(value)
         operation = self._operation(value)
@@ -110,7 +112,7 @@ class Builder:
         return simplify(substitute(let.body, let.name.name, self.leaf(let.value)), self.facts, self.ring)
 
     def leaf(self, value: Matrix) -> Matrix:
-        """The expression as an operand: computed under a name of its own unless it is one already."""
+        """Return an expression as an operand, computed under a name of its own unless it is one already."""
         if _is_leaf(value):
             return value
         match value:
@@ -129,7 +131,7 @@ class Builder:
         return found
 
     def _found(self, operation: Matrix) -> Matrix | None:
-        """The operand that an operation is already, perhaps transposed."""
+        """Find the operand that equals an operation, perhaps transposed."""
         if operation in self._known:
             return self._known[operation]
         mirror = mirrored(operation, self.facts) if isinstance(operation, Product | Stack) else None
@@ -141,7 +143,7 @@ class Builder:
         return leaf.of if isinstance(leaf, Transpose) and infer(leaf.of, self.facts).symmetric else leaf
 
     def _operation(self, value: Matrix) -> Matrix:
-        """The expression with leaves for operands."""
+        """Replace the operands of an expression by leaves."""
         match value:
             case Product(factors):
                 leaves = [self.leaf(factor) for factor in factors]
@@ -160,7 +162,7 @@ class Builder:
         return self.leaf(value)
 
     def _pair(self, left: Matrix, right: Matrix) -> Matrix:
-        """left · right; of what stands side by side only those parts whose products are not there yet.
+        """Write left · right; of stacked operands only the parts whose products are not there yet.
 
         A·[u, t] with t1 = A·u   →   [t1, A·t]
         """

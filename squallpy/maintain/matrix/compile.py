@@ -39,7 +39,8 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was weighed: for each iteration its models, the chosen one first; for each statement the search."""
+    """The alternatives that were weighed: models of each iteration, the chosen one first, and the search of each
+    statement."""
 
     iterations: tuple[tuple[str, tuple[Way, ...]], ...] = ()
     searches: tuple[tuple[str, Found], ...] = ()
@@ -47,7 +48,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What can be forced: an iterative model by its name, a strategy."""
+    """Choices that can be forced: an iterative model by its name, a strategy."""
 
     model: str = AUTO
     strategy: str = AUTO
@@ -73,8 +74,12 @@ def compile_program(
     options: Options = Options(),
     growing: Sequence[str] = (),
 ) -> Compiled:
-    """The program with triggers for the inputs that change; `sizes` are those of its symbols, as far as known, and
-    `growing` the symbols that may grow."""
+    """Compile a program to triggers for the inputs that change.
+
+    Args:
+        sizes: Of its symbols, as far as known.
+        growing: The symbols that may grow.
+    """
     compiler = _Compiler(changing, Guess(sizes), options)
     modelled, iterations = compiler.modelled(program)
     searched, searches = compiler.searched(modelled)
@@ -93,7 +98,7 @@ class _Compiler:
     _prices: dict[Program, Weighed] = field(default_factory=dict)
 
     def price(self, program: Program) -> Weighed:
-        """What a program costs; what is the same in ANF is weighed once."""
+        """Estimate the cost of a program; programs equal in ANF are estimated once."""
         anf = normalise(program, self.guess)
         if anf.program not in self._prices:
             self._prices[anf.program] = self._weighed(anf)
@@ -105,7 +110,7 @@ class _Compiler:
         return triggers, evaluation_price(made, self.guess.known).total, len(made.kept)
 
     def modelled(self, program: Program) -> tuple[Program, tuple[tuple[str, tuple[Way, ...]], ...]]:
-        """The program without iterations, each in its best model."""
+        """Rewrite each iteration in its best model."""
         found = []
         while (place := _iteration(program)) is not None:
             at, iteration = place
@@ -135,10 +140,10 @@ class _Compiler:
         return {model: ways[model]}
 
     def searched(self, program: Program) -> tuple[Program, tuple[tuple[str, Found], ...]]:
-        """The program with each statement in the cheapest form.
+        """Rewrite each statement in its cheapest form.
 
-        Where addition is idempotent it stays as it is: forms differ in how soon an update ends there, which depends on
-        what is in the matrices. An iteration step by step looks at what is left most often.
+        Where addition is idempotent it stays: forms differ in how soon an update ends there, which depends on the
+        entries. An iteration step by step prunes updates most often.
         """
         if program.ring.idempotent:
             return program, ()
@@ -160,7 +165,7 @@ class _Compiler:
 
 
 def _iteration(program: Program) -> tuple[int, Iterate] | None:
-    """The first iteration that has none inside."""
+    """Find the first iteration that has none inside."""
     for at, statement in enumerate(program.statements):
         inner = [node for node in walk(statement.value) if isinstance(node, Iterate)]
         if inner:
@@ -174,7 +179,7 @@ def _replaced(program: Program, at: int, iteration: Iterate, written: Matrix) ->
 
 
 def _unrolled(program: Program) -> Program:
-    """The other iterations in any of their models."""
+    """Rewrite the other iterations in any of their models."""
     while (place := _iteration(program)) is not None:
         at, iteration = place
         ways = models(iteration, _facts(program, at), program.ring)
@@ -189,7 +194,7 @@ def _with(program: Program, at: int, value: Matrix) -> Program:
 
 
 def _facts(program: Program, at: int) -> Facts:
-    """What is known of the names that a statement may read."""
+    """Infer the facts of all names that a statement may read."""
     facts = {i.name.name: i.known for i in program.inputs}
     for statement in program.statements[:at]:
         facts[statement.name.name] = infer(statement.value, facts)

@@ -1,4 +1,4 @@
-"""What expressions cost, in arithmetic operations (Fig. 5.9): a product of (n, m) and (m, p) is 2·n·m·p.
+"""Costs of expressions in arithmetic operations (Fig. 5.9): a product of (n, m) and (m, p) is 2·n·m·p.
 
 A chain of products costs what its cheapest order does (dynamic programming over its factors); a transpose is free,
 for kernels read matrices either way.
@@ -33,7 +33,7 @@ class Guess:
 
 
 def chained(factors: Sequence[Matrix], guess: Guess, facts: Facts) -> tuple[float, Tree]:
-    """The cost of the cheapest order of a chain, and that order; half for what is known to be symmetric.
+    """Find the cheapest order of a chain of products, and its cost; half for products known to be symmetric.
 
     v', A, B of (1, n), (n, n), (n, n)   →   4n², ((v', A), B)
 
@@ -79,7 +79,7 @@ def _by_powers_of_two(factors: Sequence[Matrix]) -> Tree:
 
 
 def cost(matrix: Matrix, guess: Guess, facts: Facts) -> float:
-    """Operations to evaluate an expression from its leaves."""
+    """Count the operations that evaluate an expression from its leaves."""
     inner = sum(cost(child, guess, facts) for child in children(matrix))
     match matrix:
         case Product(factors):

@@ -1,4 +1,4 @@
-"""How far views have drifted from what defines them: rounding adds up from update to update, and is seen here.
+"""Probes of drift: how far rounding has taken views from their definitions, from update to update.
 
 A view is compared with its definition on a random vector, which costs a product by a vector for each view that the
 definition reads, and never a product of matrices:
@@ -37,7 +37,7 @@ from squallpy.maintain.matrix.program import Statement
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a view is off by on a vector, beside what it should be: ‖off‖ / ‖right‖."""
+    """The difference of a view from its definition on a vector, beside the right value: ‖off‖ / ‖right‖."""
 
     view: Name
     off: Name
@@ -58,7 +58,7 @@ class _Unseen(Exception):
 
 
 def probe(made: Maintained) -> Probe:
-    """Of all views that are kept, but those that are defined by inverses that are not."""
+    """Write the probe of all kept views, except of those defined by inverses that are not kept."""
     writer = _Writer(made)
     for view in made.kept:
         if view.name not in made.anf.constants:
@@ -108,7 +108,7 @@ class _Writer:
         return name
 
     def _times(self, matrix: Matrix, x: Matrix) -> Matrix:
-        """matrix · x as a name or the like."""
+        """Write matrix · x; returns a name or the like."""
         match matrix:
             case Name(name) | Transpose(Name(name)) if name not in self._stored:
                 if (matrix, x) not in self._found:
@@ -145,14 +145,14 @@ class _Writer:
 
 
 def _cuts(parts: tuple[Matrix, ...]) -> Iterator[tuple[Matrix, Matrix]]:
-    """What stands side by side, and what cuts its share out of a vector: zeros but for ones on a diagonal."""
+    """Split stacked parts, each with the matrix of zeros and a diagonal of ones that cuts its share out of a vector."""
     for at, part in enumerate(parts):
         beside = (Diagonal(p.cols) if other == at else zeros(part.cols, p.cols) for other, p in enumerate(parts))
         yield part, stack(*beside)
 
 
 def _turned(matrix: Matrix) -> Matrix:
-    """The transpose, as an operation on transposes."""
+    """Transpose an operation into one on transposes."""
     match matrix:
         case Product(factors):
             return product(*map(transpose, reversed(factors)))

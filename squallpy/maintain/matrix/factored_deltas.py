@@ -72,7 +72,7 @@ class Chain:
 
 
 def chains(delta: Matrix, factors: Mapping[str, Factors]) -> list[Chain]:
-    """A delta as a sum of chains, its delta variables replaced by their factors."""
+    """Expand a delta to a sum of chains, its delta variables replaced by their factors."""
     match delta:
         case Name(name) if name in factors:
             return [Chain(pair) for pair in factors[name].blocks]
@@ -91,7 +91,7 @@ def chains(delta: Matrix, factors: Mapping[str, Factors]) -> list[Chain]:
 
 
 def times(by: Scalar | None, other: Scalar | None) -> Scalar | None:
-    """The product of two numbers that need not be there."""
+    """Multiply two optional numbers."""
     return other if by is None else by if other is None else arithmetic("*", by, other)
 
 
@@ -100,7 +100,7 @@ def _joined(left: Chain, right: Chain) -> Chain:
 
 
 def _placed(parts: tuple[Matrix, ...], at: int, factors: Mapping[str, Factors]) -> Iterator[Chain]:
-    """0 ⇒ U·V ⇒ 0   →   U · (0 ⇒ V ⇒ 0)"""
+    """Pull a stack out of a factored delta: 0 ⇒ U·V ⇒ 0 → U · (0 ⇒ V ⇒ 0)."""
     if isinstance(parts[at], Fill):
         return
     for chain in chains(parts[at], factors):
@@ -111,8 +111,11 @@ def _placed(parts: tuple[Matrix, ...], at: int, factors: Mapping[str, Factors]) 
 
 
 def related(delta: Matrix, factors: Mapping[str, Factors], blocks: Mapping[str, Factors]) -> dict[str, Factors]:
-    """The factors of each delta variable that is read: block by block where it has one in common with another, so that
-    these can be joined; else whole, for a product of wide matrices is cheaper than products of narrow ones."""
+    """Choose the factors of each delta variable that is read, block by block or whole.
+
+    Block by block where it has one in common with another, so that these can be joined; else whole, for a product of
+    wide matrices is cheaper than products of narrow ones.
+    """
     named = names(delta)
     read = [name for name in factors if name in named]
     halves = {name: {half for pair in blocks[name].blocks for half in pair} for name in read}
@@ -123,7 +126,11 @@ def related(delta: Matrix, factors: Mapping[str, Factors], blocks: Mapping[str, 
 
 
 def factorise(sums: Sequence[Chain], dense: bool | None, guess: Guess, facts: Facts) -> Factors:
-    """The cheapest U·V of a sum of chains; `dense`: with a unit matrix on one side, or (False) never."""
+    """Find the cheapest U·V of a sum of chains.
+
+    Args:
+        dense: With a unit matrix on one side (True), or never so (False); None: if it is cheaper.
+    """
     return _Joining(sums, dense, guess, facts).best()
 
 
@@ -139,9 +146,9 @@ class _Option:
     other: Half
     by: Scalar | None
     price: float
-    """What the other half costs, and to add it up."""
+    """The cost of the other half, and of adding it up."""
     base: float
-    """What it costs that there is such a group: the shared half, and its part of the rank."""
+    """The cost of having such a group: of the shared half, and of its part of the rank."""
 
     @property
     def group(self) -> tuple[bool, Half]:
@@ -177,9 +184,10 @@ class _Joining:
         return Factors(tuple(_halves(options) for options in groups.values()))
 
     def _numbered(self, options: Sequence[_Option]) -> list[tuple[float, float, int, int]]:
-        """Price, base, place and group of each option that may be best: the search compares numbers, not expressions.
+        """Number each option that may be best by price, base, place and group.
 
-        What no other chain can join is but worth a look if it costs least.
+        The search compares numbers, not expressions. An option that no other chain can join is only a candidate if it
+        costs least.
         """
         number = self._numbers.setdefault
         least = min(range(len(options)), key=lambda place: options[place].price + options[place].base)
@@ -190,7 +198,7 @@ class _Joining:
         ]
 
     def _floors(self) -> list[float]:
-        """What the chains from each one on cost at least, whatever groups there are."""
+        """Bound from below the cost of the chains from each one on, whatever groups there are."""
         floors = [0.0]
         for choices in reversed(self._choices):
             floors.append(floors[-1] + min(price for price, *_ in choices))
@@ -217,7 +225,7 @@ class _Joining:
     def _allowed(
         self, chain: Chain, inside: list[tuple[Half, Half]], dense: bool | None, least: int
     ) -> list[tuple[Half, Half]]:
-        """The cuts to be weighed: at an end only where the rank may be beyond what the matrix has there."""
+        """List the cuts to be weighed: at an end only if the rank may exceed that of the matrix there."""
         ends = [(chain.factors, ()), ((), chain.factors)]
         if dense:
             return ends
@@ -245,7 +253,7 @@ def _width(cut: tuple[Half, Half]) -> Size:
 
 
 def _halves(options: Sequence[_Option]) -> tuple[Matrix, Matrix]:
-    """U and V of a group."""
+    """Build U and V of a group."""
     first = options[0]
     width = _width((first.shared, first.other) if first.left else (first.other, first.shared))
     shared = _multiplied(first.shared, width)

@@ -29,12 +29,12 @@ from squallpy.maintain.matrix.program import Statement
 
 
 def grows(size: Size, growing: Container[str]) -> bool:
-    """Is there a symbol in a dimension that grows?"""
+    """True if a symbol of a dimension grows."""
     return any(symbol in growing for symbol, _ in size.symbols)
 
 
 def in_place(anf: Anf, growing: Container[str]) -> bool:
-    """Is a program with zeros appended to its inputs what it was, with zeros appended, but for its constants?"""
+    """True if zeros appended to inputs append only zeros to a program, apart from its constants."""
     return all(_in_place(node, growing) for d in anf.definitions for node in walk(d.value))
 
 
@@ -59,7 +59,7 @@ def _made_of(scalar: Scalar, growing: Container[str]) -> bool:
 
 
 def with_constants(anf: Anf, growing: Container[str]) -> Anf:
-    """The program with names for the constants that change as dimensions grow; they are called what they say."""
+    """Give names to the constants that change as dimensions grow, each its own text."""
     constants: dict[str, Matrix] = {}
 
     def named(node: Matrix) -> Matrix | None:

@@ -47,21 +47,21 @@ class Affine:
     right: bool
 
     def of(self, value: Matrix, constant_first: bool = False) -> Matrix:
-        """The step from a value."""
+        """Write the step from a value."""
         moved = self.applied(self.matrix, value)
         if self.constant is None:
             return moved
         return add(self.constant, moved) if constant_first else add(moved, self.constant)
 
     def applied(self, matrix: Matrix, to: Matrix | None) -> Matrix:
-        """matrix · to, in this order; nothing stands for a unit matrix."""
+        """Multiply matrix · to, in this order; None stands for a unit matrix."""
         if to is None:
             return matrix
         return product(to, matrix) if self.right else product(matrix, to)
 
 
 def models(iteration: Iterate, facts: Facts, ring: Semiring) -> dict[str, Matrix]:
-    """The ways to write an iteration, by the name of the model; `explain` and `matrix.model` call them so."""
+    """Write an iteration in each model, by its name in `explain` and `matrix.model`."""
     step = affine(iteration.body, iteration.name, facts, ring)
     unrolled = iteration.count <= MOST_UNROLLED
     ways: dict[str, Matrix] = {}
@@ -83,7 +83,7 @@ def models(iteration: Iterate, facts: Facts, ring: Semiring) -> dict[str, Matrix
 
 
 def affine(body: Matrix, name: Name, facts: Facts, ring: Semiring) -> Affine | None:
-    """A body as M·t + C, or t·M + C.
+    """Match a body as M·t + C, or t·M + C.
 
     t - X'·(X·t - Y)   →   (eye(n) - X'·X)·t + X'·Y
     """
@@ -105,7 +105,7 @@ def _inlined(matrix: Matrix) -> Matrix:
 
 
 def expanded(matrix: Matrix) -> Iterator[Matrix]:
-    """The terms of an expression when all its products are multiplied out: A·(B + C) → A·B, A·C."""
+    """Multiply out all products of an expression; returns the terms: A·(B + C) → A·B, A·C."""
     match matrix:
         case Sum(terms):
             for term in terms:
@@ -123,7 +123,7 @@ def expanded(matrix: Matrix) -> Iterator[Matrix]:
 
 
 def _multiple(term: Matrix, name: Name, right: bool) -> Matrix | None:
-    """M of a term M·t, or t·M."""
+    """Match M of a term M·t, or t·M."""
     match term:
         case Name(own) if own == name.name:
             return Diagonal(name.cols if right else name.rows)
@@ -137,7 +137,7 @@ def _multiple(term: Matrix, name: Name, right: bool) -> Matrix | None:
 
 
 def _written(iteration: Iterate, step: Affine, skip: int | None) -> Matrix:
-    """The iteration with P and S up to `skip`, or as far as they go."""
+    """Write an iteration with P and S up to `skip`, or as far as they go."""
     return _Writer(iteration, step).written(skip)
 
 
@@ -172,7 +172,7 @@ class _Writer:
         return value
 
     def _leapt(self, leap: int, value: Matrix | None) -> Matrix:
-        """`leap` steps at once: P·t + S·C."""
+        """Write `leap` steps at once: P·t + S·C."""
         moved = self._step.applied(self._power(leap), value)
         return moved if self._step.constant is None else add(moved, self._constant(leap))
 
@@ -186,7 +186,7 @@ class _Writer:
         return self._powers[leap]
 
     def _constant(self, leap: int) -> Matrix:
-        """(I + M + … + M^(leap-1)) · C, by halves: S₂ₛ·C = Pₛ·(Sₛ·C) + Sₛ·C."""
+        """Write (I + M + … + M^(leap-1)) · C, by halves: S₂ₛ·C = Pₛ·(Sₛ·C) + Sₛ·C."""
         if leap not in self._sums:
             assert self._step.constant is not None
             if leap == 1:
@@ -207,5 +207,5 @@ class _Writer:
 
 
 def rewritten(matrix: Matrix, choose: Callable[[Iterate], Matrix | None]) -> Matrix:
-    """The expression with iterations, inner ones first, as chosen."""
+    """Rewrite the iterations of an expression as chosen, inner ones first."""
     return bottom_up(matrix, lambda node: choose(node) if isinstance(node, Iterate) else None)

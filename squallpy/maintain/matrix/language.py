@@ -38,7 +38,7 @@ from squallpy.maintain.matrix.program import Input, Program, Statement
 
 
 def fresh(name: str, taken: set[str]) -> str:
-    """A name like the one asked for that nothing has yet; it is taken then."""
+    """Choose a name like the one wanted that is not taken, and add it to those taken."""
     chosen, number = name, 1
     while chosen in taken:
         chosen, number = f"{name}_{number}", number + 1
@@ -47,7 +47,7 @@ def fresh(name: str, taken: set[str]) -> str:
 
 
 def scaled(by: Scalar, of: Matrix, ring: Semiring) -> Matrix:
-    """by · of; SQ3002 where the number is negative and the semiring has none such."""
+    """Multiply a matrix by a number; SQ3002 if it is negative and the semiring cannot negate."""
     if isinstance(by, Number) and by.value == -1 and not ring.negates:
         raise SquallError(
             "SQ3002", f"the {ring} semiring has no subtraction", hint="there is no inverse of its addition"
@@ -60,7 +60,7 @@ def subtracted(left: Matrix, right: Matrix, ring: Semiring) -> Matrix:
 
 
 def power(base: Matrix, exponent: int, ring: Semiring, taken: set[str]) -> Matrix:
-    """Aᵏ as an iteration, so that it can be multiplied in fewer steps; A⁻ᵏ is that of the inverse."""
+    """Write Aᵏ as an iteration, so that it can be multiplied in fewer steps; A⁻ᵏ is that of the inverse."""
     if base.rows != base.cols:
         raise SquallError("SQ2011", f"only a square matrix has powers, {base} ({base.rows} × {base.cols}) is none")
     if exponent > MOST_STEPS:
@@ -137,7 +137,7 @@ def _node(value: object) -> Matrix:
 
 
 def scalar(value: object) -> Scalar:
-    """A number, or a dimension, as a scalar of a program."""
+    """Convert a number, or a dimension, to a scalar of a program."""
     match value:
         case bool() | int() | float():
             return Number(value)
@@ -153,12 +153,12 @@ def inv(matrix: Symbolic) -> Symbolic:
 
 
 def hstack(*matrices: Symbolic) -> Symbolic:
-    """Side by side."""
+    """Stack matrices side by side."""
     return matrices[0]._new(stack(*(_node(m) for m in matrices)))
 
 
 def vstack(*matrices: Symbolic) -> Symbolic:
-    """One upon the other."""
+    """Stack matrices one upon the other."""
     return matrices[0]._new(upon(*(_node(m) for m in matrices)))
 
 
@@ -183,7 +183,7 @@ def fill(rows: Size | int | str, cols: Size | int | str, value: object) -> Symbo
 
 
 def iterate(count: int, start: Symbolic, step: Callable[[Symbolic], Symbolic]) -> Symbolic:
-    """step(… step(start)), `count` times."""
+    """Apply step(… step(start)), `count` times."""
     if not isinstance(count, int) or not 0 <= count <= MOST_STEPS:
         raise SquallError("SQ2012", f"iterate {count} times", hint=f"the count is a number from 0 to {MOST_STEPS}")
     passing = Name(f"acc {id(step)}", *shape(start.node))  # NB: unlike those of iterations around this one
@@ -196,8 +196,7 @@ def iterate(count: int, start: Symbolic, step: Callable[[Symbolic], Symbolic]) -
 def trace(
     function: Callable[..., Any], inputs: Sequence[Input], ring: Semiring = ARITHMETIC, result: str = "result"
 ) -> Program:
-    """The program that a function of matrices is: its outputs are the entries of the mapping that it returns, or
-    `result`."""
+    """Trace a function of matrices to a program; outputs are the entries of the mapping returned, or `result`."""
     returned = function(*(Symbolic(i.name, ring) for i in inputs))
     outputs = returned if isinstance(returned, Mapping) else {result: returned}
     statements = tuple(Statement(Name(name, *shape(_node(m))), _node(m)) for name, m in outputs.items())

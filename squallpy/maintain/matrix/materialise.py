@@ -55,8 +55,13 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """What is done when an input changes by u · v: `factored`, each delta as it was derived; `steps`, the same one
-    operation at a time, from views as they were; then `updates`."""
+    """The steps and updates that apply a change u · v of an input.
+
+    Args:
+        factored: Each delta as it was derived, in factors.
+        steps: The same one operation at a time, from views as they were.
+        updates: Of views, after the steps.
+    """
 
     input: Name
     u: Name
@@ -67,7 +72,7 @@ class Trigger:
     updates: tuple[Update, ...]
 
     def reads(self) -> set[str]:
-        """The names that its steps and updates read."""
+        """Collect the names that its steps and updates read."""
         read = [step.value for step in self.steps] + [half for update in self.updates for half in (update.u, update.v)]
         return set[str]().union(*map(names, read))
 
@@ -97,11 +102,11 @@ class Maintained:
         return [*(name.name for name in self.program.names()), *self.anf.constants]
 
     def named(self, name: str) -> Name:
-        """An input, a constant or a definition."""
+        """Find an input, a constant or a definition."""
         return next(n for n in (*self.kept, *self.program.names()) if n.name == name)
 
     def written(self, matrix: Matrix) -> Matrix:
-        """An expression in names that the program has itself."""
+        """Rewrite an expression in names that the program has itself."""
         for definition in reversed(self.anf.definitions):
             if definition.name.name not in self.program.outputs:
                 matrix = substitute(matrix, definition.name.name, definition.value)
@@ -115,15 +120,19 @@ def maintain(
     dense: bool | None = None,
     growing: Sequence[str] = (),
 ) -> Maintained:
-    """The program with a trigger for each input that changes; `dense` forces (True) or forbids (False) dense deltas,
-    `growing` are the symbols of dimensions that may grow."""
+    """Write a trigger for each input that changes.
+
+    Args:
+        dense: Forces (True) or forbids (False) dense deltas.
+        growing: The symbols of dimensions that may grow.
+    """
     return maintain_normalised(normalise(program, guess), changing, guess, dense, growing)
 
 
 def maintain_normalised(
     anf: Anf, changing: Sequence[str], guess: Guess, dense: bool | None = None, growing: Sequence[str] = ()
 ) -> Maintained:
-    """`maintain`, of a program in ANF."""
+    """Write the triggers of a program in ANF, as `maintain` does."""
     growing = tuple(symbol for symbol in growing if in_place(anf, {symbol}))
     anf = with_constants(anf, growing)
     triggers = {name: trigger(anf, name, guess, dense) for name in (*changing, *anf.constants)}
@@ -135,7 +144,7 @@ def maintain_normalised(
 
 
 def trigger(anf: Anf, changed: str, guess: Guess, dense: bool | None = None) -> Trigger:
-    """The trigger of one input, with an update of every view that it changes."""
+    """Write the trigger of one input, with an update of every view that it changes."""
     return _Writer(anf, changed, guess, dense).written()
 
 
@@ -184,7 +193,7 @@ class _Writer:
         return factorise(chains(delta.value, known), self._dense, builder.guess, builder.facts)
 
     def _update(self, view: Name, delta: Name, u: Matrix, v: Matrix) -> None:
-        """The view changes by u·v; of this, all else follows from what was new, where addition is idempotent."""
+        """Add an update of a view by u·v; all else follows from its new part, where addition is idempotent."""
         left = self._left(u, v) if self._anf.program.ring.idempotent else None
         self._whole[delta.name] = self._blocks[delta.name] = Factors((left or (u, v),))
         self._updates.append(Update(view, u, v, left))
@@ -206,7 +215,10 @@ class _Writer:
 
 
 def _changed(delta: Matrix) -> Matrix:
-    """(m + δ)⁻¹ - m⁻¹   →   δ"""
+    """Match the change of an inverted matrix.
+
+    (m + δ)⁻¹ - m⁻¹   →   δ
+    """
     match delta:
         case Sum((Inverse(Sum((_, change))), _)):
             return change
@@ -214,13 +226,16 @@ def _changed(delta: Matrix) -> Matrix:
 
 
 def woodbury(inverse: Name, of: Factors) -> Factors:
-    """(m + U V)⁻¹ - m⁻¹ = -m⁻¹ U · (I + V m⁻¹ U)⁻¹ V m⁻¹     (WOODBURY FORMULA, Fig. A.2)"""
+    """Factor the change of an inverse by Woodbury's formula (Fig. A.2).
+
+    (m + U V)⁻¹ - m⁻¹ = -m⁻¹ U · (I + V m⁻¹ U)⁻¹ V m⁻¹
+    """
     small = Inverse(add(Diagonal(of.rank), product(of.v, inverse, of.u)))
     return Factors(((Scale(Number(-1), product(inverse, of.u)), product(small, of.v, inverse)),))
 
 
 def _kept(anf: Anf, triggers: Sequence[Trigger]) -> set[str]:
-    """The outputs, and what the triggers read to maintain what is kept."""
+    """Collect the outputs, and the views that triggers read to maintain those that are kept."""
     kept, inputs = set(anf.program.outputs), {i.name.name for i in anf.program.inputs}
     views = {d.name.name for d in anf.definitions} | set(anf.constants)
     while True:
@@ -231,7 +246,7 @@ def _kept(anf: Anf, triggers: Sequence[Trigger]) -> set[str]:
 
 
 def _pruned(trigger: Trigger, kept: set[str]) -> Trigger:
-    """Without the updates of other views, and the steps that only those need."""
+    """Drop the updates of views that are not kept, and the steps that only those need."""
     renamed = {
         name.name: half
         for update in trigger.updates
@@ -257,7 +272,7 @@ def _renamed(update: Update, renamed: Mapping[str, Matrix]) -> Update:
 
 
 def _substituted(matrix: Matrix, renamed: Mapping[str, Matrix]) -> Matrix:
-    """NB: what a name stands for may itself be renamed."""
+    """Substitute names until none is left, for what a name stands for may itself be renamed."""
     while used := names(matrix) & set(renamed):
         for name in used:
             matrix = substitute(matrix, name, renamed[name])

@@ -55,7 +55,7 @@ def read_program(
     start: int = 0,
     end: int | None = None,
 ) -> Program:
-    """The program in text[start:end] of a script, or in a text of its own. Every statement is an output.
+    """Parse the program in text[start:end] of a script, or in a text of its own. Every statement is an output.
 
     Raises SquallError at its place: SQ1001 for what cannot be read, SQ2011 for shapes that do not fit, SQ2012 for
     names, functions and arguments that are none, SQ3002 for what the semiring has not.
@@ -103,7 +103,7 @@ class _Reader:
             raise syntax_error(self._script, parser, error, end) from None
 
     def _matrix(self, tree: Parsed, scope: Scope) -> Matrix:
-        """An expression that is a matrix."""
+        """Parse an expression that is a matrix."""
         value = self._value(tree, scope)
         if isinstance(value, _SCALARS):
             raise self._error("SQ2012", f"{value} is a number, not a matrix", tree, f"write fill(1, 1, {value})")
@@ -123,7 +123,7 @@ class _Reader:
         return size
 
     def _value(self, tree: Parsed, scope: Scope) -> Value:
-        """An expression; what does not fit is told at its place."""
+        """Parse an expression; errors have its place."""
         try:
             return self._read(tree, scope)
         except SquallError as error:

@@ -21,7 +21,7 @@ from squallpy.maintain.matrix.program import Input, Program
 
 @dataclass
 class Programs:
-    """What a script's programs have been read as, by name; over all matrices that were there before them."""
+    """Parsed programs of a script, by name, each over the matrices declared before it."""
 
     read: dict[str, Program] = field(default_factory=dict)
 
@@ -40,12 +40,12 @@ class Programs:
 
 
 def input_of(matrix: catalog.Matrix) -> Input:
-    """A matrix of a script as an input of a program."""
+    """Convert a matrix of a script to an input of a program."""
     return Input(Name(matrix.name, Size.of(matrix.rows), Size.of(matrix.cols)), known_of(matrix))
 
 
 def known_of(matrix: catalog.Matrix) -> Known:
-    """What its declaration says."""
+    """Return the properties that a declaration states."""
     if "DIAGONAL" in matrix.known:
         return Known(True, True, True)
     said = {word.lower(): word in matrix.known for word in ("SYMMETRIC", "LOWER", "UPPER")}
@@ -53,14 +53,16 @@ def known_of(matrix: catalog.Matrix) -> Known:
 
 
 def alone(matrix: catalog.Matrix, relation: Relation) -> Program:
-    """The program that a matrix is by itself, whose cells are the rows of a relation."""
+    """Build the program of a matrix that is read by itself, whose cells are the rows of a relation."""
     ring: Semiring = BOOLEAN if relation.fields[-1].type == TRUTH else ARITHMETIC
     return Program((input_of(matrix),), (), (), ring)
 
 
 def asked(program: Program, outputs: Iterable[str] | None = None) -> Program:
-    """The statements that some outputs need (None: all), and the inputs that these read, or that are outputs; of other
-    inputs those that alone say how large a dimension is."""
+    """Prune a program to some outputs (None: all), the statements that these need, and inputs.
+
+    Inputs stay that are read, that are outputs, or that alone say how large a dimension is.
+    """
     wanted = set(program.outputs if outputs is None else outputs)
     needed, kept = set(wanted), []
     for statement in reversed(program.statements):

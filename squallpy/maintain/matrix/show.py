@@ -13,13 +13,13 @@ from squallpy.maintain.matrix.trigger_cost import Price, TriggerPricing, evaluat
 
 
 def program_text(program: Program) -> str:
-    """Inputs and statements."""
+    """Show inputs and statements."""
     inputs = "\n".join(f"input {i}" for i in program.inputs)
     return f"{inputs}\n{program}\n"
 
 
 def anf_text(maintained: Maintained) -> str:
-    """The definitions with what is known of them; those that are not kept are in parentheses."""
+    """Show the definitions with their properties; those that are not kept are in parentheses."""
     kept = {name.name for name in maintained.kept}
     lines = []
     for d in maintained.anf.definitions:
@@ -30,17 +30,17 @@ def anf_text(maintained: Maintained) -> str:
 
 
 def derivation_text(trigger: Trigger) -> str:
-    """The deltas, before they are factored."""
+    """Show the deltas, before they are factored."""
     return "".join(f"{statement}\n" for statement in trigger.derived.statements)
 
 
 def factorisation_text(trigger: Trigger) -> str:
-    """Each delta's factors."""
+    """Show each delta's factors."""
     return "".join(f"{statement}\n" for statement in trigger.factored)
 
 
 def trigger_text(trigger: Trigger) -> str:
-    """ON UPDATE A BY (uA, vA): steps and updates."""
+    """Show ON UPDATE A BY (uA, vA): steps and updates."""
     lines = [f"on {trigger.input} += {trigger.u} * {trigger.v}:"]
     lines += [f"  {step}" for step in trigger.steps]
     lines += [f"  {update}" for update in trigger.updates]
@@ -52,7 +52,7 @@ def triggers_text(maintained: Maintained) -> str:
 
 
 def phases_text(maintained: Maintained) -> str:
-    """All phases, one after the other."""
+    """Show all phases, one after the other."""
     parts = [("program in ANF", anf_text(maintained))]
     for trigger in maintained.triggers.values():
         parts += [
@@ -64,7 +64,7 @@ def phases_text(maintained: Maintained) -> str:
 
 
 def report_text(compiled: Compiled, sizes: Sizes) -> str:
-    """What was weighed and what it costs: iterative models, searches, triggers against evaluation."""
+    """Show the alternatives and their costs: iterative models, searches, triggers against evaluation."""
     lines = []
     for iteration, ways in compiled.report.iterations:
         lines.append(iteration)
@@ -86,7 +86,7 @@ def report_text(compiled: Compiled, sizes: Sizes) -> str:
 
 
 def crossover(maintained: Maintained, trigger: Trigger, sizes: Sizes) -> int:
-    """The least rank for which evaluating anew is faster."""
+    """Find the least rank for which evaluating anew is faster."""
     anew, pricing = evaluation_price(maintained, sizes).total, TriggerPricing(maintained, trigger)
 
     def pays(rank: int) -> bool:
@@ -102,13 +102,13 @@ def crossover(maintained: Maintained, trigger: Trigger, sizes: Sizes) -> int:
 
 
 def _spelled(price: Price) -> str:
-    """What a price is made of."""
+    """Show the parts of a price."""
     cache = f", {price.near:.0%} of them in the cache" if price.near < 1 else ", in the cache"
     return f"{_count(price.operations)} operations, {_count(price.visited)} words visited{cache}, {price.steps} steps"
 
 
 def _count(operations: float) -> str:
-    """1.2e+09 → 1.2 G"""
+    """Show a number with a unit: 1.2e+09 → 1.2 G."""
     for unit in ("", "k", "M", "G", "T"):
         if operations < 1000:
             return f"{operations:.3g}{unit and ' ' + unit}"

@@ -1,10 +1,11 @@
-"""A matrix program on several partitions: each has some rows of a view, and as many of its columns if these are asked
-for (LINVIEW §6).
+"""Supersteps of a matrix program whose views are in blocks on partitions (LINVIEW §6).
+
+Each partition has some rows of a view, and as many of its columns if triggers read these.
 
     pass A: t0 := A * uA, t2 := A' * vA', A += …     of its rows of A each partition computes its rows of t0, of its
                                                      columns of A its rows of t2
     send t0, t2                                      each to all: n · k numbers, never a view
-    UB := [uA, t0] …                                 what has few columns is computed by all alike
+    UB := [uA, t0] …                                 values of few columns are computed by all alike
     pass B: …
 
 A view with more rows than columns is kept by rows alone: A'·V is a sum of what each partition's rows make of it, so
@@ -43,7 +44,7 @@ Numbers = npt.NDArray[np.int64]
 
 
 class Form(StrEnum):
-    """What a partition has of a matrix."""
+    """The part of a matrix that a partition has."""
 
     WHOLE = "whole"
     ROWS = "rows"  # its own
@@ -66,20 +67,20 @@ class Part:
         return slice(self.number, None, self.count)
 
     def extent(self, size: int) -> int:
-        """How many it has of so many."""
+        """Count the rows that it has of so many."""
         return len(range(self.number, size, self.count))
 
     def has(self, numbers: Numbers) -> npt.NDArray[np.bool_]:
-        """Which of them it has."""
+        """Test which of these rows it has."""
         own: npt.NDArray[np.bool_] = numbers % self.count == self.number
         return own
 
     def among(self, numbers: Numbers) -> Numbers:
-        """Those that it has."""
+        """Select those of these rows that it has."""
         return numbers if self.count == 1 else numbers[self.has(numbers)]
 
     def local(self, numbers: Numbers) -> Numbers:
-        """Where those that it has are in its block."""
+        """Convert numbers of rows that it has to positions in its block."""
         return numbers // self.count
 
 
@@ -112,7 +113,7 @@ class Fetch:
 
 @dataclass(frozen=True, slots=True)
 class See:
-    """What a probe ends in: how far views have drifted."""
+    """The end of a probe: the drift of views is compared with the limit."""
 
     looks: tuple[Look, ...]
 
@@ -125,8 +126,13 @@ Item = Statement | Pass | Define | Fetch | See
 
 @dataclass(frozen=True, slots=True)
 class Superstep:
-    """Work, then what each partition sends to the others: of a value its rows, or its share, to all, or to each its
-    columns of the rows. `keeps`: the values that it needs later; `turned`: those of which the transpose is sent."""
+    """Work of every partition, then an exchange.
+
+    Args:
+        sends: Values of which each partition sends rows, or its summand, to all, or to each its columns of the rows.
+        keeps: Values that are needed later.
+        turned: Names of which the transpose is sent.
+    """
 
     work: tuple[Item, ...]
     sends: tuple[Value, ...] = ()
@@ -138,21 +144,26 @@ class Superstep:
 
 
 def sent(values: Iterable[Value]) -> str:
-    """Values as people read them."""
+    """Show the values of an exchange."""
     return ", ".join(f"columns of {name}" if form is Form.COLUMNS else name for name, form in values)
 
 
 @dataclass(frozen=True, slots=True)
 class Kinds:
-    """How matrices lie: `symmetric` ones, of which rows are columns, too; `tall` ones, by rows alone; those that are
-    evaluated as sums of `shares`, and are then whole."""
+    """The layouts of matrices.
+
+    Args:
+        symmetric: Those whose rows are their columns, too.
+        tall: Those stored by rows alone.
+        shares: Those evaluated as sums of all partitions' summands, which are whole then.
+    """
 
     symmetric: frozenset[str]
     tall: frozenset[str]
     shares: frozenset[str] = frozenset()
 
     def shared(self, value: Matrix) -> Name | None:
-        """The tall matrix by whose rows a product is a sum."""
+        """Return the tall matrix by whose rows a product is a sum; else None."""
         match value:
             case Product((Transpose(Name(name) as of), Name() | Fill() | Diagonal())) if name in self.tall:
                 return of
@@ -161,8 +172,12 @@ class Kinds:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A part of what is done in a batch: `add` cells to the input `name`, `fire` the trigger of `name`, `look` how far
-    views have drifted, `evaluate` anew, always or only `if_asked`: where an inverse cannot be told, or views have."""
+    """A part of the work on a batch.
+
+    Args:
+        do: `add` cells to the input `name`, `fire` its trigger, `look` for drift of views, or `evaluate` all.
+        if_asked: Evaluate only if an inverse is almost singular, or views have drifted.
+    """
 
     do: str
     name: str = ""
@@ -175,8 +190,14 @@ _NOTHING = Superstep(())
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """A program on partitions: how its matrices lie, the views that are kept by columns, too, and what is done when an
-    input, or a constant, changes, when views are looked at, or when all is evaluated anew."""
+    """The layouts and supersteps of a program on partitions.
+
+    Args:
+        by_columns: The views that are stored by columns, too.
+        triggers: The supersteps of the trigger of each input and constant.
+        evaluation: The supersteps that evaluate the program.
+        look: The supersteps of the probe.
+    """
 
     kinds: Kinds
     by_columns: frozenset[str]
@@ -186,13 +207,15 @@ class Blocks:
     look: tuple[Superstep, ...]
 
     def supersteps(self, phase: Phase) -> tuple[Superstep, ...]:
-        """Those of a phase; nothing is sent after its last."""
+        """Return the supersteps of a phase; nothing is sent after its last."""
         known = {"fire": self.triggers.get(phase.name, ()), "evaluate": self.evaluation, "look": self.look}
         return known.get(phase.do, (_NOTHING,))
 
     def timeline(self, phases: Sequence[Phase]) -> list[list[tuple[int, int]]]:
-        """What is done between two exchanges: the phases, and which superstep of each. A phase begins where the one
-        before ends."""
+        """List the work between exchanges, as numbers of phases and of their supersteps.
+
+        A phase begins where the one before ends.
+        """
         line: list[list[tuple[int, int]]] = [[]]
         for number, phase in enumerate(phases):
             for at in range(len(self.supersteps(phase))):
@@ -202,7 +225,7 @@ class Blocks:
 
 
 def blocks(made: Maintained) -> Blocks:
-    """A program's supersteps."""
+    """Cut the triggers and the evaluation of a program into supersteps."""
     views = {name.name for name in made.stored}
     kinds, definitions, asked = _kinds(made)
     asked &= views
@@ -225,7 +248,7 @@ def blocks(made: Maintained) -> Blocks:
 
 
 def _by_depth(steps: Sequence[Statement], views: set[str]) -> list[Item]:
-    """Steps as visits to views and what is computed of them, those first that need the fewest exchanges before."""
+    """Order steps, as visits to views and values, by the number of exchanges that they need before."""
     depth, items = dict[str, int](), list[tuple[int, bool, Item]]()
     for step in steps:
         before = max((depth[name] for name in names(step.value) if name in depth), default=0)
@@ -236,7 +259,7 @@ def _by_depth(steps: Sequence[Statement], views: set[str]) -> list[Item]:
 
 
 def _kinds(made: Maintained) -> tuple[Kinds, list[Define], set[str]]:
-    """How matrices lie, how they are evaluated, and those whose columns are needed for that: no tall ones."""
+    """Choose layouts and definitions; returns also the names whose columns the evaluation needs, none of them tall."""
     symmetric = frozenset(name for name, known in made.anf.facts.items() if known.symmetric)
     guess = Guess({})
     tall = {n.name for n in made.stored if n.rows != n.cols and guess(n.rows) >= guess(n.cols)}
@@ -261,7 +284,7 @@ def _definitions(made: Maintained, kinds: Kinds) -> list[Define]:
 
 
 def _fetched(definition: Define, by_columns: set[str]) -> Iterator[Item]:
-    """A definition, and behind it what has to arrive of its view, if that has not all of it by then."""
+    """Yield a definition, and the arrival of its view where partitions need more than their rows."""
     yield definition
     name = definition.statement.name.name
     if definition.kept and definition.form is Form.SHARE:
@@ -275,7 +298,7 @@ def _forms(name: str, by_columns: set[str]) -> set[Value]:
 
 
 def _across(visit: Pass, kinds: Kinds) -> bool:
-    """Does a pass look at a view by columns?"""
+    """True if a pass reads a view by columns."""
     view = visit.view.name
     turned = view not in kinds.symmetric and any(read.transposed for read in visit.reads)
     return view not in kinds.tall and (turned or bool(visit.update and visit.update.left))
@@ -324,14 +347,14 @@ def _kept(
     made: Mapping[Value, int],
     lasting: set[Value],
 ) -> tuple[Value, ...]:
-    """What is there after a superstep, is needed in a later one, and is not a view's."""
+    """List the values that exist after a superstep, are needed in a later one, and are no view's."""
     needed = {value for some in work[at + 1 :] for item in some for value in _needs(item, kinds)}
     needed |= {(name, form) for some in sends[at + 1 :] for name, _ in some for form in OWN}
     return tuple(sorted(value for value in needed - lasting if made.get(value, at + 1) <= at))
 
 
 def _needs(item: Item, kinds: Kinds) -> set[Value]:
-    """What has to be there for some work."""
+    """Collect the values that an item of work needs."""
     match item:
         case Statement(_, value):
             return _whole(value)
@@ -352,7 +375,7 @@ def _needs(item: Item, kinds: Kinds) -> set[Value]:
 
 
 def _makes(item: Item, kinds: Kinds) -> set[Value]:
-    """What is there after some work."""
+    """Collect the values that an item of work produces."""
     match item:
         case Statement(name, _):
             return {(name.name, Form.WHOLE)}
@@ -368,7 +391,7 @@ def _makes(item: Item, kinds: Kinds) -> set[Value]:
 
 
 def rows_need(value: Matrix, kinds: Kinds) -> set[Value]:
-    """What a partition needs for its rows of a value."""
+    """Collect the values that a partition needs for its rows of an expression."""
     match value:
         case Name(name) | Transpose(Name(name)) if name in kinds.shares:
             return {(name, Form.WHOLE)}

@@ -62,7 +62,7 @@ Work = Statement | Pass
 
 
 def passes(trigger: Trigger, views: Sequence[str]) -> tuple[Work, ...]:
-    """The steps and updates of a trigger in an order with few passes over its views."""
+    """Order the steps and updates of a trigger so that there are few passes over its views."""
     return tuple(_Scheduler(trigger, set(views)).run())
 
 
@@ -95,18 +95,20 @@ class _Scheduler:
             yield Pass(update.view, (), update)
 
     def _early(self) -> str | None:
-        """A view to be updated at once: that of the input first of all, for products with it are of what it then is."""
+        """Find a view to be updated at once, the input's first, for products with it are of its new value."""
         return next((name for name, update in self._updates.items() if update.left and self._updatable(name)), None)
 
     def _again(self, view: str) -> tuple[bool, bool, int, bool]:
-        """How much of what is to be done to a view is not ready; none of its reads must be the worst, then one visit
-        more than there must be."""
+        """Rank a view by how much of its work is not ready.
+
+        No read ready is the worst, then one visit more than necessary.
+        """
         reads = [read for _, read in self._reads[view]]
         ready = [names(read.by) <= self._done for read in reads]
         return not any(ready), self._wasted(view, reads, ready), ready.count(False), not self._updatable(view)
 
     def _wasted(self, view: str, reads: Sequence[Read], ready: Sequence[bool]) -> bool:
-        """Does something wait, which does not depend on this visit to a view?"""
+        """True if some read waits that does not depend on this visit to a view."""
         turns = [self._visited.of(read.name.name)[view] for read in reads]
         update, now = self._updates.get(view), min(turns)
         if any(turn == now and not there for turn, there in zip(turns, ready, strict=True)):
@@ -119,7 +121,7 @@ class _Scheduler:
         )
 
     def _updatable(self, view: str) -> bool:
-        """Is all there that a view changes by, and nothing left that needs it as it was, but for its own reads?
+        """True if the update of a view is known, and nothing but its own reads needs it as it was.
 
         What is left of an update may be waited for: that one need not wait, as all may read what it makes.
         """
@@ -129,7 +131,7 @@ class _Scheduler:
         return update.left is not None or not any(view in names(matrix) for matrix in self._waiting(view))
 
     def _waiting(self, view: str) -> Iterator[Matrix]:
-        """What is still to be computed, but for the products of a view."""
+        """Yield the expressions still to be computed, except products of a view."""
         yield from (step.value for step in self._steps)
         yield from (read.by for reads in self._reads.values() for _, read in reads)
         for other, update in self._updates.items():
@@ -152,7 +154,7 @@ class _Scheduler:
 
 
 def read_of(step: Statement, views: set[str]) -> tuple[Name, Read] | None:
-    """The view that a step multiplies something small by, and how."""
+    """Match a step that multiplies a view by something small; returns the view and the read."""
     match step.value:
         case Product((left, right)):
             if (view := _view(left, views)) and not names(right) & views:

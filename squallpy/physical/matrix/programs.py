@@ -1,4 +1,4 @@
-"""What a query does with matrices: the programs that are kept fresh for it, and the cells that it reads of them.
+"""Planning of matrices: the programs that are kept fresh for a query, and the cells that it reads of them.
 
 SELECT j, value FROM p16.D WHERE i IN (3, 7)   →   p16 without what D does not need; D, rows 3 and 7
 """
@@ -29,7 +29,7 @@ def plan_matrices(
     place: str = "auto",
     partitions: int = 1,
 ) -> MatrixPlan | None:
-    """What feeds read of matrices, and how that is kept fresh; None if nothing. SQ7003 if they cannot be in blocks."""
+    """Plan the programs under the feeds that read matrices; None if none do. SQ7003 if they cannot be in blocks."""
     by_program: dict[str, list[Reading]] = {}
     for feed in feeds:
         if feed.relation.is_computed:
@@ -48,7 +48,7 @@ def plan_matrices(
 
 
 def _in_blocks(plan: MatrixPlan, place: str) -> bool:
-    """Are matrices on the partitions?"""
+    """True if the matrices are on the partitions."""
     rows = next((kept.name for kept in plan.programs if plan.by_rows and not kept.program.ring.negates), None)
     shares = next((matrix.name for matrix in plan.matrices.values() if matrix.shares), None)
     if place == "blocks" and (rows or shares):
@@ -59,7 +59,7 @@ def _in_blocks(plan: MatrixPlan, place: str) -> bool:
 
 
 def _large(kept: KeptProgram) -> bool:
-    """Are a program's views known to be too large for one place?"""
+    """True if a program's views are known to be too large for one process."""
     made = kept.compiled.maintained
     if made.program.symbols():
         return False
@@ -83,7 +83,7 @@ def _kept(
 
 
 def reading(feed: Feed, output: str) -> Reading:
-    """The cells that pass any of a feed's filters."""
+    """Collect the cells that pass any of a feed's filters."""
     some: dict[str, Some] = {}
     for place in ("i", "j"):
         terms = [_passing(term, place) for view in feed.deltas for term in view.terms]
@@ -101,7 +101,7 @@ def _passing(term: Monomial, place: str) -> Some:
 
 
 def intervals(predicate: Expr, variable: Column) -> Some:
-    """The values of a variable for which a predicate can be TRUE, as far as that is easy to see.
+    """Find the values of a variable for which a predicate can be TRUE, as far as that is easy to see.
 
     i IN (3, 7) AND j < i   →   [3, 3], [7, 7]        i >= 3 OR j = 1   →   all
     """
@@ -135,7 +135,7 @@ def _compared(op: str, bound: int) -> Some:
 
 
 def _joined(some: Iterable[Interval]) -> Some:
-    """Intervals in order, those that touch as one."""
+    """Unite intervals, in order, those that touch as one."""
     found: list[Interval] = []
     for low, high in sorted(some, key=lambda i: (i[0] is not None, i[0] or 0)):
         if found and _reaches(found[-1][1], low):
@@ -151,7 +151,7 @@ def _reaches(high: int | None, low: int | None) -> bool:
 
 
 def _both(some: Some, others: Some) -> Some:
-    """What is in both."""
+    """Intersect intervals."""
     found: list[Interval] = []
     for a, b in some:
         for c, d in others:

@@ -18,7 +18,7 @@ from squallpy.runtime.formats.file_rows import Sums
 from squallpy.runtime.formats.skipped_rows import skipped
 from squallpy.runtime.ingest.explode import in_parts
 from squallpy.runtime.ingest.feed import Feeder
-from squallpy.runtime.joiners.batch_plan import Course, course_of
+from squallpy.runtime.joiners.batch_plan import BatchPlan, decode_plan, hands_off, is_moving
 from squallpy.runtime.joiners.joiner import Joiner
 from squallpy.runtime.joiners.routing import keys_of, spread
 from squallpy.runtime.kernels.dictionary import Dictionary
@@ -167,7 +167,7 @@ class Parcels:
         hear: Collection[int] = (),
         only: Collection[int] | None = None,
     ) -> None:
-        self._plan, self._names, self._course, self._told = plan, names, course_of(course), course
+        self._plan, self._names, self._course, self._told = plan, names, decode_plan(course), course
         self._columns = {p.name: p.keys for p in (*plan.pools, *plan.deltas, plan.result)}
         self._hear, self._only = hear if course else (), range(plan.partitions) if only is None else only
         self._parts: dict[int, list[Delta]] = {p: [] for p in self._hear if p in self._only}
@@ -228,7 +228,7 @@ class Node:
             store.renew()
         with self._trace("unpack"):
             deltas, total, told = _unpacked(messages, store)
-        course, is_last = course_of(told), number == len(self._machines) - 1
+        course, is_last = decode_plan(told), number == len(self._machines) - 1
         rows = {str(self._partition): sum(len(delta.keys) for delta in deltas)}
         if self._joiner and course and number == 0:
             with self._trace("migrate"):
@@ -240,7 +240,7 @@ class Node:
         if self._joiner and course:
             total = add_stats(total, self._joiner.arrived(deltas, store.dictionary))
             total = add_stats(total, self._joiner.held(store, course) if is_last else {})
-            if is_last and course.sends(self._partition):
+            if is_last and hands_off(course, self._partition):
                 with self._trace("migrate"):
                     letters, copied = self._letters(store, course)
                     total = add_stats(total, {"copied": copied})
@@ -253,7 +253,7 @@ class Node:
             answer = self._answer(store, change, total)
             return answer if letters is None else pack_parcels([(self._partition, answer), *letters])
 
-    def _letters(self, store: Store, course: Course) -> tuple[list[tuple[int, bytes]], int]:
+    def _letters(self, store: Store, course: BatchPlan) -> tuple[list[tuple[int, bytes]], int]:
         """What is sent to joiners after a batch; how many tuples were copied."""
         assert self._joiner
         sent, copied = self._joiner.sent(store, course)
@@ -305,8 +305,7 @@ class Publisher:
 def _is_moving(messages: list[bytes]) -> bool:
     """Are joiners on their way from grid to grid? Then records are copied by keys or hashes, in which numbers are."""
     told = next(filter(None, (unpack_head(message)[0].get(COURSE) for message in messages)), "")
-    course = course_of(told)
-    return course is not None and (course.moving or course.fresh or bool(course.came))
+    return is_moving(decode_plan(told))
 
 
 def _unpacked(messages: list[bytes], store: Store) -> tuple[list[Delta], Stats, str]:

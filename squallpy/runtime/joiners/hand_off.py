@@ -33,7 +33,7 @@ class Post:
         self._folder.create(f"post/{batch}/{sender}", lambda sink: sink.write(b"".join(parts)))
 
     def fetch(self, batch: int, receiver: int, senders: Iterable[int]) -> list[bytes]:
-        """What some have sent to a partition; SQ6005 if that is damaged."""
+        """Read the letters that some have sent to a partition; SQ6005 if one is damaged."""
         found = (self._letter(f"post/{batch}/{sender}", receiver) for sender in senders)
         return [letter for letter in found if letter is not None]
 

@@ -34,14 +34,14 @@ class SingularError(SquallError):
 
 
 def evaluate(matrix: Matrix, read: Read, sizes: Sizes, ring: Semiring) -> Array:
-    """The values of an operation whose names `read` gives; OverflowError where a count does not fit 64 bits."""
+    """Evaluate an expression whose names `read` gives; OverflowError where a count does not fit 64 bits."""
     if isinstance(matrix, Name):
         return read(matrix.name)
     return operated(matrix, [evaluate(child, read, sizes, ring) for child in children(matrix)], sizes, ring)
 
 
 def operated(matrix: Matrix, operands: Sequence[Array], sizes: Sizes, ring: Semiring) -> Array:
-    """The same, of the values of what it is an operation on."""
+    """Apply an operation to the values of its operands."""
     match matrix:
         case Transpose():
             return operands[0].T
@@ -69,7 +69,7 @@ def operated(matrix: Matrix, operands: Sequence[Array], sizes: Sizes, ring: Semi
 
 
 def total(terms: Sequence[Array], ring: Semiring) -> Array:
-    """The sum, ⊕, of matrices."""
+    """Add matrices by ⊕."""
     found = terms[0]
     for more in terms[1:]:
         if ring is COUNTING:
@@ -79,7 +79,7 @@ def total(terms: Sequence[Array], ring: Semiring) -> Array:
 
 
 def product(left: Array, right: Array, ring: Semiring) -> Array:
-    """left ⊗ right, (n, l) and (l, m)."""
+    """Multiply left ⊗ right, (n, l) and (l, m)."""
     if ring is ARITHMETIC:
         out: Array = _dot(left, right) if left.shape[0] == right.shape[1] == 1 else left @ right
         return out
@@ -94,13 +94,13 @@ def product(left: Array, right: Array, ring: Semiring) -> Array:
 
 
 def _dot(row: Array, column: Array) -> Array:
-    """A row by a column; of more than 10,000 entries BLAS makes pieces, and waits milliseconds for its threads."""
+    """Multiply a row by a column; beyond 10,000 entries BLAS would split them, and wait ms for its threads."""
     out: Array = np.einsum("ij,jk->ik", row, column)
     return out
 
 
 def _counted(left: Array, right: Array) -> Array:
-    """Exact, as floats where these are; OverflowError beyond 64 bits."""
+    """Multiply counts exactly, as floats where these are exact; OverflowError beyond 64 bits."""
     left_reals, right_reals = left.astype(float), right.astype(float)
     if float((np.abs(left_reals) @ np.abs(right_reals)).max(initial=0.0)) < _EXACT:
         counted: Array = (left_reals @ right_reals).astype(np.int64)
@@ -111,7 +111,7 @@ def _counted(left: Array, right: Array) -> Array:
 
 
 def inverse(values: Array, matrix: Matrix) -> Array:
-    """m⁻¹; SingularError (SQ5011) where there is none, or none that numbers of 64 bits can tell."""
+    """Invert a matrix; SingularError (SQ5011) where it is singular within the precision of 64-bit floats."""
     try:
         found = np.linalg.inv(values)
     except np.linalg.LinAlgError:
@@ -123,31 +123,31 @@ def inverse(values: Array, matrix: Matrix) -> Array:
 
 
 def norm(values: Array) -> float:
-    """The largest sum of a column's absolute values."""
+    """Compute the 1-norm, the largest sum of a column's absolute values."""
     return float(np.abs(values).sum(axis=0).max(initial=0.0))
 
 
 def padded(values: Array, shape: tuple[int, int], ring: Semiring) -> Array:
-    """A matrix with zeros appended."""
+    """Append zeros to a matrix."""
     out = np.full(shape, ring.zero, ring.dtype)
     out[: values.shape[0], : values.shape[1]] = values
     return out
 
 
 def picking(extent: int, places: Array, ring: Semiring) -> Array:
-    """Columns (extent, k) that are zero but for a one each, at its place."""
+    """Make columns (extent, k) of the unit matrix, that of each place."""
     out = np.full((extent, len(places)), ring.zero, ring.dtype)
     out[places, np.arange(len(places))] = ring.one
     return out
 
 
 def depends(constant: Matrix, symbols: Container[str]) -> bool:
-    """Is a constant of another shape where these are of another size?"""
+    """True if the shape of a constant depends on any of these symbols."""
     return any(symbol in symbols for size in shape(constant) for symbol, _ in size.symbols)
 
 
 def appended(constant: Matrix, before: Sizes, sizes: Sizes, ring: Semiring) -> tuple[Array, Array]:
-    """How a constant changes as it grows, once zeros have been appended, as u·v."""
+    """Factor the change of a constant that grows, after zeros have been appended, into u·v."""
     old_rows, old_cols = constant.rows.at(before), constant.cols.at(before)
     rows, cols = constant.rows.at(sizes), constant.cols.at(sizes)
     if isinstance(constant, Diagonal):

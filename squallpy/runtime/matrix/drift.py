@@ -1,4 +1,4 @@
-"""How far views have drifted from what defines them: a probe at work."""
+"""Drift of views from their definitions, as rounding adds up: a probe evaluated on views."""
 
 from collections.abc import Iterable, Mapping
 
@@ -16,13 +16,13 @@ DRIFT = 1e-9  # relative
 
 
 def vectors(probe: Probe, sizes: Sizes, seed: int) -> dict[str, Array]:
-    """Those on which it looks, the same for the same seed."""
+    """Draw the random vectors of a probe, the same for the same seed."""
     random = np.random.default_rng(seed)
     return {name.name: random.standard_normal((name.rows.at(sizes), 1)) for name in probe.vectors}
 
 
 def drift(probe: Probe, views: Mapping[str, View], sizes: Sizes, seed: int) -> float:
-    """The largest relative difference between a view and its definition."""
+    """Compute the largest relative difference between a view and its definition."""
     values = vectors(probe, sizes, seed)
     for step in probe.steps:
         found = read_of(step, set(views))
@@ -38,5 +38,5 @@ def drift(probe: Probe, views: Mapping[str, View], sizes: Sizes, seed: int) -> f
 
 
 def largest(looks: Iterable[Look], values: Mapping[str, Array]) -> float:
-    """Of what is seen."""
+    """Find the largest relative difference among the looks of a probe."""
     return max((norm(values[o.off.name]) / (norm(values[o.right.name]) or 1.0) for o in looks), default=0.0)

@@ -43,7 +43,7 @@ class Fused:
         return lines
 
     def changes(self, views: Mapping[str, View], lines: Bits) -> Iterator[tuple[str, Packed, Packed]]:
-        """Of views that have an update: what of it made a difference, as factors."""
+        """Yield each updated view, with the part of its update that made a difference, as factors."""
         for step in self.steps:
             if step.u:
                 name = self.views[step.matrix]
@@ -58,7 +58,7 @@ def _in_bits(view: View) -> BitView:
 
 
 def fused(trigger: Trigger, work: Sequence[Work], rank: int) -> Fused | None:
-    """A trigger as one kernel, if all that it does between visits is to add columns, or to put them side by side."""
+    """Compile a trigger to one kernel, or None if more than sums and stacks is computed between visits."""
     numbered = _Numbered(trigger, rank)
     try:
         for item in work:

@@ -26,7 +26,8 @@ class Shares:
         self._counts: Counts = np.empty(0, np.int64)
 
     def add(self, rows: Rows) -> tuple[Cells, Words, Counts]:
-        """The shares in every row of the matrix that changes; and what came and went as words, for `restore`."""
+        """Apply rows; returns the shares in every row of the matrix that changes, and the changes as words for
+        `restore`."""
         own = np.column_stack([rows.i, rows.j, as_words(rows.entries(ARITHMETIC))])
         touched = np.isin(self._keys[:, 0], rows.i)
         keys, which = np.unique(np.vstack([self._keys[touched], own]), axis=0, return_inverse=True)
@@ -45,7 +46,7 @@ class Shares:
 
 
 def _shares(keys: Words, counts: Counts) -> Cells:
-    """Each cell's share of its row; keys are sorted, and have all of a row."""
+    """Divide each cell by the sum of its row; keys are sorted, and have all of a row."""
     if not len(keys):
         return Cells.none(ARITHMETIC)
     weights = np.where(counts, of_words(keys[:, 2], ARITHMETIC.dtype) * counts, 0.0)

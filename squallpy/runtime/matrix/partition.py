@@ -94,7 +94,7 @@ def supersteps(programs: Iterable[ProgramPart], commands: Commands) -> int:
 
 
 def most_supersteps(programs: Iterable[ProgramPart]) -> int:
-    """How many a batch may have: all constants grow, all inputs change, views are looked at, and all is evaluated."""
+    """Count the supersteps of the longest batch, in which all phases occur."""
     fired = ((share, [Phase("fire", name) for name in share.blocks.triggers]) for share in programs)
     return max(len(share.blocks.timeline([*phases, Phase("look"), Phase("evaluate")])) for share, phases in fired)
 

@@ -23,13 +23,13 @@ _CELL = 16  # bytes
 
 
 def few(cells: int, shape: tuple[int, int], ring: Semiring) -> bool:
-    """Is a matrix with so many cells that are not zero to be kept as these?"""
+    """True if a matrix with so many entries that are not zero is to be stored as cells."""
     size = shape[0] * shape[1]
     return ring in (ARITHMETIC, MIN_PLUS, MAX_PLUS) and size >= _LEAST and cells <= SPARSE * size
 
 
 def is_sparse(values: Array, ring: Semiring) -> bool:
-    """Are these values to be kept as the cells that are not zero?"""
+    """True if these values are to be stored as the cells that are not zero."""
     return few(int(np.count_nonzero(values != ring.zero)), (values.shape[0], values.shape[1]), ring)
 
 
@@ -61,7 +61,7 @@ class SparseView:
 
     @property
     def count(self) -> int:
-        """How many cells are kept."""
+        """The number of stored cells."""
         return self._count
 
     @property
@@ -69,7 +69,7 @@ class SparseView:
         return self._dense.nbytes if self._dense else len(self._values) * _CELL
 
     def grown(self, shape: tuple[int, int]) -> "View":
-        """The same with zeros appended."""
+        """Append rows and columns of zeros."""
         assert self.sparse
         return SparseView(self.cells(), shape, self._ring)
 
@@ -92,7 +92,7 @@ class SparseView:
         return self._dense.pruned(u, v, xs, ys) if self._dense else (*self.pass_over(u, v, xs, ys), u, v)
 
     def at(self, rows: Array, cols: Array) -> Array:
-        """Single entries: those in order are searched for, those behind are looked through."""
+        """Return single entries, by binary search in the sorted cells and in those behind them."""
         if self._dense:
             entries: Array = self._dense.read(slice(None), slice(None))[rows, cols]
             return entries
@@ -132,7 +132,7 @@ class SparseView:
             self._append(rows, cols, values)
 
     def _add(self, u: Array, v: Array) -> None:
-        """The cells of u·v, if they are few."""
+        """Append the cells of u·v if they are few, else store densely."""
         zero = self._ring.zero
         columns = u.T
         (k, i), (row, j) = np.nonzero(columns != zero), np.nonzero(v != zero)
@@ -163,7 +163,7 @@ class SparseView:
             self._fill()
 
     def _keep(self, cells: Cells) -> None:
-        """These cells, in order."""
+        """Store these cells, sorted."""
         merged = cells.merged(self._ring)
         self._rows, self._cols = merged.rows.astype(np.int32), merged.cols.astype(np.int32)
         self._values = merged.values.astype(np.float64)
@@ -180,6 +180,6 @@ class SparseView:
         return self._rows[: self._count], self._cols[: self._count], self._values[: self._count]
 
     def cells(self) -> Cells:
-        """All that there are, those of one place perhaps in parts."""
+        """Return all cells; those of one place may be in parts."""
         rows, cols, values = self._there()
         return Cells(rows.astype(np.int64), cols.astype(np.int64), values)

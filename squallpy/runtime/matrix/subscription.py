@@ -1,4 +1,4 @@
-"""What a query has been told of a matrix, and how that changes.
+"""Cells of a matrix as a query has last been told them, and their changes.
 
 shown.change(read, touched)   →   the cells that went and came, as words: (i, j, value), -1 and +1
 """
@@ -26,7 +26,7 @@ ALIKE = 1e-13  # relative: what differs by less is not told, for an evaluation r
 
 
 def indices(some: Some, size: int) -> "slice | Array":
-    """Those of a dimension that are read."""
+    """Return the indices of a dimension that are read."""
     if some == ALL:
         return slice(None)
     parts = [np.arange(max(low or 0, 0), min(size - 1 if high is None else high, size - 1) + 1) for low, high in some]
@@ -34,14 +34,13 @@ def indices(some: Some, size: int) -> "slice | Array":
 
 
 def told_layouts(name: str, ring: Semiring) -> tuple[BlockLayout, ...]:
-    """Where a partition keeps what has been told: the values, and the largest that each cell has been, where numbers
-    are rounded."""
+    """Lay out the blocks of a reading: its values, and, where numbers are rounded, the largest that each has been."""
     values = BlockLayout(f"{name} told", np.dtype(ring.dtype).name)
     return (values, BlockLayout(f"{name} most", "float64")) if ring is ARITHMETIC else (values,)
 
 
 def told_on(storage: Storage, ring: Semiring) -> list[Block]:
-    """Blocks of their own."""
+    """Allocate the blocks of a reading."""
     return [Block(layout, storage) for layout in told_layouts("", ring)]
 
 
@@ -59,7 +58,7 @@ class Shown:
         self._numbers: tuple[Array, Array] = (np.zeros(0, np.int64), np.zeros(0, np.int64))  # of rows and columns
 
     def nbytes(self, shape: tuple[int, int]) -> int:
-        """What it takes for a matrix of a shape."""
+        """Compute the bytes of the reading for a matrix of a shape."""
         cells = 1
         for some, size in zip((self.reading.rows, self.reading.cols), shape, strict=True):
             ends = ((max(low or 0, 0), size - 1 if high is None else min(high, size - 1)) for low, high in some)
@@ -67,7 +66,7 @@ class Shown:
         return cells * np.dtype(self._ring.dtype).itemsize * (2 if self._ring is ARITHMETIC else 1)
 
     def resize(self, shape: tuple[int, int]) -> None:
-        """The matrix has grown: what is new is zero."""
+        """Grow with the matrix; new cells are zero."""
         if shape == self._shape:
             return
         self._shape = shape
@@ -79,10 +78,11 @@ class Shown:
                 block.resize((len(self._numbers[0]), len(cols)), fill)
 
     def change(self, read: Read | None, touched: Touch | None = None) -> tuple[Words, Words]:
-        """Keys (i, j, word of the value) and multiplicities of the cells that are not as they were.
+        """Return keys (i, j, word of the value) and multiplicities of the cells that have changed.
 
-        `read` gives the matrix at rows and columns; None: it is zero. It can differ where rows and columns are
-        `touched` alone; None: anywhere.
+        Args:
+            read: Gives the matrix at rows and columns; None: it is zero.
+            touched: Rows and columns where it may differ; None: anywhere.
         """
         numbers, where = self._looked_at(touched)
         old = self._told.values if where is None else self._told.values[where]
@@ -98,7 +98,7 @@ class Shown:
         return np.vstack([gone, come]), np.repeat(np.array([-1, 1]), [len(gone), len(come)])
 
     def _looked_at(self, touched: Touch | None) -> tuple[tuple[Array, Array], tuple[Array, ...] | None]:
-        """The numbers of the rows and columns to look at, and where these are; None: everywhere."""
+        """Return the numbers of the rows and columns to compare, and their positions; None: everywhere."""
         if touched is None:
             return self._numbers, None
         at = [np.flatnonzero(t[numbers]) for t, numbers in zip(touched, self._numbers, strict=True)]
@@ -111,7 +111,7 @@ class Shown:
         return tuple(slice(None) if s == ALL else n for s, n in zip(some, self._numbers, strict=True))  # type: ignore[return-value]
 
     def _round(self, most: Array, where: tuple[Array, ...] | None, old: Array, new: Array) -> None:
-        """What differs by rounding alone is as it was; note how large cells have been."""
+        """Reset cells that differ by rounding alone, and note how large cells have been."""
         place: Any = ... if where is None else where
         before, size = most[place], np.abs(new)
         new[size <= CANCELLED * before] = 0.0
@@ -127,7 +127,7 @@ class Shown:
         return np.column_stack([*columns, as_words(some[there])]).astype(np.int64, copy=False)
 
     def restore(self, keys: Words) -> None:
-        """What had been told: keys (i, j, word)."""
+        """Restore the cells as last reported, from keys (i, j, word)."""
         places = [np.full(size, -1) for size in self._shape]
         for place, numbers in zip(places, self._numbers, strict=True):
             place[numbers] = np.arange(len(numbers))
@@ -138,12 +138,12 @@ class Shown:
 
 
 def table_of(reading: Reading, keys: Words, mult: Words) -> pa.Table:
-    """Cells, keys (i, j, word), as rows of a reading's relation."""
+    """Decode cells, keys (i, j, word), to rows of a reading's relation."""
     names, type = [field.name for field in reading.relation.fields], arrow_type(reading.relation.fields[2].type)
     values = pa.array(of_words(keys[:, 2], np.dtype(type.to_pandas_dtype()).name), type)
     return pa.table([pa.array(keys[:, 0]), pa.array(keys[:, 1]), values, pa.array(mult)], [*names, MULT])
 
 
 def _bits(values: Array) -> Array:
-    """Values to compare: NaN is itself."""
+    """Reinterpret floats as words for comparison, so that NaN equals itself."""
     return as_words(values) if values.dtype.kind == "f" else values

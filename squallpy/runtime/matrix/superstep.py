@@ -52,7 +52,7 @@ class ProgramPart:
         self.stored = [name.name for name in self.made.stored]
 
     def layouts(self) -> Iterator[BlockLayout]:
-        """The blocks that it keeps."""
+        """Yield the layouts of its blocks."""
         for name in self.stored:
             for form in self.forms(name):
                 if self.ring is BOOLEAN:
@@ -63,19 +63,19 @@ class ProgramPart:
             yield from told_layouts(self.told(number), self.ring)
 
     def forms(self, name: str) -> tuple[Form, ...]:
-        """In which it has a view."""
+        """Return the forms in which it stores a view."""
         return (Form.ROWS, Form.COLUMNS) if name in self.blocks.by_columns else (Form.ROWS,)
 
     def block(self, name: str, form: Form) -> str:
         return f"{self.kept.name}.{name} {form}"
 
     def begun(self, stage: int, phases: Sequence[Phase]) -> int:
-        """How many phases have, when a superstep is done."""
+        """Count the phases that have begun when a superstep is done."""
         line = self.blocks.timeline(phases)
         return line[min(stage, len(line) - 1)][-1][0] + 1 if phases else 0
 
     def told(self, number: int) -> str:
-        """What the blocks of a reading are called."""
+        """Name the blocks of a reading."""
         return f"{self.kept.name} {number}"
 
 
@@ -117,7 +117,7 @@ class Work:
     # what there is
 
     def resize(self) -> None:
-        """All blocks as large as the dimensions say; SQ5013 if there is no room."""
+        """Resize all blocks to the dimensions; SQ5013 if memory is short."""
         share, more = self._share, 0
         shapes = {(name, form): self._extent(name, form) for name in share.stored for form in share.forms(name)}
         for view, (rows, columns) in shapes.items():
@@ -130,7 +130,7 @@ class Work:
             self._store.blocks[share.block(*view)].resize(shape, 0 if self._ring is BOOLEAN else self._ring.zero)
 
     def _extent(self, name: str, form: Form) -> tuple[int, int]:
-        """The shape of what this partition has of a matrix."""
+        """Compute the shape of this partition's block of a matrix."""
         rows, columns = self._shape(name)
         return (self._part.extent(rows), columns) if form is Form.ROWS else (rows, self._part.extent(columns))
 
@@ -143,18 +143,18 @@ class Work:
         return BitView(values, self._extent(name, form)[1]) if self._ring is BOOLEAN else in_place(values, self._ring)
 
     def _value(self, name: str, form: Form) -> Array:
-        """A value in a form: of this batch, or a view's."""
+        """Return a value in a form, of this batch or else of a view."""
         found = self.now.values.get((name, form))
         return self._view(name, form).read(slice(None), slice(None)) if found is None else found
 
     def _evaluated(self, matrix: Matrix) -> Array:
-        """The whole value of what is made of whole values."""
+        """Evaluate an expression over whole values."""
         return evaluate(matrix, lambda name: self.now.values[name, Form.WHOLE], self._sizes, self._ring)
 
     # phases
 
     def _begin(self, phase: Phase, given: Arrays) -> None:
-        """What a phase starts with."""
+        """Begin a phase with its operands."""
         self.now.values, self.now.taken = {}, False
         if phase.do == "add":
             self._add(phase.name, Cells(given["rows"], given["cols"], given["values"]))
@@ -169,7 +169,7 @@ class Work:
             self.now.asked |= not phase.if_asked
 
     def _goes(self, phase: Phase) -> bool:
-        """Is anything done in its supersteps?"""
+        """True if anything is done in the supersteps of a phase."""
         return phase.do in (("evaluate",) if self.now.asked else ("fire", "look"))
 
     def _do(self, phase: Phase, superstep: Superstep) -> None:
@@ -186,7 +186,7 @@ class Work:
                 self._take(phase.name)
 
     def _see(self, looks: Sequence[Look]) -> None:
-        """How far have views drifted?"""
+        """Evaluate the drift of views, and ask for an evaluation if it is large."""
         values = {name: value for (name, form), value in self.now.values.items() if form is Form.WHOLE}
         self.now.drift = largest(looks, values)
         if not self.now.drift < DRIFT:
@@ -210,7 +210,7 @@ class Work:
                     self._fetch(view, form)
 
     def _last(self, changed: str) -> str:
-        """The last view that the trigger of an input changes."""
+        """Return the last view that the trigger of an input changes."""
         return self._made.triggers[changed].updates[-1].view.name if changed else ""
 
     def _take(self, name: str) -> None:
@@ -230,7 +230,7 @@ class Work:
                 self._view(name, form).add_at(rows, cols, values)
 
     def _pass(self, item: Pass) -> None:
-        """One visit to the rows and columns of a view that are here."""
+        """Visit the rows and columns of a view that are in this partition."""
         view, update, own = item.view.name, item.update, self._part.own
         across = [read for read in item.reads if read.transposed and view not in self._share.blocks.kinds.symmetric]
         straight = [read for read in item.reads if read not in across]
@@ -275,7 +275,7 @@ class Work:
             self.now.values[name, item.form] = rows
 
     def _shared(self, matrix: Matrix) -> Array:
-        """A partition's share of a product, by its rows of both factors."""
+        """Compute this partition's summand of a product, from its rows of both factors."""
         of, (_, right) = self._share.blocks.kinds.shared(matrix), children(matrix)
         assert of
         return product(self._value(of.name, Form.ROWS).T, self._rows(right), self._ring)
@@ -294,7 +294,7 @@ class Work:
         self._store.blocks[self._share.block(name, form)].assign(plain)
 
     def _rows(self, matrix: Matrix) -> Array:
-        """The rows of a value that are this partition's, of what `rows_need` says."""
+        """Compute this partition's rows of a value, from what `rows_need` lists."""
         part, sizes, ring, kinds = self._part, self._sizes, self._ring, self._share.blocks.kinds
         match matrix:
             case Name(name) if name in kinds.shares:
@@ -322,7 +322,7 @@ class Work:
     # exchanges
 
     def _sent(self, sends: Iterable[Value]) -> Iterator[tuple[int, Value, Array]]:
-        """Values by their rows, or shares of them, to all, or to each its columns of the rows."""
+        """Yield values to send: rows or summands to all, or to each partition its columns of the rows."""
         for name, form in sends:
             if name in self.now.missing:
                 continue
@@ -350,7 +350,7 @@ class Work:
     # readings
 
     def show(self) -> None:
-        """What readings have to be told of the rows here."""
+        """Compute the changed cells of readings in this partition's rows."""
         share = self._share
         for number, reading in enumerate(share.kept.readings):
             name = reading.output
@@ -365,7 +365,7 @@ class Work:
         self.now.nbytes = sum(self._store.blocks[layout.name].nbytes for layout in share.layouts())
 
     def _reader(self, name: str) -> Read | None:
-        """Reads a view by the numbers that its rows have in all; None: it is zero."""
+        """Return a function that reads a view by global row numbers; None if it is zero."""
         if name in self.now.missing:
             return None
         view = self._view(name, Form.ROWS)
@@ -376,7 +376,7 @@ class Work:
         return read
 
     def _seen(self, name: str) -> tuple[Array, Array] | None:
-        """In which rows and columns of all a view may have changed; None: in any."""
+        """Return the rows and columns, by global numbers, in which a view may have changed; None: any."""
         if self.now.anywhere:
             return None
         rows, columns = self.now.touched[name]
@@ -386,5 +386,5 @@ class Work:
 
 
 def _plain(factor: Array | Packed) -> Array:
-    """A factor as an array."""
+    """Convert a factor to an array."""
     return factor if isinstance(factor, np.ndarray) else factor.plain()

@@ -36,7 +36,7 @@ class Now:
     nbytes: int = 0
 
     def packed(self, name: str) -> tuple[dict[str, Any], Arrays]:
-        """What it is to a partition later, of a program."""
+        """Pack the state of a program for this partition's next superstep."""
         arrays = {key(name, value): array for value, array in self.values.items()}
         for view, (rows, columns) in self.touched.items():
             arrays |= {f"{name}|{view}|touched rows": rows, f"{name}|{view}|touched columns": columns}
@@ -46,7 +46,7 @@ class Now:
 
     @staticmethod
     def of(facts: Mapping[str, Any], arrays: Arrays, name: str) -> "Now":
-        """The reverse."""
+        """Reverse `packed`."""
         simple = {key: facts[key] for key in _SIMPLE}
         values = {(value, Form(form)): arrays[key(name, (value, form))] for value, form in facts["values"]}
         touched = {
@@ -56,6 +56,6 @@ class Now:
         return Now(values, missing=set(facts["missing"]), touched=touched, **simple)
 
     def told(self) -> dict[str, Any]:
-        """What is to be told of it."""
+        """Return the figures to report."""
         evaluated = {"how": "evaluated", "why": self.why} if self.why else {}
         return evaluated | {"drift": self.drift} | ({"singular": self.singular} if self.singular else {})

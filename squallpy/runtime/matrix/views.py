@@ -37,20 +37,20 @@ class View(Protocol):
     def pruned(
         self, u: Factor, v: Factor, xs: Sequence[Factor] = (), ys: Sequence[Factor] = ()
     ) -> tuple[list[Factor], list[Factor], Factor, Factor]:
-        """`pass_over`, and as much of u and v as made a difference, where addition is idempotent."""
+        """Pass over the view; return also the part of u and v that made a difference, where addition is idempotent."""
         ...
 
     def read(self, rows: "slice | Array", cols: "slice | Array") -> Array: ...
 
     def whole(self) -> Factor:
-        """All values, as steps take them."""
+        """Return all values, in the form that triggers compute with."""
         ...
 
     def add_at(self, rows: Array, cols: Array, values: Array) -> None: ...
 
 
 def stored(values: Array, ring: Semiring, symmetrical: bool = False) -> View:
-    """A view of these values, which are copied."""
+    """Store a copy of values as a view."""
     if ring is BOOLEAN:
         return BitView(bits.pack(values.astype(bool, copy=False)), values.shape[1], symmetrical)
     room = rows_of(values.shape[0], values.shape[1], values.dtype)
@@ -61,7 +61,7 @@ def stored(values: Array, ring: Semiring, symmetrical: bool = False) -> View:
 
 
 def in_place(values: Array, ring: Semiring) -> "ArrayView":
-    """A view of these very values, not of truth values: rows in C order."""
+    """Wrap values, in C order and not Boolean, as a view without copying them."""
     if ring is MIN_PLUS or ring is MAX_PLUS:
         return ArrayView(values, partial(tropical.pass_over, greatest=ring is MAX_PLUS), ring)
     if ring is ARITHMETIC or ring is COUNTING:
@@ -84,11 +84,11 @@ class ArrayView:
         self.shape = (values.shape[0], values.shape[1])
 
     def assign(self, values: Array) -> None:
-        """Other values of the same shape."""
+        """Overwrite with values of the same shape."""
         self.room()[:] = values
 
     def room(self) -> Array:
-        """Its memory, for values of the same shape, all of which are about to be written."""
+        """Return the memory, for values of the same shape to be written into all of it."""
         return self._values
 
     @property
@@ -124,14 +124,14 @@ class ArrayView:
         return straight, across  # type: ignore[return-value]
 
     def _check(self, u: Array, v: Array, rows: "Picked | None", columns: "Picked | None") -> None:
-        """OverflowError, before anything is changed, where a change of some rows or columns does not fit 64 bits."""
+        """Raise OverflowError, before anything changes, where a change of some rows or columns exceeds 64 bits."""
         high = np.unique(rows.places) if rows else slice(None)
         wide = np.unique(columns.places) if columns else slice(None)
         before, left = self._values[high][:, wide], u[high]
         integers.check(before, left, v[:, wide], integers.largest(left), integers.largest(before))
 
     def _taken(self, values: Array, by: Array) -> Array:
-        """Columns, each times what picks it."""
+        """Multiply columns, each by the entry that picks it."""
         if self._ring is COUNTING:
             integers.check(None, values, np.diag(by), integers.largest(values))
         return self._multiply(values, by)
@@ -146,7 +146,7 @@ class ArrayView:
         return _apart(mx, xs), _apart(mty, ys), left, right.T
 
     def _multiply(self, values: Array, by: Array) -> Array:
-        """values ⊗ by; nothing to do where all are ones."""
+        """Multiply values ⊗ by; nothing to do where all are ones."""
         if np.all(by == self._ring.one):
             return values
         out: Array = self._ring.multiply(values, by)
@@ -179,7 +179,7 @@ class Picked(NamedTuple):
 
 
 def picked(factor: Array, zero: Value) -> Picked | None:
-    """What a factor picks, if it has one entry in each column."""
+    """Return the places and entries of a factor that has one entry in each column, else None."""
     if not factor.size or factor.shape[0] < 2 or np.count_nonzero(factor[:_LOOK] != zero) > factor.shape[1]:
         return None
     places = (factor != zero).argmax(axis=0)
@@ -243,7 +243,7 @@ class TropicalView(ArrayView):
         return super().pruned(self._better(u, v), v, xs, ys)
 
     def _better(self, u: Array, v: Array) -> Array:
-        """u without the rows where u·v can make no difference."""
+        """Zero the rows of u where u·v can make no difference."""
         greatest = self._ring is MAX_PLUS
         if self._worst is None and self._values.size:
             self._worst = tropical.worst(self._values, greatest)
@@ -303,7 +303,7 @@ class BitView:
 
 
 def _side_by_side(parts: Sequence[Array], rows: int, like: Array) -> Array:
-    """All columns in one array, each contiguous."""
+    """Copy all columns into one array, each contiguous."""
     if len(parts) == 1:
         return parts[0]
     out = columns_of(rows, sum(part.shape[1] for part in parts), like.dtype)
@@ -315,7 +315,7 @@ def _side_by_side(parts: Sequence[Array], rows: int, like: Array) -> Array:
 
 
 def _factors(u: Array | None, v: Array | None, like: Array) -> tuple[Array, Array]:
-    """U (n, k) and V (m, k), of no columns where nothing is added."""
+    """Return U (n, k) and V (m, k), of no columns where nothing is added."""
     if u is None or v is None:
         return np.empty((like.shape[0], 0), like.dtype), np.empty((like.shape[1], 0), like.dtype)
     return u, v.T
@@ -329,7 +329,7 @@ def _apart(products: Array, parts: Sequence[Array]) -> list[Array]:
 
 
 def _lines(parts: Sequence[Factor], cells: int) -> bits.Bits:
-    """All packed columns in one array."""
+    """Concatenate all packed columns."""
     if len(parts) == 1:
         return Packed.of(parts[0]).columns
     if not parts:
@@ -338,7 +338,7 @@ def _lines(parts: Sequence[Factor], cells: int) -> bits.Bits:
 
 
 def _columns(lines: bits.Bits, cells: int, parts: Sequence[Factor]) -> list[Packed]:
-    """What each of the parts gave, of packed columns."""
+    """Split packed columns into those of each part."""
     if len(parts) < 2:
         return [Packed(lines, cells) for _ in parts]
     ends = accumulate(part.shape[1] for part in parts)

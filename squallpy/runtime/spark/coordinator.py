@@ -21,8 +21,10 @@ from squallpy.physical.plan import Plan
 from squallpy.runtime.batch.node import Input, Node, Sender, Stats, parted, unpack_parcels
 from squallpy.runtime.checkpoint.folders import Place
 from squallpy.runtime.checkpoint.partition import StatePartition, Steps
-from squallpy.runtime.joiners.batch_plan import GridPilot, course_of, pilot_of, rows_of, told
+from squallpy.runtime.joiners.batch_plan import decode_plan, encode_plan, hands_off, senders_to
+from squallpy.runtime.joiners.grid_policy import GridPolicy
 from squallpy.runtime.joiners.hand_off import Post
+from squallpy.runtime.joiners.migration_policy import open_policy, rows_by_side
 from squallpy.runtime.matrix.partition import BlockPartition
 from squallpy.runtime.matrix.stage import decode_cells, hand_over, open_matrices, read_handed
 from squallpy.runtime.spark.tasks import Told
@@ -86,14 +88,14 @@ class Apply:
                 output = blocks.apply(batch, messages, stage, Steps(begun.first, begun.count))
                 return unpack_parcels(output), _rebuilt(partition, blocks)
             stage, course = stage - begun.count, begun.rest
-        (state, post), goes = self._at(partition), course_of(course)
-        if goes and goes.came and stage == 0:
+        (state, post), plan = self._at(partition), decode_plan(course)
+        if (senders := senders_to(plan, partition)) and stage == 0:
             with self._trace("letters"):
-                messages = messages + post.fetch(batch - 1, partition, goes.senders(partition))
+                messages = messages + post.fetch(batch - 1, partition, senders)
         output = state.apply(batch, messages, stage)
         if stage < len(self._plan.stages) - 1:
             return unpack_parcels(output), _rebuilt(partition, state)
-        if goes and goes.sends(partition):
+        if hands_off(plan, partition):
             output, letters = parted(output)
             with self._trace("letters"):
                 post.leave(batch, partition, letters)
@@ -142,16 +144,16 @@ class Helm:
         facts = facts or {}
         self._plan, self._place = plan, place
         often = _often(plan, input, first) if first and not facts else None
-        self.pilot = pilot_of(plan, facts.get("joins"), first, often)
+        self.policy = open_policy(plan, facts.get("joins"), first, often)
         self._input = input
         self._matrices = open_matrices(plan, input, place, facts.get("matrices"))
-        self._steered = self.pilot  # on the course of the batch
+        self._planned = self.policy  # with the plan of the batch
         self._began = True  # what the run before has left is still there
 
     def at(self, cores: int) -> None:
         """Tasks will run at so many cores."""
-        if isinstance(self.pilot, GridPilot):
-            self.pilot = replace(self.pilot, cores=cores)
+        if isinstance(self.policy, GridPolicy):
+            self.policy = replace(self.policy, cores=cores)
 
     def skips_feed(self, is_small: bool) -> bool:
         """True if tasks of the first stage read for themselves: the driver's commands, or batches that are small."""
@@ -166,35 +168,39 @@ class Helm:
     def before(self, batch: int) -> None:
         """What there is to be done here before a batch; again, if the batch is."""
         rows = {name: stop - start for name, (start, stop) in self._input.shares(batch, 0, 1).items()}
-        self._steered = self.pilot and self.pilot.before(rows_of(self._plan, rows))
+        self._planned = self.policy and self.policy.before(rows_by_side(self._plan, rows))
         if self._matrices:
-            hand_over(self._place.durable, batch, self._matrices.begin(batch, told(self._steered)))
+            hand_over(self._place.durable, batch, self._matrices.begin(batch, self._encoded()))
 
     def course(self) -> tuple[int, str]:
         """Return how many stages the batch has, and the directive for its tasks."""
-        count, directive = len(self._plan.stages), told(self._steered)
+        count, directive = len(self._plan.stages), self._encoded()
         if self._matrices is None or not self._plan.matrices or not self._plan.matrices.parts:
             return count, directive
         begun = Supersteps(*self._matrices.supersteps, directive)
         return begun.count + count, json.dumps(to_json(begun))
 
+    def _encoded(self) -> str:
+        """Encode the plan of the batch for tasks."""
+        return encode_plan(self._planned.plan if self._planned else None)
+
     def after(self, stats: Stats) -> Stats:
         """What was told of a batch, and what else is to be told; now for the next one."""
         if self._matrices:
             self._matrices.end(stats["matrices"])
-        if self._steered:
-            stats, self.pilot = stats | self._steered.figures(stats), self._steered.after(stats)
+        if self._planned:
+            stats, self.policy = stats | self._planned.figures(stats), self._planned.after(stats)
         return stats
 
     def drop(self, done: int) -> None:
         """So many batches are committed: forget what those before the next were begun with."""
-        if self._steered and (self._steered.course.came or self._began):
+        if self._planned and (self._planned.plan.arriving or self._began):
             Post(self._place.durable).drop(done)
             self._began = False
 
     @property
     def facts(self) -> dict[str, Any] | None:
         """What has to be known of the batches so far."""
-        facts = {"joins": to_json(self.pilot)} if self.pilot else {}
+        facts = {"joins": to_json(self.policy)} if self.policy else {}
         matrices = self._matrices.facts if self._matrices else None
         return facts | ({"matrices": matrices} if matrices else {}) or None

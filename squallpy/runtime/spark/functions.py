@@ -95,7 +95,7 @@ class Edges(Collected):
     """A square matrix of edges."""
 
     def matrix(self, ring: Semiring) -> Array:
-        """Weights of the same edge are added, as ⊕ does it; SQ5010 and SQ5012 for what is no edge."""
+        """Add up, by ⊕, the weights of equal edges; SQ5010 and SQ5012 for rows that are no edges."""
         source, target, *weight = self.arrays()
         source, target = source.astype(np.int64), target.astype(np.int64)
         if len(source) and min(source.min(), target.min()) < 0:
