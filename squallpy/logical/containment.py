@@ -6,7 +6,7 @@ the values of k in σ_p(L)      are within  those of k in L, scanned a second ti
 
 from squallpy.logical.apply import Apply, Domain
 from squallpy.logical.expressions import Column, Expr, conjuncts, substitute, transform
-from squallpy.logical.nodes import ConditionalJoin, Filter, Join, Node, Project, Scan
+from squallpy.logical.nodes import ConditionalJoin, Filter, Join, Node, Project, Scan, WindowFunctions
 
 
 def has_no_more(plan: Node, part: Node) -> bool:
@@ -51,7 +51,7 @@ def narrowed(plan: Node, needed: set[int]) -> Node:
             return plan
         case Join(left, right):
             sides = (left, right)
-        case ConditionalJoin(left) | Apply(left):
+        case ConditionalJoin(left) | Apply(left) | WindowFunctions(left):
             sides = (left,)
         case Filter(child):
             found = narrowed(child, needed)

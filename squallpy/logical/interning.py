@@ -9,8 +9,9 @@ is does not depend on where it stands, and one that many read is spelled once.
 from collections.abc import Hashable, Mapping
 from dataclasses import fields
 
+from squallpy.logical.calls import Agg
 from squallpy.logical.expressions import Call, Case, Cast, Column
-from squallpy.logical.nodes import Agg, Node, Scan
+from squallpy.logical.nodes import Node, Scan
 
 
 class PlanInterner:

@@ -24,7 +24,6 @@ from squallpy.logical.functions import case
 from squallpy.logical.nodes import (
     Aggregate,
     AntiJoin,
-    Beside,
     ConditionalJoin,
     Filter,
     Join,
@@ -38,6 +37,7 @@ from squallpy.logical.nodes import (
     Sort,
     TopN,
     Window,
+    WindowFunctions,
     nodes,
 )
 from squallpy.logical.nulls import fold_nulls
@@ -51,7 +51,7 @@ def has_row(node: Node) -> bool:
     match node:
         case Domain() | Aggregate(_, ()):
             return True
-        case Project(child) | Sort(child) | LeftJoin(child):
+        case Project(child) | Sort(child) | LeftJoin(child) | WindowFunctions(child):
             return has_row(child)
         case Apply(left, kind=kind):
             return kind.keeps_rows and has_row(left)
@@ -96,7 +96,7 @@ def has_one_row(node: Node, fixed: frozenset[int], declared: bool = False) -> bo
             return has_one_row(left, fixed, declared) and has_one_row(right, theirs, declared)
         case Repeat(Aggregate(_, keys), _, number) if number is not None:
             return number.id in fixed and all(column.id in fixed for column, _ in keys)
-        case ConditionalJoin(left) | Apply(left) | Sort(left) | Window(left) | Beside(left):
+        case ConditionalJoin(left) | Apply(left) | Sort(left) | Window(left) | WindowFunctions(left):
             return has_one_row(left, fixed, declared)
     return False
 
@@ -134,7 +134,7 @@ def unique_columns(node: Node, declared: bool = False, held: tuple[Expr, ...] = 
             found = (*(column for column, _ in keys), number)
         case Filter(child, predicate):
             found = unique_columns(child, declared, (*held, *conjuncts(predicate)))
-        case Sort(child) | Window(child) | SemiJoin(child) | AntiJoin(child) | Beside(child):
+        case Sort(child) | Window(child) | WindowFunctions(child) | SemiJoin(child) | AntiJoin(child):
             found = unique_columns(child, declared, held)
         case Apply(left, kind=kind) if not kind.makes_pairs:
             found = unique_columns(left, declared, held)
@@ -188,7 +188,7 @@ def conditions_of(node: Node) -> tuple[Expr, ...]:
             return (*(conjuncts(on) if on is not None else ()), *conditions_of(left), *conditions_of(right))
         case Apply(left, kind=ApplyKind.CROSS, on=on):
             return (*conjuncts(on), *conditions_of(left))
-        case ConditionalJoin(left) | Apply(left):
+        case ConditionalJoin(left) | Apply(left) | WindowFunctions(left):
             return conditions_of(left)
     return ()
 

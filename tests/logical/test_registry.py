@@ -28,7 +28,6 @@ from squallpy.functions.table import SEQUENCE
 from squallpy.functions.window import WINDOW_FUNCTIONS, WindowFunction
 from squallpy.logical.bind import compile_script
 from squallpy.logical.bind.aggregates.derived import DERIVED, PAIRED
-from squallpy.logical.bind.over.window_functions import NEIGHBOURS, RANKS, SHARES
 from squallpy.logical.bind.scalar.expansion import EXPANSIONS
 from squallpy.logical.bind.scalar_functions import EXPANDED
 from squallpy.logical.coercion import convert
@@ -138,10 +137,6 @@ def test_every_form_of_an_aggregate_is_built() -> None:
     direct = {each.form.operation for each in AGGREGATED if isinstance(each.form, Direct)}
     assert direct <= AGGREGATE_OPERATIONS.keys()
     assert {o.name for o in AGGREGATE_OPERATIONS.values() if o.maintenance is Maintenance.FOLD} == {*FOLDS, "listagg"}
-
-
-def test_every_window_function_is_bound() -> None:
-    assert {*RANKS, *NEIGHBOURS, *SHARES, "NTH_VALUE"} == WINDOWS.keys()
 
 
 def test_no_function_is_also_refused() -> None:

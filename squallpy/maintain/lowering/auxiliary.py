@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import chain, count
 
 from squallpy.catalog.relation import Field, Relation
+from squallpy.logical.calls import Agg
 from squallpy.logical.expressions import (
     Column,
     Expr,
@@ -13,14 +14,7 @@ from squallpy.logical.expressions import (
     substitute,
 )
 from squallpy.logical.interning import PlanInterner
-from squallpy.logical.nodes import (
-    Agg,
-    Aggregate,
-    Node,
-    Repeat,
-    Scan,
-    Window,
-)
+from squallpy.logical.nodes import Aggregate, Node, Repeat, Scan, Window
 from squallpy.maintain.lowering.block import Block
 from squallpy.maintain.lowering.views import group_view
 from squallpy.program.auxiliary.groups import Groups

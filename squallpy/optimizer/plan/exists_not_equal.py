@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from squallpy.base.types import BIGINT, BOOLEAN
+from squallpy.logical.calls import Agg
 from squallpy.logical.containment import has_no_more, strip_projections
 from squallpy.logical.expressions import (
     FALSE,
@@ -30,17 +31,7 @@ from squallpy.logical.expressions import (
 )
 from squallpy.logical.functions import call, coalesce
 from squallpy.logical.matches import reads_only
-from squallpy.logical.nodes import (
-    Agg,
-    Aggregate,
-    AntiJoin,
-    Filter,
-    Join,
-    LeftJoin,
-    Node,
-    Project,
-    SemiJoin,
-)
+from squallpy.logical.nodes import Aggregate, AntiJoin, Filter, Join, LeftJoin, Node, Project, SemiJoin
 
 Pair = tuple[Expr, Expr]  # of the left and of the right
 

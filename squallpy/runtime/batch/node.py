@@ -58,7 +58,8 @@ class Input:
     replay: Replay | Again
 
     def shares(self, batch: int, split: int, splits: int) -> dict[str, tuple[int, int]]:
-        """The rows of each relation that one of `splits` tasks reads in a batch; static tables come with batch 0.
+        """Return the rows of each relation that one of `splits` tasks reads in a batch; static tables come with batch
+        0.
 
         Every other batch is cut up from its end: who has read the last rows reads the next, and may have them decoded.
         """
@@ -72,8 +73,10 @@ class Input:
 
 @dataclass
 class Share:
-    """What a reader has made of its share of a batch: deltas, what ledgers and clocks are told, by partition, and what
-    was read."""
+    """A part of a batch as its reader has aggregated it.
+
+    It has deltas, by partition what goes to ledgers and clocks, and statistics of what was read.
+    """
 
     deltas: list[Delta]
     ledgers: list[tuple[int, Delta]]
@@ -124,7 +127,7 @@ class Sender:
         return share
 
     def often(self, batch: int, split: int, splits: int) -> Mapping[str, Mapping[str, int]]:
-        """What readers tell of keys in a share of a batch (`keys_of`)."""
+        """Report the frequent keys of a part of a batch (`keys_of`)."""
         store, plan = Store(StoreLayout(())), self._plan
         _, sent = self._reading.apply(store, self.read(batch, split, splits, store.dictionary).deltas)
         told: Mapping[str, Mapping[str, int]] = keys_of(plan, plan.reading.sends, sent, store.dictionary).get(
@@ -141,8 +144,11 @@ class Sender:
         only: Collection[int] | None = None,
         computed: Computed | None = None,
     ) -> list[tuple[int, bytes]]:
-        """One message for each partition, or of `only` some, that the share concerns; the first always hears what was
-        read. All hear of a course, with the first share."""
+        """Read a part of a batch, and make a message for each partition that it concerns, or for `only` some of them.
+
+        The first partition always gets a message, with the statistics; with the first part all get one, if there is a
+        plan of the batch.
+        """
         store, plan = Store(StoreLayout(())), self._plan
         share = self.read(batch, split, splits, store.dictionary, computed)
         with self._trace("statements"):
@@ -157,7 +163,13 @@ class Sender:
 
 
 class Parcels:
-    """What goes from one node to the partitions of the next stage, or to `only` some. Some `hear` of its course."""
+    """Messages from one stage to the partitions of the next.
+
+    Args:
+        course: The encoded plan of the batch.
+        hear: Partitions that get a message with the plan in any case.
+        only: Partitions for which messages are made; None: all.
+    """
 
     def __init__(
         self,
@@ -177,7 +189,7 @@ class Parcels:
             self._parts.setdefault(partition, []).append(delta)
 
     def add(self, sent: Mapping[str, Delta], stage: Stage, change: Delta, here: int) -> None:
-        """What a stage sends; what it keeps, and the change of the result, goes to partition `here`."""
+        """Add what a stage sends; what it keeps, and the change of the result, go to partition `here`."""
         for send in stage.sends:
             if send.name in sent:
                 delta = sent[send.name]
@@ -194,7 +206,7 @@ class Parcels:
         return [(p, self._message(p, {})) for p in sorted(self._parts)]
 
     def packed(self, stats: Stats, told: int) -> list[tuple[int, bytes]]:
-        """A message for each partition that there is anything for; `told` hears the statistics."""
+        """Make a message for each partition that there is anything for; the one to `told` has the statistics."""
         if told in self._only:
             self._parts.setdefault(told, [])
         return [(p, self._message(p, stats if p == told else {})) for p in sorted(self._parts)]
@@ -218,8 +230,11 @@ class Node:
 
     @property
     def runs(self) -> tuple[Callable[[Store, list[bytes]], bytes], ...]:
-        """By stage: apply its part of a batch to the pools of a store; deterministic. The last answers with the change
-        of the result, and if joiners move what they have with letters (`parted`), the others with parcels."""
+        """Functions by stage, which apply a stage's part of a batch to the pools of a store; deterministic.
+
+        The last returns the change of the result, followed by letters if joiners hand off records (`parted`); the
+        others return messages for the next stage.
+        """
         return tuple(partial(self._run, number) for number in range(len(self._machines)))
 
     def _run(self, number: int, store: Store, messages: list[bytes]) -> bytes:
@@ -254,7 +269,7 @@ class Node:
             return answer if letters is None else pack_parcels([(self._partition, answer), *letters])
 
     def _letters(self, store: Store, course: BatchPlan) -> tuple[list[tuple[int, bytes]], int]:
-        """What is sent to joiners after a batch; how many tuples were copied."""
+        """Pack the records that a joiner hands off after a batch; count the tuples that were copied."""
         assert self._joiner
         sent, copied = self._joiner.sent(store, course)
         parcels = Parcels(self._plan, store.dictionary)
@@ -267,19 +282,19 @@ class Node:
 
 
 def parted(output: bytes) -> tuple[bytes, list[tuple[int, bytes]]]:
-    """What the last stage of a batch that moves something answers, and letters that the next batch begins with."""
+    """Separate the change of the result from the letters with which the next batch begins."""
     (_, answer), *letters = unpack_parcels(output)
     return answer, letters
 
 
 def pack_parcels(parcels: list[tuple[int, bytes]]) -> bytes:
-    """Messages and where they go as one."""
+    """Pack messages and their receivers into one."""
     head = {"parcels": [(partition, len(message)) for partition, message in parcels]}
     return pack_head(head) + b"".join(message for _, message in parcels)
 
 
 def unpack_parcels(packed: bytes) -> list[tuple[int, bytes]]:
-    """The reverse of `pack_parcels`."""
+    """Unpack what `pack_parcels` has packed."""
     head, source = unpack_head(packed)
     return [(partition, source.read(size)) for partition, size in head["parcels"]]
 
@@ -303,13 +318,14 @@ class Publisher:
 
 
 def _is_moving(messages: list[bytes]) -> bool:
-    """Are joiners on their way from grid to grid? Then records are copied by keys or hashes, in which numbers are."""
+    """True if joiners migrate: then records are copied in the order of keys or hashes, which contain numbers of
+    strings."""
     told = next(filter(None, (unpack_head(message)[0].get(COURSE) for message in messages)), "")
     return is_moving(decode_plan(told))
 
 
 def _unpacked(messages: list[bytes], store: Store) -> tuple[list[Delta], Stats, str]:
-    """All that messages hold; the last is the course of the batch, as one of them tells it."""
+    """Unpack all messages, and the encoded plan of the batch that one of them has."""
     deltas: list[Delta] = []
     total: Stats = {}
     course = ""
@@ -322,7 +338,7 @@ def _unpacked(messages: list[bytes], store: Store) -> tuple[list[Delta], Stats, 
 
 
 def add_stats(total: Stats, more: Stats) -> Stats:
-    """Numbers by name, added up; also those within."""
+    """Add up numbers by name, also nested ones."""
     added = dict(total)
     for name, value in more.items():
         known = added.get(name)
@@ -331,7 +347,7 @@ def add_stats(total: Stats, more: Stats) -> Stats:
 
 
 def one_batch(table: pa.Table | pa.RecordBatch) -> pa.RecordBatch:
-    """A table as one record batch."""
+    """Make a table one record batch."""
     if isinstance(table, pa.RecordBatch):
         return table
     batches = table.combine_chunks().to_batches()
@@ -339,7 +355,7 @@ def one_batch(table: pa.Table | pa.RecordBatch) -> pa.RecordBatch:
 
 
 def pack_changes(changes: Changes | None, stats: Stats) -> bytes:
-    """Printed changes and the statistics of their batch as one message."""
+    """Pack printed changes and the statistics of their batch into one message."""
     sink = pa.BufferOutputStream()
     sink.write(pack_head(stats))
     for table in (changes.deletes, changes.inserts) if changes else ():
@@ -349,7 +365,7 @@ def pack_changes(changes: Changes | None, stats: Stats) -> bytes:
 
 
 def unpack_changes(message: bytes) -> tuple[Changes | None, Stats]:
-    """The reverse of `pack_changes`."""
+    """Unpack what `pack_changes` has packed."""
     stats, source = unpack_head(message)
     tables = []
     while source.tell() < source.size():

@@ -108,7 +108,7 @@ class DriverMatrices:
         for program in self._programs:
             changes, of_programs[program.kept.name] = program.step(rows, self._sizes, pool)
             inputs += changes.inputs
-            shown += changes.shown
+            shown += changes.subscriptions
         deltas = [(_delta(INPUTS, inputs), ()), (_delta(SHOWN, shown), ())]
         return pack_deltas(deltas, self._cells.store().dictionary, figures | {"matrices": of_programs})
 

@@ -30,7 +30,7 @@ from squallpy.maintain.matrix.nodes import Name
 from squallpy.maintain.matrix.parser import read_program
 from squallpy.maintain.matrix.program import Input
 from squallpy.runtime.matrix.maintained_program import MaintainedProgram
-from squallpy.runtime.matrix.memory_check import check_room
+from squallpy.runtime.matrix.memory_check import check_memory
 from squallpy.runtime.matrix.views import Array
 
 CELLS = StructType().add("i", LongType()).add("j", LongType()).add("value", DoubleType())
@@ -56,7 +56,7 @@ def evaluate_program(
     program = read_program(text, declared, ring)
     sizes = {s: n for name in inputs for s, n in zip(shapes[name].split(), inputs[name].shape, strict=True)}
     compiled = compile_program(program, [], {symbol: sizes[symbol] for symbol in program.symbols()})
-    check_room(called, compiled.maintained, {symbol: sizes[symbol] for symbol in program.symbols()})
+    check_memory(called, compiled.maintained, {symbol: sizes[symbol] for symbol in program.symbols()})
     live = MaintainedProgram(compiled.maintained, inputs)
     return live.read(program.outputs[-1])
 
@@ -121,7 +121,7 @@ class Edges(ColumnCollector):
 def _check_square_fits(n: int, ring: Semiring) -> None:
     """Raise SQ5013 before an array is made that memory has no room for."""
     program = read_program("B := A", [Input(Name("A", Size.of("n"), Size.of("n")))], ring)
-    check_room("the edges", compile_program(program, [], {"n": n}).maintained, {"n": n})
+    check_memory("the edges", compile_program(program, [], {"n": n}).maintained, {"n": n})
 
 
 class MatrixPower(Edges):
