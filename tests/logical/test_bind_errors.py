@@ -276,7 +276,10 @@ UNSUPPORTED = {
     "SELECT ROUND(a, a) FROM r": (8, "ROUND to anything but a constant number of digits"),
     "SELECT a FROM r EXCEPT BY NAME SELECT a FROM u": (24, "INTERSECT or EXCEPT BY NAME"),
     "SELECT x.a FROM (r JOIN u USING (a)) x": (38, "a name for a join in parentheses"),
-    "SELECT a FROM r WHERE EXISTS (SELECT 1 FROM (u JOIN u w ON w.a = r.a))": (46, "a parenthesised join in a correlated"),
+    "SELECT a FROM r WHERE EXISTS (SELECT 1 FROM (u JOIN u w ON w.a = r.a))": (
+        46,
+        "a parenthesised join in a correlated",
+    ),
     "SELECT 1 FROM r JOIN (u JOIN u w USING (a)) USING (a)": (23, "USING next to a parenthesised join with USING"),
     "SELECT NOW() FROM r": (8, "NOW"),
     "SELECT SPLIT(s, ',') FROM r": (8, "SPLIT"),
