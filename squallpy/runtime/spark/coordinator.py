@@ -18,12 +18,12 @@ from typing import Any
 from squallpy.base.json_codec import from_json, to_json
 from squallpy.base.trace import SILENT, Trace
 from squallpy.physical.plan import Plan
-from squallpy.runtime.batch.node import Input, Node, Sender, Stats, parted, unpack_parcels
+from squallpy.runtime.batch.node import Input, Node, Sender, Stats, split_hand_offs, unpack_parcels
 from squallpy.runtime.checkpoint.folders import Place
 from squallpy.runtime.checkpoint.partition import StatePartition, Steps
 from squallpy.runtime.joiners.batch_plan import decode_plan, encode_plan, hands_off, senders_to
 from squallpy.runtime.joiners.grid_policy import GridPolicy
-from squallpy.runtime.joiners.hand_off import Post
+from squallpy.runtime.joiners.hand_off_store import HandOffStore
 from squallpy.runtime.joiners.migration_policy import open_policy, rows_by_side
 from squallpy.runtime.matrix.partition import BlockPartition
 from squallpy.runtime.matrix.stage import decode_cells, hand_over, open_matrices, read_handed
@@ -74,7 +74,7 @@ class Apply:
 
     def __init__(self, plan: Plan, input: Input, place: Place, trace: Trace = SILENT) -> None:
         self._plan, self._input, self._place, self._trace = plan, input, place, trace
-        self._partitions: dict[int, tuple[StatePartition, Post]] = {}
+        self._partitions: dict[int, tuple[StatePartition, HandOffStore]] = {}
         self._blocks: dict[int, StatePartition] = {}
 
     def __call__(
@@ -88,25 +88,25 @@ class Apply:
                 output = blocks.apply(batch, messages, stage, Steps(begun.first, begun.count))
                 return unpack_parcels(output), _rebuilt(partition, blocks)
             stage, course = stage - begun.count, begun.rest
-        (state, post), plan = self._at(partition), decode_plan(course)
+        (state, hand_offs), plan = self._at(partition), decode_plan(course)
         if (senders := senders_to(plan, partition)) and stage == 0:
-            with self._trace("letters"):
-                messages = messages + post.fetch(batch - 1, partition, senders)
+            with self._trace("hand-offs"):
+                messages = messages + hand_offs.read(batch - 1, partition, senders)
         output = state.apply(batch, messages, stage)
         if stage < len(self._plan.stages) - 1:
             return unpack_parcels(output), _rebuilt(partition, state)
         if hands_off(plan, partition):
-            output, letters = parted(output)
-            with self._trace("letters"):
-                post.leave(batch, partition, letters)
+            output, handed = split_hand_offs(output)
+            with self._trace("hand-offs"):
+                hand_offs.write(batch, partition, handed)
         return [(partition, output)], _rebuilt(partition, state)
 
-    def _at(self, partition: int) -> tuple[StatePartition, Post]:
+    def _at(self, partition: int) -> tuple[StatePartition, HandOffStore]:
         """The state of a partition, and the post as it uses it."""
         if partition not in self._partitions:
             name, runs = f"partition-{partition}", Node(self._plan, partition, self._trace).runs
             state = self._place.partition(name, store_layout(self._plan), *runs, trace=self._trace)
-            self._partitions[partition] = state, Post(self._place.durable, name)
+            self._partitions[partition] = state, HandOffStore(self._place.durable, name)
         return self._partitions[partition]
 
     def _blocks_at(self, partition: int) -> StatePartition:
@@ -195,7 +195,7 @@ class Helm:
     def drop(self, done: int) -> None:
         """So many batches are committed: forget what those before the next were begun with."""
         if self._planned and (self._planned.plan.arriving or self._began):
-            Post(self._place.durable).drop(done)
+            HandOffStore(self._place.durable).drop(done)
             self._began = False
 
     @property
