@@ -63,7 +63,7 @@ class Evaluation:
             return
         if isinstance(value, Product) and not (self._sparse and names(value) & self._sparse):
             left, right = (views.value(factor, values, views.sizes) for factor in value.factors)
-            np.matmul(left, right, out=there.room())
+            np.matmul(left, right, out=there.buffer())
         else:
             there.assign(self._evaluated(definition, values))
         views.by_name[name.name] = there
