@@ -573,7 +573,7 @@ def differential_begins_with_nothing(kills, tmp_path):
         engine.start(script, tmp_path / str(number), {})
     for pushed in ({}, *({"r": rows(random, 400, 0.6, "a"), "s": rows(random, 60, 0.3, "b")} for _ in range(4)), {}):
         assert not difference(*(engine.push(pushed) for engine in engines))
-        moved += len(engines[0]._helm.policy.plan.moves)
+        moved += len(engines[0]._coordinator.policy.plan.moves)
     assert moved
 
 

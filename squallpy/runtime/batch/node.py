@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from squallpy.base.trace import SILENT, Trace
 from squallpy.physical.plan import Plan, Stage
-from squallpy.runtime.formats.file_rows import Sums
+from squallpy.runtime.formats.file_rows import ReadStats
 from squallpy.runtime.formats.skipped_rows import skipped
 from squallpy.runtime.ingest.explode import in_parts
 from squallpy.runtime.ingest.feed import Feeder
@@ -95,7 +95,7 @@ class Sender:
     def read(self, batch: int, split: int, splits: int, names: Dictionary, computed: Computed | None = None) -> Share:
         """Read and pre-aggregate a share of the batch, with its share of the rows that the first stage has computed."""
         share, shares = Share([], [], {"tuples": 0, "skipped": 0}), self._input.shares(batch, split, splits)
-        counted, sums = set[str](), Sums()
+        counted, sums = set[str](), ReadStats()
         if computed:
             fed = {feeder.feed.relation.source.name for feeder in self._feeders}
             share.stats["tuples"] += sum(stop - start for name, (start, stop) in shares.items() if name not in fed)

@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Iterable, Sequence
 
 from squallpy.base.errors import SquallError
-from squallpy.runtime.checkpoint.durable import open_durable, within
+from squallpy.runtime.checkpoint.durable import join_path, open_durable
 
 _COUNT = struct.Struct("<q")
 _LETTER = struct.Struct("<qqI")  # receiver, bytes, checksum
@@ -51,7 +51,7 @@ class Post:
                     at += size
                 return None
         except (FileNotFoundError, ValueError, struct.error):
-            told = f"the state is lost: {within(self._place, name)} damaged"
+            told = f"the state is lost: {join_path(self._place, name)} damaged"
             hint = "bring it back from a copy, or choose a new checkpoint"
             raise SquallError("SQ6005", told, hint=hint) from None
 
