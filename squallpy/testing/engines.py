@@ -30,7 +30,7 @@ from squallpy.runtime.joiners.batch_plan import encode_plan, hands_off, senders_
 from squallpy.runtime.joiners.hand_off_store import HandOffStore
 from squallpy.runtime.joiners.migration_policy import MigrationPolicy, open_policy, rows_by_side
 from squallpy.runtime.local import DurableLocalExecutor, LocalExecutor
-from squallpy.runtime.matrix.partition import BlockPartition
+from squallpy.runtime.matrix.blocks.partition import BlockPartition
 from squallpy.runtime.matrix.stage import compute, open_matrices
 from squallpy.runtime.result.result import Changes, result_layout
 from squallpy.runtime.sources import open_source
