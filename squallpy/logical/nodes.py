@@ -46,12 +46,12 @@ class Node:
 
     @Remembered
     def ids(self) -> frozenset[int]:
-        """The ids of its columns."""
+        """Ids of its columns."""
         return frozenset(column.id for column in self.output)
 
     @Remembered
     def size(self) -> int:
-        """The number of operators in its tree; one that is read twice counts twice."""
+        """Number of operators in its tree; one that is read twice counts twice."""
         return 1 + sum(child.size for child in self.inputs)
 
     @property
@@ -379,7 +379,7 @@ def nodes(plan: Node) -> Iterator[Node]:
 
 
 def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
-    """The node over other inputs; itself if they are the same objects."""
+    """Replace a node's inputs; itself if they are the same objects."""
     if all(a is b for a, b in zip(node.inputs, inputs, strict=True)):
         return node
     if isinstance(node, Union | SetOperation):

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from squallpy.base.semirings import ARITHMETIC
 from squallpy.maintain.matrix.cost import Guess
-from squallpy.maintain.matrix.drift_probe import Look, Probe, probe
+from squallpy.maintain.matrix.drift_probe import Look, Probe, write_probe
 from squallpy.maintain.matrix.materialise import Maintained
 from squallpy.maintain.matrix.nodes import (
     Diagonal,
@@ -38,7 +38,7 @@ from squallpy.maintain.matrix.nodes import (
     names,
 )
 from squallpy.maintain.matrix.program import Statement
-from squallpy.physical.matrix.passes import Pass, passes, read_of
+from squallpy.physical.matrix.passes import Pass, match_read, schedule_passes
 
 Numbers = npt.NDArray[np.int64]
 
@@ -70,14 +70,14 @@ class Part:
         """Count the rows that it has of so many."""
         return len(range(self.number, size, self.count))
 
-    def has(self, numbers: Numbers) -> npt.NDArray[np.bool_]:
+    def owns(self, numbers: Numbers) -> npt.NDArray[np.bool_]:
         """Test which of these rows it has."""
         own: npt.NDArray[np.bool_] = numbers % self.count == self.number
         return own
 
-    def among(self, numbers: Numbers) -> Numbers:
+    def owned(self, numbers: Numbers) -> Numbers:
         """Select those of these rows that it has."""
-        return numbers if self.count == 1 else numbers[self.has(numbers)]
+        return numbers if self.count == 1 else numbers[self.owns(numbers)]
 
     def local(self, numbers: Numbers) -> Numbers:
         """Convert numbers of rows that it has to positions in its block."""
@@ -112,7 +112,7 @@ class Fetch:
 
 
 @dataclass(frozen=True, slots=True)
-class See:
+class CompareDrift:
     """The end of a probe: the drift of views is compared with the limit."""
 
     looks: tuple[Look, ...]
@@ -121,7 +121,7 @@ class See:
         return f"see {', '.join(f'{look.off} / {look.right}' for look in self.looks)}"
 
 
-Item = Statement | Pass | Define | Fetch | See
+Item = Statement | Pass | Define | Fetch | CompareDrift
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,16 +140,16 @@ class Superstep:
     turned: frozenset[str] = frozenset()
 
     def __str__(self) -> str:
-        return "\n".join([*map(str, self.work), *([f"send {sent(self.sends)}"] if self.sends else [])])
+        return "\n".join([*map(str, self.work), *([f"send {sends_text(self.sends)}"] if self.sends else [])])
 
 
-def sent(values: Iterable[Value]) -> str:
+def sends_text(values: Iterable[Value]) -> str:
     """Show the values of an exchange."""
     return ", ".join(f"columns of {name}" if form is Form.COLUMNS else name for name, form in values)
 
 
 @dataclass(frozen=True, slots=True)
-class Kinds:
+class Layouts:
     """The layouts of matrices.
 
     Args:
@@ -199,7 +199,7 @@ class Blocks:
         look: The supersteps of the probe.
     """
 
-    kinds: Kinds
+    kinds: Layouts
     by_columns: frozenset[str]
     triggers: Mapping[str, tuple[Superstep, ...]]
     evaluation: tuple[Superstep, ...]
@@ -224,22 +224,22 @@ class Blocks:
         return line
 
 
-def blocks(made: Maintained) -> Blocks:
+def plan_blocks(made: Maintained) -> Blocks:
     """Cut the triggers and the evaluation of a program into supersteps."""
     views = {name.name for name in made.stored}
-    kinds, definitions, asked = _kinds(made)
+    kinds, definitions, asked = _choose_layouts(made)
     asked &= views
-    work = {name: passes(trigger, made.matrices) for name, trigger in made.triggers.items()}
-    seen = probe(made)
-    looked = [*_by_depth(seen.steps, views), See(seen.looks)] if made.program.ring is ARITHMETIC else []
+    work = {name: schedule_passes(trigger, made.matrices) for name, trigger in made.triggers.items()}
+    seen = write_probe(made)
+    looked = [*_by_depth(seen.steps, views), CompareDrift(seen.looks)] if made.program.ring is ARITHMETIC else []
     visits = [item for items in (*work.values(), looked) for item in items if isinstance(item, Pass)]
-    asked |= {visit.view.name for visit in visits if _across(visit, kinds)}
+    asked |= {visit.view.name for visit in visits if _reads_columns(visit, kinds)}
     stored = {name: _forms(name, asked) for name in views}
     lasting, triggers = set[Value]().union(*stored.values()), {}
     for name, items in work.items():
         halves = {(half.name, Form.WHOLE) for half in (made.triggers[name].u, made.triggers[name].v)}
         triggers[name] = _supersteps(items, kinds, lasting | halves, lasting)
-    fetched = [item for definition in definitions for item in _fetched(definition, asked)]
+    fetched = [item for definition in definitions for item in _with_arrival(definition, asked)]
     given = set[Value]().union(*(stored[i.name.name] for i in made.program.inputs))
     evaluation = _supersteps(fetched, kinds, given, lasting)
     vectors = {(vector.name, Form.WHOLE) for vector in seen.vectors}
@@ -252,29 +252,29 @@ def _by_depth(steps: Sequence[Statement], views: set[str]) -> list[Item]:
     depth, items = dict[str, int](), list[tuple[int, bool, Item]]()
     for step in steps:
         before = max((depth[name] for name in names(step.value) if name in depth), default=0)
-        found = read_of(step, views)
+        found = match_read(step, views)
         depth[step.name.name] = before + (found is not None)
         items.append((before, found is not None, Pass(found[0], (found[1],), None) if found else step))
     return [item for _, _, item in sorted(items, key=lambda entry: entry[:2])]
 
 
-def _kinds(made: Maintained) -> tuple[Kinds, list[Define], set[str]]:
+def _choose_layouts(made: Maintained) -> tuple[Layouts, list[Define], set[str]]:
     """Choose layouts and definitions; returns also the names whose columns the evaluation needs, none of them tall."""
     symmetric = frozenset(name for name, known in made.anf.facts.items() if known.symmetric)
     guess = Guess({})
     tall = {n.name for n in made.stored if n.rows != n.cols and guess(n.rows) >= guess(n.cols)}
     tall -= symmetric
     while True:
-        kinds = Kinds(symmetric, frozenset(tall))
+        kinds = Layouts(symmetric, frozenset(tall))
         kinds = replace(kinds, shares=frozenset(d.name.name for d in made.anf.definitions if kinds.shared(d.value)))
         definitions = _definitions(made, kinds)
-        asked = {name for d in definitions for name, form in _needs(d, kinds) if form is Form.COLUMNS}
+        asked = {name for d in definitions for name, form in _values_needed(d, kinds) if form is Form.COLUMNS}
         if not tall & asked:
             return kinds, definitions, asked
         tall -= asked
 
 
-def _definitions(made: Maintained, kinds: Kinds) -> list[Define]:
+def _definitions(made: Maintained, kinds: Layouts) -> list[Define]:
     kept = {name.name for name in made.kept}
     constants = [Statement(made.anf.source(name), value) for name, value in made.anf.constants.items()]
     return [
@@ -283,7 +283,7 @@ def _definitions(made: Maintained, kinds: Kinds) -> list[Define]:
     ]
 
 
-def _fetched(definition: Define, by_columns: set[str]) -> Iterator[Item]:
+def _with_arrival(definition: Define, by_columns: set[str]) -> Iterator[Item]:
     """Yield a definition, and the arrival of its view where partitions need more than their rows."""
     yield definition
     name = definition.statement.name.name
@@ -297,21 +297,21 @@ def _forms(name: str, by_columns: set[str]) -> set[Value]:
     return {(name, Form.ROWS), *([(name, Form.COLUMNS)] if name in by_columns else [])}
 
 
-def _across(visit: Pass, kinds: Kinds) -> bool:
+def _reads_columns(visit: Pass, kinds: Layouts) -> bool:
     """True if a pass reads a view by columns."""
     view = visit.view.name
     turned = view not in kinds.symmetric and any(read.transposed for read in visit.reads)
     return view not in kinds.tall and (turned or bool(visit.update and visit.update.left))
 
 
-def _supersteps(items: Sequence[Item], kinds: Kinds, there: set[Value], lasting: set[Value]) -> tuple[Superstep, ...]:
+def _supersteps(items: Sequence[Item], kinds: Layouts, there: set[Value], lasting: set[Value]) -> tuple[Superstep, ...]:
     """Work in its order, cut where it needs what the partitions have not sent yet. Some values are `there` from the
     start, some are `lasting`: views have them."""
     known, made = set(there), dict[Value, int]()
     work: list[list[Item]] = [[]]
     sends: list[list[Value]] = [[]]
     for item in items:
-        missing = sorted(_needs(item, kinds) - known)
+        missing = sorted(_values_needed(item, kinds) - known)
         if any(max(made.get((name, form), 0) for form in OWN) == len(work) - 1 for name, _ in missing):
             work.append([])
             sends.append([])
@@ -322,12 +322,15 @@ def _supersteps(items: Sequence[Item], kinds: Kinds, there: set[Value], lasting:
         if isinstance(item, Pass) and item.update:
             known.discard((item.view.name, Form.WHOLE))
             made[item.view.name, Form.ROWS] = len(work) - 1
-        made |= dict.fromkeys(_makes(item, kinds), len(work) - 1)
-        known |= {*missing, *_makes(item, kinds)}
+        made |= dict.fromkeys(_values_made(item, kinds), len(work) - 1)
+        known |= {*missing, *_values_made(item, kinds)}
     turned = frozenset(name for item in items if isinstance(item, Pass) for name in _turned(item))
     return tuple(
         Superstep(
-            tuple(some), tuple(told), _kept(at, work, sends, kinds, made | dict.fromkeys(there, 0), lasting), turned
+            tuple(some),
+            tuple(told),
+            _values_kept(at, work, sends, kinds, made | dict.fromkeys(there, 0), lasting),
+            turned,
         )
         for at, (some, told) in enumerate(zip(work, sends, strict=True))
     )
@@ -339,21 +342,21 @@ def _turned(visit: Pass) -> Iterator[str]:
         yield visit.update.left[1].name
 
 
-def _kept(
+def _values_kept(
     at: int,
     work: list[list[Item]],
     sends: list[list[Value]],
-    kinds: Kinds,
+    kinds: Layouts,
     made: Mapping[Value, int],
     lasting: set[Value],
 ) -> tuple[Value, ...]:
     """List the values that exist after a superstep, are needed in a later one, and are no view's."""
-    needed = {value for some in work[at + 1 :] for item in some for value in _needs(item, kinds)}
+    needed = {value for some in work[at + 1 :] for item in some for value in _values_needed(item, kinds)}
     needed |= {(name, form) for some in sends[at + 1 :] for name, _ in some for form in OWN}
     return tuple(sorted(value for value in needed - lasting if made.get(value, at + 1) <= at))
 
 
-def _needs(item: Item, kinds: Kinds) -> set[Value]:
+def _values_needed(item: Item, kinds: Layouts) -> set[Value]:
     """Collect the values that an item of work needs."""
     match item:
         case Statement(_, value):
@@ -364,17 +367,17 @@ def _needs(item: Item, kinds: Kinds) -> set[Value]:
         case Define(Statement(_, value), _, Form.SHARE):
             (_, right), of = children(value), kinds.shared(value)
             assert of
-            return {(of.name, Form.ROWS)} | rows_need(right, kinds)
+            return {(of.name, Form.ROWS)} | values_needed_for_rows(right, kinds)
         case Define(Statement(_, value)):
-            return rows_need(value, kinds)
+            return values_needed_for_rows(value, kinds)
         case Fetch(view, form):
             return {(view, form)}
-        case See(looks):
+        case CompareDrift(looks):
             return {(name.name, Form.WHOLE) for look in looks for name in (look.off, look.right)}
     raise AssertionError(item)
 
 
-def _makes(item: Item, kinds: Kinds) -> set[Value]:
+def _values_made(item: Item, kinds: Layouts) -> set[Value]:
     """Collect the values that an item of work produces."""
     match item:
         case Statement(name, _):
@@ -390,7 +393,7 @@ def _makes(item: Item, kinds: Kinds) -> set[Value]:
     return set()
 
 
-def rows_need(value: Matrix, kinds: Kinds) -> set[Value]:
+def values_needed_for_rows(value: Matrix, kinds: Layouts) -> set[Value]:
     """Collect the values that a partition needs for its rows of an expression."""
     match value:
         case Name(name) | Transpose(Name(name)) if name in kinds.shares:
@@ -400,11 +403,11 @@ def rows_need(value: Matrix, kinds: Kinds) -> set[Value]:
         case Transpose(Name(name)):
             return {(name, Form.ROWS if name in kinds.symmetric else Form.COLUMNS)}
         case Product((left, right)):
-            return rows_need(left, kinds) | _whole(right)
+            return values_needed_for_rows(left, kinds) | _whole(right)
         case Sum(parts) | Stack(parts):
-            return set[Value]().union(*(rows_need(part, kinds) for part in parts))
+            return set[Value]().union(*(values_needed_for_rows(part, kinds) for part in parts))
         case Scale(_, of):
-            return rows_need(of, kinds)
+            return values_needed_for_rows(of, kinds)
         case Fill() | Diagonal():
             return set()
     return _whole(value)

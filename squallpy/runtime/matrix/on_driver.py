@@ -16,7 +16,7 @@ import numpy as np
 from squallpy.base.rings import Payload, Ring
 from squallpy.physical.matrix.plan import MatrixPlan
 from squallpy.runtime.batch.node import Input
-from squallpy.runtime.checkpoint.folders import Place
+from squallpy.runtime.checkpoint.folders import StateLocation
 from squallpy.runtime.kernels.regions import Words
 from squallpy.runtime.matrix.incoming import Incoming, grown_sizes
 from squallpy.runtime.matrix.query_program import QueryProgram
@@ -70,7 +70,7 @@ class DriverMatrices:
     facts = None
     supersteps = (0, 0)
 
-    def __init__(self, plan: MatrixPlan, input: Input, place: Place | None = None) -> None:
+    def __init__(self, plan: MatrixPlan, input: Input, place: StateLocation | None = None) -> None:
         self._plan, self._incoming, self._is_durable = plan, Incoming(plan, input), place is not None
         self._cells: CellStore = place.partition(PARTITION, layout(plan), add_cells) if place else VolatileCells(plan)
         self._batch, self._message, self._has_resumed = -1, b"", False
@@ -108,7 +108,7 @@ class DriverMatrices:
         for program in self._programs:
             changes, of_programs[program.kept.name] = program.step(rows, self._sizes, pool)
             inputs += changes.inputs
-            shown += changes.shown
+            shown += changes.subscriptions
         deltas = [(_delta(INPUTS, inputs), ()), (_delta(SHOWN, shown), ())]
         return pack_deltas(deltas, self._cells.store().dictionary, figures | {"matrices": of_programs})
 

@@ -85,7 +85,7 @@ class Packed:
         return np.asarray(bits.unpack(some, self.cells)[0])
 
 
-def beside(parts: Sequence[Packed]) -> Packed:
+def stack(parts: Sequence[Packed]) -> Packed:
     """Stack parts side by side."""
     return Packed(np.concatenate([part.columns for part in parts]), parts[0].shape[0])
 
@@ -105,7 +105,7 @@ def evaluate(matrix: Matrix, read: Callable[[str], Packed], sizes: Sizes) -> Pac
             value = evaluate(of, read, sizes)
             return value if by.at(sizes, BOOLEAN) else Packed(np.zeros_like(value.lines), value.cells, value.turned)
         case Stack(parts):
-            return beside([evaluate(part, read, sizes) for part in parts])
+            return stack([evaluate(part, read, sizes) for part in parts])
         case Fill(rows, cols, value):
             line = bits.pack(np.full((1, cols.at(sizes)), bool(value.at(sizes, BOOLEAN))))
             return Packed(np.repeat(line, rows.at(sizes), axis=0), cols.at(sizes), True)

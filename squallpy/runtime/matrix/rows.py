@@ -54,42 +54,44 @@ class Rows:
         self._refuse(~np.isfinite(values) & ~np.asarray(nothing), values, "SQ5012", "no entry")
         return values
 
-    def inserts_only(self, ring: Semiring) -> None:
+    def check_inserts(self, ring: Semiring) -> None:
         """Refuse rows that are taken away where a semiring cannot subtract; SQ3002."""
         taken = self.mult < 0
         if taken.any():
-            told = f"{self.place(taken)} takes away from {self.matrix.name}, and the {ring} semiring has no subtraction"
+            told = (
+                f"{self.describe(taken)} takes away from {self.matrix.name}, and the {ring} semiring has no subtraction"
+            )
             raise SquallError("SQ3002", told, hint=f"--set {DELETES}=reevaluate evaluates the program anew")
 
-    def within(self) -> None:
+    def check_indices(self) -> None:
         """Refuse indices outside of the matrix; SQ5010."""
         for indices, size, which in ((self.i, self.matrix.rows, "row"), (self.j, self.matrix.cols, "column")):
             wrong = (indices < 0) if isinstance(size, str) else (indices < 0) | (indices >= size)
             if wrong.any():
                 first = int(indices[wrong][0])
-                told = f"{self.place(wrong)}: {self.matrix.name} has no {which} {first}"
+                told = f"{self.describe(wrong)}: {self.matrix.name} has no {which} {first}"
                 has = f"{size} of them, " if isinstance(size, int) else ""
                 raise SquallError("SQ5010", told, hint=f"{has}numbered from 0")
 
-    def place(self, wrong: npt.NDArray[np.bool_]) -> str:
+    def describe(self, wrong: npt.NDArray[np.bool_]) -> str:
         """Describe the first of some rows, as in "row 7 of edges"."""
         return f"row {int(self.numbers[wrong][0]) + 1:,} of {self.matrix.relation}"
 
-    def finite(self, values: Array) -> None:
+    def check_finite(self, values: Array) -> None:
         """Refuse values that are not finite; SQ5012."""
         self._refuse(~np.isfinite(values), values, "SQ5012", "no entry")
 
     def _refuse(self, wrong: Any, values: Array, code: str, what: str) -> None:
         if wrong.any():
-            raise SquallError(code, f"{self.place(wrong)}: {values[wrong][0]} is {what} of {self.matrix.name}")
+            raise SquallError(code, f"{self.describe(wrong)}: {values[wrong][0]} is {what} of {self.matrix.name}")
 
 
-def columns_of(matrix: Matrix) -> tuple[str, ...]:
+def columns_read(matrix: Matrix) -> tuple[str, ...]:
     """List the columns of a relation that are read for its matrix."""
     return (*dict.fromkeys(matrix.columns), ARRIVAL)
 
 
-def rows_of(matrix: Matrix, table: pa.Table) -> Rows:
+def extract_rows(matrix: Matrix, table: pa.Table) -> Rows:
     """Extract the rows of a matrix from a table that has `columns_of` it; SQ5012 for a NULL."""
     numbers = table.column(ARRIVAL).to_numpy()
     for name in matrix.columns:
@@ -100,7 +102,7 @@ def rows_of(matrix: Matrix, table: pa.Table) -> Rows:
                 "SQ5012", f"row {at:,} of {matrix.relation}: {name} is NULL, which is no cell of {matrix.name}"
             )
     if matrix.outer:
-        return _products(matrix, matrix.outer, table, numbers)
+        return _sum_outer_products(matrix, matrix.outer, table, numbers)
     i, j = (np.asarray(table.column(name), np.int64) for name in matrix.columns[:2])
     values = None
     if len(matrix.columns) > 2:
@@ -113,14 +115,14 @@ def _mult(table: pa.Table) -> npt.NDArray[np.int64]:
     return np.asarray(table.column(MULT), np.int64) if MULT in table.column_names else np.ones(len(table), np.int64)
 
 
-def _products(
+def _sum_outer_products(
     matrix: Matrix, outer: tuple[tuple[str, ...], tuple[str, ...]], table: pa.Table, numbers: npt.NDArray[np.int64]
 ) -> Rows:
     """Sum the outer products of rows, each cell once; SQ5012 for values that are not finite."""
     columns = {name: np.asarray(table.column(name).cast(pa.float64())) for name in matrix.columns}
     rows = Rows(matrix, numbers, numbers, None, _mult(table), numbers)
     for values in columns.values():
-        rows.finite(values)
+        rows.check_finite(values)
     left, right = (np.array([columns.get(name, np.ones(len(table))) for name in names]) for names in outer)
     cells = (left * rows.mult) @ right.T
     if outer[0] == outer[1]:
@@ -130,7 +132,7 @@ def _products(
     return Rows(matrix, i, j, cells.ravel(), ones, np.full(cells.size, numbers[0] if len(numbers) else 0))
 
 
-def added(rows: Rows, ring: Semiring) -> Cells:
+def sum_rows(rows: Rows, ring: Semiring) -> Cells:
     """Sum, by ⊕, what rows add to cells; SQ3002 for deletes without an inverse, SQ5001 for an overflow."""
     values = rows.entries(ring)
     if ring is COUNTING:
@@ -140,14 +142,14 @@ def added(rows: Rows, ring: Semiring) -> Cells:
             raise overflow(OverflowError(f"a count in {rows.matrix.name} is beyond BIGINT")) from error
     if ring.negates:
         return Cells(rows.i, rows.j, values * rows.mult.astype(values.dtype)).merged(ring)
-    rows.inserts_only(ring)
+    rows.check_inserts(ring)
     return Cells(rows.i, rows.j, values).merged(ring)
 
 
-def check_known(matrix: Matrix, cells: Cells) -> None:
+def check_declared(matrix: Matrix, cells: Cells) -> None:
     """Check that cells are as a matrix is declared, symmetric or triangular; SQ5014."""
     for word in matrix.known:
-        wrong = _against(word, cells)
+        wrong = _find_violation(word, cells)
         if wrong is not None:
             i, j = int(cells.rows[wrong]), int(cells.cols[wrong])
             hint = f"each batch has to add the same to ({j}, {i})" if word == "SYMMETRIC" else ""
@@ -155,7 +157,7 @@ def check_known(matrix: Matrix, cells: Cells) -> None:
             raise SquallError("SQ5014", told, hint=hint)
 
 
-def _against(word: str, cells: Cells) -> int | None:
+def _find_violation(word: str, cells: Cells) -> int | None:
     """Find the first cell that violates a declaration."""
     if word == "SYMMETRIC":
         order = np.lexsort((cells.rows, cells.cols))

@@ -23,33 +23,44 @@ from squallpy.maintain.matrix.nodes import (
     names,
 )
 from squallpy.maintain.matrix.program import Statement
-from squallpy.physical.matrix.blocks import Define, Fetch, Form, Item, Part, Phase, See, Superstep, Value, blocks
+from squallpy.physical.matrix.blocks import (
+    CompareDrift,
+    Define,
+    Fetch,
+    Form,
+    Item,
+    Part,
+    Phase,
+    Superstep,
+    Value,
+    plan_blocks,
+)
 from squallpy.physical.matrix.passes import Pass
 from squallpy.physical.matrix.plan import KeptProgram
 from squallpy.runtime.kernels import bits
-from squallpy.runtime.matrix.algebra import SingularError, evaluate, operated, product, total
+from squallpy.runtime.matrix.algebra import SingularError, add_matrices, apply_operation, evaluate, product
+from squallpy.runtime.matrix.blocks.commands import Arrays
+from squallpy.runtime.matrix.blocks.superstep_state import Parts, SuperstepState
 from squallpy.runtime.matrix.cells import Cells
-from squallpy.runtime.matrix.commands import Arrays
-from squallpy.runtime.matrix.drift import DRIFT, largest
+from squallpy.runtime.matrix.drift import DRIFT, largest_difference
 from squallpy.runtime.matrix.errors import NamingOverflow, overflow, singular
-from squallpy.runtime.matrix.memory_check import available, no_room
+from squallpy.runtime.matrix.memory_check import bytes_available, memory_error
 from squallpy.runtime.matrix.packed_boolean import Packed
-from squallpy.runtime.matrix.subscription import Read, Shown, table_of, told_layouts
-from squallpy.runtime.matrix.superstep_state import Now, Parts
+from squallpy.runtime.matrix.subscription import Read, Subscription, decode_rows, subscription_layouts
 from squallpy.runtime.matrix.touched import touch
-from squallpy.runtime.matrix.views import Array, BitView, View, in_place, visited
+from squallpy.runtime.matrix.views import Array, BitView, View, visit_view, wrap_view
 from squallpy.runtime.state.matrices import BlockLayout
 from squallpy.runtime.state.store import Store
 
 
-class ProgramPart:
-    """A partition's share of a program."""
+class BlockProgram:
+    """A program as one partition has it."""
 
     def __init__(self, kept: KeptProgram, part: Part) -> None:
         self.kept, self.part = kept, part
-        self.made, self.ring = kept.compiled.maintained, kept.program.ring
-        self.blocks = blocks(self.made)
-        self.stored = [name.name for name in self.made.stored]
+        self.maintained, self.ring = kept.compiled.maintained, kept.program.ring
+        self.blocks = plan_blocks(self.maintained)
+        self.stored = [name.name for name in self.maintained.stored]
 
     def layouts(self) -> Iterator[BlockLayout]:
         """Yield the layouts of its blocks."""
@@ -60,7 +71,7 @@ class ProgramPart:
                 else:
                     yield BlockLayout(self.block(name, form), np.dtype(self.ring.dtype).name)
         for number in range(len(self.kept.readings)):
-            yield from told_layouts(self.told(number), self.ring)
+            yield from subscription_layouts(self.subscription_name(number), self.ring)
 
     def forms(self, name: str) -> tuple[Form, ...]:
         """Return the forms in which it stores a view."""
@@ -69,38 +80,38 @@ class ProgramPart:
     def block(self, name: str, form: Form) -> str:
         return f"{self.kept.name}.{name} {form}"
 
-    def begun(self, stage: int, phases: Sequence[Phase]) -> int:
+    def count_begun(self, stage: int, phases: Sequence[Phase]) -> int:
         """Count the phases that have begun when a superstep is done."""
         line = self.blocks.timeline(phases)
         return line[min(stage, len(line) - 1)][-1][0] + 1 if phases else 0
 
-    def told(self, number: int) -> str:
+    def subscription_name(self, number: int) -> str:
         """Name the blocks of a reading."""
         return f"{self.kept.name} {number}"
 
 
-class Work:
+class SuperstepExecutor:
     """A superstep of a program, on the blocks in a store."""
 
-    def __init__(self, share: ProgramPart, store: Store, sizes: Sizes) -> None:
+    def __init__(self, share: BlockProgram, store: Store, sizes: Sizes) -> None:
         self._share, self._store, self._sizes = share, store, dict(sizes)
-        self._part, self._ring, self._made = share.part, share.ring, share.made
-        self.now = Now()
+        self._part, self._ring, self._maintained = share.part, share.ring, share.maintained
+        self.state = SuperstepState()
 
-    def go(self, stage: int, given: Sequence[tuple[Phase, Arrays]], parts: Parts) -> None:
-        """Take in what was sent, do what there is to do until the next exchange, and send; SQ5001 for an overflow."""
+    def run(self, stage: int, given: Sequence[tuple[Phase, Arrays]], parts: Parts) -> None:
+        """Receive, work until the next exchange, and send; SQ5001 for an overflow."""
         try:
-            self._go(stage, given, parts)
+            self._run(stage, given, parts)
         except OverflowError as error:
             raise overflow(error) from error
 
-    def _go(self, stage: int, given: Sequence[tuple[Phase, Arrays]], parts: Parts) -> None:
+    def _run(self, stage: int, given: Sequence[tuple[Phase, Arrays]], parts: Parts) -> None:
         phases = [phase for phase, _ in given]
         line = self._share.blocks.timeline(phases)
         here = line[stage] if stage < len(line) else []
         if here and stage:
             number, at = line[stage - 1][-1]
-            if self._goes(phases[number]):
+            if self._is_active(phases[number]):
                 self._receive(self._share.blocks.supersteps(phases[number])[at], parts, phases[number].name)
         sends: tuple[Value, ...] = ()
         keeps: tuple[Value, ...] = ()
@@ -108,13 +119,13 @@ class Work:
             superstep = self._share.blocks.supersteps(phases[number])[at]
             if at == 0:
                 self._begin(*given[number])
-            if self._goes(phases[number]):
+            if self._is_active(phases[number]):
                 self._do(phases[number], superstep)
-            sends, keeps = (superstep.sends, superstep.keeps) if self._goes(phases[number]) else ((), ())
-        self.now.sent = list(self._sent(sends))
-        self.now.values = {value: self.now.values[value] for value in keeps if value in self.now.values}
+            sends, keeps = (superstep.sends, superstep.keeps) if self._is_active(phases[number]) else ((), ())
+        self.state.sent = list(self._parts_to_send(sends))
+        self.state.values = {value: self.state.values[value] for value in keeps if value in self.state.values}
 
-    # what there is
+    # blocks and values
 
     def resize(self) -> None:
         """Resize all blocks to the dimensions; SQ5013 if memory is short."""
@@ -124,8 +135,8 @@ class Work:
             shapes[view] = rows, bits.words(columns) if self._ring is BOOLEAN else columns
             before = self._store.blocks[share.block(*view)].shape
             more += shapes[view][0] * shapes[view][1] - before[0] * before[1]
-        if 8 * more > (free := available()):
-            raise no_room(share.kept.name, 8 * more, free, self._sizes)
+        if 8 * more > (free := bytes_available()):
+            raise memory_error(share.kept.name, 8 * more, free, self._sizes)
         for view, shape in shapes.items():
             self._store.blocks[share.block(*view)].resize(shape, 0 if self._ring is BOOLEAN else self._ring.zero)
 
@@ -135,101 +146,101 @@ class Work:
         return (self._part.extent(rows), columns) if form is Form.ROWS else (rows, self._part.extent(columns))
 
     def _shape(self, name: str) -> tuple[int, int]:
-        named = self._made.named(name)
+        named = self._maintained.named(name)
         return named.rows.at(self._sizes), named.cols.at(self._sizes)
 
     def _view(self, name: str, form: Form) -> View:
         values = self._store.blocks[self._share.block(name, form)].values
-        return BitView(values, self._extent(name, form)[1]) if self._ring is BOOLEAN else in_place(values, self._ring)
+        return BitView(values, self._extent(name, form)[1]) if self._ring is BOOLEAN else wrap_view(values, self._ring)
 
     def _value(self, name: str, form: Form) -> Array:
         """Return a value in a form, of this batch or else of a view."""
-        found = self.now.values.get((name, form))
+        found = self.state.values.get((name, form))
         return self._view(name, form).read(slice(None), slice(None)) if found is None else found
 
     def _evaluated(self, matrix: Matrix) -> Array:
         """Evaluate an expression over whole values."""
-        return evaluate(matrix, lambda name: self.now.values[name, Form.WHOLE], self._sizes, self._ring)
+        return evaluate(matrix, lambda name: self.state.values[name, Form.WHOLE], self._sizes, self._ring)
 
     # phases
 
     def _begin(self, phase: Phase, given: Arrays) -> None:
         """Begin a phase with its operands."""
-        self.now.values, self.now.taken = {}, False
+        self.state.values, self.state.has_changed_input = {}, False
         if phase.do == "add":
             self._add(phase.name, Cells(given["rows"], given["cols"], given["values"]))
         elif phase.do == "fire":
-            trigger = self._made.triggers[phase.name]
-            self.now.values = {(trigger.u.name, Form.WHOLE): given["u"], (trigger.v.name, Form.WHOLE): given["v"]}
-            if self.now.asked:
-                self._take(phase.name)
+            trigger = self._maintained.triggers[phase.name]
+            self.state.values = {(trigger.u.name, Form.WHOLE): given["u"], (trigger.v.name, Form.WHOLE): given["v"]}
+            if self.state.wants_evaluation:
+                self._change_input(phase.name)
         elif phase.do == "look":
-            self.now.values = {(name, Form.WHOLE): vector for name, vector in given.items()}
+            self.state.values = {(name, Form.WHOLE): vector for name, vector in given.items()}
         else:
-            self.now.asked |= not phase.if_asked
+            self.state.wants_evaluation |= not phase.if_asked
 
-    def _goes(self, phase: Phase) -> bool:
+    def _is_active(self, phase: Phase) -> bool:
         """True if anything is done in the supersteps of a phase."""
-        return phase.do in (("evaluate",) if self.now.asked else ("fire", "look"))
+        return phase.do in (("evaluate",) if self.state.wants_evaluation else ("fire", "look"))
 
     def _do(self, phase: Phase, superstep: Superstep) -> None:
         if phase.do == "fire":
-            self._sizes[self._made.triggers[phase.name].u.cols.symbols[0][0]] = phase.rank
-        self.now.anywhere |= phase.do == "evaluate"
+            self._sizes[self._maintained.triggers[phase.name].u.cols.symbols[0][0]] = phase.rank
+        self.state.touches_all |= phase.do == "evaluate"
         try:
             for item in superstep.work:
-                self._item(item, phase.name)
+                self._execute(item, phase.name)
         except SingularError:
             # NB: all partitions find it, for all compute the same
-            self.now.asked, self.now.why = True, "a matrix was almost singular"
-            if not self.now.taken:
-                self._take(phase.name)
+            self.state.wants_evaluation, self.state.why = True, "a matrix was almost singular"
+            if not self.state.has_changed_input:
+                self._change_input(phase.name)
 
-    def _see(self, looks: Sequence[Look]) -> None:
+    def _compare_drift(self, looks: Sequence[Look]) -> None:
         """Evaluate the drift of views, and ask for an evaluation if it is large."""
-        values = {name: value for (name, form), value in self.now.values.items() if form is Form.WHOLE}
-        self.now.drift = largest(looks, values)
-        if not self.now.drift < DRIFT:
-            self.now.asked, self.now.why = True, "rounding had added up"
+        values = {name: value for (name, form), value in self.state.values.items() if form is Form.WHOLE}
+        self.state.drift = largest_difference(looks, values)
+        if not self.state.drift < DRIFT:
+            self.state.wants_evaluation, self.state.why = True, "rounding had added up"
 
-    def _item(self, item: Item, changed: str) -> None:
+    def _execute(self, item: Item, changed: str) -> None:
         match item:
             case Statement(name, value):
-                with NamingOverflow(self._made, self._last(changed) or name.name):
-                    self.now.values[name.name, Form.WHOLE] = self._evaluated(value)
+                with NamingOverflow(self._maintained, self._last_changed(changed) or name.name):
+                    self.state.values[name.name, Form.WHOLE] = self._evaluated(value)
             case Pass(view, _, update):
-                with NamingOverflow(self._made, view.name):
-                    self._pass(item)
-                self.now.taken |= view.name == changed and update is not None
+                with NamingOverflow(self._maintained, view.name):
+                    self._visit(item)
+                self.state.has_changed_input |= view.name == changed and update is not None
             case Define():
                 self._define(item)
-            case See(looks):
-                self._see(looks)
+            case CompareDrift(looks):
+                self._compare_drift(looks)
             case Fetch(view, form):
-                if view not in self.now.missing:
-                    self._fetch(view, form)
+                if view not in self.state.missing:
+                    self._keep_arrived(view, form)
 
-    def _last(self, changed: str) -> str:
+    def _last_changed(self, changed: str) -> str:
         """Return the last view that the trigger of an input changes."""
-        return self._made.triggers[changed].updates[-1].view.name if changed else ""
+        return self._maintained.triggers[changed].updates[-1].view.name if changed else ""
 
-    def _take(self, name: str) -> None:
+    def _change_input(self, name: str) -> None:
         """Change an input as its trigger would."""
-        trigger = self._made.triggers[name]
-        self._pass(Pass(trigger.input, (), Update(trigger.input, trigger.u, trigger.v)))
-        self.now.taken = True
+        trigger = self._maintained.triggers[name]
+        self._visit(Pass(trigger.input, (), Update(trigger.input, trigger.u, trigger.v)))
+        self.state.has_changed_input = True
 
     def _add(self, name: str, cells: Cells) -> None:
         """Add to cells, those of them that are here."""
         for form in self._share.forms(name):
             by_rows = form is Form.ROWS
-            own = self._part.has(cells.rows if by_rows else cells.cols)
+            own = self._part.owns(cells.rows if by_rows else cells.cols)
             rows, cols, values = cells.rows[own], cells.cols[own], cells.values[own]
             rows, cols = (self._part.local(rows), cols) if by_rows else (rows, self._part.local(cols))
-            with NamingOverflow(self._made, name):
+            with NamingOverflow(self._maintained, name):
                 self._view(name, form).add_at(rows, cols, values)
 
-    def _pass(self, item: Pass) -> None:
+    def _visit(self, item: Pass) -> None:
         """Visit the rows and columns of a view that are in this partition."""
         view, update, own = item.view.name, item.update, self._part.own
         across = [read for read in item.reads if read.transposed and view not in self._share.blocks.kinds.symmetric]
@@ -244,45 +255,45 @@ class Work:
         if view in self._share.blocks.kinds.tall:
             form = Form.SHARE
             mine_y = [half[own] for half in y]
-            found, more, rows, right = visited(self._view(view, Form.ROWS), mine, v, x, mine_y, prune)
+            found, more, rows, right = visit_view(self._view(view, Form.ROWS), mine, v, x, mine_y, prune)
         else:
-            found, _, rows, _ = visited(self._view(view, Form.ROWS), mine, v, x, [], prune)
+            found, _, rows, _ = visit_view(self._view(view, Form.ROWS), mine, v, x, [], prune)
         if view in self._share.blocks.by_columns:
-            _, more, _, right = visited(self._view(view, Form.COLUMNS), u, there, [], y, prune)
-        self.now.values |= {(r.name.name, Form.ROWS): _plain(f) for r, f in zip(straight, found, strict=True)}
-        self.now.values |= {(r.name.name, form): _plain(f) for r, f in zip(across, more, strict=True)}
+            _, more, _, right = visit_view(self._view(view, Form.COLUMNS), u, there, [], y, prune)
+        self.state.values |= {(r.name.name, Form.ROWS): _plain(f) for r, f in zip(straight, found, strict=True)}
+        self.state.values |= {(r.name.name, form): _plain(f) for r, f in zip(across, more, strict=True)}
         if left:
-            self.now.values[left[0].name, Form.ROWS] = _plain(rows)
-            self.now.values[left[1].name, form] = _plain(right.T)
+            self.state.values[left[0].name, Form.ROWS] = _plain(rows)
+            self.state.values[left[1].name, form] = _plain(right.T)
         if u is not None and v is not None:
-            touch(self.now.touched, view, u[own], v, self._ring)
+            touch(self.state.touched, view, u[own], v, self._ring)
 
     def _define(self, item: Define) -> None:
         name, value = item.statement.name.name, item.statement.value
-        if names(value) & self.now.missing:
-            self.now.missing.add(name)
+        if names(value) & self.state.missing:
+            self.state.missing.add(name)
             return
         try:
-            with NamingOverflow(self._made, name):
-                rows = self._shared(value) if item.form is Form.SHARE else self._rows(value)
+            with NamingOverflow(self._maintained, name):
+                rows = self._summand(value) if item.form is Form.SHARE else self._rows(value)
         except SingularError:
-            self.now.singular = self.now.singular or singular(self._made, value).message
-            self.now.missing.add(name)
+            self.state.singular = self.state.singular or singular(self._maintained, value).message
+            self.state.missing.add(name)
             return
         if item.kept and item.form is Form.ROWS:
             self._assign(name, Form.ROWS, rows)
         else:
-            self.now.values[name, item.form] = rows
+            self.state.values[name, item.form] = rows
 
-    def _shared(self, matrix: Matrix) -> Array:
+    def _summand(self, matrix: Matrix) -> Array:
         """Compute this partition's summand of a product, from its rows of both factors."""
         of, (_, right) = self._share.blocks.kinds.shared(matrix), children(matrix)
         assert of
         return product(self._value(of.name, Form.ROWS).T, self._rows(right), self._ring)
 
-    def _fetch(self, view: str, form: Form) -> None:
+    def _keep_arrived(self, view: str, form: Form) -> None:
         """Keep what has arrived of a view."""
-        values, own = self.now.values[view, form], self._part.own
+        values, own = self.state.values[view, form], self._part.own
         if form is Form.COLUMNS:
             self._assign(view, form, values)
             return
@@ -294,13 +305,13 @@ class Work:
         self._store.blocks[self._share.block(name, form)].assign(plain)
 
     def _rows(self, matrix: Matrix) -> Array:
-        """Compute this partition's rows of a value, from what `rows_need` lists."""
+        """Compute this partition's rows of a value, from those that `values_needed_for_rows` lists."""
         part, sizes, ring, kinds = self._part, self._sizes, self._ring, self._share.blocks.kinds
         match matrix:
             case Name(name) if name in kinds.shares:
-                return self.now.values[name, Form.WHOLE][part.own]
+                return self.state.values[name, Form.WHOLE][part.own]
             case Transpose(Name(name)) if name in kinds.shares:
-                return self.now.values[name, Form.WHOLE].T[part.own]
+                return self.state.values[name, Form.WHOLE].T[part.own]
             case Name(name):
                 return self._value(name, Form.ROWS)
             case Transpose(Name(name)):
@@ -309,11 +320,11 @@ class Work:
             case Product((left, right)):
                 return product(self._rows(left), self._evaluated(right), ring)
             case Sum() | Stack() | Scale():
-                return operated(matrix, [self._rows(child) for child in children(matrix)], sizes, ring)
+                return apply_operation(matrix, [self._rows(child) for child in children(matrix)], sizes, ring)
             case Fill(rows, cols, value):
                 return np.full((part.extent(rows.at(sizes)), cols.at(sizes)), value.at(sizes, ring), ring.dtype)
             case Diagonal(size, value):
-                numbers = part.among(np.arange(size.at(sizes)))
+                numbers = part.owned(np.arange(size.at(sizes)))
                 out = np.full((len(numbers), size.at(sizes)), ring.zero, ring.dtype)
                 out[np.arange(len(numbers)), numbers] = value.at(sizes, ring)
                 return out
@@ -321,12 +332,12 @@ class Work:
 
     # exchanges
 
-    def _sent(self, sends: Iterable[Value]) -> Iterator[tuple[int, Value, Array]]:
+    def _parts_to_send(self, sends: Iterable[Value]) -> Iterator[tuple[int, Value, Array]]:
         """Yield values to send: rows or summands to all, or to each partition its columns of the rows."""
         for name, form in sends:
-            if name in self.now.missing:
+            if name in self.state.missing:
                 continue
-            form = Form.SHARE if (name, Form.SHARE) in self.now.values else form
+            form = Form.SHARE if (name, Form.SHARE) in self.state.values else form
             rows = self._value(name, Form.SHARE if form is Form.SHARE else Form.ROWS)
             for target in range(self._part.count):
                 own = Part(target, self._part.count).own
@@ -335,38 +346,37 @@ class Work:
     def _receive(self, superstep: Superstep, parts: Parts, changed: str) -> None:
         """Put together what the partitions have sent after a superstep."""
         for name, form in superstep.sends:
-            if name in self.now.missing:
+            if name in self.state.missing:
                 continue
             if shares := parts.get((name, Form.SHARE)):
-                with NamingOverflow(self._made, self._last(changed) or name):
-                    whole = total([shares[number] for number in sorted(shares)], self._ring)
+                with NamingOverflow(self._maintained, self._last_changed(changed) or name):
+                    whole = add_matrices([shares[number] for number in sorted(shares)], self._ring)
             else:
                 rows = parts[name, form]
                 whole = np.empty((sum(map(len, rows.values())), rows[0].shape[1]), rows[0].dtype, order="F")
                 for number, some in rows.items():
                     whole[Part(number, self._part.count).own] = some
-            self.now.values[name, form] = whole.T if name in superstep.turned else whole
+            self.state.values[name, form] = whole.T if name in superstep.turned else whole
 
     # readings
 
-    def show(self) -> None:
+    def update_subscriptions(self) -> None:
         """Compute the changed cells of readings in this partition's rows."""
-        share = self._share
+        share, ring = self._share, self._ring
         for number, reading in enumerate(share.kept.readings):
-            name = reading.output
-            told = [self._store.blocks[layout.name] for layout in told_layouts(share.told(number), self._ring)]
-            shown = Shown(reading, self._ring, self._part, told)
-            shown.resize(self._shape(name))
-            if self.now.anywhere or name in self.now.touched:
-                keys, mult = shown.change(self._reader(name), self._seen(name))
-                self.now.shown.append((reading, table_of(reading, keys, mult)))
-            else:
-                self.now.shown.append((reading, table_of(reading, np.empty((0, 3), np.int64), np.empty(0, np.int64))))
-        self.now.nbytes = sum(self._store.blocks[layout.name].nbytes for layout in share.layouts())
+            name, layouts = reading.output, subscription_layouts(share.subscription_name(number), ring)
+            blocks = [self._store.blocks[layout.name] for layout in layouts]
+            subscription = Subscription(reading, ring, self._part, blocks)
+            subscription.resize(self._shape(name))
+            keys, mult = np.empty((0, 3), np.int64), np.empty(0, np.int64)
+            if self.state.touches_all or name in self.state.touched:
+                keys, mult = subscription.change(self._reader(name), self._touched(name))
+            self.state.changed.append((reading, decode_rows(reading, keys, mult)))
+        self.state.nbytes = sum(self._store.blocks[layout.name].nbytes for layout in share.layouts())
 
     def _reader(self, name: str) -> Read | None:
         """Return a function that reads a view by global row numbers; None if it is zero."""
-        if name in self.now.missing:
+        if name in self.state.missing:
             return None
         view = self._view(name, Form.ROWS)
 
@@ -375,11 +385,11 @@ class Work:
 
         return read
 
-    def _seen(self, name: str) -> tuple[Array, Array] | None:
+    def _touched(self, name: str) -> tuple[Array, Array] | None:
         """Return the rows and columns, by global numbers, in which a view may have changed; None: any."""
-        if self.now.anywhere:
+        if self.state.touches_all:
             return None
-        rows, columns = self.now.touched[name]
+        rows, columns = self.state.touched[name]
         whole = np.zeros(self._shape(name)[0], bool)
         whole[self._part.own] = rows
         return whole, columns

@@ -16,9 +16,9 @@ from typing import Any
 from squallpy.physical.matrix.blocks import Form, Part, Phase
 from squallpy.physical.plan import Plan
 from squallpy.runtime.batch.node import Computed, Input, Sender, pack_parcels
-from squallpy.runtime.matrix.commands import Arrays, Commands, packed, unpacked
-from squallpy.runtime.matrix.superstep import ProgramPart, Work
-from squallpy.runtime.matrix.superstep_state import Now, Parts, key
+from squallpy.runtime.matrix.blocks.commands import Arrays, Commands, pack_arrays, unpack_arrays
+from squallpy.runtime.matrix.blocks.superstep import BlockProgram, SuperstepExecutor
+from squallpy.runtime.matrix.blocks.superstep_state import Parts, SuperstepState, array_key
 from squallpy.runtime.state.store import Store, StoreLayout
 
 Parcel = tuple[int, bytes]
@@ -30,7 +30,7 @@ class BlockPartition:
     def __init__(self, plan: Plan, input: Input, number: int) -> None:
         assert plan.matrices
         self._part, self._sender = Part(number, plan.matrices.parts), Sender(plan, input)
-        self._programs = {kept.name: ProgramPart(kept, self._part) for kept in plan.matrices.programs}
+        self._programs = {kept.name: BlockProgram(kept, self._part) for kept in plan.matrices.programs}
 
     @property
     def layout(self) -> StoreLayout:
@@ -43,57 +43,57 @@ class BlockPartition:
 
     def _run(self, stage: int, store: Store, messages: list[bytes]) -> bytes:
         """Run a superstep of a batch; returns parcels."""
-        told = [unpacked(message) for message in messages]
-        ((head, arrays),) = [(head, some) for head, some in told if "from" not in head]
-        theirs = [(head["from"], some) for head, some in told if "from" in head]
-        commands, nows = Commands.of(head, arrays), dict[str, Now]()
+        received = [unpack_arrays(message) for message in messages]
+        ((head, arrays),) = [(head, some) for head, some in received if "from" not in head]
+        theirs = [(head["from"], some) for head, some in received if "from" in head]
+        commands, states = Commands.of(head, arrays), dict[str, SuperstepState]()
         is_last = stage == supersteps(self._programs.values(), commands) - 1
         for name, share in self._programs.items():
-            work = Work(share, store, commands.sizes[name])
+            executor = SuperstepExecutor(share, store, commands.sizes[name])
             if stage:
-                work.now = Now.of(head["now"][name], arrays, name)
+                executor.state = SuperstepState.of(head["states"][name], arrays, name)
             else:
-                work.resize()
-            work.go(stage, commands.of_program(name), _parts(name, theirs))
-            nows[name] = work.now
+                executor.resize()
+            executor.run(stage, commands.phases_of(name), _parts(name, theirs))
+            states[name] = executor.state
             if is_last:
-                work.show()
+                executor.update_subscriptions()
         if is_last:
-            part, computed = self._part, self._changed(commands, nows)
+            part, computed = self._part, self._computed(commands, states)
             return pack_parcels(
                 self._sender.messages(commands.batch, part.number, part.count, commands.course, computed=computed)
             )
-        begun = {name: share.begun(stage, commands.phases[name]) for name, share in self._programs.items()}
-        return pack_parcels(self._sent(commands.but(begun), nows))
+        begun = {name: share.count_begun(stage, commands.phases[name]) for name, share in self._programs.items()}
+        return pack_parcels(self._parcels_between(commands.without_begun(begun), states))
 
-    def _sent(self, commands: Commands, nows: Mapping[str, Now]) -> list[Parcel]:
+    def _parcels_between(self, commands: Commands, states: Mapping[str, SuperstepState]) -> list[Parcel]:
         own, facts = dict(commands.arrays), dict[str, Any]()
         sent: list[Arrays] = [{} for _ in range(self._part.count)]
-        for name, now in nows.items():
-            facts[name], kept = now.packed(name)
+        for name, state in states.items():
+            facts[name], kept = state.packed(name)
             own |= kept
-            for target, value, rows in now.sent:
-                sent[target][key(name, value)] = rows
-        parcels = [(target, packed({"from": self._part.number}, some)) for target, some in enumerate(sent) if some]
-        return [*parcels, (self._part.number, packed(commands.head | {"now": facts}, own))]
+            for target, value, rows in state.sent:
+                sent[target][array_key(name, value)] = rows
+        parcels = [(target, pack_arrays({"from": self._part.number}, some)) for target, some in enumerate(sent) if some]
+        return [*parcels, (self._part.number, pack_arrays(commands.head | {"states": facts}, own))]
 
-    def _changed(self, commands: Commands, nows: Mapping[str, Now]) -> Computed:
+    def _computed(self, commands: Commands, states: Mapping[str, SuperstepState]) -> Computed:
         """Collect the cells that have changed; the first partition reports what all of them know."""
-        tables = {reading.relation.name: table for now in nows.values() for reading, table in now.shown}
-        figures: dict[str, Any] = {name: {"bytes": now.nbytes} for name, now in nows.items()}
+        tables = {reading.relation.name: table for state in states.values() for reading, table in state.changed}
+        figures: dict[str, Any] = {name: {"bytes": state.nbytes} for name, state in states.items()}
         if self._part.number:
             return Computed(tables, {"matrices": figures})
         known = commands.figures["matrices"]
-        told = {name: known[name] | now.told() | figures[name] for name, now in nows.items()}
-        return Computed(tables, {**commands.figures, "matrices": told})
+        of_programs = {name: known[name] | state.figures() | figures[name] for name, state in states.items()}
+        return Computed(tables, {**commands.figures, "matrices": of_programs})
 
 
-def supersteps(programs: Iterable[ProgramPart], commands: Commands) -> int:
+def supersteps(programs: Iterable[BlockProgram], commands: Commands) -> int:
     """Count the supersteps of a batch, which are those of the program with most."""
     return max(len(share.blocks.timeline(commands.phases[share.kept.name])) for share in programs)
 
 
-def most_supersteps(programs: Iterable[ProgramPart]) -> int:
+def most_supersteps(programs: Iterable[BlockProgram]) -> int:
     """Count the supersteps of the longest batch, in which all phases occur."""
     fired = ((share, [Phase("fire", name) for name in share.blocks.triggers]) for share in programs)
     return max(len(share.blocks.timeline([*phases, Phase("look"), Phase("evaluate")])) for share, phases in fired)
