@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from squallpy.base.semirings import ARITHMETIC
 from squallpy.maintain.matrix.cost import Guess
-from squallpy.maintain.matrix.drift_probe import Look, Probe, probe
+from squallpy.maintain.matrix.drift_probe import Look, Probe, write_probe
 from squallpy.maintain.matrix.materialise import Maintained
 from squallpy.maintain.matrix.nodes import (
     Diagonal,
@@ -38,7 +38,7 @@ from squallpy.maintain.matrix.nodes import (
     names,
 )
 from squallpy.maintain.matrix.program import Statement
-from squallpy.physical.matrix.passes import Pass, passes, read_of
+from squallpy.physical.matrix.passes import Pass, match_read, schedule_passes
 
 Numbers = npt.NDArray[np.int64]
 
@@ -224,13 +224,13 @@ class Blocks:
         return line
 
 
-def blocks(made: Maintained) -> Blocks:
+def plan_blocks(made: Maintained) -> Blocks:
     """Cut the triggers and the evaluation of a program into supersteps."""
     views = {name.name for name in made.stored}
     kinds, definitions, asked = _choose_layouts(made)
     asked &= views
-    work = {name: passes(trigger, made.matrices) for name, trigger in made.triggers.items()}
-    seen = probe(made)
+    work = {name: schedule_passes(trigger, made.matrices) for name, trigger in made.triggers.items()}
+    seen = write_probe(made)
     looked = [*_by_depth(seen.steps, views), CompareDrift(seen.looks)] if made.program.ring is ARITHMETIC else []
     visits = [item for items in (*work.values(), looked) for item in items if isinstance(item, Pass)]
     asked |= {visit.view.name for visit in visits if _reads_columns(visit, kinds)}
@@ -252,7 +252,7 @@ def _by_depth(steps: Sequence[Statement], views: set[str]) -> list[Item]:
     depth, items = dict[str, int](), list[tuple[int, bool, Item]]()
     for step in steps:
         before = max((depth[name] for name in names(step.value) if name in depth), default=0)
-        found = read_of(step, views)
+        found = match_read(step, views)
         depth[step.name.name] = before + (found is not None)
         items.append((before, found is not None, Pass(found[0], (found[1],), None) if found else step))
     return [item for _, _, item in sorted(items, key=lambda entry: entry[:2])]

@@ -54,7 +54,7 @@ def open_matrices(
     if plan.matrices is None:
         return None
     # NB: imported here, for kernels take long to load
-    from squallpy.runtime.matrix.in_blocks import BlockMatrices
+    from squallpy.runtime.matrix.blocks.stage import BlockMatrices
     from squallpy.runtime.matrix.on_driver import DriverMatrices
 
     return (

@@ -33,20 +33,20 @@ from squallpy.physical.matrix.blocks import (
     Phase,
     Superstep,
     Value,
-    blocks,
+    plan_blocks,
 )
 from squallpy.physical.matrix.passes import Pass
 from squallpy.physical.matrix.plan import KeptProgram
 from squallpy.runtime.kernels import bits
 from squallpy.runtime.matrix.algebra import SingularError, add_matrices, apply_operation, evaluate, product
+from squallpy.runtime.matrix.blocks.commands import Arrays
+from squallpy.runtime.matrix.blocks.superstep_state import Parts, SuperstepState
 from squallpy.runtime.matrix.cells import Cells
-from squallpy.runtime.matrix.commands import Arrays
 from squallpy.runtime.matrix.drift import DRIFT, largest_difference
 from squallpy.runtime.matrix.errors import NamingOverflow, overflow, singular
 from squallpy.runtime.matrix.memory_check import bytes_available, memory_error
 from squallpy.runtime.matrix.packed_boolean import Packed
 from squallpy.runtime.matrix.subscription import Read, Subscription, decode_rows, subscription_layouts
-from squallpy.runtime.matrix.superstep_state import Parts, SuperstepState
 from squallpy.runtime.matrix.touched import touch
 from squallpy.runtime.matrix.views import Array, BitView, View, visit_view, wrap_view
 from squallpy.runtime.state.matrices import BlockLayout
@@ -59,7 +59,7 @@ class BlockProgram:
     def __init__(self, kept: KeptProgram, part: Part) -> None:
         self.kept, self.part = kept, part
         self.maintained, self.ring = kept.compiled.maintained, kept.program.ring
-        self.blocks = blocks(self.maintained)
+        self.blocks = plan_blocks(self.maintained)
         self.stored = [name.name for name in self.maintained.stored]
 
     def layouts(self) -> Iterator[BlockLayout]:

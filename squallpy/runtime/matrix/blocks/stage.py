@@ -21,14 +21,14 @@ from squallpy.physical.matrix.blocks import ALONE, Phase
 from squallpy.physical.matrix.plan import KeptProgram, MatrixPlan
 from squallpy.runtime.batch.node import Input
 from squallpy.runtime.matrix.algebra import depends_on, factor_growth
+from squallpy.runtime.matrix.blocks.commands import Commands
+from squallpy.runtime.matrix.blocks.partition import supersteps
+from squallpy.runtime.matrix.blocks.superstep import BlockProgram
 from squallpy.runtime.matrix.cells import Cells
-from squallpy.runtime.matrix.commands import Commands
 from squallpy.runtime.matrix.decide import Prices, reason_to_evaluate
 from squallpy.runtime.matrix.drift import CHECK, random_vectors
 from squallpy.runtime.matrix.incoming import Incoming, grown_sizes
-from squallpy.runtime.matrix.partition import supersteps
 from squallpy.runtime.matrix.rows import Rows, check_declared, sum_rows
-from squallpy.runtime.matrix.superstep import BlockProgram
 from squallpy.runtime.matrix.views import Array
 
 Given = tuple[Phase, dict[str, Array]]  # with its operands

@@ -16,9 +16,9 @@ from typing import Any
 from squallpy.physical.matrix.blocks import Form, Part, Phase
 from squallpy.physical.plan import Plan
 from squallpy.runtime.batch.node import Computed, Input, Sender, pack_parcels
-from squallpy.runtime.matrix.commands import Arrays, Commands, pack_arrays, unpack_arrays
-from squallpy.runtime.matrix.superstep import BlockProgram, SuperstepExecutor
-from squallpy.runtime.matrix.superstep_state import Parts, SuperstepState, array_key
+from squallpy.runtime.matrix.blocks.commands import Arrays, Commands, pack_arrays, unpack_arrays
+from squallpy.runtime.matrix.blocks.superstep import BlockProgram, SuperstepExecutor
+from squallpy.runtime.matrix.blocks.superstep_state import Parts, SuperstepState, array_key
 from squallpy.runtime.state.store import Store, StoreLayout
 
 Parcel = tuple[int, bytes]
