@@ -115,7 +115,7 @@ class Local:
             start = perf_counter()
             changes, _ = executor.step()
             seconds = perf_counter() - start
-            done.note(first, executor._machine.work, changes)
+            done.note(first, executor._stage.work, changes)
             if first in chosen and not watch.record(first, seconds):
                 break
         if executor.next < leaps.batches or leaps.steps[-1][1] < stream.batches:

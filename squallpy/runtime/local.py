@@ -13,7 +13,7 @@ from squallpy.runtime.formats.file_rows import READ
 from squallpy.runtime.matrix.stage import compute, open_matrices
 from squallpy.runtime.result.result import Changes, Result, result_layout
 from squallpy.runtime.state.store import Store, StoreLayout
-from squallpy.runtime.triggers.stage_executor import Machine, store_layout
+from squallpy.runtime.triggers.stage_executor import StageExecutor, store_layout
 
 OnBatch = Callable[[int, Changes | None, Stats], bool]  # batch, printed changes, statistics → go on?
 
@@ -32,7 +32,7 @@ class LocalExecutor:
         self._wanted, self._measured, self._trace = with_changes, measured, trace
         self._sender, self._result = Sender(plan, input, trace), Result(plan)
         self._matrices = open_matrices(plan, input)
-        self._machine = Machine(plan, plan.stages[0], trace=trace)
+        self._stage = StageExecutor(plan, plan.stages[0], trace=trace)
         self._store = Store(StoreLayout((*store_layout(plan).pools, *result_layout(plan).pools)))
         self.schema = self._result.schema
         self.next = 0
@@ -45,10 +45,10 @@ class LocalExecutor:
             share = self._sender.read(self.next, 0, 1, self._store.dictionary, computed)
         read = perf_counter()
         with self._trace("statements"):
-            change, _ = self._machine.apply(self._store, [*share.deltas, *(delta for _, delta in share.ledgers)])
+            change, _ = self._stage.apply(self._store, [*share.deltas, *(delta for _, delta in share.ledgers)])
         with self._trace("result"):
             changes = self._result.apply(self._store, [change], self.next == 0, self._wanted)
-        stats = share.stats | {"trigger_seconds": perf_counter() - read} | self._machine.notes
+        stats = share.stats | {"trigger_seconds": perf_counter() - read} | self._stage.notes
         stats["duplicates"] += self._result.duplicates
         if self._measured:
             stats["views"] = self._store.usage()

@@ -23,11 +23,11 @@ from squallpy.base.settings import Settings
 from squallpy.catalog.relation import CONSTANT
 from squallpy.compiler import CompiledQuery
 from squallpy.physical.plan import Plan
-from squallpy.runtime.batch.node import Input, Node, Publisher, Sender, parted, unpack_changes, unpack_parcels
+from squallpy.runtime.batch.node import Input, Node, Publisher, Sender, split_hand_offs, unpack_changes, unpack_parcels
 from squallpy.runtime.checkpoint.checkpoint import open_checkpoint
 from squallpy.runtime.checkpoint.folders import Committed, StateLocation
 from squallpy.runtime.joiners.batch_plan import encode_plan, hands_off, senders_to
-from squallpy.runtime.joiners.hand_off import Post
+from squallpy.runtime.joiners.hand_off_store import HandOffStore
 from squallpy.runtime.joiners.migration_policy import MigrationPolicy, open_policy, rows_by_side
 from squallpy.runtime.local import DurableLocalExecutor, LocalExecutor
 from squallpy.runtime.matrix.blocks.partition import BlockPartition
@@ -167,7 +167,7 @@ class PartitionedEngine(MemoryEngine):
         self._matrices = open_matrices(plan, input)
         self._blocks = Blocks(plan, input) if plan.matrices and plan.matrices.parts else None
         self._nodes = [(Node(plan, p).runs, Store(store_layout(plan))) for p in range(plan.partitions)]
-        self._result, self._post = Store(result_layout(plan)), Post(str(self._folder / "letters"))
+        self._result, self._hand_offs = Store(result_layout(plan)), HandOffStore(str(self._folder / "hand-offs"))
         self.policy = self._policy(plan)
         for batch in range(self._batches.batches):
             self._run(batch)
@@ -181,7 +181,7 @@ class PartitionedEngine(MemoryEngine):
         for target, message in self._read(batch, encode_plan(batch_plan)):
             sent[target].append(message)
         for target, messages in enumerate(sent):
-            messages += self._post.fetch(batch - 1, target, senders_to(batch_plan, target))
+            messages += self._hand_offs.read(batch - 1, target, senders_to(batch_plan, target))
         outputs = [message for messages in sent for message in messages]
         for stage in range(stages):
             outputs = [runs[stage](store, messages) for (runs, store), messages in zip(self._nodes, sent, strict=True)]
@@ -191,8 +191,8 @@ class PartitionedEngine(MemoryEngine):
                     sent[target].append(message)
         for sender, output in enumerate(outputs):
             if hands_off(batch_plan, sender):
-                outputs[sender], letters = parted(output)
-                self._post.leave(batch, sender, letters)
+                outputs[sender], handed = split_hand_offs(output)
+                self._hand_offs.write(batch, sender, handed)
         first = b"first" if batch == 0 else b""
         changes, self.stats = unpack_changes(self._publisher.run(self._result, [first, *outputs]))
         if planned:

@@ -28,10 +28,10 @@ from squallpy.runtime.sources import Rows
 from squallpy.runtime.sources.replay import Again, Replay
 from squallpy.runtime.state.store import Store, StoreLayout
 from squallpy.runtime.time.clock import clock_deltas
-from squallpy.runtime.triggers.stage_executor import Machine
+from squallpy.runtime.triggers.stage_executor import StageExecutor
 
 Stats = dict[str, Any]
-COURSE = "course"  # what a message calls it
+BATCH_PLAN = "batch plan"  # in the head of a message
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Sender:
         self._plan, self._input, self._trace = plan, input, trace
         self._feeders = [Feeder(feed, plan.partitions) for feed in plan.sources]
         self._clocks, self._ledgers = tuple(plan.clocks.values()), plan.ledgers
-        self._reading = Machine(plan, plan.reading, is_last=False, trace=trace)
+        self._reading = StageExecutor(plan, plan.reading, is_last=False, trace=trace)
 
     def read(self, batch: int, split: int, splits: int, names: Dictionary, computed: Computed | None = None) -> Share:
         """Read and pre-aggregate a share of the batch, with its share of the rows that the first stage has computed."""
@@ -140,7 +140,7 @@ class Sender:
         batch: int,
         split: int,
         splits: int,
-        course: str = "",
+        batch_plan: str = "",
         only: Collection[int] | None = None,
         computed: Computed | None = None,
     ) -> list[tuple[int, bytes]]:
@@ -155,7 +155,7 @@ class Sender:
             change, sent = self._reading.apply(store, share.deltas)
         with self._trace("route and pack"):
             share.stats |= keys_of(plan, plan.reading.sends, sent, store.dictionary)
-            parcels = Parcels(plan, store.dictionary, course, () if split else range(plan.partitions), only)
+            parcels = Parcels(plan, store.dictionary, batch_plan, () if split else range(plan.partitions), only)
             for partition, delta in share.ledgers:
                 parcels.put(partition, delta)
             parcels.add(sent, plan.reading, change, split % plan.partitions)
@@ -166,7 +166,7 @@ class Parcels:
     """Messages from one stage to the partitions of the next.
 
     Args:
-        course: The encoded plan of the batch.
+        batch_plan: The encoded plan of the batch.
         hear: Partitions that get a message with the plan in any case.
         only: Partitions for which messages are made; None: all.
     """
@@ -175,13 +175,13 @@ class Parcels:
         self,
         plan: Plan,
         names: Dictionary,
-        course: str = "",
+        batch_plan: str = "",
         hear: Collection[int] = (),
         only: Collection[int] | None = None,
     ) -> None:
-        self._plan, self._names, self._course, self._told = plan, names, decode_plan(course), course
+        self._plan, self._names, self._batch_plan, self._encoded = plan, names, decode_plan(batch_plan), batch_plan
         self._columns = {p.name: p.keys for p in (*plan.pools, *plan.deltas, plan.result)}
-        self._hear, self._only = hear if course else (), range(plan.partitions) if only is None else only
+        self._hear, self._only = hear if batch_plan else (), range(plan.partitions) if only is None else only
         self._parts: dict[int, list[Delta]] = {p: [] for p in self._hear if p in self._only}
 
     def put(self, partition: int, delta: Delta) -> None:
@@ -194,15 +194,15 @@ class Parcels:
             if send.name in sent:
                 delta = sent[send.name]
                 columns = self._columns[send.name]
-                for partition, part in spread(delta, columns, send, self._plan, self._course, self._names):
+                for partition, part in spread(delta, columns, send, self._plan, self._batch_plan, self._names):
                     self.put(partition, part)
         for delta in (*(sent[name] for name in stage.keeps if name in sent), change):
             if len(delta.keys):
                 self.put(here, delta)
 
     @property
-    def letters(self) -> list[tuple[int, bytes]]:
-        """A message for each partition that there is anything for."""
+    def messages(self) -> list[tuple[int, bytes]]:
+        """Messages for the partitions that there is anything for."""
         return [(p, self._message(p, {})) for p in sorted(self._parts)]
 
     def packed(self, stats: Stats, told: int) -> list[tuple[int, bytes]]:
@@ -213,7 +213,7 @@ class Parcels:
 
     def _message(self, partition: int, stats: Stats) -> bytes:
         columned = [(delta, self._columns.get(delta.name, ())) for delta in self._parts[partition]]
-        head = stats | {COURSE: self._told} if partition in self._hear else stats
+        head = stats | {BATCH_PLAN: self._encoded} if partition in self._hear else stats
         return pack_deltas(columned, self._names, head)
 
 
@@ -223,8 +223,8 @@ class Node:
     def __init__(self, plan: Plan, partition: int = 0, trace: Trace = SILENT) -> None:
         self._plan, self._partition, self._trace = plan, partition, trace
         last = len(plan.stages) - 1
-        self._machines = [
-            Machine(plan, stage, partition, is_last=i == last, trace=trace) for i, stage in enumerate(plan.stages)
+        self._executors = [
+            StageExecutor(plan, stage, partition, is_last=i == last, trace=trace) for i, stage in enumerate(plan.stages)
         ]
         self._joiner = Joiner(plan, partition) if plan.on_grid else None
 
@@ -232,32 +232,32 @@ class Node:
     def runs(self) -> tuple[Callable[[Store, list[bytes]], bytes], ...]:
         """Functions by stage, which apply a stage's part of a batch to the pools of a store; deterministic.
 
-        The last returns the change of the result, followed by letters if joiners hand off records (`parted`); the
+        The last returns the change of the result, followed by hand-offs if joiners migrate (`split_hand_offs`); the
         others return messages for the next stage.
         """
-        return tuple(partial(self._run, number) for number in range(len(self._machines)))
+        return tuple(partial(self._run, number) for number in range(len(self._executors)))
 
     def _run(self, number: int, store: Store, messages: list[bytes]) -> bytes:
-        machine, stage = self._machines[number], self._plan.stages[number]
+        executor, stage = self._executors[number], self._plan.stages[number]
         if number == 0 and store.dictionary.is_due and not (self._joiner and _is_moving(messages)):
             store.renew()
         with self._trace("unpack"):
             deltas, total, told = _unpacked(messages, store)
-        course, is_last = decode_plan(told), number == len(self._machines) - 1
+        batch_plan, is_last = decode_plan(told), number == len(self._executors) - 1
         rows = {str(self._partition): sum(len(delta.keys) for delta in deltas)}
-        if self._joiner and course and number == 0:
+        if self._joiner and batch_plan and number == 0:
             with self._trace("migrate"):
-                deltas = self._joiner.begin(store, course, deltas)
+                deltas = self._joiner.begin(store, batch_plan, deltas)
         with self._trace("statements"):
-            change, sent = machine.apply(store, deltas, course)
-        total = add_stats(total, machine.notes | {"received_bytes": sum(map(len, messages)), "received_rows": rows})
-        letters = None
-        if self._joiner and course:
+            change, sent = executor.apply(store, deltas, batch_plan)
+        total = add_stats(total, executor.notes | {"received_bytes": sum(map(len, messages)), "received_rows": rows})
+        handed = None
+        if self._joiner and batch_plan:
             total = add_stats(total, self._joiner.arrived(deltas, store.dictionary))
-            total = add_stats(total, self._joiner.held(store, course) if is_last else {})
-            if is_last and hands_off(course, self._partition):
+            total = add_stats(total, self._joiner.held(store, batch_plan) if is_last else {})
+            if is_last and hands_off(batch_plan, self._partition):
                 with self._trace("migrate"):
-                    letters, copied = self._letters(store, course)
+                    handed, copied = self._hand_offs(store, batch_plan)
                     total = add_stats(total, {"copied": copied})
         with self._trace("route and pack"):
             total = add_stats(total, keys_of(self._plan, stage.sends, sent, store.dictionary))
@@ -266,25 +266,25 @@ class Node:
                 parcels.add(sent, stage, change, self._partition)
                 return pack_parcels(parcels.packed(total, self._partition))
             answer = self._answer(store, change, total)
-            return answer if letters is None else pack_parcels([(self._partition, answer), *letters])
+            return answer if handed is None else pack_parcels([(self._partition, answer), *handed])
 
-    def _letters(self, store: Store, course: BatchPlan) -> tuple[list[tuple[int, bytes]], int]:
+    def _hand_offs(self, store: Store, batch_plan: BatchPlan) -> tuple[list[tuple[int, bytes]], int]:
         """Pack the records that a joiner hands off after a batch; count the tuples that were copied."""
         assert self._joiner
-        sent, copied = self._joiner.sent(store, course)
+        sent, copied = self._joiner.sent(store, batch_plan)
         parcels = Parcels(self._plan, store.dictionary)
         for partition, delta in sent:
             parcels.put(partition, delta)
-        return parcels.letters, copied
+        return parcels.messages, copied
 
     def _answer(self, store: Store, change: Delta, total: Stats) -> bytes:
         return pack_deltas([(change, self._plan.result.keys)], store.dictionary, total | {"views": store.usage()})
 
 
-def parted(output: bytes) -> tuple[bytes, list[tuple[int, bytes]]]:
-    """Separate the change of the result from the letters with which the next batch begins."""
-    (_, answer), *letters = unpack_parcels(output)
-    return answer, letters
+def split_hand_offs(output: bytes) -> tuple[bytes, list[tuple[int, bytes]]]:
+    """Separate the change of the result from the hand-offs with which the next batch begins."""
+    (_, answer), *handed = unpack_parcels(output)
+    return answer, handed
 
 
 def pack_parcels(parcels: list[tuple[int, bytes]]) -> bytes:
@@ -320,7 +320,7 @@ class Publisher:
 def _is_moving(messages: list[bytes]) -> bool:
     """True if joiners migrate: then records are copied in the order of keys or hashes, which contain numbers of
     strings."""
-    told = next(filter(None, (unpack_head(message)[0].get(COURSE) for message in messages)), "")
+    told = next(filter(None, (unpack_head(message)[0].get(BATCH_PLAN) for message in messages)), "")
     return is_moving(decode_plan(told))
 
 
@@ -328,13 +328,13 @@ def _unpacked(messages: list[bytes], store: Store) -> tuple[list[Delta], Stats, 
     """Unpack all messages, and the encoded plan of the batch that one of them has."""
     deltas: list[Delta] = []
     total: Stats = {}
-    course = ""
+    batch_plan = ""
     for message in messages:
         stats, part = unpack_deltas(message, store.dictionary)
-        course = stats.pop(COURSE, "") or course
+        batch_plan = stats.pop(BATCH_PLAN, "") or batch_plan
         deltas += part
         total = add_stats(total, stats)
-    return deltas, total, course
+    return deltas, total, batch_plan
 
 
 def add_stats(total: Stats, more: Stats) -> Stats:

@@ -18,12 +18,12 @@ from typing import Any
 from squallpy.base.json_codec import from_json, to_json
 from squallpy.base.trace import SILENT, Trace
 from squallpy.physical.plan import Plan
-from squallpy.runtime.batch.node import Input, Node, Sender, Stats, parted, unpack_parcels
+from squallpy.runtime.batch.node import Input, Node, Sender, Stats, split_hand_offs, unpack_parcels
 from squallpy.runtime.checkpoint.folders import StateLocation
 from squallpy.runtime.checkpoint.partition import StatePartition, Steps
 from squallpy.runtime.joiners.batch_plan import decode_plan, encode_plan, hands_off, senders_to
 from squallpy.runtime.joiners.grid_policy import GridPolicy
-from squallpy.runtime.joiners.hand_off import Post
+from squallpy.runtime.joiners.hand_off_store import HandOffStore
 from squallpy.runtime.joiners.migration_policy import open_policy, rows_by_side
 from squallpy.runtime.matrix.blocks.partition import BlockPartition
 from squallpy.runtime.matrix.stage import decode_cells, hand_over, open_matrices, read_handed
@@ -74,7 +74,7 @@ class PlanStages:
 
     def __init__(self, plan: Plan, input: Input, place: StateLocation, trace: Trace = SILENT) -> None:
         self._plan, self._input, self._place, self._trace = plan, input, place, trace
-        self._partitions: dict[int, tuple[StatePartition, Post]] = {}
+        self._partitions: dict[int, tuple[StatePartition, HandOffStore]] = {}
         self._blocks: dict[int, StatePartition] = {}
 
     def __call__(
@@ -88,25 +88,25 @@ class PlanStages:
                 output = blocks.apply(batch, messages, stage, Steps(supersteps.first, supersteps.count))
                 return unpack_parcels(output), _rebuild_report(partition, blocks)
             stage, directive = stage - supersteps.count, supersteps.rest
-        (state, post), plan = self._open(partition), decode_plan(directive)
+        (state, store), plan = self._open(partition), decode_plan(directive)
         if (senders := senders_to(plan, partition)) and stage == 0:
             with self._trace("hand-offs"):
-                messages = messages + post.fetch(batch - 1, partition, senders)
+                messages = messages + store.read(batch - 1, partition, senders)
         output = state.apply(batch, messages, stage)
         if stage < len(self._plan.stages) - 1:
             return unpack_parcels(output), _rebuild_report(partition, state)
         if hands_off(plan, partition):
-            output, hand_offs = parted(output)
+            output, hand_offs = split_hand_offs(output)
             with self._trace("hand-offs"):
-                post.leave(batch, partition, hand_offs)
+                store.write(batch, partition, hand_offs)
         return [(partition, output)], _rebuild_report(partition, state)
 
-    def _open(self, partition: int) -> tuple[StatePartition, Post]:
+    def _open(self, partition: int) -> tuple[StatePartition, HandOffStore]:
         """Open the state of a partition and its hand-off store."""
         if partition not in self._partitions:
             name, runs = f"partition-{partition}", Node(self._plan, partition, self._trace).runs
             state = self._place.partition(name, store_layout(self._plan), *runs, trace=self._trace)
-            self._partitions[partition] = state, Post(self._place.durable, name)
+            self._partitions[partition] = state, HandOffStore(self._place.durable, name)
         return self._partitions[partition]
 
     def _open_blocks(self, partition: int) -> StatePartition:
@@ -197,7 +197,7 @@ class BatchCoordinator:
     def drop_hand_offs(self, done: int) -> None:
         """Drop the hand-offs of batches before `done`, the number of batches committed."""
         if self._planned and (self._planned.plan.arriving or self._has_old_hand_offs):
-            Post(self._place.durable).drop(done)
+            HandOffStore(self._place.durable).drop(done)
             self._has_old_hand_offs = False
 
     @property
