@@ -37,7 +37,7 @@ class SourceFile(Protocol):
     def rows(self) -> int: ...
     @property
     def seams(self) -> tuple[int, ...]:
-        """The rows before which what is decoded together ends."""
+        """Row numbers at which jointly decoded rows begin."""
         ...
 
     @property
@@ -145,7 +145,7 @@ class Source:
         return tuple(start + seam for start, part in zip(self.starts, self.parts, strict=False) for seam in part.seams)
 
     def share(self, rows: tuple[int, int], number: int, shares: int) -> tuple[int, int]:
-        """Cut one of so many shares of some rows; if possible, no two readers decode a row group."""
+        """Cut one of several shares of some rows; if possible, no two readers decode the same row group."""
         return cut(*rows, number, shares, self._seams), cut(*rows, number + 1, shares, self._seams)
 
     def read(self, start: int, stop: int, columns: tuple[str, ...]) -> pa.Table:
