@@ -47,7 +47,7 @@ from squallpy.maintain.matrix.meta_information import NOTHING, Known
 from squallpy.maintain.matrix.nodes import Name
 from squallpy.maintain.matrix.program import Input
 from squallpy.maintain.matrix.show import phases_text, report_text
-from squallpy.runtime.matrix.algebra import padded, picking
+from squallpy.runtime.matrix.algebra import pad, unit_columns
 from squallpy.runtime.matrix.cells import Cells
 from squallpy.runtime.matrix.maintained_program import Counts, MaintainedProgram
 from squallpy.runtime.matrix.sparse import is_sparse
@@ -208,9 +208,9 @@ class Fresh:
             if array.shape[1 - axis] not in (across.at(self.live.sizes), extent):
                 told = f"what is appended to {name} has {array.shape[1 - axis]} {_KINDS[1 - axis]}"
                 raise SquallError("SQ2011", told, hint=f"{name} has {extent}")
-            unit = picking(starts[name] + count, np.arange(starts[name], starts[name] + count), ring)
+            unit = unit_columns(starts[name] + count, np.arange(starts[name], starts[name] + count), ring)
             # NB: a square matrix has grown on both sides: what is appended says nothing of its own corner
-            whole = padded(array, (count, extent) if axis == 0 else (extent, count), ring)
+            whole = pad(array, (count, extent) if axis == 0 else (extent, count), ring)
             changes[name] = (unit, self.live.checked(name, whole)) if axis == 0 else (whole, unit.T)
         self.live.grow(sizes)
         for name, (u, v) in changes.items():
@@ -239,7 +239,7 @@ class Fresh:
 
     def _unit(self, name: str, at: int, axis: int) -> Array:
         ring, extent = self.compiled.maintained.program.ring, self.live.shape(name)[axis]
-        return picking(extent, np.array([at]), ring)
+        return unit_columns(extent, np.array([at]), ring)
 
     def _at(self, name: str, at: int, axis: int) -> None:
         extent = self.live.shape(name)[axis]

@@ -109,13 +109,13 @@ class Local:
     def run(self, stream: Stream, watch: Watch) -> pa.Table | None:
         plan, leaps = plan_of(stream, 1), Leaps(stream.replay, watch.plan(stream.batches))
         input = Input(self._sources(stream), cast(Replay, leaps))
-        executor = LocalExecutor(plan, input, wanted=self.changes)
+        executor = LocalExecutor(plan, input, with_changes=self.changes)
         chosen, done = set(leaps.chosen), Done()
         for first, _ in leaps.steps:
             start = perf_counter()
             changes, _ = executor.step()
             seconds = perf_counter() - start
-            done.note(first, executor._machine.work, changes)
+            done.note(first, executor._stage.work, changes)
             if first in chosen and not watch.record(first, seconds):
                 break
         if executor.next < leaps.batches or leaps.steps[-1][1] < stream.batches:

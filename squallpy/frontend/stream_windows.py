@@ -170,16 +170,16 @@ def _count(script: ScriptText, tree: Parsed) -> int:
 
 def _check_size(script: ScriptText, size: int, amount: Parsed) -> int:
     if size > _MOST:
-        raise SquallError("SQ2010", "a window that is longer than time", token_span(script, amount), "write LANDMARK")
+        raise SquallError(
+            "SQ2010", "a window longer than the supported time", token_span(script, amount), "write LANDMARK"
+        )
     return size
 
 
 def _check_positive(script: ScriptText, amount: Parsed) -> None:
     text = "".join((unquote(amount) if amount.type == "STRING" else str(amount)).split())
     if re.fullmatch(r"-[0-9]+|\+?0+", text):
-        raise SquallError(
-            "SQ2010", f"a window of {text} shows nothing", token_span(script, amount), "write more than 0"
-        )
+        raise SquallError("SQ2010", f"a window of {text} is empty", token_span(script, amount), "write more than 0")
 
 
 def _mistake(script: ScriptText, parser: "Lark", error: "UnexpectedInput", end: int) -> SquallError:

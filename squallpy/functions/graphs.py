@@ -12,7 +12,7 @@ class GraphFunction:
     semiring: str
     text: str
     called: str
-    """What users call the number of steps."""
+    """Name its argument in messages."""
     pairs: bool = False
     """Its result has no values: a cell is there, or it is not."""
 
@@ -32,8 +32,11 @@ DAMPING, STEPS = 0.85, 50  # of pagerank, unless it is told
 
 
 def pagerank(shares: str, dimension: str, damping: float, steps: int) -> str:
-    """R (n, 1): from where all places are alike, `damping` of what is at a place goes by its shares, and all else, also
-    what is where nothing leads on, to all places alike."""
+    """Write PageRank as power iteration from the uniform vector.
+
+    A fraction `damping` of each node's rank follows its out-edges by weight; the rest, and the rank of dangling nodes,
+    is spread uniformly.
+    """
     alike = f"fill({dimension}, 1, 1 / {dimension})"
     step = f"let x := {damping!r} * ({shares}' * r) in x - {alike} * (ones(1, {dimension}) * x) + {alike}"
     return f"R := iterate[{steps}]({alike})(r => {step})"

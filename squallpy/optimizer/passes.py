@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 from squallpy.logical.apply import Apply
 from squallpy.logical.column_allocator import ColumnAllocator
 from squallpy.logical.constant_folding import Evaluate
-from squallpy.logical.expressions import Expr, transform
+from squallpy.logical.expressions import Expr, columns, transform
 from squallpy.logical.nodes import (
     Aggregate,
     ConditionalJoin,
@@ -19,7 +19,10 @@ from squallpy.logical.nodes import (
     Node,
     Project,
     Repeat,
+    SetOperation,
     Sort,
+    Union,
+    WindowFunctions,
     nodes,
     with_inputs,
 )
@@ -208,9 +211,24 @@ def expressions(node: Node) -> tuple[Expr, ...]:
             return (*(expr for _, expr in keys), *(arg for _, agg in aggs for arg in agg.args))
         case Sort(_, keys):
             return tuple(expr for expr, _, _ in keys)
+        case WindowFunctions(_, functions):
+            return tuple(expr for _, function in functions for expr in function.expressions)
         case Repeat(_, times):
             return (times,)
     return ()
+
+
+def columns_read(plan: Node) -> dict[int, frozenset[int]]:
+    """Find the columns of each operator, by its identity, that operators above it read or that come out of the plan."""
+    read: dict[int, frozenset[int]] = {id(plan): plan.ids}
+    for node in reversed(list(nodes(plan))):
+        own = frozenset(c.id for expr in expressions(node) for c in columns(expr))
+        if not isinstance(node, Project | Aggregate):
+            own |= read[id(node)]
+        for child in node.inputs:
+            mine = child.ids if isinstance(node, Union | SetOperation) else own & child.ids
+            read[id(child)] = read.get(id(child), frozenset()) | mine
+    return read
 
 
 def with_expressions(node: Node, new: tuple[Expr, ...]) -> Node:
@@ -231,6 +249,9 @@ def with_expressions(node: Node, new: tuple[Expr, ...]) -> Node:
             )
         case Sort(_, keys):
             return replace(node, keys=tuple((next(rest), down, nulls) for _, down, nulls in keys))
+        case WindowFunctions(_, functions):
+            new_ones = ((c, f.with_expressions(islice(rest, len(f.expressions)))) for c, f in functions)
+            return replace(node, functions=tuple(new_ones))
         case Repeat():
             return replace(node, times=next(rest))
     raise AssertionError(f"{type(node).__name__} computes nothing")

@@ -31,6 +31,7 @@ from squallpy.optimizer.plan.materialise_outer_joins import materialise_outer_jo
 from squallpy.optimizer.plan.set_operations import expand_set_operation
 from squallpy.optimizer.plan.split_aggregates import split_aggregates
 from squallpy.optimizer.plan.top_n import expand_top_n
+from squallpy.optimizer.plan.window_functions.expand import expand_window_functions
 from squallpy.optimizer.program.inline_auxiliary import inline_auxiliary
 from squallpy.optimizer.program.schedule import schedule
 from squallpy.program.program import Lowered, Program
@@ -57,6 +58,12 @@ PLAN_PASSES: tuple[Pass[Node], ...] = (
         "expand_top_n",
         "before all rules: these know ranks, joins and aggregates, of which each first row takes the cheapest",
         expand_top_n,
+        required=True,
+    ),
+    FunctionPass(
+        "expand_window_functions",
+        "before filters are pushed, which then reach the aggregates; FIRST_VALUE is MIN_BY, which is expanded next",
+        expand_window_functions,
         required=True,
     ),
     node_pass(

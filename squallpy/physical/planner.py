@@ -314,7 +314,7 @@ def _auxiliary_plan(
     ref = aux.materialised
     indexes.records.add(ref.name)
     view = next(v for v in program.views if v.name == ref.name)
-    source, output = replace(_pool(view, real), keys=ref.variables), aux.output.picked(ref.picks)
+    source, output = replace(_pool(view, real), keys=ref.variables), aux.output.with_lanes(ref.picks)
     found = aux.kind.index(source.keys, output)
     slice = indexes.slice(view.name, found.group) if found.sliced else -1
     order = -1 if found.order is None else indexes.order(view.name, found.order)

@@ -49,7 +49,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class OutputSpec:
-    """From a view to rows: measures, HAVING, the SELECT list, ORDER BY and LIMIT.
+    """The output of a view: measures, HAVING, the SELECT list, ORDER BY and LIMIT.
 
     `repeat`: rows are printed as often as their multiplicity says (a query without aggregates).
     `single`: exactly one row, also over nothing (aggregates without GROUP BY).
@@ -76,14 +76,14 @@ class OutputSpec:
 
     @property
     def is_bag(self) -> bool:
-        """Does it print each group as often as its rows are counted, and nothing else of it than keys?"""
+        """True if it prints each group as often as its rows are counted, and only keys of it."""
         counts = [m.column for m in self.measures if m.value == ((1, self.count),)]
         others = {m.column for m in self.measures} - {self.times}
         printed = {expr for _, expr in self.items}
         return self.times in counts and self.number is None and self.having is None and not others & printed
 
-    def picked(self, lanes: tuple[int, ...]) -> "OutputSpec":
-        """The same over a view whose lanes are those, in our order."""
+    def with_lanes(self, lanes: tuple[int, ...]) -> "OutputSpec":
+        """Renumber the lanes, for a view that has them in another order."""
 
         def moved(terms: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
             return tuple((coefficient, lanes[lane]) for coefficient, lane in terms)

@@ -37,7 +37,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """ON UPDATE relation."""
+    """A trigger: the statements that a batch of a relation runs."""
 
     relation: Relation
     deltas: tuple[View, ...]

@@ -20,7 +20,7 @@ EXAMPLE_ROWS = ((1, 3.0, "b"), (2, 5.0, "a"), (2, 5.0, "a"), (5, 11.0, "c"))
 
 
 class Maintenance(Enum):
-    """How an aggregate of a group is kept up to date."""
+    """The maintenance of an aggregate's groups."""
 
     SUM = "sums of a ring, to which changes are added"
     EXTREME = "the first or last value of a sorted group"
@@ -119,7 +119,7 @@ class Aggregate:
 
     @property
     def has_accuracy(self) -> bool:
-        """Can a call end with a constant that says how exact an approximation has to be?"""
+        """True if a call can end with a constant accuracy of an approximation."""
         return "accuracy" in self.syntax
 
 

@@ -24,7 +24,7 @@ from squallpy.logical.functions import call, case
 from squallpy.logical.similar_to import expression_of
 
 if TYPE_CHECKING:
-    from squallpy.logical.bind.over.window_functions import Overs
+    from squallpy.logical.bind.over.window_functions import WindowCalls
     from squallpy.logical.bind.subqueries import Subqueries
 
 
@@ -45,7 +45,7 @@ class Scalars:
     keys: frozenset[Expr] = frozenset()
     columns_first: bool = False
     subqueries: "Subqueries | None" = None
-    overs: "Overs | None" = None
+    overs: "WindowCalls | None" = None
 
     def bind(self, node: exp.Expr) -> Expr:
         """The typed expression of a node; every error points at the node or below it."""

@@ -12,8 +12,9 @@ from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.datetime.intervals import lengths
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.scope import Scope
+from squallpy.logical.calls import SortKeys
 from squallpy.logical.expressions import Column, Expr, columns, replace_known
-from squallpy.logical.nodes import Limit, Node, Project, Sort, SortKeys
+from squallpy.logical.nodes import Limit, Node, Project, Sort
 
 MOST = 2**62  # rows that a number of theirs counts; more are all
 

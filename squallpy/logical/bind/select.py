@@ -17,7 +17,7 @@ from squallpy.logical.bind.from_clause import bind_from, bind_nested, rehearsal
 from squallpy.logical.bind.grouping_sets import grouping_sets
 from squallpy.logical.bind.limit import bind_inner_limit, bind_ties
 from squallpy.logical.bind.order_by import Ordering, bind_limit, bind_order, ordinal, place_sort, sort_keys
-from squallpy.logical.bind.over.window_functions import Overs, ungrouped
+from squallpy.logical.bind.over.window_functions import WindowCalls
 from squallpy.logical.bind.scope import Outer, Scope
 from squallpy.logical.bind.set_operations import SET_PARTS, bind_set
 from squallpy.logical.bind.stream_windows import check_used, with_window
@@ -137,11 +137,11 @@ class Block:
     grouping: bool = False
     below: set[int] = field(default_factory=set)  # the columns of subqueries that GROUP BY and aggregates read
     subqueries: Subqueries = field(init=False)
-    overs: Overs = field(init=False)
+    overs: WindowCalls = field(init=False)
 
     def __post_init__(self) -> None:
         self.subqueries = Subqueries(self.ctx)
-        self.overs = Overs(self.ctx, self.named_windows())
+        self.overs = WindowCalls(self.ctx, self.named_windows())
 
     def bind(self) -> Node:
         ctx, select = self.ctx, self.select
@@ -175,16 +175,13 @@ class Block:
                 having = self.grouped(having, select.args["having"].this)
             if qualify is not None:
                 qualify = self.grouped(qualify, select.args["qualify"].this)
-        if self.overs.frames or self.overs.lookups:
+        if self.overs.functions:
             # with what they and HAVING read; the rest is joined to the rows that are left
-            read = self.overs.reads() | {c.id for c in (columns(having) if having is not None else ())}
+            read = self.overs.reads | {c.id for c in (columns(having) if having is not None else ())}
             plan = self.subqueries.making(set(read)).attach(plan, self.renamed)
             if having is not None:
                 plan, having = Filter(plan, having), None
-            shown = [e for e in (*(i.expr for i in items), *(o.expr for o in order), *(e for e, _ in on), qualify) if e]
-            above = {c.id for expr in shown for c in columns(expr)}.union(*(w.reads for w in self.subqueries.waiting))
-            grouped = self.grouped if self.grouping else ungrouped
-            plan = self.overs.attach(plan, grouped, self.outer is not None, frozenset(above))
+            plan = self.overs.attach(plan, self.grouped if self.grouping else lambda expr, _: expr)
         plan = self.subqueries.attach(plan, self.renamed)
         for kept in (having, qualify):
             if kept is not None:
@@ -324,7 +321,7 @@ class Block:
     def group_all(self, clause: exp.Group, items: list[Item], aggregation: Aggregation) -> None:
         """GROUP BY ALL: what is selected and no aggregate."""
         self.ctx.only(clause, "all")
-        aggregates = {*aggregation.made, *aggregation.groupings.values(), *self.overs.made()}
+        aggregates = {*aggregation.made, *aggregation.groupings.values(), *self.overs.columns}
         for item in items:
             if not isinstance(item.expr, Literal) and not columns(item.expr) & aggregates:
                 self.keys.setdefault(item.expr, self.ctx.column(item.name, item.expr.type, item.expr.nullable))
@@ -370,7 +367,7 @@ class Block:
 
     def without_overs(self, expr: Expr, clause: str, node: exp.Expr) -> None:
         """SQ2009 for a name of the select list that stands for a window function."""
-        if columns(expr) & self.overs.made():
+        if columns(expr) & self.overs.columns:
             told = f"a window function cannot stand in {clause}"
             hint = "use QUALIFY" if clause == "HAVING" else "take it from a subquery in FROM"
             raise self.ctx.error("SQ2009", told, node, hint)

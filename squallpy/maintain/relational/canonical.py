@@ -16,7 +16,7 @@ from functools import lru_cache
 
 from squallpy.logical.expressions import Column, Expr, transform, walk
 from squallpy.program.calculus import Assign, Cmp, Factor, Rel
-from squallpy.program.components import Unit, prune
+from squallpy.program.components import Component, prune
 
 Colours = dict[int, int]  # by the ids of variables
 Path = tuple[int, ...]  # variables singled out, by id
@@ -42,7 +42,7 @@ class _Shape:
         return self.text, tuple(colours[v.id] for v in self.variables)
 
 
-def spell(unit: Unit) -> Spelling:
+def spell(unit: Component) -> Spelling:
     """Compute the spelling of a unit, whatever its lanes: fields that only lanes read are named by position."""
     core = prune(unit.body, unit.keys, ())
     shapes = [_shape(factor) for factor in core]

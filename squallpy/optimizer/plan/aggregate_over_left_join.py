@@ -8,7 +8,7 @@ be known (TPC-H Q13).
 
 from collections.abc import Iterator
 
-from squallpy.logical.containment import peeled
+from squallpy.logical.containment import strip_projections
 from squallpy.logical.expressions import Column, Expr, Literal, column_of, columns, substitute
 from squallpy.logical.nodes import Aggregate, Join, LeftJoin, Node, Project, Union, nodes
 from squallpy.logical.nulls import fold_nulls
@@ -22,7 +22,7 @@ def aggregate_over_left_join(node: Node, fresh: Iterator[int]) -> Node | None:
     if split := split_aggregates(node, fresh):  # of which each aggregate is tried when its turn comes
         each = (part for part in nodes(split) if isinstance(part, Aggregate) and part.child is node.child)
         return split if any(aggregate_over_left_join(part, fresh) for part in each) else None
-    below, shown, filters = peeled(node.child)
+    below, shown, filters = strip_projections(node.child)
     if filters or not isinstance(below, LeftJoin) or not node.aggs or any(agg.arg is None for _, agg in node.aggs):
         return None
     left, right = below.left, below.right

@@ -5,8 +5,9 @@ from dataclasses import replace
 
 from squallpy.base.types import BOOLEAN
 from squallpy.functions.aggregate.aggregate import Maintenance
+from squallpy.logical.calls import Agg
 from squallpy.logical.expressions import Call, conjunction
-from squallpy.logical.nodes import Agg, Aggregate, Join, Node, Project
+from squallpy.logical.nodes import Aggregate, Join, Node, Project
 
 
 def split_aggregates(node: Node, ids: Iterator[int]) -> Node | None:

@@ -49,7 +49,7 @@ class _Copy:
 
 
 def _has_rows(aux: AuxiliaryRelation) -> bool:
-    """Has it one row at most for each group, which the group's sums tell?"""
+    """True if it has at most one row for each group, as the group's sums determine."""
     output = aux.output
     return aux.is_by_group and not (output.over or output.single or output.times) and aux.source is not None
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from squallpy.logical.expressions import Column, Expr, columns
-from squallpy.program.calculus import Assign, Factor, renamed, variables
+from squallpy.program.calculus import Assign, Factor, rename_factor, variables
 from squallpy.program.program import Program, Statement, Trigger
 from squallpy.program.views import Ref
 
@@ -157,7 +157,7 @@ class _Schedule:
         for v in (*(v for ref in mine for v in ref.bound), *(v for f in inside for v in variables(f))):
             names.setdefault(v.id, Column(len(names), "", v.type, v.nullable))
         refs = tuple((ref.name, tuple(names[v.id] for v in ref.bound), ref.picks, ref.row is None) for ref in mine)
-        key = refs, tuple(renamed(f, names) for f in inside), frozenset(names[v.id] for v in keys), lanes
+        key = refs, tuple(rename_factor(f, names) for f in inside), frozenset(names[v.id] for v in keys), lanes
         return _Halves(partial, tuple(others), tuple(filters), key, tuple(names))
 
 

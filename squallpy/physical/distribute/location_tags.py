@@ -2,10 +2,9 @@
 
     M₁(a, b) at [a] ⋈ Move_[a](M₂(a, b) at [b])        meets at [a]
 
-The paper's transformers are one here: moving what is spread is its Repart, from the driver its Scatter, to the driver
-its Gather. EVERYWHERE is its partitioning function that maps a tuple to every node. A grid is that of the join-matrix
-model (`adaptive-online-joins` §3.1): what is by rows meets what is by columns, each pair at one node, whatever the
-predicate.
+The paper's transformers are one here: a Move of hashed data is its Repart, one from the driver its Scatter, one to the
+driver its Gather. EVERYWHERE is the partitioning function that maps a tuple to every node. A grid is the join-matrix
+model (`adaptive-online-joins` §3.1): ROWS meet COLUMNS, each pair at one node, whatever the predicate.
 """
 
 from dataclasses import dataclass, field
@@ -157,7 +156,7 @@ class Sum(_Properties):
 
     def __post_init__(self) -> None:
         if not has_whole_groups(self.keys, self.child):
-            raise Misplaced("what is at several nodes in parts would count several times")
+            raise Misplaced("copies at several nodes would be summed several times")
         at = self.child.at
         is_split = isinstance(at, Dist) and not set(at.by) <= set(self.keys)
         child = self.child
@@ -184,9 +183,11 @@ class Move(_Properties):
 
     def __post_init__(self) -> None:
         assert self.to not in (RANDOM, SOURCE), "nothing is moved to just anywhere"
-        assert isinstance(self.to, Mark) or set(self.to.by) <= self.child.variables, f"{self.to} of what has none"
+        assert isinstance(self.to, Mark) or set(self.to.by) <= self.child.variables, (
+            f"{self.to} of a child without these variables"
+        )
         if isinstance(self.child.at, Line) or (self.child.at is EVERYWHERE and isinstance(self.to, Line)):
-            raise Misplaced("what several nodes have would arrive several times")
+            raise Misplaced("copies at several nodes would arrive several times")
         child = self.child
         self._set_properties(self.to, child.variables, child.reads, child.is_delta, False, self.to, child)
 

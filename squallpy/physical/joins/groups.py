@@ -2,13 +2,13 @@
 
     20 joiners  →  16 and 4    of five tuples, four stay in the first group, one in the second; both see all five
 
-Every tuple is sent to all groups, and joined there with what is stored; one group stores it, by a hash of its ticket,
-group i with probability J_i / J. In the others it visits.
+Every tuple is sent to all groups and joined with the tuples stored there; one group stores it, group i with probability
+J_i / J by a hash of its ticket. In the others it is a visitor.
 
-So that two tuples of different groups meet once, the earlier has to be stored and the later to visit, wherever they
-are. The paper forwards tuples through a machine of each block, which is only then an order if the mappings of the
-groups divide each other. Here tuples have an order of their own (offsets, say), and a visitor stays as long as an
-earlier tuple may come: till the end of the batch, or of a migration.
+Two tuples of different groups meet once if the earlier is stored and the later visits, wherever they are. The paper
+forwards tuples through a machine of each block, which is only an order if the mappings of the groups divide each other.
+Here tuples are ordered, by offsets for example, and a visitor stays as long as an earlier tuple may arrive: until the
+end of the batch, or of a migration.
 """
 
 from collections.abc import Sequence

@@ -2,18 +2,18 @@
 
     16 joiners, a key with |R_k| = 10,000 and |S_k| = 10   →   (16, 1): a sixteenth of R_k and all of S_k at each
 
-A key is a rectangle of the join matrix, and shares no state with others. What it costs is the tuples it brings and the
-pairs they make, |R_k| + |S_k| + |R_k| · |S_k|; it is heavy if that is more than a `share` of what a joiner has on
-average, and light again below a quarter of it. So there are never more than J / share heavy keys, and what is hashed
-is in pieces so small that hashing spreads it: the busiest joiner is above the mean by about √(share · 2 ln J) of it
-at worst, and by less than half of that with Zipf's law.
+A key is a rectangle of the join matrix, and shares no state with others. Its work is its tuples plus their pairs, |R_k|
++ |S_k| + |R_k| · |S_k|; it is heavy if that exceeds a fraction `share` of the mean joiner's work, and light again below
+a quarter of it. So there are at most J / share heavy keys, and the hashed keys are so small that hashing balances them:
+the busiest joiner is above the mean by about √(share · 2 ln J) at worst, and by less than half of that under Zipf's
+law.
 
-Where a move has a price of its own, keys may wait for each other, until their work together passes some thresholds. So
-the busiest joiner has no more than that above the mean.
+If a move has a fixed cost, keys may wait for each other until their joint work passes several thresholds. So the
+busiest joiner has at most that above the mean.
 
-Frequencies come from sketches of 2 J / share counters; from its promotion on, a key's changes are counted. What is in
-no sketch has less than half a threshold of tuples. It may still make more pairs than that, in a relation of many
-millions of tuples: so joiners may report what pairs they made of which keys, and a sketch of those has the same error.
+Frequencies come from sketches of 2 J / share counters; from its promotion on, the changes of a key are counted. A key
+in no sketch has less than half a threshold of tuples. It may still have more pairs than that, in a relation of many
+millions of tuples: so joiners may report the pairs of keys, and a sketch of those has the same error.
 """
 
 from collections.abc import Iterable, Sequence
@@ -32,9 +32,9 @@ from squallpy.physical.joins.sketch import Frequencies, Keys, Sketch, frequencie
 Floats = npt.NDArray[np.float64]
 N = TypeVar("N", Numbers, Floats)
 
-SHARE = 1 / 64  # of the mean joiner's work
-LEAST = 4  # work per joiner, below which a key is not worth a grid
-LIGHTER = 4  # times less work than makes a key heavy makes it light again
+SHARE = 1 / 64  # of the mean joiner's work makes a key heavy
+LEAST = 4  # work per joiner below which a key is not worth a grid
+LIGHTER = 4  # a key is light again at this fraction of the heavy threshold
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +65,11 @@ class HeavyKeys:
     pairs: Sketch
     keys: tuple[HeavyKey, ...] = ()
     hashes: Keys = field(default_factory=lambda: np.empty(0, np.uint64))
-    # by key: came of R and of S, went of R and of S
+    # by key: inserts of R and of S, deletes of R and of S
     recent: Numbers = field(default_factory=lambda: np.empty(0, np.int64))
-    # by key: |R_k| and |S_k|, slack of both, whether they shrink
+    # by key: |R_k| and |S_k|, slack of both, true after the first delete
     waits: Floats = field(default_factory=lambda: np.empty(0, np.float64))
-    together: int = 1  # thresholds that the work of keys has to reach together for them to be promoted
+    together: int = 1  # thresholds that new heavy keys have to exceed together to be promoted
 
     @property
     def grid_joiners(self) -> int:

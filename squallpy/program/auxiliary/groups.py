@@ -41,8 +41,10 @@ class Groups(AuxiliaryKind):
         return GroupIndex(group, Order((*group, value), len(group), real=is_double(output.over)))
 
     def cost(self, keys: Columns, output: OutputSpec) -> str:
-        """Return the mark of one lookup of sums, of the next extreme in a sorted index, or of going through all values,
-        as for the one at a share of values too wide to be in their order."""
+        """Return the mark of one lookup of sums, of the next extreme in a sorted index, or of reading all values.
+
+        Percentiles of values too wide for an order need all of them.
+        """
         if output.over is None:
             return ONE
         index = self.index(keys, output)

@@ -22,8 +22,10 @@ Columns = tuple[Column, ...]
 
 @dataclass(frozen=True, slots=True)
 class GroupIndex:
-    """The index of a source view by which a group's records are found: a sorted index in an `order`, a slice by the
-    group if `sliced`, or neither. `group`: the positions of the group in the keys of the view."""
+    """The index that finds a group's records in a source view: a sorted index in an `order`, or a slice if `sliced`.
+
+    `group`: the positions of the group in the keys of the view.
+    """
 
     group: tuple[int, ...] = ()
     order: Order | None = None

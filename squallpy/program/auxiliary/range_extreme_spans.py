@@ -26,11 +26,10 @@ from squallpy.program.views import Ref
 
 @dataclass(frozen=True, slots=True)
 class RangeExtremeSpans(AuxiliaryKind):
-    """Of each group and x the highest value, the greatest if `great`, else the least, and the nearest x `before` and
-    `behind` whose value is higher, NULL for none.
+    """The extreme value of each group and x, with the nearest x `before` and `behind` whose value beats it, or NULL.
 
-    x and value are keys of the view; the ends stand for themselves among the output's items. Of equal values the first
-    one is the highest; NULL is the lowest.
+    `great`: the greatest value, otherwise the least. x and value are keys of the view; the ends stand for themselves
+    among the output's items. Among equal values the first wins; NULL is the lowest.
     """
 
     x: Column

@@ -71,7 +71,7 @@ class AuxiliaryRelation:
     def text(self) -> str:
         """Its rows in terms of the source view, as EXPLAIN prints them."""
         source = self.materialised
-        return self.kind.text(self.relation.name.upper(), source, self.output.picked(source.picks))
+        return self.kind.text(self.relation.name.upper(), source, self.output.with_lanes(source.picks))
 
     @property
     def delta_text(self) -> str:

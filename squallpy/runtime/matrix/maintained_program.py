@@ -18,14 +18,14 @@ import numpy as np
 from squallpy.base.errors import SquallError
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN, COUNTING, MAX_PLUS, MIN_PLUS
 from squallpy.maintain.matrix.dimensions import Sizes
-from squallpy.maintain.matrix.drift_probe import probe
+from squallpy.maintain.matrix.drift_probe import write_probe
 from squallpy.maintain.matrix.materialise import Maintained, Trigger
 from squallpy.maintain.matrix.meta_information import NOTHING
 from squallpy.runtime.kernels.factors import compress
-from squallpy.runtime.matrix.algebra import SingularError, appended, depends
+from squallpy.runtime.matrix.algebra import SingularError, depends_on, factor_growth
 from squallpy.runtime.matrix.cells import Cells
 from squallpy.runtime.matrix.decide import Prices, reason_to_evaluate
-from squallpy.runtime.matrix.drift import CHECK, DRIFT, drift
+from squallpy.runtime.matrix.drift import CHECK, DRIFT, measure_drift
 from squallpy.runtime.matrix.errors import NamingOverflow
 from squallpy.runtime.matrix.fire import Triggers
 from squallpy.runtime.matrix.program_views import ProgramViews
@@ -63,7 +63,7 @@ class MaintainedProgram:
     ) -> None:
         self.maintained, self.ring, self.counts = maintained, maintained.program.ring, Counts()
         self.singular: SingularError | None = None
-        self._strategy, self._probe = strategy, probe(maintained)
+        self._strategy, self._probe = strategy, write_probe(maintained)
         self._views = ProgramViews(maintained, inputs)
         self._triggers, self._evaluation = Triggers(self._views), Evaluation(self._views)
         self._price()
@@ -128,7 +128,9 @@ class MaintainedProgram:
                 self._evaluate()
                 return
             for name, constant in self.maintained.anf.constants.items():
-                change = appended(constant, before, views.sizes, self.ring) if depends(constant, grown) else None
+                change = (
+                    factor_growth(constant, before, views.sizes, self.ring) if depends_on(constant, grown) else None
+                )
                 if change and self._fire(self.maintained.triggers[name], *change):
                     return  # the evaluation has made all constants
 
@@ -191,7 +193,7 @@ class MaintainedProgram:
         """Compute the largest relative difference between a view and its definition, on a random vector."""
         if not self._has_views or self.singular:
             return 0.0
-        return drift(self._probe, self._views.by_name, self._views.sizes, self.counts.updates)
+        return measure_drift(self._probe, self._views.by_name, self._views.sizes, self.counts.updates)
 
     def checked(self, name: str, factor: Array) -> Array:
         """Convert a factor to numbers of the semiring; SQ5012 for others."""

@@ -11,7 +11,7 @@ from squallpy.session import Session
 from squallpy.testing.compare import difference
 from squallpy.testing.engines import PartitionedEngine
 from squallpy.testing.step_tests import list_step_tests, run_steps
-from tests.runtime.test_course import assert_records_are_at_home
+from tests.runtime.test_batch_plans import assert_records_are_at_home
 
 STREAMS = """
 CREATE STREAM r (k BIGINT, v BIGINT) USING csv OPTIONS (path 'r', op 'op');
@@ -78,7 +78,7 @@ def differential_steps(name, tmp_path):
 
 def differential_skew_is_observed(tmp_path):
     """No key has a grid until one is heavy, nor any more when it is gone; every batch has the rows that SHJ has."""
-    engines, course = (PartitionedEngine(8), PartitionedEngine(8, join_operator="SHJ")), []
+    engines, plans = (PartitionedEngine(8), PartitionedEngine(8, join_operator="SHJ")), []
     for number, engine in enumerate(engines):
         (tmp_path / str(number)).mkdir()
         script = STREAMS + "SELECT v, w FROM r JOIN s ON r.k = s.k;"
@@ -92,7 +92,7 @@ def differential_skew_is_observed(tmp_path):
             batch[name] = pa.table({"k": key, value: values, MULT: np.full(200, sign)})
         ours, plain = (engine.push(batch) for engine in engines)
         assert not difference(ours, plain)
-        course.append(engines[0].pilot.course)
-        assert_records_are_at_home(engines[0], course[-1])
-    assert [len(c.heavy) + len(c.moves) for c in course[:2]] == [0, 0], "a key was heavy without skew"
-    assert max(len(c.heavy) for c in course) == 1
+        plans.append(engines[0].policy.plan)
+        assert_records_are_at_home(engines[0], plans[-1])
+    assert [len(plan.heavy) + len(plan.moves) for plan in plans[:2]] == [0, 0], "a key was heavy without skew"
+    assert max(len(plan.heavy) for plan in plans) == 1

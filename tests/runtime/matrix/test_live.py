@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from squallpy.base.semirings import ARITHMETIC, COUNTING, MAX_PLUS, MIN_PLUS, Semiring
 from squallpy.maintain.matrix.compile import STRATEGIES, Options, compile_program
 from squallpy.maintain.matrix.dimensions import Size
-from squallpy.maintain.matrix.drift_probe import probe
+from squallpy.maintain.matrix.drift_probe import write_probe
 from squallpy.maintain.matrix.nodes import Name
 from squallpy.maintain.matrix.parser import read_program
 from squallpy.maintain.matrix.program import Input
-from squallpy.runtime.matrix.algebra import picking, product
+from squallpy.runtime.matrix.algebra import product, unit_columns
 from squallpy.runtime.matrix.cells import Cells
 from squallpy.runtime.matrix.drift import CHECK, DRIFT
 from squallpy.runtime.matrix.maintained_program import MaintainedProgram
@@ -114,7 +114,7 @@ def test_a_look_is_as_long_as_the_program() -> None:
     """Each step reads the one before it twice; followed from each of its readers it would be read 2⁴⁰ times."""
     text = "r := iterate[40](fill(n, 1, 1))(r => let x := A * r in x + A * ones(n, n) * x)"
     program = read_program(text, [Input(Name("A", Size.of("n"), Size.of("n")))])
-    assert len(probe(compile_program(program, [], {"n": 4}).maintained).steps) < 40 * 8
+    assert len(write_probe(compile_program(program, [], {"n": 4}).maintained).steps) < 40 * 8
 
 
 def test_views_of_triggers_that_never_pay_are_not_kept() -> None:
@@ -124,13 +124,13 @@ def test_views_of_triggers_that_never_pay_are_not_kept() -> None:
     values = {"A": random.standard_normal((8, 8)) / 8}
     live = MaintainedProgram(compile_program(program, ["A"], {"n": 8}, growing=("n",)).maintained, values)
     assert (live.has("P"), live.has("x0"), live.nbytes) == (True, False, 2 * 8 * 8 * 8)
-    u, v = picking(8, np.array([3]), ARITHMETIC), random.standard_normal((1, 8)) / 8
+    u, v = unit_columns(8, np.array([3]), ARITHMETIC), random.standard_normal((1, 8)) / 8
     live.update("A", u, v)
     assert (live.counts.updates, live.counts.reevaluated) == (1, 1)
     _same(live.read("P"), np.linalg.matrix_power(values["A"] + u @ v, 4), ARITHMETIC)
     live.grow({"n": 400})
     assert (live.has("x0"), live.counts.reevaluated) == (True, 2)
-    u, v = picking(400, np.array([399]), ARITHMETIC), random.standard_normal((1, 400)) / 400
+    u, v = unit_columns(400, np.array([399]), ARITHMETIC), random.standard_normal((1, 400)) / 400
     live.update("A", u, v)
     assert (live.counts.updates, live.counts.reevaluated) == (2, 2)
     _same(live.read("P"), np.linalg.matrix_power(live.read("A"), 4), ARITHMETIC)

@@ -18,7 +18,7 @@ from squallpy.runtime.matrix import sparse
 from squallpy.runtime.matrix.cells import Cells
 from squallpy.runtime.matrix.maintained_program import MaintainedProgram
 from squallpy.runtime.matrix.sparse import SparseView, is_sparse
-from squallpy.runtime.matrix.views import stored
+from squallpy.runtime.matrix.views import store_view
 from squallpy.testing.matrices import naive
 
 SEMIRINGS = [ARITHMETIC, MIN_PLUS, MAX_PLUS]
@@ -34,7 +34,7 @@ def _few(random: np.random.Generator, shape: tuple[int, int], share: float, ring
 def property_sparse_views_equal_dense_ones(ring: Semiring, n: int, m: int, seed: int) -> None:
     random = np.random.default_rng(seed)
     values = _few(random, (n, m), 0.02, ring)
-    few, many = SparseView.of(values, ring), stored(values, ring)
+    few, many = SparseView.of(values, ring), store_view(values, ring)
     for _ in range(6):
         k = int(random.integers(1, 4))
         u, v = _few(random, (n, k), 2 / n, ring), _few(random, (k, m), random.choice([2 / m, 0.5]), ring)
