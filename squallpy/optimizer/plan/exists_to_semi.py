@@ -10,7 +10,7 @@ from dataclasses import replace
 from squallpy.logical.apply import Apply, ApplyKind
 from squallpy.logical.expressions import TRUE, Call, Column, Expr, columns, conjunction, conjuncts, not_null
 from squallpy.logical.nodes import Filter, Node, nodes, with_inputs
-from squallpy.logical.nulls import decided
+from squallpy.logical.nulls import fold_condition
 from squallpy.optimizer.passes import Rewritten, expressions
 from squallpy.optimizer.plan.push_filters import reading
 
@@ -40,7 +40,7 @@ def _required_and_read(plan: Node) -> tuple[set[int], set[int]]:
     for node in nodes(plan):
         every = expressions(node)
         if isinstance(node, Filter):
-            asked = conjuncts(decided(node.predicate))
+            asked = conjuncts(fold_condition(node.predicate))
             required |= {id for each in asked for id in _mark(each)}
             every = tuple(each for each in asked if not _mark(each))
         read |= {c.id for expr in every for c in columns(expr)}
@@ -64,7 +64,7 @@ def _filter_applies(node: Filter, read: set[int]) -> Node:
         plan = plan.left
     if not chain:
         return node
-    rest = conjunction(conjuncts(decided(node.predicate)))
+    rest = conjunction(conjuncts(fold_condition(node.predicate)))
     for apply in reversed(chain):
         mine, others = reading(rest, plan)
         plan = Filter(plan, conjunction(mine)) if mine else plan
