@@ -7,6 +7,7 @@ from itertools import count, islice
 from time import perf_counter
 from typing import Any, Generic, TypeVar
 
+from squallpy.logical.apply import Apply
 from squallpy.logical.column_allocator import ColumnAllocator
 from squallpy.logical.constant_folding import Evaluate
 from squallpy.logical.expressions import Expr, columns, transform
@@ -202,6 +203,8 @@ def expressions(node: Node) -> tuple[Expr, ...]:
             return (on,)
         case ConditionalJoin(_, _, on):
             return (on,)
+        case Apply(_, _, _, parameters, on):
+            return (*(expr for _, expr in parameters), on)
         case Project(_, items):
             return tuple(expr for _, expr in items)
         case Aggregate(_, keys, aggs):
