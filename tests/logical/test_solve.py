@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from squallpy.base.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP, decimal
 from squallpy.logical.expressions import Call, Cast, Column, Literal
-from squallpy.logical.isolate_column import solved
+from squallpy.logical.isolate_column import isolate
 
 V, X, DAY, DAY2, D = (
     Column(i, n, t) for i, (n, t) in enumerate(zip("vxdey", (INT, INT, DATE, DATE, DOUBLE), strict=True))
@@ -47,7 +47,7 @@ def occurrences(expr):
 
 @given(st.sampled_from([*COMPARISONS]), SUMS, SUMS)
 def property_a_solved_comparison_holds_for_the_same_numbers(name, a, b):
-    found = solved(Call(name, (a, b), BOOLEAN, True), V)
+    found = isolate(Call(name, (a, b), BOOLEAN, True), V)
     assert (found is not None) == (occurrences(a) + occurrences(b) == 1)
     if found is None:
         return
@@ -62,12 +62,12 @@ def property_a_solved_comparison_holds_for_the_same_numbers(name, a, b):
 
 def test_days_are_numbers_and_doubles_are_not():
     apart = Call("days_between", (DAY, DAY2), INT, True)
-    assert solved(Call("<=", (apart, Literal(1, INT)), BOOLEAN, True), DAY2).terms == ((1, DAY), (-1, Literal(1, INT)))
-    assert solved(Call("<=", (Call("-", (D, V), DOUBLE, True), D), BOOLEAN, True), V) is None
+    assert isolate(Call("<=", (apart, Literal(1, INT)), BOOLEAN, True), DAY2).terms == ((1, DAY), (-1, Literal(1, INT)))
+    assert isolate(Call("<=", (Call("-", (D, V), DOUBLE, True), D), BOOLEAN, True), V) is None
 
 
 def test_units_differ():
     moment, cents = Column(7, "m", TIMESTAMP), Column(8, "c", decimal(5, 2))
     later = Call("add_micros", (moment, X), TIMESTAMP, True)
-    assert solved(Call(">", (later, Column(9, "n", TIMESTAMP)), BOOLEAN, True), moment) is not None
-    assert solved(Call(">", (Call("+", (cents, V), decimal(12, 2), True), cents), BOOLEAN, True), V) is None
+    assert isolate(Call(">", (later, Column(9, "n", TIMESTAMP)), BOOLEAN, True), moment) is not None
+    assert isolate(Call(">", (Call("+", (cents, V), decimal(12, 2), True), cents), BOOLEAN, True), V) is None

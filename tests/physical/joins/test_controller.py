@@ -180,7 +180,7 @@ def test_growth_has_a_limit() -> None:
 def property_growth_keeps_the_bounds(runs: list[tuple[Side, int]], capacity: int) -> None:
     found = trace(bursts(runs), 4, Policy(capacity=capacity, most=1 << 14))
     assert (found.load <= 1.25 * found.least + 1).all()
-    assert sum(moved.cost for moved in found.moved) <= 8 * found.route_by_key
+    assert sum(moved.cost for moved in found.moved) <= 8 * found.routed
 
 
 def test_growth_without_the_best_mapping_would_break_the_bound() -> None:
